@@ -1,0 +1,34 @@
+"""hlofuse: read XLA HLO dumps, replay XLA's fusion decisions, explain them.
+
+The library's front door is lazy: importing `hlofuse` loads nothing heavy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hlofuse.differ import diff as diff
+    from hlofuse.explainer import explain as explain
+    from hlofuse.inputs import load as load
+    from hlofuse.pipelines import replay as replay
+    from hlofuse.renderer import render as render
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "load": "hlofuse.inputs",
+    "replay": "hlofuse.pipelines",
+    "explain": "hlofuse.explainer",
+    "diff": "hlofuse.differ",
+    "render": "hlofuse.renderer",
+}
+__all__ = ["diff", "explain", "load", "render", "replay"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        # Packages are named otherwise (explainer, …): importing one would hide the function.
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'hlofuse' has no attribute {name!r}")

@@ -1,0 +1,25 @@
+"""XLA's graph in XLA's terms: modules, computations, instructions, shapes; reading and printing them."""
+
+from hlofuse.ir.attributes import Attributes
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.errors import HlofuseError, HloParseError
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.literal import Literal
+from hlofuse.ir.module import Module
+from hlofuse.ir.parse import parse_module
+from hlofuse.ir.printer import print_module
+from hlofuse.ir.shape import Layout, Shape
+
+__all__ = [
+    "Attributes",
+    "Computation",
+    "HloParseError",
+    "HlofuseError",
+    "Instruction",
+    "Layout",
+    "Literal",
+    "Module",
+    "Shape",
+    "parse_module",
+    "print_module",
+]

@@ -1,0 +1,89 @@
+"""Attributes of an instruction: `name=value` pairs, kept as written, typed on demand.
+
+Many instructions carry the same attribute text, so one `Attributes` object is shared by all of
+them and what has been worked out for one is there for the others. It is therefore immutable:
+`updated` and `without` make new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+class Attributes(Mapping[str, Any]):
+    """The attributes of one instruction, in the order written.
+
+    `attributes["dimensions"]` is the typed value (see `attribute_values`), `raw("dimensions")` the
+    text as written. Missing names raise KeyError as in any mapping.
+    """
+
+    __slots__ = ("_raw", "_text", "_typed")
+
+    def __init__(self, text: str | None = None, raw: dict[str, str] | None = None) -> None:
+        """From the text after the operands (`, kind=kLoop, calls=%c`) or from split pairs."""
+        self._text = text
+        self._raw = raw
+        self._typed: dict[str, Any] | None = None
+
+    @property
+    def raw_items(self) -> dict[str, str]:
+        """Name to text, in order; not to be changed."""
+        raw = self._raw
+        if raw is None:
+            from hlofuse.ir.parse.pieces import split_attributes
+
+            raw = self._raw = split_attributes(self._text or "")
+        return raw
+
+    @property
+    def text(self) -> str:
+        """The attributes as they stand behind the operands, each with a leading `, `."""
+        if self._text is None:
+            self._text = "".join(f", {k}={v}" for k, v in self.raw_items.items())
+        return self._text
+
+    def raw(self, name: str, default: str | None = None) -> str | None:
+        """The value's text as written."""
+        return self.raw_items.get(name, default)
+
+    def __getitem__(self, name: str) -> Any:
+        typed = self._typed
+        if typed is None:
+            typed = self._typed = {}
+        try:
+            return typed[name]
+        except KeyError:
+            from hlofuse.ir.attribute_values import parse_value
+
+            value = typed[name] = parse_value(name, self.raw_items[name])
+            return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.raw_items)
+
+    def __len__(self) -> int:
+        return len(self.raw_items)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.raw_items
+
+    def updated(self, **changes: str) -> Attributes:
+        """A copy with these values (as text) set; new names go to the end."""
+        return Attributes(raw={**self.raw_items, **changes})
+
+    def without(self, *names: str) -> Attributes:
+        """A copy lacking these names."""
+        return Attributes(raw={k: v for k, v in self.raw_items.items() if k not in names})
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Attributes) and self.raw_items == other.raw_items)
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self.raw_items.items())))
+
+    def __repr__(self) -> str:
+        return f"Attributes({self.text!r})"
+
+
+NO_ATTRIBUTES = Attributes("", {})

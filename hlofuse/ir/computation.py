@@ -1,0 +1,162 @@
+"""A graph of instructions with one root (`xla/hlo/ir/hlo_computation.h`)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from hlofuse.ir.instruction import Instruction
+
+if TYPE_CHECKING:
+    from hlofuse.ir.module import Module
+
+
+class Computation:
+    """Instructions in the order they were added, and a root.
+
+    An instruction's `id` is its slot in the list; a removed one leaves a hole, so that ids keep
+    telling age as they do in XLA.
+    """
+
+    __slots__ = ("__weakref__", "_slots", "attributes_text", "callers", "module", "name", "parameters", "root")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.module: Module | None = None
+        self._slots: list[Instruction | None] = []
+        self.parameters: list[Instruction] = []
+        self.root: Instruction = None  # type: ignore[assignment]  # set once the last instruction is in
+        self.callers: dict[Instruction, int] = {}
+        """Instructions that call this computation, in the order they came to do so, with how often."""
+        self.attributes_text = ""
+        """What follows the closing brace: `, execution_thread="main"`."""
+
+    def __repr__(self) -> str:
+        return f"<computation {self.name}>"
+
+    # ------------------------------------------------------------ reading
+
+    @property
+    def instructions(self) -> list[Instruction]:
+        """The instructions, oldest first."""
+        return [i for i in self._slots if i is not None]
+
+    def __iter__(self) -> Iterator[Instruction]:
+        return (i for i in self._slots if i is not None)
+
+    def __len__(self) -> int:
+        return len(self._slots) - self._slots.count(None)
+
+    @property
+    def is_entry(self) -> bool:
+        return self.module is not None and self.module.entry is self
+
+    @property
+    def fusion(self) -> Instruction | None:
+        """The fusion instruction whose body this is (`FusionInstruction`)."""
+        for caller in self.callers:
+            if caller.opcode == "fusion":
+                return caller
+        return None
+
+    def find(self, name: str) -> Instruction | None:
+        """The instruction of that name; a linear search."""
+        return next((i for i in self if i.name == name), None)
+
+    def post_order(self) -> list[Instruction]:
+        """Operands and control predecessors before their users (`MakeInstructionPostOrder`).
+
+        The order is XLA's to the last instruction, because passes and printing follow it.
+        """
+        order: list[Instruction] = []
+        emit = order.append
+        visited: set[Instruction] = set()
+        visiting: set[Instruction] = set()
+        for start in self._slots:
+            if start is None or start.users:
+                continue
+            stack = [start]
+            while stack:
+                current = stack[-1]
+                if current in visited:
+                    stack.pop()
+                    continue
+                if current in visiting:
+                    stack.pop()
+                    visited.add(current)
+                    emit(current)
+                    continue
+                visiting.add(current)
+                for operand in reversed(current.operands):
+                    if operand not in visited:
+                        stack.append(operand)
+                for predecessor in current.control_predecessors:
+                    if predecessor not in visited:
+                        stack.append(predecessor)
+        return order
+
+    # ------------------------------------------------------------ changing
+
+    def add_instruction(self, instruction: Instruction, name: str | None = None) -> Instruction:
+        """Put `instruction` at the end, under a name made unique in the module."""
+        if name is not None:
+            instruction.name = name
+        if self.module is not None:
+            instruction.name = self.module.instruction_names.unique(instruction.name)
+        self.append_parsed(instruction)
+        return instruction
+
+    def append_parsed(self, instruction: Instruction) -> None:
+        """Put `instruction` at the end under the name it has."""
+        instruction.computation = self
+        instruction.id = len(self._slots)
+        self._slots.append(instruction)
+        if instruction.opcode == "parameter":
+            number = instruction.parameter_number
+            parameters = self.parameters
+            while len(parameters) <= number:
+                parameters.append(instruction)  # a gap is filled when its parameter arrives
+            parameters[number] = instruction
+        for _, callee in instruction.called:
+            callee.callers[instruction] = callee.callers.get(instruction, 0) + 1
+
+    def remove_instruction(self, instruction: Instruction) -> None:
+        """Take out an instruction nobody uses."""
+        if instruction.users or instruction is self.root:
+            raise ValueError(f"{instruction.name} is still in use")
+        self._detach(instruction)
+
+    def _detach(self, instruction: Instruction) -> None:
+        self._slots[instruction.id] = None
+        instruction.computation = None
+        for operand in dict.fromkeys(instruction.operands):
+            operand.remove_user(instruction)
+        instruction.operands = []
+        for _, callee in instruction.called:
+            callee.callers.pop(instruction, None)
+
+    def remove_instruction_and_unused_operands(
+        self, instruction: Instruction, has_side_effect: Callable[[Instruction], bool]
+    ) -> None:
+        """Remove it and whatever only it kept alive (`RemoveInstructionAndUnusedOperands`)."""
+        queue = deque([instruction])
+        first = True
+        while queue:
+            dead = queue.popleft()
+            if dead.computation is not self or dead.users or dead is self.root:
+                continue
+            if dead.control_predecessors or dead.control_successors:
+                continue
+            if dead.opcode == "parameter" and self.fusion is None:
+                continue
+            if not first and has_side_effect(dead):
+                continue
+            first = False
+            operands = list(dict.fromkeys(dead.operands))
+            self.remove_instruction(dead)
+            queue.extend(operands)
+
+    def replace_parameters(self, parameters: list[Instruction]) -> None:
+        """State which parameter has which number, after numbers changed."""
+        self.parameters = parameters

@@ -1,0 +1,222 @@
+"""One operation of the graph (`xla/hlo/ir/hlo_instruction.h`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hlofuse.ir.attributes import NO_ATTRIBUTES, Attributes
+from hlofuse.ir.shape import Shape
+
+if TYPE_CHECKING:
+    from hlofuse.ir.computation import Computation
+    from hlofuse.ir.literal import Literal
+
+
+class Instruction:
+    """An operation with its operands and users.
+
+    `operands` and `users` are read freely but changed only through the methods here and in
+    `Computation`, which keep both ends in step. `users` is ordered and holds each user once; its
+    order follows XLA's bookkeeping (a removed user is replaced by the last one), because XLA's
+    decisions depend on it.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "attributes",
+        "called",
+        "computation",
+        "control_predecessors",
+        "control_successors",
+        "id",
+        "name",
+        "opcode",
+        "operands",
+        "payload",
+        "shape",
+        "users",
+    )
+
+    name: str
+    opcode: str
+    shape: Shape
+    operands: list[Instruction]
+    users: list[Instruction]
+    attributes: Attributes
+    called: Sequence[tuple[str, Computation]]
+    """Called computations with the attribute that names each, in XLA's order of `called_computations()`."""
+    computation: Computation | None
+    id: int
+    """XLA's local id: the slot in the computation's list. Later additions have greater ids."""
+    payload: str | None
+    """What stands between the parentheses of a parameter or constant, as written."""
+    control_predecessors: Sequence[Instruction]
+    control_successors: Sequence[Instruction]
+
+    def __init__(
+        self,
+        name: str,
+        shape: Shape,
+        opcode: str,
+        operands: Iterable[Instruction] = (),
+        attributes: Attributes = NO_ATTRIBUTES,
+        *,
+        called: Sequence[tuple[str, Computation]] = (),
+        payload: str | None = None,
+    ) -> None:
+        self.name = name
+        self.shape = shape
+        self.opcode = opcode
+        self.attributes = attributes
+        self.called = called
+        self.payload = payload
+        self.computation = None
+        self.id = -1
+        self.users = []
+        self.control_predecessors = ()
+        self.control_successors = ()
+        self.operands = list(operands)
+        for operand in self.operands:
+            operand.add_user(self)
+
+    def __repr__(self) -> str:
+        return f"<{self.opcode} {self.name}>"
+
+    # ------------------------------------------------------------ facts
+
+    @property
+    def is_root(self) -> bool:
+        """True for the root of the computation it is in."""
+        return self.computation is not None and self.computation.root is self
+
+    @property
+    def called_computations(self) -> list[Computation]:
+        return [c for _, c in self.called]
+
+    @property
+    def fused_computation(self) -> Computation:
+        """The computation of a fusion (`fused_instructions_computation`)."""
+        return self.called[0][1]
+
+    @property
+    def fused_root(self) -> Instruction:
+        """The root inside a fusion (`fused_expression_root`)."""
+        return self.called[0][1].root
+
+    @property
+    def fusion_kind(self) -> str | None:
+        """kLoop, kInput, kOutput, kCustom; None for what is not a fusion."""
+        return self.attributes.raw("kind") if self.opcode == "fusion" else None
+
+    @property
+    def is_multi_output_fusion(self) -> bool:
+        return self.opcode == "fusion" and self.fused_root.opcode == "tuple"
+
+    @property
+    def parameter_number(self) -> int:
+        """The number of a parameter."""
+        return int(self.payload or 0)
+
+    @property
+    def literal(self) -> Literal:
+        """The value of a constant."""
+        from hlofuse.ir.literal import Literal
+
+        return Literal(self.shape, self.payload or "")
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """The `dimensions` attribute; empty where it has none."""
+        value: Any = self.attributes.get("dimensions", ())
+        return tuple(value)
+
+    @property
+    def tuple_index(self) -> int:
+        """The index of a get-tuple-element."""
+        return int(self.attributes.raw("index") or 0)
+
+    @property
+    def op_name(self) -> str | None:
+        """The framework's name for the operation, from the metadata."""
+        metadata = self.attributes.get("metadata")
+        return metadata.op_name if metadata is not None else None
+
+    # ------------------------------------------------------------ edges
+
+    def add_user(self, user: Instruction) -> None:
+        """Append `user` unless it is there (`HloInstruction::Users::AddUser`)."""
+        users = self.users
+        if not users or (users[-1] is not user and user not in users):
+            users.append(user)
+
+    def remove_user(self, user: Instruction) -> None:
+        """Take `user` out; the last user takes its place (`HloInstruction::Users::RemoveUser`)."""
+        users = self.users
+        last = users.pop()
+        if last is not user:
+            users[users.index(user)] = last
+
+    def replace_operand(self, number: int, new: Instruction) -> None:
+        """Make `new` the operand at `number` (`HloInstruction::ReplaceOperandWith`)."""
+        old = self.operands[number]
+        if old is new:
+            return
+        self.operands[number] = new
+        if old not in self.operands:
+            old.remove_user(self)
+        new.add_user(self)
+
+    def append_operand(self, operand: Instruction) -> None:
+        self.operands.append(operand)
+        operand.add_user(self)
+
+    def remove_operand(self, number: int) -> None:
+        """Drop the operand at `number`, later ones move down."""
+        old = self.operands.pop(number)
+        if old not in self.operands:
+            old.remove_user(self)
+
+    def replace_use_with(self, user: Instruction, new: Instruction) -> None:
+        """`user` uses `new` wherever it used this (`HloInstruction::ReplaceUseWith`)."""
+        self.remove_user(user)
+        operands = user.operands
+        for i, operand in enumerate(operands):
+            if operand is self:
+                operands[i] = new
+        new.add_user(user)
+
+    def replace_all_uses_with(self, new: Instruction) -> None:
+        """All users but `new` itself, and the root role, go over to `new` (`ReplaceAllUsesWith`)."""
+        for user in list(self.users):
+            if user is not new:
+                self.replace_use_with(user, new)
+        if self.computation is not None and self.computation.root is self:
+            self.computation.root = new
+
+    def add_control_dependency_to(self, successor: Instruction) -> None:
+        """This must run before `successor`."""
+        if successor not in self.control_successors:
+            self.control_successors = [*self.control_successors, successor]
+            successor.control_predecessors = [*successor.control_predecessors, self]
+
+    def drop_all_control_dependencies(self) -> None:
+        for p in self.control_predecessors:
+            p.control_successors = [x for x in p.control_successors if x is not self]
+        for s in self.control_successors:
+            s.control_predecessors = [x for x in s.control_predecessors if x is not self]
+        self.control_predecessors = self.control_successors = ()
+
+    def clone(
+        self, operands: Iterable[Instruction] | None = None, *, name: str | None = None, shape: Shape | None = None
+    ) -> Instruction:
+        """A free-standing copy that calls the same computations (`CloneWithNewOperands`)."""
+        return Instruction(
+            name or self.name,
+            shape or self.shape,
+            self.opcode,
+            self.operands if operands is None else operands,
+            self.attributes,
+            called=list(self.called),
+            payload=self.payload,
+        )

@@ -1,0 +1,241 @@
+"""Shapes and layouts: what XLA calls `Shape` and `Layout` (`xla/shape.h`, `xla/layout.h`).
+
+Both are immutable and are shared freely; equality is by value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+# Bits of one element (`primitive_util::BitWidth`); pred occupies a byte in memory.
+BIT_WIDTH: dict[str, int] = {
+    "pred": 8,
+    **{f"s{n}": n for n in (1, 2, 4, 8, 16, 32, 64)},
+    **{f"u{n}": n for n in (1, 2, 4, 8, 16, 32, 64)},
+    "bf16": 16,
+    "f16": 16,
+    "f32": 32,
+    "f64": 64,
+    "c64": 64,
+    "c128": 128,
+    "f4e2m1fn": 4,
+    **{
+        name: 8
+        for name in (
+            "f8e3m4",
+            "f8e4m3",
+            "f8e4m3b11fnuz",
+            "f8e4m3fn",
+            "f8e4m3fnuz",
+            "f8e5m2",
+            "f8e5m2fnuz",
+            "f8e8m0fnu",
+        )
+    },
+}
+ARRAY_TYPES: frozenset[str] = frozenset(BIT_WIDTH)
+FLOATING_TYPES: frozenset[str] = frozenset(t for t in BIT_WIDTH if t[0] in "fb")
+INTEGER_TYPES: frozenset[str] = frozenset(t for t in BIT_WIDTH if t[0] in "su" and t[1:].isdigit())
+COMPLEX_TYPES: frozenset[str] = frozenset({"c64", "c128"})
+
+UNBOUNDED = -1
+"""The size of an unbounded dimension, written `?`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How an array lies in memory (`xla::Layout`): dimension numbers from minor to major, and extras.
+
+    `suffix` keeps every further property in XLA's own notation, in the order XLA prints them,
+    without the leading colon: `T(8,128)(2,1)S(1)`.
+    """
+
+    minor_to_major: tuple[int, ...]
+    suffix: str = ""
+
+    @property
+    def is_default(self) -> bool:
+        """True for row-major order with nothing else said (`LayoutUtil::IsMonotonicWithDim0Major`)."""
+        n = len(self.minor_to_major)
+        return not self.suffix and self.minor_to_major == tuple(range(n - 1, -1, -1))
+
+    def _call(self, letter: str) -> str | None:
+        """The argument of `letter(...)` in the suffix."""
+        start = self.suffix.find(letter + "(")
+        if start < 0:
+            return None
+        return self.suffix[start + len(letter) + 1 : self.suffix.index(")", start)]
+
+    @property
+    def memory_space(self) -> int:
+        """The memory space S(n); 0 when none is written."""
+        return int(self._call("S") or 0)
+
+    @property
+    def element_size_in_bits(self) -> int:
+        """The packed size E(n) of one element in bits; 0 when none is written."""
+        return int(self._call("E") or 0)
+
+    def __str__(self) -> str:
+        return "{" + ",".join(map(str, self.minor_to_major)) + (":" + self.suffix if self.suffix else "") + "}"
+
+
+@dataclass(frozen=True, slots=False, eq=True)
+class Shape:
+    """An array, tuple, token, opaque or buffer shape (`xla::Shape`).
+
+    Arrays have `dimensions` (a bound for dynamic ones, `UNBOUNDED` for unknown sizes) and may have a
+    layout; tuples and buffers have `tuple_shapes`.
+    """
+
+    element_type: str
+    dimensions: tuple[int, ...] = ()
+    layout: Layout | None = None
+    tuple_shapes: tuple[Shape, ...] = ()
+    dynamic_dimensions: tuple[int, ...] = field(default=())
+    """Numbers of the dimensions whose size is only bounded, written `<=N` (or `?` when unbounded)."""
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(
+            (self.element_type, self.dimensions, self.layout, self.tuple_shapes, self.dynamic_dimensions)
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @classmethod
+    def tuple_of(cls, shapes: list[Shape] | tuple[Shape, ...]) -> Shape:
+        """The tuple shape over `shapes` (`ShapeUtil::MakeTupleShape`)."""
+        return cls("tuple", tuple_shapes=tuple(shapes))
+
+    @cached_property
+    def is_array(self) -> bool:
+        return self.element_type in BIT_WIDTH
+
+    @property
+    def is_tuple(self) -> bool:
+        return self.element_type == "tuple"
+
+    @property
+    def is_token(self) -> bool:
+        return self.element_type == "token"
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.dimensions)
+
+    @cached_property
+    def true_rank(self) -> int:
+        """Number of dimensions whose size is not 1 (`ShapeUtil::TrueNumDimensions`)."""
+        return sum(d != 1 for d in self.dimensions)
+
+    @cached_property
+    def element_count(self) -> int:
+        """Elements of an array (`ShapeUtil::ElementsIn`); of a tuple, those of all its leaves."""
+        if self.tuple_shapes:
+            return sum(s.element_count for s in self.tuple_shapes)
+        return math.prod(self.dimensions) if self.is_array else 0
+
+    @property
+    def is_effective_scalar(self) -> bool:
+        """An array of exactly one element by its dimensions (`ShapeUtil::IsEffectiveScalar`)."""
+        return self.is_array and self.true_rank == 0
+
+    @property
+    def bit_width(self) -> int:
+        """Bits of one element; 0 for what is not an array."""
+        return BIT_WIDTH.get(self.element_type, 0)
+
+    @cached_property
+    def byte_size(self) -> int:
+        """Bytes of the array, whole bytes for each element (`ShapeUtil::ByteSizeOf`).
+
+        A tuple counts as the sum of its leaves; XLA's table of pointers is not counted.
+        """
+        if self.tuple_shapes:
+            return sum(s.byte_size for s in self.tuple_shapes)
+        return self.element_count * ((self.bit_width + 7) // 8)
+
+    @cached_property
+    def minor_to_major(self) -> tuple[int, ...]:
+        """The layout's order, row-major where no layout is written."""
+        if self.layout is not None:
+            return self.layout.minor_to_major
+        return tuple(range(len(self.dimensions) - 1, -1, -1))
+
+    @cached_property
+    def key_ignoring_element_type(self) -> tuple[object, ...]:
+        """Equal keys are equal shapes up to element type, layouts compared (`EqualIgnoringElementType`)."""
+        if self.tuple_shapes or self.is_tuple:
+            return ("tuple", *(s.key_ignoring_element_type for s in self.tuple_shapes))
+        return (self.dimensions, self.dynamic_dimensions, self.minor_to_major, self.layout and self.layout.suffix or "")
+
+    @cached_property
+    def key(self) -> tuple[object, ...]:
+        """Equal keys are equal shapes, an absent layout being the row-major one (`ShapeUtil::Equal`)."""
+        if self.tuple_shapes or self.is_tuple:
+            return (self.element_type, *(s.key for s in self.tuple_shapes))
+        return (self.element_type, *self.key_ignoring_element_type)
+
+    @cached_property
+    def key_ignoring_layout(self) -> tuple[object, ...]:
+        """Equal keys are compatible shapes (`ShapeUtil::Compatible`)."""
+        if self.tuple_shapes or self.is_tuple:
+            return (self.element_type, *(s.key_ignoring_layout for s in self.tuple_shapes))
+        return (self.element_type, self.dimensions, self.dynamic_dimensions)
+
+    def with_element_type(self, element_type: str) -> Shape:
+        return replace(self, element_type=element_type)
+
+    def without_layout(self) -> Shape:
+        if self.tuple_shapes:
+            return replace(self, tuple_shapes=tuple(s.without_layout() for s in self.tuple_shapes))
+        return replace(self, layout=None)
+
+    def leaves(self, index: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Shape]]:
+        """Every leaf with its index path (`ShapeUtil::GetLeafShapes`)."""
+        if not self.is_tuple:
+            yield index, self
+        for i, s in enumerate(self.tuple_shapes if self.is_tuple else ()):
+            yield from s.leaves((*index, i))
+
+    def subshapes(self) -> Iterator[Shape]:
+        """The shape and everything inside it, outermost first (`ShapeUtil::ForEachSubshape`)."""
+        yield self
+        for s in self.tuple_shapes:
+            yield from s.subshapes()
+
+    @cached_property
+    def _text(self) -> str:
+        return self._print(layouts=True)
+
+    @cached_property
+    def text_without_layout(self) -> str:
+        """The text with no layouts, as in a computation's signature (`ShapeUtil::HumanString`)."""
+        return self._print(layouts=False)
+
+    def _print(self, layouts: bool) -> str:
+        if self.is_tuple:
+            parts = [s._text if layouts else s.text_without_layout for s in self.tuple_shapes]
+            # XLA numbers every fifth element of a long tuple.
+            marked = [f"/*index={i}*/{t}" if i and i % 5 == 0 else t for i, t in enumerate(parts)]
+            return "(" + ", ".join(marked) + ")"
+        if self.element_type == "buffer":
+            inner = self.tuple_shapes[0]
+            return f"b({inner._text if layouts else inner.text_without_layout})"
+        dims = []
+        for i, d in enumerate(self.dimensions):
+            dims.append("?" if d == UNBOUNDED else f"<={d}" if i in self.dynamic_dimensions else str(d))
+        text = f"{self.element_type}[{','.join(dims)}]"
+        # A scalar's empty layout is not printed.
+        if layouts and self.layout is not None and (self.dimensions or self.layout.suffix):
+            text += str(self.layout)
+        return text
+
+    def __str__(self) -> str:
+        return self._text

@@ -1,0 +1,61 @@
+"""The tables at the top of a dump that say where in the user's program an operation came from.
+
+Mirrors `StackFrameIndexProto` (`xla/service/hlo.proto`): file names, function names, locations and
+frames, each referring to the one before by its number, counted from 1; 0 is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLocation:
+    """A place in the user's program."""
+
+    file: str
+    line: int
+    function: str = ""
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+@dataclass(slots=True)
+class StackFrames:
+    """The four tables, as numbered in the text."""
+
+    files: dict[int, str] = field(default_factory=dict)
+    functions: dict[int, str] = field(default_factory=dict)
+    locations: dict[int, dict[str, int]] = field(default_factory=dict)
+    frames: dict[int, dict[str, int]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.frames or self.files or self.functions or self.locations)
+
+    def location(self, frame_id: int) -> SourceLocation | None:
+        """The innermost place of a frame; None for a number the tables lack."""
+        frame = self.frames.get(frame_id)
+        place = frame and self.locations.get(frame.get("file_location_id", 0))
+        if not place:
+            return None
+        file = self.files.get(place.get("file_name_id", 0))
+        if file is None:
+            return None
+        function = self.functions.get(place.get("function_name_id", 0), "")
+        return SourceLocation(file, place.get("line", 0), function, place.get("column", 0))
+
+    def trace(self, frame_id: int) -> Iterator[SourceLocation]:
+        """Innermost first; a damaged table that loops is cut off."""
+        seen: set[int] = set()
+        while frame_id and frame_id not in seen:
+            seen.add(frame_id)
+            place = self.location(frame_id)
+            if place is not None:
+                yield place
+            frame = self.frames.get(frame_id)
+            parent = frame.get("parent_frame_id", 0) if frame else 0
+            # XLA writes a frame without a parent as its own parent.
+            frame_id = 0 if parent == frame_id else parent

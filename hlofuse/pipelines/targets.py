@@ -1,0 +1,34 @@
+"""The targets: data, not logic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A backend of one XLA release and its fusion passes in order.
+
+    `passes` are names that `hlofuse.passes` can make (XLA's names as in its dump files).
+    """
+
+    name: str
+    title: str
+    release: str
+    passes: tuple[str, ...]
+    fidelity: str
+    """How faithfully the replay repeats XLA, as measured."""
+    options: dict[str, tuple[str, ...]]
+    """Named variants: XLA option to the pass list it gives."""
+
+
+TARGETS: dict[str, Target] = {
+    "cpu": Target(
+        "cpu",
+        "XLA:CPU",
+        "jaxlib 0.11.1",
+        ("fusion", "fusion-wrapper"),
+        "not measured yet",
+        {"multi-output": ("fusion(may_duplicate=false)", "fusion-wrapper", "cpu_multi_output_fusion", "tuple-simplifier")},
+    ),
+}

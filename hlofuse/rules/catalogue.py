@@ -1,0 +1,70 @@
+"""The catalogue: one entry for each reason XLA can give.
+
+Entries live in one file per pass beside this one; `hlofuse rule` prints them and `docs/rules/` is
+generated from them. Codes are stable: a code is never reused for another rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A number a rule reads; `--set NAME=VALUE` overrides it in what-if runs."""
+
+    name: str
+    default: float | int | bool
+    unit: str = ""
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Why XLA fuses, or does not."""
+
+    code: str
+    title: str
+    asks: str
+    """What the rule asks of producer and consumer."""
+    why: str
+    """Why XLA asks it."""
+    advice: str
+    """What a user can do about it."""
+    mirrors: str
+    """XLA file and function."""
+    message: str = ""
+    """XLA's own words, as in its logs; empty where XLA logs nothing."""
+    allows: bool = False
+    """True for a rule that settles a pair by allowing it."""
+    knobs: tuple[Knob, ...] = field(default=())
+    history: str = ""
+    """What differed in the other releases hlofuse repeats."""
+
+
+_CATALOGUE: dict[str, Rule] = {}
+
+
+def register(rule: Rule) -> Rule:
+    """Enter a rule; a code may be taken once."""
+    if rule.code in _CATALOGUE:
+        raise ValueError(f"rule {rule.code} is already in the catalogue")
+    _CATALOGUE[rule.code] = rule
+    return rule
+
+
+def catalogue() -> dict[str, Rule]:
+    """Every rule by code, in order of codes."""
+    _load()
+    return dict(sorted(_CATALOGUE.items()))
+
+
+def _load() -> None:
+    # Importing a pass's file of rules enters them.
+    import importlib
+    import pkgutil
+
+    import hlofuse.rules as package
+
+    for info in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{info.name}")

@@ -1,0 +1,6 @@
+"""The record of a replay: every decision in the order it was taken."""
+
+from hlofuse.trace.events import Event, Figures
+from hlofuse.trace.recorder import Recorder
+
+__all__ = ["Event", "Figures", "Recorder"]

@@ -1,0 +1,74 @@
+"""One decision of a pass, as it goes into the trace.
+
+The JSON form (one object a line) is a public contract, see `docs/trace.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+Figures = dict[str, Any]
+"""What a verdict rested on: names to plain JSON values, units in the name (`bytes`, `us`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A decision: instruction and computation names are those at that moment.
+
+    `event` is `fuse`, `ineligible`, `priority` or `rewrite`.
+    """
+
+    event: str
+    pass_name: str
+    computation: str
+    step: int
+    """Counts decisions of one pass run from 1; events of one decision share it."""
+    producer: str | None = None
+    consumer: str | None = None
+    fusion: str | None = None
+    """fuse: the fusion instruction that now holds the producer."""
+    kind: str | None = None
+    """fuse: `producer-consumer`, `multi-output` or `sibling`."""
+    created: bool = False
+    """fuse: the fusion is new (it replaced the consumer)."""
+    duplicated: bool = False
+    """fuse: the producer lives on for its other users."""
+    rule: str | None = None
+    """Catalogue code of the rule that settled it."""
+    reason: str | None = None
+    """XLA's words for it."""
+    figures: Figures = field(default_factory=dict)
+    consumers: tuple[str, ...] = ()
+    us_fused: float | None = None
+    us_unfused: float | None = None
+    removed: tuple[str, ...] = ()
+    """rewrite: instructions that went (`from` in JSON)."""
+    added: tuple[str, ...] = ()
+    """rewrite: instructions that came, or stand for the removed ones (`to` in JSON)."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of the trace contract; fields that say nothing are left out."""
+        out: dict[str, Any] = {
+            "event": self.event,
+            "pass": self.pass_name,
+            "computation": self.computation,
+            "step": self.step,
+        }
+        if self.event in ("fuse", "ineligible", "priority"):
+            out["producer"] = self.producer
+        if self.event in ("fuse", "ineligible"):
+            out["consumer"] = self.consumer
+        if self.event == "fuse":
+            out |= {"fusion": self.fusion, "kind": self.kind, "created": self.created, "duplicated": self.duplicated}
+        if self.event == "priority":
+            out |= {"consumers": list(self.consumers), "us_fused": self.us_fused, "us_unfused": self.us_unfused}
+        if self.event == "rewrite":
+            out |= {"from": list(self.removed), "to": list(self.added)}
+        if self.rule is not None:
+            out["rule"] = self.rule
+        if self.reason is not None:
+            out["reason"] = self.reason
+        if self.figures:
+            out["figures"] = self.figures
+        return out

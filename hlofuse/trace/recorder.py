@@ -1,0 +1,103 @@
+"""Takes down what a pass decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.trace.events import Event, Figures
+
+
+class Recorder:
+    """Collects events; a pass announces itself with `begin_pass` and each decision with `next_step`."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._pass = ""
+        self._step = 0
+
+    def begin_pass(self, name: str) -> None:
+        """Events from here on belong to the pass of this name (XLA's name, as in its dump files)."""
+        self._pass = name
+        self._step = 0
+
+    def next_step(self) -> int:
+        self._step += 1
+        return self._step
+
+    def fuse(
+        self,
+        producer: str,
+        consumer: str,
+        fusion: Instruction,
+        *,
+        rule: str,
+        kind: str = "producer-consumer",
+        created: bool = False,
+        duplicated: bool = False,
+        reason: str | None = None,
+        figures: Figures | None = None,
+    ) -> None:
+        """`producer` went into `consumer`, which is (or became) `fusion`. A step of its own."""
+        self.events.append(
+            Event(
+                "fuse",
+                self._pass,
+                _home(fusion),
+                self.next_step(),
+                producer=producer,
+                consumer=consumer,
+                fusion=fusion.name,
+                kind=kind,
+                created=created,
+                duplicated=duplicated,
+                rule=rule,
+                reason=reason,
+                figures=figures or {},
+            )
+        )
+
+    def ineligible(
+        self,
+        producer: Instruction,
+        consumer: Instruction | None,
+        *,
+        rule: str,
+        reason: str,
+        figures: Figures | None = None,
+    ) -> None:
+        """`producer` was not fused into `consumer` (or into anything); `reason` in XLA's words."""
+        self.events.append(
+            Event(
+                "ineligible",
+                self._pass,
+                _home(producer),
+                self.next_step(),
+                producer=producer.name,
+                consumer=consumer.name if consumer is not None else None,
+                rule=rule,
+                reason=reason,
+                figures=figures or {},
+            )
+        )
+
+    def rewrite(
+        self, computation: str, removed: Sequence[str], added: Sequence[str], *, rule: str, reason: str | None = None
+    ) -> None:
+        """Instructions were replaced, merged or removed (wrapping, CSE, DCE, splitting)."""
+        self.events.append(
+            Event(
+                "rewrite",
+                self._pass,
+                computation,
+                self.next_step(),
+                removed=tuple(removed),
+                added=tuple(added),
+                rule=rule,
+                reason=reason,
+            )
+        )
+
+
+def _home(instruction: Instruction) -> str:
+    return instruction.computation.name if instruction.computation is not None else ""
