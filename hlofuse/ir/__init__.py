@@ -2,6 +2,7 @@
 
 from hlofuse.ir.attributes import Attributes
 from hlofuse.ir.computation import Computation
+from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError, HloParseError
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.literal import Literal
@@ -20,6 +21,7 @@ __all__ = [
     "Literal",
     "Module",
     "Shape",
+    "copy_module",
     "parse_module",
     "print_module",
 ]

@@ -14,6 +14,13 @@ class NameUniquer:
         self._used: dict[str, set[int]] = {}
         self._next: dict[str, int] = {}
 
+    def copy(self) -> NameUniquer:
+        """A uniquer that has handed out the same names."""
+        new = NameUniquer()
+        new._used = {root: set(numbers) for root, numbers in self._used.items()}
+        new._next = dict(self._next)
+        return new
+
     def unique(self, name: str) -> str:
         """A name never given out before, `name` itself if it is free."""
         root, number, numbered = name, 0, False

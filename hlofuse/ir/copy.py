@@ -1,0 +1,74 @@
+"""A second module just like the first (`HloModule::Clone`, without its renaming)."""
+
+from __future__ import annotations
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+
+
+def copy_module(module: Module) -> Module:
+    """A deep copy that a pass cannot tell from the original.
+
+    Names, ids (with the holes that removed instructions left), the order of users and of callers and
+    the state of both name uniquers carry over, because XLA's decisions show all of them. Shapes,
+    attributes and source tables are shared: nobody changes those.
+    """
+    new = Module(module.name, module.attributes)
+    new.filename = module.filename
+    new.stack_frames = module.stack_frames
+    new.instruction_names = module.instruction_names.copy()
+    new.computation_names = module.computation_names.copy()
+
+    computations = {c: Computation(c.name) for c in module.computations}
+    twins: dict[Instruction, Instruction] = {}
+    for old, computation in computations.items():
+        computation.module = new
+        computation.attributes_text = old.attributes_text
+        slots = computation._slots
+        for instruction in old._slots:
+            if instruction is None:
+                slots.append(None)
+                continue
+            twin = twins[instruction] = _bare_copy(instruction)
+            twin.computation = computation
+            slots.append(twin)
+        new.computations.append(computation)
+
+    for old, computation in computations.items():
+        for instruction in old._slots:
+            if instruction is not None:
+                _connect(instruction, twins, computations)
+        computation.parameters = [twins[p] for p in old.parameters]
+        computation.root = twins[old.root]
+        computation.callers = {twins[caller]: times for caller, times in old.callers.items()}
+    new.entry = computations[module.entry]
+    return new
+
+
+def _bare_copy(instruction: Instruction) -> Instruction:
+    """The instruction with nothing attached to it yet."""
+    twin = Instruction.__new__(Instruction)
+    twin.name = instruction.name
+    twin.shape = instruction.shape
+    twin.opcode = instruction.opcode
+    twin.attributes = instruction.attributes
+    twin.payload = instruction.payload
+    twin.id = instruction.id
+    return twin
+
+
+def _connect(
+    instruction: Instruction,
+    twins: dict[Instruction, Instruction],
+    computations: dict[Computation, Computation],
+) -> None:
+    """Give the twin of `instruction` the twins of what `instruction` is connected to."""
+    twin = twins[instruction]
+    twin.operands = [twins[o] for o in instruction.operands]
+    twin.users = [twins[u] for u in instruction.users]
+    called = instruction.called
+    twin.called = [(name, computations[c]) for name, c in called] if called else ()
+    before, after = instruction.control_predecessors, instruction.control_successors
+    twin.control_predecessors = [twins[p] for p in before] if before else ()
+    twin.control_successors = [twins[s] for s in after] if after else ()
