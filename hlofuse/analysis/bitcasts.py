@@ -1,0 +1,32 @@
+"""Which operations move no data because the layout already says it."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+
+
+def transpose_is_bitcast(instruction: Instruction) -> bool:
+    """A transpose whose result lies in memory as its operand does (`ShapeUtil::TransposeIsBitcast`)."""
+    source, result = instruction.operands[0].shape, instruction.shape
+    mapping = instruction.dimensions
+    if source.element_type != result.element_type or not source.rank == result.rank == len(mapping):
+        return False
+    try:
+        return all(a == mapping[b] for a, b in zip(source.minor_to_major, result.minor_to_major, strict=True))
+    except (IndexError, ValueError):
+        return False  # a layout that does not fit its shape
+
+
+def is_effective_bitcast(instruction: Instruction) -> bool:
+    """A bitcast, or a transpose that is one (`HloInstruction::IsEffectiveBitcast`)."""
+    opcode = instruction.opcode
+    return opcode == "bitcast" or (opcode == "transpose" and transpose_is_bitcast(instruction))
+
+
+def moves_no_data(instruction: Instruction) -> bool:
+    """As `is_effective_bitcast`, and reshapes between row-major arrays too."""
+    if instruction.opcode == "reshape":
+        source, result = instruction.operands[0].shape, instruction.shape
+        row_major = all(s.layout is None or s.layout.is_default for s in (source, result))
+        return row_major and source.element_type == result.element_type
+    return is_effective_bitcast(instruction)

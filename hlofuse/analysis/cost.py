@@ -1,0 +1,254 @@
+"""Flops and bytes of instructions, computations and modules, as XLA's `HloCostAnalysis` counts them.
+
+Mirrors `xla/service/hlo_cost_analysis.cc` of jaxlib 0.11.1, in whole numbers where XLA sums single
+precision floats. A loop counts as one turn of it, a conditional as the dearest of its branches. XLA
+knows nothing of what a custom call does: such an instruction costs nothing here and is counted in
+`Cost.unknown` (XLA subtracts 1 from every sum instead).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hlofuse.analysis import flops as count
+from hlofuse.analysis.bitcasts import transpose_is_bitcast
+from hlofuse.analysis.fusion_bytes import fusion_bytes
+from hlofuse.analysis.shape_size import leaves_size, shape_size
+from hlofuse.analysis.window import window_dimensions
+
+if TYPE_CHECKING:
+    from hlofuse.ir.computation import Computation
+    from hlofuse.ir.instruction import Instruction
+    from hlofuse.ir.module import Module
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What an instruction (or a sum of them) does: operations and bytes, all exact counts."""
+
+    flops: int = 0
+    transcendentals: int = 0
+    """exp, log, tanh and the like; not part of `flops`."""
+    bytes_read: int = 0
+    bytes_written: int = 0
+    unknown: int = 0
+    """Custom calls, about which nothing is known."""
+
+    @property
+    def bytes_accessed(self) -> int:
+        """Bytes read and written: XLA's `bytes accessed`."""
+        return self.bytes_read + self.bytes_written
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.flops + other.flops,
+            self.transcendentals + other.transcendentals,
+            self.bytes_read + other.bytes_read,
+            self.bytes_written + other.bytes_written,
+            self.unknown + other.unknown,
+        )
+
+    def work(self, times: int) -> Cost:
+        """Arithmetic alone, done `times` times: what a reduce takes over from its function."""
+        return Cost(self.flops * times, self.transcendentals * times, unknown=self.unknown)
+
+
+NOTHING = Cost()
+
+# A view, a name or an order in time: no byte is touched.
+_FREE = frozenset(
+    {"parameter", "constant", "get-tuple-element", "domain", "after-all", "add-dependency", "bitcast"}
+)
+_MARKERS = ("xla.sdy.call_marker_before", "xla.sdy.call_marker_after")
+
+
+class CostAnalysis:
+    """Costs with a memory: each computation is added up once.
+
+    Hold one for a module that does not change; after a change make a new one.
+    """
+
+    def __init__(self) -> None:
+        self._computations: dict[Computation, Cost] = {}
+        self._instructions: dict[Instruction, Cost] = {}
+
+    def instruction(self, instruction: Instruction) -> Cost:
+        """The cost of one execution, with everything it calls."""
+        known = self._instructions.get(instruction)
+        if known is None:
+            for _, callee in instruction.called:
+                self.computation(callee)
+            known = self._instructions[instruction] = self._cost(instruction)
+        return known
+
+    def computation(self, computation: Computation) -> Cost:
+        """The sum over a computation's instructions."""
+        # Callees first and without recursion: calls may be nested as deep as a dump likes.
+        stack = [computation]
+        while stack:
+            current = stack[-1]
+            if current in self._computations:
+                stack.pop()
+                continue
+            missing = {c for i in current for _, c in i.called} - self._computations.keys()
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
+            self._computations[current] = _sum(self._keep(i) for i in current)
+        return self._computations[computation]
+
+    def _keep(self, instruction: Instruction) -> Cost:
+        cost = self._instructions[instruction] = self._cost(instruction)
+        return cost
+
+    def _called(self, instruction: Instruction, attribute: int = 0) -> Cost:
+        if attribute >= len(instruction.called):
+            return NOTHING
+        return self._computations.get(instruction.called[attribute][1], NOTHING)
+
+    def _cost(self, instruction: Instruction) -> Cost:
+        opcode = instruction.opcode
+        if opcode in _FREE or (opcode == "transpose" and transpose_is_bitcast(instruction)):
+            return NOTHING
+        if opcode == "fusion":
+            return self._fusion(instruction)
+        if opcode in ("call", "async-start"):
+            return self._called(instruction)
+        if opcode == "while":
+            return self._called(instruction) + self._called(instruction, 1)
+        if opcode == "conditional":
+            return _dearest([self._computations.get(c, NOTHING) for _, c in instruction.called])
+        if opcode == "custom-call":
+            target = instruction.attributes.get("custom_call_target")
+            return NOTHING if target in _MARKERS else Cost(unknown=1)
+        read, written = _bytes(instruction)
+        work = self._work(instruction)
+        return Cost(work.flops, work.transcendentals, read, written, work.unknown)
+
+    def _fusion(self, instruction: Instruction) -> Cost:
+        if instruction.fusion_kind == "kCustom":
+            # A library's gather or scatter is costed as that operation alone.
+            for inner in instruction.fused_computation:
+                if inner.opcode in ("gather", "scatter"):
+                    return self._cost(inner)
+        work = self._called(instruction)
+        read, written = fusion_bytes(instruction)
+        return Cost(work.flops, work.transcendentals, read, written, work.unknown)
+
+    def _work(self, instruction: Instruction) -> Cost:
+        opcode = instruction.opcode
+        shape = instruction.shape
+        if opcode in count.ELEMENTWISE:
+            return Cost(count.elements(shape))
+        if opcode in count.TRANSCENDENTAL or opcode == "rng":
+            return Cost(0, count.elements(shape))
+        if opcode == "rng-bit-generator":
+            return Cost(0, sum(count.elements(leaf) for _, leaf in shape.leaves()))
+        if opcode in ("all-reduce", "all-reduce-start"):
+            return Cost(sum(count.elements(leaf) for _, leaf in shape.leaves()))
+        operands = instruction.operands
+        if not operands:
+            return NOTHING
+        if opcode in _FLOPS:
+            return Cost(_FLOPS[opcode](instruction))
+        if opcode == "map":
+            return self._called(instruction).work(count.elements(shape))
+        if opcode == "reduce":
+            result = shape.tuple_shapes[0] if shape.is_tuple and shape.tuple_shapes else shape
+            return self._called(instruction).work(count.elements(operands[0].shape) - count.elements(result))
+        if opcode == "reduce-window":
+            return self._called(instruction).work(count.reduce_window_count(instruction))
+        if opcode == "scan":
+            return self._called(instruction).work(count.elements(operands[min(1, len(operands) - 1)].shape))
+        if opcode == "scatter":
+            updates = operands[len(operands) // 2 + 1 :]
+            return self._called(instruction).work(count.elements(updates[0].shape) if updates else 0)
+        if opcode == "select-and-scatter" and len(operands) > 1:
+            sources = count.elements(operands[1].shape)
+            size = math.prod(d.size for d in window_dimensions(instruction.attributes.raw("window")))
+            select, scatter = self._called(instruction), self._called(instruction, 1)
+            return select.work(sources * (size - 1)) + scatter.work(sources)
+        return NOTHING
+
+
+_FLOPS = {
+    "dot": count.dot_flops,
+    "scaled-dot": count.dot_flops,
+    "ragged-dot": count.ragged_dot_flops,
+    "convolution": count.convolution_flops,
+    "fft": count.fft_flops,
+    "sort": count.sort_flops,
+    "triangular-solve": count.triangular_solve_flops,
+    "cholesky": count.cholesky_flops,
+}
+
+
+def _bytes(instruction: Instruction) -> tuple[int, int]:
+    """Bytes read and written by an operation outside a fusion."""
+    opcode, operands, shape = instruction.opcode, instruction.operands, instruction.shape
+    if opcode == "tuple":
+        return 0, shape_size(shape)
+    if opcode == "slice":
+        return shape_size(shape), shape_size(shape)
+    if opcode == "dynamic-slice" and len(operands) > 1:
+        return shape_size(shape) + shape_size(operands[1].shape), shape_size(shape)
+    if opcode == "dynamic-slice":
+        return shape_size(shape), shape_size(shape)
+    if opcode == "dynamic-update-slice" and len(operands) > 1:
+        update = shape_size(operands[1].shape)
+        return update + (shape_size(operands[2].shape) if len(operands) > 2 else 0), update
+    if opcode == "gather" and len(operands) > 1:
+        return shape_size(shape) + shape_size(operands[1].shape), shape_size(shape)
+    if opcode == "scatter" and len(operands) > 2:
+        n = len(operands) // 2
+        updates = sum(shape_size(u.shape) for u in operands[n + 1 :])
+        return 2 * updates + shape_size(operands[n].shape), updates
+    if opcode == "infeed":
+        return 0, leaves_size(shape)
+    if opcode == "outfeed":
+        return sum(leaves_size(o.shape) for o in operands), 0
+    if opcode == "triangular-solve" and len(operands) > 1:
+        return shape_size(operands[0].shape) // 2 + shape_size(operands[1].shape), shape_size(shape)
+    if opcode == "cholesky" and operands:
+        half = shape_size(operands[0].shape) // 2
+        return half, shape_size(operands[0].shape) - half
+    return sum(shape_size(o.shape) for o in operands), leaves_size(shape)
+
+
+def _sum(costs: Iterable[Cost]) -> Cost:
+    flops = transcendentals = read = written = unknown = 0
+    for c in costs:
+        flops += c.flops
+        transcendentals += c.transcendentals
+        read += c.bytes_read
+        written += c.bytes_written
+        unknown += c.unknown
+    return Cost(flops, transcendentals, read, written, unknown)
+
+
+def _dearest(costs: list[Cost]) -> Cost:
+    """The greatest of each figure, bytes together (XLA takes the maximum property by property)."""
+    if not costs:
+        return NOTHING
+    by_bytes = max(costs, key=lambda c: c.bytes_accessed)
+    return Cost(
+        max(c.flops for c in costs),
+        max(c.transcendentals for c in costs),
+        by_bytes.bytes_read,
+        by_bytes.bytes_written,
+        max(c.unknown for c in costs),
+    )
+
+
+def instruction_cost(instruction: Instruction) -> Cost:
+    """The cost of one instruction. For many of one module keep a `CostAnalysis`."""
+    return CostAnalysis().instruction(instruction)
+
+
+def module_cost(module: Module) -> Cost:
+    """What one run of the entry computation costs."""
+    return CostAnalysis().computation(module.entry)

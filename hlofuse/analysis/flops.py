@@ -1,0 +1,167 @@
+"""Arithmetic of single operations (`HloCostAnalysis`, `xla/service/hlo_cost_analysis.cc`).
+
+A fused multiply-add counts as two. Transcendental operations are counted apart from flops.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from hlofuse.analysis.window import WindowDimension, window_dimensions
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import Shape
+
+FMA_FLOPS = 2
+
+TRANSCENDENTAL: frozenset[str] = frozenset(
+    """
+    acos acosh asin asinh atan2 atanh cbrt cosine cosh erf exponential exponential-minus-one log
+    log-plus-one logistic power rsqrt sine sinh sqrt tan tanh
+    """.split()
+)
+
+# One operation for each element of the result. Copy and bitcast-like operations do none.
+ELEMENTWISE: frozenset[str] = frozenset(
+    """
+    abs add and bitcast-convert ceil clamp compare complex convert count-leading-zeros divide floor imag
+    is-finite maximum minimum mulhi multiply negate not or popcnt real reduce-precision remainder
+    round-nearest-afz round-nearest-even select shift-left shift-right-arithmetic shift-right-logical sign
+    stochastic-convert subtract xor
+    """.split()
+)
+
+_LABELS = re.compile(r"([0-9a-z?]+)_([0-9a-z?]+)->([0-9a-z?]+)")
+# Beyond this many steps positions are estimated: only a damaged dump has such a window.
+_LOOP_LIMIT = 1_000_000
+
+
+def elements(shape: Shape) -> int:
+    """Elements of an array; 0 for other shapes and unbounded ones (`ShapeUtil::ElementsIn`)."""
+    return max(shape.element_count, 0) if shape.is_array else 0
+
+
+def dot_flops(instruction: Instruction) -> int:
+    """Of dot and scaled-dot (`GetDotFlops`)."""
+    return _contraction_flops(instruction, instruction.shape)
+
+
+def ragged_dot_flops(instruction: Instruction) -> int:
+    """Of ragged-dot: the result without as many leading dimensions as there are group dimensions."""
+    groups = _numbers(instruction.attributes.raw("rhs_group_dims"))
+    shape = instruction.shape
+    return _contraction_flops(instruction, Shape(shape.element_type, shape.dimensions[len(groups) :]))
+
+
+def _contraction_flops(instruction: Instruction, result: Shape) -> int:
+    left = instruction.operands[0].shape.dimensions
+    width = 1
+    for d in _numbers(instruction.attributes.raw("lhs_contracting_dims")):
+        width *= left[d] if d < len(left) else 1
+    return FMA_FLOPS * elements(result) * width
+
+
+def _numbers(text: str | None) -> list[int]:
+    return [int(x) for x in re.findall(r"\d+", text or "")]
+
+
+def convolution_flops(instruction: Instruction) -> int:
+    """Multiply-adds that touch real input, padding and dilation holes left out (`GetConvolutionFlops`)."""
+    labels = _LABELS.fullmatch(instruction.attributes.raw("dim_labels") or "")
+    left, right = (o.shape.dimensions for o in instruction.operands[:2])
+    result = instruction.shape.dimensions
+    if labels is None or [len(x) for x in labels.groups()] != [len(left), len(right), len(result)]:
+        return 0
+    inputs, kernel, output = labels.groups()
+    if not {"b", "f"} <= set(inputs) or not {"b", "f"} <= set(output):
+        return 0
+    features, batch = left[inputs.index("f")], left[inputs.index("b")]
+    positions = 1
+    for n, dimension in enumerate(window_dimensions(instruction.attributes.raw("window"))):
+        d = str(n)
+        if d not in inputs or d not in kernel or d not in output:
+            return 0
+        positions *= valid_positions(
+            left[inputs.index(d)], right[kernel.index(d)], result[output.index(d)], dimension
+        )
+    feature_groups = int(instruction.attributes.raw("feature_group_count") or 1) or 1
+    batch_groups = int(instruction.attributes.raw("batch_group_count") or 1) or 1
+    count = (features // feature_groups) * result[output.index("f")] * (batch // batch_groups) * positions
+    return FMA_FLOPS * count
+
+
+def valid_positions(inputs: int, kernel: int, outputs: int, window: WindowDimension) -> int:
+    """Pairs of an output and a kernel position along one dimension that meet an input element."""
+    if min(inputs, kernel, outputs) <= 0:
+        return 0
+    # Sum over the shorter axis, count along the longer one in closed form.
+    if kernel <= outputs:
+        steps, step, count, stride = kernel, window.window_dilation, outputs, window.stride
+    else:
+        steps, step, count, stride = outputs, window.stride, kernel, window.window_dilation
+    if steps > _LOOP_LIMIT:
+        return kernel * outputs
+    base = max(window.base_dilation, 1)
+    last = (inputs - 1) * base
+    return sum(_hits(k * step - window.padding_low, stride, count, base, last) for k in range(steps))
+
+
+def _hits(offset: int, stride: int, count: int, base: int, last: int) -> int:
+    """How many n in [0, count) have offset + n * stride in [0, last] and divisible by base."""
+    if stride <= 0:
+        return count if 0 <= offset <= last and offset % base == 0 else 0
+    low = max(0, -(offset // stride) if offset < 0 else 0)
+    high = min(count - 1, (last - offset) // stride)
+    if high < low:
+        return 0
+    common = math.gcd(stride, base)
+    if offset % common:
+        return 0
+    period = base // common
+    # n * (stride / common) ≡ -offset / common (mod period)
+    first = (-offset // common) * pow(stride // common, -1, period) % period if period > 1 else 0
+    return (high - first) // period - (low - 1 - first) // period
+
+
+def fft_flops(instruction: Instruction) -> int:
+    """Of a fast Fourier transform: eight per element and binary digit of each length."""
+    shape = instruction.operands[0].shape
+    digits = 1
+    for length in _numbers(instruction.attributes.raw("fft_length")):
+        digits *= max(length.bit_length() - 1, 0)
+    return FMA_FLOPS * 4 * digits * elements(shape.tuple_shapes[0] if shape.is_tuple else shape)
+
+
+def sort_flops(instruction: Instruction) -> int:
+    """n log2 n over the elements of the first key."""
+    count = elements(instruction.operands[0].shape)
+    return count * max(count - 1, 0).bit_length() if count > 1 else 0
+
+
+def triangular_solve_flops(instruction: Instruction) -> int:
+    a, b = instruction.operands[0].shape, instruction.operands[1].shape
+    return FMA_FLOPS * (a.dimensions[-1] if a.dimensions else 0) * elements(b)
+
+
+def cholesky_flops(instruction: Instruction) -> int:
+    a = instruction.operands[0].shape
+    return (a.dimensions[-1] if a.dimensions else 0) * elements(a) // 3
+
+
+def reduce_window_count(instruction: Instruction) -> int:
+    """How often the function of a reduce-window is applied (`HandleReduceWindow`)."""
+    window = window_dimensions(instruction.attributes.raw("window"))
+    shape = instruction.shape.tuple_shapes[0] if instruction.shape.is_tuple else instruction.shape
+    outputs = elements(shape)
+    size = math.prod(d.size for d in window)
+    reduced = [d for d in window if d.size != 1]
+    padded = [d for d in window if d.padding_low or d.padding_high]
+    if len(reduced) == 1 and len(padded) == 1 and instruction.shape.is_array:
+        # A reduce whose result is spread back over the whole dimension is recognised by its window.
+        for n, d in enumerate(window):
+            if d.size != 1 and d.padding_low == d.padding_high != 0 and d.size == 2 * d.padding_low + 1:
+                span = shape.dimensions[n] if n < shape.rank else 0
+                if span and d.padding_low == span - 1:
+                    return outputs // span + span - 1
+                break
+    return (size - 1) * outputs

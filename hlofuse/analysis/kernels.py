@@ -1,0 +1,65 @@
+"""What a module launches: the unit in which fusion is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlofuse.analysis.bitcasts import moves_no_data
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+
+# Nothing runs for these: values that are there already, views of them, and bookkeeping.
+NO_KERNEL: frozenset[str] = frozenset(
+    """
+    add-dependency after-all bitcast constant domain get-dimension-size get-tuple-element opt-barrier
+    parameter partition-id replica-id tuple
+    """.split()
+)
+
+# These run other computations, whose kernels count in their place.
+CONTROL_FLOW: frozenset[str] = frozenset({"while", "conditional", "call", "async-start"})
+
+# The second half of an operation that was counted when it started.
+ASYNC_END: frozenset[str] = frozenset(
+    """
+    all-gather-done all-reduce-done async-done async-update collective-permute-done copy-done recv-done
+    send-done
+    """.split()
+)
+
+
+def is_kernel(instruction: Instruction) -> bool:
+    """True for an instruction that is launched as work of its own."""
+    opcode = instruction.opcode
+    if opcode in NO_KERNEL or opcode in CONTROL_FLOW or opcode in ASYNC_END:
+        return False
+    return not (opcode in ("reshape", "transpose") and moves_no_data(instruction))
+
+
+def launched_computations(module: Module) -> list[Computation]:
+    """The entry and what it runs through while, conditional, call and async-start, entry first.
+
+    Computations that are applied element by element (of a reduce, a sort, a fusion) are not among
+    them, nor are those nobody calls.
+    """
+    order = [module.entry]
+    seen = {module.entry}
+    for computation in order:  # grows while it is walked
+        for instruction in computation:
+            if instruction.opcode in CONTROL_FLOW:
+                for _, callee in instruction.called:
+                    if callee not in seen:
+                        seen.add(callee)
+                        order.append(callee)
+    return order
+
+
+def iter_kernels(computation: Computation) -> Iterator[Instruction]:
+    """The kernels among a computation's own instructions, oldest first."""
+    return (i for i in computation if is_kernel(i))
+
+
+def kernels(module: Module) -> list[Instruction]:
+    """Every kernel of a module, each once however often its loop runs, in computations' order."""
+    return [i for c in launched_computations(module) for i in iter_kernels(c)]
