@@ -1,0 +1,160 @@
+"""A directory written by `--xla_dump_to`: its modules, and the stages of each."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hlofuse.inputs.dump_names import DumpFile, read_name
+from hlofuse.inputs.dump_stages import FUSION_STAGES
+from hlofuse.inputs.suggest import did_you_mean
+from hlofuse.inputs.text import shown
+from hlofuse.ir.errors import HlofuseError
+
+_LISTED = 12
+
+
+@dataclass(slots=True)
+class DumpedModule:
+    """One module of a dump directory, its files in the order they were written."""
+
+    name: str
+    module_id: int
+    prefix: str = ""
+    between: list[DumpFile] = field(default_factory=list)
+    """Dumps between passes, by number."""
+    whole: dict[str, Path] = field(default_factory=dict)
+    """`before_optimizations` and the like."""
+
+    @property
+    def label(self) -> str:
+        """The name with the module's number, which is unique: `module_0042.jit_step`."""
+        prefix = f"{self.prefix}." if self.prefix else ""
+        return f"{prefix}module_{self.module_id:04d}.{self.name}"
+
+    def pass_input(self, target: str = "cpu") -> Path:
+        """The dump of the module as it enters the fusion passes of `target`.
+
+        A pass leaves a dump only where it changed the module, so this is the latest dump before the
+        first of them. HlofuseError where the directory holds no such dump, saying how to get it.
+        """
+        return self.stages(target)[0]
+
+    def stages(self, target: str = "cpu") -> tuple[Path, list[tuple[str, Path]]]:
+        """The pass's input, and the dump after each fusion pass that changed the module, in order."""
+        stage = FUSION_STAGES.get(target)
+        if stage is None:
+            raise HlofuseError(f"where target {target!r} fuses in a dump directory is not known")
+        end = len(self.between)
+        for k, f in enumerate(self.between):
+            if f.pipeline == stage.next_pipeline:
+                end = k
+                break
+        mine = [f.pipeline == stage.pipeline for f in self.between]
+        exact = next(
+            (k for k in range(end) if mine[k] and self.between[k].before == stage.passes[0]),
+            None,
+        )
+        done = [k for k in range(end) if mine[k] and self.between[k].after in stage.passes]
+        if exact is not None:
+            start = exact
+        elif done and done[0] > 0:
+            start = done[0] - 1
+        elif not done and end < len(self.between) and any(mine[:end]):
+            # No fusion pass changed anything: go back over what ran between them and the next pipeline.
+            start = end - 1
+            while start > 0 and mine[start] and self.between[start].after != "pipeline-start":
+                start -= 1
+        else:
+            raise HlofuseError(self._no_input(target))
+        after = [(str(self.between[k].after), self.between[k].path) for k in done if k > start]
+        return self.between[start].path, after
+
+    def _no_input(self, target: str) -> str:
+        stage = FUSION_STAGES[target]
+        there = sorted(self.whole) or ["dumps of other passes"]
+        other = ""
+        if target == "cpu" and any("gpu" in w for w in self.whole):
+            other = " It is a GPU dump."
+        return (
+            f"{shown(self.label)} has no dump of the module as it enters the fusion passes of target {target}"
+            f" (there: {', '.join(there)}).{other}\n"
+            f'Run the program again with XLA_FLAGS="{stage.flags}" and give hlofuse that directory.'
+        )
+
+
+class DumpDirectory:
+    """The modules found in a directory, in the order XLA numbered them."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """HlofuseError where the directory cannot be read or holds no module dumps."""
+        self.path = Path(path)
+        found: dict[tuple[str, int, str], DumpedModule] = {}
+        try:
+            names = sorted(os.listdir(self.path))
+        except OSError as e:
+            raise HlofuseError(f"cannot read {shown(str(path))}: {e.strerror or e}") from None
+        for name in names:
+            file = read_name(self.path / name)
+            if file is None:
+                continue
+            key = (file.prefix, file.module_id, file.module)
+            module = found.get(key)
+            if module is None:
+                module = found[key] = DumpedModule(file.module, file.module_id, file.prefix)
+            if file.whole is not None:
+                module.whole[file.whole] = file.path
+            else:
+                module.between.append(file)
+        for module in found.values():
+            module.between.sort(key=lambda f: (f.number or 0, f.path.name))
+        self.modules: list[DumpedModule] = sorted(
+            found.values(), key=lambda m: (m.prefix, m.module_id, m.name)
+        )
+        if not self.modules:
+            raise HlofuseError(
+                f"{shown(str(path))} holds no module dumps (files like"
+                f" module_0001.jit_f.before_optimizations.txt, as XLA_FLAGS=--xla_dump_to=DIR writes them)"
+            )
+
+    def pick(self, name: str | None = None) -> DumpedModule:
+        """The module of that name (`jit_f`, `f`, `module_0042.jit_f` or `42`); the only one for None."""
+        if name is None:
+            if len(self.modules) == 1:
+                return self.modules[0]
+            raise HlofuseError(
+                f"{shown(str(self.path))} holds {len(self.modules)} modules; choose one with"
+                f" --module:\n{self._listing()}"
+            )
+        matching = [m for m in self.modules if name in (m.label, f"module_{m.module_id:04d}")]
+        matching = matching or [m for m in self.modules if m.name in (name, f"jit_{name}")]
+        if not matching and name.isascii() and name.isdigit():
+            matching = [m for m in self.modules if m.module_id == int(name[:18])]
+        if not matching:
+            known = [n for m in self.modules for n in (m.name, m.label)]
+            raise HlofuseError(
+                f"{shown(str(self.path))} has no module {shown(name)}"
+                f"{did_you_mean(name, known)}\n{self._listing()}"
+            )
+        if len(matching) > 1:
+            labels = ", ".join(shown(m.label) for m in matching[:_LISTED])
+            raise HlofuseError(f"{len(matching)} modules are named {shown(name)}; choose one: {labels}")
+        return matching[0]
+
+    def _listing(self) -> str:
+        def size(module: DumpedModule) -> int:
+            paths = [*module.whole.values(), *(f.path for f in module.between[:1])]
+            return max((os.path.getsize(p) for p in paths if p.exists()), default=0)
+
+        # The step people look for is mostly the largest.
+        ranked = sorted(((size(m), m) for m in self.modules), key=lambda pair: -pair[0])
+        lines = [f"  {shown(m.label):<50} {n:>12,} bytes" for n, m in ranked[:_LISTED]]
+        if len(ranked) > _LISTED:
+            lines.append(f"  … and {len(ranked) - _LISTED} smaller ones")
+        return "\n".join(lines)
+
+
+def is_corpus_case(path: Path) -> bool:
+    """A folder with `before.hlo`: one program of a corpus."""
+    return (path / "before.hlo").is_file()

@@ -1,0 +1,202 @@
+"""Which moment of a compilation a module shows, and whether fusion can be replayed from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
+from hlofuse.inputs.dump_names import DumpFile, read_name
+from hlofuse.inputs.dump_stages import FUSION_STAGES
+from hlofuse.inputs.text import shown
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+
+INPUT = "input"
+BEFORE = "before optimizations"
+FUSED = "fused"
+SCHEDULED = "scheduled"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The stage of a module and what shows it."""
+
+    name: str
+    """INPUT, BEFORE (somewhere ahead of the fusion passes), FUSED or SCHEDULED."""
+    platform: str | None = None
+    """`cpu`, `gpu` or `tpu` where something in the module tells."""
+    evidence: str = ""
+    """What gave it away, in words; empty for a module with nothing against it."""
+    right_file: Path | None = None
+    """The dump of the pass's input, if it lies beside this one."""
+
+
+class StageError(HlofuseError):
+    """The module is not the input of the fusion passes; the message says how to get that."""
+
+    def __init__(self, message: str, stage: Stage) -> None:
+        super().__init__(message)
+        self.stage = stage
+
+
+def stage_of(module: Module, target: str = "cpu") -> Stage:
+    """Tell the stage from the dump's file name, the dumps beside it and the module itself."""
+    platform, platform_evidence = _platform(module)
+    named = read_name(Path(module.filename)) if module.filename and module.filename != "<stdin>" else None
+    beside = _beside(named) if named is not None else None
+    right = _right_file(beside, target) if beside is not None else None
+    for whole in beside.whole if beside is not None else ():
+        if "gpu" in whole or "tpu" in whole:
+            platform, platform_evidence = ("gpu" if "gpu" in whole else "tpu"), f"beside it lies its {whole}"
+    if module.is_scheduled:
+        return Stage(SCHEDULED, platform, "its header says is_scheduled=true", right)
+    fusion = _compiler_fusion(module)
+    if fusion is not None:
+        evidence = f"it has {fusion.fusion_kind} fusions such as {fusion.name}, which these passes make"
+        return Stage(FUSED, platform, evidence, right)
+    if named is not None:
+        if named.whole is not None:
+            name = BEFORE if named.whole == "before_optimizations" else SCHEDULED
+            return Stage(name, platform, f"its file name says {named.whole}", right)
+        if right is not None and right.name == named.path.name:
+            return Stage(INPUT, platform, platform_evidence, right)
+        if right is not None:
+            name, evidence = _by_order(named, right)
+            return Stage(name, platform, evidence, right)
+    sign = _unoptimized_sign(module)
+    if sign is not None and platform in (None, target):
+        return Stage(BEFORE, platform, sign, right)
+    return Stage(INPUT, platform, platform_evidence, right)
+
+
+def require_input_stage(module: Module, target: str = "cpu") -> Stage:
+    """The stage of a module that fusion can be replayed from; StageError for any other."""
+    stage = stage_of(module, target)
+    foreign = stage.platform is not None and not target.startswith(stage.platform)
+    if stage.name == INPUT and not foreign:
+        return stage
+    subject = shown(module.filename) if module.filename and module.filename != "<stdin>" else "this input"
+    words = {
+        BEFORE: "shows a module that the fusion passes have not reached yet",
+        FUSED: "shows a module that is already fused",
+        SCHEDULED: "shows a module after all optimizations, fused and scheduled",
+    }
+    lines = []
+    if foreign:
+        lines.append(f"{subject} is a module for {str(stage.platform).upper()}, not for target {target}")
+        if stage.name == INPUT:
+            lines[0] += f" ({stage.evidence})"
+        lines[0] += "."
+    if stage.name != INPUT:
+        lines.append(f"{'It' if lines else subject} {words[stage.name]} ({stage.evidence}).")
+    lines.append(f"What is replayed is the module as it enters the fusion passes of target {target}.")
+    if stage.right_file is not None and not foreign:
+        lines.append(f"That dump lies beside it: {shown(str(stage.right_file))}")
+    elif target in FUSION_STAGES:
+        flags = FUSION_STAGES[target].flags
+        lines.append(f'To get it, run the program with XLA_FLAGS="{flags}"')
+        lines.append("and give hlofuse DIR: the right file is found by itself.")
+    if stage.name in (FUSED, SCHEDULED):
+        lines.append("(stats, diff and render take a module of any stage.)")
+    lines.append("To have it replayed all the same, add --assume-input.")
+    raise StageError("\n".join(lines), stage)
+
+
+def _beside(named: DumpFile) -> DumpedModule | None:
+    """All dumps of the same module in the folder of this one."""
+    try:
+        modules = DumpDirectory(named.path.parent).modules
+    except HlofuseError:
+        return None
+    key = (named.prefix, named.module_id, named.module)
+    return next((m for m in modules if (m.prefix, m.module_id, m.name) == key), None)
+
+
+def _right_file(module: DumpedModule, target: str) -> Path | None:
+    try:
+        return module.pass_input(target)
+    except HlofuseError:
+        return None
+
+
+def _by_order(named: DumpFile, right: Path) -> tuple[str, str]:
+    reference = read_name(right)
+    first = reference.number if reference is not None else None
+    if named.number is not None and first is not None and named.number < first:
+        return BEFORE, "there are later dumps of it ahead of the fusion passes"
+    return FUSED, "its number in the dump directory is greater than that of the passes' input"
+
+
+def _compiler_fusion(module: Module) -> Instruction | None:
+    """A fusion made by a fusion pass. Library and Triton fusions (kCustom) are made before."""
+    for i in module.instructions():
+        if i.opcode == "fusion" and i.fusion_kind in ("kLoop", "kInput", "kOutput"):
+            return i
+    return None
+
+
+_EXPANDED = frozenset({"batch-norm-training", "batch-norm-inference", "batch-norm-grad", "topk", "logistic"})
+_PARTITIONER_CALLS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
+
+
+def _unoptimized_sign(module: Module) -> str | None:
+    """Something XLA:CPU never leaves in a module that is about to be fused."""
+    for computation in module.computations:
+        if computation.fusion is not None:
+            continue
+        scalars: dict[object, str] = {}
+        for i in computation:
+            opcode = i.opcode
+            if opcode == "reshape":
+                return f"it has reshapes such as {shown(i.name)}, which become bitcasts or copies earlier"
+            if opcode == "call" and i.attributes.raw("inlineable") != "false" and _frontend_plain(i):
+                return f"it has calls such as {shown(i.name)}, which are inlined earlier"
+            if opcode in _EXPANDED:
+                return f"it has a {opcode}, {shown(i.name)}, which is expanded earlier"
+            if opcode == "custom-call" and i.attributes.get("custom_call_target") in _PARTITIONER_CALLS:
+                return f"it has sharding annotations such as {shown(i.name)}, which are removed earlier"
+            if opcode == "broadcast" and any(d == 1 for o in i.operands for d in o.shape.dimensions):
+                return f"it broadcasts a dimension of size 1 ({shown(i.name)}), which is simplified earlier"
+            if opcode == "constant" and i.shape.is_effective_scalar:
+                other = scalars.setdefault((i.shape.key, i.payload), i.name)
+                if other != i.name:
+                    return (
+                        f"it has the constants {shown(other)} and {shown(i.name)}, which are merged earlier"
+                    )
+    return None
+
+
+def _frontend_plain(call: Instruction) -> bool:
+    return "backend_config" not in call.attributes
+
+
+_GPU_CALLS = ("__cublas$", "__cudnn$", "__gpu$", "__cub$", "xla.gpu.", "cusolver_", "cub_", "__triton$")
+_TPU_CALLS = ("tpu_custom_call", "X64SplitLow", "X64SplitHigh", "AllocateBuffer")
+
+
+def _platform(module: Module) -> tuple[str | None, str]:
+    """The backend a module was compiled for, where its layouts, calls or configs tell."""
+    for i in module.instructions():
+        if _tiled(i):
+            return "tpu", f"{shown(i.name)} has a tiled layout, {shown(str(i.shape)[:60])}"
+        if i.opcode == "custom-call":
+            target = str(i.attributes.get("custom_call_target") or "")
+            if target.startswith(_GPU_CALLS):
+                return "gpu", f"it calls {shown(target)}"
+            if target in _TPU_CALLS:
+                return "tpu", f"it calls {shown(target)}"
+        if i.opcode == "fusion" or i.opcode == "custom-call":
+            config = i.attributes.raw("backend_config") or ""
+            if '"__triton' in config or '"__cudnn' in config or '"operation_queue_id"' in config:
+                return "gpu", f"{shown(i.name)} has the backend config of a GPU"
+            if '"__ynn_fusion"' in config or '"__xnn_fusion"' in config or '"__onednn_fusion"' in config:
+                return "cpu", f"{shown(i.name)} is a fusion for a CPU library"
+    return None, ""
+
+
+def _tiled(instruction: Instruction) -> bool:
+    shapes: Iterable[object] = (leaf.layout for _, leaf in instruction.shape.leaves())
+    return any(layout is not None and "T(" in str(layout) for layout in shapes)

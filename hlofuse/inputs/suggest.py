@@ -1,0 +1,32 @@
+"""Suggestions for a mistyped name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+_ENOUGH = 20_000  # difflib takes its time; more names than this are thinned by their first letters
+
+
+def close_matches(name: str, names: Iterable[str], most: int = 3) -> list[str]:
+    """The names most like `name`, best first."""
+    pool = list(dict.fromkeys(names))
+    if len(pool) > _ENOUGH:
+        pool = [n for n in pool if n[:2] == name[:2]][:_ENOUGH]
+    lowered = name.lower()
+    # A name asked for without its number is meant literally: reduce -> reduce.3.
+    literal = [n for n in pool if n.lower().startswith(lowered + ".") or n.lower() == lowered]
+    close = difflib.get_close_matches(name, pool, n=most, cutoff=0.6)
+    inside = [n for n in pool if len(lowered) > 2 and lowered in n.lower()]
+    return list(dict.fromkeys([*literal[:most], *close, *inside]))[:most]
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """`; did you mean a, b or c?`, or nothing."""
+    found = close_matches(name, names)
+    if not found:
+        return ""
+    found = ["".join(c if c.isprintable() else repr(c)[1:-1] for c in f) for f in found]
+    return (
+        "; did you mean " + (" or ".join([", ".join(found[:-1]), found[-1]]) if found[1:] else found[0]) + "?"
+    )

@@ -1,0 +1,174 @@
+"""Bytes to text: plain files, gzip, standard input, with a bound on what is taken into memory."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import zlib
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from hlofuse.ir.errors import HlofuseError
+
+DEFAULT_LIMIT = 1 << 30
+"""The most bytes of text that are read, decompressed: 1 GiB."""
+
+LIMIT_VARIABLE = "HLOFUSE_MAX_INPUT_BYTES"
+"""The environment variable that sets another limit."""
+
+_CHUNK = 1 << 20
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def input_limit() -> int:
+    """The limit in force, in bytes."""
+    text = os.environ.get(LIMIT_VARIABLE)
+    if text is None:
+        return DEFAULT_LIMIT
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise HlofuseError(f"{LIMIT_VARIABLE} must be a number of bytes, not {text!r}")
+    return int(text)
+
+
+def read_text(path: str | os.PathLike[str], limit: int | None = None) -> str:
+    """The text of a dump: a file (gzip is seen by its first bytes), or `-` for standard input.
+
+    Raises HlofuseError for what cannot be read, is empty, is not text, or is longer than `limit` bytes.
+    """
+    limit = input_limit() if limit is None else limit
+    name = "standard input" if str(path) == "-" else str(path)
+    if str(path) == "-":
+        return _decode(_read(sys.stdin.buffer, name, limit), name)
+    try:
+        with open(path, "rb") as file:
+            return _decode(_read(file, name, limit), name)
+    except FileNotFoundError:
+        raise HlofuseError(_missing(Path(path))) from None
+    except OSError as e:
+        raise HlofuseError(f"cannot read {shown(name)}: {e.strerror or e}") from None
+    except ValueError:  # a NUL in the name
+        raise HlofuseError(f"cannot read {shown(name)}: not a file name") from None
+
+
+def shown(name: str) -> str:
+    """A name as it may be printed."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
+
+
+def _missing(path: Path) -> str:
+    from hlofuse.inputs.suggest import did_you_mean
+
+    try:
+        siblings = [p.name for p in path.parent.iterdir()]
+    except OSError:
+        siblings = []
+    return f"{shown(str(path))} does not exist{did_you_mean(path.name, siblings)}"
+
+
+def _read(file: BinaryIO, name: str, limit: int) -> bytes:
+    first = file.read(_CHUNK)
+    if not first:
+        raise HlofuseError(f"{shown(name)} is empty")
+    if first.startswith(_GZIP_MAGIC):
+        return _gunzip(first, file, name, limit)
+    _refuse_binary(first, name)
+    chunks = [first]
+    size = len(first)
+    while chunk := file.read(_CHUNK):
+        size += len(chunk)
+        if size > limit:
+            raise _too_long(name, limit)
+        chunks.append(chunk)
+    if size > limit:
+        raise _too_long(name, limit)
+    return b"".join(chunks)
+
+
+def _gunzip(first: bytes, file: BinaryIO, name: str, limit: int) -> bytes:
+    """Decompress piece by piece, so that a small file cannot grow without bound."""
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        with gzip.GzipFile(mode="rb", fileobj=cast("BinaryIO", _Prepended(first, file))) as unzipped:
+            while chunk := unzipped.read(_CHUNK):
+                if not chunks:
+                    _refuse_binary(chunk, name)
+                size += len(chunk)
+                if size > limit:
+                    raise _too_long(name, limit, " once decompressed")
+                chunks.append(chunk)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as e:
+        raise HlofuseError(f"{shown(name)} is not a whole gzip file: {e}") from None
+    if not chunks:
+        raise HlofuseError(f"{shown(name)} is empty once decompressed")
+    return b"".join(chunks)
+
+
+class _Prepended:
+    """A stream with its first bytes put back: standard input cannot be rewound."""
+
+    def __init__(self, first: bytes, rest: BinaryIO) -> None:
+        self._first = first
+        self._rest = rest
+
+    def read(self, size: int = -1) -> bytes:
+        if self._first:
+            if size < 0:
+                out, self._first = self._first + self._rest.read(), b""
+                return out
+            out, self._first = self._first[:size], self._first[size:]
+            return out
+        return self._rest.read(size)
+
+
+def _too_long(name: str, limit: int, how: str = "") -> HlofuseError:
+    return HlofuseError(
+        f"{shown(name)} holds more than {limit:,} bytes{how}; set {LIMIT_VARIABLE} to read more"
+    )
+
+
+def _refuse_binary(first: bytes, name: str) -> None:
+    if b"\0" not in first[:65536]:
+        return
+    hint = ""
+    if b"HloModule" not in first[:65536]:
+        hint = (
+            "; if it is an HLO proto (.hlo.pb), take the .txt dump beside it, "
+            "or add --xla_dump_hlo_as_text to XLA_FLAGS"
+        )
+    raise HlofuseError(f"{shown(name)} is a binary file, not an HLO text dump{hint}")
+
+
+def _decode(data: bytes, name: str) -> str:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        line = data.count(b"\n", 0, e.start) + 1
+        raise HlofuseError(
+            f"{shown(name)} is not text in UTF-8: byte {data[e.start]:#04x} in line {line} (offset {e.start})"
+        ) from None
+    if not text.strip():
+        raise HlofuseError(f"{shown(name)} is empty")
+    if "\r\n" in text:
+        text = text.replace("\r\n", "\n")
+    other = _known_as_something_else(text)
+    if other:
+        raise HlofuseError(f"{shown(name)} is {other}")
+    return text
+
+
+def _known_as_something_else(text: str) -> str | None:
+    """Files that lie beside HLO dumps and are easily taken for one."""
+    start = text[:4096].lstrip()
+    if start.startswith(("HloModule", "ENTRY", "%", "//", "/*")):
+        return None
+    if start.startswith(("module @", "module {", "#loc", "#map", "builtin.module")) or "func.func" in start:
+        return "StableHLO (MLIR), not HLO text: compile it and take XLA's dump (XLA_FLAGS=--xla_dump_to=DIR)"
+    if start.startswith("BufferAssignment"):
+        return "XLA's buffer assignment, not the module: take the file without -buffer-assignment in its name"
+    if start.startswith("HloLiveRange"):
+        return "XLA's live ranges, not the module: take the file without -live-range in its name"
+    if start.startswith(("hlo_module {", "fusion_steps", "hlo_module_before_fusion")):
+        return "a protocol buffer printed as text, not an HLO text dump"
+    return None
