@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 import click
 
 # Name, where it lives, and its line in `--help`: help must not import what it lists.
 _COMMANDS: dict[str, tuple[str, str]] = {
-    "explain": ("hlofuse.cli.explain", "Which operations XLA fuses, in which order, and what stopped the rest."),
+    "explain": (
+        "hlofuse.cli.explain",
+        "Which operations XLA fuses, in which order, and what stopped the rest.",
+    ),
     "why": ("hlofuse.cli.why", "Why two operations were fused, or were not."),
     "replay": ("hlofuse.cli.replay", "Write the module as XLA's fusion passes would leave it."),
     "verify": ("hlofuse.cli.verify", "Compare our replay with XLA's own result."),
@@ -19,6 +23,9 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "rule": ("hlofuse.cli.rule", "The rule catalogue: what a rule asks, why, and what to do about it."),
     "targets": ("hlofuse.cli.targets", "What can be replayed, and how faithfully."),
 }
+
+TRACEBACK_VARIABLE = "HLOFUSE_TRACEBACK"
+"""Set to have an internal error raised with its traceback."""
 
 
 class _Lazy(click.Group):
@@ -35,6 +42,16 @@ class _Lazy(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            from hlofuse.inputs.suggest import did_you_mean
+            from hlofuse.present.escape import printable
+
+            ctx.fail(f"no command {printable(args[0])}{did_you_mean(args[0], _COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
@@ -49,27 +66,62 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+)
 def group() -> None:
-    """Replay XLA's operator-fusion decisions from an HLO text dump, and explain each one."""
+    """Replay XLA's operator-fusion decisions from an HLO text dump, and explain each one.
+
+    INPUT is everywhere a text dump (.hlo, .txt, also .gz), - for standard input, or a directory
+    written by XLA_FLAGS=--xla_dump_to=DIR.
+    """
 
 
 def main() -> None:
     """Run the command line; exit status 0 done, 1 a difference was found, 2 bad input or call."""
+    sys.exit(_run())
+
+
+def _run() -> int:
     from hlofuse.ir.errors import HlofuseError
 
     try:
         status = group.main(standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
     except click.exceptions.Abort:
-        sys.exit(130)
+        return 130
     except click.ClickException as e:
         e.show()
-        sys.exit(2)
+        return 2
     except HlofuseError as e:
-        click.echo(str(e), err=True)
-        sys.exit(2)
+        _complain(str(e))
     except BrokenPipeError:
-        # The reader of our output has gone (`| head`): that is no failure of ours.
-        sys.stderr.close()
-        sys.exit(0)
-    sys.exit(status if isinstance(status, int) else 0)
+        # The reader of our output has gone (`| head`): no failure of ours, and nothing left to flush to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except RecursionError:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        _complain("the input is nested too deeply")
+    except MemoryError:
+        _complain("the input is too large for this machine's memory")
+    except OSError as e:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        _complain(f"{e.filename}: {e.strerror}" if e.filename else str(e))
+    except Exception as e:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        _complain(
+            f"internal error: {type(e).__name__}: {str(e)[:200]}\n"
+            f"This is a bug in hlofuse: please report it, with the output under {TRACEBACK_VARIABLE}=1."
+        )
+    return 2
+
+
+def _complain(message: str) -> None:
+    # A message may quote a dump: line ends stay, control sequences do not reach the terminal.
+    from hlofuse.present.escape import printable
+
+    click.echo("\n".join(printable(line) for line in message.split("\n")), err=True)

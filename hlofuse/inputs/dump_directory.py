@@ -9,8 +9,8 @@ from pathlib import Path
 from hlofuse.inputs.dump_names import DumpFile, read_name
 from hlofuse.inputs.dump_stages import FUSION_STAGES
 from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.inputs.text import shown
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.present.escape import printable
 
 _LISTED = 12
 
@@ -78,8 +78,8 @@ class DumpedModule:
         if target == "cpu" and any("gpu" in w for w in self.whole):
             other = " It is a GPU dump."
         return (
-            f"{shown(self.label)} has no dump of the module as it enters the fusion passes of target {target}"
-            f" (there: {', '.join(there)}).{other}\n"
+            f"{printable(self.label)} has no dump of the module as it enters"
+            f" the fusion passes of target {target} (there: {', '.join(there)}).{other}\n"
             f'Run the program again with XLA_FLAGS="{stage.flags}" and give hlofuse that directory.'
         )
 
@@ -94,7 +94,7 @@ class DumpDirectory:
         try:
             names = sorted(os.listdir(self.path))
         except OSError as e:
-            raise HlofuseError(f"cannot read {shown(str(path))}: {e.strerror or e}") from None
+            raise HlofuseError(f"cannot read {printable(str(path))}: {e.strerror or e}") from None
         for name in names:
             file = read_name(self.path / name)
             if file is None:
@@ -114,7 +114,7 @@ class DumpDirectory:
         )
         if not self.modules:
             raise HlofuseError(
-                f"{shown(str(path))} holds no module dumps (files like"
+                f"{printable(str(path))} holds no module dumps (files like"
                 f" module_0001.jit_f.before_optimizations.txt, as XLA_FLAGS=--xla_dump_to=DIR writes them)"
             )
 
@@ -124,7 +124,7 @@ class DumpDirectory:
             if len(self.modules) == 1:
                 return self.modules[0]
             raise HlofuseError(
-                f"{shown(str(self.path))} holds {len(self.modules)} modules; choose one with"
+                f"{printable(str(self.path))} holds {len(self.modules)} modules; choose one with"
                 f" --module:\n{self._listing()}"
             )
         matching = [m for m in self.modules if name in (m.label, f"module_{m.module_id:04d}")]
@@ -134,12 +134,12 @@ class DumpDirectory:
         if not matching:
             known = [n for m in self.modules for n in (m.name, m.label)]
             raise HlofuseError(
-                f"{shown(str(self.path))} has no module {shown(name)}"
+                f"{printable(str(self.path))} has no module {printable(name)}"
                 f"{did_you_mean(name, known)}\n{self._listing()}"
             )
         if len(matching) > 1:
-            labels = ", ".join(shown(m.label) for m in matching[:_LISTED])
-            raise HlofuseError(f"{len(matching)} modules are named {shown(name)}; choose one: {labels}")
+            labels = ", ".join(printable(m.label) for m in matching[:_LISTED])
+            raise HlofuseError(f"{len(matching)} modules are named {printable(name)}; choose one: {labels}")
         return matching[0]
 
     def _listing(self) -> str:
@@ -149,7 +149,7 @@ class DumpDirectory:
 
         # The step people look for is mostly the largest.
         ranked = sorted(((size(m), m) for m in self.modules), key=lambda pair: -pair[0])
-        lines = [f"  {shown(m.label):<50} {n:>12,} bytes" for n, m in ranked[:_LISTED]]
+        lines = [f"  {printable(m.label):<50} {n:>12,} bytes" for n, m in ranked[:_LISTED]]
         if len(ranked) > _LISTED:
             lines.append(f"  … and {len(ranked) - _LISTED} smaller ones")
         return "\n".join(lines)

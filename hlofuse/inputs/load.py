@@ -28,11 +28,10 @@ def load(
     """
     file = Path(path)
     if str(path) != "-" and _is_directory(file):
-        file = (
-            file / "before.hlo"
-            if is_corpus_case(file)
-            else DumpDirectory(file).pick(module).pass_input(target)
-        )
+        if is_corpus_case(file):
+            file /= "before.hlo"
+        else:
+            file = DumpDirectory(file).pick(module).pass_input(target)
     elif module is not None:
         raise HlofuseError("--module picks a module from a dump directory; this input is a single module")
     name = "<stdin>" if str(path) == "-" else str(file)

@@ -9,10 +9,10 @@ from pathlib import Path
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.inputs.dump_names import DumpFile, read_name
 from hlofuse.inputs.dump_stages import FUSION_STAGES
-from hlofuse.inputs.text import shown
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.present.escape import printable
 
 INPUT = "input"
 BEFORE = "before optimizations"
@@ -78,7 +78,7 @@ def require_input_stage(module: Module, target: str = "cpu") -> Stage:
     foreign = stage.platform is not None and not target.startswith(stage.platform)
     if stage.name == INPUT and not foreign:
         return stage
-    subject = shown(module.filename) if module.filename and module.filename != "<stdin>" else "this input"
+    subject = printable(module.filename) if module.filename and module.filename != "<stdin>" else "this input"
     words = {
         BEFORE: "shows a module that the fusion passes have not reached yet",
         FUSED: "shows a module that is already fused",
@@ -94,7 +94,7 @@ def require_input_stage(module: Module, target: str = "cpu") -> Stage:
         lines.append(f"{'It' if lines else subject} {words[stage.name]} ({stage.evidence}).")
     lines.append(f"What is replayed is the module as it enters the fusion passes of target {target}.")
     if stage.right_file is not None and not foreign:
-        lines.append(f"That dump lies beside it: {shown(str(stage.right_file))}")
+        lines.append(f"That dump lies beside it: {printable(str(stage.right_file))}")
     elif target in FUSION_STAGES:
         flags = FUSION_STAGES[target].flags
         lines.append(f'To get it, run the program with XLA_FLAGS="{flags}"')
@@ -151,21 +151,22 @@ def _unoptimized_sign(module: Module) -> str | None:
         for i in computation:
             opcode = i.opcode
             if opcode == "reshape":
-                return f"it has reshapes such as {shown(i.name)}, which become bitcasts or copies earlier"
+                return f"it has reshapes such as {printable(i.name)}, which become bitcasts or copies earlier"
             if opcode == "call" and i.attributes.raw("inlineable") != "false" and _frontend_plain(i):
-                return f"it has calls such as {shown(i.name)}, which are inlined earlier"
+                return f"it has calls such as {printable(i.name)}, which are inlined earlier"
             if opcode in _EXPANDED:
-                return f"it has a {opcode}, {shown(i.name)}, which is expanded earlier"
+                return f"it has a {opcode}, {printable(i.name)}, which is expanded earlier"
             if opcode == "custom-call" and i.attributes.get("custom_call_target") in _PARTITIONER_CALLS:
-                return f"it has sharding annotations such as {shown(i.name)}, which are removed earlier"
+                return f"it has sharding annotations such as {printable(i.name)}, which are removed earlier"
             if opcode == "broadcast" and any(d == 1 for o in i.operands for d in o.shape.dimensions):
-                return f"it broadcasts a dimension of size 1 ({shown(i.name)}), which is simplified earlier"
+                return (
+                    f"it broadcasts a dimension of size 1 ({printable(i.name)}), which is simplified earlier"
+                )
             if opcode == "constant" and i.shape.is_effective_scalar:
                 other = scalars.setdefault((i.shape.key, i.payload), i.name)
                 if other != i.name:
-                    return (
-                        f"it has the constants {shown(other)} and {shown(i.name)}, which are merged earlier"
-                    )
+                    names = f"{printable(other)} and {printable(i.name)}"
+                    return f"it has {names}, equal constants, which are merged earlier"
     return None
 
 
@@ -181,19 +182,19 @@ def _platform(module: Module) -> tuple[str | None, str]:
     """The backend a module was compiled for, where its layouts, calls or configs tell."""
     for i in module.instructions():
         if _tiled(i):
-            return "tpu", f"{shown(i.name)} has a tiled layout, {shown(str(i.shape)[:60])}"
+            return "tpu", f"{printable(i.name)} has a tiled layout, {printable(str(i.shape)[:60])}"
         if i.opcode == "custom-call":
             target = str(i.attributes.get("custom_call_target") or "")
             if target.startswith(_GPU_CALLS):
-                return "gpu", f"it calls {shown(target)}"
+                return "gpu", f"it calls {printable(target)}"
             if target in _TPU_CALLS:
-                return "tpu", f"it calls {shown(target)}"
+                return "tpu", f"it calls {printable(target)}"
         if i.opcode == "fusion" or i.opcode == "custom-call":
             config = i.attributes.raw("backend_config") or ""
             if '"__triton' in config or '"__cudnn' in config or '"operation_queue_id"' in config:
-                return "gpu", f"{shown(i.name)} has the backend config of a GPU"
+                return "gpu", f"{printable(i.name)} has the backend config of a GPU"
             if '"__ynn_fusion"' in config or '"__xnn_fusion"' in config or '"__onednn_fusion"' in config:
-                return "cpu", f"{shown(i.name)} is a fusion for a CPU library"
+                return "cpu", f"{printable(i.name)} is a fusion for a CPU library"
     return None, ""
 
 

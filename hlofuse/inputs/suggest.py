@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from hlofuse.present.escape import printable
+
 _ENOUGH = 20_000  # difflib takes its time; more names than this are thinned by their first letters
 
 
@@ -26,7 +28,6 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     found = close_matches(name, names)
     if not found:
         return ""
-    found = ["".join(c if c.isprintable() else repr(c)[1:-1] for c in f) for f in found]
-    return (
-        "; did you mean " + (" or ".join([", ".join(found[:-1]), found[-1]]) if found[1:] else found[0]) + "?"
-    )
+    found = [printable(f) for f in found]
+    listed = " or ".join([", ".join(found[:-1]), found[-1]]) if len(found) > 1 else found[0]
+    return f"; did you mean {listed}?"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.present.escape import printable
 
 DEFAULT_LIMIT = 1 << 30
 """The most bytes of text that are read, decompressed: 1 GiB."""
@@ -46,14 +47,9 @@ def read_text(path: str | os.PathLike[str], limit: int | None = None) -> str:
     except FileNotFoundError:
         raise HlofuseError(_missing(Path(path))) from None
     except OSError as e:
-        raise HlofuseError(f"cannot read {shown(name)}: {e.strerror or e}") from None
+        raise HlofuseError(f"cannot read {printable(name)}: {e.strerror or e}") from None
     except ValueError:  # a NUL in the name
-        raise HlofuseError(f"cannot read {shown(name)}: not a file name") from None
-
-
-def shown(name: str) -> str:
-    """A name as it may be printed."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
+        raise HlofuseError(f"cannot read {printable(name)}: not a file name") from None
 
 
 def _missing(path: Path) -> str:
@@ -63,13 +59,13 @@ def _missing(path: Path) -> str:
         siblings = [p.name for p in path.parent.iterdir()]
     except OSError:
         siblings = []
-    return f"{shown(str(path))} does not exist{did_you_mean(path.name, siblings)}"
+    return f"{printable(str(path))} does not exist{did_you_mean(path.name, siblings)}"
 
 
 def _read(file: BinaryIO, name: str, limit: int) -> bytes:
     first = file.read(_CHUNK)
     if not first:
-        raise HlofuseError(f"{shown(name)} is empty")
+        raise HlofuseError(f"{printable(name)} is empty")
     if first.startswith(_GZIP_MAGIC):
         return _gunzip(first, file, name, limit)
     _refuse_binary(first, name)
@@ -99,9 +95,9 @@ def _gunzip(first: bytes, file: BinaryIO, name: str, limit: int) -> bytes:
                     raise _too_long(name, limit, " once decompressed")
                 chunks.append(chunk)
     except (EOFError, gzip.BadGzipFile, zlib.error) as e:
-        raise HlofuseError(f"{shown(name)} is not a whole gzip file: {e}") from None
+        raise HlofuseError(f"{printable(name)} is not a whole gzip file: {e}") from None
     if not chunks:
-        raise HlofuseError(f"{shown(name)} is empty once decompressed")
+        raise HlofuseError(f"{printable(name)} is empty once decompressed")
     return b"".join(chunks)
 
 
@@ -124,7 +120,7 @@ class _Prepended:
 
 def _too_long(name: str, limit: int, how: str = "") -> HlofuseError:
     return HlofuseError(
-        f"{shown(name)} holds more than {limit:,} bytes{how}; set {LIMIT_VARIABLE} to read more"
+        f"{printable(name)} holds more than {limit:,} bytes{how}; set {LIMIT_VARIABLE} to read more"
     )
 
 
@@ -137,7 +133,7 @@ def _refuse_binary(first: bytes, name: str) -> None:
             "; if it is an HLO proto (.hlo.pb), take the .txt dump beside it, "
             "or add --xla_dump_hlo_as_text to XLA_FLAGS"
         )
-    raise HlofuseError(f"{shown(name)} is a binary file, not an HLO text dump{hint}")
+    raise HlofuseError(f"{printable(name)} is a binary file, not an HLO text dump{hint}")
 
 
 def _decode(data: bytes, name: str) -> str:
@@ -146,15 +142,16 @@ def _decode(data: bytes, name: str) -> str:
     except UnicodeDecodeError as e:
         line = data.count(b"\n", 0, e.start) + 1
         raise HlofuseError(
-            f"{shown(name)} is not text in UTF-8: byte {data[e.start]:#04x} in line {line} (offset {e.start})"
+            f"{printable(name)} is not text in UTF-8:"
+            f" byte {data[e.start]:#04x} in line {line} (offset {e.start})"
         ) from None
     if not text.strip():
-        raise HlofuseError(f"{shown(name)} is empty")
+        raise HlofuseError(f"{printable(name)} is empty")
     if "\r\n" in text:
         text = text.replace("\r\n", "\n")
     other = _known_as_something_else(text)
     if other:
-        raise HlofuseError(f"{shown(name)} is {other}")
+        raise HlofuseError(f"{printable(name)} is {other}")
     return text
 
 

@@ -1,0 +1,105 @@
+"""Where reports go: the terminal, a pipe or a file, in colour or not, all or nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.present.escape import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PIPE_WIDTH = 100
+"""Columns where there is no terminal to ask and COLUMNS is not set."""
+
+
+def emit(text: str, output: Path | None = None) -> None:
+    """Print `text`, or write it to the file `output`."""
+    if not text.endswith("\n"):
+        text += "\n"
+    if output is not None and str(output) != "-":
+        write_file(output, text)
+        return
+    try:
+        sys.stdout.write(text)
+    except UnicodeEncodeError:
+        encoding = sys.stdout.encoding or "ascii"
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+
+
+def rendered(draw: Callable[[Console], None], color: str = "auto", output: Path | None = None) -> str:
+    """What `draw` prints on a rich console made for the place the report goes to."""
+    import io
+
+    from rich.console import Console
+
+    to_terminal = output is None and sys.stdout.isatty()
+    colored = color == "always" or (color == "auto" and to_terminal and _wants_color())
+    file = io.StringIO()
+    console = Console(
+        file=file,
+        force_terminal=colored,
+        color_system="standard" if colored else None,
+        no_color=not colored,
+        width=_width(to_terminal),
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+        soft_wrap=False,
+        _environ={},
+    )
+    draw(console)
+    # Padding of table cells is of no use at the end of a line.
+    return "\n".join(line.rstrip() for line in file.getvalue().split("\n"))
+
+
+def _wants_color() -> bool:
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _width(to_terminal: bool) -> int:
+    fallback = 80 if to_terminal else PIPE_WIDTH
+    if to_terminal:
+        columns = shutil.get_terminal_size((fallback, 24)).columns
+    else:
+        text = os.environ.get("COLUMNS", "")
+        columns = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else fallback
+    return min(max(columns, 40), 400)
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a file whole or not at all: to a temporary file beside it first, then into its place."""
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)  # /dev/stdout and the like cannot be replaced
+            return
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            os.chmod(temporary, _mode(path))
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as e:
+        raise HlofuseError(f"cannot write {printable(str(path))}: {e.strerror or e}") from None
+    except ValueError:
+        raise HlofuseError(f"cannot write {printable(str(path))}: not a file name") from None
+
+
+def _mode(path: Path) -> int:
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

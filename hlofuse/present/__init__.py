@@ -1,0 +1,1 @@
+"""Small helpers for what a person reads: safe text, units, markdown tables. No dependencies."""

@@ -1,0 +1,43 @@
+"""What comes from a dump is data: made safe before it is shown."""
+
+from __future__ import annotations
+
+import re
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")
+
+
+def printable(text: str) -> str:
+    """`text` on one line with control sequences, line ends and invisible characters spelled out.
+
+    An escape character becomes the four characters `\\x1b`, so a terminal cannot be steered by a name.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def markdown(text: str) -> str:
+    """`text` as plain words in markdown (GitHub's), also inside a table."""
+    return _MARKDOWN.sub(r"\\\1", printable(text))
+
+
+def markdown_code(text: str) -> str:
+    """`text` in a code span that it cannot end, also inside a table."""
+    text = printable(text).replace("|", "\\|")
+    fence = "`"
+    while fence in text:
+        fence += "`"
+    pad = " " if text.startswith("`") or text.endswith("`") or not text else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def shorten(text: str, width: int) -> str:
+    """`text` made safe and cut to `width` columns, the middle left out."""
+    text = printable(text)
+    if len(text) <= width:
+        return text
+    if width < 5:
+        return text[:width]
+    head = (width - 1) * 2 // 3
+    return text[:head] + "…" + text[len(text) - (width - 1 - head) :]

@@ -1,0 +1,45 @@
+"""Quantities in a form people take in: three figures and a decimal prefix."""
+
+from __future__ import annotations
+
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+
+
+def quantity(value: float, unit: str = "") -> str:
+    """`1_234_567, "B"` → `1.23 MB`; below a thousand the number itself."""
+    sign = "-" if value < 0 else ""
+    value = abs(value)
+    step = 0
+    while value >= 999.5 and step < len(_PREFIXES) - 1:
+        value /= 1000
+        step += 1
+    if step == 0:
+        digits = f"{value:.0f}" if value == int(value) else f"{value:.3g}"
+    else:
+        digits = f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
+    tail = f"{_PREFIXES[step]}{unit}"
+    return f"{sign}{digits} {tail}" if tail else f"{sign}{digits}"
+
+
+def bytes_text(value: float) -> str:
+    """Bytes, decimal: `8.39 MB`."""
+    return quantity(value, "B")
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """`1 edge`, `1,234 edges`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def ranges(numbers: list[int]) -> str:
+    """Ascending numbers with runs drawn together: `1–4, 9`."""
+    parts: list[str] = []
+    start = previous = None
+    for n in [*numbers, None]:
+        if previous is not None and n == previous + 1:
+            previous = n
+            continue
+        if start is not None:
+            parts.append(str(start) if start == previous else f"{start}–{previous}")
+        start = previous = n
+    return ", ".join(parts)
