@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hlofuse.ir.copy import copy_module
+from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
-from hlofuse.trace import Event
+from hlofuse.ir.printer import print_module
+from hlofuse.passes import make_pass
+from hlofuse.pipelines.targets import TARGETS
+from hlofuse.rules.settings import AS_XLA, Settings
+from hlofuse.trace import Event, Recorder
 
 
 @dataclass(slots=True)
@@ -43,9 +49,32 @@ def replay(
     device: str | None = None,
     option: str | None = None,
     keep_modules: bool = False,
+    settings: Settings = AS_XLA,
 ) -> Replay:
     """Repeat what XLA's fusion passes do to `module` on `target`.
 
-    `option` names a variant of the target's pipeline (`Target.options`).
+    `option` names a variant of the target's pipeline (`Target.options`); `settings` makes it a what-if run.
     """
-    raise NotImplementedError
+    passes = passes_of(target, option)
+    after = copy_module(module)
+    result = Replay(target, device, module, after)
+    for text in passes:
+        made = make_pass(text, target, settings)
+        recorder = Recorder()
+        recorder.begin_pass(made.name)
+        changed = made.run(after, recorder)
+        kept = print_module(after) if keep_modules else None
+        result.passes.append(PassResult(made.name, changed, recorder.events, kept))
+    return result
+
+
+def passes_of(target: str, option: str | None = None) -> tuple[str, ...]:
+    """The pass list of a target or of one of its variants."""
+    if target not in TARGETS:
+        raise HlofuseError(f"there is no target {target!r}; known: {', '.join(TARGETS)}")
+    known = TARGETS[target]
+    if option is None:
+        return known.passes
+    if option not in known.options:
+        raise HlofuseError(f"target {target} has no option {option!r}; known: {', '.join(known.options) or 'none'}")
+    return known.options[option]

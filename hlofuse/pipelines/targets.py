@@ -28,7 +28,14 @@ TARGETS: dict[str, Target] = {
         "XLA:CPU",
         "jaxlib 0.11.1",
         ("fusion", "fusion-wrapper"),
-        "not measured yet",
-        {"multi-output": ("fusion(may_duplicate=false)", "fusion-wrapper", "cpu_multi_output_fusion", "tuple-simplifier")},
+        "every fusion and every name in 63 of 63 corpus modules",
+        {
+            "multi-output": (
+                "fusion(may_duplicate=false)",
+                "fusion-wrapper",
+                "cpu_multi_output_fusion",
+                "tuple-simplifier",
+            )
+        },
     ),
 }

@@ -1,0 +1,36 @@
+"""Convolutions XLA:CPU gives to Eigen (`CanUseEigenConvolution`, `xla/service/cpu/ir_emission_utils.cc`)."""
+
+from __future__ import annotations
+
+import re
+
+from hlofuse.ir.instruction import Instruction
+
+_LABELS = re.compile(r"(\w+)_(\w+)->(\w+)")
+
+
+def why_not_eigen(convolution: Instruction) -> str | None:
+    """What Eigen cannot do about this convolution; None if it can do it.
+
+    XLA also asks that the buffers be 16-byte aligned, which its own allocations always are.
+    """
+    source, kernel = convolution.operands[0].shape, convolution.operands[1].shape
+    if not source.element_count or not kernel.element_count:
+        return "the input or the kernel is empty"
+    if source.element_type not in ("f16", "f32"):
+        return f"the element type is {source.element_type}, not f16 or f32"
+    window = str(convolution.attributes.raw("window") or "")
+    if re.search(r"rhs_reversal=[\dx]*1", window):
+        return "the window is reversed"
+    m = _LABELS.fullmatch(str(convolution.attributes.raw("dim_labels") or ""))
+    if not m:
+        return "the dimension labels are not understood"
+    spatial = "".join(str(k) for k in range(len(m[1]) - 2))
+    if not 1 <= len(spatial) <= 3:
+        return f"there are {len(spatial)} spatial dimensions, not 1 to 3"
+    if (m[1], m[2], m[3]) != (f"b{spatial}f", f"{spatial}io", f"b{spatial}f"):
+        return f"the dimensions are {m[0]}, not b{spatial}f_{spatial}io->b{spatial}f"
+    for shape in (source, kernel, convolution.shape):
+        if shape.minor_to_major != tuple(range(shape.rank - 1, -1, -1)):
+            return f"a layout is not row-major: {shape}"
+    return None

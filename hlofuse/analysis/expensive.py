@@ -1,0 +1,44 @@
+"""Operations that XLA would rather not compute twice (`InstructionFusion::IsExpensive`)."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import COMPLEX_TYPES, INTEGER_TYPES
+
+CHEAP_OPCODES = frozenset(
+    """
+    add and bitcast bitcast-convert broadcast ceil clamp compare complex concatenate constant convert copy copy-done
+    copy-start count-leading-zeros dynamic-reshape dynamic-slice dynamic-update-slice floor get-tuple-element imag
+    infeed iota is-finite maximum minimum mulhi multiply negate not opt-barrier or outfeed pad partition-id popcnt real
+    reduce-precision replica-id reshape reverse round-nearest-afz round-nearest-even select shift-left
+    shift-right-arithmetic shift-right-logical slice stochastic-convert subtract transpose tuple xor
+    """.split()
+)
+_CHEAP_UNLESS_COMPLEX = frozenset({"abs", "cosine", "sign", "sine", "sinh", "tan"})
+
+
+def is_expensive(instruction: Instruction) -> bool:
+    """The list all targets start from."""
+    opcode = instruction.opcode
+    if opcode in CHEAP_OPCODES:
+        return False
+    if opcode in _CHEAP_UNLESS_COMPLEX:
+        return instruction.shape.element_type in COMPLEX_TYPES
+    if opcode in ("divide", "remainder"):
+        return is_expensive_division(instruction, constant_operand=1)
+    return True
+
+
+def is_expensive_division(instruction: Instruction, constant_operand: int) -> bool:
+    """Integer division by a constant becomes multiplications and shifts, anything else is dear."""
+    if instruction.shape.element_type not in INTEGER_TYPES:
+        return True
+    operand = instruction.operands[constant_operand]
+    if operand.opcode == "broadcast":
+        operand = operand.operands[0]
+    return not is_constant_effective_scalar(operand)
+
+
+def is_constant_effective_scalar(instruction: Instruction) -> bool:
+    """A constant of one element (`m::ConstantEffectiveScalar`)."""
+    return instruction.opcode == "constant" and instruction.shape.is_effective_scalar

@@ -1,0 +1,21 @@
+"""May an instruction be in a fusion at all? (`HloInstruction::IsFusible`)."""
+
+from __future__ import annotations
+
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.ir.instruction import Instruction
+
+_NEVER = frozenset({"domain", "parameter", "while", "conditional", "call"})
+_ALWAYS = frozenset({"fusion", "map", "reduce", "reduce-window"})
+
+
+def is_fusible(instruction: Instruction) -> bool:
+    """False for parameters, control flow and whatever has a side effect."""
+    opcode = instruction.opcode
+    if opcode in _NEVER:
+        return False
+    if opcode in _ALWAYS:
+        return True
+    if opcode == "rng":
+        return len(instruction.users) <= 1
+    return not has_side_effect(instruction)

@@ -1,0 +1,63 @@
+"""How often the elements of an operand are computed inside a fusion (`FusionNodeIndexingEvaluation`).
+
+XLA's emitters compute an element each time it is asked for under another index. An operation that
+changes the index starts a new count; one that keeps it passes on the counts of its users.
+"""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+
+# The emitter forgets what it has computed when it meets one of these (`OpInvalidatesCache`).
+INVALIDATES_CACHE = frozenset({"concatenate", "dot", "dynamic-update-slice", "pad", "reduce", "reduce-window"})
+
+
+class IndexingEvaluation:
+    """The counts of one fusion, kept up to date as producers are fused."""
+
+    def __init__(self, fusion: Instruction) -> None:
+        self._fusion = fusion
+        self._users: dict[Instruction, set[Instruction]] = {fusion.fused_root: {fusion}}
+        self._count: dict[Instruction, int] = {fusion: 1}
+        for inner in reversed(fusion.fused_computation.post_order()):
+            if inner.opcode != "parameter":
+                self._enter(inner)
+
+    def emitted(self, operand: Instruction) -> int:
+        """Times an element of this operand of the fusion would be computed if it were fused."""
+        return sum(self._count[user] for user in self._users[operand])
+
+    def take_out(self, operand: Instruction) -> set[Instruction]:
+        """The indexing users of an operand that is about to be fused (`RemoveFusionOperand`)."""
+        return self._users.pop(operand)
+
+    def put_in(self, clone: Instruction, users: set[Instruction]) -> None:
+        """The operand's clone is now inside (`UpdateEvaluationCache`)."""
+        self._users[clone] = users
+        self._enter(clone)
+
+    def _enter(self, inner: Instruction) -> None:
+        users = self._users.setdefault(inner, set())
+        self._count[inner] = sum(self._count[user] for user in users)
+        transpose = inner.opcode == "transpose"
+        key = inner.shape.key_ignoring_element_type
+        for operand in inner.operands:
+            # Parameters come and go; the fusion's operand behind one stays.
+            source = self._fusion.operands[operand.parameter_number] if operand.opcode == "parameter" else operand
+            indexing = self._users.setdefault(source, set())
+            if transpose or operand.shape.key_ignoring_element_type == key:
+                indexing |= users
+            else:
+                indexing.add(inner)
+
+
+def use_count(instruction: Instruction) -> int:
+    """Users, a fusion counting as many as use its parameter."""
+    count = 0
+    for user in instruction.users:
+        if user.opcode == "fusion":
+            number = user.operands.index(instruction)
+            count += len(user.fused_computation.parameters[number].users)
+        else:
+            count += 1
+    return count

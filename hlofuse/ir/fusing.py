@@ -1,0 +1,244 @@
+"""Moving instructions into fusions (`HloFusionInstruction`, `HloCallableInstruction`).
+
+Everything XLA's passes do to a graph when they fuse is here: making a fusion, appending a
+producer, appending it as a further output, merging one fusion into another. Names and the order of
+operands, parameters and users come out as XLA's, because later decisions and names depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hlofuse.ir.attributes import Attributes
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.replacing import replace_instruction
+from hlofuse.ir.shape import Shape
+
+
+def create_fusion(consumer: Instruction, kind: str, prefix: str = "") -> Instruction:
+    """A fusion holding a clone of `consumer`, added to its computation (`HloInstruction::CreateFusion`).
+
+    `consumer` keeps its uses; `fuse_in_place_of` moves them. The name is `<prefix>fusion`.
+    """
+    computation = _computation_of(consumer)
+    module = _module_of(computation)
+    body = Computation("fused_computation")
+    clone = _clone(consumer)
+    body.append_parsed(clone)
+    body.root = clone
+    module.add_computation(body)
+
+    raw = {"kind": kind, "calls": f"%{body.name}"}
+    for name in ("frontend_attributes", "metadata"):
+        value = consumer.attributes.raw(name)
+        if value is not None:
+            raw[name] = value
+    fusion = Instruction(f"{prefix}fusion", consumer.shape, "fusion", (), Attributes(raw=raw), called=[("calls", body)])
+    body.callers[fusion] = 1
+    _connect_operands(fusion, clone)
+    return computation.add_instruction(fusion)
+
+
+def fuse_in_place_of(
+    consumer: Instruction, kind: str, has_side_effect: Callable[[Instruction], bool], prefix: str = ""
+) -> Instruction:
+    """A fusion that takes `consumer`'s place, or `consumer` itself if it is one, set to `kind`.
+
+    Mirrors `InstructionFusion::AddFusionInstruction`.
+    """
+    if consumer.opcode == "fusion":
+        set_fusion_kind(consumer, kind)
+        return consumer
+    fusion = create_fusion(consumer, kind, prefix)
+    replace_instruction(consumer, fusion, has_side_effect, relay_control_dependencies=True)
+    return fusion
+
+
+def set_fusion_kind(fusion: Instruction, kind: str) -> None:
+    """Make it kLoop, kInput or kOutput (`set_fusion_kind`)."""
+    if fusion.fusion_kind != kind:
+        fusion.attributes = fusion.attributes.updated(kind=kind)
+
+
+def append_producer(fusion: Instruction, producer: Instruction, *, add_output: bool = False) -> Instruction:
+    """Clone `producer` into the fusion; the clone is returned.
+
+    With `add_output` the producer's other users get its value from the fusion, which becomes a
+    multi-output one; without it the fusion must be a user. The producer stays where it is.
+    Mirrors `HloCallableInstruction::CloneAndAppendInstructionIntoCalledComputation`.
+    """
+    body = fusion.fused_computation
+    # A tuple that is only taken apart again is not cloned: its elements become the outputs.
+    keep = producer.opcode == "tuple" and all(u.opcode == "get-tuple-element" for u in producer.users)
+    clone = producer if keep else body.add_instruction(_clone(producer))
+    if producer in fusion.operands:
+        number = fusion.operands.index(producer)
+        body.parameters[number].replace_all_uses_with(clone)
+        remove_parameter(body, number)
+        fusion.remove_operand(number)
+        if not producer.users:
+            add_output = False
+    _connect_operands(fusion, clone)
+    if add_output:
+        _add_output(fusion, producer, clone)
+    return clone
+
+
+def merge_fusion(fusion: Instruction, producer: Instruction) -> list[Instruction]:
+    """Move clones of a producer fusion's instructions into `fusion`, one by one, root first.
+
+    The producer stays for its other users. Mirrors `HloFusionInstruction::MergeFusionInstruction`.
+    """
+    module = _module_of(_computation_of(fusion))
+    # The instructions are cloned into a computation of their own first, as XLA does: it costs names.
+    scratch = Computation(f"{producer.fused_computation.name}.clone")
+    clones: dict[Instruction, Instruction] = {}
+    pending: list[Instruction] = []
+    for inner in producer.fused_computation.post_order():
+        if inner.opcode == "parameter":
+            module.instruction_names.unique(f"{inner.name}.clone")
+            clones[inner] = producer.operands[inner.parameter_number]
+            continue
+        clone = _clone(inner, [clones[o] for o in inner.operands], f"{inner.name}.clone")
+        clone.name = module.instruction_names.unique(clone.name)
+        scratch.append_parsed(clone)
+        clones[inner] = clone
+        pending.append(clone)
+    producer.replace_use_with(fusion, clones[producer.fused_root])
+    moved = []
+    for clone in reversed(pending):
+        fused = append_producer(fusion, clone)
+        clone.replace_all_uses_with(fused)
+        scratch.remove_instruction(clone)
+        moved.append(fused)
+    return moved
+
+
+def merge_fusion_into_multi_output(fusion: Instruction, other: Instruction) -> None:
+    """Take in a whole fusion, its outputs becoming further outputs; `other` is removed.
+
+    Mirrors `HloFusionInstruction::MergeFusionInstructionIntoMultiOutput`.
+    """
+    parent = _computation_of(fusion)
+    body = other.fused_computation
+    clones: dict[Instruction, Instruction] = {}
+    pending: list[Instruction] = []
+    outputs: set[Instruction] = set()
+    elements: list[tuple[Instruction, int]] = []
+    for inner in body.post_order():
+        if inner.opcode == "parameter":
+            clones[inner] = other.operands[inner.parameter_number]
+        elif inner is body.root and inner.opcode == "tuple":
+            for element in other.users:
+                source = inner.operands[element.tuple_index]
+                elements.append((source, element.tuple_index))
+                if element.is_root or any(u is not fusion for u in element.users):
+                    outputs.add(clones[source])
+        else:
+            clone = _clone(inner, [clones[o] for o in inner.operands], f"{inner.name}.clone")
+            clones[inner] = parent.add_instruction(clone)
+            pending.append(clone)
+    if body.root.opcode == "tuple":
+        for source, index in elements:
+            for element in list(other.users):
+                if element.tuple_index == index:
+                    element.replace_all_uses_with(clones[source])
+                    parent.remove_instruction(element)
+    else:
+        root = pending[-1] if pending else clones[body.root]
+        outputs.add(root)
+        other.replace_all_uses_with(root)
+    parent.remove_instruction(other)
+    for clone in reversed(pending):
+        append_producer(fusion, clone, add_output=clone in outputs)
+        parent.remove_instruction(clone)
+
+
+def remove_parameter(body: Computation, number: int) -> None:
+    """Drop an unused parameter; every later one is made anew (`HloComputation::RemoveParameter`)."""
+    parameters = body.parameters
+    body.remove_instruction(parameters[number])
+    for k in range(number, len(parameters) - 1):
+        old = parameters[k + 1]
+        new = Instruction(f"param_{k}", old.shape, "parameter", payload=str(k))
+        body.add_instruction(new)
+        old.replace_all_uses_with(new)
+        body.remove_instruction(old)
+    body.replace_parameters(parameters[:-1])
+
+
+def get_tuple_element(source: Instruction, index: int, shape: Shape) -> Instruction:
+    """A new `get-tuple-element` of `source`, added to its computation."""
+    element = Instruction("get-tuple-element", shape, "get-tuple-element", [source], Attributes(raw={"index": str(index)}))
+    return _computation_of(source).add_instruction(element)
+
+
+def set_tuple_index(element: Instruction, index: int) -> None:
+    """Make a `get-tuple-element` take another element."""
+    element.attributes = element.attributes.updated(index=str(index))
+
+
+def _connect_operands(fusion: Instruction, clone: Instruction) -> None:
+    """Make the clone read the fusion's parameters, new operands going to the end."""
+    body = fusion.fused_computation
+    for number, operand in enumerate(list(clone.operands)):
+        if operand in fusion.operands:
+            parameter = body.parameters[fusion.operands.index(operand)]
+        else:
+            k = len(fusion.operands)
+            parameter = Instruction(f"param_{k}", operand.shape, "parameter", payload=str(k))
+            body.add_instruction(parameter)
+            fusion.append_operand(operand)
+        clone.replace_operand(number, parameter)
+
+
+def _add_output(fusion: Instruction, producer: Instruction, clone: Instruction) -> None:
+    body, root = fusion.fused_computation, fusion.fused_root
+    if root.opcode == "tuple" and clone in root.operands:
+        index = root.operands.index(clone)
+        producer.replace_all_uses_with(get_tuple_element(fusion, index, clone.shape))
+        return
+    was_tuple = root.opcode == "tuple"
+    elements = list(root.operands) if was_tuple else [root]
+    elements += clone.operands if clone.opcode == "tuple" else [clone]
+    shape = Shape.tuple_of([e.shape for e in elements])
+    body.root = body.add_instruction(Instruction("tuple", shape, "tuple", elements))
+    fusion.shape = shape
+    if fusion.attributes.raw("sharding") is not None:
+        fusion.attributes = fusion.attributes.without("sharding")
+    if was_tuple:
+        body.remove_instruction(root)
+    else:
+        fusion.replace_all_uses_with(get_tuple_element(fusion, 0, root.shape))
+    if clone is not producer:
+        producer.replace_all_uses_with(get_tuple_element(fusion, len(elements) - 1, clone.shape))
+        return
+    first = len(elements) - len(producer.operands)
+    for element in list(producer.users):
+        new = get_tuple_element(fusion, first + element.tuple_index, element.shape)
+        element.replace_all_uses_with(new)
+        _computation_of(element).remove_instruction(element)
+
+
+def _clone(
+    instruction: Instruction, operands: list[Instruction] | None = None, name: str | None = None
+) -> Instruction:
+    clone = instruction.clone(operands, name=name)
+    # What must run before an instruction does not hold for its copy.
+    if "control-predecessors" in clone.attributes:
+        clone.attributes = clone.attributes.without("control-predecessors")
+    return clone
+
+
+def _computation_of(instruction: Instruction) -> Computation:
+    if instruction.computation is None:
+        raise ValueError(f"{instruction.name} is in no computation")
+    return instruction.computation
+
+
+def _module_of(computation: Computation) -> Module:
+    if computation.module is None:
+        raise ValueError(f"{computation.name} is in no module")
+    return computation.module

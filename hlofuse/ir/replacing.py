@@ -1,0 +1,74 @@
+"""Putting one instruction in the place of another (`HloComputation::ReplaceInstruction`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hlofuse.ir.attributes import Attributes
+from hlofuse.ir.instruction import Instruction
+
+# What stands behind an instruction's own attributes, in XLA's order
+# (`HloInstruction::PrintExtraAttributes`, then the metadata).
+_COMMON = ("sharding", "frontend_attributes", "control-predecessors", "metadata")
+
+
+def set_attribute(instruction: Instruction, name: str, text: str) -> None:
+    """Write one attribute where XLA prints it: own attributes first, the common ones behind."""
+    raw = instruction.attributes.raw_items
+    if name in raw or name not in _COMMON:
+        instruction.attributes = instruction.attributes.updated(**{name: text})
+        return
+    later = _COMMON[_COMMON.index(name) + 1 :] + ("backend_config",)
+    out: dict[str, str] = {}
+    for key, value in raw.items():
+        if key in later and name not in out:
+            out[name] = text
+        out[key] = value
+    out.setdefault(name, text)
+    instruction.attributes = Attributes(raw=out)
+
+
+def move_control_dependencies(old: Instruction, new: Instruction) -> None:
+    """`new` takes over what must run before and after `old` (`CopyAllControlDepsFrom`, `DropAllControlDeps`)."""
+    predecessors, successors = list(old.control_predecessors), list(old.control_successors)
+    if not predecessors and not successors:
+        return
+    for predecessor in predecessors:
+        predecessor.add_control_dependency_to(new)
+    for successor in successors:
+        new.add_control_dependency_to(successor)
+    old.drop_all_control_dependencies()
+
+
+def replace_instruction(
+    old: Instruction,
+    new: Instruction,
+    has_side_effect: Callable[[Instruction], bool],
+    *,
+    relay_control_dependencies: bool = False,
+    preserve_sharding: bool = False,
+) -> bool:
+    """`new` takes over `old`'s uses, root role, metadata and sharding; `old` and what only it used go.
+
+    False where XLA refuses: `old` has control dependencies that are not to be relayed, or with
+    `preserve_sharding` the two have different shardings.
+    """
+    old_sharding, new_sharding = old.attributes.raw("sharding"), new.attributes.raw("sharding")
+    if preserve_sharding and old_sharding and new_sharding and old_sharding != new_sharding:
+        return False
+    if relay_control_dependencies:
+        move_control_dependencies(old, new)
+    elif old.control_predecessors or old.control_successors:
+        return False
+    if old.op_name and not new.op_name:
+        set_attribute(new, "metadata", old.attributes.raw("metadata") or "{}")
+    if old_sharding and new_sharding is None:
+        set_attribute(new, "sharding", old_sharding)
+    computation = old.computation
+    assert computation is not None
+    old.replace_all_uses_with(new)
+    if old.opcode == new.opcode and computation.module is not None:
+        # XLA gives the old name on without making it unique again: the old one is about to go.
+        new.name = old.name
+    computation.remove_instruction_and_unused_operands(old, has_side_effect)
+    return True

@@ -1,0 +1,49 @@
+"""Passes by name. A pass's file is imported only when the pass is made."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from dataclasses import fields
+from typing import Any
+
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.passes.base import Pass
+from hlofuse.rules.settings import AS_XLA, Settings
+
+# Several targets have a pass of the same name; the empty target holds those all share.
+_PASSES: dict[str, dict[str, str]] = {
+    "": {
+        "cse": "hlofuse.passes.cse:HloCSE",
+        "dce": "hlofuse.passes.dce:HloDCE",
+        "tuple-simplifier": "hlofuse.passes.tuple_simplifier:TupleSimplifier",
+    },
+    "cpu": {
+        "fusion": "hlofuse.passes.cpu_instruction_fusion:CpuInstructionFusion",
+        "fusion-wrapper": "hlofuse.passes.cpu_fusion_wrapper:CpuFusionWrapper",
+        "cpu_multi_output_fusion": "hlofuse.passes.cpu_multi_output_fusion:CpuMultiOutputFusion",
+    },
+}
+_TEXT = re.compile(r"\s*([\w\-]+)\s*(?:\((.*)\))?\s*")
+
+
+def make_pass(text: str, target: str, settings: Settings = AS_XLA) -> Pass:
+    """The pass described by `text`, such as `fusion(may_duplicate=false)`, as `target` runs it."""
+    m = _TEXT.fullmatch(text)
+    where = m and (_PASSES.get(target, {}).get(m[1]) or _PASSES[""].get(m[1]))
+    if not m or not where:
+        known = ", ".join(sorted({*_PASSES[""], *_PASSES.get(target, {})}))
+        raise HlofuseError(f"there is no pass {text!r} for target {target}; known: {known}")
+    module, _, name = where.partition(":")
+    kind = getattr(importlib.import_module(module), name)
+    known_options = {f.name: f.default for f in fields(kind) if f.name != "settings"}
+    options: dict[str, Any] = {}
+    for part in filter(None, (p.strip() for p in (m[2] or "").split(","))):
+        key, _, value = part.partition("=")
+        if key.strip() not in known_options:
+            raise HlofuseError(f"pass {m[1]} has no option {key.strip()!r}; known: {', '.join(known_options) or 'none'}")
+        default, value = known_options[key.strip()], value.strip()
+        options[key.strip()] = value == "true" if isinstance(default, bool) else type(default)(value)
+    made = kind(settings=settings, **options)
+    assert isinstance(made, Pass)
+    return made

@@ -1,0 +1,105 @@
+"""Rules about what the producer is, and about consumers that are left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlofuse.analysis.cpu_predicates import is_loop_fusible
+from hlofuse.rules.catalogue import Rule
+from hlofuse.rules.instruction_fusion.question import Pair
+from hlofuse.rules.verdict import asks
+
+_SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ShouldFuse"
+
+
+@asks(
+    Rule(
+        code="CPU001",
+        title="The consumer belongs to a library fusion or to a computation that is emitted as a whole",
+        asks="Is the consumer a custom fusion (a YNNPACK or oneDNN call), inside a computation called by a "
+        "custom-call or a scatter, or inside one called by an operation the fusion emitters inline "
+        "(reduce, map, sort…)?",
+        why="A library call is fixed when it is made, and a computation that runs for each element cannot "
+        "contain kernels of its own.",
+        advice="To see what XLA would do without the library: "
+        "XLA_FLAGS=--xla_cpu_experimental_ynn_fusion_type= (empty). Whether its own fusions are faster has "
+        "to be measured.",
+        mirrors=_SHOULD_FUSE + ", ComputeInstructionsToSkip, BlockSubcomputationFusion",
+        message="Don't fuse instructions from custom fusions/calls",
+    )
+)
+def skipped_consumer(pair: Pair) -> dict[str, Any] | None:
+    return {} if pair.consumer in pair.state.skipped else None
+
+
+@asks(
+    Rule(
+        code="CPU002",
+        title="A constant array stays in memory",
+        asks="Is the producer a constant of more than one element?",
+        why="A scalar becomes an immediate operand of the generated code; an array has to be in memory "
+        "anyway, and a kernel reads it like any other input.",
+        advice="Where the array follows a rule (a mask, positions, a table of zeros), compute it with "
+        "jnp.arange, broadcasts or jnp.where instead of building it with numpy: such values are fused.",
+        mirrors=_SHOULD_FUSE,
+        message="Don't fuse non-scalar constants.",
+    )
+)
+def non_scalar_constant(pair: Pair) -> dict[str, Any] | None:
+    producer = pair.producer
+    if producer.opcode != "constant" or producer.shape.is_effective_scalar:
+        return None
+    return {"elements": producer.shape.element_count, "bytes": producer.shape.byte_size}
+
+
+@asks(
+    Rule(
+        code="CPU005",
+        title="The producer has no loop form",
+        asks="Is the producer neither elementwise nor one of bitcast, broadcast, concatenate, dynamic-slice, "
+        "dynamic-update-slice, gather, iota, pad, reduce, reshape, reverse, slice, transpose?",
+        why="Fusing inlines the code that computes one element of the producer. Matrix products, "
+        "convolutions, sorts, scatters, reduce-windows and calls have no such form: they run as library "
+        "calls or kernels of their own.",
+        advice="Nothing for a matrix product or a convolution, whose library call is faster than a fused "
+        "loop. A cumulative sum (reduce-window) or a sort can sometimes be written with other operations; "
+        "a scatter of contiguous data as jax.lax.dynamic_update_slice.",
+        mirrors=_SHOULD_FUSE + ", CanBeLoopFused",
+        message="Producer is not loop-fusible.",
+    )
+)
+def producer_not_loop_fusible(pair: Pair) -> dict[str, Any] | None:
+    return None if is_loop_fusible(pair.producer) else {"opcode": pair.producer.opcode}
+
+
+@asks(
+    Rule(
+        code="CPU010",
+        title="A constant alone makes no fusion",
+        asks="Is the producer a constant and the consumer not yet a fusion?",
+        why="A kernel of one operation and its constant gains nothing; once the consumer is a fusion for "
+        "another reason, its scalar constants go in.",
+        advice="Nothing: the FusionWrapper pass takes care of the lone operation.",
+        mirrors=_SHOULD_FUSE,
+        message="Not fusing: insufficient non-constant nodes.",
+    )
+)
+def constant_alone(pair: Pair) -> dict[str, Any] | None:
+    return {} if pair.producer.opcode == "constant" and pair.consumer.opcode != "fusion" else None
+
+
+@asks(
+    Rule(
+        code="CPU011",
+        title="The producer is a fusion already",
+        asks="Is the producer a fusion?",
+        why="XLA:CPU grows a fusion upwards from its result, one operation at a time, and never merges "
+        "two: when an operation turns up as a fusion it has become the result of another kernel.",
+        advice="Two kernels meet here. The producer's own decisions tell why it was not taken in while it "
+        "was a plain operation: usually it has several users, or it is reused by this consumer.",
+        mirrors=_SHOULD_FUSE,
+        message="Not fusing: producer is itself a fusion node.",
+    )
+)
+def producer_is_a_fusion(pair: Pair) -> dict[str, Any] | None:
+    return {} if pair.producer.opcode == "fusion" else None

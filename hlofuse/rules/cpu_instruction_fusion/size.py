@@ -1,0 +1,137 @@
+"""Rules about the code a fusion would become: too slow, too often, too much."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlofuse.analysis.indexing_evaluation import INVALIDATES_CACHE, use_count
+from hlofuse.ir.instruction import Instruction
+from hlofuse.rules.catalogue import Knob, Rule
+from hlofuse.rules.instruction_fusion.question import Pair
+from hlofuse.rules.verdict import asks
+
+_SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ShouldFuse"
+
+MAX_CONCATENATE_OPERANDS = Knob(
+    "cpu-max-concatenate-operands", 8, "operands", "A concatenate of more operands is not fused."
+)
+MIN_MINOR_CONCATENATE = Knob(
+    "cpu-min-minor-concatenate", 128, "elements", "A minor-most concatenated dimension of this size is not "
+                                                  "fused."
+)
+MAX_REDUCTIONS = Knob("cpu-max-reductions", 5, "reduces", "A fusion holding more takes no further reduce.")
+ALLOWED_CODE_DUPLICATION = Knob(
+    "code-duplication-limit", 15, "times", "How often an element of a producer may be computed inside a "
+                                           "fusion."
+)
+
+
+@asks(
+    Rule(
+        code="CPU006",
+        title="A large concatenate is faster on its own",
+        asks="Is the producer or the consumer a concatenate of more than 8 operands, or one of rank 2 or "
+        "more along its minor-most dimension, the result having 128 elements or more there?",
+        why="A fused concatenate decides for each element which operand it comes from. Along the "
+        "minor-most dimension that is a branch in the innermost loop and stops vectorisation; with many "
+        "operands it is a deep tree. Alone, a concatenate is a few plain copies.",
+        advice="Concatenate along a leading dimension (jnp.stack(..., axis=0)) and transpose later, "
+        "concatenate fewer arrays at once, or apply the following function to the pieces before joining "
+        "them.",
+        mirrors=_SHOULD_FUSE,
+        message="Concatenate fusion is inefficient.",
+        knobs=(MAX_CONCATENATE_OPERANDS, MIN_MINOR_CONCATENATE),
+    )
+)
+def inefficient_concatenate(pair: Pair) -> dict[str, Any] | None:
+    settings = pair.state.settings
+    for x in (pair.producer, pair.consumer):
+        if x.opcode != "concatenate":
+            continue
+        dimension = x.dimensions[0]
+        size = x.shape.dimensions[dimension]
+        minor = x.shape.rank > 1 and dimension == x.shape.minor_to_major[0]
+        if len(x.operands) > settings.value(MAX_CONCATENATE_OPERANDS) or (
+            minor and size >= settings.value(MIN_MINOR_CONCATENATE)
+        ):
+            return {"concatenate": x.name, "operands": len(x.operands), "minor_most": minor, "size": size}
+    return None
+
+
+@asks(
+    Rule(
+        code="CPU007",
+        title="The consumer would compute an expensive producer several times",
+        asks="Is the producer an expensive operation and does the consumer read its elements more than "
+        "once (as a broadcast, a matrix product or a gather of few elements does)?",
+        why="Each read inside the kernel computes the element again. For exp, division, sqrt, a reduce and "
+        "the like that costs more than writing the value once and reading it back.",
+        advice="Usually right as it is: the row maximum or sum of a softmax is stored, then broadcast. "
+        "Multiplying by a reciprocal computed per row, instead of dividing by a broadcast, moves the "
+        "expensive operation off the large array.",
+        mirrors=_SHOULD_FUSE + ", IsExpensive; xla/service/instruction_fusion.cc: ReusesOperandElements",
+        message="Fusion is not profitable.",
+    )
+)
+def reused_expensive_producer(pair: Pair) -> dict[str, Any] | None:
+    producer, state = pair.producer, pair.state
+    if producer.opcode == "fusion" or not state.is_expensive(producer):
+        return None
+    if producer not in state.reused.of(pair.consumer):
+        return None
+    return {
+        "producer_elements": producer.shape.element_count,
+        "consumer_elements": pair.consumer.shape.element_count,
+    }
+
+
+@asks(
+    Rule(
+        code="CPU009",
+        title="The fusion holds enough reductions",
+        asks="Is the producer a reduce and does the consumer fusion hold more than 5 already?",
+        why="Each reduce becomes a loop that LLVM unrolls; many in one kernel make compilation very slow.",
+        advice="Nothing at run time: the seventh reduce starts a kernel of its own. Fewer, wider "
+        "reductions (stack the arrays and reduce once) are both faster to compile and to run.",
+        mirrors=_SHOULD_FUSE,
+        message="Too many reductions inside single fusion.",
+        knobs=(MAX_REDUCTIONS,),
+    )
+)
+def too_many_reductions(pair: Pair) -> dict[str, Any] | None:
+    if pair.consumer.opcode != "fusion" or pair.producer.opcode != "reduce":
+        return None
+    count = sum(x.opcode == "reduce" for x in pair.consumer.fused_computation)
+    return {"reductions": count} if count > pair.state.settings.value(MAX_REDUCTIONS) else None
+
+
+@asks(
+    Rule(
+        code="CPU012",
+        title="The producer would be computed too often inside the fusion",
+        asks="Would each element of the producer be computed more than 15 times; or more than once, where "
+        "the producer is a concatenate, dot, dynamic-update-slice, pad, reduce or reduce-window? "
+        "Broadcasts are always allowed.",
+        why="The emitter computes an element anew for each different index it is asked for, so diamonds of "
+        "reshapes, slices, pads and concatenates multiply the work and the size of the code.",
+        advice="Break the diamond: materialise the shared value (jax.lax.optimization_barrier around it), "
+        "or replace shifted copies of the same array (rolls, pads, stencils by slicing) by a convolution "
+        "or reduce_window.",
+        mirrors=_SHOULD_FUSE + "; xla/service/fusion_node_indexing_evaluation.cc: CodeDuplicationTooHigh",
+        message="Code duplication too high",
+        knobs=(ALLOWED_CODE_DUPLICATION,),
+        history="The limit of 15 holds in jaxlib 0.4.35 as well.",
+    )
+)
+def code_duplication(pair: Pair) -> dict[str, Any] | None:
+    producer, consumer, state = pair.producer, pair.consumer, pair.state
+    if not state.may_duplicate or consumer.opcode != "fusion" or producer.opcode == "broadcast":
+        return None
+    emitted = state.evaluation(consumer).emitted(producer)
+    if emitted > state.settings.value(ALLOWED_CODE_DUPLICATION) or _loses_cache(producer, emitted):
+        return {"emitted": emitted, "uses": use_count(producer)}
+    return None
+
+
+def _loses_cache(producer: Instruction, emitted: int) -> bool:
+    return producer.opcode in INVALIDATES_CACHE and (emitted > 1 or use_count(producer) > 1)

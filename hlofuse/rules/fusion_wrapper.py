@@ -1,0 +1,180 @@
+"""Rules of FusionWrapper: which operation left alone becomes a fusion of its own. Codes FW…"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlofuse.analysis.eigen_convolution import why_not_eigen
+from hlofuse.ir.instruction import Instruction
+from hlofuse.rules.catalogue import Rule
+from hlofuse.rules.verdict import asks
+
+_MIRRORS = "xla/service/cpu/fusion_wrapper.cc: FusionWrapper::MustWrapInstruction"
+_WHY = (
+    "XLA:CPU generates code for kernels from fusions only, so an operation that no other fused with is put "
+    "into a fusion of its own. It is the same kernel either way."
+)
+_NOTHING = "Nothing: wrapping changes the form of the program, not the number of kernels."
+
+WRAPPED_OPCODES = frozenset(
+    """
+    abs acos acosh add and asin asinh atan2 atanh bitcast-convert broadcast cbrt ceil clamp compare complex convert
+    cosine cosh count-leading-zeros divide dynamic-slice dynamic-update-slice erf exponential exponential-minus-one
+    floor gather imag iota is-finite log log-plus-one map maximum minimum mulhi multiply negate not or pad popcnt power
+    real reduce reduce-precision reduce-window remainder reshape reverse round-nearest-afz round-nearest-even rsqrt
+    select shift-left shift-right-arithmetic shift-right-logical sign sine sinh slice sqrt subtract tan tanh transpose
+    xor
+    """.split()
+)
+
+
+@asks(
+    Rule(
+        code="FW001",
+        title="A scatter is wrapped",
+        asks="Is the operation a scatter?",
+        why=_WHY,
+        advice=_NOTHING,
+        mirrors=_MIRRORS,
+        allows=True,
+    )
+)
+def scatter(instruction: Instruction) -> dict[str, Any] | None:
+    return {} if instruction.opcode == "scatter" else None
+
+
+@asks(
+    Rule(
+        code="FW002",
+        title="An operation the fusion emitters generate is wrapped",
+        asks="Is the operation pointwise, a data movement (broadcast, transpose, slice, pad, gather…), a "
+        "reduce, a reduce-window or a map?",
+        why=_WHY,
+        advice=_NOTHING + " XLA_FLAGS=--xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters "
+                          "turns these emitters off.",
+        mirrors=_MIRRORS,
+        allows=True,
+    )
+)
+def elemental(instruction: Instruction) -> dict[str, Any] | None:
+    return {"opcode": instruction.opcode} if instruction.opcode in WRAPPED_OPCODES else None
+
+
+@asks(
+    Rule(
+        code="FW005",
+        title="A copy that changes nothing stays a memcpy",
+        asks="Has the copy the shape and layout of its operand?",
+        why="A plain memcpy is faster than a generated loop.",
+        advice="Copies often keep a donated buffer or a loop's state apart; donating the argument "
+        "(jax.jit(..., donate_argnums=...)) can remove them.",
+        mirrors=_MIRRORS,
+    )
+)
+def plain_copy(instruction: Instruction) -> dict[str, Any] | None:
+    if instruction.opcode != "copy" or instruction.shape.key != instruction.operands[0].shape.key:
+        return None
+    return {"bytes": instruction.shape.byte_size}
+
+
+@asks(
+    Rule(
+        code="FW006",
+        title="A copy of a narrow type is not wrapped",
+        asks="Is the element type of the copy an 8-bit float or narrower than 8 bits (pred excepted)?",
+        why="The tiled emitter that would generate the copy does not support these types.",
+        advice="Nothing: the copy runs by XLA's default code.",
+        mirrors=_MIRRORS + "; xla/backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType",
+    )
+)
+def copy_of_narrow_type(instruction: Instruction) -> dict[str, Any] | None:
+    if instruction.opcode != "copy":
+        return None
+    element_type = instruction.shape.element_type
+    if element_type == "pred" or (instruction.shape.bit_width >= 8 and not element_type.startswith("f8")):
+        return None
+    return {"element_type": element_type}
+
+
+@asks(
+    Rule(
+        code="FW003",
+        title="A copy that changes the layout is wrapped",
+        asks="Is the operation a copy to another layout, of pred or of a type of at least 8 bits that is "
+        "no 8-bit float?",
+        why="Such a copy is a transposition in memory, for which the tiled emitter generates good code.",
+        advice="The copy itself is the cost: it comes from a layout that two operations disagree on, often "
+        "a transpose before a matrix product or at the function's boundary. Passing the array already "
+        "transposed avoids it.",
+        mirrors=_MIRRORS,
+        allows=True,
+    )
+)
+def layout_copy(instruction: Instruction) -> dict[str, Any] | None:
+    if instruction.opcode != "copy":
+        return None
+    return {"from": str(instruction.operands[0].shape), "to": str(instruction.shape)}
+
+
+@asks(
+    Rule(
+        code="FW004",
+        title="A convolution Eigen cannot do is wrapped",
+        asks="Is the operation a convolution of other types than f16 and f32, without or with more than 3 "
+        "spatial dimensions, reversed, empty, or in another order or layout than NHWC and HWIO?",
+        why="Eigen's convolution is fast but takes these forms only; any other runs as generated loops, "
+        "which is slow.",
+        advice="Use float32 and the NHWC/HWIO order (jax.lax.conv_general_dilated(..., "
+        "dimension_numbers=('NHWC', 'HWIO', 'NHWC'))). A transposed convolution with a reversed kernel can "
+        "flip the kernel once instead.",
+        mirrors=_MIRRORS + "; xla/service/cpu/ir_emission_utils.cc: CanUseEigenConvolution",
+        allows=True,
+    )
+)
+def slow_convolution(instruction: Instruction) -> dict[str, Any] | None:
+    if instruction.opcode != "convolution":
+        return None
+    reason = why_not_eigen(instruction)
+    return None if reason is None else {"because": reason}
+
+
+@asks(
+    Rule(
+        code="FW007",
+        title="A convolution is left to Eigen",
+        asks="Is the operation a convolution in a form Eigen takes (see FW004)?",
+        why="Eigen's code is faster than generated loops.",
+        advice="Nothing to do.",
+        mirrors=_MIRRORS + "; xla/service/cpu/ir_emission_utils.cc: CanUseEigenConvolution",
+    )
+)
+def eigen_convolution(instruction: Instruction) -> dict[str, Any] | None:
+    return {} if instruction.opcode == "convolution" else None
+
+
+@asks(
+    Rule(
+        code="FW008",
+        title="A concatenate or a dot is faster outside a fusion",
+        asks="Is the operation a concatenate or a dot?",
+        why="A concatenate runs as plain copies and a dot as a library call, both faster than generated "
+        "loops.",
+        advice="Nothing to do.",
+        mirrors=_MIRRORS,
+    )
+)
+def better_alone(instruction: Instruction) -> dict[str, Any] | None:
+    return {"opcode": instruction.opcode} if instruction.opcode in ("concatenate", "dot") else None
+
+
+RULES = (
+    scatter,
+    elemental,
+    plain_copy,
+    copy_of_narrow_type,
+    layout_copy,
+    slow_convolution,
+    eigen_convolution,
+    better_alone,
+)
+"""Asked in order; whatever none of them speaks about is left alone without a word."""

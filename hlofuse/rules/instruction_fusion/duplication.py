@@ -1,0 +1,87 @@
+"""Rules about fusing across the output and about computing a producer more than once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.rules.catalogue import Rule
+from hlofuse.rules.instruction_fusion.question import Pair
+from hlofuse.rules.verdict import asks
+
+_SHOULD_FUSE = "xla/service/instruction_fusion.cc: InstructionFusion::ShouldFuse"
+
+
+def is_always_duplicable(instruction: Instruction) -> bool:
+    """Broadcasts and widening converts: a copy reads less than the result (`IsAlwaysDuplicable`)."""
+    if instruction.opcode == "broadcast":
+        return True
+    return instruction.opcode == "convert" and instruction.operands[0].shape.byte_size < instruction.shape.byte_size
+
+
+def _would_duplicate(pair: Pair) -> bool:
+    """The producer has a user besides the consumer (`FusionWouldDuplicate`)."""
+    users = pair.producer.users
+    return not (len(users) == 1 and users[0] is pair.consumer)
+
+
+@asks(
+    Rule(
+        code="IF003",
+        title="The producer is the computation's result",
+        asks="Is the producer the root of its computation?",
+        why="The result has to be written to memory whatever happens; fusing it into a user would compute "
+        "it twice.",
+        advice="If the value need not be returned, do not return it: drop it from the jitted function's "
+        "outputs.",
+        mirrors=_SHOULD_FUSE,
+        message="not fusing into the output of the root instruction",
+    )
+)
+def producer_is_root(pair: Pair) -> dict[str, Any] | None:
+    return {} if pair.producer.is_root else None
+
+
+@asks(
+    Rule(
+        code="IF004",
+        title="An expensive producer would be computed more than once",
+        asks="Does an expensive producer (exp, log, tanh, division, reduce, gather…) have another user "
+        "than this consumer? Broadcasts and widening converts may always be copied.",
+        why="The producer stays for its other users, so a fused copy is computed in addition; for an "
+        "expensive operation the saved memory traffic does not pay for it.",
+        advice="Give the producer a single consumer: let the other users read the fused result, or use a "
+        "cheaper form (multiply by a reciprocal instead of dividing). Returning an intermediate only for "
+        "logging is a common cause of a second user.",
+        mirrors=_SHOULD_FUSE,
+        message="expensive producer would be duplicated",
+        history="jaxlib 0.4.35 has the same rule; which operations are expensive differs by target.",
+    )
+)
+def expensive_would_be_duplicated(pair: Pair) -> dict[str, Any] | None:
+    if not pair.state.may_duplicate or not _would_duplicate(pair) or not pair.state.is_expensive(pair.producer):
+        return None
+    if is_always_duplicable(pair.producer):
+        return None
+    return {"producer_users": len(pair.producer.users)}
+
+
+@asks(
+    Rule(
+        code="IF005",
+        title="This run of the pass may not compute anything twice",
+        asks="Does the producer have another user than this consumer, in a run with may_duplicate=false? "
+        "Broadcasts and widening converts may always be copied.",
+        why="On GPU a first run fuses only what costs no extra work, so that the second run, which may "
+        "duplicate, finds the free fusions done. On CPU the run before multi-output fusion leaves shared "
+        "producers to that pass.",
+        advice="On CPU leave xla_cpu_use_multi_output_fusion off, and the producer may be copied. "
+        "Otherwise give the producer a single consumer.",
+        mirrors=_SHOULD_FUSE,
+        message="fusion pass cannot duplicate",
+    )
+)
+def pass_cannot_duplicate(pair: Pair) -> dict[str, Any] | None:
+    if pair.state.may_duplicate or not _would_duplicate(pair) or is_always_duplicable(pair.producer):
+        return None
+    return {"producer_users": len(pair.producer.users)}

@@ -1,0 +1,163 @@
+"""The in-place rule where the producer slices the buffer that a dynamic-update-slice overwrites.
+
+It is safe when exactly the elements are read that are then overwritten.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.ir.instruction import Instruction
+from hlofuse.rules.catalogue import Rule, register
+from hlofuse.rules.verdict import Verdict
+
+_MIRRORS = "xla/service/instruction_fusion.cc: InstructionFusion::ShouldFuseInPlaceOp"
+_SAFE = "xla/service/instruction_fusion.cc: IsSafeToFuseSliceIntoDusFusion"
+_WHY = (
+    "The slice reads the buffer that the update overwrites. In one kernel that is right only when each "
+    "element is read and written at the same place, which XLA checks by comparing sizes and indices."
+)
+_ADVICE = (
+    "Read and write the same window: take x[i:i+n] (or jax.lax.dynamic_slice) and write back with the same "
+    "start indices and sizes, computed once and used for both."
+)
+
+SLICE_SHAPE = register(
+    Rule(
+        code="IF014",
+        title="The slice has another shape than the update",
+        asks="Do the slice in the producer and the update of the dynamic-update-slice have the same shape, "
+        "layout included?",
+        why=_WHY,
+        advice=_ADVICE,
+        mirrors=_MIRRORS,
+        message="Slice op has a different shape than the update shape of the dus op, bailing.",
+    )
+)
+SLICE_INDEX = register(
+    Rule(
+        code="IF015",
+        title="The slice starts elsewhere than the update",
+        asks="Is every index of the update a constant equal to the slice's start, with stride 1?",
+        why=_WHY,
+        advice=_ADVICE,
+        mirrors=_MIRRORS,
+        message="DUS and slice index mismatch",
+    )
+)
+SLICE_OTHER_USE = register(
+    Rule(
+        code="IF016",
+        title="Something else in the consumer also reads the slice in a non-elementwise way",
+        asks="Is the slice's value used, inside the consumer fusion, by a non-elementwise operation "
+        "besides the update?",
+        why=_WHY,
+        advice="Compute that other value (often a reduce or a broadcast of the slice) before the update.",
+        mirrors=_SAFE,
+        message="Fusing slice into DUS will also fuse another non-elementwise op with shared operand as DUS.",
+    )
+)
+DYNAMIC_SLICE_SHAPE = register(
+    Rule(
+        code="IF017",
+        title="The dynamic-slice has another shape than the update",
+        asks="Do the dynamic-slice in the producer and the update have the same shape, layout included?",
+        why=_WHY,
+        advice=_ADVICE,
+        mirrors=_MIRRORS,
+        message="Dynamic slice op has a different shape than the update shape of the dus op, bailing.",
+    )
+)
+DYNAMIC_SLICE_INDEX = register(
+    Rule(
+        code="IF018",
+        title="The dynamic-slice is taken at other indices than the update",
+        asks="Are the indices of both the same instructions, or constants of the same value?",
+        why=_WHY,
+        advice=_ADVICE,
+        mirrors=_MIRRORS,
+        message="DUS and DS index mismatch",
+    )
+)
+DYNAMIC_SLICE_OTHER_USE = register(
+    Rule(
+        code="IF019",
+        title="Something else in the consumer also reads the dynamic-slice in a non-elementwise way",
+        asks="Is the dynamic-slice's value used, inside the consumer fusion, by a non-elementwise "
+        "operation besides the update?",
+        why=_WHY,
+        advice="Compute that other value (often a reduce or a broadcast of the slice) before the update.",
+        mirrors=_SAFE,
+        message="Fusing DS into DUS will also fuse another non-elementwise op with shared operand as DUS.",
+    )
+)
+_BOUNDS = re.compile(r"\[(\d+):\d+(?::(\d+))?\]")
+
+
+def slice_matches_update(
+    producer: Instruction, consumer: Instruction, piece: Instruction, update: Instruction
+) -> Verdict | None:
+    """`piece` is the slice in the producer, `update` the dynamic-update-slice in the consumer."""
+    figures = {"slice_shape": str(piece.shape), "update_shape": str(update.operands[1].shape)}
+    if piece.shape.key != update.operands[1].shape.key:
+        return Verdict(SLICE_SHAPE, figures)
+    bounds = [(int(m[1]), int(m[2] or 1)) for m in _BOUNDS.finditer(piece.attributes.raw("slice") or "")]
+    for dimension, (start, stride) in enumerate(bounds):
+        index = _integer(_seen_through(consumer, update.operands[2 + dimension]))
+        if index is None or index != start or stride != 1:
+            return Verdict(SLICE_INDEX, {"dimension": dimension, "slice_start": start, "update_start": index})
+    if consumer.opcode == "fusion" and not _safe(producer, consumer, update):
+        return Verdict(SLICE_OTHER_USE)
+    return None
+
+
+def dynamic_slice_matches_update(
+    producer: Instruction, consumer: Instruction, piece: Instruction, update: Instruction
+) -> Verdict | None:
+    """`piece` is the dynamic-slice in the producer, `update` the dynamic-update-slice in the consumer."""
+    figures = {"slice_shape": str(piece.shape), "update_shape": str(update.operands[1].shape)}
+    if piece.shape.key != update.operands[1].shape.key:
+        return Verdict(DYNAMIC_SLICE_SHAPE, figures)
+    for dimension in range(update.shape.rank):
+        a = _seen_through(producer, piece.operands[1 + dimension])
+        b = _seen_through(consumer, update.operands[2 + dimension])
+        x, y = _integer(a), _integer(b)
+        if x != y or (x is None and a is not b):
+            return Verdict(
+                DYNAMIC_SLICE_INDEX, {"dimension": dimension, "slice_start": a.name, "update_start": b.name}
+            )
+    if consumer.opcode == "fusion" and not _safe(producer, consumer, update):
+        return Verdict(DYNAMIC_SLICE_OTHER_USE)
+    return None
+
+
+def _seen_through(outer: Instruction, operand: Instruction) -> Instruction:
+    """The operand of the fusion behind one of its parameters."""
+    if outer.opcode == "fusion" and operand.opcode == "parameter":
+        return outer.operands[operand.parameter_number]
+    return operand
+
+
+def _integer(instruction: Instruction) -> int | None:
+    """The value of an integer constant (`GetFirstInteger`)."""
+    if instruction.opcode != "constant":
+        return None
+    value = instruction.literal.scalar
+    return int(value) if isinstance(value, int) else None
+
+
+def _safe(producer: Instruction, consumer: Instruction, update: Instruction) -> bool:
+    """Nothing but elementwise operations and the update follows the producer's value inside the consumer."""
+    body = consumer.fused_computation
+    pending = [body.parameters[k] for k, o in enumerate(consumer.operands) if o is producer]
+    seen: set[Instruction] = set()
+    while pending:
+        x = pending.pop()
+        if x in seen:
+            continue
+        seen.add(x)
+        if x is not update and x.opcode != "parameter" and not is_elementwise(x):
+            return False
+        pending += x.users
+    return True
