@@ -1,6 +1,6 @@
 """Which passes run, in which order, for which target; and running them."""
 
-from hlofuse.pipelines.replay import PassResult, Replay, replay
+from hlofuse.pipelines.replay import PassResult, Replay, passes_of, replay
 from hlofuse.pipelines.targets import TARGETS, Target
 
-__all__ = ["TARGETS", "PassResult", "Replay", "Target", "replay"]
+__all__ = ["TARGETS", "PassResult", "Replay", "Target", "passes_of", "replay"]
