@@ -1,0 +1,82 @@
+"""What an instruction says about itself: its origin, its accuracy, figures to look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+def quote(text: str) -> str:
+    """A string as XLA prints it inside quotes (`absl::CEscape`)."""
+    out = []
+    for byte in text.encode(errors="surrogateescape"):
+        char = chr(byte)
+        if char in "\"'\\":
+            out.append("\\" + char)
+        elif char in "\n\r\t":
+            out.append({"\n": "\\n", "\r": "\\r", "\t": "\\t"}[char])
+        else:
+            out.append(char if 32 <= byte < 127 else f"\\{byte:03o}")
+    return '"' + "".join(out) + '"'
+
+
+@dataclass(frozen=True, slots=True)
+class OpMetadata:
+    """Where an operation came from (`OpMetadata` in `xla/xla_data.proto`)."""
+
+    op_type: str | None = None
+    op_name: str | None = None
+    source_file: str | None = None
+    source_line: int | None = None
+    stack_frame_id: int = 0
+    source_end_line: int | None = None
+    source_column: int | None = None
+    source_end_column: int | None = None
+    profile_type: tuple[int, ...] = ()
+    deduplicated_name: str | None = None
+    scheduling_name: str | None = None
+    metadata_payload: str | None = None
+    preserve_layout: bool = False
+
+    def __str__(self) -> str:
+        parts = []
+        for key in ("op_type", "op_name", "source_file", "source_line", "source_end_line", "source_column",
+                    "source_end_column", "profile_type", "deduplicated_name", "preserve_layout",
+                    "stack_frame_id", "scheduling_name", "metadata_payload"):  # fmt: skip
+            value = getattr(self, key)
+            if isinstance(value, str):
+                parts.append(f"{key}={quote(value)}")
+            elif isinstance(value, tuple):
+                parts += [f"{key}={{{','.join(map(str, value))}}}"] if value else []
+            elif value:
+                parts.append(f"{key}={'true' if value is True else value}")
+        return "{" + " ".join(parts) + "}"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultAccuracy:
+    """How exact an elementary function must be (`ResultAccuracy`): a mode, or tolerances."""
+
+    mode: str | None = None
+    atol: float | None = None
+    rtol: float | None = None
+    ulps: float | None = None
+
+    def __str__(self) -> str:
+        if self.mode is not None:
+            return f"{{mode={self.mode}}}"
+        parts = [f"{k}={v:g}" for k in ("atol", "rtol", "ulps") if (v := getattr(self, k)) is not None]
+        return "{tolerance={" + ",".join(parts) + "}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Named figures, one of them to be shown on drawings (`StatisticsViz`)."""
+
+    visualizing_index: int = 0
+    values: tuple[tuple[str, float], ...] = ()
+
+    def __str__(self) -> str:
+        if not self.values:
+            return "{}"
+        parts = [f"visualizing_index={self.visualizing_index}", *(f"{k}={v:g}" for k, v in self.values)]
+        return "{" + ",".join(parts) + "}"

@@ -1,0 +1,122 @@
+"""Windows, padding and slices: how one array is laid over another, dimension by dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class WindowDimension:
+    """One dimension of a window (`WindowDimension` in `xla/xla_data.proto`)."""
+
+    size: int
+    stride: int = 1
+    padding_low: int = 0
+    padding_high: int = 0
+    window_dilation: int = 1
+    """Written `rhs_dilate`."""
+    base_dilation: int = 1
+    """Written `lhs_dilate`."""
+    window_reversal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window moved over an array (`Window`); the text is that of `window_util::ToString`."""
+
+    dimensions: tuple[WindowDimension, ...] = ()
+
+    def __iter__(self) -> Iterator[WindowDimension]:
+        return iter(self.dimensions)
+
+    def __len__(self) -> int:
+        return len(self.dimensions)
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+
+        def add(key: str, shown: bool, text: Callable[[WindowDimension], str]) -> None:
+            if shown:
+                parts.append(key + "=" + "x".join(text(d) for d in self.dimensions))
+
+        ds = self.dimensions
+        add("size", bool(ds), lambda d: str(d.size))
+        add("stride", any(d.stride != 1 for d in ds), lambda d: str(d.stride))
+        add(
+            "pad",
+            any(d.padding_low or d.padding_high for d in ds),
+            lambda d: f"{d.padding_low}_{d.padding_high}",
+        )
+        add("lhs_dilate", any(d.base_dilation != 1 for d in ds), lambda d: str(d.base_dilation))
+        add("rhs_dilate", any(d.window_dilation != 1 for d in ds), lambda d: str(d.window_dilation))
+        add("rhs_reversal", any(d.window_reversal for d in ds), lambda d: str(int(d.window_reversal)))
+        return "{" + " ".join(parts) + "}"
+
+
+@dataclass(frozen=True, slots=True)
+class PaddingDimension:
+    """Padding of one dimension (`PaddingConfigDimension`)."""
+
+    low: int
+    high: int
+    interior: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PaddingConfig:
+    """What a pad adds around and between elements (`PaddingConfig`)."""
+
+    dimensions: tuple[PaddingDimension, ...] = ()
+
+    def __iter__(self) -> Iterator[PaddingDimension]:
+        return iter(self.dimensions)
+
+    def __len__(self) -> int:
+        return len(self.dimensions)
+
+    def __getitem__(self, dimension: int) -> PaddingDimension:
+        return self.dimensions[dimension]
+
+    def __str__(self) -> str:
+        interior = any(d.interior for d in self.dimensions)
+        return "x".join(
+            f"{d.low}_{d.high}_{d.interior}" if interior else f"{d.low}_{d.high}" for d in self.dimensions
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRange:
+    """What a slice takes of one dimension: `[start:limit:stride]`."""
+
+    start: int
+    limit: int
+    stride: int = 1
+
+    def __str__(self) -> str:
+        return (
+            f"[{self.start}:{self.limit}]"
+            if self.stride == 1
+            else f"[{self.start}:{self.limit}:{self.stride}]"
+        )
+
+
+class SliceRanges(tuple[SliceRange, ...]):
+    """The ranges of a slice, one a dimension (`HloSliceInstruction`'s starts, limits and strides)."""
+
+    __slots__ = ()
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        return tuple(r.start for r in self)
+
+    @property
+    def limits(self) -> tuple[int, ...]:
+        return tuple(r.limit for r in self)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return tuple(r.stride for r in self)
+
+    def __str__(self) -> str:
+        return "{" + ", ".join(map(str, self)) + "}"
