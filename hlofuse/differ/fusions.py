@@ -1,0 +1,238 @@
+"""What became of the fusions: split, merged, grown, new, gone.
+
+A fusion is the set of values computed in it. Values that every program computes everywhere (a
+broadcast constant) are copied freely into many fusions and say nothing about where a fusion came
+from, so only the others, its core, decide that; all of them decide whether it is unchanged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from hlofuse.analysis import kernels
+from hlofuse.analysis.cost import Cost, CostAnalysis
+from hlofuse.differ.graph import Graph, Group
+from hlofuse.differ.matching import TRIVIAL, Matching
+from hlofuse.differ.model import Detail, FusionChange, FusionKind, Kind
+from hlofuse.differ.vocabulary import canonical_attribute
+from hlofuse.ir import Instruction
+
+
+@dataclass(slots=True, eq=False)
+class _Fusion:
+    """A fusion's members in terms common to both sides: BEFORE's index, or ~index for AFTER's own."""
+
+    group: Group
+    members: frozenset[int]
+    core: frozenset[int]
+    """Those that say where it came from; only what both sides have."""
+    own: frozenset[int]
+    """Members of the core's sort that the other side has nowhere."""
+    outputs: tuple[int, ...]
+    sources: list[_Fusion] = field(default_factory=list)
+    """For a fusion of AFTER: those of BEFORE that explain it; for one of BEFORE: where it went."""
+    same_as: _Fusion | None = None
+    loose: frozenset[int] = frozenset()
+    """Of its core, what is in no fusion on the other side."""
+
+
+class FusionChanges:
+    """Compares the fusions of two matched modules."""
+
+    def __init__(self, matching: Matching) -> None:
+        self.m = matching
+        self.costs = CostAnalysis()
+        b, a = matching.before, matching.after
+        self.before = [self._fusion(b, g, after=False) for g in b.groups.values()]
+        self.after = [self._fusion(a, g, after=True) for g in a.groups.values()]
+        self.unchanged = 0
+
+    def find(self) -> list[FusionChange]:
+        """Every change, most telling kinds first, then in the order of the text."""
+        self._pair_same()
+        self._explain(self.before, self.after)
+        self._explain(self.after, self.before)
+        found = [*self._same_but(), *self._of_before(), *self._of_after()]
+        order = {kind: n for n, kind in enumerate(FusionKind)}
+        return sorted(found, key=lambda change: order[change.kind])
+
+    # ------------------------------------------------------------ facts
+
+    def _fusion(self, graph: Graph, group: Group, *, after: bool) -> _Fusion:
+        partner = self.m.backward if after else self.m.forward
+
+        def name(i: int) -> int:
+            if after:
+                return partner[i] if partner[i] >= 0 else ~i
+            # A copy in BEFORE goes by the name its original has.
+            return self.m.backward[partner[i]] if partner[i] >= 0 else i
+
+        members = list(group.members)
+        telling = [i for i in members if graph.values[i].opcode not in TRIVIAL] or members
+        return _Fusion(
+            group,
+            frozenset(map(name, members)),
+            frozenset(name(i) for i in telling if partner[i] >= 0),
+            frozenset(name(i) for i in telling if partner[i] < 0),
+            tuple(map(name, group.outputs)),
+        )
+
+    def _pair_same(self) -> None:
+        """Fusions with the same members, those with the same results first."""
+        for key in (
+            lambda f: (f.members, f.outputs, f.group.fusion.fusion_kind),
+            lambda f: (f.members, f.outputs),
+            lambda f: f.members,
+        ):
+            waiting: dict[object, list[_Fusion]] = {}
+            for f in reversed(self.before):
+                if f.same_as is None:
+                    waiting.setdefault(key(f), []).append(f)
+            for f in self.after:
+                if f.same_as is None and waiting.get(key(f)):
+                    other = waiting[key(f)].pop()
+                    f.same_as, other.same_as = other, f
+
+    def _explain(self, fusions: list[_Fusion], others: list[_Fusion]) -> None:
+        """For each fusion the fewest of the other side that cover its core, largest share first."""
+        homes: dict[int, list[int]] = {}
+        for n, other in enumerate(others):
+            for member in other.core:
+                homes.setdefault(member, []).append(n)
+        for f in fusions:
+            if f.same_as is not None:
+                f.sources = [f.same_as]
+                continue
+            rest = set(f.core)
+            share = Counter(n for member in rest for n in homes.get(member, ()))
+            f.loose = frozenset(member for member in rest if member not in homes)
+            rest -= f.loose
+            # A fusion that is wholly part of this one explains it better than a large one with as much.
+            ranked = sorted(share, key=lambda n: (-share[n], len(others[n].core), n))
+            while rest:
+                best = max(ranked, key=lambda n: (len(rest & others[n].core), share[n] / len(others[n].core)))
+                rest -= others[best].core
+                f.sources.append(others[best])
+
+    # ------------------------------------------------------------ what happened
+
+    def _same_but(self) -> Iterator[FusionChange]:
+        """Pairs with the same members: unchanged, unless kind, config or results differ."""
+        for a in self.after:
+            b = a.same_as
+            if b is None:
+                continue
+            details = tuple(self._details(b, a))
+            if details:
+                yield self._change(FusionKind.CHANGED, [b], [a], details)
+            else:
+                self.unchanged += 1
+
+    def _of_before(self) -> Iterator[FusionChange]:
+        """Fusions that fell apart or went away."""
+        for b in self.before:
+            if b.same_as is not None:
+                continue
+            if not b.sources:
+                yield self._change(FusionKind.VANISHED, [b], [])
+            elif len(b.sources) == 1 and b.sources[0].same_as is not None:
+                # All of it is computed in a fusion that was there before.
+                yield self._change(FusionKind.VANISHED, [b], [], self._kept_in(b.sources[0]))
+            elif len(b.sources) > 1:
+                yield self._change(FusionKind.SPLIT, [b], b.sources)
+
+    def _of_after(self) -> Iterator[FusionChange]:
+        """Fusions that came together."""
+        for a in self.after:
+            if a.same_as is not None:
+                continue
+            sources = a.sources
+            whole = [b for b in sources if b.core <= a.core]
+            if not sources:
+                yield self._change(FusionKind.NEW, [], [a])
+            elif len(sources) == 1:
+                b = sources[0]
+                if b.same_as is not None:
+                    yield self._change(FusionKind.NEW, [], [a], self._kept_in(b.same_as))
+                elif whole:
+                    more = a.loose or a.own or not (a.members < b.members)
+                    yield self._change(FusionKind.GROWN if more else FusionKind.SHRUNK, [b], [a])
+                elif len(b.sources) < 2:
+                    yield self._change(FusionKind.SHRUNK, [b], [a])
+                # Otherwise it is a piece of a fusion that was split, which is told there.
+            else:
+                kind = FusionKind.MERGED if len(whole) == len(sources) else FusionKind.REGROUPED
+                yield self._change(kind, sources, [a])
+
+    def _kept_in(self, fusion: _Fusion) -> tuple[Detail, ...]:
+        name = fusion.group.fusion.name
+        return (Detail(Kind.ANNOTATION, "computed in", name, name),)
+
+    def _details(self, b: _Fusion, a: _Fusion) -> Iterator[Detail]:
+        one, other = b.group.fusion, a.group.fusion
+        if one.fusion_kind != other.fusion_kind:
+            yield Detail(Kind.ATTRIBUTE, "kind", one.fusion_kind, other.fusion_kind)
+        if b.outputs != a.outputs:
+            results = self._results(self.m.before, b), self._results(self.m.after, a)
+            yield Detail(Kind.ROOT, "results", *results)
+        configs = [f.attributes.raw("backend_config") for f in (one, other)]
+        texts = [None if c is None else canonical_attribute("backend_config", c) for c in configs]
+        if texts[0] != texts[1] and (texts[0] or "{}") != (texts[1] or "{}"):
+            yield Detail(Kind.ANNOTATION, "backend_config", texts[0], texts[1])
+        ours = self._copies(b.group)
+        theirs = {self._name_before(i): n for i, n in self._copies(a.group).items()}
+        for i in dict.fromkeys([*ours, *theirs]):
+            if ours.get(i, 1) != theirs.get(i, 1):
+                name = self.m.before.values[i].instruction.name if i >= 0 else "?"
+                yield Detail(Kind.ATTRIBUTE, f"copies of {name}", str(ours.get(i, 1)), str(theirs.get(i, 1)))
+
+    def _copies(self, group: Group) -> dict[int, int]:
+        return {i: len(found) for i, found in group.members.items() if len(found) > 1}
+
+    def _name_before(self, a: int) -> int:
+        return self.m.backward[a]
+
+    def _results(self, graph: Graph, f: _Fusion) -> str:
+        return ", ".join(graph.values[i].instruction.name for i in f.group.outputs)
+
+    # ------------------------------------------------------------ in the words of the report
+
+    def _change(
+        self,
+        kind: FusionKind,
+        before: list[_Fusion],
+        after: list[_Fusion],
+        details: tuple[Detail, ...] = (),
+    ) -> FusionChange:
+        joined = _ordered(i for f in after for i in f.loose)
+        left = _ordered(i for f in before for i in f.loose)
+        ours, theirs = self.m.before.values, self.m.after.values
+        into = [ours[i].instruction for i in joined]
+        out = [theirs[self.m.forward[i]].instruction for i in left]
+        cost_before = self._cost([*(f.group.fusion for f in before), *filter(kernels.is_kernel, into)])
+        cost_after = self._cost([*(f.group.fusion for f in after), *filter(kernels.is_kernel, out)])
+        return FusionChange(
+            kind,
+            tuple(f.group.fusion for f in before),
+            tuple(f.group.fusion for f in after),
+            tuple(into),
+            tuple(out),
+            tuple(theirs[~i].instruction for f in after for i in sorted(f.own, reverse=True)),
+            tuple(ours[i].instruction for f in before for i in sorted(f.own)),
+            tuple(found[0] for f in after or before for found in f.group.members.values()),
+            details,
+            cost_before,
+            cost_after,
+        )
+
+    def _cost(self, instructions: Iterable[Instruction]) -> Cost:
+        total = Cost()
+        for i in instructions:
+            total += self.costs.instruction(i)
+        return total
+
+
+def _ordered(indices: Iterable[int]) -> list[int]:
+    return sorted(set(indices))

@@ -1,0 +1,208 @@
+"""What `diff` finds, as data. Reports are made from this and from nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+
+from hlofuse.analysis.cost import Cost
+from hlofuse.ir import Instruction, Module
+
+
+class Kind(StrEnum):
+    """What about an instruction differs."""
+
+    OPCODE = "opcode"
+    TYPE = "type"
+    SHAPE = "shape"
+    LAYOUT = "layout"
+    OPERAND = "operand"
+    ATTRIBUTE = "attribute"
+    ANNOTATION = "annotation"
+    LITERAL = "literal"
+    CALLEE = "callee"
+    ROOT = "root"
+    CONTROL = "control"
+    METADATA = "metadata"
+
+
+class FusionKind(StrEnum):
+    """What happened to a fusion, most telling first."""
+
+    SPLIT = "split"
+    MERGED = "merged"
+    REGROUPED = "regrouped"
+    VANISHED = "vanished"
+    NEW = "new"
+    SHRUNK = "shrunk"
+    GROWN = "grown"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An instruction that computes a value, and the outermost fusion it is in, if any."""
+
+    instruction: Instruction
+    fusion: Instruction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One thing that differs, old and new; None where there is none."""
+
+    kind: Kind
+    name: str
+    """The attribute, or which operand; empty where the kind says it all."""
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The same value on both sides. More places than one: it is computed more than once."""
+
+    before: tuple[Place, ...]
+    after: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The same instruction with something else about it."""
+
+    before: tuple[Place, ...]
+    after: tuple[Place, ...]
+    details: tuple[Detail, ...]
+    because: tuple[Instruction, ...] = ()
+    """What this follows from (an operand that was added, removed or changed); empty: a change by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The same instruction in another computation (not merely in or out of a fusion)."""
+
+    before: tuple[Place, ...]
+    after: tuple[Place, ...]
+    because: tuple[Instruction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Only in AFTER."""
+
+    after: tuple[Place, ...]
+    because: tuple[Instruction, ...] = ()
+    """The added instructions it only serves."""
+    copy_of: Instruction | None = None
+    """It computes once more what this one, there before, computes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """Only in BEFORE."""
+
+    before: tuple[Place, ...]
+    because: tuple[Instruction, ...] = ()
+    copy_of: Instruction | None = None
+
+
+Edit = Changed | Moved | Added | Removed
+
+
+@dataclass(frozen=True, slots=True)
+class FusionChange:
+    """What became of some fusions, and where the instructions of others came from."""
+
+    kind: FusionKind
+    before: tuple[Instruction, ...] = ()
+    """Fusions of BEFORE."""
+    after: tuple[Instruction, ...] = ()
+    """Fusions of AFTER."""
+    joined: tuple[Instruction, ...] = ()
+    """Instructions of BEFORE that were outside fusions and are inside now."""
+    left: tuple[Instruction, ...] = ()
+    """Instructions of AFTER that were inside fusions and are outside now."""
+    added: tuple[Instruction, ...] = ()
+    """Instructions in these fusions of AFTER that BEFORE has nowhere."""
+    removed: tuple[Instruction, ...] = ()
+    """Instructions in these fusions of BEFORE that AFTER has nowhere."""
+    members: tuple[Instruction, ...] = ()
+    """What is in the fusions of AFTER; where there is none, of BEFORE."""
+    details: tuple[Detail, ...] = ()
+    """Kind, backend_config or results that changed."""
+    cost_before: Cost = field(default_factory=Cost)
+    """Of `before`, and of what joined."""
+    cost_after: Cost = field(default_factory=Cost)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two modules."""
+
+    module: Module
+    instructions: int
+    """Reachable from the entry, fusions' parameters and the like included."""
+    kernels: int
+    fusions: int
+    cost: Cost
+    unreachable: int
+    """Computations nobody calls; they are not compared."""
+
+
+@dataclass(frozen=True)
+class ModuleDiff:
+    """The difference of two modules."""
+
+    before: Side
+    after: Side
+    matches: tuple[Matched, ...]
+    """Every pair, changed or not."""
+    edits: tuple[Edit, ...]
+    """What differs, in the order of the text: BEFORE's, then what was added."""
+    fusions: tuple[FusionChange, ...]
+    fusions_unchanged: int
+    header: tuple[Detail, ...]
+    """Attributes of the module."""
+
+    @property
+    def same(self) -> bool:
+        """True if the modules are equal up to names, numbers, order and metadata."""
+        return not (self.edits or self.fusions or self.header)
+
+    @property
+    def same_program(self) -> bool:
+        """True if they compute the same in the same way, however it is fused."""
+        return not (self.edits or self.header)
+
+    @cached_property
+    def causes(self) -> tuple[Edit, ...]:
+        """The edits that follow from no other."""
+        return tuple(e for e in self.edits if not e.because)
+
+    @cached_property
+    def duplicated(self) -> tuple[Matched, ...]:
+        """What is computed in more fusions after than in places before."""
+        return tuple(
+            m
+            for m in self.matches
+            if len({p.fusion for p in m.after}) > len({p.fusion for p in m.before})
+            and any(p.fusion for p in m.after)
+        )
+
+    def after_of(self, instruction: Instruction) -> tuple[Place, ...]:
+        """Where an instruction of BEFORE is in AFTER; empty if it was removed."""
+        return self._forward.get(instruction, ())
+
+    def before_of(self, instruction: Instruction) -> tuple[Place, ...]:
+        """Where an instruction of AFTER was in BEFORE; empty if it was added."""
+        return self._backward.get(instruction, ())
+
+    @cached_property
+    def _forward(self) -> Mapping[Instruction, tuple[Place, ...]]:
+        return {p.instruction: m.after for m in self.matches for p in m.before}
+
+    @cached_property
+    def _backward(self) -> Mapping[Instruction, tuple[Place, ...]]:
+        return {p.instruction: m.before for m in self.matches for p in m.after}
