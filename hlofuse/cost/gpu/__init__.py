@@ -1,0 +1,6 @@
+"""XLA's model of how long a kernel runs on a GPU, as jaxlib 0.11.1 has it (`xla/service/gpu/model`)."""
+
+from hlofuse.cost.gpu.device import DeviceDescription, device_names, load_device
+from hlofuse.cost.gpu.model import Estimate, KernelModel
+
+__all__ = ["DeviceDescription", "Estimate", "KernelModel", "device_names", "load_device"]

@@ -1,0 +1,259 @@
+"""What the models know of a single instruction, shared by all instructions like it.
+
+An `Atom` depends on opcode, shapes and the few attributes a model reads, never on names or
+neighbours, so that the layers of a deep network share theirs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+
+from hlofuse.analysis.bitcasts import transpose_is_bitcast
+from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.analysis.window import window_dimensions
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.op_costs import op_cost
+from hlofuse.cost.gpu.op_profiles import op_profile
+from hlofuse.cost.gpu.reductions import (
+    Reduction,
+    faster_than_elemental,
+    is_race_free,
+    reduction_of,
+    shared_memory_of_reduction,
+)
+from hlofuse.cost.gpu.shapes import ShapeFacts, ShapeTable, inverse, normalized_transpose, reshape_is_bitcast
+from hlofuse.cost.gpu.ticks import fp32
+from hlofuse.cost.gpu.transposes import TiledTranspose, tiled_transpose
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import Shape
+
+# The attributes that costs, heroes or launches depend on.
+_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "transpose": ("dimensions",),
+    "concatenate": ("dimensions",),
+    "reduce": ("dimensions",),
+    "map": ("dimensions",),
+    "reduce-window": ("window",),
+    "select-and-scatter": ("window",),
+    "scatter": ("indices_are_sorted", "unique_indices"),
+    "dot": ("lhs_contracting_dims",),
+    "scaled-dot": ("lhs_contracting_dims",),
+    "ragged-dot": ("lhs_contracting_dims", "rhs_group_dims"),
+    "convolution": ("window", "dim_labels", "feature_group_count", "batch_group_count"),
+    "fft": ("fft_length",),
+    "custom-call": ("custom_call_target",),
+}
+_TRANSPARENT = frozenset({"parameter", "tuple", "get-tuple-element"})
+LARGE = 1 << 62
+
+# Properties of any of a kernel's instructions, as bits.
+KEEPS_ROLLED = 1
+"""Unrolling may cost performance (`MayCausePerformanceDropIfUnrolled`)."""
+HAS_REDUCE = 2
+HAS_PAD = 4
+
+
+class Atom:
+    """Facts about one kind of instruction that is not a fusion."""
+
+    __slots__ = (
+        "attributes",
+        "bits",
+        "elementwise",
+        "features",
+        "flops",
+        "intermediate",
+        "intermediate_chain",
+        "key",
+        "minor_of_transpose",
+        "opcode",
+        "operand_bytes",
+        "operand_utilization",
+        "operands",
+        "out_bytes",
+        "passes_use",
+        "race_free",
+        "reads_complex",
+        "reduction",
+        "result",
+        "shape",
+        "shared_memory",
+        "significant_reduce",
+        "transpose",
+        "transposes_minor",
+        "unnested_reductions",
+    )
+
+    opcode: str
+    shape: Shape
+    result: ShapeFacts
+    operands: list[ShapeFacts]
+    flops: float
+    out_bytes: float
+    operand_bytes: list[float]
+    operand_utilization: list[float]
+    elementwise: bool
+    passes_use: bool
+    """Operands are used as the result is: element-wise, a bitcast of equal shape, tuples."""
+    intermediate: bool
+    """A hero may lie beyond it (`IsIntermediate` with up to three operands)."""
+    intermediate_chain: bool
+    """The same with one operand."""
+    transpose: TiledTranspose | None
+    reduction: Reduction | None
+    """Set for a reduce that the reduction emitter is good for."""
+    race_free: bool
+    reads_complex: bool
+    features: int
+    minor_of_transpose: int
+    """The size a transpose moves as one piece; huge for anything else."""
+    transposes_minor: bool
+    shared_memory: int
+    unnested_reductions: int
+    significant_reduce: bool
+    attributes: tuple[str | None, ...]
+
+    @property
+    def is_transparent(self) -> bool:
+        """Hidden from whoever walks a fusion."""
+        return self.opcode in _TRANSPARENT
+
+
+class AtomTable:
+    """Instructions to atoms, on one device."""
+
+    def __init__(self, device: DeviceDescription, shapes: ShapeTable) -> None:
+        self._device = device
+        self._profile = op_profile(device)
+        self._shapes = shapes
+        self._atoms: dict[Hashable, Atom] = {}
+        self._regions: dict[Computation, float] = {}
+
+    def atom(self, instruction: Instruction) -> Atom:
+        """The atom of an instruction that is not a fusion."""
+        facts = self._shapes.facts
+        result = facts(instruction.shape)
+        opcode = instruction.opcode
+        operands = [facts(o.shape) for o in instruction.operands]
+        key: tuple[Hashable, ...] = (opcode, result, *operands)
+        names = _ATTRIBUTES.get(opcode)
+        if names is not None:
+            raw = instruction.attributes.raw
+            key += tuple([raw(name) for name in names])
+        if instruction.called:
+            key += tuple([self.region_flops(c) for _, c in instruction.called])
+        atom = self._atoms.get(key)
+        if atom is None:
+            atom = self._atoms[key] = self._make(instruction, result, operands)
+            atom.key = len(self._atoms)
+        return atom
+
+    def region_flops(self, computation: Computation) -> float:
+        """Flops of one evaluation of a called computation, summed in its order."""
+        known = self._regions.get(computation)
+        if known is None:
+            known = 0.0
+            for inner in computation.post_order():
+                if inner.opcode != "fusion":
+                    known = fp32(known + self.atom(inner).flops)
+            self._regions[computation] = known
+        return known
+
+    def _make(self, instruction: Instruction, result: ShapeFacts, operands: list[ShapeFacts]) -> Atom:
+        atom = Atom()
+        opcode = atom.opcode = instruction.opcode
+        atom.shape, atom.result, atom.operands = instruction.shape, result, operands
+        cost = op_cost(instruction, result, operands, self._profile, self.region_flops)
+        atom.flops, atom.out_bytes = cost.flops, cost.out_bytes
+        atom.operand_bytes, atom.operand_utilization = cost.operand_bytes, cost.utilization
+        atom.elementwise = is_elementwise(instruction)
+        names = _ATTRIBUTES.get(opcode, ())
+        atom.attributes = tuple(instruction.attributes.raw(name) for name in names)
+        same_place = (
+            opcode == "bitcast"
+            and operands[0].shape.key_ignoring_element_type == result.shape.key_ignoring_element_type
+        )
+        atom.passes_use = atom.elementwise or same_place or opcode in ("tuple", "get-tuple-element")
+        like_bitcast = _is_intermediate(instruction, atom.elementwise)
+        atom.intermediate = like_bitcast and 1 <= len(operands) <= 3
+        atom.intermediate_chain = like_bitcast and len(operands) == 1
+        atom.reads_complex = any(o.is_complex for o in operands)
+        atom.features = _features(instruction)
+        atom.transpose = None
+        atom.minor_of_transpose = LARGE
+        if opcode == "transpose":
+            source, permutation = instruction.operands[0].shape, instruction.dimensions
+            atom.transpose = tiled_transpose(source, instruction.shape, permutation)
+            normalized = normalized_transpose(source, instruction.shape, permutation)
+            atom.minor_of_transpose = normalized[0][-1] if normalized else (instruction.shape.dimensions or (1,))[-1]
+        atom.transposes_minor = _transposes_minor(instruction, result, operands)
+        atom.reduction, atom.race_free = None, False
+        atom.unnested_reductions = atom.shared_memory = 0
+        if opcode == "reduce":
+            reduction, together = reduction_of(instruction.operands[0].shape, instruction.dimensions)
+            if together and faster_than_elemental(self._device, reduction):
+                atom.reduction = reduction
+                atom.race_free = is_race_free(self._device, reduction)
+                atom.unnested_reductions = 1
+                inputs = operands[: len(operands) // 2]
+                atom.shared_memory = shared_memory_of_reduction(reduction, sum(o.element_bytes for o in inputs))
+        elif atom.transpose is not None:
+            atom.shared_memory = atom.transpose.shared_memory
+        atom.significant_reduce = (
+            opcode == "reduce"
+            and not instruction.shape.is_tuple
+            and result.elements > 0
+            and operands[0].elements // result.elements >= 16
+        )
+        return atom
+
+
+def _is_intermediate(instruction: Instruction, elementwise: bool) -> bool:
+    """`IsIntermediate` (`xla/codegen/ir_emission_utils.cc`), operand count aside."""
+    opcode = instruction.opcode
+    if not instruction.operands:
+        return False
+    if elementwise:
+        return opcode != "copy" or instruction.shape.key == instruction.operands[0].shape.key
+    if opcode == "reshape":
+        return reshape_is_bitcast(instruction.operands[0].shape, instruction.shape)
+    return opcode == "bitcast" or (opcode == "transpose" and transpose_is_bitcast(instruction))
+
+
+def _features(instruction: Instruction) -> int:
+    opcode, shape = instruction.opcode, instruction.shape
+    if opcode in ("sort", "dot"):
+        return KEEPS_ROLLED
+    if opcode == "concatenate":
+        return KEEPS_ROLLED if len(instruction.operands) > 10 else 0
+    if opcode == "reduce":
+        return HAS_REDUCE | (KEEPS_ROLLED if shape.is_tuple and len(shape.tuple_shapes) > 1 else 0)
+    if opcode == "pad":
+        return HAS_PAD
+    if opcode == "reduce-window":
+        window = window_dimensions(instruction.attributes.raw("window"))
+        return KEEPS_ROLLED if math.prod(d.size for d in window) > 8 else 0
+    return 0
+
+
+def _minor_dimension(facts: ShapeFacts) -> tuple[int, int]:
+    """The most minor dimension that is not 1, and its place from the minor end."""
+    for place, dimension in enumerate(facts.minor_to_major):
+        if facts.dimensions[dimension] > 1:
+            return dimension, place
+    return -1, len(facts.minor_to_major)
+
+
+def _transposes_minor(instruction: Instruction, result: ShapeFacts, operands: list[ShapeFacts]) -> bool:
+    """Reads across the grain of its operand (`TransposesMinorDimension`)."""
+    if instruction.opcode == "copy" and instruction.shape.is_array:
+        return _minor_dimension(operands[0])[0] != _minor_dimension(result)[0]
+    if instruction.opcode == "transpose":
+        place = inverse(operands[0].minor_to_major)
+        first = _minor_dimension(operands[0])[1]
+        for dimension in result.minor_to_major:
+            if result.dimensions[dimension] != 1:
+                return place[instruction.dimensions[dimension]] > first
+    return False

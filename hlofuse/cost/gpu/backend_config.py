@@ -1,0 +1,62 @@
+"""What a fusion's backend config says about its emitter (`FusionBackendConfig`)."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import NamedTuple
+
+from hlofuse.ir.instruction import Instruction
+
+CUSTOM = "__custom_fusion"
+TRITON = "__triton"
+CUDNN = "__cudnn$fusion"
+_TRITON_KINDS = frozenset(
+    {TRITON, "__triton_gemm", "__triton_nested_gemm_fusion", "__triton_collective"}
+)
+
+
+class FusionConfig(NamedTuple):
+    """Kind of the fusion, and its block-level parameters where it has some."""
+
+    kind: str = ""
+    tile_sizes: tuple[tuple[int, ...], ...] = ()
+    """Of each output."""
+    num_warps: int = 0
+
+    @property
+    def is_triton(self) -> bool:
+        """True for every kind that the Triton emitter takes."""
+        return self.kind in _TRITON_KINDS
+
+
+_NONE = FusionConfig()
+
+
+def fusion_config(instruction: Instruction) -> FusionConfig | None:
+    """The config; None where the instruction has no backend config at all."""
+    if "backend_config" not in instruction.attributes:
+        return None
+    return _parse(instruction.attributes.raw("backend_config") or "")
+
+
+def is_generic_triton_fusion(instruction: Instruction) -> bool:
+    """`IsGenericTritonFusion`: what PriorityFusion may still fuse into and out of."""
+    if instruction.opcode != "fusion" or instruction.fusion_kind != "kCustom":
+        return False
+    config = fusion_config(instruction)
+    return config is not None and config.kind == TRITON
+
+
+@lru_cache(maxsize=1024)
+def _parse(text: str) -> FusionConfig:
+    try:
+        config = json.loads(text)
+    except ValueError:
+        return _NONE
+    fusion = config.get("fusion_backend_config") if isinstance(config, dict) else None
+    if not isinstance(fusion, dict):
+        return _NONE
+    block = fusion.get("block_level_fusion_config") or {}
+    tiles = tuple(tuple(int(s) for s in tile.get("sizes", ())) for tile in block.get("output_tiles", ()))
+    return FusionConfig(str(fusion.get("kind", "")), tiles, int(block.get("num_warps", 0)))

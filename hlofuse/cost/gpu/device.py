@@ -1,0 +1,176 @@
+"""What the models know of a device (`stream_executor::DeviceDescription`).
+
+The numbers are data: one file a device in `devices/`, named as XLA names its target
+configurations (`xla/backends/gpu/target_config/specs`). A device of one's own comes from such a
+file, or from XLA's own text proto as written by `--xla_gpu_dump_…` and read by `--xla_gpu_target_config_filename`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from hlofuse.cost.gpu.text_proto import TextProtoError, parse_text_proto
+from hlofuse.cost.gpu.ticks import fp32
+
+_MI300_SERIES = ("gfx942", "gfx950")
+
+
+class DeviceError(ValueError):
+    """No such device, or a description that cannot be read."""
+
+
+@dataclass(frozen=True)
+class DeviceDescription:
+    """The numbers of one device that XLA's cost models read."""
+
+    name: str
+    core_count: int
+    """Streaming multiprocessors."""
+    fpus_per_core: int
+    clock_rate_ghz: float
+    memory_bandwidth: int
+    """Bytes per second."""
+    l2_cache_size: int
+    """Bytes."""
+    threads_per_core_limit: int
+    shared_memory_per_block: int
+    """Bytes."""
+    platform: str = "CUDA"
+    """CUDA, ROCM or SYCL."""
+    compute_capability: tuple[int, int] = (0, 0)
+    """Of CUDA devices; (0, 0) for others."""
+    gcn_arch_name: str = ""
+    """Of ROCm devices: `gfx90a:sramecc+:xnack-`."""
+    threads_per_warp: int = 32
+    threads_per_block_limit: int = 1024
+    shared_memory_per_block_optin: int = 0
+    shared_memory_per_core: int = 0
+    registers_per_block_limit: int = 0
+    registers_per_core_limit: int = 0
+    block_dim_limit_x: int = 2**31 - 1
+    block_dim_limit_y: int = 65535
+    toolkit_version: tuple[int, int, int] = field(default=(0, 0, 0))
+    """Of the CUDA toolkit XLA was built with; some choices for Blackwell depend on it."""
+
+    @property
+    def gfx_version(self) -> str:
+        """`gfx90a` of a ROCm device (`RocmComputeCapability::gfx_version`)."""
+        return self.gcn_arch_name.partition(":")[0]
+
+    @property
+    def is_rocm(self) -> bool:
+        return self.platform == "ROCM"
+
+    @property
+    def is_blackwell(self) -> bool:
+        """Compute capability 10.x; 12.x is not meant (`CudaComputeCapability::IsBlackwell`)."""
+        return self.compute_capability[0] == 10
+
+    @cached_property
+    def l1_cache_size_per_core(self) -> int:
+        """Bytes XLA supposes to stay in the first cache (`l1_cache_size_per_SM`)."""
+        if self.is_rocm and self.gfx_version in ("gfx908", "gfx90a"):
+            return 16 * 1024
+        return 32 * 1024 if self.is_rocm and self.gfx_version in _MI300_SERIES else 2 * 1024
+
+    @cached_property
+    def dram_to_l2_transaction_bytes(self) -> int:
+        """`dram_to_l2_transaction_size_bytes`."""
+        return 128 if self.is_rocm and self.gfx_version in _MI300_SERIES else 64
+
+    @cached_property
+    def bytes_per_clock_and_core(self) -> int:
+        """What one core can ask of memory in a cycle (`memory_transactions_per_clock`)."""
+        return 16 if self.is_rocm and self.gfx_version in _MI300_SERIES else 32
+
+    @cached_property
+    def op_profile(self) -> str:
+        """The table of clock cycles to use (`HloOpProfiles::GetProfileName`)."""
+        major, minor = self.compute_capability
+        return f"sm_{major}{minor}" if self.platform == "CUDA" else self.gfx_version
+
+    def with_overrides(self, overrides: dict[str, str]) -> DeviceDescription:
+        """The device with single numbers changed: `{"memory_bandwidth": "2e12"}`."""
+        known = {f.name for f in fields(self)}
+        for name in overrides:
+            if name not in known:
+                raise DeviceError(f"a device has no {name!r}; it has {', '.join(sorted(known))}")
+        return replace(self, **_typed(dict(overrides)))
+
+
+def device_names() -> list[str]:
+    """The devices that come with the package."""
+    folder = resources.files("hlofuse.cost.gpu") / "devices"
+    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
+
+
+def load_device(name: str) -> DeviceDescription:
+    """The device of that name, or of the file at that path (ours, or XLA's target configuration)."""
+    packaged = resources.files("hlofuse.cost.gpu") / "devices" / f"{name}.toml"
+    if re.fullmatch(r"[\w.-]+", name) and packaged.is_file():
+        return _from_toml(packaged.read_text(), name)
+    path = Path(name)
+    if not path.is_file():
+        raise DeviceError(f"no device {name!r}; known are {', '.join(device_names())}, or give a file")
+    text = path.read_text()
+    return _from_toml(text, name) if path.suffix == ".toml" else device_from_text_proto(text, path.stem)
+
+
+def device_from_text_proto(text: str, name: str = "device") -> DeviceDescription:
+    """The device in the text of a `GpuTargetConfigProto` or `GpuDeviceInfoProto`."""
+    try:
+        config = parse_text_proto(text)
+    except TextProtoError as error:
+        raise DeviceError(f"{name}: {error}") from None
+    info = config.get("gpu_device_info", config)
+    values = {f.name: info[f.name] for f in fields(DeviceDescription) if f.name in info}
+    values["name"] = info.get("name") or config.get("device_description_str") or name
+    values["platform"] = config.get("platform_name", "CUDA")
+    cuda = info.get("cuda_compute_capability")
+    if cuda is not None:
+        values["compute_capability"] = (cuda.get("major", 0), cuda.get("minor", 0))
+    rocm = info.get("rocm_compute_capability")
+    if rocm is not None:
+        values["gcn_arch_name"] = rocm.get("gcn_arch_name", "")
+    if "compile_time_toolkit_version" in info:
+        values["toolkit_version"] = info["compile_time_toolkit_version"]
+    return _device(values, name)
+
+
+def _from_toml(text: str, name: str) -> DeviceDescription:
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise DeviceError(f"{name}: {error}") from None
+    return _device(values, name)
+
+
+def _device(values: dict[str, Any], name: str) -> DeviceDescription:
+    try:
+        return DeviceDescription(**_typed(values))
+    except TypeError as error:
+        raise DeviceError(f"{name}: {str(error).removeprefix('DeviceDescription.__init__() ')}") from None
+
+
+def _typed(values: dict[str, Any]) -> dict[str, Any]:
+    """Texts and lists of a file as the types of the fields."""
+    for key, value in values.items():
+        try:
+            if key in ("compute_capability", "toolkit_version"):
+                parts = value.split(".") if isinstance(value, str) else value
+                numbers = [int(x) for x in parts]
+                length = 2 if key == "compute_capability" else 3
+                values[key] = tuple((numbers + [0] * length)[:length])
+            elif key == "clock_rate_ghz":
+                values[key] = fp32(float(value))
+            elif key not in ("name", "platform", "gcn_arch_name"):
+                values[key] = int(value) if isinstance(value, int) or value.isdigit() else int(float(value))
+        except (ValueError, AttributeError):
+            raise DeviceError(f"{key}: {value!r} is not a number") from None
+    return values

@@ -1,0 +1,176 @@
+"""What decides the emitter of a kernel: its roots and the operations behind them.
+
+Mirrors `FindNonTrivialHero` (`xla/service/gpu/ir_emission_utils.cc`) and `FindHero`
+(`xla/codegen/ir_emission_utils.cc`). The search is kept in a form that composes: for each root what
+was found inside, and which parameters the search left through. What a producer adds when it is
+fused at one of them follows without walking the graph again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from hlofuse.cost.gpu.atoms import Atom
+from hlofuse.cost.gpu.shapes import ShapeFacts
+from hlofuse.ir.instruction import Instruction
+
+Candidate = tuple[Atom, bool]
+"""A possible hero, and whether only element-wise operations and the like use it."""
+_NOWHERE: frozenset[int] = frozenset()
+
+
+class Root:
+    """One output of a kernel, and what was found on the way up from it."""
+
+    __slots__ = (
+        "atom",
+        "chain_end",
+        "chain_is_root",
+        "concatenates",
+        "parameter",
+        "reached",
+        "result",
+        "transposes",
+        "update",
+        "updated_parameter",
+    )
+
+    def __init__(
+        self,
+        result: ShapeFacts,
+        atom: Atom | None,
+        parameter: int = -1,
+        chain_end: Atom | None = None,
+        chain_is_root: bool = False,
+        transposes: tuple[Candidate, ...] = (),
+        concatenates: tuple[Candidate, ...] = (),
+        reached: frozenset[int] = _NOWHERE,
+        update: ShapeFacts | None = None,
+        updated_parameter: int = -1,
+    ) -> None:
+        self.result = result
+        self.atom = atom
+        """None when the root is a parameter, whose number is then `parameter`."""
+        self.parameter = parameter
+        self.chain_end = chain_end
+        """Where the chain of one-operand element-wise operations above the root ends."""
+        self.chain_is_root = chain_is_root
+        self.transposes = transposes
+        """Tiled transposes met, at most two: two make none a hero."""
+        self.concatenates = concatenates
+        self.reached = reached
+        """Parameters at which the search left the fusion."""
+        self.update = update
+        """The update's shape when the root is a dynamic-update-slice or a bitcast of one."""
+        self.updated_parameter = updated_parameter
+        """The parameter that a root bitcast reads; -1 for other roots."""
+
+    @property
+    def hero(self) -> tuple[Atom | None, bool]:
+        """The hero, and whether it is the root itself (`FindNonTrivialHero`)."""
+        transposes = self.transposes
+        if len(transposes) == 1 and transposes[0][1]:
+            return transposes[0][0], False
+        concatenates = self.concatenates
+        if len(concatenates) == 1 and concatenates[0][1]:
+            return concatenates[0][0], False
+        if self.chain_end is not None and self.chain_end.opcode == "reduce":
+            return self.chain_end, self.chain_is_root
+        return self.atom, True
+
+
+def roots_of_atom(atom: Atom, slots: int) -> list[Root]:
+    """The root of an instruction on its own."""
+    everywhere = frozenset(range(slots)) if atom.intermediate else _NOWHERE
+    return [
+        Root(
+            atom.result,
+            atom,
+            chain_end=atom,
+            chain_is_root=True,
+            transposes=((atom, True),) if atom.transpose is not None else (),
+            concatenates=((atom, True),) if atom.opcode == "concatenate" else (),
+            reached=everywhere,
+            update=atom.operands[1] if atom.opcode == "dynamic-update-slice" else None,
+            updated_parameter=0 if atom.opcode == "bitcast" else -1,
+        )
+    ]
+
+
+def roots_of_fusion(
+    outputs: Sequence[Instruction],
+    atoms: Mapping[Instruction, Atom],
+    clean: Mapping[Instruction, bool],
+    facts: Callable[[Instruction], ShapeFacts],
+) -> list[Root]:
+    """The roots of a fused computation; `clean` tells what only Intermediate operations use."""
+    return [_search(output, atoms, clean, facts) for output in outputs]
+
+
+def _search(
+    output: Instruction,
+    atoms: Mapping[Instruction, Atom],
+    clean: Mapping[Instruction, bool],
+    facts: Callable[[Instruction], ShapeFacts],
+) -> Root:
+    if output.opcode == "parameter":
+        return Root(facts(output), None, parameter=output.parameter_number)
+    root = Root(facts(output), atoms[output])
+    end = output
+    while atoms[end].intermediate_chain and end.operands[0].opcode != "parameter":
+        end = end.operands[0]
+    root.chain_end, root.chain_is_root = atoms[end], end is output
+    transposes: list[Candidate] = []
+    concatenates: list[Candidate] = []
+    reached: set[int] = set()
+    queue, seen = [output], {output}
+    for node in queue:
+        atom = atoms[node]
+        if atom.transpose is not None:
+            transposes.append((atom, clean[node]))
+        elif atom.opcode == "concatenate":
+            concatenates.append((atom, clean[node]))
+        elif atom.intermediate:
+            for operand in node.operands:
+                if operand.opcode == "parameter":
+                    reached.add(operand.parameter_number)
+                elif operand not in seen:
+                    seen.add(operand)
+                    queue.append(operand)
+    root.transposes, root.concatenates = tuple(transposes[:2]), tuple(concatenates[:2])
+    root.reached = frozenset(reached)
+    updater = output.operands[0] if output.opcode == "bitcast" else output
+    if updater.opcode == "dynamic-update-slice":
+        root.update = facts(updater.operands[1])
+    elif updater.opcode == "parameter" and updater is not output:
+        root.updated_parameter = updater.parameter_number
+    return root
+
+
+def fuse_roots(roots: Sequence[Root], clean: Sequence[bool], slots: Sequence[int], producer: Root) -> Sequence[Root]:
+    """The roots of a consumer with the producer's root in place of the parameters `slots`."""
+    return [_fuse_root(root, clean, slots, producer) for root in roots]
+
+
+def _fuse_root(root: Root, clean: Sequence[bool], slots: Sequence[int], producer: Root) -> Root:
+    if root.atom is None:
+        return producer if root.parameter in slots else root
+    slot = next((s for s in slots if s in root.reached), -1)
+    if slot < 0 or producer.atom is None:
+        return root
+    users_clean = all(clean[s] for s in slots)
+    chain_end, chain_is_root = root.chain_end, root.chain_is_root
+    if chain_end is not None and chain_end.intermediate_chain:
+        # The chain went on to the parameter, there being no other way for it to end in such a one.
+        chain_end, chain_is_root = producer.chain_end, False
+    return Root(
+        root.result,
+        root.atom,
+        chain_end=chain_end,
+        chain_is_root=chain_is_root,
+        transposes=(root.transposes + tuple([(a, c and users_clean) for a, c in producer.transposes]))[:2],
+        concatenates=(root.concatenates + tuple([(a, c and users_clean) for a, c in producer.concatenates]))[:2],
+        update=root.update
+        if root.update is not None or root.updated_parameter not in slots or producer.atom.opcode != "dynamic-update-slice"
+        else producer.update,
+    )

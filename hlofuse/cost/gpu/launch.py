@@ -1,0 +1,233 @@
+"""Emitter kind and launch dimensions of a kernel that may consist of a producer and a consumer.
+
+Mirrors `HloFusionAnalysis::Create` (`xla/service/gpu/hlo_fusion_analysis.cc`), the emitters'
+`launch_dimensions()` (`xla/backends/gpu/codegen/emitters`) and `ComputeLoopFusionConfig`
+(`xla/service/gpu/gpu_fusible.cc`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from hlofuse.cost.gpu.atoms import HAS_PAD, HAS_REDUCE, KEEPS_ROLLED, Atom
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.heroes import Root
+from hlofuse.cost.gpu.reductions import Reduction, reduction_launch
+from hlofuse.cost.gpu.shapes import ShapeFacts, first_leaf, is_reshape_or_transpose_bitcast
+from hlofuse.cost.gpu.transposes import TiledTranspose, transpose_launch
+from hlofuse.ir.shape import BIT_WIDTH
+
+_DEFAULT_UNROLL = 4
+_MAX_UNROLL = 32
+"""`xla_gpu_experimental_max_unroll_factor`."""
+_WARP_SCHEDULERS = 4
+_SCATTER_WARPS = 4
+_VECTOR_BITS = 128
+
+
+class Launch(NamedTuple):
+    """How a kernel is emitted and launched."""
+
+    kind: str
+    """XLA's EmitterFusionKind: loop, reduction, transpose, concatenate, scatter, sort, triton, custom, cudnn."""
+    blocks: int
+    threads: int
+
+
+class Kernel:
+    """What the choice of an emitter depends on; made for one launch and thrown away."""
+
+    __slots__ = (
+        "features",
+        "groups",
+        "heroes",
+        "in_place",
+        "input_bits",
+        "minor_of_transpose",
+        "output_bits",
+        "roots",
+        "storage_bits",
+    )
+
+    def __init__(
+        self,
+        roots: Sequence[Root],
+        features: int,
+        minor_of_transpose: int,
+        input_bits: int,
+        storage_bits: int,
+        in_place: Callable[[], bool],
+        groups: Callable[[], int],
+    ) -> None:
+        self.roots = roots
+        self.heroes = [root.hero for root in roots]
+        self.features = features
+        """`KEEPS_ROLLED` and so on, of any instruction."""
+        self.minor_of_transpose = minor_of_transpose
+        self.input_bits = input_bits
+        """Of the parameter with the narrowest elements."""
+        self.storage_bits = storage_bits
+        """Of the parameter with the widest."""
+        self.output_bits = min([root.result.bits for root in roots])
+        self.in_place = in_place
+        """Asked when all roots are dynamic-update-slices: can they be emitted in place?"""
+        self.groups = groups
+        """Asked of reductions with several roots: into how many groups do they fall?"""
+
+
+def launch_of(device: DeviceDescription, kernel: Kernel) -> Launch:
+    """Kind and launch dimensions where the backend config does not name the emitter."""
+    roots, heroes = kernel.roots, kernel.heroes
+    if len(roots) == 1:
+        root, (hero, is_root) = roots[0], heroes[0]
+        if hero is not None:
+            reduction = hero.reduction
+            if reduction is not None and (is_root or hero.race_free):
+                return _reduction(device, kernel, reduction)
+            if hero.transpose is not None:
+                return _transpose(device, kernel, hero.transpose)
+            opcode = root.atom.opcode if root.atom is not None else ""
+            if opcode == "scatter" and root.atom is not None:
+                return _scatter(device, kernel, root.atom)
+            if opcode == "sort":
+                return per_element(root.result, "sort")
+            if hero.opcode == "concatenate" and not root.result.shape.is_tuple and len(hero.operands) <= 4:
+                return _concatenate(device, kernel, hero)
+        return _loop(device, kernel)
+    first = next((h for h, is_root in heroes if _is_real(h, is_root)), None)
+    if first is not None and first.reduction is not None and _reductions_agree(kernel, first):
+        return _reduction(device, kernel, first.reduction)
+    transpose = _common_transpose(kernel)
+    return _loop(device, kernel) if transpose is None else _transpose(device, kernel, transpose)
+
+
+def per_element(result: ShapeFacts, kind: str) -> Launch:
+    """XLA's estimate for what is not emitted as a kernel: one thread for an element."""
+    return Launch(kind, -(-result.elements // 128), 128)
+
+
+def _is_real(hero: Atom | None, is_root: bool) -> bool:
+    """`IsRealReductionHero`."""
+    return hero is not None and hero.reduction is not None and (is_root or hero.race_free)
+
+
+def _reductions_agree(kernel: Kernel, first: Atom) -> bool:
+    elements = first.operands[0].elements
+    for root, (hero, is_root) in zip(kernel.roots, kernel.heroes, strict=True):
+        if _is_real(hero, is_root):
+            if hero is not None and hero.reduction != first.reduction:
+                return False
+        elif root.result.elements != elements:
+            return False
+    return True
+
+
+def _common_transpose(kernel: Kernel) -> TiledTranspose | None:
+    """`FindConsistentTransposeHero`."""
+    found: Atom | None = None
+    others = []
+    for root, (hero, _) in zip(kernel.roots, kernel.heroes, strict=True):
+        if hero is None or hero.transpose is None:
+            others.append(root)
+        elif found is None:
+            found = hero
+        elif found.transpose != hero.transpose:
+            return None
+    if found is None:
+        return None
+    source = found.operands[0].shape
+    if all(is_reshape_or_transpose_bitcast(root.result.shape, source) for root in others):
+        return found.transpose
+    return None
+
+
+def _reduction(device: DeviceDescription, kernel: Kernel, reduction: Reduction) -> Launch:
+    has_complex = any(hero is not None and hero.reads_complex for hero, _ in kernel.heroes)
+    blocks, threads = reduction_launch(device, reduction, kernel.input_bits, kernel.output_bits, has_complex)
+    groups = kernel.groups() if len(kernel.roots) > 1 else 1
+    return Launch("reduction", blocks * groups, threads)
+
+
+def _transpose(device: DeviceDescription, kernel: Kernel, transpose: TiledTranspose) -> Launch:
+    keeps_minor = transpose.permutation[-1] == len(transpose.permutation) - 1
+    width = transpose.dimensions[-1] if keeps_minor else 1
+    tiled = [h.result.element_bytes * width for h, _ in kernel.heroes if h is not None and h.transpose is not None]
+    return Launch("transpose", *transpose_launch(device, transpose, tiled))
+
+
+def _concatenate(device: DeviceDescription, kernel: Kernel, hero: Atom) -> Launch:
+    dimension = int((hero.attributes[0] or "{0}").strip("{}"))
+    widest = max(hero.operands, key=lambda o: o.dimensions[dimension])
+    unroll = _unroll(device, kernel, widest.elements, "concatenate")
+    for operand in hero.operands:
+        unroll = math.gcd(unroll, operand.dimensions[dimension])
+    return Launch("concatenate", *_grid(device, widest.elements, unroll))
+
+
+def _scatter(device: DeviceDescription, kernel: Kernel, scatter: Atom) -> Launch:
+    n = len(scatter.operands) // 2
+    target, indices, update = scatter.operands[0], scatter.operands[n], scatter.operands[n + 1]
+    window = update.dimensions[1:]
+    slices = indices.dimensions[0] if indices.dimensions else 1
+    indexed = indices.dimensions[1] if len(indices.dimensions) > 1 else 1
+    warps = _SCATTER_WARPS * device.core_count
+    is_sorted, unique = (flag == "true" for flag in scatter.attributes)
+    if is_sorted and not unique and slices > warps:
+        places = math.prod(target.dimensions[k] - window[k] + 1 for k in range(indexed))
+        each = -(-slices // max(warps, places))
+        vector = _VECTOR_BITS // BIT_WIDTH[indices.shape.element_type]
+        if indexed == 1 and each > vector:
+            each = -(-each // vector) * vector
+        return Launch("scatter", -(-slices // (each * _SCATTER_WARPS)), _SCATTER_WARPS * device.threads_per_warp)
+    unroll = math.gcd(math.prod(window), _unroll(device, kernel, update.elements, "scatter"))
+    blocks, threads = _grid(device, update.elements, unroll)
+    warp = device.threads_per_warp
+    return Launch("scatter", blocks, -(-threads // warp) * warp)
+
+
+def _loop(device: DeviceDescription, kernel: Kernel) -> Launch:
+    update = kernel.roots[0].update
+    if update is not None and all(root.update is not None for root in kernel.roots) and kernel.in_place():
+        elements = update.elements
+    else:
+        elements = first_leaf(kernel.roots[0].result.shape).element_count
+    return Launch("loop", *_grid(device, elements, _unroll(device, kernel, elements, "loop")))
+
+
+def _grid(device: DeviceDescription, elements: int, unroll: int) -> tuple[int, int]:
+    """`CalculateLaunchDimensions`."""
+    if elements <= 1:
+        return 1, 1
+    elements = -(-elements // unroll)
+    threads = min(device.threads_per_warp * _WARP_SCHEDULERS, elements)
+    total = -(-elements // threads)
+    rows = -(-total // device.block_dim_limit_x)
+    return -(-total // rows) * rows, threads
+
+
+def _unroll(device: DeviceDescription, kernel: Kernel, elements: int, kind: str) -> int:
+    """Elements each thread computes (`ComputeLoopFusionConfig`)."""
+    unroll = 1
+    enough = elements >= device.threads_per_core_limit * device.core_count
+    if enough and not kernel.features & KEEPS_ROLLED:
+        unroll = math.gcd(elements, _max_unroll(device, kernel, kind))
+    return max(unroll, -(-8 // kernel.output_bits))
+
+
+def _max_unroll(device: DeviceDescription, kernel: Kernel, kind: str) -> int:
+    """`MaxUnrollFactor`: more than four on Blackwell only."""
+    if not device.is_blackwell or kind == "scatter":
+        return _DEFAULT_UNROLL
+    vector = 256 if device.toolkit_version >= (12, 9, 0) else 128
+    narrow = kernel.output_bits < vector // _DEFAULT_UNROLL
+    if not narrow or len(kernel.roots) > 1 or kernel.features & HAS_REDUCE:
+        return _DEFAULT_UNROLL
+    widest = max([8, kernel.storage_bits, *(root.result.storage_bits for root in kernel.roots)])
+    unroll = 1 << (min(_MAX_UNROLL, vector // widest).bit_length() - 1)
+    if kernel.features & HAS_PAD:
+        unroll = min(unroll, 8)
+    while unroll > _DEFAULT_UNROLL and kernel.minor_of_transpose < unroll:
+        unroll //= 2
+    return max(unroll, 8)

@@ -1,0 +1,374 @@
+"""Run times of instructions and of producer-consumer pairs.
+
+Mirrors `GpuPerformanceModel` (`xla/service/gpu/model/gpu_performance_model.cc`) with its cache.
+Nothing here walks a fused computation: summaries (`summary`) hold what is needed, and a pair is
+known by the summaries of its two parts and by which operands they share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+from hlofuse.cost.gpu import backend_config as config
+from hlofuse.cost.gpu.atoms import AtomTable
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.heroes import fuse_roots
+from hlofuse.cost.gpu.in_place import can_update_in_place
+from hlofuse.cost.gpu.launch import Kernel, Launch, launch_of, per_element
+from hlofuse.cost.gpu.reduction_groups import reduction_groups
+from hlofuse.cost.gpu.shapes import NO_BITS, ShapeTable
+from hlofuse.cost.gpu.summary import Summary, SummaryTable, is_broadcast
+from hlofuse.cost.gpu.ticks import INFINITE, fp32, half_away
+from hlofuse.cost.gpu.timing import Timing, combine
+from hlofuse.ir.instruction import Instruction
+
+Key = tuple[Any, ...]
+"""Numbers of two summaries, the slot of the producer among the consumer's operands, and for each of the
+producer's operands the slot where the consumer reads it too, or None."""
+
+
+class Estimate(NamedTuple):
+    """A run time and what it is made of (`EstimateRunTimeData`). Times are ticks of 0.25 ns."""
+
+    ticks: int
+    """`exec_time`: compute and memory, overlapping."""
+    flops: int
+    bytes_read: int
+    bytes_written: int
+    read: int
+    write: int
+    compute: int
+    launch: Launch
+    coalesced: bool
+
+    @property
+    def is_infinite(self) -> bool:
+        return self.ticks >= INFINITE
+
+    @property
+    def memory(self) -> int:
+        """Ticks of reading and writing."""
+        return self.read + self.write
+
+    @property
+    def bound_by(self) -> str:
+        """`memory` or `compute`, whichever takes longer."""
+        return "compute" if self.compute > self.memory else "memory"
+
+
+class KernelModel:
+    """The run times of one module's instructions on one device.
+
+    Estimates are kept by instruction until `invalidate`. A pass that fuses calls `parts_key` before
+    it changes the graph and `made` afterwards; a fusion it does not announce is analysed anew.
+    """
+
+    def __init__(
+        self, device: DeviceDescription, tiled: Callable[[Instruction], Estimate] | None = None
+    ) -> None:
+        """`tiled` estimates generic Triton fusions; without it they count as if emitted otherwise."""
+        self.device = device
+        self.timing = Timing(device)
+        self.shapes = ShapeTable()
+        self.atoms = AtomTable(device, self.shapes)
+        self.summaries = SummaryTable(self.shapes, self.atoms)
+        self._tiled = tiled
+        self._summary_of: dict[Instruction, Summary] = {}
+        self._made_of: dict[Instruction, Key] = {}
+        self._runs: dict[Instruction, Estimate] = {}
+        self._pairs: dict[Instruction, dict[Instruction, Estimate]] = {}
+        self._run_by_structure: dict[Hashable, Estimate] = {}
+        self._pair_by_structure: dict[Key, Estimate] = {}
+        self._launch_by_structure: dict[Hashable, Launch] = {}
+
+    # ------------------------------------------------------------ what passes ask
+
+    def run_time(self, instruction: Instruction) -> Estimate:
+        """`EstimateRunTimeForInstruction`."""
+        known = self._runs.get(instruction)
+        if known is None:
+            known = self._runs[instruction] = self._run(instruction)
+        return known
+
+    def pair_time(self, producer: Instruction, consumer: Instruction) -> Estimate:
+        """The consumer with the producer fused in (`EstimateRunTimeForFusion`)."""
+        pairs = self._pairs.get(producer)
+        if pairs is None:
+            pairs = self._pairs[producer] = {}
+        known = pairs.get(consumer)
+        if known is None:
+            known = pairs[consumer] = self._pair(producer, consumer)
+        return known
+
+    def multi_output_time(self, producer: Instruction, consumer: Instruction) -> Estimate:
+        """The same where the producer's result is written too; not kept."""
+        fused = self.pair_time(producer, consumer)
+        if fused.is_infinite:
+            return fused
+        first = self.run_time(producer)
+        write = fused.write + first.write
+        return fused._replace(
+            ticks=combine(fused.compute, fused.read + write),
+            write=write,
+            bytes_written=fused.bytes_written + first.bytes_written,
+        )
+
+    def set_pair_time(self, producer: Instruction, consumer: Instruction, estimate: Estimate) -> None:
+        """Keep an estimate made elsewhere, as the Triton check does."""
+        self._pairs.setdefault(producer, {})[consumer] = estimate
+
+    def pairs_of(self, producer: Instruction) -> dict[Instruction, Estimate]:
+        """The kept pair times with this producer (`GetAllConsumers`); empty if there are none."""
+        return self._pairs.get(producer, {})
+
+    def invalidate(self, instruction: Instruction) -> None:
+        """Forget its run time and the pairs it is in now (`GpuPerformanceModelCache::Invalidate`)."""
+        self._runs.pop(instruction, None)
+        self._pairs.pop(instruction, None)
+        pairs = self._pairs
+        for operand in instruction.operands:
+            if operand.opcode == "get-tuple-element":
+                operand = operand.operands[0]
+            consumers = pairs.get(operand)
+            if consumers is not None:
+                consumers.pop(instruction, None)
+
+    def launch(self, instruction: Instruction) -> Launch:
+        """Emitter kind and launch dimensions of an instruction on its own."""
+        return self._launch(instruction, self.summary(instruction))
+
+    def pair_launch(self, producer: Instruction, consumer: Instruction) -> Launch:
+        """The same for the producer fused into the consumer."""
+        key = self.parts_key(producer, consumer)
+        return self._launch_of_pair(producer, consumer, key)
+
+    # ------------------------------------------------------------ structure
+
+    def summary(self, instruction: Instruction) -> Summary:
+        """The figures of an instruction's structure."""
+        known = self._summary_of.get(instruction)
+        if known is None:
+            key = self._made_of.pop(instruction, None)
+            if key is not None:
+                known = self.summaries.by_parts(key)
+            if known is None:
+                known = self.summaries.of(instruction)
+                if key is not None:
+                    self.summaries.remember(key, known)
+            self._summary_of[instruction] = known
+        return known
+
+    def parts_key(self, producer: Instruction, consumer: Instruction) -> Key:
+        """What tells this pair's structure from others: equal keys fuse to equal fusions."""
+        first, second = self.summary(producer), self.summary(consumer)
+        operands = consumer.operands
+        if len(operands) == 1:
+            return (first.number, second.number, 0)
+        if not producer.operands:
+            return (first.number, second.number, operands.index(producer))
+        slots: dict[Instruction, int] = {}
+        for slot, operand in enumerate(operands):
+            slots.setdefault(operand, slot)
+        find = slots.get
+        return (first.number, second.number, slots[producer], *[find(o) for o in producer.operands])
+
+    def made(self, fusion: Instruction, key: Key) -> None:
+        """`fusion` has come into being, or grown, from the parts of `key`."""
+        self._summary_of.pop(fusion, None)
+        self._made_of[fusion] = key
+
+    def changed(self, instruction: Instruction) -> None:
+        """The instruction's structure is another than before, in some way not announced."""
+        self._summary_of.pop(instruction, None)
+        self._made_of.pop(instruction, None)
+
+    # ------------------------------------------------------------ one instruction
+
+    def _run(self, instruction: Instruction) -> Estimate:
+        if self._tiled is not None and config.is_generic_triton_fusion(instruction):
+            return self._tiled(instruction)
+        summary = self.summary(instruction)
+        launch = self._launch(instruction, summary)
+        bad = self._reads_across(instruction, summary)
+        key = (summary.number, launch, bad)
+        known = self._run_by_structure.get(key)
+        if known is None:
+            known = self._run_by_structure[key] = self._estimate(summary, launch, launch.kind == "transpose" or not bad)
+        return known
+
+    def _estimate(self, summary: Summary, launch: Launch, coalesced: bool) -> Estimate:
+        read, _ = self._read_operands(summary, launch.blocks, coalesced)
+        write = self.timing.write(summary.written)
+        bytes_read = sum(summary.operand_bytes)
+        return self._total(summary.flops, bytes_read, summary.written, read, write, launch, coalesced)
+
+    def _total(
+        self, flops: int, bytes_read: int, written: int, read: int, write: int, launch: Launch, coalesced: bool
+    ) -> Estimate:
+        compute = self.timing.compute(flops, launch.blocks, launch.threads)
+        ticks = combine(compute, read + write)
+        return Estimate(ticks, flops, bytes_read, written, read, write, compute, launch, coalesced)
+
+    def _read_operands(self, summary: Summary, blocks: int, coalesced: bool) -> tuple[int, list[int]]:
+        blocks = min(blocks, self.timing.saturating_blocks)
+        known = summary.reads.get((blocks, coalesced))
+        if known is None:
+            time = self.timing.read
+            each = [
+                time(o.size, total, 0 if coalesced else o.element_bytes, blocks)
+                for o, total in zip(summary.operands, summary.operand_bytes, strict=True)
+            ]
+            known = summary.reads[blocks, coalesced] = (sum(each), each)
+        return known
+
+    def _launch(self, instruction: Instruction, summary: Summary) -> Launch:
+        fusion = config.fusion_config(instruction)
+        if fusion is not None and (named := self._named_emitter(fusion, summary)) is not None:
+            return named
+        known = self._launch_by_structure.get(summary.number)
+        if known is None:
+            kernel = Kernel(
+                summary.roots,
+                summary.features,
+                summary.minor_of_transpose,
+                summary.input_bits,
+                summary.storage_bits,
+                lambda: can_update_in_place([instruction]),
+                lambda: reduction_groups([instruction], summary.roots),
+            )
+            known = self._launch_by_structure[summary.number] = launch_of(self.device, kernel)
+        return known
+
+    def _named_emitter(self, fusion: config.FusionConfig, summary: Summary) -> Launch | None:
+        """The launch where the backend config names the emitter."""
+        root = summary.roots[0].result
+        if fusion.kind == config.CUSTOM:
+            return per_element(root, "custom")
+        if fusion.is_triton:
+            if not fusion.tile_sizes:
+                return per_element(root, "triton")
+            blocks = 1
+            for size, tile in zip(root.dimensions, fusion.tile_sizes[0], strict=False):
+                blocks *= -(-size // tile)
+            return Launch("triton", blocks, fusion.num_warps * self.device.threads_per_warp)
+        return per_element(root, "cudnn") if fusion.kind == config.CUDNN else None
+
+    def _reads_across(self, instruction: Instruction, summary: Summary) -> bool:
+        """Does it read across the grain of memory (the first half of `IsReadCoalescedHeuristic`)?"""
+        if not summary.bad_transpose:
+            return False
+        return summary.is_fusion or not is_broadcast(instruction.operands[0])
+
+    # ------------------------------------------------------------ pairs
+
+    def _pair(self, producer: Instruction, consumer: Instruction) -> Estimate:
+        first, second = self.run_time(producer), self.run_time(consumer)
+        if first.ticks >= INFINITE or second.ticks >= INFINITE:
+            return first._replace(ticks=INFINITE)
+        key = self.parts_key(producer, consumer)
+        a, b = self._summary_of[producer], self._summary_of[consumer]
+        launch = self._launch_of_pair(producer, consumer, key)
+        bad = self._reads_across(producer, a) or self._reads_across(consumer, b)
+        # A tiled part has figures of its own, which its structure alone does not tell.
+        whole: Key = (key, bad, launch) if launch.kind != "triton" else (key, bad, launch, first, second)
+        known = self._pair_by_structure.get(whole)
+        if known is None:
+            coalesced = launch.kind == "transpose" or not bad
+            if launch.kind == "reduction" and a.is_reduction and b.is_reduction:
+                coalesced = False
+            known = self._estimate_pair(a, b, key, first, second, launch, coalesced)
+            self._pair_by_structure[whole] = known
+        return known
+
+    def _estimate_pair(
+        self, a: Summary, b: Summary, key: Key, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
+    ) -> Estimate:
+        slot, shared = _slots(key)
+        share = b.utilization[slot]
+        evaluated = share
+        slots = _same_operand(b, slot)
+        for other in slots[1:]:
+            evaluated = fp32(evaluated + b.utilization[other])
+        flops = int(fp32(fp32(fp32(first.flops) * evaluated) + fp32(second.flops)))
+
+        blocks = min(launch.blocks, self.timing.saturating_blocks)
+        time = self.timing.read
+        # Start from all the consumer reads; what the producer changes is replaced.
+        read, each = self._read_operands(b, blocks, coalesced)
+        bytes_read = sum(b.operand_bytes)
+        for other in slots:
+            read -= each[other]
+            bytes_read -= b.operand_bytes[other]
+        for k, (operand, own) in enumerate(zip(a.operands, a.operand_bytes, strict=True)):
+            if a.first_slots and a.first_slots[k] != k:
+                continue
+            both = shared[k] if shared else None
+            total = half_away(fp32(fp32(own) * share))
+            width = 0 if coalesced else operand.element_bytes
+            if both is None:
+                if k in a.skipped:
+                    continue
+                read += time(operand.size, total, width, blocks)
+                bytes_read += total
+                continue
+            total += b.operand_bytes[both]
+            common = _common_utilization(a, k, b, both, slot)
+            if common:
+                total -= half_away(fp32(fp32(operand.size) * common))
+            ticks = time(operand.size, total, width, blocks)
+            for other in _same_operand(b, both):
+                read += ticks - each[other]
+                bytes_read += total - b.operand_bytes[other]
+        return self._total(flops, bytes_read, second.bytes_written, read, second.write, launch, coalesced)
+
+    def _launch_of_pair(self, producer: Instruction, consumer: Instruction, key: Key) -> Launch:
+        a, b = self._summary_of[producer], self._summary_of[consumer]
+        fusion = config.fusion_config(consumer)
+        if fusion is None:
+            fusion = config.fusion_config(producer)
+        slot, shared = _slots(key)
+        if fusion is not None and fusion.kind:
+            named = self._named_emitter(fusion, b)
+            if named is not None:
+                return named
+        known = self._launch_by_structure.get(key)
+        if known is not None:
+            return known
+        slots = _same_operand(b, slot)
+        roots = fuse_roots(b.roots, b.clean, slots, a.roots[0])
+        bits = [o.bits for k, o in enumerate(b.operands) if k not in slots]
+        bits += [o.bits for k, o in enumerate(a.operands) if k not in a.skipped]
+        storage = [o.storage_bits for k, o in enumerate(b.operands) if k not in slots]
+        storage += [o.storage_bits for k, o in enumerate(a.operands) if k not in a.skipped]
+        kernel = Kernel(
+            roots,
+            a.features | b.features,
+            min(a.minor_of_transpose, b.minor_of_transpose),
+            min(bits, default=NO_BITS),
+            max(storage, default=8),
+            lambda: can_update_in_place([producer, consumer]),
+            lambda: reduction_groups([producer, consumer], roots),
+        )
+        known = self._launch_by_structure[key] = launch_of(self.device, kernel)
+        return known
+
+
+def _slots(key: Key) -> tuple[int, tuple[int | None, ...]]:
+    return key[2], key[3:]
+
+
+def _same_operand(summary: Summary, slot: int) -> list[int]:
+    """All slots with the operand whose first slot is `slot`."""
+    if not summary.first_slots:
+        return [slot]
+    return [k for k, first in enumerate(summary.first_slots) if first == slot]
+
+
+def _common_utilization(a: Summary, parameter: int, b: Summary, both: int, slot: int) -> float:
+    """How often the consumer `b` reads an operand for itself and through `a` at once (`GetCommonUtilization`)."""
+    if not (a.elementwise or (a.is_fusion and a.used_from_root(parameter))):
+        return 0.0
+    if b.is_fusion:
+        return b.common_utilization(both, slot)
+    return 1.0 if b.elementwise else 0.0

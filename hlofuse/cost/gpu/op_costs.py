@@ -1,0 +1,240 @@
+"""Flops, bytes and operand utilization of one instruction that is not a fusion.
+
+Mirrors the handlers of `xla/service/hlo_cost_analysis.cc` and
+`xla/service/gpu/model/gpu_hlo_cost_analysis.cc`. All figures are single precision, as XLA keeps them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from hlofuse.analysis import flops as count
+from hlofuse.analysis.bitcasts import transpose_is_bitcast
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.analysis.window import window_dimensions
+from hlofuse.cost.gpu.op_profiles import DEFAULT_FLOPS
+from hlofuse.cost.gpu.shapes import ShapeFacts
+from hlofuse.cost.gpu.ticks import fp32
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+
+_CONCATENATE_FLOPS = 6
+_UNALIGNED_CONCATENATE_FLOPS = 400
+"""XLA's brake against fusing a concatenate that warps would straddle."""
+
+RegionFlops = Callable[[Computation], float]
+
+
+@dataclass(slots=True)
+class OpCost:
+    """What one evaluation of the whole instruction does."""
+
+    out_bytes: float
+    operand_bytes: list[float]
+    utilization: list[float]
+    """How often an element of each operand is read on average."""
+    flops: float = field(default=0.0)
+
+
+def op_cost(
+    instruction: Instruction,
+    result: ShapeFacts,
+    operands: list[ShapeFacts],
+    profile: Mapping[str, Mapping[str, int]],
+    region_flops: RegionFlops,
+) -> OpCost:
+    """The cost by opcode; the default is to read every operand and write the result once."""
+    shape = instruction.shape
+    if shape.is_tuple:
+        size = 0.0
+        for _, leaf in shape.leaves():
+            size = fp32(size + ShapeFacts(leaf, -1).size)
+    else:
+        size = fp32(result.size)
+    cost = OpCost(size, [fp32(o.size) for o in operands], [1.0] * len(operands))
+    opcode = instruction.opcode
+    if opcode in ELEMENTWISE_OPCODES and opcode != "copy":
+        cycles = profile.get(opcode, {}).get(shape.element_type, DEFAULT_FLOPS)
+        cost.flops = fp32(cycles * result.elements)
+        return cost
+    handler = _HANDLERS.get(opcode)
+    if handler is not None:
+        handler(_Context(instruction, result, operands, region_flops), cost)
+    return cost
+
+
+@dataclass(slots=True)
+class _Context:
+    instruction: Instruction
+    result: ShapeFacts
+    operands: list[ShapeFacts]
+    region_flops: RegionFlops
+
+    def region(self) -> float:
+        called = self.instruction.called
+        return self.region_flops(called[0][1]) if called else 0.0
+
+
+def _ratio(part: int, whole: int) -> float:
+    return fp32(part / whole) if whole else 0.0
+
+
+def _no_result(c: _Context, cost: OpCost) -> None:
+    cost.out_bytes = 0.0
+
+
+def _nothing(c: _Context, cost: OpCost) -> None:
+    cost.out_bytes = 0.0
+    cost.operand_bytes = [0.0] * len(cost.operand_bytes)
+
+
+def _first_nothing(c: _Context, cost: OpCost) -> None:
+    cost.out_bytes = 0.0
+    cost.operand_bytes[0] = 0.0
+
+
+def _transpose(c: _Context, cost: OpCost) -> None:
+    if transpose_is_bitcast(c.instruction):
+        _first_nothing(c, cost)
+
+
+def _slice(c: _Context, cost: OpCost) -> None:
+    cost.operand_bytes[0] = fp32(c.result.size)
+    cost.utilization[0] = _ratio(c.result.elements, c.operands[0].elements)
+
+
+def _dynamic_update_slice(c: _Context, cost: OpCost) -> None:
+    update = c.operands[1]
+    cost.out_bytes = cost.operand_bytes[1]
+    cost.operand_bytes[0] = 0.0
+    cost.utilization[0] = _ratio(c.result.elements - update.elements, c.result.elements)
+
+
+def _tuple(c: _Context, cost: OpCost) -> None:
+    cost.out_bytes = fp32(c.result.size)
+    cost.operand_bytes = [0.0] * len(cost.operand_bytes)
+
+
+def _concatenate(c: _Context, cost: OpCost) -> None:
+    dimension = c.instruction.dimensions[0]
+    unaligned = dimension > 0 and c.operands[0].dimensions[dimension] % 32 != 0
+    each = _UNALIGNED_CONCATENATE_FLOPS if unaligned else _CONCATENATE_FLOPS
+    cost.flops = fp32(each * c.result.elements)
+
+
+def _broadcast(c: _Context, cost: OpCost) -> None:
+    cost.operand_bytes[0] = fp32(c.result.size)
+    cost.utilization[0] = _ratio(c.result.elements, c.operands[0].elements)
+
+
+def _reduce(c: _Context, cost: OpCost) -> None:
+    shape = c.instruction.shape
+    outputs = shape.tuple_shapes[0].element_count if shape.is_tuple else c.result.elements
+    cost.flops = fp32(c.region() * fp32(c.operands[0].elements - outputs))
+    for k in range(len(c.operands) // 2, len(c.operands)):
+        cost.operand_bytes[k] = fp32(outputs * c.operands[k].size)
+        cost.utilization[k] = fp32(outputs)
+
+
+def _reduce_window(c: _Context, cost: OpCost) -> None:
+    shape = c.instruction.shape
+    outputs = shape.tuple_shapes[0].element_count if shape.is_tuple else c.result.elements
+    window = window_dimensions(c.instruction.attributes.raw("window"))
+    size = math.prod(d.size for d in window)
+    applied = (size - 1) * outputs
+    padded = [d for d in window if d.padding_low or d.padding_high]
+    reduced = [k for k, d in enumerate(window) if d.size != 1]
+    if len(reduced) == 1 and len(padded) == 1 and not shape.is_tuple:
+        # A window that takes in the whole dimension from anywhere: a reduce, broadcast back.
+        d = window[reduced[0]]
+        extent = shape.dimensions[reduced[0]]
+        if d.padding_low and d.padding_low == d.padding_high == extent - 1 and d.size == 2 * d.padding_low + 1:
+            size = extent
+            applied = outputs // size + size - 1
+    source = c.operands[0]
+    cost.utilization[0] = _ratio(outputs * size, source.elements)
+    cost.operand_bytes[0] = fp32(outputs * size * source.element_bytes)
+    cost.flops = fp32(c.region() * fp32(applied))
+
+
+def _gather(c: _Context, cost: OpCost) -> None:
+    cost.operand_bytes[0] = fp32(c.result.size)
+    cost.utilization[0] = _ratio(c.result.elements, c.operands[0].elements)
+    cost.out_bytes = fp32(c.result.size)
+
+
+def _scatter(c: _Context, cost: OpCost) -> None:
+    n = len(c.operands) // 2
+    total = 0
+    for k in range(n):
+        update = c.operands[n + 1 + k].size
+        cost.operand_bytes[k] = fp32(update)
+        total += update
+    cost.out_bytes = fp32(total)
+    cost.flops = fp32(c.region() * fp32(c.operands[n + 1].elements))
+
+
+def _select_and_scatter(c: _Context, cost: OpCost) -> None:
+    sources = c.operands[1].elements
+    window = math.prod(d.size for d in window_dimensions(c.instruction.attributes.raw("window")))
+    select, scatter = (c.region_flops(called) for _, called in c.instruction.called)
+    cost.flops = fp32(fp32(select * fp32(sources * (window - 1))) + fp32(scatter * fp32(sources)))
+
+
+def _map(c: _Context, cost: OpCost) -> None:
+    cost.flops = fp32(c.region() * fp32(c.result.elements))
+
+
+def _scan(c: _Context, cost: OpCost) -> None:
+    cost.flops = fp32(c.region() * fp32(c.operands[min(1, len(c.operands) - 1)].elements))
+
+
+def _custom_call(c: _Context, cost: OpCost) -> None:
+    marker = c.instruction.attributes.get("custom_call_target") in (
+        "xla.sdy.call_marker_before",
+        "xla.sdy.call_marker_after",
+    )
+    unknown = 0.0 if marker else -1.0
+    cost.out_bytes = cost.flops = unknown
+    cost.operand_bytes = [unknown] * len(cost.operand_bytes)
+
+
+def _counted(counter: Callable[[Instruction], int]) -> Callable[[_Context, OpCost], None]:
+    def handler(c: _Context, cost: OpCost) -> None:
+        cost.flops = fp32(counter(c.instruction))
+
+    return handler
+
+
+_HANDLERS: dict[str, Callable[[_Context, OpCost], None]] = {
+    "parameter": _no_result,
+    "constant": _no_result,
+    "get-tuple-element": _first_nothing,
+    "domain": _nothing,
+    "after-all": _nothing,
+    "add-dependency": _nothing,
+    "bitcast": _first_nothing,
+    "transpose": _transpose,
+    "slice": _slice,
+    "dynamic-slice": _slice,
+    "dynamic-update-slice": _dynamic_update_slice,
+    "tuple": _tuple,
+    "concatenate": _concatenate,
+    "broadcast": _broadcast,
+    "reduce": _reduce,
+    "reduce-window": _reduce_window,
+    "select-and-scatter": _select_and_scatter,
+    "gather": _gather,
+    "scatter": _scatter,
+    "map": _map,
+    "scan": _scan,
+    "custom-call": _custom_call,
+    "dot": _counted(count.dot_flops),
+    "scaled-dot": _counted(count.dot_flops),
+    "ragged-dot": _counted(count.ragged_dot_flops),
+    "convolution": _counted(count.convolution_flops),
+    "fft": _counted(count.fft_flops),
+    "sort": _counted(count.sort_flops),
+}

@@ -1,0 +1,24 @@
+"""Clock cycles of element-wise operations (`xla/service/gpu/model/hlo_op_profiles.cc`)."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib import resources
+
+from hlofuse.cost.gpu.device import DeviceDescription
+
+DEFAULT_FLOPS = 3
+"""What an operation missing in the table takes (`GetFlopsPerElementwiseOpElement`)."""
+_DEFAULT_PROFILE = "sm_86"
+
+
+@cache
+def _tables() -> dict[str, dict[str, dict[str, int]]]:
+    return tomllib.loads((resources.files("hlofuse.cost.gpu") / "op_profiles.toml").read_text())
+
+
+def op_profile(device: DeviceDescription) -> dict[str, dict[str, int]]:
+    """Cycles by opcode and element type; a device without a table of its own has that of sm_86."""
+    tables = _tables()
+    return tables.get(device.op_profile, tables[_DEFAULT_PROFILE])

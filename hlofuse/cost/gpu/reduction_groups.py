@@ -1,0 +1,70 @@
+"""Which outputs of a reduction kernel are computed by blocks of their own.
+
+Mirrors `GroupDisjointReductions` (`xla/backends/gpu/codegen/emitters/reduction_base.cc`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlofuse.cost.gpu.heroes import Root
+from hlofuse.cost.gpu.kernel_graph import KernelGraph
+from hlofuse.ir.instruction import Instruction
+
+
+def reduction_groups(parts: Sequence[Instruction], roots: Sequence[Root]) -> int:
+    """The number of groups; outputs that share work beyond constants and scalars are in one.
+
+    `parts` is a fusion, or a producer and its consumer; `roots` are the roots of the whole, in order.
+    """
+    graph = KernelGraph(parts)
+    outputs = graph.roots()
+    reduces = [
+        hero is not None and hero.reduction is not None and (own or hero.race_free)
+        for hero, own in (root.hero for root in roots)
+    ]
+    group = list(range(len(outputs)))
+
+    def find(k: int) -> int:
+        while group[k] != k:
+            k = group[k]
+        return k
+
+    others = [k for k, reduce in enumerate(reduces) if not reduce]
+    for k in others[1:]:
+        group[find(k)] = find(others[0])
+
+    reaches: dict[Instruction, list[int]] = {}
+    for k, output in enumerate(outputs):
+        queue, seen = [output], {output}
+        for node in queue:
+            reaches.setdefault(node, []).append(k)
+            if not graph.holds(node):
+                continue
+            for number in range(len(node.operands)):
+                operand = graph.operand(node, number)
+                if operand not in seen:
+                    seen.add(operand)
+                    queue.append(operand)
+    for node, reached in reaches.items():
+        joined = reached
+        if _is_constant_or_scalar(node):
+            first = next((k for k in reached if reduces[k]), -1)
+            joined = [k for k in reached if not reduces[k] or k == first]
+        for k in joined[1:]:
+            group[find(k)] = find(joined[0])
+    return len({find(k) for k in range(len(outputs))})
+
+
+def _is_constant_or_scalar(instruction: Instruction) -> bool:
+    """`IsBroadcastedConstantOrScalar`."""
+    if instruction.opcode == "constant" or _is_scalar(instruction):
+        return True
+    if instruction.opcode != "broadcast":
+        return False
+    operand = instruction.operands[0]
+    return operand.opcode == "constant" or _is_scalar(operand)
+
+
+def _is_scalar(instruction: Instruction) -> bool:
+    return instruction.shape.is_array and instruction.shape.rank == 0

@@ -1,0 +1,165 @@
+"""Numbers of a shape that the models ask for again and again, worked out once for each shape."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+from hlofuse.analysis.shape_size import shape_size
+from hlofuse.ir.shape import COMPLEX_TYPES, Shape
+
+NO_BITS = 2**31 - 1
+"""Bits of what is not an array, where the smallest is sought."""
+
+
+class ShapeFacts:
+    """Sizes of one shape. Equal shapes share one object, so that `is` compares."""
+
+    __slots__ = (
+        "bits",
+        "dimensions",
+        "element_bytes",
+        "elements",
+        "is_complex",
+        "minor_to_major",
+        "number",
+        "shape",
+        "size",
+        "storage_bits",
+    )
+
+    def __init__(self, shape: Shape, number: int) -> None:
+        self.shape = shape
+        self.number = number
+        """Tells shapes apart in keys."""
+        self.size = shape_size(shape)
+        """Bytes of the buffer (`GetShapeSize`)."""
+        self.elements = shape.element_count
+        """Elements, of all leaves of a tuple (`ElementsInRecursive`)."""
+        array = shape.is_array
+        self.bits = shape.bit_width if array else NO_BITS
+        """Bits of one element, pred counting 8 (`GetBitwidth`)."""
+        self.element_bytes = (shape.bit_width + 7) // 8 if array else 4
+        """Bytes of one element; 4 for a tuple or token, as XLA's model supposes."""
+        self.storage_bits = self.element_bytes * 8 if array else 8
+        self.is_complex = shape.element_type in COMPLEX_TYPES
+        self.dimensions = shape.dimensions
+        self.minor_to_major = shape.minor_to_major
+
+
+class ShapeTable:
+    """Shapes to facts."""
+
+    def __init__(self) -> None:
+        self._facts: dict[Shape, ShapeFacts] = {}
+        self._by_identity: dict[int, tuple[Shape, ShapeFacts]] = {}
+
+    def facts(self, shape: Shape) -> ShapeFacts:
+        known = self._by_identity.get(id(shape))
+        if known is not None:
+            return known[1]
+        facts = self._facts.get(shape)
+        if facts is None:
+            facts = self._facts[shape] = ShapeFacts(shape, len(self._facts))
+        # The shape is kept with its facts: an identity must not be used again.
+        self._by_identity[id(shape)] = (shape, facts)
+        return facts
+
+
+def inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
+    """`InversePermutation`."""
+    result = [0] * len(permutation)
+    for i, p in enumerate(permutation):
+        result[p] = i
+    return tuple(result)
+
+
+def first_leaf(shape: Shape) -> Shape:
+    """The shape itself, or the first array of a tuple."""
+    while shape.is_tuple and shape.tuple_shapes:
+        shape = shape.tuple_shapes[0]
+    return shape
+
+
+def _default_layout(shape: Shape) -> bool:
+    return shape.minor_to_major == tuple(range(shape.rank - 1, -1, -1))
+
+
+@lru_cache(maxsize=4096)
+def reshape_is_bitcast(source: Shape, result: Shape, ignore_element_type: bool = False) -> bool:
+    """Every element stays at its place in memory (`ShapeUtil::ReshapeIsBitcast`)."""
+    if not ignore_element_type and source.element_type != result.element_type:
+        return False
+    if source.element_count != result.element_count:
+        return False
+    if source.element_count == 0:
+        return True
+    return _follows(source, result) and _follows(result, source)
+
+
+def _follows(source: Shape, result: Shape) -> bool:
+    """A step along each dimension of `source` is the same distance in memory in `result`."""
+    source_strides, result_strides = _strides(source), _strides(result)
+    logical = 1
+    steps = [0] * source.rank
+    for d in range(source.rank - 1, -1, -1):
+        steps[d] = logical
+        logical *= source.dimensions[d]
+    for d in range(source.rank):
+        if source.dimensions[d] <= 1:
+            continue
+        index, physical = steps[d], 0
+        for e in range(result.rank - 1, -1, -1):
+            index, digit = divmod(index, result.dimensions[e])
+            physical += digit * result_strides[e]
+        if physical != source_strides[d]:
+            return False
+    return True
+
+
+def _strides(shape: Shape) -> list[int]:
+    strides, step = [0] * shape.rank, 1
+    for d in shape.minor_to_major:
+        strides[d] = step
+        step *= shape.dimensions[d]
+    return strides
+
+
+@lru_cache(maxsize=4096)
+def is_reshape_or_transpose_bitcast(a: Shape, b: Shape) -> bool:
+    """`ShapeUtil::IsReshapeOrTransposeBitcast`, element types ignored."""
+    if a.is_tuple or b.is_tuple:
+        return a.is_tuple and b.is_tuple and a.key_ignoring_element_type == b.key_ignoring_element_type
+    if a.key_ignoring_element_type == b.key_ignoring_element_type or reshape_is_bitcast(a, b, True):
+        return True
+    return a.rank == b.rank and _physical(a) == _physical(b)
+
+
+def _physical(shape: Shape) -> tuple[int, ...]:
+    return tuple(shape.dimensions[d] for d in reversed(shape.minor_to_major))
+
+
+@lru_cache(maxsize=4096)
+def normalized_transpose(
+    source: Shape, result: Shape, permutation: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Result dimensions and permutation without size-1 dimensions, neighbours that stay together merged.
+
+    None for layouts other than the default. Mirrors `ShapeUtil::GetNormalizedLogicalTransposeShape`.
+    """
+    if not _default_layout(source) or not _default_layout(result):
+        return None
+    dropped, count = [], 0
+    for size in source.dimensions:
+        dropped.append(count)
+        count += size == 1
+    kept = [k for k, size in enumerate(result.dimensions) if size != 1]
+    moved = [permutation[k] - dropped[permutation[k]] for k in kept]
+    sizes = [result.dimensions[k] for k in kept]
+    if not moved:
+        return (1,), (0,)
+    starts = [k for k in range(len(moved)) if k == 0 or moved[k] != moved[k - 1] + 1]
+    ends = [*starts[1:], len(moved)]
+    dimensions = tuple(math.prod(sizes[s:e]) for s, e in zip(starts, ends, strict=True))
+    order = sorted(moved[s] for s in starts)
+    return dimensions, tuple(order.index(moved[s]) for s in starts)

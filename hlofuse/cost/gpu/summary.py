@@ -1,0 +1,309 @@
+"""What the models know of an instruction or fusion as a whole, by structure.
+
+A `Summary` holds every figure that evaluating an instruction alone, or a pair of a producer and
+a consumer, needs; no evaluation walks a fused computation. Instructions of equal structure share
+one summary, and so do fusions made in the same way from parts of equal structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+from hlofuse.cost.gpu.atoms import LARGE, Atom, AtomTable
+from hlofuse.cost.gpu.heroes import Root, roots_of_atom, roots_of_fusion
+from hlofuse.cost.gpu.shapes import NO_BITS, ShapeFacts, ShapeTable
+from hlofuse.cost.gpu.ticks import fp32
+from hlofuse.cost.gpu.utilization import fusion_use
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import Shape
+
+
+_Facts = Callable[[Shape], ShapeFacts]
+
+
+class Summary:
+    """One structure. Lists run over operand slots, or parameters of a fusion."""
+
+    __slots__ = (
+        "atom",
+        "bad_transpose",
+        "clean",
+        "elementwise",
+        "features",
+        "first_slots",
+        "flops",
+        "input_bits",
+        "ir_size",
+        "is_fusion",
+        "is_reduction",
+        "minor_of_transpose",
+        "number",
+        "operand_bytes",
+        "operands",
+        "parameter_ir_size",
+        "parameter_uses",
+        "reads",
+        "root_utilization",
+        "roots",
+        "shared_memory",
+        "significant_reduce",
+        "skipped",
+        "storage_bits",
+        "unnested_reductions",
+        "utilization",
+        "written",
+    )
+
+    number: int
+    """Tells structures apart in keys."""
+    atom: Atom | None
+    """None for a fusion."""
+    is_fusion: bool
+    elementwise: bool
+    operands: Sequence[ShapeFacts]
+    first_slots: Sequence[int]
+    """For each slot the first one with the same operand; empty where all operands differ."""
+    flops: int
+    written: int
+    """Bytes."""
+    operand_bytes: Sequence[int]
+    """Bytes read of each operand; a repeated operand has those of its first slot."""
+    utilization: Sequence[float]
+    ir_size: float
+    parameter_ir_size: Sequence[int]
+    parameter_uses: Sequence[frozenset[int]]
+    root_utilization: Sequence[float]
+    roots: Sequence[Root]
+    clean: Sequence[bool]
+    """Nothing but operations a hero may lie beyond uses the parameter, directly or not."""
+    features: int
+    minor_of_transpose: int
+    input_bits: int
+    storage_bits: int
+    bad_transpose: bool
+    """Something inside reads across the grain of memory. Of a plain instruction its neighbours decide."""
+    is_reduction: bool
+    """`IsInputFusibleReduction`."""
+    shared_memory: int
+    unnested_reductions: int
+    significant_reduce: bool
+    skipped: frozenset[int]
+    """Parameters that are outputs and nothing else: not fused into a consumer."""
+    reads: dict[tuple[int, bool], tuple[int, list[int]]]
+    """Ticks of reading the operands: sum and each, by blocks and coalescing."""
+
+    def common_utilization(self, a: int, b: int) -> float:
+        """How often two parameters are read together (`CommonElementwiseUtilization`)."""
+        total = 0.0
+        for number in self.parameter_uses[a] & self.parameter_uses[b]:
+            total = fp32(total + self.root_utilization[number])
+        return total
+
+    def used_from_root(self, parameter: int) -> bool:
+        """Is the parameter read just as the root is (`FusionUsesParameterElementwiseFromRoot`)?"""
+        return 0 in self.parameter_uses[parameter]
+
+
+class SummaryTable:
+    """Makes summaries, each structure's once."""
+
+    def __init__(self, shapes: ShapeTable, atoms: AtomTable) -> None:
+        self._shapes = shapes
+        self._atoms = atoms
+        self._known: dict[Hashable, Summary] = {}
+        self._count = 0
+
+    def of(self, instruction: Instruction) -> Summary:
+        """The summary, a fusion's from its computation as it stands."""
+        if instruction.opcode == "fusion":
+            return self._of_fusion(instruction)
+        atom = self._atoms.atom(instruction)
+        operands = instruction.operands
+        slots: tuple[int, ...] = ()
+        if len(operands) > 1 and len(set(operands)) < len(operands):
+            slots = tuple([operands.index(o) for o in operands])
+        key = (atom.key, slots)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._numbered(_of_atom(atom, slots))
+        return known
+
+    def by_parts(self, key: Hashable) -> Summary | None:
+        """The summary of a fusion that was once made from the parts `key` names."""
+        return self._known.get(key)
+
+    def remember(self, key: Hashable, summary: Summary) -> None:
+        self._known[key] = summary
+
+    def _numbered(self, summary: Summary) -> Summary:
+        self._count += 1
+        summary.number = self._count
+        summary.reads = {}
+        return summary
+
+    def _of_fusion(self, fusion: Instruction) -> Summary:
+        body = fusion.fused_computation
+        order = body.post_order()
+        place = {inner: k for k, inner in enumerate(order)}
+        atoms = {inner: self._atoms.atom(inner) for inner in order}
+        key: Hashable = (
+            fusion.fusion_kind == "kCustom",
+            len(fusion.operands),
+            place[body.root],
+            tuple(
+                [
+                    (atoms[i].key, i.parameter_number)
+                    if i.opcode == "parameter"
+                    else (atoms[i].key, *[place[o] for o in i.operands])
+                    for i in order
+                ]
+            ),
+        )
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._numbered(self._walk(fusion, order, atoms))
+        return known
+
+    def _walk(self, fusion: Instruction, order: list[Instruction], atoms: dict[Instruction, Atom]) -> Summary:
+        facts = self._shapes.facts
+        body = fusion.fused_computation
+        root, parameters = body.root, body.parameters
+        outputs = _outputs(root)
+        summary = Summary()
+        summary.atom, summary.is_fusion = None, True
+        summary.first_slots = ()
+        summary.operands = [facts(p.shape) for p in parameters]
+        order.reverse()
+        updated = frozenset([o for o in (root, *root.operands) if o.opcode == "dynamic-update-slice" and _is_output(o, root)])
+        use = fusion_use(order, atoms, root, parameters, updated)
+        summary.flops = int(use.flops)
+        summary.ir_size = use.ir_size
+        summary.operand_bytes = use.parameter_bytes
+        summary.utilization = use.parameter_utilization
+        summary.parameter_ir_size = use.parameter_ir_size
+        summary.parameter_uses = use.parameter_uses
+        summary.root_utilization = use.root_utilization
+        summary.written = int(_written(fusion, root, facts))
+        if fusion.fusion_kind == "kCustom":
+            _library_call(summary, order, atoms)
+
+        inside = [(i, atoms[i]) for i in order if not atoms[i].is_transparent]
+        summary.elementwise = all(a.elementwise or i.opcode == "parameter" for i, a in atoms.items())
+        summary.features = 0
+        for _, atom in inside:
+            summary.features |= atom.features
+        summary.minor_of_transpose = min([a.minor_of_transpose for _, a in inside], default=LARGE)
+        summary.shared_memory = sum([a.shared_memory for _, a in inside])
+        summary.unnested_reductions = sum([a.unnested_reductions for _, a in inside])
+        summary.significant_reduce = any(a.significant_reduce for _, a in inside)
+        summary.bad_transpose = any(a.transposes_minor and not is_broadcast(i.operands[0]) for i, a in inside)
+        clean: dict[Instruction, bool] = {}
+        for inner in order:
+            clean[inner] = all(
+                (u.opcode == "tuple" or atoms[u].intermediate) and clean.get(u, True) for u in inner.users
+            )
+        summary.clean = [clean.get(p, True) for p in parameters]
+        summary.roots = roots_of_fusion(outputs, atoms, clean, lambda i: facts(i.shape))
+        summary.is_reduction = any(
+            hero is not None and hero.reduction is not None and (own or hero.race_free)
+            for hero, own in (r.hero for r in summary.roots)
+        )
+        summary.skipped = frozenset(
+            [o.parameter_number for o in outputs if o.opcode == "parameter" and len(o.users) <= 1]
+        )
+        _set_bits(summary)
+        return summary
+
+
+def is_broadcast(instruction: Instruction) -> bool:
+    """A broadcast or iota, or one seen through bitcasts and one-operand element-wise operations."""
+    from hlofuse.analysis.elementwise import is_elementwise
+
+    while instruction.opcode not in ("broadcast", "iota"):
+        if len(instruction.operands) != 1:
+            return False
+        if instruction.opcode != "bitcast" and not is_elementwise(instruction):
+            return False
+        instruction = instruction.operands[0]
+    return True
+
+
+def _of_atom(atom: Atom, slots: tuple[int, ...]) -> Summary:
+    summary = Summary()
+    summary.atom, summary.is_fusion = atom, False
+    summary.first_slots = slots
+    summary.elementwise = atom.elementwise
+    summary.operands = atom.operands
+    summary.flops, summary.written = int(atom.flops), int(atom.out_bytes)
+    read = [int(b) for b in atom.operand_bytes]
+    summary.operand_bytes = [read[k] for k in slots] if slots else read
+    summary.utilization = atom.operand_utilization
+    summary.ir_size = 1.0
+    summary.parameter_ir_size = [1] * len(read)
+    summary.parameter_uses, summary.root_utilization = (), ()
+    summary.roots = roots_of_atom(atom, len(read))
+    summary.clean = [atom.intermediate] * len(read)
+    summary.features = atom.features
+    summary.minor_of_transpose = atom.minor_of_transpose
+    summary.bad_transpose = atom.transposes_minor
+    summary.is_reduction = atom.reduction is not None
+    summary.shared_memory = atom.shared_memory
+    summary.unnested_reductions = atom.unnested_reductions
+    summary.significant_reduce = atom.significant_reduce
+    summary.skipped = frozenset()
+    _set_bits(summary)
+    return summary
+
+
+def _set_bits(summary: Summary) -> None:
+    summary.input_bits = min([o.bits for o in summary.operands], default=NO_BITS)
+    summary.storage_bits = max([o.storage_bits for o in summary.operands], default=8)
+
+
+def _outputs(root: Instruction) -> list[Instruction]:
+    if root.opcode != "tuple":
+        return [root]
+    return [leaf for operand in root.operands for leaf in _outputs(operand)]
+
+
+def _is_output(instruction: Instruction, root: Instruction) -> bool:
+    return instruction is root or root.opcode == "tuple"
+
+
+def _written(fusion: Instruction, root: Instruction, facts: _Facts) -> float:
+    """Bytes written, of a dynamic-update-slice the update only (`FusionProcessOutputBytesAccessed`)."""
+
+    def one(output: Instruction) -> float:
+        updates = output.opcode == "dynamic-update-slice"
+        return fp32(facts(output.operands[1].shape if updates else output.shape).size)
+
+    if not fusion.shape.is_tuple:
+        return one(root)
+    if root.opcode != "tuple":
+        return _sum_fp32([fp32(facts(leaf).size) for _, leaf in root.shape.leaves()])
+    return _sum_fp32(
+        [
+            one(o) if not o.shape.is_tuple else _sum_fp32([fp32(facts(leaf).size) for _, leaf in o.shape.leaves()])
+            for o in root.operands
+        ]
+    )
+
+
+def _sum_fp32(values: list[float]) -> float:
+    total = 0.0
+    for value in values:
+        total = fp32(total + value)
+    return total
+
+
+def _library_call(summary: Summary, order: list[Instruction], atoms: dict[Instruction, Atom]) -> None:
+    """A custom fusion around a gather or scatter has the cost of that alone (`HandleFusion`)."""
+    for inner in sorted(order, key=lambda i: i.id):
+        if inner.opcode in ("gather", "scatter"):
+            atom = atoms[inner]
+            summary.flops, summary.written = int(atom.flops), int(atom.out_bytes)
+            read, share = list(summary.operand_bytes), list(summary.utilization)
+            for k in range(min(len(read), len(atom.operand_bytes))):
+                read[k], share[k] = int(atom.operand_bytes[k]), atom.operand_utilization[k]
+            summary.operand_bytes, summary.utilization = read, share
+            return

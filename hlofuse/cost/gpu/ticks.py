@@ -1,0 +1,69 @@
+"""Single precision and time, rounded as XLA rounds them.
+
+XLA's times are `absl::Duration`s: whole numbers of a quarter of a nanosecond. Here they are `int`
+ticks, so that sums are exact in any order. Rates and byte counts go through single precision
+(`fp32`) wherever XLA's do; the last digit decides ties between equal priorities.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+
+TICKS_PER_SECOND = 4_000_000_000
+TICKS_PER_MICROSECOND = 4_000
+INFINITE = 1 << 62
+"""Stands for `absl::InfiniteDuration()`; no kernel takes that long."""
+
+_FLOAT = struct.Struct("f")
+_pack, _unpack = _FLOAT.pack, _FLOAT.unpack
+
+
+def fp32(value: float) -> float:
+    """`value` rounded to single precision, to nearest and ties to even."""
+    try:
+        rounded: float = _unpack(_pack(value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return rounded
+
+
+def half_away(value: float) -> int:
+    """The nearest whole number, halves away from zero (`std::round`, `std::llround`)."""
+    whole = int(value)
+    rest = value - whole
+    if rest >= 0.5:
+        return whole + 1
+    return whole - 1 if rest <= -0.5 else whole
+
+
+def seconds(value: float) -> int:
+    """Ticks of `value` seconds (`absl::Seconds`)."""
+    if value < 0:
+        return -seconds(-value)
+    if value == math.inf:
+        return INFINITE
+    whole = int(value)
+    return whole * TICKS_PER_SECOND + half_away((value - whole) * TICKS_PER_SECOND)
+
+
+def times(ticks: int, factor: float) -> int:
+    """A duration times a number (`absl::Duration::operator*=`), with absl's detour through seconds."""
+    whole, rest = divmod(ticks, TICKS_PER_SECOND)
+    high, high_rest = 0, 0.0
+    if whole:
+        high_rest, high_float = math.modf(whole * factor)
+        high = int(high_float)
+    low_rest, low = math.modf(rest * factor / TICKS_PER_SECOND + high_rest)
+    return (high + int(low)) * TICKS_PER_SECOND + half_away(low_rest * TICKS_PER_SECOND)
+
+
+def nanoseconds(value: float) -> int:
+    """Ticks of `value` nanoseconds (`absl::Nanoseconds`: one nanosecond times `value`)."""
+    low_rest, low = math.modf(4.0 * value / TICKS_PER_SECOND)
+    return int(low) * TICKS_PER_SECOND + half_away(low_rest * TICKS_PER_SECOND)
+
+
+def microseconds(ticks: int) -> float:
+    """Microseconds in single precision, as XLA's records print them."""
+    return math.inf if ticks >= INFINITE else fp32(ticks / TICKS_PER_MICROSECOND)

@@ -1,0 +1,83 @@
+"""Compute, read and write times of a kernel (`xla/service/gpu/model/gpu_performance_model_base.cc`).
+
+All results are ticks (see `ticks`). Equal questions come again and again, so answers are kept.
+"""
+
+from __future__ import annotations
+
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.ticks import INFINITE, fp32, nanoseconds, seconds, times
+
+KERNEL_LAUNCH = 4_000
+"""Ticks XLA counts for launching a kernel: one microsecond (`kKernelLaunchOverhead`)."""
+_PARALLELISM = 0.95
+"""The part of the shorter of compute and memory time that runs beside the other."""
+_L2_SPEEDUP = 2.5
+_L1_SPEEDUP = 8.0
+
+
+class Timing:
+    """The clock of one device."""
+
+    def __init__(self, device: DeviceDescription) -> None:
+        self._device = device
+        self._bandwidth = fp32(device.memory_bandwidth)
+        self._l1_bytes = device.l1_cache_size_per_core * device.core_count
+        clock = fp32(device.clock_rate_ghz)
+        self._per_block = fp32(fp32(clock * 1e9) * device.bytes_per_clock_and_core)
+        self._flops_per_ns_and_fpu = fp32(clock * 2)
+        # With more blocks than this the kernel can ask for more than even the first cache gives.
+        self.saturating_blocks = int(self._bandwidth * _L2_SPEEDUP * _L1_SPEEDUP / self._per_block) + 2
+        self._reads: dict[tuple[int, int, int, int], int] = {}
+        self._writes: dict[int, int] = {}
+
+    def compute(self, flops: int, blocks: int, threads: int) -> int:
+        """`ComputeTime`, for the FPUs that a launch keeps busy."""
+        device = self._device
+        units = min(blocks, device.core_count) * min(threads, device.fpus_per_core)
+        per_ns = int(self._flops_per_ns_and_fpu * units)
+        return nanoseconds(fp32(fp32(flops) / fp32(per_ns))) if per_ns else INFINITE
+
+    def uncoalesced_rate(self, element_bytes: int) -> float:
+        """The part of a DRAM transaction that is used when neighbours read apart."""
+        return element_bytes / self._device.dram_to_l2_transaction_bytes
+
+    def read(self, size: int, total: int, element_bytes: int, blocks: int) -> int:
+        """`ReadTimeWithDRAMHeuristic` of reading `total` bytes of a buffer of `size`.
+
+        `element_bytes` is 0 for coalesced reads; `blocks` at most `saturating_blocks`.
+        """
+        key = (size, total, element_bytes, blocks)
+        ticks = self._reads.get(key)
+        if ticks is None:
+            rate = self.uncoalesced_rate(element_bytes) if element_bytes else 1.0
+            ticks = self._reads[key] = self.read_at_rate(min(size, total), total, rate, blocks)
+        return ticks
+
+    def read_at_rate(self, net: int, total: int, rate: float, blocks: int) -> int:
+        """The same, with the part of each DRAM transaction that is used given."""
+        dram = fp32(self._device.memory_bandwidth * rate)
+        rest = self._bandwidth
+        if net < self._device.l2_cache_size:
+            rest = fp32(rest * _L2_SPEEDUP)
+            if net < self._l1_bytes:
+                rest = fp32(rest * _L1_SPEEDUP)
+        else:
+            rest = fp32(rest * rate)
+        most = fp32(fp32(blocks) * self._per_block)
+        dram, rest = min(dram, most), min(rest, most)
+        from_dram = min(net, total)
+        ticks = seconds(fp32(fp32(from_dram) / dram)) if from_dram else 0
+        return ticks + (seconds(fp32(fp32(total - from_dram) / rest)) if total != from_dram else 0)
+
+    def write(self, written: int) -> int:
+        """`WriteTime` of so many bytes."""
+        ticks = self._writes.get(written)
+        if ticks is None:
+            ticks = self._writes[written] = seconds(fp32(fp32(written) / self._bandwidth))
+        return ticks
+
+
+def combine(compute: int, memory: int) -> int:
+    """`CombineComputeAndMemoryAccessTime`: the two overlap, but not wholly."""
+    return compute + memory - times(min(compute, memory), _PARALLELISM)

@@ -1,0 +1,131 @@
+"""Transposes that go through shared memory (`xla/service/gpu/ir_emission_utils.cc`, emitters/transpose.cc)."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.shapes import NO_BITS, inverse, normalized_transpose
+from hlofuse.ir.shape import Shape
+
+_BANKS = 32
+_BANK_BITS = 32
+_MIN_DIMENSION = 16
+_MIN_DIMENSION_OF_LARGE = 8
+_MIN_TOTAL_OF_LARGE = 64 * 128
+_MAX_BITS_OF_KEPT_MINOR = 64
+
+
+class TiledTranspose(NamedTuple):
+    """A transpose the transpose emitter takes (`TransposeDescription`)."""
+
+    dimensions: tuple[int, ...]
+    """Of the result, normalised."""
+    permutation: tuple[int, ...]
+    bits: int
+    shared_memory: int
+    """Bytes in a block before vectorising."""
+
+
+@lru_cache(maxsize=4096)
+def tiled_transpose(source: Shape, result: Shape, permutation: tuple[int, ...]) -> TiledTranspose | None:
+    """Its description, None if another emitter has to do it (`GetDescriptionForTiledTransposeEmitter`)."""
+    normalized = normalized_transpose(source, result, permutation)
+    if normalized is None or len(normalized[1]) < 2:
+        return None
+    dimensions, order = normalized
+    bits = result.bit_width or NO_BITS
+    source_dimensions = tuple(dimensions[i] for i in inverse(order))
+    if packed_tiles(dimensions, order, bits) is not None:
+        return TiledTranspose(dimensions, order, bits, _BANKS * 4 * _BANKS * (_BANK_BITS // bits))
+    last = dimensions[-1]
+    if order[-1] == len(dimensions) - 1:
+        swapped = min(source_dimensions[-2], dimensions[-2])
+        if bits * last <= _MAX_BITS_OF_KEPT_MINOR and bits * last * swapped >= 8 * _MIN_DIMENSION:
+            return TiledTranspose(dimensions, order, bits, -(-_BANKS * (_BANKS + 1) * bits * last // 8))
+        return None
+    smaller, product = min(source_dimensions[-1], last), source_dimensions[-1] * last
+    if bits != 4 and (
+        smaller >= _MIN_DIMENSION or (smaller >= _MIN_DIMENSION_OF_LARGE and product >= _MIN_TOTAL_OF_LARGE)
+    ):
+        return TiledTranspose(dimensions, order, bits, -(-_BANKS * (_BANKS + 1) * bits // 8))
+    return None
+
+
+@lru_cache(maxsize=4096)
+def packed_tiles(
+    dimensions: tuple[int, ...], permutation: tuple[int, ...], bits: int
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Canonical result dimensions and tile sizes when several elements share a word of a bank.
+
+    Mirrors `PackedTransposeDescription` and `GetPackedTransposeTileSizes`.
+    """
+    if bits >= _BANK_BITS:
+        return None
+    sizes, order = list(dimensions), list(permutation)
+    if order[-1] != len(sizes) - 1:
+        order.append(len(sizes))
+        sizes.append(1)
+    rank = len(sizes)
+    if rank < 3 or order[rank - 3] != rank - 3:
+        sizes.insert(rank - 2, 1)
+        order = [p + 1 if p > rank - 3 else p for p in order]
+        order.insert(rank - 2, rank - 2)
+        rank += 1
+    back = inverse(tuple(order))
+    source = [sizes[i] for i in back]
+    vector = _BANK_BITS // bits
+    side = _BANKS * vector
+    tile_1 = min(source[rank - 2], side)
+    tile_a = min(source[rank - 3], side // tile_1)
+    size_2 = source[order[rank - 2]]
+    tile_2 = min(size_2, side)
+    columns = tile_a * tile_1
+    if min(columns, tile_2) < 10 * vector:
+        return None
+    if source[-1] != 1 or tile_2 % vector or columns % vector or size_2 % tile_2 % vector:
+        return None
+    tiles = [1] * rank
+    tiles[back[rank - 2]] = tile_1
+    tiles[rank - 2] = tile_2
+    tiles[rank - 3] = tile_a
+    return tuple(sizes), tuple(tiles)
+
+
+def transpose_launch(
+    device: DeviceDescription, transpose: TiledTranspose, tiled_element_bytes: list[int]
+) -> tuple[int, int]:
+    """Blocks and threads of a block; `tiled_element_bytes` has an entry for each tiled root."""
+    threads = 256 if device.is_rocm else 128
+    packed = packed_tiles(transpose.dimensions, transpose.permutation, transpose.bits)
+    if packed is not None:
+        return math.prod(-(-d // t) for d, t in zip(*packed, strict=True)), threads
+    order = transpose.permutation
+    source = [transpose.dimensions[i] for i in inverse(order)]
+    keeps_minor = order[-1] == len(source) - 1
+    if keeps_minor:
+        return _blocks(source, order, source[-1], keeps_minor), threads
+    blocks = _blocks(source, order, 1, keeps_minor)
+    shared = sum(_BANKS * (_BANKS + 1) * size for size in tiled_element_bytes)
+    vector = (16 if device.is_rocm else 4) // max(tiled_element_bytes)
+    while vector > 1:
+        each = vector * vector
+        enough_work = blocks * threads >= each * device.core_count * device.threads_per_core_limit
+        aligned = source[-1] % vector == 0 and source[order[-1]] % vector == 0
+        if enough_work and aligned and shared * each <= device.shared_memory_per_block:
+            return _blocks(source, order, vector, keeps_minor), threads
+        vector //= 2
+    return blocks, threads
+
+
+def _blocks(source: list[int], order: tuple[int, ...], vector: int, keeps_minor: bool) -> int:
+    tiles = [1] * len(source)
+    if keeps_minor:
+        tiles[-1] = vector
+        tiles[-2] = 32
+        tiles[order[len(source) - 2]] = 32
+    else:
+        tiles[-1] = tiles[order[-1]] = 32 * vector
+    return math.prod(-(-d // t) for d, t in zip(source, tiles, strict=True))

@@ -1,0 +1,122 @@
+"""How often the instructions of a fusion are evaluated, and what that makes of its parameters.
+
+Mirrors `GpuHloCostAnalysis::FusionCalculateUtilizations` and the fusion part of
+`xla/service/hlo_cost_analysis.cc`. An instruction belongs to *roots of element-wise use*: the
+outputs, and every operand of something that is not element-wise. Within the reach of one root
+everything is evaluated as often as the root is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hlofuse.cost.gpu.atoms import Atom
+from hlofuse.cost.gpu.ticks import fp32, half_away
+from hlofuse.ir.instruction import Instruction
+
+Uses = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class FusionUse:
+    """The figures of one fused computation."""
+
+    flops: float
+    ir_size: float
+    """Instructions counted as often as code is emitted for them (`IrSize`)."""
+    parameter_bytes: list[int]
+    parameter_utilization: list[float]
+    parameter_ir_size: list[int]
+    parameter_uses: list[frozenset[int]]
+    """The roots of element-wise use each parameter belongs to, by number."""
+    root_utilization: list[float]
+    """How often each of those roots is evaluated."""
+
+
+def fusion_use(
+    consumers_first: Sequence[Instruction],
+    atoms: Mapping[Instruction, Atom],
+    root: Instruction,
+    parameters: Sequence[Instruction],
+    updated: frozenset[Instruction],
+) -> FusionUse:
+    """Walk a fused computation from its root; `updated` are the dynamic-update-slices among its outputs."""
+    uses: dict[Instruction, Uses] = {root: (0,)}
+    numbers: dict[Instruction, int] = {root: 0}
+    evaluated = [1.0]
+    emitted = [1]
+    sums: dict[Uses, tuple[float, float]] = {}
+    utilization: dict[Instruction, float] = {}
+    ir_sizes: dict[Instruction, float] = {}
+    flops = ir_size = 0.0
+    for instruction in consumers_first:
+        use = uses.get(instruction, ())
+        known = sums.get(use)
+        if known is None:
+            # All users come first, so the figures of these roots are final.
+            often, copies = 0.0, 0.0
+            for number in use:
+                often = fp32(often + evaluated[number])
+                copies = fp32(copies + emitted[number])
+            known = sums[use] = (often, copies)
+        often, copies = known
+        utilization[instruction], ir_sizes[instruction] = known
+        atom = atoms[instruction]
+        if atom.flops:
+            flops = fp32(flops + fp32(often * atom.flops))
+        ir_size = fp32(ir_size + copies)
+        if atom.passes_use:
+            for operand in instruction.operands:
+                present = uses.get(operand)
+                if present is None:
+                    uses[operand] = use
+                elif present != use:
+                    uses[operand] = present + tuple([n for n in use if n not in present])
+            continue
+        for slot, operand in enumerate(instruction.operands):
+            number = numbers.get(operand, -1)
+            if number < 0:
+                number = numbers[operand] = len(evaluated)
+                evaluated.append(0.0)
+                emitted.append(0)
+            present = uses.get(operand, ())
+            if number not in present:
+                uses[operand] = (*present, number)
+            share = 0.0 if slot == 0 and instruction in updated else atom.operand_utilization[slot]
+            elements = atom.operands[slot].elements
+            read = fp32(often * share)
+            if elements == 0:
+                read = 0.0
+            elif read != 1.0:
+                read = fp32(math.ceil(fp32(read * fp32(elements))) / elements)
+            evaluated[number] = fp32(evaluated[number] + read)
+            emitted[number] += int(copies)
+    return FusionUse(
+        flops,
+        ir_size,
+        [_bytes_read(p, atoms, utilization) for p in parameters],
+        [utilization.get(p, 0.0) for p in parameters],
+        [int(ir_sizes.get(p, 0.0)) for p in parameters],
+        [frozenset(uses.get(p, ())) for p in parameters],
+        evaluated,
+    )
+
+
+def _bytes_read(
+    parameter: Instruction, atoms: Mapping[Instruction, Atom], utilization: Mapping[Instruction, float]
+) -> int:
+    """`FusionProcessOperandBytesRead`."""
+    if not parameter.shape.is_tuple:
+        return half_away(fp32(fp32(atoms[parameter].result.size) * utilization.get(parameter, 0.0)))
+    total = 0
+    for index, _ in parameter.shape.leaves():
+        element = parameter
+        for number in index:
+            for user in element.users:
+                if user.opcode == "get-tuple-element" and user.tuple_index == number:
+                    element = user
+                    break
+        total += half_away(fp32(fp32(atoms[element].result.size) * utilization.get(element, 0.0)))
+    return total
