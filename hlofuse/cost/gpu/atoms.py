@@ -107,6 +107,8 @@ class Atom:
     race_free: bool
     reads_complex: bool
     features: int
+    key: int
+    """Tells atoms apart in keys."""
     minor_of_transpose: int
     """The size a transpose moves as one piece; huge for anything else."""
     transposes_minor: bool
@@ -187,7 +189,8 @@ class AtomTable:
             source, permutation = instruction.operands[0].shape, instruction.dimensions
             atom.transpose = tiled_transpose(source, instruction.shape, permutation)
             normalized = normalized_transpose(source, instruction.shape, permutation)
-            atom.minor_of_transpose = normalized[0][-1] if normalized else (instruction.shape.dimensions or (1,))[-1]
+            moved = normalized[0] if normalized else instruction.shape.dimensions
+            atom.minor_of_transpose = moved[-1] if moved else 1
         atom.transposes_minor = _transposes_minor(instruction, result, operands)
         atom.reduction, atom.race_free = None, False
         atom.unnested_reductions = atom.shared_memory = 0
@@ -197,8 +200,8 @@ class AtomTable:
                 atom.reduction = reduction
                 atom.race_free = is_race_free(self._device, reduction)
                 atom.unnested_reductions = 1
-                inputs = operands[: len(operands) // 2]
-                atom.shared_memory = shared_memory_of_reduction(reduction, sum(o.element_bytes for o in inputs))
+                width = sum(o.element_bytes for o in operands[: len(operands) // 2])
+                atom.shared_memory = shared_memory_of_reduction(reduction, width)
         elif atom.transpose is not None:
             atom.shared_memory = atom.transpose.shared_memory
         atom.significant_reduce = (

@@ -2,7 +2,7 @@
 
 The numbers are data: one file a device in `devices/`, named as XLA names its target
 configurations (`xla/backends/gpu/target_config/specs`). A device of one's own comes from such a
-file, or from XLA's own text proto as written by `--xla_gpu_dump_…` and read by `--xla_gpu_target_config_filename`.
+file, or from the text proto that XLA's `--xla_gpu_target_config_filename` reads.
 """
 
 from __future__ import annotations

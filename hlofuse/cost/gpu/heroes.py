@@ -147,7 +147,9 @@ def _search(
     return root
 
 
-def fuse_roots(roots: Sequence[Root], clean: Sequence[bool], slots: Sequence[int], producer: Root) -> Sequence[Root]:
+def fuse_roots(
+    roots: Sequence[Root], clean: Sequence[bool], slots: Sequence[int], producer: Root
+) -> Sequence[Root]:
     """The roots of a consumer with the producer's root in place of the parameters `slots`."""
     return [_fuse_root(root, clean, slots, producer) for root in roots]
 
@@ -163,14 +165,17 @@ def _fuse_root(root: Root, clean: Sequence[bool], slots: Sequence[int], producer
     if chain_end is not None and chain_end.intermediate_chain:
         # The chain went on to the parameter, there being no other way for it to end in such a one.
         chain_end, chain_is_root = producer.chain_end, False
+    update = root.update
+    if root.updated_parameter in slots and producer.atom.opcode == "dynamic-update-slice":
+        update = producer.update
+    transposes = [*root.transposes, *[(a, c and users_clean) for a, c in producer.transposes]]
+    concatenates = [*root.concatenates, *[(a, c and users_clean) for a, c in producer.concatenates]]
     return Root(
         root.result,
         root.atom,
         chain_end=chain_end,
         chain_is_root=chain_is_root,
-        transposes=(root.transposes + tuple([(a, c and users_clean) for a, c in producer.transposes]))[:2],
-        concatenates=(root.concatenates + tuple([(a, c and users_clean) for a, c in producer.concatenates]))[:2],
-        update=root.update
-        if root.update is not None or root.updated_parameter not in slots or producer.atom.opcode != "dynamic-update-slice"
-        else producer.update,
+        transposes=tuple(transposes[:2]),
+        concatenates=tuple(concatenates[:2]),
+        update=update,
     )

@@ -21,7 +21,9 @@ class KernelGraph:
         self._bodies = {p.fused_computation: p for p in parts if p.opcode == "fusion"}
 
     def holds(self, instruction: Instruction) -> bool:
-        return instruction in self._parts and instruction.opcode != "fusion" or instruction.computation in self._bodies
+        if instruction.computation in self._bodies:
+            return True
+        return instruction.opcode != "fusion" and instruction in self._parts
 
     def resolve(self, instruction: Instruction) -> Instruction:
         """What stands behind a parameter, or behind a fusion that belongs to the kernel."""

@@ -31,7 +31,7 @@ class Launch(NamedTuple):
     """How a kernel is emitted and launched."""
 
     kind: str
-    """XLA's EmitterFusionKind: loop, reduction, transpose, concatenate, scatter, sort, triton, custom, cudnn."""
+    """EmitterFusionKind: loop, reduction, transpose, concatenate, scatter, sort, triton, custom, cudnn."""
     blocks: int
     threads: int
 
@@ -153,7 +153,8 @@ def _reduction(device: DeviceDescription, kernel: Kernel, reduction: Reduction) 
 def _transpose(device: DeviceDescription, kernel: Kernel, transpose: TiledTranspose) -> Launch:
     keeps_minor = transpose.permutation[-1] == len(transpose.permutation) - 1
     width = transpose.dimensions[-1] if keeps_minor else 1
-    tiled = [h.result.element_bytes * width for h, _ in kernel.heroes if h is not None and h.transpose is not None]
+    heroes = [hero for hero, _ in kernel.heroes if hero is not None and hero.transpose is not None]
+    tiled = [hero.result.element_bytes * width for hero in heroes]
     return Launch("transpose", *transpose_launch(device, transpose, tiled))
 
 
@@ -180,7 +181,8 @@ def _scatter(device: DeviceDescription, kernel: Kernel, scatter: Atom) -> Launch
         vector = _VECTOR_BITS // BIT_WIDTH[indices.shape.element_type]
         if indexed == 1 and each > vector:
             each = -(-each // vector) * vector
-        return Launch("scatter", -(-slices // (each * _SCATTER_WARPS)), _SCATTER_WARPS * device.threads_per_warp)
+        threads = _SCATTER_WARPS * device.threads_per_warp
+        return Launch("scatter", -(-slices // (each * _SCATTER_WARPS)), threads)
     unroll = math.gcd(math.prod(window), _unroll(device, kernel, update.elements, "scatter"))
     blocks, threads = _grid(device, update.elements, unroll)
     warp = device.threads_per_warp

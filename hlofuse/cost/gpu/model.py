@@ -194,7 +194,8 @@ class KernelModel:
         key = (summary.number, launch, bad)
         known = self._run_by_structure.get(key)
         if known is None:
-            known = self._run_by_structure[key] = self._estimate(summary, launch, launch.kind == "transpose" or not bad)
+            coalesced = launch.kind == "transpose" or not bad
+            known = self._run_by_structure[key] = self._estimate(summary, launch, coalesced)
         return known
 
     def _estimate(self, summary: Summary, launch: Launch, coalesced: bool) -> Estimate:
@@ -204,7 +205,14 @@ class KernelModel:
         return self._total(summary.flops, bytes_read, summary.written, read, write, launch, coalesced)
 
     def _total(
-        self, flops: int, bytes_read: int, written: int, read: int, write: int, launch: Launch, coalesced: bool
+        self,
+        flops: int,
+        bytes_read: int,
+        written: int,
+        read: int,
+        write: int,
+        launch: Launch,
+        coalesced: bool,
     ) -> Estimate:
         compute = self.timing.compute(flops, launch.blocks, launch.threads)
         ticks = combine(compute, read + write)
@@ -282,9 +290,17 @@ class KernelModel:
         return known
 
     def _estimate_pair(
-        self, a: Summary, b: Summary, key: Key, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
+        self,
+        a: Summary,
+        b: Summary,
+        key: Key,
+        first: Estimate,
+        second: Estimate,
+        launch: Launch,
+        coalesced: bool,
     ) -> Estimate:
-        slot, shared = _slots(key)
+        slot: int = key[2]
+        shared: tuple[int | None, ...] = key[3:]
         share = b.utilization[slot]
         evaluated = share
         slots = _same_operand(b, slot)
@@ -327,7 +343,6 @@ class KernelModel:
         fusion = config.fusion_config(consumer)
         if fusion is None:
             fusion = config.fusion_config(producer)
-        slot, shared = _slots(key)
         if fusion is not None and fusion.kind:
             named = self._named_emitter(fusion, b)
             if named is not None:
@@ -335,7 +350,7 @@ class KernelModel:
         known = self._launch_by_structure.get(key)
         if known is not None:
             return known
-        slots = _same_operand(b, slot)
+        slots = _same_operand(b, key[2])
         roots = fuse_roots(b.roots, b.clean, slots, a.roots[0])
         bits = [o.bits for k, o in enumerate(b.operands) if k not in slots]
         bits += [o.bits for k, o in enumerate(a.operands) if k not in a.skipped]
@@ -354,10 +369,6 @@ class KernelModel:
         return known
 
 
-def _slots(key: Key) -> tuple[int, tuple[int | None, ...]]:
-    return key[2], key[3:]
-
-
 def _same_operand(summary: Summary, slot: int) -> list[int]:
     """All slots with the operand whose first slot is `slot`."""
     if not summary.first_slots:
@@ -366,7 +377,7 @@ def _same_operand(summary: Summary, slot: int) -> list[int]:
 
 
 def _common_utilization(a: Summary, parameter: int, b: Summary, both: int, slot: int) -> float:
-    """How often the consumer `b` reads an operand for itself and through `a` at once (`GetCommonUtilization`)."""
+    """How often `b` reads an operand for itself and through `a` at once (`GetCommonUtilization`)."""
     if not (a.elementwise or (a.is_fusion and a.used_from_root(parameter))):
         return 0.0
     if b.is_fusion:

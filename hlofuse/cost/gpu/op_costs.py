@@ -150,7 +150,8 @@ def _reduce_window(c: _Context, cost: OpCost) -> None:
         # A window that takes in the whole dimension from anywhere: a reduce, broadcast back.
         d = window[reduced[0]]
         extent = shape.dimensions[reduced[0]]
-        if d.padding_low and d.padding_low == d.padding_high == extent - 1 and d.size == 2 * d.padding_low + 1:
+        low, high = d.padding_low, d.padding_high
+        if low and low == high == extent - 1 and d.size == 2 * low + 1:
             size = extent
             applied = outputs // size + size - 1
     source = c.operands[0]

@@ -17,7 +17,6 @@ from hlofuse.cost.gpu.utilization import fusion_use
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
 
-
 _Facts = Callable[[Shape], ShapeFacts]
 
 
@@ -174,7 +173,7 @@ class SummaryTable:
         summary.first_slots = ()
         summary.operands = [facts(p.shape) for p in parameters]
         order.reverse()
-        updated = frozenset([o for o in (root, *root.operands) if o.opcode == "dynamic-update-slice" and _is_output(o, root)])
+        updated = frozenset([o for o in _written_outputs(root) if o.opcode == "dynamic-update-slice"])
         use = fusion_use(order, atoms, root, parameters, updated)
         summary.flops = int(use.flops)
         summary.ir_size = use.ir_size
@@ -266,8 +265,9 @@ def _outputs(root: Instruction) -> list[Instruction]:
     return [leaf for operand in root.operands for leaf in _outputs(operand)]
 
 
-def _is_output(instruction: Instruction, root: Instruction) -> bool:
-    return instruction is root or root.opcode == "tuple"
+def _written_outputs(root: Instruction) -> list[Instruction]:
+    """The root, or the parts of a root tuple."""
+    return root.operands if root.opcode == "tuple" else [root]
 
 
 def _written(fusion: Instruction, root: Instruction, facts: _Facts) -> float:
@@ -279,20 +279,13 @@ def _written(fusion: Instruction, root: Instruction, facts: _Facts) -> float:
 
     if not fusion.shape.is_tuple:
         return one(root)
-    if root.opcode != "tuple":
-        return _sum_fp32([fp32(facts(leaf).size) for _, leaf in root.shape.leaves()])
-    return _sum_fp32(
-        [
-            one(o) if not o.shape.is_tuple else _sum_fp32([fp32(facts(leaf).size) for _, leaf in o.shape.leaves()])
-            for o in root.operands
-        ]
-    )
-
-
-def _sum_fp32(values: list[float]) -> float:
     total = 0.0
-    for value in values:
-        total = fp32(total + value)
+    for output in _written_outputs(root):
+        sizes = [one(output)]
+        if output.shape.is_tuple:
+            sizes = [float(facts(leaf).size) for _, leaf in output.shape.leaves()]
+        for size in sizes:
+            total = fp32(total + size)
     return total
 
 

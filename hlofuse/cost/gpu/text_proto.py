@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_TOKEN = re.compile(r"""\s+|\#[^\n]*|(?P<name>[A-Za-z_]\w*)|(?P<text>"(?:[^"\\]|\\.)*")|(?P<number>[-+\d.][\w.+-]*)|(?P<mark>[{}:<>])""")
+_TOKEN = re.compile(
+    r"""
+    \s+ | \#[^\n]*
+    | (?P<name>[A-Za-z_]\w*)
+    | (?P<text>"(?:[^"\\]|\\.)*")
+    | (?P<number>[-+\d.][\w.+-]*)
+    | (?P<mark>[{}:<>])
+    """,
+    re.VERBOSE,
+)
 
 
 class TextProtoError(ValueError):
@@ -24,7 +33,8 @@ def parse_text_proto(text: str) -> dict[str, Any]:
     while position < len(text):
         token = _TOKEN.match(text, position)
         if token is None:
-            raise TextProtoError(f"line {text.count(chr(10), 0, position) + 1}: unexpected {text[position]!r}")
+            line = text.count("\n", 0, position) + 1
+            raise TextProtoError(f"line {line}: unexpected {text[position]!r}")
         position = token.end()
         mark = token["mark"]
         if mark in ("{", "<"):

@@ -1,4 +1,7 @@
-"""Transposes that go through shared memory (`xla/service/gpu/ir_emission_utils.cc`, emitters/transpose.cc)."""
+"""Transposes that go through shared memory.
+
+Mirrors `xla/service/gpu/ir_emission_utils.cc` and `xla/backends/gpu/codegen/emitters/transpose.cc`.
+"""
 
 from __future__ import annotations
 
