@@ -1,0 +1,28 @@
+"""The tiled model for fusions that Triton emits: which tilings there are, what each costs, which XLA takes.
+
+model = TilingModel(device)
+model.best_tiling(producer, consumer)   # a Tiling, or a Refusal with XLA's words
+model.run_time(triton_fusion)           # with the tile sizes its backend config says
+TritonSupport(device).refusal(producer) # None, or why it may not join a Triton fusion
+"""
+
+from hlofuse.cost.tiling.block_level import (
+    BlockLevelParameters,
+    backend_config_text,
+    block_level_parameters,
+    is_generic_triton_fusion,
+)
+from hlofuse.cost.tiling.model import Tiling, TilingModel
+from hlofuse.cost.tiling.refusals import Refusal
+from hlofuse.cost.tiling.triton_support import TritonSupport
+
+__all__ = [
+    "BlockLevelParameters",
+    "Refusal",
+    "Tiling",
+    "TilingModel",
+    "TritonSupport",
+    "backend_config_text",
+    "block_level_parameters",
+    "is_generic_triton_fusion",
+]

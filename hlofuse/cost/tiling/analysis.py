@@ -1,0 +1,191 @@
+"""Tiles of every operation of a fusion, derived from those of its root
+(`SymbolicTileAnalysis` in `xla/codegen/tiling/symbolic_tile_analysis.cc`).
+
+An operation is met once for each distinct map from root indices to its own. Each operand of a
+concatenate is a region: analysed on its own, because a block computes only one of them.
+"""
+
+from __future__ import annotations
+
+from hlofuse.cost.tiling import constraints
+from hlofuse.cost.tiling.constraints import ALWAYS, NEVER, Condition
+from hlofuse.cost.tiling.contractions import (
+    dot_contraction,
+    has_small_contraction,
+    parameters_for_contraction,
+)
+from hlofuse.cost.tiling.expressions import variable
+from hlofuse.cost.tiling.fusion_view import FusionView
+from hlofuse.cost.tiling.indexing_map import IndexingMap, compose_simplified, from_sizes
+from hlofuse.cost.tiling.refusals import NotTiled, Operation
+from hlofuse.cost.tiling.symbolic_tile import SymbolicTile, symbolic_tile
+
+
+class TiledNode:
+    """An operation under one map (`SymbolicTiledHloInstruction`)."""
+
+    __slots__ = ("map", "op", "operands", "regions", "tile")
+
+    tile: SymbolicTile
+
+    def __init__(self, op: int, m: IndexingMap) -> None:
+        self.op = op
+        """The number of the operation in the view."""
+        self.map = m
+        self.operands: list[TiledNode] = []
+        self.regions: list[list[TiledNode]] = []
+        """Operands first, the region's result last."""
+
+
+class Analysis:
+    """The tiled nodes of a view. Raises NotTiled with XLA's reason where there are none."""
+
+    def __init__(self, view: FusionView) -> None:
+        self.view = view
+        self.sizes, self.first_parameter = self._parameters()
+        """Extent of each tiling parameter."""
+        self.conditions: list[Condition] = []
+        """All have to hold for a tiling."""
+        self._joint: Condition = ALWAYS
+        self._replace_points = not any(
+            inside and _keeps_points(view, op) for op, inside in enumerate(view.inside)
+        )
+        if view.kinds[0].opcode == "fusion" and view.inside[0]:
+            raise NotTiled("Root fusion instruction is not supported.")
+        rank = len(view.kinds[0].dims)
+        self.first_output = len(self.sizes_of_contraction(0))
+        """Number of the parameter that tiles the output's first dimension."""
+        self.root_map = from_sizes([variable(self.first_output + d) for d in range(rank)], self.sizes)
+        self.nodes = self._region(TiledNode(0, self.root_map))
+        """Operands first, the root last."""
+
+    def sizes_of_contraction(self, op: int) -> list[int]:
+        """Extents of what a dot sums over; they are tiled too."""
+        kind = self.view.kinds[op]
+        if kind.opcode != "dot" or not self.view.inside[op]:
+            return []
+        return [kind.operand_dims[0][d] for d in dot_contraction(kind)]
+
+    def _parameters(self) -> tuple[list[int], dict[int, int]]:
+        """Extents of all parameters, and the number of the first one of each operation that has some."""
+        view = self.view
+        if view.kinds[0].shape.is_tuple:
+            text = f" has non-array shape: {view.kinds[0].shape}"
+            raise NotTiled("Instruction ", Operation(0), text)
+        first = {0: 0}
+        sizes = self.sizes_of_contraction(0) + list(view.kinds[0].dims)
+        for op, kind in enumerate(view.kinds):
+            if op and kind.opcode == "dot" and view.inside[op]:
+                first[op] = len(sizes)
+                sizes += self.sizes_of_contraction(op)
+        return sizes, first
+
+    def _region(self, root: TiledNode) -> list[TiledNode]:
+        """All nodes below `root`, which comes last (`AnalyzeFromInstruction`)."""
+        view = self.view
+        seen: dict[tuple[int, IndexingMap], TiledNode] = {}
+        worklist = [root]
+        while worklist:
+            node = worklist.pop()
+            op = node.op
+            self._set_tile(node)
+            if not view.inside[op]:
+                continue
+            kind = view.kinds[op]
+            if kind.opcode == "fusion":
+                raise NotTiled("Nested fusions are not supported.")
+            for position, (operand, m) in enumerate(zip(view.operands[op], kind.maps, strict=False)):
+                if m is None:
+                    raise NotTiled(
+                        "Couldn't compose indexing of instruction ",
+                        Operation(op),
+                        " and operand ",
+                        Operation(operand),
+                    )
+                composed = compose_simplified(node.map, m, self._replace_points)
+                if composed.symbols and kind.opcode == "dot":
+                    composed = parameters_for_contraction(
+                        composed, kind.instruction_key, position, self.first_parameter[op]
+                    )
+                if kind.opcode == "concatenate":
+                    region = self._region(TiledNode(operand, composed))
+                    node.operands.append(region[-1])
+                    node.regions.append(region)
+                    continue
+                known = seen.get((operand, composed))
+                is_loop = view.kinds[operand].opcode == "dot"
+                if known is None:
+                    known = seen[(operand, composed)] = TiledNode(operand, composed)
+                    if is_loop:
+                        known = seen[(operand, composed)] = self._region(known)[-1]
+                    else:
+                        worklist.append(known)
+                node.operands.append(known)
+        nodes = _post_order(root, set(seen.values()))
+        if view.kinds[root.op].opcode == "dot" and view.inside[root.op] and len(nodes) > 1:
+            root.regions.append(nodes[:-1])
+            return [root]
+        return nodes
+
+    def _set_tile(self, node: TiledNode) -> None:
+        """`SetSymbolicTile`, and the joint condition of all nodes so far."""
+        op = node.op
+        kind = self.view.kinds[op]
+        if self.view.inside[op]:
+            if kind.opcode == "pad":
+                raise NotTiled("Bailing out on ", Operation(op))
+            if kind.opcode in ("reshape", "bitcast"):
+                own = kind.maps[0]
+                if own is None or symbolic_tile(own) is None:
+                    text = "UNDEFINED\n" if own is None else own
+                    raise NotTiled("Bailing out on reshape ", Operation(op), " with indexing map ", text)
+        tile = symbolic_tile(node.map)
+        if tile is None:
+            raise NotTiled("Failed to compute symbolic tile for ", node.map, " for HLO ", Operation(op))
+        if tile.condition == NEVER:
+            raise NotTiled(
+                "Symbolic tile ",
+                tile.to_text(),
+                " is not satisfiable for ",
+                node.map,
+                " for HLO ",
+                Operation(op),
+            )
+        node.tile = tile
+        condition = tile.condition
+        if condition != ALWAYS and condition not in self.conditions:
+            self.conditions.append(condition)
+            self._joint = constraints.simplify(constraints.both(self._joint, condition))
+            if self._joint == NEVER:
+                raise NotTiled("Tiling constraints are unsatisfiable at HLO ", Operation(op))
+
+
+def _keeps_points(view: FusionView, op: int) -> bool:
+    """Does the operation need dimensions of size 1 to stay (`ShouldDerivationSimplifyPointDimensions`)?"""
+    kind = view.kinds[op]
+    if kind.opcode == "pad":
+        return True
+    if kind.opcode == "concatenate":
+        along = kind.instruction_key[0]
+        assert isinstance(along, int)
+        return any(dims[along] == 1 for dims in kind.operand_dims)
+    return kind.opcode == "dot" and has_small_contraction(kind)
+
+
+def _post_order(root: TiledNode, members: set[TiledNode]) -> list[TiledNode]:
+    """Members before their users, in the order a walk from the root leaves them; the root last."""
+    order: list[TiledNode] = []
+    done: set[TiledNode] = {root}
+    stack = [(root, iter(root.operands))]
+    while stack:
+        node, rest = stack[-1]
+        for operand in rest:
+            if operand not in done:
+                done.add(operand)
+                if operand in members:
+                    stack.append((operand, iter(operand.operands)))
+                    break
+        else:
+            stack.pop()
+            order.append(node)
+    return order

@@ -1,0 +1,79 @@
+"""Conditions on tile sizes (`xla/codegen/tiling/constraint_expression.h`).
+
+A condition is a disjunction of conjunctions of `expression in interval`, where the variables of an
+expression are the tiling parameters. `ALWAYS` holds one empty conjunction, `NEVER` none.
+"""
+
+from __future__ import annotations
+
+from hlofuse.cost.tiling.expressions import CONSTANT, Expr, to_text
+from hlofuse.cost.tiling.simplifier import Interval, intersect
+
+Constraint = tuple[Expr, Interval]
+Conjunction = tuple[Constraint, ...]
+Condition = tuple[Conjunction, ...]
+
+ALWAYS: Condition = ((),)
+NEVER: Condition = ()
+
+
+def one(expr: Expr, interval: Interval) -> Condition:
+    return (((expr, interval),),)
+
+
+def either(a: Condition, b: Condition) -> Condition:
+    return ALWAYS if () in a or () in b else a + b
+
+
+def both(a: Condition, b: Condition) -> Condition:
+    """All pairs of conjunctions whose intervals on equal expressions meet."""
+    if a == ALWAYS:
+        return b
+    if b == ALWAYS:
+        return a
+    return tuple(c for first in a for second in b if (c := _meet(first, second)) is not None)
+
+
+def _meet(first: Conjunction, second: Conjunction) -> Conjunction | None:
+    result = dict(first)
+    for expr, interval in second:
+        known = result.get(expr)
+        if known is not None:
+            interval = intersect(known, interval)
+            if interval[0] > interval[1]:
+                return None
+        result[expr] = interval
+    return tuple(result.items())
+
+
+def simplify(condition: Condition) -> Condition:
+    """Constant expressions decided, duplicates removed (`ConstraintExpression::Simplify`)."""
+    kept: dict[Conjunction, None] = {}
+    for conjunction in condition:
+        open_constraints: list[Constraint] = []
+        for expr, (lo, hi) in conjunction:
+            if expr.kind != CONSTANT:
+                if lo > hi:
+                    break
+                open_constraints.append((expr, (lo, hi)))
+            elif not lo <= expr.value <= hi:
+                break
+        else:
+            if not open_constraints:
+                return ALWAYS
+            open_constraints.sort(key=lambda c: (c[0].order, c[1]))
+            kept[tuple(dict.fromkeys(open_constraints))] = None
+    return tuple(kept)
+
+
+def condition_text(condition: Condition, names: list[str]) -> str:
+    """As XLA prints it, with the line break at the end."""
+    if condition == ALWAYS:
+        return "always satisfied\n"
+    if condition == NEVER:
+        return "unsatisfiable\n"
+    parts = [
+        " && ".join(sorted(f"{to_text(e, names)} in [{lo}, {hi}]" for e, (lo, hi) in conjunction))
+        for conjunction in condition
+    ]
+    return " || ".join(sorted(parts)) + "\n"

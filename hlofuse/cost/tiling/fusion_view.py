@@ -1,0 +1,160 @@
+"""A fusion, or a producer and a consumer as if they were fused, as one flat graph
+(`HloFusionAdaptor` in `xla/hlo/utils/hlo_traversal.h`).
+
+Operations are numbered from the root in the order a walk over operands meets them. Two views with
+equal keys have the same tilings, costs and refusals, whatever their instructions are called.
+"""
+
+from __future__ import annotations
+
+from hlofuse.cost.tiling.op_kinds import OpKind, OpKinds
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+
+
+class FusionView:
+    """Operations (`kinds`, `operands`, `inside`) by number; the root with no users is number 0."""
+
+    __slots__ = ("inside", "instructions", "key", "kinds", "operands", "roots")
+
+    instructions: list[Instruction]
+    kinds: list[OpKind]
+    operands: list[tuple[int, ...]]
+    inside: list[bool]
+    """False for what the fusion reads from memory."""
+    roots: tuple[int, ...]
+    """Number of each output, -1 for one the real root does not depend on."""
+    key: tuple[object, ...]
+
+
+class UnsupportedRoots(ValueError):
+    """More than one output without users inside the fusion, or none."""
+
+
+class _Walk:
+    def __init__(self, kinds: OpKinds, parts: tuple[Instruction, ...]) -> None:
+        self.kinds = kinds
+        self.parts = parts
+        self.bodies: dict[Computation, Instruction] = {}
+        self.single: list[Instruction] = []
+        for part in parts:
+            if part.opcode == "fusion":
+                self.bodies[part.fused_computation] = part
+            else:
+                self.single.append(part)
+
+    def contains(self, instruction: Instruction) -> bool:
+        return instruction.computation in self.bodies or instruction in self.single
+
+    def resolve(self, operand: Instruction) -> Instruction:
+        """What an operand is when parameters and outputs of the parts are looked through."""
+        while True:
+            if operand.opcode == "get-tuple-element" and operand.operands[0].opcode == "fusion":
+                root = operand.operands[0].fused_root
+                if root.opcode == "tuple" and self.contains(root):
+                    return root.operands[operand.tuple_index]
+            if not self.contains(operand):
+                if operand.opcode == "fusion" and operand.fused_computation in self.bodies:
+                    return operand.fused_root
+                return operand
+            if operand.opcode != "parameter" or operand.computation is None:
+                return operand
+            fusion = self.bodies.get(operand.computation)
+            if fusion is None:
+                return operand
+            operand = fusion.operands[operand.parameter_number]
+
+    def roots(self) -> list[Instruction]:
+        roots = _roots_of(self.parts[-1])
+        if len(self.parts) == 1:
+            return roots
+        producer, consumer = self.parts
+        for i, root in enumerate(roots):
+            if root.opcode == "parameter" and consumer.opcode == "fusion":
+                operand, index = consumer.operands[root.parameter_number], 0
+                if operand.opcode == "get-tuple-element":
+                    operand, index = operand.operands[0], operand.tuple_index
+                if operand is producer:
+                    roots[i] = _roots_of(producer)[index]
+        return roots
+
+    def has_users(self, root: Instruction) -> bool:
+        """Does anything inside read it? (`HloInstructionAdaptor::GetUsers`)"""
+        for user in root.users:
+            if self.contains(user) and not (user.opcode == "tuple" and user.is_root):
+                return True
+        if len(self.parts) == 1 or root.computation not in (
+            self.parts[0].computation,
+            *(c for c, f in self.bodies.items() if f is self.parts[0]),
+        ):
+            return False
+        producer, consumer = self.parts
+        results = [producer] if producer.opcode != "fusion" or not producer.is_multi_output_fusion else []
+        for number, operand in enumerate(consumer.operands):
+            if operand in results and consumer.opcode == "fusion":
+                return bool(consumer.fused_computation.parameters[number].users)
+        return False
+
+
+def _roots_of(part: Instruction) -> list[Instruction]:
+    if part.opcode != "fusion":
+        return [part]
+    roots: list[Instruction] = []
+    stack = [part.fused_root]
+    while stack:
+        instruction = stack.pop()
+        if instruction.opcode == "tuple":
+            stack += reversed(instruction.operands)
+        else:
+            roots.append(instruction)
+    return roots
+
+
+def view_of(kinds: OpKinds, *parts: Instruction) -> FusionView:
+    """The view of one fusion, or of a producer and its consumer (in this order)."""
+    walk = _Walk(kinds, parts)
+    roots = walk.roots()
+    root = roots[0]
+    if len(roots) > 1:
+        final = [r for r in roots if not walk.has_users(r)]
+        if len(final) != 1:
+            raise UnsupportedRoots(
+                "Only simple multi-output fusions with one real root are supported but multiple roots were "
+                "found."
+                if final
+                else "Each fusion should have at least one root without users but no root was found."
+            )
+        root = final[0]
+    view = FusionView()
+    view.instructions = instructions = [root]
+    view.kinds, view.operands, view.inside = [], [], []
+    numbers: dict[Instruction, int] = {root: 0}
+    key: list[object] = []
+    resolve = walk.resolve
+    position = 0
+    while position < len(instructions):
+        instruction = instructions[position]
+        position += 1
+        inside = walk.contains(instruction)
+        view.inside.append(inside)
+        if not inside:
+            kind = kinds.outside(instruction)
+            view.operands.append(())
+            key.append(kind.number)
+        else:
+            kind = kinds.inside(instruction)
+            own: list[int] = []
+            for operand in instruction.operands:
+                target = resolve(operand)
+                number = numbers.get(target)
+                if number is None:
+                    number = numbers[target] = len(instructions)
+                    instructions.append(target)
+                own.append(number)
+            view.operands.append(tuple(own))
+            key.append(kind.number)
+            key += own
+        view.kinds.append(kind)
+    view.roots = tuple(numbers.get(r, -1) for r in roots)
+    view.key = (view.roots, *key)
+    return view

@@ -1,0 +1,342 @@
+"""Maps from indices of one array to those of another (`xla/hlo/analysis/indexing_map.h`).
+
+A map has dimension variables d0 … (indices of the result) and range symbols s0 … (indices that are
+summed over), each with bounds, one expression per result, and constraints on further expressions.
+XLA's run-time variables come only from operations Triton refuses, and are left out. Maps are
+interned: equal maps are the same object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import lcm
+
+from hlofuse.cost.tiling.expressions import (
+    CONSTANT,
+    MOD,
+    VARIABLE,
+    ZERO,
+    Expr,
+    add,
+    constant,
+    mod,
+    mul,
+    substitute,
+    to_text,
+    variable,
+    variables_of,
+)
+from hlofuse.cost.tiling.simplifier import Interval, Simplifier, contains, intersect
+
+
+class IndexingMap:
+    """One map; made by `make_map`, never changed."""
+
+    __slots__ = ("constraints", "dims", "results", "symbols")
+
+    dims: tuple[Interval, ...]
+    symbols: tuple[Interval, ...]
+    results: tuple[Expr, ...]
+    constraints: tuple[tuple[Expr, Interval], ...]
+
+    @property
+    def is_known_empty(self) -> bool:
+        """No index satisfies its bounds."""
+        return any(lo > hi for lo, hi in (*self.dims, *self.symbols))
+
+    @property
+    def bounds(self) -> tuple[Interval, ...]:
+        """Bounds by variable number: dimensions, then symbols."""
+        return self.dims + self.symbols
+
+    @property
+    def variable_names(self) -> list[str]:
+        return [f"d{i}" for i in range(len(self.dims))] + [f"s{i}" for i in range(len(self.symbols))]
+
+    def __str__(self) -> str:
+        """As XLA prints it (`indexing_map_serialization.cc`)."""
+        if self.is_known_empty:
+            return "KNOWN EMPTY\n"
+        names = self.variable_names
+        rank = len(self.dims)
+        text = results_text(self.results, rank, len(self.symbols))
+        if not names:
+            return text
+        parts = [f"{n} in [{lo}, {hi}]" for n, (lo, hi) in zip(names, self.bounds, strict=True)]
+        parts += sorted(f"{to_text(e, names)} in [{lo}, {hi}]" for e, (lo, hi) in self.constraints)
+        return f"{text}, domain: {', '.join(parts)}"
+
+
+def results_text(results: Iterable[Expr], rank: int, symbols: int = 0) -> str:
+    """`(d0, d1)[s0] -> (d0, s0)` (`SymbolicMap::ToString`)."""
+    dim_names, symbol_names = [f"d{i}" for i in range(rank)], [f"s{i}" for i in range(symbols)]
+    names = dim_names + symbol_names
+    head = f"({', '.join(dim_names)})" + (f"[{', '.join(symbol_names)}]" if symbols else "")
+    return f"{head} -> ({', '.join(to_text(e, names) for e in results)})"
+
+
+_MAPS: dict[object, IndexingMap] = {}
+
+
+def make_map(
+    results: Sequence[Expr],
+    dims: Sequence[Interval],
+    symbols: Sequence[Interval] = (),
+    constraints: Iterable[tuple[Expr, Interval]] = (),
+) -> IndexingMap:
+    """The map with exactly these parts."""
+    pairs = tuple(constraints)
+    key = (tuple(results), tuple(dims), tuple(symbols), pairs if len(pairs) < 2 else frozenset(pairs))
+    found = _MAPS.get(key)
+    if found is None:
+        found = IndexingMap()
+        found.results, found.dims, found.symbols, found.constraints = key[0], key[1], key[2], pairs
+        _MAPS[key] = found
+    return found
+
+
+def from_sizes(results: Sequence[Expr], dims: Sequence[int], symbols: Sequence[int] = ()) -> IndexingMap:
+    """A map whose variables run from 0 to the given sizes (`IndexingMap::FromTensorSizes`)."""
+    return make_map(results, [(0, d - 1) for d in dims], [(0, s - 1) for s in symbols])
+
+
+class _Draft:
+    """A map being worked on. Bounds and constraints only ever get tighter."""
+
+    def __init__(
+        self,
+        results: Sequence[Expr],
+        rank: int,
+        bounds: Sequence[Interval],
+        constraints: Iterable[tuple[Expr, Interval]] = (),
+    ) -> None:
+        self.results = list(results)
+        self.rank = rank
+        self.bounds = list(bounds)
+        self.constraints: dict[Expr, Interval] = {}
+        self.empty = False
+        if any(lo > hi for lo, hi in bounds):
+            self.reset()
+            return
+        for expr, interval in constraints:
+            self.constrain(expr, interval)
+
+    def reset(self) -> None:
+        """The canonical map without indices (`ResetToKnownEmpty`)."""
+        self.empty = True
+        self.results = [ZERO] * len(self.results)
+        self.bounds = [(0, -1)] * len(self.bounds)
+        self.constraints = {}
+
+    def constrain(self, expr: Expr, interval: Interval) -> None:
+        """Add a constraint; on a variable it tightens the bounds (`AddConstraint`)."""
+        if self.empty:
+            return
+        if expr.kind == CONSTANT:
+            interval = intersect((expr.value, expr.value), interval)
+        elif expr.kind == VARIABLE:
+            interval = self.bounds[expr.value] = intersect(self.bounds[expr.value], interval)
+        else:
+            if expr in self.constraints:
+                interval = intersect(self.constraints[expr], interval)
+            self.constraints[expr] = interval
+        if interval[0] > interval[1]:
+            self.reset()
+
+    def simplify(self, replace_points: bool) -> None:
+        """Constraints first, then the results with what they tell (`IndexingMap::Simplify`)."""
+        if self.empty:
+            return
+        while self.constraints and (self._simplify_expressions() | self._simplify_ranges()):
+            if self.empty:
+                return
+        self._merge_mods()
+        simplifier = Simplifier(self.bounds, self.constraints, replace_points)
+        self.results = [simplifier.simplify(e) for e in self.results]
+
+    def _simplify_expressions(self) -> bool:
+        simplifier = Simplifier(self.bounds)
+        kept: dict[Expr, Interval] = {}
+        changed: list[tuple[Expr, Interval]] = []
+        for expr, interval in self.constraints.items():
+            simple = simplifier.simplify(expr)
+            if contains(interval, simplifier.range_of(simple)):
+                continue
+            if simple is expr:
+                kept[expr] = interval
+            else:
+                changed.append((simple, interval))
+        self.constraints = kept
+        for expr, interval in changed:
+            self.constrain(expr, interval)
+        return bool(changed)
+
+    def _simplify_ranges(self) -> bool:
+        simplifier = Simplifier(self.bounds)
+        kept: dict[Expr, Interval] = {}
+        narrowed: list[tuple[Expr, Interval]] = []
+        for expr, interval in self.constraints.items():
+            simple, narrow, changed = simplifier.narrow(expr, interval)
+            if changed:
+                narrowed.append((simple, narrow))
+            else:
+                kept[expr] = interval
+        self.constraints = kept
+        for expr, interval in narrowed:
+            self.constrain(expr, interval)
+        return bool(narrowed)
+
+    def _merge_mods(self) -> None:
+        """`x mod 3 = 0` and `x mod 2 = 0` become one; bounds move to values that satisfy it."""
+        groups: dict[Expr, dict[int, list[Expr]]] = {}
+        for expr, (lo, hi) in self.constraints.items():
+            if expr.kind == MOD and lo == hi:
+                groups.setdefault(expr.lhs, {}).setdefault(lo, []).append(expr)
+        for base, by_result in groups.items():
+            for result, exprs in by_result.items():
+                step = lcm(*(e.rhs.value for e in exprs))
+                if len(exprs) > 1:
+                    for e in exprs:
+                        del self.constraints[e]
+                    self.constraints[mod(base, step)] = (result, result)
+                if base.kind == VARIABLE:
+                    lo, hi = self.bounds[base.value]
+                    low, high = lo // step * step + result, hi // step * step + result
+                    self.bounds[base.value] = (
+                        low if low >= lo else low + step,
+                        high if high <= hi else high - step,
+                    )
+
+    def rescale_symbols(self) -> None:
+        """A symbol that only takes every n-th value counts them instead (`RescaleSymbols`)."""
+        if not self.constraints:
+            return
+        self._merge_mods()
+        replaced: dict[int, Expr] = {}
+        for expr, (lo, hi) in list(self.constraints.items()):
+            if expr.kind != MOD or lo != hi or expr.rhs.kind != CONSTANT or expr.rhs.value <= 0:
+                continue
+            symbol, step = expr.lhs, expr.rhs.value
+            if symbol.kind != VARIABLE or symbol.value < self.rank or symbol.value in replaced:
+                continue
+            replaced[symbol.value] = add(mul(symbol, step), lo)
+            low, high = self.bounds[symbol.value]
+            self.bounds[symbol.value] = ((low - lo) // step, (high - lo) // step)
+            del self.constraints[expr]
+        if replaced:
+            values = [replaced.get(i, variable(i)) for i in range(len(self.bounds))]
+            self.results = [substitute(e, values) for e in self.results]
+            self.constraints = {substitute(e, values): r for e, r in self.constraints.items()}
+
+    def drop_unused_symbols(self) -> None:
+        """Symbols that no result needs go, with the constraints on nothing else (`RemoveUnusedSymbols`)."""
+        count = len(self.bounds)
+        if count == self.rank:
+            return
+        used = set().union(*(variables_of(e) for e in self.results)) if self.results else set()
+        unused = set(range(self.rank, count)) - used
+        candidates = []
+        for expr in self.constraints:
+            vs = variables_of(expr)
+            if vs <= unused:
+                candidates.append((expr, vs))
+            else:
+                unused -= vs
+        for expr, vs in candidates:
+            if vs <= unused:
+                del self.constraints[expr]
+        if not unused:
+            return
+        values, bounds, number = [], [], 0
+        for i in range(count):
+            if i in unused:
+                values.append(ZERO)
+            else:
+                values.append(variable(number))
+                bounds.append(self.bounds[i])
+                number += 1
+        self.results = [substitute(e, values) for e in self.results]
+        self.bounds = bounds
+        old, self.constraints = self.constraints, {}
+        for expr, interval in old.items():
+            self.constrain(substitute(expr, values), interval)
+
+    def freeze(self) -> IndexingMap:
+        return make_map(
+            self.results, self.bounds[: self.rank], self.bounds[self.rank :], self.constraints.items()
+        )
+
+
+def _draft_of(m: IndexingMap) -> _Draft:
+    draft = _Draft(m.results, len(m.dims), m.bounds)
+    if not draft.empty:
+        draft.constraints = dict(m.constraints)
+    return draft
+
+
+_SIMPLIFIED: dict[IndexingMap, IndexingMap] = {}
+
+
+def simplify_keeping_points(m: IndexingMap) -> IndexingMap:
+    """The map simplified, size-1 dimensions kept (`Simplify(kPreserve)`)."""
+    found = _SIMPLIFIED.get(m)
+    if found is None:
+        draft = _draft_of(m)
+        draft.simplify(replace_points=False)
+        found = _SIMPLIFIED[m] = draft.freeze()
+    return found
+
+
+def compose(first: IndexingMap, second: IndexingMap) -> IndexingMap:
+    """`first`, then `second` on its results, nothing simplified (`ComposeIndexingMaps`)."""
+    return _compose(first, second).freeze()
+
+
+def _compose(first: IndexingMap, second: IndexingMap) -> _Draft:
+    rank, inner = len(first.dims), len(second.symbols)
+    # Symbols of the composition: those of the second map, then those of the first.
+    moved = [variable(i) for i in range(rank)] + [
+        variable(rank + inner + i) for i in range(len(first.symbols))
+    ]
+    results = (
+        first.results if not inner or not first.symbols else [substitute(e, moved) for e in first.results]
+    )
+    values = [*results, *(variable(rank + i) for i in range(inner))]
+    draft = _Draft(
+        [substitute(e, values) for e in second.results],
+        rank,
+        first.dims + second.symbols + first.symbols,
+        [(substitute(e, values), r) for e, r in second.constraints],
+    )
+    for expr, interval in first.constraints:
+        draft.constrain(substitute(expr, moved), interval)
+    for expr, interval in zip(results, second.dims, strict=True):
+        draft.constrain(expr, interval)
+    return draft
+
+
+_COMPOSED: dict[tuple[IndexingMap, IndexingMap, bool], IndexingMap] = {}
+
+
+def compose_simplified(first: IndexingMap, second: IndexingMap, replace_points: bool) -> IndexingMap:
+    """The composition as the analysis of a fusion keeps it: simplified, without unused symbols."""
+    key = (first, second, replace_points)
+    found = _COMPOSED.get(key)
+    if found is None:
+        draft = _compose(first, second)
+        draft.simplify(replace_points)
+        draft.rescale_symbols()
+        draft.drop_unused_symbols()
+        found = _COMPOSED[key] = draft.freeze()
+    return found
+
+
+def identity(dims: Sequence[int]) -> IndexingMap:
+    """Every index to itself (`CreateIdentityMap`)."""
+    return from_sizes([variable(i) for i in range(len(dims))], dims)
+
+
+def at_zero(m: IndexingMap) -> tuple[Expr, ...]:
+    """The results with all variables 0, as constants where they are."""
+    zeros = [constant(0)] * len(m.bounds)
+    return tuple(substitute(e, zeros) for e in m.results)

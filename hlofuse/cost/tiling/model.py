@@ -1,0 +1,175 @@
+"""The tiled model: the best tiling of a fusion that Triton would emit, and what it costs
+(`GpuPerformanceModelWithIndexingAnalysis` in `xla/service/gpu/model/gpu_indexing_performance_model.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.ticks import INFINITE
+from hlofuse.cost.tiling.analysis import Analysis
+from hlofuse.cost.tiling.block_level import BlockLevelParameters, block_level_parameters
+from hlofuse.cost.tiling.fusion_view import FusionView, UnsupportedRoots, view_of
+from hlofuse.cost.tiling.op_kinds import OpKinds
+from hlofuse.cost.tiling.refusals import PREFIX, NotTiled, Operation, Refusal
+from hlofuse.cost.tiling.tick_columns import KernelTimes
+from hlofuse.cost.tiling.tiled_cost import TilingCosts, tiling_costs
+from hlofuse.cost.tiling.tilings import Columns, valid_tilings
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.printer import print_instruction
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """One tiling with its cost. Times are ticks of 0.25 ns."""
+
+    exec_time: int
+    tile_sizes: tuple[tuple[int, ...], ...]
+    """Of each output."""
+    num_warps: int
+    compute_time: int
+    read_time: int
+    write_time: int
+    flops: int
+    bytes_read: int
+    bytes_written: int
+    blocks: int
+    threads: int
+    """In a block."""
+    candidates: int
+    """Tilings this was chosen from."""
+
+    @property
+    def block_level(self) -> BlockLevelParameters:
+        """What goes into the backend config of the fusion."""
+        return BlockLevelParameters(self.tile_sizes, self.num_warps)
+
+
+_Outcome: TypeAlias = "Tiling | tuple[object, ...]"
+"""A tiling, or the parts of a refusal with operations by number."""
+
+
+class TilingModel:
+    """Answers for one device. Fusions of equal structure are worked out once."""
+
+    def __init__(self, device: DeviceDescription) -> None:
+        self.device = device
+        self._kinds = OpKinds(device)
+        self._times = KernelTimes(device)
+        self._best: dict[object, _Outcome] = {}
+        self._fixed: dict[object, _Outcome] = {}
+        self._analyses: dict[object, Analysis | NotTiled] = {}
+        self.evaluations = 0
+        """Structures evaluated so far."""
+
+    def best_tiling(self, *parts: Instruction) -> Tiling | Refusal:
+        """The cheapest tiling of a fusion, or of a producer and the consumer it would be fused into.
+
+        `parts` is the fusion, or the producer and the consumer (`TryFindBestTilingForFusion`). A refusal
+        has the words of `PriorityFusionQueue::CanFuseTriton`.
+        """
+        view = self._view(*parts)
+        if isinstance(view, Refusal):
+            return view
+        outcome = self._best.get(view.key)
+        if outcome is None:
+            self.evaluations += 1
+            try:
+                outcome = self._choose(self._analysis(view))
+            except NotTiled as refusal:
+                outcome = tuple(refusal.parts)
+            self._best[view.key] = outcome
+        return outcome if isinstance(outcome, Tiling) else _refusal(outcome, view)
+
+    def run_time(self, fusion: Instruction) -> Tiling | Refusal:
+        """The cost of a Triton fusion with the tile sizes its config says (`EstimateRunTimeForTriton`)."""
+        parameters = block_level_parameters(fusion)
+        if parameters is None:
+            return Refusal(("Could not get launch config for Triton fusion.",))
+        view = self._view(fusion)
+        if isinstance(view, Refusal):
+            return view
+        key = (view.key, parameters)
+        outcome = self._fixed.get(key)
+        if outcome is None:
+            self.evaluations += 1
+            try:
+                outcome = self._fixed_cost(self._analysis(view), parameters)
+            except NotTiled as refusal:
+                outcome = tuple(refusal.parts)
+            self._fixed[key] = outcome
+        return outcome if isinstance(outcome, Tiling) else _refusal(outcome, view)
+
+    def forget_module(self) -> None:
+        """Let go of the instructions met so far; what is known about structures stays."""
+        self._kinds.forget()
+
+    def _view(self, *parts: Instruction) -> FusionView | Refusal:
+        try:
+            return view_of(self._kinds, *parts)
+        except UnsupportedRoots as error:
+            return Refusal((PREFIX, str(error)))
+
+    def _analysis(self, view: FusionView) -> Analysis:
+        known = self._analyses.get(view.key)
+        if known is None:
+            try:
+                known = Analysis(view)
+            except NotTiled as refusal:
+                known = refusal
+            self._analyses[view.key] = known
+        if isinstance(known, NotTiled):
+            raise known
+        return known
+
+    def _choose(self, analysis: Analysis) -> Tiling:
+        columns = valid_tilings(analysis, self.device)
+        if not len(columns[0]):
+            raise NotTiled("No valid tilings found.")
+        costs = tiling_costs(analysis, columns, self._times)
+        best = int(np.argmin(costs.exec_time))
+        if costs.exec_time[best] >= INFINITE:
+            raise NotTiled("No valid tilings found.")
+        sizes = [int(c[best]) for c in columns]
+        return self._tiling(analysis, costs, best, sizes, len(columns[0]))
+
+    def _fixed_cost(self, analysis: Analysis, parameters: BlockLevelParameters) -> Tiling:
+        own = parameters.output_tile_sizes[0] if parameters.output_tile_sizes else ()
+        if len(own) != len(analysis.sizes):
+            raise NotTiled("Expected ", len(analysis.sizes), " tile sizes but got ", len(own), ".")
+        columns = [np.array([n], dtype=np.int64) for n in own] or [np.ones(1, dtype=np.int64)]
+        values = Columns(columns)
+        if not all(np.all(values.satisfied(c)) for c in analysis.conditions):
+            raise NotTiled("Tiling does not satisfy constraints.")
+        costs = tiling_costs(analysis, columns, self._times, parameters.num_warps)
+        return self._tiling(analysis, costs, 0, list(own), 1)
+
+    def _tiling(
+        self, analysis: Analysis, costs: TilingCosts, i: int, parameters: list[int], candidates: int
+    ) -> Tiling:
+        values = Columns(parameters)
+        root = analysis.nodes[-1]
+        warps = int(costs.num_warps[i])
+        return Tiling(
+            exec_time=int(costs.exec_time[i]),
+            tile_sizes=(tuple(int(values.value(e)) for e in root.tile.sizes),),
+            num_warps=warps,
+            compute_time=int(costs.compute_time[i]),
+            read_time=int(costs.read_time[i]),
+            write_time=int(costs.write_time[i]),
+            flops=int(costs.flops[i]),
+            bytes_read=int(costs.bytes_read[i]),
+            bytes_written=costs.bytes_written,
+            blocks=int(costs.blocks[i]),
+            threads=warps * self.device.threads_per_warp,
+            candidates=candidates,
+        )
+
+
+def _refusal(parts: tuple[object, ...], view: FusionView) -> Refusal:
+    """The refusal for the instructions of this view, as they are called now."""
+    texts = [print_instruction(view.instructions[p.number]) if isinstance(p, Operation) else p for p in parts]
+    return Refusal((PREFIX, *texts))

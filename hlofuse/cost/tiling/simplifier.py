@@ -1,0 +1,355 @@
+"""Simplification of expressions by what their variables can be (`SymbolicExprSimplifier` in
+`xla/hlo/analysis/indexing_map.cc`).
+
+The rules run in XLA's order, because the forms they arrive at decide which tiles can be derived and
+are what refusals print.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from hlofuse.cost.tiling.expressions import (
+    ADD,
+    CONSTANT,
+    FLOORDIV,
+    MOD,
+    MUL,
+    VARIABLE,
+    ZERO,
+    Expr,
+    add,
+    canonicalize,
+    constant,
+    floordiv,
+    mod,
+    mul,
+    summands,
+)
+
+Interval = tuple[int, int]
+"""Lower and upper bound, both included; the upper one smaller when there is no value."""
+
+
+def intersect(a: Interval, b: Interval) -> Interval:
+    return max(a[0], b[0]), min(a[1], b[1])
+
+
+def contains(outer: Interval, inner: Interval) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+class Simplifier:
+    """Simplifies under the given variable bounds; results of ranges are kept for its lifetime.
+
+    `known` are constraints that narrow the range of whole expressions. With `replace_points` an
+    expression with a single value becomes that constant (`SimplifyPointDimensions::kReplace`).
+    """
+
+    def __init__(
+        self,
+        bounds: Sequence[Interval],
+        known: Mapping[Expr, Interval] | None = None,
+        replace_points: bool = True,
+    ) -> None:
+        self._bounds = bounds
+        self._known = known or {}
+        self._replace_points = replace_points
+        self._ranges: dict[Expr, Interval] = {}
+
+    def range_of(self, expr: Expr) -> Interval:
+        """The values `expr` can take (`RangeEvaluator::ComputeExpressionRange`)."""
+        kind = expr.kind
+        if kind == CONSTANT:
+            return expr.value, expr.value
+        if kind == VARIABLE:
+            return self._bounds[expr.value]
+        found = self._ranges.get(expr)
+        if found is not None:
+            return found
+        lo, hi = self.range_of(expr.lhs)
+        a, b = self.range_of(expr.rhs)
+        if kind == ADD:
+            result = lo + a, hi + b
+        elif kind == MUL:
+            products = (lo * a, lo * b, hi * a, hi * b)
+            result = min(products), max(products)
+        elif kind == MOD:
+            result = (lo, hi) if lo >= 0 and hi < a else (0, a - 1)
+        else:
+            result = (lo // a, hi // a) if lo // a <= hi // a else (hi // a, lo // a)
+        extra = self._known.get(expr)
+        if extra is not None:
+            result = intersect(result, extra)
+        self._ranges[expr] = result
+        return result
+
+    def simplify(self, expr: Expr) -> Expr:
+        """To the point where nothing changes any more."""
+        while True:
+            canonical = canonicalize(expr)
+            expr = self._once(canonical)
+            if expr is canonical:
+                return expr
+
+    def _once(self, expr: Expr) -> Expr:
+        kind = expr.kind
+        if kind == CONSTANT:
+            return expr
+        if self._replace_points:
+            lo, hi = self.range_of(expr)
+            if lo == hi:
+                return constant(lo)
+        if kind == ADD:
+            return self._sum(expr)
+        if kind == MUL:
+            return self._product(expr)
+        if kind == MOD:
+            return self._mod(expr)
+        return self._floordiv(expr) if kind == FLOORDIV else expr
+
+    def _right_constant(self, expr: Expr, kind: int) -> int | None:
+        """The constant on the right of an operation of this kind."""
+        if expr.kind != kind:
+            return None
+        lo, hi = self.range_of(expr.rhs)
+        return lo if lo == hi else None
+
+    def _map_summands(self, expr: Expr, fn: Callable[[Expr], Expr]) -> Expr:
+        if expr.kind != ADD:
+            return fn(expr)
+        lhs, rhs = self._map_summands(expr.lhs, fn), self._map_summands(expr.rhs, fn)
+        return expr if lhs is expr.lhs and rhs is expr.rhs else add(lhs, rhs)
+
+    def split_by_gcd(self, expr: Expr) -> tuple[Expr, int, Expr]:
+        """`expr` as a·gcd + b, where b are the summands without a factor (`SplitSumByGcd`)."""
+        gcd: int | None = None
+        for term in summands(expr):
+            factor = self._right_constant(term, MUL)
+            if factor is not None:
+                gcd = factor if gcd is None else math.gcd(gcd, factor)
+        if gcd is None or gcd == 1:
+            return ZERO, 1, expr
+        divisor, rest = gcd, ZERO
+
+        def scale(term: Expr) -> Expr:
+            nonlocal rest
+            factor = self._right_constant(term, MUL)
+            if factor is not None:
+                return mul(term.lhs, factor // divisor)
+            rest = add(rest, term)
+            return ZERO
+
+        return self._map_summands(expr, scale), divisor, rest
+
+    # ------------------------------------------------------------ one kind each
+
+    def _mod(self, expr: Expr) -> Expr:
+        m, m_hi = self.range_of(expr.rhs)
+        if m != m_hi:
+            return expr
+        if m == 0:
+            return ZERO
+        lhs = self._once(expr.lhs)
+        lo, hi = self.range_of(lhs)
+        offset = lo // m * -m
+        if hi + offset < m:
+            return add(lhs, offset)
+        factor = self._right_constant(lhs, MUL)
+        if factor is not None and factor > 0 and m % factor == 0:
+            return mul(mod(lhs.lhs, m // factor), factor)
+        fixed = 0
+
+        def drop_multiples(term: Expr) -> Expr:
+            nonlocal fixed
+            if term.kind == CONSTANT:
+                fixed += term.value
+                return ZERO
+            factor = self._right_constant(term, MUL)
+            return ZERO if factor is not None and factor % m == 0 else term
+
+        inner = self._map_summands(lhs, drop_multiples)
+        if fixed % m:
+            inner = add(inner, fixed % m)
+        scaled, gcd, rest = self.split_by_gcd(inner)
+        if gcd != 1 and m % gcd == 0:
+            rest_range = self.range_of(rest)
+            if rest_range == (0, 0):
+                common = math.gcd(gcd, m)
+                if common == gcd:
+                    inner = scaled
+                elif common > 1:
+                    step = gcd // common
+                    inner = self._map_summands(scaled, lambda t: mul(t, step))
+                return mul(mod(inner, m // common), common)
+            if contains((0, gcd - 1), rest_range):
+                return add(mod(mul(scaled, gcd), expr.rhs), rest)
+        return expr if inner is expr.lhs else mod(inner, m)
+
+    def _floordiv(self, expr: Expr) -> Expr:
+        d, d_hi = self.range_of(expr.rhs)
+        lhs = self._once(expr.lhs)
+        if d != d_hi:
+            return floordiv(lhs, self._once(expr.rhs))
+        if d > 1:
+            inner = self._right_constant(lhs, MOD)
+            if inner is not None and inner % d == 0:
+                return mod(floordiv(lhs.lhs, d), inner // d)
+            inner = self._right_constant(lhs, FLOORDIV)
+            if inner is not None:
+                return floordiv(lhs.lhs, d * inner)
+            result = self._floordiv_of_sum(lhs, d)
+            if result is not None:
+                return result
+        return floordiv(lhs, d) if lhs is not expr.lhs else expr
+
+    def _floordiv_of_sum(self, dividend: Expr, d: int) -> Expr | None:
+        outside = ZERO
+
+        def take_out(term: Expr) -> Expr:
+            nonlocal outside
+            factor = self._right_constant(term, MUL)
+            if factor is not None and factor % d == 0:
+                outside = add(outside, mul(term.lhs, factor // d))
+                return ZERO
+            if term.kind == CONSTANT and term.value // d:
+                outside = add(outside, term.value // d)
+                return constant(term.value % d)
+            return term
+
+        inner = self._map_summands(dividend, take_out)
+        scaled, gcd, rest = self.split_by_gcd(inner)
+        common = math.gcd(d, gcd)
+        lo, hi = self.range_of(rest)
+        if common != 1 and contains((0, common - 1), (lo, hi)):
+            inner = mul(scaled, gcd // common)
+            d //= common
+        elif lo == hi != 0:
+            common = math.gcd(lo, common)
+            if common != 1:
+                inner = add(mul(scaled, gcd // common), lo // common)
+                d //= common
+        divisors = [c for t in summands(inner) if (c := self._right_constant(t, FLOORDIV)) is not None]
+        if len(divisors) == 1:
+            # One inner division only: with two, rounding each differs from rounding the sum.
+            (c,) = divisors
+            inner = self._map_summands(
+                inner, lambda t: t.lhs if self._right_constant(t, FLOORDIV) is not None else mul(t, c)
+            )
+            d *= c
+        return add(floordiv(inner, d), outside) if inner is not dividend else None
+
+    def _product(self, expr: Expr) -> Expr:
+        factor, hi = self.range_of(expr.rhs)
+        if factor != hi:
+            return expr
+        lhs = self._once(expr.lhs)
+        if lhs.kind == ADD:
+            return self._map_summands(lhs, lambda t: mul(t, factor))
+        if factor == 1:
+            return lhs
+        return expr if lhs is expr.lhs else mul(lhs, factor)
+
+    def _sum(self, expr: Expr) -> Expr:
+        """Equal summands collected, and quotients joined with their remainders (`RewriteSum`)."""
+        mods: list[tuple[Expr, int] | None] = []
+        divs: list[tuple[Expr, int] | None] = []
+        factors: dict[Expr, int] = {}
+        for term in summands(expr):
+            term = self._once(term)
+            factor = self._right_constant(term, MUL)
+            base, factor = (term, 1) if factor is None else (term.lhs, factor)
+            if base.kind == MOD:
+                mods.append((base, factor))
+            elif base.kind == FLOORDIV:
+                divs.append((base, factor))
+            else:
+                factors[base] = factors.get(base, 0) + factor
+        if divs:
+            self._join(mods, divs, factors)
+        for pair in (*mods, *divs):
+            if pair is not None:
+                factors[pair[0]] = factors.get(pair[0], 0) + pair[1]
+        terms = [mul(base, factor) for base, factor in factors.items()]
+        terms.sort(key=lambda t: t.order)
+        result = ZERO
+        for term in terms:
+            result = add(result, term)
+        return result
+
+    def _join(
+        self,
+        mods: list[tuple[Expr, int] | None],
+        divs: list[tuple[Expr, int] | None],
+        factors: dict[Expr, int],
+    ) -> None:
+        for i, pair in enumerate(mods):
+            assert pair is not None
+            base, factor = pair
+            c = self._right_constant(base, MOD)
+            if c is None:
+                continue
+            quotient = self.simplify(floordiv(base.lhs, c))
+            for k, other in enumerate(divs):
+                if other is None or other[0] is not quotient:
+                    continue
+                if other[1] % factor or other[1] // factor != c:
+                    continue
+                factors[base.lhs] = factors.get(base.lhs, 0) + factor
+                mods[i] = divs[k] = None
+                break
+        # b·(x - x floordiv c · c) is b·(x mod c), even if x itself is not among the summands.
+        for k, other in enumerate(divs):
+            if other is None or other[1] > 0:
+                continue
+            base, factor = other
+            c = self._right_constant(base, FLOORDIV)
+            if c is None or c < 0 or factor % c:
+                continue
+            b = factor // c
+            for term in summands(base.lhs):
+                factors[term] = factors.get(term, 0) + b
+            mods.append((mod(base.lhs, c), -b))
+            divs[k] = None
+
+    # ------------------------------------------------------------ constraints
+
+    def narrow(self, expr: Expr, interval: Interval) -> tuple[Expr, Interval, bool]:
+        """The constraint `expr in interval` on a simpler expression (`SimplifyConstraintRange`)."""
+        changed = False
+        while True:
+            step = self._narrow_once(expr, interval)
+            if step is None:
+                return expr, interval, changed
+            expr, interval = step
+            changed = True
+
+    def _narrow_once(self, expr: Expr, interval: Interval) -> tuple[Expr, Interval] | None:
+        if expr.kind >= VARIABLE:
+            return None
+        lo, hi = interval
+        c, c_hi = self.range_of(expr.rhs)
+        if expr.kind == ADD:
+            if c == c_hi:
+                return expr.lhs, (lo - c, hi - c)
+            return self._narrow_sum(expr, interval)
+        if c != c_hi or expr.kind == MOD:
+            return None
+        if c < 0:
+            c, lo, hi = -c, -hi, -lo
+        if expr.kind == MUL:
+            return expr.lhs, (-(-lo // c), hi // c)
+        return expr.lhs, (lo * c, (hi + 1) * c - 1)
+
+    def _narrow_sum(self, expr: Expr, interval: Interval) -> tuple[Expr, Interval] | None:
+        if interval[0] != 0:
+            return None
+        scaled, gcd, rest = self.split_by_gcd(expr)
+        if gcd == 1:
+            return None
+        lo, hi = self.range_of(rest)
+        # The summands without a factor do not matter if no value of theirs moves the bound.
+        if (interval[1] - hi) // gcd != (interval[1] - lo) // gcd:
+            return None
+        return mul(scaled, gcd), interval

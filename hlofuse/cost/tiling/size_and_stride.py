@@ -1,0 +1,142 @@
+"""How many values an index expression takes inside a tile, and how far apart they are
+(`xla/codegen/tiling/size_and_stride_expression.cc`).
+
+In the results, variable i stands for the *size* of the tile along dimension i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hlofuse.cost.tiling.constraints import ALWAYS, NEVER, Condition, both, either, one
+from hlofuse.cost.tiling.expressions import (
+    ADD,
+    CONSTANT,
+    FLOORDIV,
+    MOD,
+    MUL,
+    ONE,
+    VARIABLE,
+    ZERO,
+    Expr,
+    add,
+    constant,
+    floordiv,
+    mod,
+    mul,
+    negate,
+    subtract,
+    summands,
+)
+from hlofuse.cost.tiling.simplifier import Interval
+
+Dims = Sequence[Interval]
+
+
+@dataclass(frozen=True, slots=True)
+class SizeAndStride:
+    """Number of values, their distance, and the condition under which that is true."""
+
+    size: Expr
+    stride: Expr
+    condition: Condition = ALWAYS
+
+
+def size_and_stride(expr: Expr, dims: Dims, symbols: Dims) -> SizeAndStride | None:
+    """None where the values are not evenly spaced, or XLA cannot tell (`ExtractSizeAndStride`)."""
+    kind = expr.kind
+    if kind == CONSTANT:
+        return SizeAndStride(ONE, ZERO)
+    if kind == VARIABLE:
+        if expr.value < len(dims):
+            return SizeAndStride(expr, ONE)
+        lo, hi = symbols[expr.value - len(dims)]
+        return SizeAndStride(constant(hi + 1), ONE) if lo == 0 else None
+    if kind == MUL:
+        inner = size_and_stride(expr.lhs, dims, symbols)
+        # XLA forgets the condition of the factor.
+        return inner and SizeAndStride(inner.size, mul(inner.stride, expr.rhs))
+    if kind == ADD:
+        parts = [size_and_stride(e, dims, symbols) for e in summands(expr)]
+        known = [p for p in parts if p is not None]
+        return _of_sum(known, dims) if len(known) == len(parts) else None
+    if expr.rhs.kind != CONSTANT:
+        return None
+    if kind == FLOORDIV:
+        return SizeAndStride(_ceil_div(expr.lhs, expr.rhs), ONE) if _is_dim(expr.lhs, dims) else None
+    assert kind == MOD
+    return _of_mod(expr.lhs, expr.rhs, dims)
+
+
+def _is_dim(expr: Expr, dims: Dims) -> bool:
+    return expr.kind == VARIABLE and expr.value < len(dims)
+
+
+def _ceil_div(a: Expr, b: Expr) -> Expr:
+    return floordiv(add(a, add(b, -1)), b)
+
+
+def _of_mod(lhs: Expr, modulus: Expr, dims: Dims) -> SizeAndStride | None:
+    """A remainder of a dimension, or of its quotient: the tile divides the modulus or is a multiple."""
+    if _is_dim(lhs, dims):
+        tile = lhs
+    elif lhs.kind == FLOORDIV and _is_dim(lhs.lhs, dims) and lhs.rhs.kind == CONSTANT:
+        tile = _ceil_div(lhs.lhs, lhs.rhs)
+    else:
+        return None
+    size = subtract(tile, mul(floordiv(add(tile, -1), modulus), modulus))
+    condition = either(one(mod(modulus, tile), (0, 0)), one(mod(tile, modulus), (0, 0)))
+    return SizeAndStride(size, ONE, condition)
+
+
+def _extent(size: Expr, dims: Dims) -> int | None:
+    """The largest value of a size; None for a dimension that does not start at 0."""
+    if size.kind == CONSTANT:
+        return size.value
+    lo, hi = dims[size.value]
+    return hi + 1 if lo == 0 else None
+
+
+def _of_sum(parts: list[SizeAndStride], dims: Dims) -> SizeAndStride | None:
+    condition = ALWAYS
+    size = ONE
+    for part in parts:
+        condition = both(condition, part.condition)
+        size = mul(size, part.size)
+        if part.stride.kind != CONSTANT or not (part.size.kind == CONSTANT or _is_dim(part.size, dims)):
+            return None
+    parts = sorted(parts, key=lambda p: -abs(p.stride.value))
+    extents: list[int] = []
+    for i, part in enumerate(parts):
+        extent = _extent(part.size, dims)
+        # Each part has to fill the step of the one before it.
+        if extent is None or (i and extent * abs(part.stride.value) != abs(parts[i - 1].stride.value)):
+            return None
+        extents.append(extent)
+    stride = ZERO
+    for part, extent in zip(parts, extents, strict=True):
+        stride = _unless_one(part.size, extent, part.stride, stride)
+    sizes = [p.size for p in parts]
+    return SizeAndStride(size, stride, both(condition, _contiguous(sizes, extents)))
+
+
+def _unless_one(size: Expr, extent: int, otherwise: Expr, if_one: Expr) -> Expr:
+    """`if_one` where size is 1, else `otherwise`; size is between 1 and extent (`IfNeqOne`)."""
+    is_one = floordiv(subtract(constant(extent + 1), size), extent)
+    return add(mul(is_one, if_one), mul(add(negate(is_one), 1), otherwise))
+
+
+def _contiguous(sizes: list[Expr], extents: list[int]) -> Condition:
+    """From the largest stride down: ones, any size, full dimensions, ones."""
+    condition = NEVER
+    count = len(sizes)
+    for partial in range(count):
+        for full in range(count - partial):
+            conjunction = ALWAYS
+            for i, (size, extent) in enumerate(zip(sizes, extents, strict=True)):
+                if i != partial:
+                    value = extent if partial < i <= partial + full else 1
+                    conjunction = both(conjunction, one(size, (value, value)))
+            condition = either(condition, conjunction)
+    return condition

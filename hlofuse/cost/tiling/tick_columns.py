@@ -1,0 +1,97 @@
+"""The arithmetic of `hlofuse.cost.gpu.ticks` and the basic times of a kernel, for many kernels at once.
+
+Mirrors `GpuPerformanceModelBase` in `xla/service/gpu/model/gpu_performance_model_base.cc`. Single
+precision is that of numpy; times are int64 ticks.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.ticks import TICKS_PER_SECOND
+
+Ticks: TypeAlias = NDArray[np.int64]
+Number: TypeAlias = "NDArray[np.int64] | NDArray[np.float64] | NDArray[np.float32] | np.float32 | int | float"
+
+_F = np.float32
+_L2_SPEEDUP = _F(2.5)
+_L1_SPEEDUP = _F(8.0)
+_PARALLELISM = 0.95
+"""Share of the shorter of compute and memory time that is hidden behind the longer."""
+
+
+def half_away(value: NDArray[np.float64]) -> Ticks:
+    """The nearest whole number of non-negative values, halves up."""
+    whole = np.trunc(value)
+    result: Ticks = whole.astype(np.int64) + (value - whole >= 0.5)
+    return result
+
+
+def seconds(value: Number) -> Ticks:
+    """`absl::Seconds` of non-negative values."""
+    v = np.asarray(value, dtype=np.float64)
+    whole = np.trunc(v)
+    result: Ticks = whole.astype(np.int64) * TICKS_PER_SECOND + half_away((v - whole) * TICKS_PER_SECOND)
+    return result
+
+
+def _scaled(ticks: NDArray[np.float64]) -> Ticks:
+    """A number of ticks that is not whole, rounded as absl does, by way of seconds."""
+    rest, whole = np.modf(ticks / TICKS_PER_SECOND)
+    result: Ticks = whole.astype(np.int64) * TICKS_PER_SECOND + half_away(rest * TICKS_PER_SECOND)
+    return result
+
+
+def nanoseconds(value: Number) -> Ticks:
+    """`absl::Nanoseconds` of non-negative values."""
+    return _scaled(4.0 * np.asarray(value, dtype=np.float64))
+
+
+def combine(compute: Ticks, memory: Ticks) -> Ticks:
+    """Run time from compute and memory time (`CombineComputeAndMemoryAccessTime`)."""
+    shorter = np.minimum(compute, memory).astype(np.float64)
+    result: Ticks = compute + memory - _scaled(shorter * _PARALLELISM)
+    return result
+
+
+class KernelTimes:
+    """Times on one device."""
+
+    def __init__(self, device: DeviceDescription) -> None:
+        self.device = device
+        self._bandwidth = _F(device.memory_bandwidth)
+        self._flops_per_core = float(_F(device.clock_rate_ghz) * _F(2))
+        self._per_block = _F(device.clock_rate_ghz) * _F(1e9) * _F(device.bytes_per_clock_and_core)
+        self._l1_size = device.l1_cache_size_per_core * device.core_count
+
+    def compute(self, flops: Ticks, blocks: Ticks, threads: Ticks) -> Ticks:
+        """`ComputeTime`."""
+        d = self.device
+        units: Ticks = np.minimum(blocks, d.core_count) * np.minimum(threads, d.fpus_per_core)
+        rate: Ticks = (self._flops_per_core * units).astype(np.int64)
+        quotient = np.true_divide(flops.astype(_F), rate.astype(_F))
+        return nanoseconds(quotient)
+
+    def read(self, blocks: Number, size: int, total: Ticks, rate: NDArray[np.float64]) -> Ticks:
+        """Of an operand of `size` bytes, `total` read in all, at a share `rate` of the bandwidth
+        (`ReadTimeWithDRAMHeuristic`)."""
+        d = self.device
+        net = np.minimum(size, total)
+        dram = (d.memory_bandwidth * rate).astype(_F)
+        cached = self._bandwidth * _L2_SPEEDUP
+        rest = np.where(
+            net < d.l2_cache_size,
+            np.where(net < self._l1_size, cached * _L1_SPEEDUP, cached),
+            (float(self._bandwidth) * rate).astype(_F),
+        )
+        most = np.asarray(blocks).astype(_F) * self._per_block
+        first = seconds(net.astype(_F) / np.minimum(dram, most))
+        return first + seconds((total - net).astype(_F) / np.minimum(rest, most))
+
+    def write(self, size: int, rate: NDArray[np.float64]) -> Ticks:
+        """Of an output of `size` bytes at a share of the bandwidth."""
+        return seconds(size / (rate * self.device.memory_bandwidth).astype(np.int64))

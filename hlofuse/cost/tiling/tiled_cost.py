@@ -1,0 +1,196 @@
+"""Run time of a fusion for given tilings
+(`EstimateRunTimeForTiledHloComputation` in `xla/service/gpu/model/gpu_indexing_performance_model.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.ticks import INFINITE
+from hlofuse.cost.tiling.analysis import Analysis, TiledNode
+from hlofuse.cost.tiling.contractions import dot_contraction
+from hlofuse.cost.tiling.op_kinds import OpKind
+from hlofuse.cost.tiling.refusals import NotTiled, Operation
+from hlofuse.cost.tiling.tick_columns import KernelTimes, Ticks, combine
+from hlofuse.cost.tiling.tile_merging import TileMerger
+from hlofuse.cost.tiling.tilings import Column, Columns, Mask, Value, block_count
+
+REGISTER_SHARE = 0.4
+"""Of a block's registers, what one tile may take before XLA expects spilling."""
+
+
+@dataclass(frozen=True, slots=True)
+class TilingCosts:
+    """Figures for each tiling; times in ticks, `exec_time` INFINITE for a tiling that would spill."""
+
+    exec_time: Ticks
+    compute_time: Ticks
+    read_time: Ticks
+    write_time: Ticks
+    flops: Column
+    bytes_read: Column
+    bytes_written: int
+    blocks: Column
+    num_warps: Column
+
+
+def num_warps(largest_tile: Value) -> Column:
+    """Warps for the largest tile of a kernel, in elements (`GetNumWarps`)."""
+    tile = np.asarray(largest_tile)
+    return np.where(tile <= 256, 1, np.where(tile <= 1024, 2, np.where(tile <= 4096, 4, 8)))
+
+
+def bandwidth_share(
+    kind: OpKind, node: TiledNode, sizes: Columns, strides: Columns, transaction: int
+) -> NDArray[np.float64]:
+    """Share of the bandwidth that reading or writing tile by tile attains
+    (`BandwidthUtilizationRateHeuristicForTiledMemoryAccess`)."""
+    contiguous: Value = 1
+    reached: Mask | bool = True
+    for d in kind.minor_to_major:
+        reached = reached & (strides.value(node.tile.strides[d]) == 1)
+        if reached is False or reached is np.False_:
+            break
+        tile = sizes.value(node.tile.sizes[d])
+        contiguous = contiguous * np.where(reached, np.minimum(tile, kind.dims[d]), 1)
+        reached = reached & (tile >= kind.dims[d])
+    size = np.asarray(contiguous) * kind.element_bytes
+    rate: NDArray[np.float64] = size / (transaction * -(-size // transaction))
+    return rate
+
+
+class _Costing:
+    """Sums over the distinct tiles of one analysis."""
+
+    def __init__(self, analysis: Analysis, columns: list[Column], device: DeviceDescription) -> None:
+        self.analysis = analysis
+        self.view = analysis.view
+        self.device = device
+        self.columns = columns
+        self.count = len(columns[0])
+        self.sizes = Columns(columns)
+        self._strides: dict[tuple[int, ...], Columns] = {tuple(analysis.sizes): self.sizes}
+        self.strides_of: dict[TiledNode, Columns] = {}
+        self.largest: Value = 1
+        self.fits: Mask | bool = True
+        self.flops: Value = 0
+        self.bytes_read: Value = 0
+        self.reads: dict[int, tuple[Value, NDArray[np.float64]]] = {}
+        self._limit = REGISTER_SHARE * device.registers_per_block_limit
+        self._merger: TileMerger | None = None
+
+    def strides(self, node: TiledNode) -> Columns:
+        """Values for a node's strides, which are exact only up to the node's own extents."""
+        limits = node.tile.limits
+        found = self._strides.get(limits)
+        if found is None:
+            clamped = [np.minimum(c, n) for c, n in zip(self.columns, limits, strict=False)]
+            found = self._strides[limits] = Columns(clamped)
+        return found
+
+    def run(self) -> None:
+        nodes = self.analysis.nodes
+        for node in nodes:
+            columns = self.strides(node)
+            if any(np.any(columns.value(s) < 0) for s in node.tile.strides):
+                raise NotTiled(
+                    "Full support for negative strides is not implemented hlo: ",
+                    Operation(node.op),
+                    "\n",
+                    node.tile.to_text("\n"),
+                    "\nindexing map: ",
+                    node.map,
+                    is_status=True,
+                )
+        self._merger = TileMerger(self.view, nodes, self.analysis.sizes, self.sizes, self.count)
+        blocks = block_count(self.view.kinds[0].dims, self.columns[self.analysis.first_output :])
+        self.blocks: Column = np.broadcast_to(np.asarray(blocks), (self.count,))
+        self._level(nodes, self.blocks)
+
+    def _level(self, nodes: list[TiledNode], blocks: Column) -> None:
+        assert self._merger is not None
+        view = self.view
+        for node in nodes:
+            self.strides_of[node] = self.strides(node)
+            for position, region in enumerate(node.regions):
+                self._region(node, position, region, blocks)
+        for node, new in self._merger.distinct(nodes, self.strides_of):
+            kind = view.kinds[node.op]
+            inside = view.inside[node.op]
+            tile = self.sizes.padded_product(node.tile.sizes)
+            self.largest = np.maximum(self.largest, tile)
+            if not inside or kind.opcode == "iota" or node.op in view.roots:
+                self.fits = self.fits & (tile <= self._limit)
+            if new is False:
+                continue
+            if inside:
+                if kind.flops:
+                    self.flops = self.flops + blocks * tile * kind.flops * new
+            else:
+                self._read(node, kind, blocks, new)
+
+    def _region(self, node: TiledNode, position: int, region: list[TiledNode], blocks: Column) -> None:
+        """What only some blocks do, or do several times (`GetNumBlocksForRegion`)."""
+        kind = self.view.kinds[node.op]
+        if kind.opcode == "dot":
+            lhs = node.operands[0].tile
+            for d in dot_contraction(kind):
+                steps = -(-kind.operand_dims[0][d] // self.sizes.value(lhs.sizes[d]))
+                blocks = blocks * steps
+            self._level(region, blocks)
+            return
+        last = region[-1]
+        for (low, _), tile in zip(last.map.dims, self.columns, strict=False):
+            if np.any(low % tile):
+                raise NotTiled("Dimension bounds are not divisible by tile size: ", last.map, is_status=True)
+        along = kind.instruction_key[0]
+        assert isinstance(along, int)
+        self._level(region, blocks * kind.operand_dims[position][along] // kind.dims[along])
+
+    def _read(self, node: TiledNode, kind: OpKind, blocks: Column, new: Mask | bool) -> None:
+        elements: Value = blocks * new
+        for expr, size in zip(node.tile.sizes, kind.dims, strict=True):
+            elements = elements * np.minimum(self.sizes.value(expr), size)
+        total = elements * kind.element_bytes
+        share = bandwidth_share(
+            kind, node, self.sizes, self.strides(node), self.device.dram_to_l2_transaction_bytes
+        )
+        self.bytes_read = self.bytes_read + total
+        before = self.reads.get(node.op)
+        if before is not None:
+            total, share = before[0] + total, np.minimum(before[1], share)
+        self.reads[node.op] = (total, share)
+
+
+def tiling_costs(
+    analysis: Analysis, columns: list[Column], times: KernelTimes, warps: int | None = None
+) -> TilingCosts:
+    """Costs of the tilings given as a column for each parameter; `warps` if they are not free.
+
+    Raises NotTiled where XLA reports an error.
+    """
+    costing = _Costing(analysis, columns, times.device)
+    costing.run()
+    view, count = analysis.view, costing.count
+    full = (count,)
+    blocks = costing.blocks
+    used_warps = np.broadcast_to(num_warps(costing.largest) if warps is None else np.asarray(warps), full)
+    read: Ticks = np.zeros(count, dtype=np.int64)
+    for op, (total, share) in costing.reads.items():
+        read = read + times.read(
+            blocks, view.kinds[op].byte_size, np.broadcast_to(np.asarray(total), full), share
+        )
+    root = analysis.nodes[-1]
+    kind = view.kinds[root.op]
+    share = bandwidth_share(
+        kind, root, costing.sizes, costing.strides(root), times.device.dram_to_l2_transaction_bytes
+    )
+    write = np.broadcast_to(times.write(kind.byte_size, share), full)
+    flops = np.broadcast_to(np.asarray(costing.flops), full)
+    compute = times.compute(flops, blocks, used_warps * times.device.threads_per_warp)
+    exec_time = np.where(costing.fits, combine(compute, read + write), INFINITE)
+    bytes_read = np.broadcast_to(np.asarray(costing.bytes_read), full)
+    return TilingCosts(exec_time, compute, read, write, flops, bytes_read, kind.byte_size, blocks, used_warps)

@@ -1,0 +1,228 @@
+"""What may be part of a Triton fusion, and XLA's words where not
+(`xla/backends/gpu/codegen/triton/support.cc`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.tiling import dot_support
+from hlofuse.cost.tiling.block_level import is_generic_triton_fusion
+from hlofuse.cost.tiling.op_kinds import words
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES
+
+_UNSUPPORTED_OPCODES = words(
+    """
+    dynamic-reshape dynamic-slice dynamic-update-slice gather mulhi ragged-dot reduce-window scan scatter
+    select-and-scatter set-dimension-size
+    """
+)
+_MOVES = words("concatenate pad constant bitcast broadcast reshape slice transpose")
+_TYPES = words("pred s4 s8 s16 s32 s64 u8 u16 u32 u64 f16 bf16 f32 f64")
+_F8 = words("f8e5m2 f8e4m3fn")
+_F8_ROCM = words("f8e5m2fnuz f8e4m3fnuz")
+_FLOATS = words("bf16 f16 f32 f64")
+_FLOAT_OPCODES = words(
+    """
+    acos acosh asin asinh atanh cbrt ceil cosine cosh erf exponential exponential-minus-one floor log
+    log-plus-one round-nearest-even rsqrt sine sinh sqrt tan tanh atan2 divide remainder power
+    """
+)
+_PRED_OPCODES = words("not copy add compare maximum minimum multiply and or xor select clamp")
+_COMMON_OPCODES = words("abs copy negate add compare maximum minimum multiply subtract select clamp")
+_INTEGER_OPCODES = words("not divide and or xor remainder")
+_CONCATENATE_ALIGNMENT = 64
+
+
+class TritonSupport:
+    """The rules for one device. Answers are None for what is supported, else XLA's reason."""
+
+    def __init__(self, device: DeviceDescription) -> None:
+        self._rocm = device.is_rocm
+        self._capability = device.compute_capability
+        self._f8 = _F8 | _F8_ROCM if self._rocm else _F8
+        self._bf16 = not self._rocm or not device.gfx_version.startswith(("gfx900", "gfx906", "gfx10"))
+
+    def refusal(self, instruction: Instruction) -> str | None:
+        """For a producer or consumer: a Triton fusion is taken whole, others operation by operation
+        (`PriorityFusionQueue::IsTritonSupported`)."""
+        if is_generic_triton_fusion(instruction):
+            return None
+        if instruction.opcode != "fusion":
+            return self.instruction(instruction)
+        return self._first(instruction.fused_computation)
+
+    def _first(self, instructions: Iterable[Instruction]) -> str | None:
+        for inner in instructions:
+            reason = self.instruction(inner)
+            if reason is not None:
+                return reason
+        return None
+
+    def data_type(self, element_type: str) -> str | None:
+        """`IsTritonSupportedDataType`."""
+        if element_type == "bf16":
+            return None if self._bf16 else "BF16 is not supported on ROCm."
+        if element_type in _TYPES or element_type in _F8:
+            return None
+        if element_type in _F8_ROCM:
+            return None if self._rocm else "F8E4M3FNUZ/F8E5M2FNUZ not supported on Cuda."
+        return f"Unsupported data type: {element_type}"
+
+    def instruction(self, instruction: Instruction) -> str | None:
+        """`IsTritonSupportedInstruction`."""
+        opcode = instruction.opcode
+        if opcode in _UNSUPPORTED_OPCODES:
+            return f"Unsupported opcode {opcode}"
+        shape = instruction.shape
+        element_type = shape.element_type
+        operands = instruction.operands
+        if opcode == "convert":
+            return self.conversion(operands[0].shape.element_type, element_type)
+        if opcode == "scaled-dot":
+            return dot_support.scaled_dot_refusal(instruction)
+        reason = self.data_type(element_type)
+        if reason is not None:
+            return f"Unsupported output data type: {reason}"
+        if any(self.data_type(o.shape.element_type) is not None for o in operands):
+            return "Unsupported input data type: "
+        if opcode in (
+            "concatenate",
+            "pad",
+            "constant",
+            "bitcast",
+            "broadcast",
+            "reshape",
+            "slice",
+            "transpose",
+        ):
+            return self._data_movement(instruction)
+        if opcode == "iota":
+            bad = element_type in self._f8 or element_type == "s4"
+            return "F8E4M3FN, F8E5M2 and S4 are not supported for iota." if bad else None
+        if opcode == "parameter":
+            return None
+        if opcode == "reduce":
+            return self._reduce(instruction)
+        if opcode == "dot":
+            return dot_support.dot_refusal(instruction, self, self._rocm, self._capability)
+        if opcode == "fusion":
+            return "Nested fusions are not supported."
+        if opcode == "all-reduce":
+            return self._all_reduce(instruction)
+        if opcode == "all-gather":
+            return "S4 is not supported." if element_type == "s4" else "all-gather is not supported"
+        if is_elementwise(instruction):
+            # The type of the last operand: compare and select have a fixed type elsewhere.
+            last = operands[-1].shape.element_type if operands else element_type
+            known = _elementwise_opcodes(last, self._rocm)
+            return None if opcode in known else "Unsupported elementwise operation."
+        return f"Unsupported instruction opcode {opcode}"
+
+    def conversion(self, source: str, result: str) -> str | None:
+        """`IsTritonSupportedConversion`."""
+        message = self._conversion_message(source, result)
+        if message is not None:
+            return f"Unsupported conversion in Triton: {source} to {result} with message:\n{message}"
+        for word, element_type in (("input", source), ("output", result)):
+            if self.data_type(element_type) is not None:
+                return f"Unsupported {word} type for conversion: {element_type}"
+        return None
+
+    def _conversion_message(self, source: str, result: str) -> str | None:
+        both = (source, result)
+        if source != result and "f8e4m3fn" in both and not self._rocm and self._capability < (8, 9):
+            return "F8E4M3FN is not supported before Ada."
+        eight_bits = [t in self._f8 for t in both]
+        wide = any(t in ("f16", "bf16", "f32") for t in both)
+        if source != result and any(eight_bits) and not all(eight_bits) and not wide:
+            return "Unsupported F8 conversion."
+        if source in ("s4", "u4") and result not in ("s8", "u8", *_FLOATS):
+            return "Unsupported 4-bit integer conversion."
+        if result in ("s4", "u4"):
+            return "Unsupported 4-bit integer output type."
+        if source == "pred" and result == "u8":
+            return "Unsupported PRED to U8 conversion."
+        return None
+
+    def _data_movement(self, instruction: Instruction) -> str | None:
+        opcode = instruction.opcode
+        shape = instruction.shape
+        if opcode == "concatenate":
+            if shape.element_type == "s4":
+                return "S4 is not supported."
+            along = instruction.dimensions[0]
+            aligned = all(
+                o.shape.dimensions[along] % _CONCATENATE_ALIGNMENT == 0 for o in instruction.operands[:-1]
+            )
+            return None if aligned else "Concatenate operand is not aligned for tiling."
+        if opcode == "pad":
+            edges = [
+                tuple(map(int, p.split("_")))
+                for p in (instruction.attributes.raw("padding") or "").split("x")
+            ]
+            if any(e[0] or any(e[2:]) for e in edges):
+                return "Only high padding is supported."
+            if not any(e[1] for e in edges):
+                return "No-op pad ops are not allowed."
+        elif opcode == "constant":
+            if shape.element_type != "s4":
+                return None if shape.is_effective_scalar else "Only scalar constants are supported in Triton."
+        elif opcode == "bitcast":
+            source = instruction.operands[0].shape
+            if source.element_count != shape.element_count:
+                return "only bitcasts with the same number of elements are supported"
+            if source.element_type != shape.element_type and "pred" in (
+                source.element_type,
+                shape.element_type,
+            ):
+                return "bitcasts with different element types are not supported if PRED is involved"
+        return "S4 is not supported." if shape.element_type == "s4" else None
+
+    def _reduce(self, reduce: Instruction) -> str | None:
+        if reduce.shape.element_type in self._f8:
+            return "F8E4M3FN and F8E5M2 are not supported for reductions."
+        if self._first(reduce.called[0][1]) is not None:
+            return "Unsupported reduction computation by Triton."
+        if len(reduce.operands) != 2:
+            return "Reduction is not a reduction of a single operand."
+        if not reduce.dimensions:
+            return "Reduction must have at least one dimension."
+        if len(reduce.dimensions) > 1:
+            return (
+                "Multi-dimension reductions are only supported when experimental tiling propagation is "
+                "enabled."
+            )
+        return None
+
+    def _all_reduce(self, instruction: Instruction) -> str | None:
+        groups = instruction.attributes.raw("replica_groups") or "{}"
+        if groups.replace(" ", "") in ("{}", "{{}}"):
+            return "All-reduce does not have replica groups."
+        if instruction.shape.element_type in (*_F8, "s4", "u4"):
+            return "4-bit integer, F8E4M3FN and F8E5M2 are not supported for all-reduces."
+        if self._first(instruction.called[0][1]) is not None:
+            return "Unsupported all-reduce computation by Triton."
+        return None
+
+
+@cache
+def _elementwise_opcodes(element_type: str, rocm: bool) -> frozenset[str]:
+    """Element-wise operations by the type they work on (`IsTritonSupportedElementwise`)."""
+    if element_type in COMPLEX_TYPES or element_type in ("s4", "u4"):
+        return frozenset()
+    if element_type == "pred":
+        return _PRED_OPCODES
+    if element_type in _F8 or (rocm and element_type in _F8_ROCM):
+        return frozenset({"abs", "copy", "select", "reduce-precision"})
+    opcodes = _COMMON_OPCODES
+    if element_type in INTEGER_TYPES:
+        opcodes |= _INTEGER_OPCODES
+    if element_type in _FLOATS:
+        opcodes |= _FLOAT_OPCODES
+    if element_type in FLOATING_TYPES:
+        opcodes |= {"reduce-precision"}
+    return opcodes
