@@ -1,0 +1,49 @@
+"""Both cost models behind one face: tiles for what Triton emits, kernels for the rest.
+
+Mirrors `CombinedGpuPerformanceModel` (`xla/service/gpu/model/combined_gpu_performance_model.cc`).
+"""
+
+from __future__ import annotations
+
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.launch import Launch
+from hlofuse.cost.gpu.model import Estimate, KernelModel
+from hlofuse.cost.gpu.ticks import INFINITE
+from hlofuse.cost.tiling import Refusal, Tiling, TilingModel
+from hlofuse.ir.instruction import Instruction
+
+
+class CombinedModel(KernelModel):
+    """A `KernelModel` that asks a `TilingModel` about generic Triton fusions."""
+
+    def __init__(self, device: DeviceDescription, tiling: TilingModel | None = None) -> None:
+        self.tiling = tiling or TilingModel(device)
+        super().__init__(device, self._tiled_run)
+
+    def tile(self, producer: Instruction, consumer: Instruction) -> Tiling | Refusal:
+        """The best tiling of a pair; its cost becomes the pair time, as in XLA's Triton check."""
+        tiling = self.tiling.best_tiling(producer, consumer)
+        if isinstance(tiling, Tiling):
+            self.set_pair_time(producer, consumer, estimate_of(tiling))
+        return tiling
+
+    def _tiled_run(self, fusion: Instruction) -> Estimate:
+        tiling = self.tiling.run_time(fusion)
+        if isinstance(tiling, Tiling):
+            return estimate_of(tiling)
+        return Estimate(INFINITE, 0, 0, 0, 0, 0, 0, Launch("triton", 0, 0), True)
+
+
+def estimate_of(tiling: Tiling) -> Estimate:
+    """A tiling's cost as an estimate; coalescing is in its rates already."""
+    return Estimate(
+        tiling.exec_time,
+        tiling.flops,
+        tiling.bytes_read,
+        tiling.bytes_written,
+        tiling.read_time,
+        tiling.write_time,
+        tiling.compute_time,
+        Launch("triton", tiling.blocks, tiling.threads),
+        True,
+    )
