@@ -21,14 +21,19 @@ def is_elementwise(instruction: Instruction) -> bool:
     """Elementwise as a whole: pointwise operations, constants and rng, and fusions of nothing else."""
     opcode = instruction.opcode
     if opcode in ELEMENTWISE_OPCODES:
-        return opcode != "bitcast-convert" or instruction.shape.bit_width == instruction.operands[0].shape.bit_width
+        return (
+            opcode != "bitcast-convert"
+            or instruction.shape.bit_width == instruction.operands[0].shape.bit_width
+        )
     if opcode in ("constant", "rng"):
         return True
     if opcode == "map":
         dimensions = instruction.dimensions
         return not dimensions or dimensions == tuple(range(instruction.shape.rank))
     if opcode == "fusion":
-        return all(inner.opcode == "parameter" or is_elementwise(inner) for inner in instruction.fused_computation)
+        return all(
+            inner.opcode == "parameter" or is_elementwise(inner) for inner in instruction.fused_computation
+        )
     return False
 
 

@@ -41,7 +41,9 @@ def make_pass(text: str, target: str, settings: Settings = AS_XLA) -> Pass:
     for part in filter(None, (p.strip() for p in (m[2] or "").split(","))):
         key, _, value = part.partition("=")
         if key.strip() not in known_options:
-            raise HlofuseError(f"pass {m[1]} has no option {key.strip()!r}; known: {', '.join(known_options) or 'none'}")
+            raise HlofuseError(
+                f"pass {m[1]} has no option {key.strip()!r}; known: {', '.join(known_options) or 'none'}"
+            )
         default, value = known_options[key.strip()], value.strip()
         options[key.strip()] = value == "true" if isinstance(default, bool) else type(default)(value)
     made = kind(settings=settings, **options)

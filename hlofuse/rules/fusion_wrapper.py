@@ -51,7 +51,7 @@ def scatter(instruction: Instruction) -> dict[str, Any] | None:
         "reduce, a reduce-window or a map?",
         why=_WHY,
         advice=_NOTHING + " XLA_FLAGS=--xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters "
-                          "turns these emitters off.",
+        "turns these emitters off.",
         mirrors=_MIRRORS,
         allows=True,
     )

@@ -130,7 +130,9 @@ def _decide(producer: Instruction, consumer: Instruction, in_place: InPlacePair)
     return Verdict(UNRECOGNIZED, {"non_elementwise": found[0].name})
 
 
-def _elementwise_producer(producer: Instruction, consumer: Instruction, in_place: InPlacePair) -> Verdict | None:
+def _elementwise_producer(
+    producer: Instruction, consumer: Instruction, in_place: InPlacePair
+) -> Verdict | None:
     if consumer.opcode != "fusion":
         return None
     body = consumer.fused_computation
