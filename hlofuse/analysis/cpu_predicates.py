@@ -9,8 +9,8 @@ from hlofuse.ir.shape import COMPLEX_TYPES
 
 _LOOP_FUSIBLE = frozenset(
     """
-    bitcast broadcast concatenate dynamic-slice dynamic-update-slice gather iota pad reduce reshape reverse slice
-    transpose
+    bitcast broadcast concatenate dynamic-slice dynamic-update-slice gather iota pad reduce reshape
+    reverse slice transpose
     """.split()
 )
 

@@ -8,11 +8,12 @@ from hlofuse.ir.instruction import Instruction
 
 ELEMENTWISE_OPCODES = frozenset(
     """
-    abs acos acosh add and asin asinh atan2 atanh bitcast-convert cbrt ceil clamp compare complex convert copy cosine
-    cosh count-leading-zeros divide erf exponential exponential-minus-one floor imag is-finite log log-plus-one
-    logistic maximum minimum multiply mulhi negate not or popcnt power real reduce-precision remainder
-    round-nearest-afz round-nearest-even rsqrt select shift-left shift-right-arithmetic shift-right-logical sign sine
-    sinh sqrt stochastic-convert subtract tan tanh xor
+    abs acos acosh add and asin asinh atan2 atanh bitcast-convert cbrt ceil clamp compare complex convert
+    copy cosine cosh count-leading-zeros divide erf exponential exponential-minus-one floor imag is-finite
+    log log-plus-one logistic maximum minimum multiply mulhi negate not or popcnt power real
+    reduce-precision remainder round-nearest-afz round-nearest-even rsqrt select shift-left
+    shift-right-arithmetic shift-right-logical sign sine sinh sqrt stochastic-convert subtract tan tanh
+    xor
     """.split()
 )
 

@@ -1,4 +1,4 @@
-"""Which operands does an instruction overwrite with its results? (`AliasInfo::GetInPlaceInputOutputPairs`)."""
+"""Which operands does an instruction overwrite? (`AliasInfo::GetInPlaceInputOutputPairs`)."""
 
 from __future__ import annotations
 

@@ -10,8 +10,9 @@ from hlofuse.ir.instruction import Instruction
 # Said about an instruction, but not part of what it computes.
 _NOT_COMPARED = frozenset(
     """
-    metadata frontend_attributes sharding control-predecessors origin original_value statistics calls to_apply body
-    condition true_computation false_computation branch_computations select scatter called_computations
+    metadata frontend_attributes sharding control-predecessors origin original_value statistics calls
+    to_apply body condition true_computation false_computation branch_computations select scatter
+    called_computations
     """.split()
 )
 

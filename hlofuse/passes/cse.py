@@ -137,7 +137,7 @@ class _OneComputation:
 
 
 def _is_considered(instruction: Instruction) -> bool:
-    """Has operands (or is a partition's number), no side effect, and may go (`ShouldEliminateInstruction`)."""
+    """Has operands or is a partition's number, and may go (`ShouldEliminateInstruction`)."""
     if not instruction.operands and instruction.opcode not in ("partition-id", "replica-id"):
         return False
     return not has_side_effect(instruction) and is_safely_removable(instruction)

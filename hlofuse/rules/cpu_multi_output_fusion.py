@@ -1,4 +1,4 @@
-"""Rules CpuMultiOutputFusion adds to the shared ones (`xla/service/cpu/cpu_multi_output_fusion.cc`). Codes MO0[2-3]…"""
+"""Rules CpuMultiOutputFusion adds to the shared ones. Codes MO02…"""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ def many_operands(pair: Siblings) -> dict[str, Any] | None:
         asks="Is the instruction a constant?",
         why="Constants go into the kernels that read them, as far as they can.",
         advice="Nothing to do.",
+        essential=True,
         mirrors=f"{_FILE}: CpuMultiOutputFusion::IsFusible",
         message="User is not fusible, or is the instruction itself",
     )
@@ -54,9 +55,11 @@ def is_constant(instruction: Instruction) -> dict[str, Any] | None:
     Rule(
         code="MO023",
         title="The operation cannot be part of a multi-output kernel",
-        asks="Is it neither a kLoop fusion nor an operation the fusion emitters generate, or is its root a dot?",
+        asks="Is it neither a kLoop fusion nor an operation the fusion emitters generate, or is its root a "
+        "dot?",
         why="Library calls, sorts, scatters, loops and matrix products run by code of their own.",
         advice="Nothing to do.",
+        essential=True,
         mirrors=f"{_FILE}: CpuMultiOutputFusion::IsFusible",
         message="User is not fusible, or is the instruction itself",
     )

@@ -69,8 +69,8 @@ SAVES_READS = register(
     Rule(
         code="MO001",
         title="The two kernels read the same array",
-        asks="Is there an array both read, and is everything legal? The pair that shares most bytes goes first; of "
-        "equal ones the pair found last.",
+        asks="Is there an array both read, and is everything legal? The pair that shares most bytes goes "
+        "first; of equal ones the pair found last.",
         why="One kernel reads the shared array once where two would read it twice.",
         advice="Nothing to do: the two are one kernel with several results.",
         mirrors=f"{_FILE}: MultiOutputFusion::Perform, GetProfit",
@@ -109,6 +109,7 @@ LATER_FUSION = register(
         asks="Is the instruction that would take the other one in something else than a fusion?",
         why="This pass extends fusions; it does not start one from two single operations.",
         advice="Nothing: on CPU single operations have been wrapped into fusions before.",
+        essential=True,
         mirrors=f"{_FILE}: MultiOutputFusion::LegalToFuse",
         message="User not legal to fuse",
     )
@@ -124,6 +125,7 @@ def first_is_no_fusion(pair: Siblings) -> dict[str, Any] | None:
         asks="Are the two the same instruction, or has one of them neither users nor the role of the result?",
         why="Dead code is about to be removed; giving it a kernel's output would keep it alive.",
         advice="Nothing to do.",
+        essential=True,
         mirrors=_PRELIMINARY,
         message="User not legal to fuse",
     )
@@ -142,6 +144,7 @@ def same_or_dead(pair: Siblings) -> dict[str, Any] | None:
         asks="Is one of the two a multi-output fusion with a user that is not a get-tuple-element?",
         why="Adding a result changes the tuple's shape, which only get-tuple-elements can follow.",
         advice="Nothing to do: XLA takes such tuples apart before, except for the computation's result.",
+        essential=True,
         mirrors=_PRELIMINARY,
         message="User not legal to fuse",
     )
@@ -161,8 +164,9 @@ def results_used_as_a_whole(pair: Siblings) -> dict[str, Any] | None:
         title="One depends on the other",
         asks="Does a path lead from one of the two to the other, counting what earlier fusions have joined?",
         why="They would be one kernel that needs its own result before it can start.",
-        advice="Nothing for a true dependency. Where only an earlier multi-output fusion joined them, the order of "
-        "fusions decided; sharing a larger array goes first.",
+        advice="Nothing for a true dependency. Where only an earlier multi-output fusion joined them, the "
+        "order of fusions decided; sharing a larger array goes first.",
+        essential=True,
         mirrors=_PRELIMINARY,
         message="User is connected",
     )
@@ -175,9 +179,12 @@ def connected(pair: Siblings) -> dict[str, Any] | None:
     Rule(
         code="MO015",
         title="The two loop over different shapes",
-        asks="Do the results differ in type, dimensions or layout? Of a multi-output fusion the first result counts.",
+        asks="Do the results differ in type, dimensions or layout? Of a multi-output fusion the first "
+        "result counts.",
         why="One loop nest computes one element of each result in turn.",
-        advice="Where the results differ only in type or layout, convert or transpose afterwards, in the consumer.",
+        advice="Where the results differ only in type or layout, convert or transpose afterwards, in the "
+        "consumer.",
+        essential=True,
         mirrors="xla/service/cpu/cpu_multi_output_fusion.cc: CpuMultiOutputFusion::ShapesCompatibleForFusion",
         message="User not legal to fuse",
     )
