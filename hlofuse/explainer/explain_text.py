@@ -1,0 +1,195 @@
+"""`explain` for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hlofuse.explainer.alike import group_fused, group_refusals
+from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, Refusal, Rewrite, RuleText
+from hlofuse.explainer.tables import plain_table
+from hlofuse.explainer.words import headline, pass_summary, result_line, sources, unknown_note
+from hlofuse.present.command_line import command_line
+from hlofuse.present.escape import printable
+from hlofuse.present.units import bytes_text, plural, ranges
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WIDE = 120  # columns from which the source line has a column of its own
+_NAMES = 6  # operations named of one fusion
+
+
+def print_explanation(
+    explanation: Explanation,
+    console: Console,
+    *,
+    input_words: Sequence[str] = (),
+    limit: int = 10,
+    only_refused: bool = False,
+) -> None:
+    """The result in two lines, then pass by pass, then what holds back most.
+
+    `limit` bounds the rows of each list (0: none); `input_words` name the input in commands to go on with.
+    """
+    e = explanation
+    console.print(Text(headline(e), style="bold"))
+    console.print(Text(result_line(e), style="bold green" if e.after.kernels < e.before.kernels else "bold"))
+    note = unknown_note(e)
+    if note:
+        console.print(Text(note, style="dim"))
+    for story in e.passes:
+        console.print()
+        _print_pass(story, e.rules, console, limit, only_refused)
+    _print_obstacles(e, console, input_words, limit)
+
+
+def _print_pass(
+    story: PassStory, rules: dict[str, RuleText], console: Console, limit: int, only_refused: bool
+) -> None:
+    title = Text(printable(story.name), style="bold cyan")
+    title.append("  " + pass_summary(story), style="not bold default")
+    console.print(title)
+    if story.fused and not only_refused:
+        _print_fused(group_fused(story.fused), rules, console, limit)
+    if story.rewrites and not only_refused:
+        _print_rewrites(story.rewrites, rules, console, limit)
+    held = [r for r in story.refused if r.between_kernels]
+    if held:
+        _print_refused(group_refusals(held), console, limit)
+
+
+def _print_fused(
+    groups: Sequence[FusedGroup], rules: dict[str, RuleText], console: Console, limit: int
+) -> None:
+    wide = console.width >= _WIDE
+    columns = [
+        ("steps", "left"),
+        ("kernel", "left"),
+        ("saves", "right"),
+        ("took in", "left"),
+        ("rule", "left"),
+    ]
+    table = plain_table(*columns, *([("source", "left")] if wide else []))
+    table.columns[0].max_width = 9
+    table.columns[1].max_width = 44 if wide else 28
+    shown = groups[:limit] if limit else groups
+    for g in shown:
+        source = printable(sources(g) or "")
+        name = Text(printable(g.fusion.name))
+        if g.alike:
+            name.append(f" ×{len(g.alike) + 1}", style="bold")
+        names = [s.producer.name for s in g.steps]
+        most = _NAMES * 2 if wide else _NAMES
+        took = Text(", ".join(printable(n) for n in names[:most]))
+        if len(names) > most:
+            took.append(f" and {len(names) - most} more", style="dim")
+        if source and not wide:
+            took.append(f"\n{source}", style="dim")
+        saves = bytes_text(g.bytes_saved * (len(g.alike) + 1))
+        codes = "\n".join(dict.fromkeys(s.rule or "" for s in g.steps))
+        row = [Text(ranges([s.step for s in g.steps])), name, Text(saves), took, Text(codes)]
+        table.add_row(*row, *([Text(source, style="dim")] if wide else []))
+    console.print(Padding(table, (0, 0, 0, 2)))
+    _more(console, len(groups) - len(shown), "fusion", "fusions")
+    _legend(console, dict.fromkeys(s.rule for g in shown for s in g.steps), rules)
+
+
+def _print_rewrites(
+    rewrites: Sequence[Rewrite], rules: dict[str, RuleText], console: Console, limit: int
+) -> None:
+    table = plain_table(("steps", "left"), ("replaced", "left"), ("by", "left"), ("rule", "left"))
+    shown = rewrites[:limit] if limit else rewrites
+    for r in shown:
+        removed = Text(", ".join(printable(n) for n in r.removed))
+        if r.source:
+            removed.append(f"\n{printable(r.source)}", style="dim")
+        table.add_row(
+            str(r.step), removed, Text(", ".join(printable(n) for n in r.added) or "nothing"), r.rule or ""
+        )
+    console.print(Padding(table, (0, 0, 0, 2)))
+    _more(console, len(rewrites) - len(shown), "rewrite", "rewrites")
+    _legend(console, dict.fromkeys(r.rule for r in shown), rules)
+
+
+def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int) -> None:
+    wide = console.width >= _WIDE
+    columns = [("refused", "left"), ("into", "left"), ("between", "right"), ("rule", "left")]
+    table = plain_table(*columns, *([("XLA says", "left"), ("source", "left")] if wide else []))
+    shown = groups[:limit] if limit else groups
+    for held in shown:
+        r = held[0]
+        producer = Text(printable(r.producer.name))
+        if len(held) > 1:
+            producer.append(f" ×{len(held)}", style="bold")
+        if r.producer.source and not wide:
+            producer.append(f"\n{printable(r.producer.source)}", style="dim")
+        row = [
+            producer,
+            Text(printable(r.consumer or "")),
+            Text(bytes_text(sum(x.bytes_between for x in held))),
+            Text(r.rule or ""),
+        ]
+        if wide:
+            row += [Text(printable(r.reason or "")), Text(printable(r.producer.source or ""), style="dim")]
+        table.add_row(*row)
+    console.print()
+    console.print(Padding(table, (0, 0, 0, 2)))
+    _more(console, len(groups) - len(shown), "kind of refusal", "kinds of refusal")
+
+
+def _print_obstacles(e: Explanation, console: Console, input_words: Sequence[str], limit: int) -> None:
+    console.print()
+    if not e.obstacles:
+        console.print(Text("Nothing stands between two kernels that a rule of these passes could allow."))
+        return
+    console.print(Text("what holds back most", style="bold cyan"))
+    shown = e.obstacles[:limit] if limit else e.obstacles
+    for o in shown:
+        _print_obstacle(o, console, input_words, e.target)
+    _more(console, len(e.obstacles) - len(shown), "rule", "rules")
+
+
+def _print_obstacle(o: Obstacle, console: Console, input_words: Sequence[str], target: str) -> None:
+    figures = f"{plural(o.edges, 'edge')}, {bytes_text(o.bytes_between)}"
+    line = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    line.add_column(no_wrap=True)
+    line.add_column(ratio=1)
+    line.add_column(justify="right", no_wrap=True)
+    line.add_row(
+        Text(o.rule.code or "?", style="bold yellow"),
+        Text(printable(o.rule.title or o.refusals[0].reason or "")),
+        Text(figures),
+    )
+    console.print(Padding(line, (0, 0, 0, 2)))
+    first = o.refusals[0]
+    pair = Text(f"{printable(first.producer.name)} → {printable(first.consumer or '')}")
+    if first.producer.source:
+        pair.append(f"  {printable(first.producer.source)}", style="dim")
+    indent = (0, 0, 0, 10)
+    console.print(Padding(pair, indent))
+    if o.rule.advice:
+        console.print(Padding(Text(f"To change it: {o.rule.advice}"), indent))
+    options = ["--target", target] if target != "cpu" else []
+    why = command_line("why", *input_words, first.producer.name, first.consumer_then, *options)
+    console.print(Padding(Text(why, style="green"), indent))
+    console.print(Padding(Text(command_line("rule", o.rule.code), style="green"), indent))
+
+
+def _legend(console: Console, codes: dict[str | None, None], rules: dict[str, RuleText]) -> None:
+    known = [rules[c] for c in codes if c and c in rules and rules[c].title]
+    for rule in known:
+        text = Text(f"{rule.code}  ", style="dim")
+        text.append(printable(rule.title))
+        console.print(Padding(text, (0, 0, 0, 2)))
+
+
+def _more(console: Console, left: int, one: str, many: str) -> None:
+    if left > 0:
+        console.print(
+            Padding(Text(f"and {plural(left, one, many)} more (--limit)", style="dim"), (0, 0, 0, 2))
+        )
