@@ -14,7 +14,7 @@ from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory
 from hlofuse.explainer.tables import plain_table
 from hlofuse.explainer.words import headline, pass_summary, result_line, sources, unknown_note
 from hlofuse.present.command_line import command_line
-from hlofuse.present.escape import printable
+from hlofuse.present.escape import printable, shorten
 from hlofuse.present.units import bytes_text, plural, ranges
 
 if TYPE_CHECKING:
@@ -66,37 +66,77 @@ def _print_pass(
 def _print_fused(
     groups: Sequence[FusedGroup], rules: dict[str, RuleText], console: Console, limit: int
 ) -> None:
-    wide = console.width >= _WIDE
-    columns = [
+    shown = groups[:limit] if limit else groups
+    if console.width >= _WIDE:
+        _fused_table(shown, console)
+    else:
+        for g in shown:
+            _fused_block(g, console)
+    _more(console, len(groups) - len(shown), "kernel", "kernels")
+    _legend(console, dict.fromkeys(s.rule for g in shown for s in g.steps), rules)
+
+
+def _fused_table(groups: Sequence[FusedGroup], console: Console) -> None:
+    table = plain_table(
         ("steps", "left"),
         ("kernel", "left"),
         ("saves", "right"),
         ("took in", "left"),
         ("rule", "left"),
-    ]
-    table = plain_table(*columns, *([("source", "left")] if wide else []))
-    table.columns[0].max_width = 9
-    table.columns[1].max_width = 44 if wide else 28
-    shown = groups[:limit] if limit else groups
-    for g in shown:
-        source = printable(sources(g) or "")
-        name = Text(printable(g.fusion.name))
-        if g.alike:
-            name.append(f" ×{len(g.alike) + 1}", style="bold")
-        names = [s.producer.name for s in g.steps]
-        most = _NAMES * 2 if wide else _NAMES
-        took = Text(", ".join(printable(n) for n in names[:most]))
-        if len(names) > most:
-            took.append(f" and {len(names) - most} more", style="dim")
-        if source and not wide:
-            took.append(f"\n{source}", style="dim")
-        saves = bytes_text(g.bytes_saved * (len(g.alike) + 1))
-        codes = "\n".join(dict.fromkeys(s.rule or "" for s in g.steps))
-        row = [Text(ranges([s.step for s in g.steps])), name, Text(saves), took, Text(codes)]
-        table.add_row(*row, *([Text(source, style="dim")] if wide else []))
+        ("source", "left"),
+    )
+    table.columns[0].no_wrap = True
+    table.columns[3].ratio = 1
+    for g in groups:
+        table.add_row(
+            _steps(g),
+            _fusion_name(g),
+            _saved(g),
+            Text(_took_in(g, _NAMES * 2)),
+            Text(" ".join(_codes(g))),
+            Text(shorten(sources(g) or "", 40), style="dim"),
+        )
     console.print(Padding(table, (0, 0, 0, 2)))
-    _more(console, len(groups) - len(shown), "fusion", "fusions")
-    _legend(console, dict.fromkeys(s.rule for g in shown for s in g.steps), rules)
+
+
+def _fused_block(g: FusedGroup, console: Console) -> None:
+    """Two or three lines that fit a narrow terminal whatever the names are like."""
+    line = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    line.add_column(ratio=1, overflow="fold")
+    line.add_column(justify="right", no_wrap=True)
+    line.add_row(_fusion_name(g), f"saves {_saved(g)}")
+    console.print(Padding(line, (0, 0, 0, 2)))
+    label = "step" if len(g.steps) == 1 else "steps"
+    console.print(Padding(Text(f"{label} {_steps(g)}: {_took_in(g, _NAMES)}"), (0, 0, 0, 6)))
+    origin = printable(sources(g) or "")
+    console.print(Padding(Text("  ".join([*_codes(g), origin]).rstrip(), style="dim"), (0, 0, 0, 6)))
+
+
+def _steps(g: FusedGroup) -> str:
+    text = ranges([s.step for s in g.steps])
+    # Many short runs say no more than where they begin and end.
+    return text if text.count(",") < 2 else f"{g.steps[0].step}–{g.steps[-1].step}"
+
+
+def _fusion_name(g: FusedGroup) -> Text:
+    name = Text(printable(g.fusion.name))
+    if g.alike:
+        name.append(f" ×{len(g.alike) + 1}", style="bold")
+    return name
+
+
+def _saved(g: FusedGroup) -> str:
+    return bytes_text(g.bytes_saved * (len(g.alike) + 1))
+
+
+def _took_in(g: FusedGroup, most: int) -> str:
+    names = [s.producer.name for s in g.steps]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(printable(n) for n in names[:most]) + more
+
+
+def _codes(g: FusedGroup) -> list[str]:
+    return list(dict.fromkeys(s.rule or "" for s in g.steps))
 
 
 def _print_rewrites(
@@ -118,24 +158,19 @@ def _print_rewrites(
 
 def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int) -> None:
     wide = console.width >= _WIDE
-    columns = [("refused", "left"), ("into", "left"), ("between", "right"), ("rule", "left")]
+    columns = [("refused", "left"), ("between", "right"), ("rule", "left")]
     table = plain_table(*columns, *([("XLA says", "left"), ("source", "left")] if wide else []))
+    table.columns[0].ratio = 1
+    table.expand = not wide
     shown = groups[:limit] if limit else groups
     for held in shown:
         r = held[0]
-        producer = Text(printable(r.producer.name))
+        pair = Text(f"{printable(r.producer.name)} → {printable(r.consumer or '')}")
         if len(held) > 1:
-            producer.append(f" ×{len(held)}", style="bold")
-        if r.producer.source and not wide:
-            producer.append(f"\n{printable(r.producer.source)}", style="dim")
-        row = [
-            producer,
-            Text(printable(r.consumer or "")),
-            Text(bytes_text(sum(x.bytes_between for x in held))),
-            Text(r.rule or ""),
-        ]
+            pair.append(f" ×{len(held)}", style="bold")
+        row = [pair, Text(bytes_text(sum(x.bytes_between for x in held))), Text(r.rule or "")]
         if wide:
-            row += [Text(printable(r.reason or "")), Text(printable(r.producer.source or ""), style="dim")]
+            row += [Text(printable(r.reason or "")), Text(shorten(r.producer.source or "", 40), style="dim")]
         table.add_row(*row)
     console.print()
     console.print(Padding(table, (0, 0, 0, 2)))

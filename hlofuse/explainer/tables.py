@@ -14,5 +14,6 @@ def plain_table(*columns: tuple[str, str]) -> Table:
             justify="right" if justify == "right" else "left",
             overflow="fold",
             no_wrap=justify == "right",
+            vertical="top",
         )
     return table

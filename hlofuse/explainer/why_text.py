@@ -48,6 +48,7 @@ def _indented(console: Console, text: Text | str, by: int = 2) -> None:
 def _print_places(console: Console, places: Sequence[Place]) -> None:
     table = plain_table(("", "left"), ("", "left"), ("", "left"))
     table.show_header = False
+    table.columns[0].no_wrap = max((len(p.name) for p in places), default=0) <= 44
     for p in places:
         what = f"{printable(p.opcode)} {shorten(p.shape, 60)}".strip()
         table.add_row(Text(printable(p.name)), Text(what), Text(printable(p.source or ""), style="dim"))

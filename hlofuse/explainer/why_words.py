@@ -48,13 +48,18 @@ def not_considered(p: Pair) -> str:
 
 def kernels_line(p: Pair) -> str:
     """Where the two run in the end and what passes between them; empty where there is nothing to say."""
-    if p.outcome == "fused" or not p.producer_kernels or not p.consumer_kernels:
+    if p.outcome in ("fused", "apart") or not p.producer_kernels or not p.consumer_kernels:
         return ""
-    return (
-        f"In the end {printable(p.producer.name)} runs in {names(p.producer_kernels)},"
-        f" {printable(p.consumer.name)} in {names(p.consumer_kernels)};"
-        f" its value is {bytes_text(p.bytes_between)}."
-    )
+    producer = _home(p.producer, p.producer_kernels)
+    consumer = _home(p.consumer, p.consumer_kernels)
+    return f"In the end {producer} and {consumer}; {bytes_text(p.bytes_between)} pass between them."
+
+
+def _home(place: Place, kernels: tuple[Place, ...]) -> str:
+    name = printable(place.name)
+    if [k.name for k in kernels] == [place.name]:
+        return f"{name} is a kernel"
+    return f"{name} runs in {names(kernels)}"
 
 
 def names(places: tuple[Place, ...], most: int = 4) -> str:

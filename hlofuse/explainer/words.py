@@ -18,15 +18,16 @@ def headline(e: Explanation) -> str:
 def result_line(e: Explanation) -> str:
     """Kernels, bytes and flops, before → after."""
     b, a = e.before, e.after
-    flops_before = b.cost.flops + b.cost.transcendentals
-    flops_after = a.cost.flops + a.cost.transcendentals
-    return "     ".join(
-        (
-            f"{plural(b.kernels, 'kernel')} → {a.kernels:,}",
-            f"{bytes_text(b.cost.bytes_accessed)} → {bytes_text(a.cost.bytes_accessed)} moved",
-            f"{quantity(flops_before)} → {quantity(flops_after)} flops",
-        )
-    )
+    parts = [
+        f"{plural(b.kernels, 'kernel')} → {a.kernels:,}",
+        f"{bytes_text(b.cost.bytes_accessed)} → {bytes_text(a.cost.bytes_accessed)} moved",
+        f"{quantity(b.cost.flops)} → {quantity(a.cost.flops)} flops",
+    ]
+    if a.cost.transcendentals != b.cost.transcendentals:
+        # Fusing copies operations into several kernels; of these the copies are dear.
+        exps = f"{quantity(b.cost.transcendentals)} → {quantity(a.cost.transcendentals)}"
+        parts.append(f"{exps} exp, tanh, …")
+    return "    ".join(parts)
 
 
 def unknown_note(e: Explanation) -> str:
