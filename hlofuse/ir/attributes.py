@@ -59,6 +59,14 @@ class Attributes(Mapping[str, Any]):
             value = typed[name] = parse_value(name, self.raw_items[name])
             return value
 
+    def typed_items(self) -> dict[str, Any]:
+        """Name to typed value, all of them; not to be changed."""
+        raw = self.raw_items
+        typed = self._typed
+        if typed is None or len(typed) != len(raw):
+            typed = self._typed = {name: self[name] for name in raw}
+        return typed
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.raw_items)
 

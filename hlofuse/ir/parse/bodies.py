@@ -24,7 +24,7 @@ class Memo:
     def __init__(self, unusual: Unusual) -> None:
         self.unusual = unusual
         self.shapes = ShapeMemo(unusual.shape)
-        self.attributes: dict[str, Attributes] = {}
+        self.tails: dict[tuple[object, ...], TailMemo] = {}
         self.computations: dict[str, Computation] = {}
         self.constants: set[tuple[str, str]] = set()
         self.opcodes: dict[str, Opcode] = {}
@@ -37,7 +37,10 @@ class Memo:
         how = form(text)
         if how is None:
             raise Declined
-        entry = self.opcodes[text] = (text, how.kind, how.operands, how.check, TailMemo(how, self))
+        tails = self.tails.get(how.attributes_key)
+        if tails is None:
+            tails = self.tails[how.attributes_key] = TailMemo(how, self)
+        entry = self.opcodes[text] = (text, how.kind, how.operands, how.check, tails)
         return entry
 
 
@@ -65,6 +68,8 @@ class Body:
         instruction_at = by_name.__getitem__
         shapes = memo.shapes
         opcodes = memo.opcodes
+        constants = memo.constants
+        parameters = self.parameters
         percent = memo.has_percent
         append = slots.append
         new = Instruction.__new__
@@ -83,46 +88,62 @@ class Body:
                 x.users = []
                 x.called = ()
                 x.computation = computation
-                x.control_predecessors = ()
-                x.control_successors = ()
+                x._control = None
                 if root and self.root is not None:
                     raise Declined
-                if kind == PARAMETER or kind == CONSTANT:
+                if kind == PARAMETER:
                     x.operands = []
                     x.payload = inner
-                    if kind == PARAMETER:
-                        self._add_parameter(x, inner)
-                    elif (shape_text, inner) not in memo.constants:
+                    if inner in parameters:
+                        raise Declined
+                    parameters[inner] = x
+                elif kind == CONSTANT:
+                    x.operands = []
+                    x.payload = inner
+                    if (shape_text, inner) not in constants:
                         if not is_ordinary(shape, inner):
                             raise Declined
-                        memo.constants.add((shape_text, inner))
+                        constants.add((shape_text, inner))
                 else:
                     x.payload = None
                     if inner:
+                        # List displays, not list(): they take no more room than they need.
+                        names = inner.removeprefix("%").split(", %") if percent else inner.split(", ")
                         try:
-                            if percent:
-                                x.operands = operands = [*map(instruction_at, inner.removeprefix("%").split(", %"))]
+                            if len(names) == 1:
+                                operands = [by_name[names[0]]]
+                            elif len(names) == 2:
+                                operands = [by_name[names[0]], by_name[names[1]]]
                             else:
-                                x.operands = operands = [*map(instruction_at, inner.split(", "))]
+                                operands = [*map(instruction_at, names)]
                         except KeyError:
-                            x.operands = operands = self._operands(inner)
+                            operands = self._operands(inner)
                             number = len(slots)
                         if len(operands) != arity and arity >= 0:
                             raise Declined
+                        x.operands = operands
+                        if kind:
+                            if check is not None and not check(operands, shape):
+                                raise Declined
+                            if kind == CALLING:
+                                self._add_called(x, tails, tail)
+                        # From here on nothing is declined: both ends of an edge know each other.
+                        if len(operands) == 1:
+                            operands[0].users.append(x)
+                        else:
+                            for operand in operands:
+                                users = operand.users
+                                if not users or users[-1] is not x:
+                                    users.append(x)
                     else:
-                        x.operands = operands = []
                         if arity > 0 or arity == AT_LEAST_ONE:
                             raise Declined
-                    if kind:
-                        if check is not None and not check(operands, shape):
-                            raise Declined
-                        if kind == CALLING:
-                            self._add_called(x, tails, tail)
-                    # From here on nothing is declined: both ends of an edge know each other.
-                    for operand in operands:
-                        users = operand.users
-                        if not users or users[-1] is not x:
-                            users.append(x)
+                        x.operands = operands = []
+                        if kind:
+                            if check is not None and not check(operands, shape):
+                                raise Declined
+                            if kind == CALLING:
+                                self._add_called(x, tails, tail)
                 if root:
                     self.root = x
                 x.id = number
@@ -133,11 +154,6 @@ class Body:
         except Declined:
             pass
         return taken
-
-    def _add_parameter(self, x: Instruction, text: str) -> None:
-        if not (text.isascii() and text.isdigit()) or text in self.parameters:
-            raise Declined
-        self.parameters[text] = x
 
     def _operands(self, text: str) -> list[Instruction]:
         """Operands written in any ordinary way: with shapes, element paths, position comments."""
@@ -204,8 +220,7 @@ class Body:
         """Register callers; done late, since until a body is accepted nobody may hear of it."""
         for x in self.calling:
             for _, callee in x.called:
-                callers = callee.callers
-                callers[x] = callers.get(x, 0) + 1
+                callee.add_caller(x)
         self.calling.clear()
 
     def add_control(self, start: int) -> None:

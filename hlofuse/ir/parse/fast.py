@@ -8,6 +8,7 @@ not stand by itself, `Declined` hands over the whole text.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import partial
 
 from hlofuse.ir.attributes import Attributes
@@ -57,6 +58,8 @@ def read_fast(text: str, unusual: Unusual) -> Module:
         raise Declined
     if module.entry is None:
         module.entry = module.computations[-1]
+    _check_names(names)
+    _check_names(memo.computations)
     module.instruction_names.reserve(names)
     module.computation_names.reserve(memo.computations)
     return module
@@ -142,14 +145,17 @@ def _read_lines(body: Body, text: str, start: int, end: int, taken: int) -> None
 
 
 def _take_names(computation: Computation, body: Body, names: set[str]) -> None:
-    """Add the names to those of the module; decline where XLA would refuse or change one."""
-    own = body.by_name.keys()
-    if body.memo.has_elements:
-        own = dict.fromkeys(i.name for i in computation.instructions).keys()
+    """Add the names to those of the module; decline where one comes twice and XLA would change it."""
     before = len(names)
-    names |= own
-    if len(names) != before + len(computation._slots) or not own.isdisjoint(_REFUSED):
+    names.update([i.name for i in computation.instructions] if body.memo.has_elements else body.by_name)
+    if len(names) != before + len(computation._slots):
         raise Declined
-    joined = "\n".join(own)
+
+
+def _check_names(names: Collection[str]) -> None:
+    """Decline where XLA would refuse a name, or change it when it takes it over."""
+    if not _REFUSED.isdisjoint(names):
+        raise Declined
+    joined = "\n".join(names)
     if _RENAMED.search(joined) or "\n__" in joined or joined.startswith("__"):
         raise Declined

@@ -38,11 +38,11 @@ _UNUSUAL = frozenset(
 )
 
 
-ONE_DIMENSION = frozenset(
+# Opcodes whose `dimensions` has to name one dimension.
+_ONE_DIMENSION = frozenset(
     "all-gather all-gather-start reduce-scatter all-to-all sort concatenate get-dimension-size"
     " set-dimension-size".split()
 )
-"""Opcodes whose `dimensions` has to name one dimension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,12 @@ class Form:
     required: frozenset[str]
     allowed: frozenset[str]
     check: Check | None
+    one_dimension: bool
+
+    @property
+    def attributes_key(self) -> tuple[object, ...]:
+        """Equal for forms that take the same attributes in the same way."""
+        return self.kind == CALLING, self.required, self.allowed, self.one_dimension
 
 
 def form(opcode: str) -> Form | None:
@@ -75,7 +81,7 @@ def form(opcode: str) -> Form | None:
         required = required | {"branch_computations"}
     if opcode == "collective-permute":
         allowed = allowed - {"slice_sizes"}
-    return Form(opcode, kind, operands, required, allowed, check)
+    return Form(opcode, kind, operands, required, allowed, check, opcode in _ONE_DIMENSION)
 
 
 def _is_tuple_of(operands: Sequence[Instruction], shape: Shape) -> bool:

@@ -72,7 +72,8 @@ _KEYED: tuple[tuple[str, str], ...] = (
     ("branch_computations|called_computations", rf"\{{%?{NAME}(?:, %?{NAME})*+\}}"),
     ("operand_layout_constraints", r"\{[^{}\n\"]*+(?:\{[^{}\n\"]*+\}[^{}\n\"]*+)*+\}"),
 )
-_OWN = "|".join(f"(?:{names})={value}" for names, value in _KEYED)
+VALUES = {name: value for names, value in _KEYED for name in names.split("|")}
+"""Attribute name to the pattern of its ordinary values."""
 
 _SHARDING = r"\{(?:replicated|maximal device=\d{1,9}+|devices=\[\d{1,9}+(?:,\d{1,9}+)*+\]<=\[\d{1,9}+\])\}"
 _FRONTEND = rf"\{{{NAME}=(?:{STRING}|{JSON})(?:,{NAME}=(?:{STRING}|{JSON}))*+\}}"
@@ -83,32 +84,37 @@ _METADATA = (
     rf"(?:deduplicated_name={STRING} ?)?(?:scheduling_name={STRING} ?)?(?:stack_frame_id=\d{{1,9}}+)?\}}"
 )
 
-# The attributes of an instruction in the order XLA prints them: first its opcode's own (group 1, checked
-# against `ordinary.FORMS`), then those any instruction may have, each at most once.
+# The attributes of an instruction in the order XLA prints them: first its opcode's own (group 1, looked at
+# one by one in `tails`), then those any instruction may have, each at most once.
+_COMMON = "sharding|frontend_attributes|control-predecessors|metadata|backend_config"
+_BRACES = nested(r"\{", r"\}", r'[^{}"\n\0]++', 3)
+_VALUE = rf"(?:{_BRACES}|[^\s,{{}}\"\[]++|{STRING}|\[[\d,]*+\]<=\[[\d,]*+\])"
+OWN = re.compile(rf", ([a-z_]++)=({_VALUE})", re.ASCII)
 TAIL = re.compile(
-    rf"((?:, (?:{_OWN}))*+)(?:, sharding={_SHARDING})?+(?:, frontend_attributes={_FRONTEND})?+"
+    rf"((?:, (?!{_COMMON})[a-z_]++={_VALUE})*+)(?:, sharding={_SHARDING})?+(?:, frontend_attributes={_FRONTEND})?+"
     rf"(?:, control-predecessors={_CONTROL})?+(?:, metadata={_METADATA})?+"
     rf"(?:, backend_config=(?:{JSON}|{STRING}))?+",
     re.ASCII,
 )
-OWN = re.compile(rf", ([a-z_]++)=({STRING}|{JSON}|[^,{{}}\"\[]++|\[[^\]]*\]<=\[\d++\])", re.ASCII)
 CALLED_NAME = re.compile(rf"%?({NAME})", re.ASCII)
-CONTROL = re.compile(rf", control-predecessors=({_CONTROL})", re.ASCII)
 
 # ------------------------------------------------------------------ lines
 
 _PARENTHESES = nested(r"\(", r"\)", r'[^()\n"]++', 6)
-_SHAPE = rf"(?:[a-z][a-z0-9]*+\[[\d,<=?]*+\](?:\{{[^{{}}\n]*+\}})?|{_PARENTHESES})"
+# Loose: what it finds is read, and judged, by `shapes`.
+_SHAPE = rf"(?:[a-z][^\s\"]*+|{_PARENTHESES})"
 _NESTED = nested(r"\{", r"\}", r'[^{}()\n"]++', 6) + "|" + nested(r"\(", r"\)", r'[^(){}\n"]++', 6)
 INSTRUCTION = re.compile(
     rf"^ *+(ROOT )?%?({NAME}) = ({_SHAPE}) ([a-z][a-z0-9\-]*+)\(([^(){{}}\"\n]*+(?:(?:{_NESTED})[^(){{}}\"\n]*+)*+)\)"
     rf"(|, [^\n]*+)\n",
     re.ASCII | re.MULTILINE,
 )
-OPERAND = re.compile(rf"(?:/\*index=\d++\*/)?(?:({_SHAPE}) )?%?({NAME})((?:#\d{{1,9}}+)*+)(?:, (?!$)|$)", re.ASCII)
-INDEX_COMMENT = re.compile(r"/\*index=\d++\*/", re.ASCII)
+_PLAIN_SHAPE = rf"(?:[a-z][a-z0-9]*+\[[\d,<=?]*+\](?:\{{[^{{}}\n]*+\}})?|{_PARENTHESES})"
+OPERAND = re.compile(rf"(?:/\*index=\d++\*/)?(?:({_PLAIN_SHAPE}) )?%?({NAME})((?:#\d{{1,9}}+)*+)(?:, (?!$)|$)", re.ASCII)
 
-_PARAMETERS = rf"\((?:%?{NAME}: {_SHAPE}(?:, (?:/\*index=\d++\*/)?%?{NAME}: {_SHAPE})*+)?\)"
+_PARAMETERS = (
+    rf"\((?:%?{NAME}: {_PLAIN_SHAPE}(?:, (?:/\*index=\d++\*/)?%?{NAME}: {_PLAIN_SHAPE})*+)?\)"
+)
 HEAD = re.compile(rf"(ENTRY )?(%?)({NAME}) (?:({_PARAMETERS}) -> ({_SHAPE}) )?\{{\n", re.ASCII)
 _COMMENTS = r"(?:\s++|//[^\r\n\0]*+|/\*(?:[^*\0]++|\*(?!/))*+\*/)*+"
 END = re.compile(rf"\}}(?:, execution_thread=\"([\w.\-]*+)\")?{_COMMENTS}", re.ASCII)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.attributes import Attributes
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 from hlofuse.ir.parse.declined import Declined
-from hlofuse.ir.parse.ordinary import CALLING, ONE_DIMENSION, Form
-from hlofuse.ir.parse.patterns import CALLED_NAME, OWN, TAIL
+from hlofuse.ir.parse.ordinary import CALLING, Form
+from hlofuse.ir.parse.patterns import CALLED_NAME, OWN, TAIL, VALUES
 from hlofuse.ir.parse.shapes import split_tuple
 from hlofuse.ir.shape import Shape
 
@@ -22,10 +24,10 @@ _CALL_ORDER = {name: place for place, name in enumerate(CALLED_COMPUTATION_ATTRI
 
 
 class TailMemo(dict[str, Attributes]):
-    """Text to attributes for one opcode; raises `Declined` for what is out of the ordinary.
+    """Text to attributes, for opcodes that take the same ones.
 
-    Equal texts of any opcode are one object. `called` has, for opcodes that call computations, those
-    that a text names.
+    A new text is checked as the grammar would, and raises `Declined` where it is out of the ordinary.
+    `called` has, for opcodes that call computations, those that a text names.
     """
 
     def __init__(self, form: Form, memo: Memo) -> None:
@@ -34,8 +36,11 @@ class TailMemo(dict[str, Attributes]):
         self.constraints: dict[str, list[Shape]] = {}
         """Layouts that a custom call asks of its operands."""
         self._form = form
+        self._calls = form.kind == CALLING
         self._memo = memo
         self._checked: set[str] = set()
+        self._checked_calls: dict[str, str] = {}
+        """Texts up to the name of the computation called, if that is the last thing: `, kind=kLoop, calls`."""
 
     def __missing__(self, text: str) -> Attributes:
         match = TAIL.match(text)
@@ -43,27 +48,33 @@ class TailMemo(dict[str, Attributes]):
         own = match[1]
         if match.end() != len(text):
             self._memo.unusual.common_attributes(text[len(own) :])
-        # Most texts differ in their metadata only: the opcode's own part has been seen before.
-        if own not in self._checked:
-            self._check(own)
-        if own in self.constraints:
-            self.constraints[text] = self.constraints[own]
-        if self._form.kind == CALLING:
-            self.called[text] = self.called[own]
-        shared = self._memo.attributes
-        attributes = shared.get(text)
-        if attributes is None:
-            attributes = shared[text] = Attributes(text)
-        self[text] = attributes
+        # Most texts differ only in their metadata or the computation called: the rest has been seen before.
+        if self._calls:
+            start, _, name = own.rpartition("=")
+            key = self._checked_calls.get(start)
+            callee = self._memo.computations.get(name.removeprefix("%"))
+            if key is not None and callee is not None:
+                self.called[text] = ((key, callee),)
+            else:
+                self.called[text] = self._check(own, text)
+        elif own not in self._checked:
+            self._check(own, text)
+            self._checked.add(own)
+        attributes = self[text] = Attributes(text)
         return attributes
 
-    def _check(self, own: str) -> None:
+    def _check(self, own: str, text: str) -> Called:
+        """Names and values of the opcode's own attributes; the computations they name."""
         pairs = OWN.findall(own)
         values = dict(pairs)
         form = self._form
         if len(values) != len(pairs) or not form.required <= values.keys() <= form.allowed:
             raise Declined
-        if form.opcode in ONE_DIMENSION and "," in values.get("dimensions", ""):
+        for name, value in pairs:
+            pattern = _pattern(name)
+            if pattern is None or pattern.fullmatch(value) is None:
+                raise Declined
+        if form.one_dimension and "," in values.get("dimensions", ""):
             raise Declined
         if values.get("use_global_device_ids") == "true" and "channel_id" not in values:
             raise Declined
@@ -72,10 +83,13 @@ class TailMemo(dict[str, Attributes]):
             parts = split_tuple(f"({constraints[1:-1]})")
             if parts is None:
                 raise Declined
-            self.constraints[own] = [self._memo.shapes[p] for p in parts]
-        if form.kind == CALLING:
-            self.called[own] = self._find_called(pairs)
-        self._checked.add(own)
+            self.constraints[text] = [self._memo.shapes[p] for p in parts]
+        if not self._calls:
+            return ()
+        called = self._find_called(pairs)
+        if constraints is None and len(called) == 1 and pairs[-1][0] == called[0][0] and pairs[-1][1][0] != "{":
+            self._checked_calls[own.rpartition("=")[0]] = called[0][0]
+        return called
 
     def _find_called(self, pairs: list[tuple[str, str]]) -> Called:
         """The computations named, in XLA's order; all of them stand earlier in the text."""
@@ -90,3 +104,9 @@ class TailMemo(dict[str, Attributes]):
         if len(out) > 1:
             out.sort(key=lambda c: _CALL_ORDER[c[0]])
         return tuple(out)
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str] | None:
+    value = VALUES.get(name)
+    return None if value is None else re.compile(value, re.ASCII)
