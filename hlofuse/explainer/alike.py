@@ -9,21 +9,26 @@ from hlofuse.explainer.model import FusedGroup, Refusal
 
 
 def group_fused(groups: Sequence[FusedGroup]) -> list[FusedGroup]:
-    """One group for all that took in the same operations by the same rules; `alike` names the others."""
+    """One group for all that took in the same operations by the same rules; `alike` names the others.
+
+    Their savings are about the same; that of the greatest stands for each.
+    """
     first: dict[object, FusedGroup] = {}
     others: dict[object, list[str]] = {}
     for g in groups:
         key = (
             g.fusion.shape,
             g.fusion.source,
-            tuple((s.producer.opcode, s.producer.shape, s.rule) for s in g.steps),
+            tuple(sorted((s.producer.opcode, s.producer.shape, s.rule or "") for s in g.steps)),
         )
         if key in first:
             others[key].append(g.fusion.name)
         else:
             first[key] = g
             others[key] = []
-    return [replace(g, alike=tuple(others[key])) if others[key] else g for key, g in first.items()]
+    found = [replace(g, alike=tuple(others[key])) if others[key] else g for key, g in first.items()]
+    found.sort(key=lambda g: (-g.bytes_saved * (1 + len(g.alike)), g.steps[0].step))
+    return found
 
 
 def group_refusals(refusals: Sequence[Refusal]) -> list[list[Refusal]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hlofuse.explainer.alike import group_fused, group_refusals
 from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, Refusal, Rewrite
-from hlofuse.explainer.words import headline, pass_summary, result_line, sources, unknown_note
+from hlofuse.explainer.words import headline, held_back_line, notes, pass_summary, result_line, sources
 from hlofuse.present.command_line import command_line
 from hlofuse.present.escape import markdown, markdown_code
 from hlofuse.present.markdown import table
@@ -20,9 +20,7 @@ def explanation_markdown(
 ) -> str:
     """The explanation as a markdown document."""
     out = [f"## {markdown(headline(e))}\n", f"**{markdown(result_line(e))}**\n"]
-    note = unknown_note(e)
-    if note:
-        out.append(f"{note}\n")
+    out += [f"{markdown(line)}\n" for line in (*notes(e), held_back_line(e)) if line]
     for story in e.passes:
         out += _pass(story, e, limit, only_refused)
     out += _obstacles(e, input_words, limit)

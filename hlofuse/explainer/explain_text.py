@@ -12,7 +12,7 @@ from rich.text import Text
 from hlofuse.explainer.alike import group_fused, group_refusals
 from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, Refusal, Rewrite, RuleText
 from hlofuse.explainer.tables import plain_table
-from hlofuse.explainer.words import headline, pass_summary, result_line, sources, unknown_note
+from hlofuse.explainer.words import headline, held_back_line, notes, pass_summary, result_line, sources
 from hlofuse.present.command_line import command_line
 from hlofuse.present.escape import printable, shorten
 from hlofuse.present.units import bytes_text, plural, ranges
@@ -39,9 +39,11 @@ def print_explanation(
     e = explanation
     console.print(Text(headline(e), style="bold"))
     console.print(Text(result_line(e), style="bold green" if e.after.kernels < e.before.kernels else "bold"))
-    note = unknown_note(e)
-    if note:
+    for note in notes(e):
         console.print(Text(note, style="dim"))
+    held = held_back_line(e)
+    if held:
+        console.print(Text(held))
     for story in e.passes:
         console.print()
         _print_pass(story, e.rules, console, limit, only_refused)
@@ -142,7 +144,7 @@ def _codes(g: FusedGroup) -> list[str]:
 def _print_rewrites(
     rewrites: Sequence[Rewrite], rules: dict[str, RuleText], console: Console, limit: int
 ) -> None:
-    table = plain_table(("steps", "left"), ("replaced", "left"), ("by", "left"), ("rule", "left"))
+    table = plain_table(("step", "left"), ("replaced", "left"), ("by", "left"), ("rule", "left"))
     shown = rewrites[:limit] if limit else rewrites
     for r in shown:
         removed = Text(", ".join(printable(n) for n in r.removed))

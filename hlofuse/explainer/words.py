@@ -18,25 +18,36 @@ def headline(e: Explanation) -> str:
 def result_line(e: Explanation) -> str:
     """Kernels, bytes and flops, before → after."""
     b, a = e.before, e.after
-    parts = [
-        f"{plural(b.kernels, 'kernel')} → {a.kernels:,}",
-        f"{bytes_text(b.cost.bytes_accessed)} → {bytes_text(a.cost.bytes_accessed)} moved",
-        f"{quantity(b.cost.flops)} → {quantity(a.cost.flops)} flops",
-    ]
-    if a.cost.transcendentals != b.cost.transcendentals:
-        # Fusing copies operations into several kernels; of these the copies are dear.
-        exps = f"{quantity(b.cost.transcendentals)} → {quantity(a.cost.transcendentals)}"
-        parts.append(f"{exps} exp, tanh, …")
-    return "    ".join(parts)
-
-
-def unknown_note(e: Explanation) -> str:
-    """Says what the figures leave out; empty where they leave nothing out."""
-    if not e.before.cost.unknown:
-        return ""
-    return (
-        f"{plural(e.before.cost.unknown, 'custom call')} not in these figures: XLA does not know their cost"
+    return "    ".join(
+        (
+            f"{plural(b.kernels, 'kernel')} → {a.kernels:,}",
+            f"{bytes_text(b.cost.bytes_accessed)} → {bytes_text(a.cost.bytes_accessed)} moved",
+            f"{quantity(b.cost.flops)} → {quantity(a.cost.flops)} flops",
+        )
     )
+
+
+def notes(e: Explanation) -> list[str]:
+    """What the figures leave out, and what they do not show."""
+    found = []
+    before, after = e.before.cost.transcendentals, e.after.cost.transcendentals
+    if after > before:
+        # Copies of an operation in several kernels; of these the copies are dear.
+        counts = f"{quantity(before)} → {quantity(after)}"
+        found.append(f"{counts} of exp, tanh and the like: some are computed in two kernels")
+    if e.before.cost.unknown:
+        calls = plural(e.before.cost.unknown, "custom call")
+        found.append(f"{calls} not in these figures: XLA does not know their cost")
+    return found
+
+
+def held_back_line(e: Explanation) -> str:
+    """The rules that hold back most, in one line; empty where none does."""
+    if not e.obstacles:
+        return ""
+    parts = [f"{o.rule.code} {bytes_text(o.bytes_between)}" for o in e.obstacles[:4]]
+    more = f" and {len(e.obstacles) - 4} more" if len(e.obstacles) > 4 else ""
+    return f"held back by {', '.join(parts)}{more} (at the end)"
 
 
 def pass_summary(story: PassStory) -> str:
