@@ -116,6 +116,14 @@ class Changes:
 
     def _operands(self, b: Value, a: Value) -> Iterator[Detail]:
         m = self.m
+        if len(b.operands) == len(a.operands):
+            wrong = [(x, y) for x, y in zip(b.operands, a.operands, strict=True) if not self._same(x, y)]
+            now = [m.backward[y] for _, y in wrong]
+            if wrong and sorted(now) == sorted(x for x, _ in wrong):
+                orders = [[x for x, _ in wrong], now]
+                texts = [", ".join(m.before.values[x].instruction.name for x in order) for order in orders]
+                yield Detail(Kind.ORDER, "operands", texts[0], texts[1])
+                return
         for position in range(max(len(b.operands), len(a.operands))):
             x = b.operands[position] if position < len(b.operands) else -1
             y = a.operands[position] if position < len(a.operands) else -1

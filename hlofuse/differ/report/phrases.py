@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from hlofuse.differ.matching import TRIVIAL
-from hlofuse.differ.model import Detail, FusionChange, Kind
+from hlofuse.differ.model import Detail, FusionChange, FusionKind, Kind
 from hlofuse.ir import Instruction, Module
 from hlofuse.present.escape import shorten
 from hlofuse.present.units import quantity, ranges
@@ -26,7 +26,8 @@ def names(instructions: Sequence[Instruction], limit: int = 6) -> str:
 
 def opcodes(instructions: Iterable[Instruction], limit: int = 10) -> str:
     """`add ×3, multiply, constant`: the frequent first, the trivial last; parameters are not told."""
-    counts = Counter(i.opcode for i in instructions if i.opcode != "parameter")
+    found = list(instructions)
+    counts = Counter(i.opcode for i in found if i.opcode != "parameter") or Counter(i.opcode for i in found)
     ranked = sorted(counts.items(), key=lambda item: (item[0] in TRIVIAL, -item[1]))
     parts = [f"{op} ×{n}" if n > 1 else op for op, n in ranked[:limit]]
     if len(counts) > limit:
@@ -64,6 +65,13 @@ def change_of(before: float, after: float, unit: str = "") -> str:
     return f"{quantity(before, unit)} {ARROW} {quantity(after, unit)} ({relative})"
 
 
+def bytes_saved(change: FusionChange) -> str:
+    """`−8.4 MB`; nothing where nothing changed or other fusions took part."""
+    if change.cost_before is None or change.cost_after is None:
+        return ""
+    return difference(change.cost_before.bytes_accessed, change.cost_after.bytes_accessed, "B")
+
+
 def difference(before: float, after: float, unit: str) -> str:
     """`−8.4 MB`; nothing where nothing changed."""
     if before == after:
@@ -79,6 +87,8 @@ def detail(d: Detail) -> str:
         subject = f"operand {d.name}"
     elif d.kind is Kind.ROOT and d.name != "results":
         subject = f"root of {d.name}"
+    elif d.kind is Kind.ORDER:
+        subject = "operands in another order"
     elif d.name:
         subject = d.name
     else:
@@ -138,3 +148,24 @@ def went_to(change: FusionChange) -> str:
     if change.left:
         parts.append(names(change.left, 4))
     return " + ".join(parts)
+
+
+def what_happened(change: FusionChange) -> str:
+    """Old names and new ones."""
+    left, right = came_from(change), went_to(change)
+    if change.kind is FusionKind.NEW:
+        return f"{right}  from {left}" if left else right
+    if change.kind is FusionKind.VANISHED:
+        return f"{left}  now {right}" if right else left
+    return left if left == right else f"{left} {ARROW} {right}"
+
+
+def inside(change: FusionChange) -> list[str]:
+    """What is in it, and what else is to be said."""
+    kind = (change.after or change.before)[0].fusion_kind or "fusion"
+    lines = [f"{kind}: {opcodes(change.members)}"]
+    if change.added:
+        lines.append(f"added: {names(change.added)}")
+    if change.removed:
+        lines.append(f"removed: {names(change.removed)}")
+    return lines + [shorten(detail(d), 200) for d in change.details]

@@ -150,7 +150,7 @@ def figures(diff: ModuleDiff) -> str:
     b, a = diff.before, diff.after
     parts = [
         f"kernels {change_of(b.kernels, a.kernels)}",
-        f"bytes moved {change_of(b.cost.bytes_accessed, a.cost.bytes_accessed, 'B')}",
+        f"bytes {change_of(b.cost.bytes_accessed, a.cost.bytes_accessed, 'B')}",
         f"flops {change_of(b.cost.flops, a.cost.flops)}",
     ]
     if b.cost.unknown or a.cost.unknown:
@@ -267,8 +267,8 @@ def _change_groups(changes: Iterable[Changed]) -> Iterator[ChangeGroup]:
             (
                 d.kind,
                 d.name,
-                "" if d.kind is Kind.OPERAND else d.before,
-                "" if d.kind is Kind.OPERAND else d.after,
+                "" if d.kind in (Kind.OPERAND, Kind.ORDER) else d.before,
+                "" if d.kind in (Kind.OPERAND, Kind.ORDER) else d.after,
             )
             for d in change.details
         )

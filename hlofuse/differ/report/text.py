@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlofuse.differ.model import FusionChange, FusionKind, Matched
+from hlofuse.differ.model import FusionKind, Matched
 from hlofuse.differ.report import phrases
 from hlofuse.differ.report.phrases import ARROW
 from hlofuse.differ.report.sections import ALL, limited
 from hlofuse.differ.report.summary import ChangeGroup, Cluster, FusionGroup, Summary, figures, verdict
-from hlofuse.present.escape import printable, shorten
+from hlofuse.present.escape import printable
 from hlofuse.present.units import plural
 
 if TYPE_CHECKING:
@@ -57,29 +57,26 @@ class _Report:
         if "header" in only and diff.header:
             self._head("module header")
             self._list(("", "", [phrases.detail(d)], "") for d in diff.header)
-        for side, word in ((diff.before, "BEFORE"), (diff.after, "AFTER")):
-            if side.unreachable and not diff.same:
-                count = plural(side.unreachable, "computation")
-                self._print(f"\n{count} of {word} that nothing calls: not compared", "dim")
+        sides = ((diff.before.unreachable, "BEFORE"), (diff.after.unreachable, "AFTER"))
+        parts = [f"{plural(n, 'computation')} of {word}" for n, word in sides if n]
+        if parts and not diff.same:
+            self._print(f"\nnot compared: {' and '.join(parts)}, which nothing calls", "dim")
 
     # ------------------------------------------------------------ sections
 
     def _fusion(self, group: FusionGroup) -> tuple[str, str, list[str], str]:
         change = group.first
         module = (self.summary.diff.after if change.after else self.summary.diff.before).module
-        left, right = phrases.came_from(change), phrases.went_to(change)
-        if change.kind is FusionKind.NEW:
-            head = f"{right}  from {left}" if left else right
-        elif change.kind is FusionKind.VANISHED:
-            head = f"{left}  now {right}" if right else left
-        else:
-            head = left if left == right else f"{left} {ARROW} {right}"
-        lines = [head, *_inside(change)]
+        lines = [phrases.what_happened(change), *phrases.inside(change)]
         place = phrases.sources(module, change.members)
         if place:
             lines.append(place)
-        cost = phrases.difference(change.cost_before.bytes_accessed, change.cost_after.bytes_accessed, "B")
-        return _times(change.kind, len(group.changes)), _STYLES[change.kind], lines, cost
+        return (
+            _times(change.kind, len(group.changes)),
+            _STYLES[change.kind],
+            lines,
+            phrases.bytes_saved(change),
+        )
 
     def _duplicated(self, duplicated: Iterable[Matched], trivial: int) -> None:
         found = list(duplicated)
@@ -188,18 +185,6 @@ class _Report:
         self.console.print(grid)
         if rest:
             self._print(f"  … and {rest:,} more (--limit 0 shows all)", "dim")
-
-
-def _inside(change: FusionChange) -> list[str]:
-    """What is in it, and what else is to be said."""
-    module_fusion = (change.after or change.before)[0]
-    kind = module_fusion.fusion_kind or "fusion"
-    lines = [f"{kind}: {phrases.opcodes(change.members)}"]
-    if change.added:
-        lines.append(f"added: {phrases.names(change.added)}")
-    if change.removed:
-        lines.append(f"removed: {phrases.names(change.removed)}")
-    return lines + [shorten(phrases.detail(d), 200) for d in change.details]
 
 
 def _times(text: str, count: int) -> str:
