@@ -74,8 +74,8 @@ def _check(shape: Shape, reader: _Reader) -> None:
                     reader.advance()
                 _check(inner, reader)
         reader.take(")", f"behind the {len(shape.tuple_shapes)} elements of the tuple")
-    elif shape.is_array or shape.element_type.startswith("f"):
-        _check_array(shape, reader)
+    elif shape.is_array or shape.element_type == "buffer" or shape.element_type.startswith("f"):
+        _check_array(shape.tuple_shapes[0] if shape.tuple_shapes else shape, reader)
     else:
         raise Rejected(reader.where, f"{shape.element_type} has no literals")
 
