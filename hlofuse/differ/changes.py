@@ -33,6 +33,7 @@ class Changes:
         self.metadata = metadata
         self.details: dict[int, tuple[Detail, ...]] = {}
         """Of each changed value of BEFORE."""
+        self.indices: dict[Graph, dict[Instruction, int]] = {}
 
     def edits(self) -> Iterator[Edit]:
         """Every edit, in BEFORE's order, then what was added."""
@@ -142,13 +143,21 @@ class Changes:
         if not one.control_predecessors and not other.control_predecessors:
             return
         m = self.m
-        here = {p.name: i for i in b.region.indices for p in (m.before.values[i].instruction,)}
-        there = {p.name: i for i in a.region.indices for p in (m.after.values[i].instruction,)}
-        ours = {m.forward[here[p.name]] if p.name in here else -1 for p in one.control_predecessors}
-        theirs = {there.get(p.name, -1) for p in other.control_predecessors}
+        here, there = self._index(m.before), self._index(m.after)
+        ours = {m.forward[here[p]] if p in here else -1 for p in one.control_predecessors}
+        theirs = {there.get(p, -1) for p in other.control_predecessors}
         if ours != theirs:
             names = [", ".join(p.name for p in i.control_predecessors) or None for i in (one, other)]
             yield Detail(Kind.CONTROL, "control-predecessors", names[0], names[1])
+
+    def _index(self, graph: Graph) -> dict[Instruction, int]:
+        """Instruction to value, for those outside fusions."""
+        found = self.indices.get(graph)
+        if found is None:
+            found = self.indices[graph] = {
+                p.instruction: v.index for v in graph.values for p in v.instances if p.fusion is None
+            }
+        return found
 
     def _metadata(self, one: Instruction, other: Instruction) -> Iterator[Detail]:
         ours, theirs = one.attributes.get("metadata"), other.attributes.get("metadata")

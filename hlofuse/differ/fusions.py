@@ -7,6 +7,7 @@ from, so only the others, its core, decide that; all of them decide whether it i
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -42,9 +43,9 @@ class _Fusion:
 class FusionChanges:
     """Compares the fusions of two matched modules."""
 
-    def __init__(self, matching: Matching) -> None:
+    def __init__(self, matching: Matching, costs: CostAnalysis) -> None:
         self.m = matching
-        self.costs = CostAnalysis()
+        self.costs = costs
         b, a = matching.before, matching.after
         self.before = [self._fusion(b, g, after=False) for g in b.groups.values()]
         self.after = [self._fusion(a, g, after=True) for g in a.groups.values()]
@@ -111,11 +112,17 @@ class FusionChanges:
             f.loose = frozenset(member for member in rest if member not in homes)
             rest -= f.loose
             # A fusion that is wholly part of this one explains it better than a large one with as much.
-            ranked = sorted(share, key=lambda n: (-share[n], len(others[n].core), n))
+            # What a fusion still explains only shrinks, so an old figure is an upper bound.
+            queue = [(-n, -n / len(others[i].core), i) for i, n in share.items()]
+            heapq.heapify(queue)
             while rest:
-                best = max(ranked, key=lambda n: (len(rest & others[n].core), share[n] / len(others[n].core)))
-                rest -= others[best].core
-                f.sources.append(others[best])
+                gain, ratio, best = heapq.heappop(queue)
+                left = len(rest & others[best].core)
+                if left < -gain:
+                    heapq.heappush(queue, (-left, ratio, best))
+                else:
+                    rest -= others[best].core
+                    f.sources.append(others[best])
 
     # ------------------------------------------------------------ what happened
 
