@@ -6,14 +6,14 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from hlofuse.inputs.dump_directory import DumpDirectory, is_corpus_case
+from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, is_corpus_case
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
 from hlofuse.present.escape import printable
 
-_NUMBERED = re.compile(r"(\d{1,6})-(.+)\.hlo")
+_NUMBERED = re.compile(r"(\d{1,6})-(.+)\.hlo(?:\.gz)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,7 @@ def find_cases(path: Path, *, target: str = "cpu", module: str | None = None) ->
     """
     if is_corpus_case(path):
         return [_corpus_case(path)], []
-    try:
-        folders = sorted(p for p in path.iterdir() if p.is_dir() and is_corpus_case(p))
-    except OSError as e:
-        raise HlofuseError(f"cannot read {printable(str(path))}: {e.strerror or e}") from None
+    folders = corpus_cases(path)
     if folders:
         if module is not None:
             folders = [p for p in folders if p.name == module]
@@ -64,10 +61,12 @@ def find_cases(path: Path, *, target: str = "cpu", module: str | None = None) ->
 
 def _corpus_case(path: Path) -> Case:
     passes = sorted((int(m[1]), m[2], p) for p in path.iterdir() if (m := _NUMBERED.fullmatch(p.name)))
-    after = path / "after.hlo"
-    if not after.is_file():
+    before, after = corpus_file(path, "before"), corpus_file(path, "after")
+    if before is None or after is None:
         raise HlofuseError(f"{printable(str(path))} has before.hlo but no after.hlo")
-    return Case(path.name, path / "before.hlo", after, tuple((name, p) for _, name, p in passes))
+    if not passes and before.suffix == ".gz":
+        return Case(path.name, before, after)  # packed without the steps between
+    return Case(path.name, before, after, tuple((name, p) for _, name, p in passes))
 
 
 def _dumped(path: Path, target: str, module: str | None) -> tuple[list[Case], list[str]]:
