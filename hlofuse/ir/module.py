@@ -8,6 +8,7 @@ from hlofuse.ir.attributes import NO_ATTRIBUTES, Attributes
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.names import NameUniquer
+from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.stack_frames import SourceLocation, StackFrames
 
 
@@ -28,6 +29,7 @@ class Module:
         "filename",
         "instruction_names",
         "name",
+        "print_options",
     )
 
     def __init__(self, name: str, attributes: Attributes = NO_ATTRIBUTES) -> None:
@@ -40,6 +42,8 @@ class Module:
         self.instruction_names = NameUniquer()
         self.computation_names = NameUniquer()
         self.filename: str | None = None
+        self.print_options = PrintOptions()
+        """How the module was written, and is printed unless asked otherwise."""
 
     def __repr__(self) -> str:
         return f"<module {self.name}>"

@@ -28,9 +28,13 @@ class Memo:
         self.computations: dict[str, Computation] = {}
         self.constants: set[tuple[str, str]] = set()
         self.opcodes: dict[str, Opcode] = {}
+        # How the text is written, for printing it alike.
         self.has_percent = True
+        self.has_signatures = True
+        self.has_names_after_braces = False
         self.has_operand_shapes = False
         self.has_elements = False
+        self.has_operand_numbers = True
 
     def opcode(self, text: str) -> Opcode:
         """What the loop needs to know of an opcode."""
@@ -116,6 +120,8 @@ class Body:
                                 operands = [by_name[names[0]], by_name[names[1]]]
                             else:
                                 operands = [*map(instruction_at, names)]
+                                if len(names) > 5:
+                                    memo.has_operand_numbers = False
                         except KeyError:
                             operands = self._operands(inner)
                             number = len(slots)

@@ -19,6 +19,7 @@ from hlofuse.ir.parse.declined import Declined, Unusual
 from hlofuse.ir.parse.patterns import END, HEAD, INSTRUCTION, MODULE, TABLES
 from hlofuse.ir.parse.shapes import split_tuple
 from hlofuse.ir.parse.tables import read_tables
+from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.shape import ARRAY_TYPES
 
 STRETCH = 1 << 16
@@ -60,6 +61,14 @@ def read_fast(text: str, unusual: Unusual) -> Module:
         module.entry = module.computations[-1]
     _check_names(names)
     _check_names(memo.computations)
+    module.print_options = PrintOptions(
+        percent=memo.has_percent,
+        signatures=memo.has_signatures,
+        operand_shapes=memo.has_operand_shapes,
+        operand_numbers=5 if memo.has_operand_numbers else 0,
+        compact_elements=memo.has_elements,
+        names_after_braces=memo.has_names_after_braces,
+    )
     module.instruction_names.reserve(names)
     module.computation_names.reserve(memo.computations)
     return module
@@ -77,7 +86,8 @@ def _check_entry_layout(text: str, memo: Memo) -> None:
 def _read_computation(text: str, pos: int, module: Module, memo: Memo, names: set[str]) -> int:
     head = HEAD.match(text, pos)
     if head is not None:
-        is_entry, percent, name, _, result_text = head.groups()
+        is_entry, percent, name, parameters, result_text = head.groups()
+        memo.has_signatures = parameters is not None
         result = None if result_text is None else memo.shapes[result_text]
         start = head.end()
     else:
@@ -105,6 +115,8 @@ def _read_computation(text: str, pos: int, module: Module, memo: Memo, names: se
     tail = END.match(text, stop)
     if tail is None:
         raise Declined
+    if tail[2]:
+        memo.has_names_after_braces = True
     if tail[1] is not None:
         computation.attributes_text = f', execution_thread="{tail[1]}"'
     if is_entry:

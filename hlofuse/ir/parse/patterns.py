@@ -117,7 +117,7 @@ _PARAMETERS = (
 )
 HEAD = re.compile(rf"(ENTRY )?(%?)({NAME}) (?:({_PARAMETERS}) -> ({_SHAPE}) )?\{{\n", re.ASCII)
 _COMMENTS = r"(?:\s++|//[^\r\n\0]*+|/\*(?:[^*\0]++|\*(?!/))*+\*/)*+"
-END = re.compile(rf"\}}(?:, execution_thread=\"([\w.\-]*+)\")?{_COMMENTS}", re.ASCII)
+END = re.compile(rf"\}}(?:, execution_thread=\"([\w.\-]*+)\")?( // [^\r\n\0]*+)?{_COMMENTS}", re.ASCII)
 
 # Header attributes in the order XLA prints them; group 3 is the entry's layout, checked as shapes.
 _INDEX = r"\{(?:\d{1,9}+(?:, ?\d{1,9}+)*+)?\}"
