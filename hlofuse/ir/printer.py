@@ -21,16 +21,34 @@ _SMALL_CONSTANT = 10
 
 
 def print_module(module: Module, options: PrintOptions | None = None) -> str:
-    """The module as text, by default the way it was written where it was read."""
+    """The module as text, by default the way it was written where it was read.
+
+    So what has been read is printed as it was. With `options`, or once computations have been added,
+    they come in the order XLA would print them in.
+    """
     chosen = options if options is not None else module.print_options
+    computations = module.computations
+    if options is not None or not _callees_come_first(computations):
+        computations = module.computation_post_order()
     out = [f"HloModule {module.name}{module.attributes.text}"]
     if chosen.metadata and module.stack_frames:
         out.append("\n\n" + print_stack_frames(module.stack_frames))
     out.append("\n\n")
-    for computation in module.computation_post_order():
+    for computation in computations:
         out += _ComputationPrinter(computation, chosen, "").lines()
         out.append("\n\n")
     return "".join(out)
+
+
+def _callees_come_first(computations: list[Computation]) -> bool:
+    seen: set[Computation] = set()
+    for computation in computations:
+        for instruction in computation:
+            for _, callee in instruction.called:
+                if callee not in seen:
+                    return False
+        seen.add(computation)
+    return True
 
 
 def print_computation(computation: Computation, options: PrintOptions | None = None) -> str:
