@@ -215,12 +215,15 @@ class Changes:
 
     def _because_unused(self, graph: Graph, partner: list[int], v: Value) -> tuple[Instruction, ...]:
         """The reasons for an instruction that has no partner: all it serves has none either."""
+        gone = v.region not in self.m.partner
+        if gone and v.opcode == "parameter":
+            return tuple(v.region.computation.callers)[:1]
         if v.users and v.index != v.region.root:
             users = dict.fromkeys(u for u, _ in v.users)
             if all(partner[u] < 0 for u in users):
                 return tuple(graph.values[u].instruction for u in users)
             return ()
-        if v.region not in self.m.partner and v.region is not graph.entry:
+        if gone:
             return tuple(v.region.computation.callers)[:1]
         return ()
 

@@ -80,8 +80,8 @@ def _cluster(summary: Summary, group: tuple[Cluster, ...]) -> list[str]:
     first = group[0]
     sides = [side for side in (first.removed, first.added) if side]
     what = f" {ARROW} ".join(phrases.opcodes(side) for side in sides)
-    if first.copy:
-        what += " (a second copy of what is computed anyway)"
+    if first.note:
+        what += f" ({first.note})"
     return [
         _times(first.kind, len(group)),
         markdown(f" {ARROW} ".join(phrases.names(side) for side in sides)),

@@ -24,6 +24,7 @@ from hlofuse.differ.model import (
     Removed,
 )
 from hlofuse.differ.report.phrases import change_of
+from hlofuse.differ.vocabulary import has_side_effect
 from hlofuse.ir import Instruction, Module
 from hlofuse.present.units import plural
 
@@ -46,6 +47,20 @@ class Cluster:
     removed: tuple[Instruction, ...] = ()
     added: tuple[Instruction, ...] = ()
     copy: bool = False
+    """It computes once more what is computed anyway."""
+    unused: bool = False
+    """Nothing uses its result."""
+
+    @property
+    def note(self) -> str:
+        """What else is to be said of it."""
+        if self.copy:
+            return "a second copy of what is computed anyway"
+        return (
+            "nothing used the result"
+            if self.unused and self.removed
+            else ("nothing uses the result" if self.unused else "")
+        )
 
     @property
     def kind(self) -> str:
@@ -222,13 +237,13 @@ def _clusters(diff: ModuleDiff) -> Iterator[tuple[Cluster, ...]]:
         first = _places(head)[0].instruction
         if isinstance(head, Removed):
             new = replaced.get(first)
-            found = Cluster(cluster(first), cluster(new) if new else (), head.copy_of is not None)
+            found = Cluster(cluster(first), cluster(new) if new else (), *_notes(head))
         elif first in taken:
             continue
         else:
-            found = Cluster((), cluster(first), head.copy_of is not None)
+            found = Cluster((), cluster(first), *_notes(head))
         key = (
-            found.copy,
+            found.note,
             *sorted(i.opcode for i in found.removed),
             _TO,
             *sorted(i.opcode for i in found.added),
@@ -237,6 +252,12 @@ def _clusters(diff: ModuleDiff) -> Iterator[tuple[Cluster, ...]]:
     order = ("replaced", "removed", "added")
     for clusters in sorted(groups.values(), key=lambda g: order.index(g[0].kind)):
         yield tuple(clusters)
+
+
+def _notes(head: Added | Removed) -> tuple[bool, bool]:
+    instruction = _places(head)[0].instruction
+    unused = not instruction.users and not instruction.is_root and instruction.opcode != "parameter"
+    return head.copy_of is not None, unused and not has_side_effect(instruction)
 
 
 def _replacements(diff: ModuleDiff, heads: set[Instruction]) -> dict[Instruction, Instruction]:

@@ -122,8 +122,8 @@ class _Report:
         head = f" {ARROW} ".join(sides)
         shown = [phrases.names(side) for side in (first.removed, first.added) if side]
         lines = [head, f" {ARROW} ".join(shown)]
-        if first.copy:
-            lines[0] += "  (a second copy of what is computed anyway)"
+        if first.note:
+            lines[0] += f"  ({first.note})"
         module, members = (
             (diff.after.module, first.added) if first.added else (diff.before.module, first.removed)
         )
