@@ -1,6 +1,6 @@
 """Have XLA count the modules of `cost_modules.py`; prints the table that the test compares with.
 
-Needs jax and jaxlib 0.11.1 (Python 3.12):  python tests/analysis/ask_xla_costs.py > tests/analysis/xla_costs.json
+Needs jax and jaxlib 0.11.1 (Python 3.12); what it prints belongs into `xla_costs.json`.
 """
 
 import json
@@ -11,9 +11,9 @@ from pathlib import Path
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 sys.path.insert(0, str(Path(__file__).parent))
 
-import jax  # noqa: E402
-from cost_modules import MODULES  # noqa: E402
-from jaxlib import _hlo, _jax  # noqa: E402
+import jax
+from cost_modules import MODULES
+from jaxlib import _hlo, _jax
 
 
 def main() -> None:
