@@ -19,8 +19,8 @@ from hlofuse.ir import Instruction
 _MOST_PROPOSALS = 64
 _ENOUGH = 4.0
 _ENOUGH_FOR_TRIVIAL = 5.0
-# The function that was compiled; older releases of JAX say jit(main) as well.
-_FUNCTION = re.compile(r"^jit\([^()]*\)/(jit\(main\)/)?")
+# Where it is run: the function that was compiled (older releases of JAX say jit(main) as well), a loop.
+_PLACES = re.compile(r"^jit\([^()]*\)/(jit\(main\)/)?|while/body/(closed_call/|eval_jaxpr/)?")
 _NUMBERS = re.compile(r"(\.\d+|\.clone|\.remat\d*)+$")
 
 
@@ -147,7 +147,8 @@ class Similarity:
                 v = graph.values[i]
                 stem, op, line = self._hints(graph, v)
                 if v.opcode not in TRIVIAL:
-                    buckets.setdefault((v.opcode, op, line or stem), ([], []))[side].append(i)
+                    key = (v.opcode, op.rpartition("/")[2], line or stem)
+                    buckets.setdefault(key, ([], []))[side].append(i)
         for ours, theirs in buckets.values():
             if len(ours) * len(theirs) <= _MOST_PROPOSALS:
                 for x in ours:
@@ -217,7 +218,7 @@ class Similarity:
         found = self.hints.get(i)
         if found is None:
             source = graph.module.source_of(i)
-            op = _FUNCTION.sub("", i.op_name or "")
+            op = _PLACES.sub("", i.op_name or "")
             found = self.hints[i] = (_NUMBERS.sub("", i.name), op, str(source) if source else "")
         return found
 

@@ -43,10 +43,9 @@ def to_markdown(summary: Summary, *, limit: int = 20, only: Collection[str] = AL
     if "instructions" in only and diff.edits:
         parts.append(f"### Instructions ({plural(len(diff.causes), 'change')})\n")
         rows = [_cluster(s, g) for g in s.clusters] + [_changed(g) for g in s.changes]
-        for m in s.moved:
-            ours, theirs = m.before[0].instruction, m.after[0].instruction
-            where = [markdown(i.computation.name if i.computation else "?") for i in (ours, theirs)]
-            rows.append(["moved", markdown_code(ours.name), f" {ARROW} ".join(where)])
+        for g in s.moved:
+            where = markdown(f"from {g.source} to {g.destination}")
+            rows.append(["moved", markdown(phrases.names(g.members)), where])
         parts += _table(["", "instructions", "what"], rows, limit)
         if s.following:
             parts.append(f"And {plural(s.following, 'change')} that only follow from these.\n")

@@ -78,6 +78,16 @@ class ChangeGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class MovedGroup:
+    """Instructions that went from one computation to another."""
+
+    source: str
+    destination: str
+    members: tuple[Instruction, ...]
+    """By BEFORE's names."""
+
+
+@dataclass(frozen=True, slots=True)
 class SourceLine:
     """What a line of the user's program costs."""
 
@@ -97,7 +107,7 @@ class Summary:
     clusters: tuple[tuple[Cluster, ...], ...]
     """Each group: clusters alike in everything but names."""
     changes: tuple[ChangeGroup, ...]
-    moved: tuple[Moved, ...]
+    moved: tuple[MovedGroup, ...]
     following: int
     """Changes that follow from those told."""
     sources: tuple[SourceLine, ...]
@@ -115,7 +125,7 @@ def summarize(diff: ModuleDiff) -> Summary:
         tuple(_fusion_groups(diff)),
         tuple(_clusters(diff)),
         tuple(_change_groups(e for e in causes if isinstance(e, Changed))),
-        tuple(e for e in causes if isinstance(e, Moved)),
+        tuple(_moved_groups(e for e in causes if isinstance(e, Moved))),
         sum(isinstance(e, Changed) and bool(e.because) for e in diff.edits),
         tuple(_by_source(diff)),
         tuple(sorted(duplicated, key=lambda m: -len(m.after))),
@@ -302,6 +312,18 @@ def _change_groups(changes: Iterable[Changed]) -> Iterator[ChangeGroup]:
         key=lambda g: (min(last.get(d.kind, 0) for d in g[0].details), kinds.index(g[0].details[0].kind)),
     ):
         yield ChangeGroup(found[0].details, tuple(found))
+
+
+def _moved_groups(edits: Iterable[Moved]) -> Iterator[MovedGroup]:
+    groups: dict[tuple[str, str], list[Instruction]] = {}
+    for edit in edits:
+        ours, theirs = edit.before[0], edit.after[0]
+        # The computation a fusion is in says where, not the fusion's own.
+        places = [(p.fusion or p.instruction).computation for p in (ours, theirs)]
+        names = [c.name if c is not None else "?" for c in places]
+        groups.setdefault((names[0], names[1]), []).append(ours.instruction)
+    for (source, destination), members in groups.items():
+        yield MovedGroup(source, destination, tuple(members))
 
 
 # ---------------------------------------------------------------- by source line

@@ -107,10 +107,9 @@ class _Report:
         self._head("instructions", f"{plural(len(s.diff.causes), 'change')}")
         rows = [self._cluster(group) for group in s.clusters]
         rows += [self._changed(group) for group in s.changes]
-        for m in s.moved:
-            ours, theirs = m.before[0].instruction, m.after[0].instruction
-            where = [i.computation.name if i.computation else "?" for i in (ours, theirs)]
-            rows.append(("moved", "yellow", [f"{ours.name}: {where[0]} {ARROW} {where[1]}"], ""))
+        for g in s.moved:
+            head = f"from {g.source} to {g.destination}: {phrases.opcodes(g.members)}"
+            rows.append(("moved", "yellow", [head, phrases.names(g.members)], ""))
         self._list(rows)
         if s.following:
             self._print(f"  and {plural(s.following, 'change')} that only follow from these", "dim")
