@@ -8,7 +8,7 @@ from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.ir import Instruction, Module
 from hlofuse.present.escape import printable, shorten
-from hlofuse.present.units import bytes_text, plural
+from hlofuse.present.units import bytes_text, plural, ranges
 from hlofuse.renderer import labels
 from hlofuse.renderer.palette import category
 from hlofuse.renderer.parts import Part
@@ -105,12 +105,14 @@ class _PanelBuilder:
         for i in self.plan.computation:
             if i.opcode == "constant" and (overview or i.shape.is_effective_scalar) and not i.is_root:
                 self.written[i] = labels.constant_text(i)
-            elif i.opcode == "parameter" and not i.is_root and (overview or len(i.users) > CROWD):
-                if i not in self.plan.marked and not i.shape.is_tuple:
-                    self.written[i] = shorten(labels.value_title(i), 16)
+            elif (overview or len(i.users) > CROWD) and self._may_be_written(i):
+                self.written[i] = shorten(labels.value_title(i), 16)
         for i in self.plan.computation:
             if len(i.users) > 2 and self._spreads_constant(i):
                 self.written[i] = self.written[i.operands[0]]
+
+    def _may_be_written(self, i: Instruction) -> bool:
+        return i.opcode == "parameter" and not (i.is_root or i.shape.is_tuple or i in self.plan.marked)
 
     def _place(self, unit: Instruction, box: Box) -> None:
         self.box[unit] = box
@@ -210,6 +212,9 @@ class _PanelBuilder:
             box.aside = _scope_tail(part.scope)
         box.lines = [f"{plural(labels.op_count(ops), 'op')} in {plural(len(launched), 'kernel')}"]
         box.lines.append(labels.summary(ops))
+        numbers = [n[1:] for i in launched if (n := self.context.numbers.get(i, "")) and n[1:].isdigit()]
+        if numbers:
+            box.kernels = shorten("K" + ranges(sorted(map(int, numbers))), 20)
         moved = sum(self.context.costs.instruction(i).bytes_accessed for i in launched)
         box.lines.append(f"{bytes_text(moved)} moved")
         box.tooltip = [
@@ -335,6 +340,5 @@ def _behind(unit: Instruction) -> list[Instruction]:
 
 def _scope_tail(scope: str) -> str:
     """The end of a scope, where scopes differ."""
-    pieces = printable(scope).split("/")
-    text = "/".join(pieces[1:] or pieces)
-    return text if len(text) <= 32 else "…" + text[-31:]
+    text = "/".join(printable(scope).split("/")[1:])  # the first is the program's
+    return text if len(text) <= 36 else "…" + text[-35:]

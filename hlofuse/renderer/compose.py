@@ -13,11 +13,13 @@ from hlofuse.present.escape import shorten
 from hlofuse.present.units import bytes_text, plural
 from hlofuse.renderer.acyclic import convex
 from hlofuse.renderer.build import Builder, kernel_numbers
+from hlofuse.renderer.fold import fold, is_too_tall
 from hlofuse.renderer.islands import split
 from hlofuse.renderer.options import VIEWS, Options
 from hlofuse.renderer.plan import plan
 from hlofuse.renderer.proportions import columns, is_tall
 from hlofuse.renderer.provenance import members
+from hlofuse.renderer.reduction import thin
 from hlofuse.renderer.scene import Panel, Scene
 
 _LEGEND = 180.0
@@ -31,26 +33,23 @@ def compose(subject: Module | Replay, view: str | None, options: Options) -> Sce
     if isinstance(subject, Module):
         if view in ("after", "both"):
             raise HlofuseError(f"view {view!r} needs a replay of the module")
-        return _one(subject, options, "", "as it is")
+        return _one(subject, options, f"as it is: {_totals(subject)}")
     title = f"{subject.target} fusion" + (f" on {subject.device}" if subject.device else "")
     if view == "before":
-        return _one(subject.before, options, title, "before fusion")
+        return _one(subject.before, options, f"before {title}: {_totals(subject.before)}")
     if view == "both":
         return _both(subject, options, title)
-    scene = _one(subject.after, options, title, "after fusion")
-    scene.lines = [_change(subject, title)]
-    return scene
+    return _one(subject.after, options, _change(subject, title))
 
 
-def _one(module: Module, options: Options, title: str, state: str) -> Scene:
-    scene = _scene(module, options)
+def _one(module: Module, options: Options, line: str) -> Scene:
+    scene = _scene(module, options, line)
     decided = plan(module, options)
     builder = Builder(module)
     panels = [builder.panel(p, _panel_title(p.computation)) for p in decided.panels]
     scene.panels = [p for island in split(panels[:1]) for p in island] + panels[1:]
     scene.notices = decided.notices
     _arrange(scene, step=1)
-    scene.lines = [f"{title}, {state}: {_totals(module)}" if title else f"{state}: {_totals(module)}"]
     return scene
 
 
@@ -58,7 +57,7 @@ def _both(replay: Replay, options: Options, title: str) -> Scene:
     after_numbers = kernel_numbers(replay.after)
     future, titles = _futures(replay, after_numbers)
     sides: list[list[Panel]] = []
-    scene = _scene(replay.after, options)
+    scene = _scene(replay.after, options, _change(replay, title))
     for side, module in (("before", replay.before), ("after", replay.after)):
         if side == "before":
             groups = _groups(module, future)
@@ -77,7 +76,6 @@ def _both(replay: Replay, options: Options, title: str) -> Scene:
             )
             scene.panels.append(side_panels[row] if row < len(side_panels) else empty)
     _arrange(scene, step=2)
-    scene.lines = [_change(replay, title)]
     return scene
 
 
@@ -159,13 +157,19 @@ def _groups(module: Module, future: Mapping[Instruction, str]) -> dict[Instructi
 
 def _arrange(scene: Scene, step: int) -> None:
     """Settle how the panels are set out."""
+    left_out = sum(thin(panel) for panel in scene.panels)
+    if len(scene.panels) == step and all(map(is_too_tall, scene.panels)):
+        scene.panels = [column for panel in scene.panels for column in fold(panel)]
+        step = len(scene.panels)
     for panel in scene.panels:
         panel.flat = is_tall(panel)
+    if left_out:
+        scene.lines.append(f"{plural(left_out, 'arrow')} implied by others left out, named in the boxes")
     scene.columns = columns(scene.panels, step, _LEGEND if scene.legend else 0)
 
 
-def _scene(module: Module, options: Options) -> Scene:
-    return Scene(shorten(module.name, 70), legend=options.legend)
+def _scene(module: Module, options: Options, line: str) -> Scene:
+    return Scene(shorten(module.name, 70), [line], legend=options.legend)
 
 
 def _panel_title(computation: Computation) -> str:

@@ -45,14 +45,12 @@ def _lines(scene: Scene) -> Iterator[str]:
 
 
 def _heading(scene: Scene) -> str:
-    gap = '<FONT POINT-SIZE="4"> </FONT>'
     rows = [f'<B><FONT POINT-SIZE="17">{entities(scene.title)}</FONT></B>']
     rows += [f'<FONT POINT-SIZE="11" COLOR="{FAINT}">{entities(line)}</FONT>' for line in scene.lines]
     rows += [f'<FONT POINT-SIZE="11" COLOR="{ALERT}">{entities(line)}</FONT>' for line in scene.notices]
-    return (
-        "".join(row + '<BR ALIGN="LEFT"/>' for row in rows)
-        + '<FONT POINT-SIZE="5"> </FONT><BR ALIGN="LEFT"/>'
-    )
+    # Graphviz sets lines without leading: an empty line of small type makes some.
+    end = '<BR ALIGN="LEFT"/>'
+    return "".join(f'{row}{end}<FONT POINT-SIZE="4"> </FONT>{end}' for row in rows)
 
 
 def _panel(panel: Panel, place: int, loudest: int) -> Iterator[str]:

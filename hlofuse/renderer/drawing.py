@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from hlofuse.renderer.scene import Scene
 FORMATS = ("svg", "png", "pdf", "dot")
 _DPI = 144
 _MOST_PIXELS = 40_000_000
+
+# Cairo writes when a PDF was made. Another date of the same length leaves every offset in place.
+_DATE = re.compile(rb"/CreationDate \(D:[^)]{15,40}\)")
+_NO_DATE = b"/CreationDate (D:19700101000000Z)"
 
 
 @dataclass(slots=True)
@@ -42,7 +47,7 @@ class Drawing:
 
     def to_pdf(self) -> bytes:
         """A PDF of one page in the picture's size."""
-        return engine.run(self.dot, "pdf")
+        return _DATE.sub(lambda m: _NO_DATE[: len(m[0])].ljust(len(m[0])), engine.run(self.dot, "pdf"))
 
     def to_bytes(self, fmt: str) -> bytes:
         """The picture in one of `FORMATS`."""

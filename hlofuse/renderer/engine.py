@@ -38,15 +38,11 @@ def run(dot: str, fmt: str, *arguments: str, timeout: float = TIMEOUT) -> bytes:
 
     Raises HlofuseError when Graphviz fails or needs longer than `timeout` seconds.
     """
-    environment = dict(os.environ)
-    # Cairo takes the date it writes into a PDF from here.
-    environment.setdefault("SOURCE_DATE_EPOCH", "0")
     with subprocess.Popen(
         [*engine(), f"-T{fmt}", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environment,
         start_new_session=True,
     ) as process:
         try:

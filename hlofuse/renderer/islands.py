@@ -22,6 +22,8 @@ def split(sides: Sequence[Panel]) -> list[list[Panel]]:
 
     The sides show the same computation: boxes with a kernel's number in common are on one island.
     """
+    if any(b.style == "part" for panel in sides for b in panel.boxes):
+        return [list(sides)]  # an overview's boxes have many kernels each
     groups = _gather(_components(sides))
     if len(groups) < 2:
         return [list(sides)]

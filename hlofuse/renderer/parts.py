@@ -5,11 +5,14 @@ Every part is convex (see `acyclic`), so the parts and what stays outside form a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from hlofuse.ir import Instruction
 from hlofuse.renderer.acyclic import levels
+
+_DIGITS = re.compile(r"\d+")
 
 
 @dataclass(slots=True)
@@ -18,13 +21,19 @@ class Part:
 
     number: int
     scope: str
+    """Where in the user's program they came from; empty where the dump does not say."""
     instructions: list[Instruction]
 
 
-def divide(units: Sequence[Instruction], wanted: int) -> list[Part]:
-    """`units` (operands first) in about `wanted` parts, in the order of their first instructions."""
+def divide(
+    units: Sequence[Instruction], wanted: int, behind: Callable[[Instruction], Iterable[Instruction]]
+) -> list[Part]:
+    """`units` (operands first) in about `wanted` parts, in the order of their first instructions.
+
+    `behind` gives what a unit waits for among the units, past anything that has no box of its own.
+    """
     index = {u: n for n, u in enumerate(units)}
-    operands = [[index[o] for o in u.operands if o in index] for u in units]
+    operands = [[index[o] for o in behind(u) if o in index] for u in units]
     scopes = _scopes(units, operands)
     order = range(len(units))
     groups: dict[tuple[object, int], list[int]] = {}
@@ -43,7 +52,7 @@ def divide(units: Sequence[Instruction], wanted: int) -> list[Part]:
         pieces += _stretches(members, largest, cost)
     pieces.sort(key=lambda p: p[0])
     return [
-        Part(number, "/".join(_common([scopes[n] for n in piece])), [units[n] for n in piece])
+        Part(number, _span([scopes[n] for n in piece]), [units[n] for n in piece])
         for number, piece in enumerate(pieces, 1)
     ]
 
@@ -97,9 +106,20 @@ def _scopes(units: Sequence[Instruction], operands: Sequence[Sequence[int]]) -> 
     return [s or () for s in found]
 
 
-def _common(scopes: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    first, last = min(scopes), max(scopes)
+def _span(scopes: Sequence[tuple[str, ...]]) -> str:
+    """What the scopes have in common, and from where to where they go: `fwd/layer_0 … layer_7`."""
+    low, high = min(scopes), max(scopes)
     n = 0
-    while n < min(len(first), len(last)) and first[n] == last[n]:
+    while n < min(len(low), len(high)) and low[n] == high[n]:
         n += 1
-    return first[:n]
+    common = "/".join(low[:n])
+    # A scope may be left in passing, for a single operation: ends that are deeper say where it was.
+    first, last = (next((s[n] for s in way if len(s) > n), "") for way in (scopes, scopes[::-1]))
+    if first != last and _stem(first) == _stem(last):
+        return f"{common}/{first} … {last}" if common else f"{first} … {last}"
+    return common
+
+
+def _stem(name: str) -> str:
+    """The name without its number: layers of one kind share it."""
+    return _DIGITS.sub("", name)

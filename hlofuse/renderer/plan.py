@@ -136,7 +136,7 @@ def _fit(
                 f"{plural(room, 'box', 'boxes')}: --open FUSION, --focus NAME or a greater --max-nodes"
             )
     else:
-        _collapse(panel, everything, room, wanted, parts_wanted, result)
+        _collapse(panel, everything, room, wanted, closed, parts_wanted, result)
     return panel
 
 
@@ -145,29 +145,37 @@ def _collapse(
     everything: list[Instruction],
     room: int,
     wanted: set[Instruction | Computation],
+    closed: set[Instruction | Computation],
     parts_wanted: set[int],
     result: Plan,
 ) -> None:
     # Parameters would swamp the overview; what is read is said in the tooltips.
     work = [u for u in everything if u.opcode not in ("parameter", "constant")]
     # Boxes of parts are large and their arrows many: a quarter of the room makes them readable.
-    parts = divide(work, max(1, min(room, max(12, room // 4))))
+    parts = divide(work, max(1, min(room, max(12, room // 4))), _waits_for)
     if parts_wanted:
         missing = parts_wanted - {p.number for p in parts}
         if missing:
             raise HlofuseError(f"there is no part{min(missing)}: the overview has parts 1 to {len(parts)}")
     keep = []
     spare = HARD_LIMIT - len(parts)
+    opened: list[Instruction] = []
     for part in parts:
         if len(part.instructions) == 1:
             continue
         if part.number in parts_wanted and len(part.instructions) <= spare:
             spare -= len(part.instructions)
+            opened += part.instructions
             continue
         keep.append(part)
     panel.parts = keep
     inside = {i for p in keep for i in p.instructions}
     panel.open = {f for f in work if f in wanted and f not in inside}
+    room -= len(parts) + len(opened)
+    for fusion in opened:
+        if fusion.opcode == "fusion" and fusion not in closed and inner_boxes(fusion) <= room:
+            room -= inner_boxes(fusion)
+            panel.open.add(fusion)
     by = "source scope and order of execution" if any(p.scope for p in parts) else "order of execution"
     result.notices.append(
         f"{_where(panel.computation)}: {plural(len(work), 'instruction')} collapsed into "
@@ -228,16 +236,22 @@ def _neighbourhood(
     return panel
 
 
+def _waits_for(i: Instruction) -> list[Instruction]:
+    return _drawn((*i.operands, *i.control_predecessors), up=True)
+
+
 def _drawn(neighbours: Iterable[Instruction], up: bool) -> list[Instruction]:
     """`neighbours`, with what has no box of its own replaced by what lies behind it."""
     found: dict[Instruction, None] = {}
     stack = list(neighbours)[::-1]
     while stack:
         i = stack.pop()
-        if not has_box(i):
-            stack.extend(reversed(i.operands if up else i.users))
-        else:
+        if has_box(i):
             found[i] = None
+        elif up and i.opcode == "get-tuple-element" and i.operands[0].opcode == "tuple":
+            stack += i.operands[0].operands[i.tuple_index : i.tuple_index + 1]
+        else:
+            stack.extend(reversed(i.operands if up else i.users))
     return list(found)
 
 

@@ -16,13 +16,14 @@ BEST = 1.3
 def estimate(panel: Panel) -> tuple[float, float]:
     """Width and height in points, from the longest chain and the most crowded rank."""
     boxes = [b.key for b in panel.all_boxes()]
-    rank = dict.fromkeys(boxes, 0)
-    heads: dict[str, list[tuple[str, int]]] = {}
+    rank = dict.fromkeys(boxes, 0.0)
+    heads: dict[str, list[tuple[str, float]]] = {}
     waiting = dict.fromkeys(boxes, 0)
     for a in panel.arrows:
-        heads.setdefault(a.tail, []).append((a.head, 1 if a.inside else 2))
+        heads.setdefault(a.tail, []).append((a.head, 1.0 if a.inside else 2.2))
         waiting[a.head] += 1
-    ready = [k for k in boxes if not waiting[k]]
+    first = [k for k in boxes if not waiting[k]]
+    ready = list(first)
     while ready:
         key = ready.pop()
         for head, length in heads.get(key, ()):
@@ -30,7 +31,10 @@ def estimate(panel: Panel) -> tuple[float, float]:
             waiting[head] -= 1
             if not waiting[head]:
                 ready.append(head)
-    crowd: dict[int, int] = {}
+    for key in first:  # a value stands where it is first used
+        if key in heads:
+            rank[key] = max(0.0, min(rank[head] - length for head, length in heads[key]))
+    crowd: dict[float, int] = {}
     for r in rank.values():
         crowd[r] = crowd.get(r, 0) + 1
     # Frames push boxes of the same rank apart and one another down.
@@ -48,7 +52,7 @@ def is_tall(panel: Panel) -> bool:
 def columns(panels: Sequence[Panel], step: int = 1, aside: float = 0.0) -> int:
     """How many panels to a row; a multiple of `step`, or one. `aside` is taken by the legend."""
     sizes = [estimate(p) for p in panels]
-    candidates = [1, *(c for c in range(step, len(panels) + 1, step) if c > 1)][:6]
+    candidates = [1, *(c for c in range(step, len(panels) + 1, step) if c > 1)][:8]
 
     def badness(count: int) -> float:
         rows = [sizes[i : i + count] for i in range(0, len(sizes), count)]
