@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from stacked import count, stacked, with_unique_attributes  # noqa: E402
 
-from hlofuse.ir import Module, parse_module  # noqa: E402
+from hlofuse.ir import Module, attribute_memo, parse_module  # noqa: E402
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "cpu" / "gpt2_block" / "before.hlo"
 
@@ -37,6 +37,7 @@ except ImportError:
 
 def read_all_attributes(text: str) -> Module:
     """The module with every attribute of every instruction typed."""
+    attribute_memo.forget()
     module = parse_module(text)
     for computation in module.computations:
         for instruction in computation:

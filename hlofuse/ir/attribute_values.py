@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from hlofuse.ir.parse.text import bad_escape, unquote
 from hlofuse.ir.values import (
     ConvolutionDimensionNumbers,
     IotaGroups,
@@ -19,6 +20,7 @@ from hlofuse.ir.values import (
     ReplicaGroups,
     SliceRange,
     SliceRanges,
+    TileSharding,
     Window,
     WindowDimension,
 )
@@ -31,6 +33,18 @@ _NAME = re.compile(r"%?[A-Za-z_][\w.\-]*+")
 _NAMES = re.compile(r"\{%?[A-Za-z_][\w.\-]*+(?:, ?%?[A-Za-z_][\w.\-]*+)*+\}")
 _PLAIN_STRING = re.compile(r'"[^"\\]*+"')
 _METADATA = re.compile(r'\{(?:(?:[a-z_]++=(?:"(?:[^"\\]++|\\.)*+"|[0-9]{1,9}))(?: (?=[a-z])|(?=\})))*+\}')
+_JAX_METADATA = re.compile(r'\{op_name="([^"\\]*+)"(?: stack_frame_id=([0-9]{1,9}))?\}')
+_METADATA_NAMES = frozenset(
+    "op_type op_name source_file source_line source_end_line source_column source_end_column"
+    " deduplicated_name scheduling_name stack_frame_id".split()
+)
+_STRING = r'"(?:[^"\\\n]++|\\.)*+"'
+_FRONTEND_FIELD = (
+    rf'([A-Za-z_][\w.\-]*+)=({_STRING}|\{{(?:[^{{}}"\n]++|{_STRING}|\{{(?:[^{{}}"\n]++|{_STRING})*+\}})*+\}})'
+)
+_FRONTEND_PAIR = re.compile(_FRONTEND_FIELD, re.ASCII)
+_FRONTEND = re.compile(rf"\{{{_FRONTEND_FIELD}(?:,{_FRONTEND_FIELD})*+\}}", re.ASCII)
+_REPLICATED = TileSharding("replicated")
 _METADATA_FIELD = re.compile(r'([a-z_]++)=(?:"((?:[^"\\]++|\\.)*+)"|([0-9]++))')
 _WINDOW_FIELD = re.compile(r"(size|stride|pad|lhs_dilate|rhs_dilate|rhs_reversal)=([0-9x_\-]++)")
 _WINDOW = re.compile(
@@ -117,17 +131,36 @@ def _config(text: str) -> str:
 
 
 def _metadata(text: str) -> OpMetadata:
+    if (match := _JAX_METADATA.fullmatch(text)) is not None:
+        name, number = match.groups()
+        return OpMetadata.of(
+            {"op_name": name, "stack_frame_id": int(number)} if number else {"op_name": name}
+        )
     if _METADATA.fullmatch(text) is None:
         raise _Uncommon
     fields: dict[str, Any] = {}
     for key, string, number in _METADATA_FIELD.findall(text):
-        if key in fields or "\\" in string:
+        if key in fields or ("\\" in string and bad_escape(string) is not None):
             raise _Uncommon
-        fields[key] = int(number) if number else string
-    try:
-        return OpMetadata(**fields)
-    except TypeError:
-        raise _Uncommon from None
+        fields[key] = int(number) if number else unquote(f'"{string}"')
+    if not fields.keys() <= _METADATA_NAMES:
+        raise _Uncommon
+    return OpMetadata.of(fields)
+
+
+def _frontend(text: str) -> dict[str, str]:
+    if _FRONTEND.fullmatch(text) is None:
+        raise _Uncommon
+    pairs = _FRONTEND_PAIR.findall(text)
+    if any(value[0] == '"' and "\\" in value and bad_escape(value[1:-1]) is not None for _, value in pairs):
+        raise _Uncommon
+    return {key: unquote(value) if value[0] == '"' else value for key, value in pairs}
+
+
+def _sharding(text: str) -> TileSharding:
+    if text != "{replicated}":
+        raise _Uncommon
+    return _REPLICATED
 
 
 def _window(text: str) -> Window:
@@ -215,6 +248,8 @@ def _table() -> dict[str, Callable[[str], Any]]:
         _string: "execution_thread async_execution_thread infeed_config outfeed_config custom_call_target",
         _config: "backend_config",
         _metadata: "metadata",
+        _frontend: "frontend_attributes",
+        _sharding: "sharding",
         _window: "window",
         _slice: "slice",
         _padding: "padding",
@@ -222,7 +257,7 @@ def _table() -> dict[str, Callable[[str], Any]]:
         _groups: "replica_groups",
         _uncommon: """
             allow_spmd_sharding_propagation_to_parameters allow_spmd_sharding_propagation_to_output epsilon
-            source_target_pairs sharding frontend_attributes statistics parameter_replication origin
+            source_target_pairs statistics parameter_replication origin
             operand_layout_constraints literal outfeed_shape output_to_operand_aliasing domain
             result_accuracy sparsity_config sparsity input_output_alias buffer_donor
             entry_computation_layout origin_recovery_table debug_attributes
