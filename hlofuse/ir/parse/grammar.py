@@ -88,9 +88,10 @@ def parse_rule(text: str, start: str) -> Any:
 
     from hlofuse.ir.parse.errors import Rejected, unexpected
 
+    reader = parser()
     try:
         # The callbacks make a span of every rule, no tree.
-        span: Any = parser().parse(text, start=start)
+        span: Any = reader.parse(text, start=start)
         return span.value
     except UnexpectedToken as error:
         raise unexpected(error, text) from None
@@ -101,11 +102,12 @@ def parse_rule(text: str, start: str) -> Any:
 def parse_module(text: str, filename: str | None = None) -> Module:
     """A whole text, by nothing but the grammar (`ParseAndReturnUnverifiedModule`)."""
     from hlofuse.ir.parse.build import build_module
-    from hlofuse.ir.parse.errors import Rejected, located
+    from hlofuse.ir.parse.errors import Rejected, foreign, located
 
     try:
         module = build_module(parse_rule(text, "text"), text)
     except Rejected as error:
+        error.message += foreign(text)
         raise located(text, error, filename) from None
     module.filename = filename
     return module
