@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from .running import Golden, Result, Run
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = Path(__file__).parent / "golden"
@@ -25,7 +25,7 @@ def samples() -> Path:
 
 
 @pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+def golden(request: pytest.FixtureRequest) -> Golden:
     """`golden("explain/softmax.txt", text)`: equal to the file kept in tests/golden, or written there."""
 
     def check(name: str, text: str) -> None:
@@ -40,17 +40,8 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     return check
 
 
-@dataclass(frozen=True)
-class Result:
-    """What a command did."""
-
-    status: int
-    out: str
-    err: str
-
-
 @pytest.fixture
-def hlofuse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+def hlofuse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """`hlofuse("explain", path, columns=80)` runs the command line in this process."""
     from hlofuse.cli.main import main
 

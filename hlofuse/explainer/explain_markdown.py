@@ -113,6 +113,6 @@ def _obstacle(o: Obstacle, input_words: Sequence[str], target: str) -> str:
     figures = f"{plural(o.edges, 'edge')}, {bytes_text(o.bytes_between)}"
     lines = [f"- **{markdown(o.rule.code)}** {markdown(o.rule.title)} ({figures})"]
     if o.rule.advice:
-        lines.append(f"  To change it: {markdown(o.rule.advice)}")
+        lines.append(f"  What to do: {markdown(o.rule.advice)}")
     lines.append(f"  {markdown_code(why)}")
     return "\n".join(lines)

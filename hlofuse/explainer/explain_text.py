@@ -210,7 +210,7 @@ def _print_obstacle(o: Obstacle, console: Console, input_words: Sequence[str], t
     indent = (0, 0, 0, 10)
     console.print(Padding(pair, indent))
     if o.rule.advice:
-        console.print(Padding(Text(f"To change it: {o.rule.advice}"), indent))
+        console.print(Padding(Text(f"What to do: {o.rule.advice}"), indent))
     options = ["--target", target] if target != "cpu" else []
     why = command_line("why", *input_words, first.producer.name, first.consumer_then, *options)
     console.print(Padding(Text(why, style="green"), indent))

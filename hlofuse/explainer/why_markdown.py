@@ -52,7 +52,7 @@ def _pair(p: Pair, limit: int) -> list[str]:
     if where:
         out.append(f"{markdown(where)}\n")
     if d is not None and d.event == "ineligible" and d.rule.advice:
-        out.append(f"To change it: {markdown(d.rule.advice)}\n")
+        out.append(f"What to do: {markdown(d.rule.advice)}\n")
     out.append(_decisions(p.decisions, limit))
     return out
 

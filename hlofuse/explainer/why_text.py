@@ -86,7 +86,7 @@ def _print_pair(p: Pair, console: Console, input_words: Sequence[str], limit: in
         _indented(console, where)
     if settled is not None and settled.event == "ineligible" and settled.rule.advice:
         console.print()
-        _indented(console, f"To change it: {printable(settled.rule.advice)}")
+        _indented(console, f"What to do: {printable(settled.rule.advice)}")
     others = [d for d in p.decisions if d is not settled]
     if others:
         console.print()

@@ -131,7 +131,8 @@ MODULES: dict[str, str] = {
         before=_ADD,
     ),
     "select_and_scatter": _one(
-        "f32[4,4]{1,0} select-and-scatter(%p0, %p1, %p2), window={size=2x2 stride=2x2}, select=%ge, scatter=%add",
+        "f32[4,4]{1,0} select-and-scatter(%p0, %p1, %p2), window={size=2x2 stride=2x2},"
+        " select=%ge, scatter=%add",
         "f32[4,4]{1,0}",
         "f32[2,2]{1,0}",
         "f32[]",

@@ -81,7 +81,10 @@ def test_instructions_add_up_to_their_computation() -> None:
 
 def test_deeply_nested_calls() -> None:
     depth = 5000
-    text = "HloModule m\n%c0 (p: f32[2]) -> f32[2] {\n  %p = f32[2]{0} parameter(0)\n  ROOT %n = f32[2]{0} negate(%p)\n}\n"
+    text = (
+        "HloModule m\n%c0 (p: f32[2]) -> f32[2] {\n"
+        "  %p = f32[2]{0} parameter(0)\n  ROOT %n = f32[2]{0} negate(%p)\n}\n"
+    )
     for i in range(1, depth):
         text += (
             f"%c{i} (p{i}: f32[2]) -> f32[2] {{\n  %p{i} = f32[2]{{0}} parameter(0)\n"

@@ -92,7 +92,7 @@ def test_the_same_name_twice_needs_the_number(tmp_path: Path) -> None:
     dump(tmp_path, FULL, "jit_f", 1)
     dump(tmp_path, FULL, "jit_f", 2)
     with pytest.raises(
-        HlofuseError, match="2 modules are named jit_f; choose one: module_0001.jit_f, module_0002"
+        HlofuseError, match=r"2 modules are named jit_f; choose one: module_0001\.jit_f, module_0002"
     ):
         load(tmp_path, "jit_f")
     assert load(tmp_path, "module_0002.jit_f").name == "s0002"

@@ -14,7 +14,8 @@ from .test_dump_directory import FULL, dump
 
 
 def module(body: str, header: str = "", before: str = "") -> str:
-    return f"HloModule m{header}\n{before}\nENTRY %main (p: f32[4,2]) -> f32[4,2] {{\n  %p = f32[4,2]{{1,0}} parameter(0)\n{body}\n}}\n"
+    entry = f"ENTRY %main (p: f32[4,2]) -> f32[4,2] {{\n  %p = f32[4,2]{{1,0}} parameter(0)\n{body}\n}}\n"
+    return f"HloModule m{header}\n{before}\n{entry}"
 
 
 FUSION = """

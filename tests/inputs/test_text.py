@@ -12,7 +12,13 @@ import pytest
 from hlofuse.inputs import load, read_text
 from hlofuse.ir.errors import HlofuseError
 
-HLO = "HloModule m\n\nENTRY %main (p: f32[2]) -> f32[2] {\n  %p = f32[2]{0} parameter(0)\n  ROOT %n = f32[2]{0} negate(%p)\n}\n"
+HLO = """HloModule m
+
+ENTRY %main (p: f32[2]) -> f32[2] {
+  %p = f32[2]{0} parameter(0)
+  ROOT %n = f32[2]{0} negate(%p)
+}
+"""
 
 
 def write(tmp_path: Path, data: bytes, name: str = "m.hlo") -> Path:
