@@ -28,6 +28,8 @@ class Memo:
         self.computations: dict[str, Computation] = {}
         self.constants: set[tuple[str, str]] = set()
         self.opcodes: dict[str, Opcode] = {}
+        self.has_control = False
+        """Whether control dependencies have to be looked for."""
         # How the text is written, for printing it alike.
         self.has_percent = True
         self.has_signatures = True
@@ -233,7 +235,9 @@ class Body:
         """Connect what `control-predecessors` names in instructions from slot `start` on."""
         for x in self.computation._slots[start:]:
             assert x is not None
-            value = x.attributes.raw("control-predecessors") if x.attributes.text else None
+            if "control-predecessors=" not in x.attributes.text:
+                continue
+            value = x.attributes.raw("control-predecessors")
             for name in CALLED_NAME.findall(value or ""):
                 predecessor = self.by_name.get(name)
                 if predecessor is None or predecessor.id >= x.id:

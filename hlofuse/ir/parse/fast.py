@@ -44,6 +44,7 @@ def read_fast(text: str, unusual: Unusual) -> Module:
         raise Declined
     module = Module(match[1], Attributes(match[2]))
     memo = Memo(unusual)
+    memo.has_control = "control-predecessors=" in text
     if match[3] is not None:
         _check_entry_layout(match[3], memo)
     pos = match.end()
@@ -136,7 +137,7 @@ def _read_stretch(body: Body, text: str, start: int, end: int) -> None:
     taken = body.add_rows(rows) if len(rows) == text.count("\n", start, end) else 0
     if taken < len(rows) or not rows:
         _read_lines(body, text, start, end, taken)
-    if text.find("control-predecessors=", start, end) >= 0:
+    if body.memo.has_control:
         body.add_control(first)
 
 

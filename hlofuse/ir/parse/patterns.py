@@ -92,7 +92,8 @@ _VALUE = rf"(?:{_BRACES}|[^\s,{{}}\"\[]++|{STRING}|\[[\d,]*+\]<=\[[\d,]*+\])"
 OWN = re.compile(rf", ([a-z_]++)=({_VALUE})", re.ASCII)
 TAIL = re.compile(
     rf"((?:, (?!{_COMMON})[a-z_]++={_VALUE})*+)(?:, sharding={_SHARDING})?+(?:, frontend_attributes={_FRONTEND})?+"
-    rf"(?:, control-predecessors={_CONTROL})?+(?:, metadata={_METADATA})?+"
+    rf"(?:, control-predecessors={_CONTROL})?+"
+    rf"(?:, metadata=(?:\{{op_name=\"[^\"\\\n\0]*+\"(?: stack_frame_id=\d{{1,9}}+)?\}}|{_METADATA}))?+"
     rf"(?:, backend_config=(?:{JSON}|{STRING}))?+",
     re.ASCII,
 )

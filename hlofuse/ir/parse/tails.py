@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Called = tuple[tuple[str, Computation], ...]
 
+_NEW = Attributes.__new__
 _CALL_ORDER = {name: place for place, name in enumerate(CALLED_COMPUTATION_ATTRIBUTES)}
 
 
@@ -43,11 +44,8 @@ class TailMemo(dict[str, Attributes]):
         """Texts up to the name of the computation called, if that is the last thing: `, kind=kLoop, calls`."""
 
     def __missing__(self, text: str) -> Attributes:
-        match = TAIL.match(text)
-        assert match is not None  # it matches the empty text too
-        own = match[1]
-        if match.end() != len(text):
-            self._memo.unusual.common_attributes(text[len(own) :])
+        match = TAIL.fullmatch(text)
+        own = match[1] if match is not None else self._own_before_unusual(text)
         # Most texts differ only in their metadata or the computation called: the rest has been seen before.
         if self._calls:
             start, _, name = own.rpartition("=")
@@ -60,8 +58,18 @@ class TailMemo(dict[str, Attributes]):
         elif own not in self._checked:
             self._check(own, text)
             self._checked.add(own)
-        attributes = self[text] = Attributes(text)
+        # As Attributes(text), which would take three times as long.
+        attributes = self[text] = _NEW(Attributes)
+        attributes._text = text
+        attributes._raw = attributes._typed = None
         return attributes
+
+    def _own_before_unusual(self, text: str) -> str:
+        """The opcode's own attributes in a text whose others only the grammar reads."""
+        match = TAIL.match(text)
+        assert match is not None  # it matches the empty text too
+        self._memo.unusual.common_attributes(text[match.end(1) :])
+        return match[1]
 
     def _check(self, own: str, text: str) -> Called:
         """Names and values of the opcode's own attributes; the computations they name."""
