@@ -258,11 +258,11 @@ def test_a_damaged_fusion_is_named() -> None:
 
 
 def test_deeply_nested_fusions() -> None:
-    computations = [fused("f0", "q = f32[8]{0} parameter(0)", "ROOT a = f32[8]{0} tanh(q)")]
+    computations = [fused("nest0", "q = f32[8]{0} parameter(0)", "ROOT a = f32[8]{0} tanh(q)")]
     for n in range(1, 300):
-        call = f"ROOT a = f32[8]{{0}} fusion(q), kind=kLoop, calls=f{n - 1}"
-        computations.append(fused(f"f{n}", "q = f32[8]{0} parameter(0)", call))
-    nested = module(f"{P}\nROOT x = f32[8]{{0}} fusion(p), kind=kLoop, calls=f299", *computations)
+        call = f"ROOT a = f32[8]{{0}} fusion(q), kind=kLoop, calls=nest{n - 1}"
+        computations.append(fused(f"nest{n}", "q = f32[8]{0} parameter(0)", call))
+    nested = module(f"{P}\nROOT x = f32[8]{{0}} fusion(p), kind=kLoop, calls=nest299", *computations)
     assert diff(nested, nested).same
     assert not diff(nested, UNFUSED).same
 
