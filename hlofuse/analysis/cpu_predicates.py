@@ -9,8 +9,8 @@ from hlofuse.ir.shape import COMPLEX_TYPES
 
 _LOOP_FUSIBLE = frozenset(
     """
-    bitcast broadcast concatenate dynamic-slice dynamic-update-slice gather iota pad reduce reshape reverse slice
-    transpose
+    bitcast broadcast concatenate dynamic-slice dynamic-update-slice gather iota pad reduce reshape
+    reverse slice transpose
     """.split()
 )
 
@@ -25,7 +25,9 @@ def is_expensive_on_cpu(instruction: Instruction) -> bool:
     opcode = instruction.opcode
     if opcode == "convert":
         # Rounding to bf16 has to look out for NaN.
-        return instruction.shape.element_type == "bf16" and instruction.operands[0].shape.element_type == "f32"
+        return (
+            instruction.shape.element_type == "bf16" and instruction.operands[0].shape.element_type == "f32"
+        )
     if opcode in ("divide", "remainder"):
         # The dividend is looked at here, the divisor in the shared list: XLA's code is so.
         return is_expensive_division(instruction, constant_operand=0)
@@ -51,7 +53,9 @@ def is_output_fusible(producer: Instruction, consumer: Instruction) -> bool:
 
 def has_output_fusible_operand(instruction: Instruction) -> bool:
     """An add that will rather go into its dot (`CanBeOutputFusedIntoSomeOperand`)."""
-    return instruction.opcode == "add" and any(is_output_fusible(o, instruction) for o in instruction.operands)
+    return instruction.opcode == "add" and any(
+        is_output_fusible(o, instruction) for o in instruction.operands
+    )
 
 
 def is_softmax_shift(instruction: Instruction) -> bool:

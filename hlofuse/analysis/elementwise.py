@@ -8,11 +8,12 @@ from hlofuse.ir.instruction import Instruction
 
 ELEMENTWISE_OPCODES = frozenset(
     """
-    abs acos acosh add and asin asinh atan2 atanh bitcast-convert cbrt ceil clamp compare complex convert copy cosine
-    cosh count-leading-zeros divide erf exponential exponential-minus-one floor imag is-finite log log-plus-one
-    logistic maximum minimum multiply mulhi negate not or popcnt power real reduce-precision remainder
-    round-nearest-afz round-nearest-even rsqrt select shift-left shift-right-arithmetic shift-right-logical sign sine
-    sinh sqrt stochastic-convert subtract tan tanh xor
+    abs acos acosh add and asin asinh atan2 atanh bitcast-convert cbrt ceil clamp compare complex convert
+    copy cosine cosh count-leading-zeros divide erf exponential exponential-minus-one floor imag is-finite
+    log log-plus-one logistic maximum minimum multiply mulhi negate not or popcnt power real
+    reduce-precision remainder round-nearest-afz round-nearest-even rsqrt select shift-left
+    shift-right-arithmetic shift-right-logical sign sine sinh sqrt stochastic-convert subtract tan tanh
+    xor
     """.split()
 )
 
@@ -21,14 +22,19 @@ def is_elementwise(instruction: Instruction) -> bool:
     """Elementwise as a whole: pointwise operations, constants and rng, and fusions of nothing else."""
     opcode = instruction.opcode
     if opcode in ELEMENTWISE_OPCODES:
-        return opcode != "bitcast-convert" or instruction.shape.bit_width == instruction.operands[0].shape.bit_width
+        return (
+            opcode != "bitcast-convert"
+            or instruction.shape.bit_width == instruction.operands[0].shape.bit_width
+        )
     if opcode in ("constant", "rng"):
         return True
     if opcode == "map":
         dimensions = instruction.dimensions
         return not dimensions or dimensions == tuple(range(instruction.shape.rank))
     if opcode == "fusion":
-        return all(inner.opcode == "parameter" or is_elementwise(inner) for inner in instruction.fused_computation)
+        return all(
+            inner.opcode == "parameter" or is_elementwise(inner) for inner in instruction.fused_computation
+        )
     return False
 
 

@@ -7,11 +7,12 @@ from hlofuse.ir.shape import COMPLEX_TYPES, INTEGER_TYPES
 
 CHEAP_OPCODES = frozenset(
     """
-    add and bitcast bitcast-convert broadcast ceil clamp compare complex concatenate constant convert copy copy-done
-    copy-start count-leading-zeros dynamic-reshape dynamic-slice dynamic-update-slice floor get-tuple-element imag
-    infeed iota is-finite maximum minimum mulhi multiply negate not opt-barrier or outfeed pad partition-id popcnt real
-    reduce-precision replica-id reshape reverse round-nearest-afz round-nearest-even select shift-left
-    shift-right-arithmetic shift-right-logical slice stochastic-convert subtract transpose tuple xor
+    add and bitcast bitcast-convert broadcast ceil clamp compare complex concatenate constant convert copy
+    copy-done copy-start count-leading-zeros dynamic-reshape dynamic-slice dynamic-update-slice floor
+    get-tuple-element imag infeed iota is-finite maximum minimum mulhi multiply negate not opt-barrier or
+    outfeed pad partition-id popcnt real reduce-precision replica-id reshape reverse round-nearest-afz
+    round-nearest-even select shift-left shift-right-arithmetic shift-right-logical slice
+    stochastic-convert subtract transpose tuple xor
     """.split()
 )
 _CHEAP_UNLESS_COMPLEX = frozenset({"abs", "cosine", "sign", "sine", "sinh", "tan"})

@@ -1,4 +1,4 @@
-"""Which operands does an instruction overwrite with its results? (`AliasInfo::GetInPlaceInputOutputPairs`)."""
+"""Which operands does an instruction overwrite? (`AliasInfo::GetInPlaceInputOutputPairs`)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def _declared(instruction: Instruction) -> list[InPlacePair]:
     text = instruction.attributes.raw("output_to_operand_aliasing")
     if not text:
         return []
-    return [InPlacePair(int(n), _index(operand), _index(output)) for output, n, operand in _ALIAS.findall(text)]
+    return [
+        InPlacePair(int(n), _index(operand), _index(output)) for output, n, operand in _ALIAS.findall(text)
+    ]
 
 
 def _index(text: str) -> Index:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 
 # The emitter forgets what it has computed when it meets one of these (`OpInvalidatesCache`).
-INVALIDATES_CACHE = frozenset({"concatenate", "dot", "dynamic-update-slice", "pad", "reduce", "reduce-window"})
+INVALIDATES_CACHE = frozenset(
+    {"concatenate", "dot", "dynamic-update-slice", "pad", "reduce", "reduce-window"}
+)
 
 
 class IndexingEvaluation:
@@ -43,7 +45,9 @@ class IndexingEvaluation:
         key = inner.shape.key_ignoring_element_type
         for operand in inner.operands:
             # Parameters come and go; the fusion's operand behind one stays.
-            source = self._fusion.operands[operand.parameter_number] if operand.opcode == "parameter" else operand
+            source = (
+                self._fusion.operands[operand.parameter_number] if operand.opcode == "parameter" else operand
+            )
             indexing = self._users.setdefault(source, set())
             if transpose or operand.shape.key_ignoring_element_type == key:
                 indexing |= users

@@ -42,7 +42,7 @@ class Reachability:
         self._index[new] = self._index.pop(old)
 
     def merge(self, a: Instruction, b: Instruction) -> None:
-        """`a` and `b` become one: what depends on either depends on all of both (`UpdateReachabilityForMerge`)."""
+        """What depends on `a` or `b` now depends on all of both (`UpdateReachabilityForMerge`)."""
         i, j = self._index[a], self._index[b]
         rows = self._rows
         both = rows[i] | rows[j]

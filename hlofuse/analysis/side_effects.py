@@ -6,8 +6,9 @@ from hlofuse.ir.instruction import Instruction
 
 _ALWAYS = frozenset(
     """
-    send send-done recv recv-done rng rng-get-and-update-state infeed outfeed all-reduce-start all-reduce-done
-    all-gather-start all-gather-done collective-broadcast collective-permute-start collective-permute-done
+    send send-done recv recv-done rng rng-get-and-update-state infeed outfeed all-reduce-start
+    all-reduce-done all-gather-start all-gather-done collective-broadcast collective-permute-start
+    collective-permute-done
     """.split()
 )
 _CONSTRAINED = frozenset({"all-to-all", "all-gather", "all-reduce", "reduce-scatter"})

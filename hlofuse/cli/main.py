@@ -83,8 +83,6 @@ def main() -> None:
 
 
 def _run() -> int:
-    from hlofuse.ir.errors import HlofuseError
-
     try:
         status = group.main(standalone_mode=False)
         sys.stdout.flush()
@@ -93,31 +91,34 @@ def _run() -> int:
         return 130
     except click.ClickException as e:
         e.show()
-        return 2
-    except HlofuseError as e:
-        _complain(str(e))
     except BrokenPipeError:
         # The reader of our output has gone (`| head`): no failure of ours, and nothing left to flush to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except RecursionError:
-        if os.environ.get(TRACEBACK_VARIABLE):
-            raise
-        _complain("the input is nested too deeply")
-    except MemoryError:
-        _complain("the input is too large for this machine's memory")
-    except OSError as e:
-        if os.environ.get(TRACEBACK_VARIABLE):
-            raise
-        _complain(f"{e.filename}: {e.strerror}" if e.filename else str(e))
     except Exception as e:
-        if os.environ.get(TRACEBACK_VARIABLE):
-            raise
-        _complain(
-            f"internal error: {type(e).__name__}: {str(e)[:200]}\n"
-            f"This is a bug in hlofuse: please report it, with the output under {TRACEBACK_VARIABLE}=1."
-        )
+        _complain(_explained(e))
     return 2
+
+
+def _explained(error: Exception) -> str:
+    """What to tell the user; raises the error again where it is ours and a traceback is wanted."""
+    # Imported here: the package behind it is not needed where nothing goes wrong.
+    from hlofuse.ir.errors import HlofuseError
+
+    if isinstance(error, HlofuseError):
+        return str(error)
+    if os.environ.get(TRACEBACK_VARIABLE):
+        raise error
+    if isinstance(error, RecursionError):
+        return "the input is nested too deeply"
+    if isinstance(error, MemoryError):
+        return "the input is too large for this machine's memory"
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    return (
+        f"internal error: {type(error).__name__}: {str(error)[:200]}\n"
+        f"This is a bug in hlofuse: please report it, with the output under {TRACEBACK_VARIABLE}=1."
+    )
 
 
 def _complain(message: str) -> None:

@@ -33,6 +33,7 @@ class Changes:
         self.metadata = metadata
         self.details: dict[int, tuple[Detail, ...]] = {}
         """Of each changed value of BEFORE."""
+        self.indices: dict[Graph, dict[Instruction, int]] = {}
 
     def edits(self) -> Iterator[Edit]:
         """Every edit, in BEFORE's order, then what was added."""
@@ -116,6 +117,14 @@ class Changes:
 
     def _operands(self, b: Value, a: Value) -> Iterator[Detail]:
         m = self.m
+        if len(b.operands) == len(a.operands):
+            wrong = [(x, y) for x, y in zip(b.operands, a.operands, strict=True) if not self._same(x, y)]
+            now = [m.backward[y] for _, y in wrong]
+            if wrong and sorted(now) == sorted(x for x, _ in wrong):
+                orders = [[x for x, _ in wrong], now]
+                texts = [", ".join(m.before.values[x].instruction.name for x in order) for order in orders]
+                yield Detail(Kind.ORDER, "operands", texts[0], texts[1])
+                return
         for position in range(max(len(b.operands), len(a.operands))):
             x = b.operands[position] if position < len(b.operands) else -1
             y = a.operands[position] if position < len(a.operands) else -1
@@ -134,13 +143,21 @@ class Changes:
         if not one.control_predecessors and not other.control_predecessors:
             return
         m = self.m
-        here = {p.name: i for i in b.region.indices for p in (m.before.values[i].instruction,)}
-        there = {p.name: i for i in a.region.indices for p in (m.after.values[i].instruction,)}
-        ours = {m.forward[here[p.name]] if p.name in here else -1 for p in one.control_predecessors}
-        theirs = {there.get(p.name, -1) for p in other.control_predecessors}
+        here, there = self._index(m.before), self._index(m.after)
+        ours = {m.forward[here[p]] if p in here else -1 for p in one.control_predecessors}
+        theirs = {there.get(p, -1) for p in other.control_predecessors}
         if ours != theirs:
             names = [", ".join(p.name for p in i.control_predecessors) or None for i in (one, other)]
             yield Detail(Kind.CONTROL, "control-predecessors", names[0], names[1])
+
+    def _index(self, graph: Graph) -> dict[Instruction, int]:
+        """Instruction to value, for those outside fusions."""
+        found = self.indices.get(graph)
+        if found is None:
+            found = self.indices[graph] = {
+                p.instruction: v.index for v in graph.values for p in v.instances if p.fusion is None
+            }
+        return found
 
     def _metadata(self, one: Instruction, other: Instruction) -> Iterator[Detail]:
         ours, theirs = one.attributes.get("metadata"), other.attributes.get("metadata")
@@ -198,12 +215,15 @@ class Changes:
 
     def _because_unused(self, graph: Graph, partner: list[int], v: Value) -> tuple[Instruction, ...]:
         """The reasons for an instruction that has no partner: all it serves has none either."""
+        gone = v.region not in self.m.partner
+        if gone and v.opcode == "parameter":
+            return tuple(v.region.computation.callers)[:1]
         if v.users and v.index != v.region.root:
             users = dict.fromkeys(u for u, _ in v.users)
             if all(partner[u] < 0 for u in users):
                 return tuple(graph.values[u].instruction for u in users)
             return ()
-        if v.region not in self.m.partner and v.region is not graph.entry:
+        if gone:
             return tuple(v.region.computation.callers)[:1]
         return ()
 

@@ -25,11 +25,12 @@ def diff(before: Module, after: Module, *, metadata: bool = False) -> ModuleDiff
     b, a = Graph(before, vocabulary), Graph(after, vocabulary)
     m = match_graphs(b, a)
     edits = tuple(Changes(m, metadata=metadata).edits())
-    fusions = FusionChanges(m)
+    costs = CostAnalysis()
+    fusions = FusionChanges(m, costs)
     found = tuple(fusions.find())
     return ModuleDiff(
-        before=_side(b),
-        after=_side(a),
+        before=_side(b, costs),
+        after=_side(a, costs),
         matches=tuple(matches(m)),
         edits=edits,
         fusions=found,
@@ -38,14 +39,14 @@ def diff(before: Module, after: Module, *, metadata: bool = False) -> ModuleDiff
     )
 
 
-def _side(graph: Graph) -> Side:
+def _side(graph: Graph, costs: CostAnalysis) -> Side:
     module = graph.module
     return Side(
         module=module,
         instructions=sum(len(c) for c in graph.reachable),
         kernels=len(kernels.kernels(module)),
         fusions=len(graph.groups),
-        cost=CostAnalysis().computation(module.entry),
+        cost=costs.computation(module.entry),
         unreachable=graph.unreachable,
     )
 

@@ -7,6 +7,7 @@ from, so only the others, its core, decide that; all of them decide whether it i
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ class _Fusion:
     own: frozenset[int]
     """Members of the core's sort that the other side has nowhere."""
     outputs: tuple[int, ...]
+    """Results, in any order: that of a multi-output fusion's results is nobody's concern."""
     sources: list[_Fusion] = field(default_factory=list)
     """For a fusion of AFTER: those of BEFORE that explain it; for one of BEFORE: where it went."""
     same_as: _Fusion | None = None
@@ -41,9 +43,9 @@ class _Fusion:
 class FusionChanges:
     """Compares the fusions of two matched modules."""
 
-    def __init__(self, matching: Matching) -> None:
+    def __init__(self, matching: Matching, costs: CostAnalysis) -> None:
         self.m = matching
-        self.costs = CostAnalysis()
+        self.costs = costs
         b, a = matching.before, matching.after
         self.before = [self._fusion(b, g, after=False) for g in b.groups.values()]
         self.after = [self._fusion(a, g, after=True) for g in a.groups.values()]
@@ -76,7 +78,7 @@ class FusionChanges:
             frozenset(map(name, members)),
             frozenset(name(i) for i in telling if partner[i] >= 0),
             frozenset(name(i) for i in telling if partner[i] < 0),
-            tuple(map(name, group.outputs)),
+            tuple(sorted(map(name, group.outputs))),
         )
 
     def _pair_same(self) -> None:
@@ -110,11 +112,17 @@ class FusionChanges:
             f.loose = frozenset(member for member in rest if member not in homes)
             rest -= f.loose
             # A fusion that is wholly part of this one explains it better than a large one with as much.
-            ranked = sorted(share, key=lambda n: (-share[n], len(others[n].core), n))
+            # What a fusion still explains only shrinks, so an old figure is an upper bound.
+            queue = [(-n, -n / len(others[i].core), i) for i, n in share.items()]
+            heapq.heapify(queue)
             while rest:
-                best = max(ranked, key=lambda n: (len(rest & others[n].core), share[n] / len(others[n].core)))
-                rest -= others[best].core
-                f.sources.append(others[best])
+                gain, ratio, best = heapq.heappop(queue)
+                left = len(rest & others[best].core)
+                if left < -gain:
+                    heapq.heappush(queue, (-left, ratio, best))
+                else:
+                    rest -= others[best].core
+                    f.sources.append(others[best])
 
     # ------------------------------------------------------------ what happened
 
@@ -137,6 +145,8 @@ class FusionChanges:
                 continue
             if not b.sources:
                 yield self._change(FusionKind.VANISHED, [b], [])
+            elif self._same_core(b, b.sources[0]):
+                continue  # told from the other side
             elif len(b.sources) == 1 and b.sources[0].same_as is not None:
                 # All of it is computed in a fusion that was there before.
                 yield self._change(FusionKind.VANISHED, [b], [], self._kept_in(b.sources[0]))
@@ -156,6 +166,10 @@ class FusionChanges:
                 b = sources[0]
                 if b.same_as is not None:
                     yield self._change(FusionKind.NEW, [], [a], self._kept_in(b.same_as))
+                elif self._same_core(b, a):
+                    yield self._change(
+                        FusionKind.CHANGED, [b], [a], (*self._plumbing(b, a), *self._details(b, a))
+                    )
                 elif whole:
                     more = a.loose or a.own or not (a.members < b.members)
                     yield self._change(FusionKind.GROWN if more else FusionKind.SHRUNK, [b], [a])
@@ -165,6 +179,18 @@ class FusionChanges:
             else:
                 kind = FusionKind.MERGED if len(whole) == len(sources) else FusionKind.REGROUPED
                 yield self._change(kind, sources, [a])
+
+    @staticmethod
+    def _same_core(b: _Fusion, a: _Fusion) -> bool:
+        return b.core == a.core and not (b.own or a.own or b.loose or a.loose)
+
+    def _plumbing(self, b: _Fusion, a: _Fusion) -> Iterator[Detail]:
+        """Which bitcasts, constants and the like are in one and not in the other."""
+        before, after = self.m.before.values, self.m.after.values
+        gone = [before[i].instruction for i in sorted(b.members - a.members)]
+        here = [(before[i] if i >= 0 else after[~i]).instruction for i in sorted(a.members - b.members)]
+        names = [", ".join(f"{i.opcode} {i.name}" for i in found) or None for found in (gone, here)]
+        yield Detail(Kind.ATTRIBUTE, "inside", names[0], names[1])
 
     def _kept_in(self, fusion: _Fusion) -> tuple[Detail, ...]:
         name = fusion.group.fusion.name
@@ -206,13 +232,15 @@ class FusionChanges:
         after: list[_Fusion],
         details: tuple[Detail, ...] = (),
     ) -> FusionChange:
-        joined = _ordered(i for f in after for i in f.loose)
-        left = _ordered(i for f in before for i in f.loose)
         ours, theirs = self.m.before.values, self.m.after.values
+        joined = [] if kind is FusionKind.SPLIT else _ordered(i for f in after for i in f.loose)
+        left = _ordered(i for f in before for i in f.loose)
         into = [ours[i].instruction for i in joined]
         out = [theirs[self.m.forward[i]].instruction for i in left]
-        cost_before = self._cost([*(f.group.fusion for f in before), *filter(kernels.is_kernel, into)])
-        cost_after = self._cost([*(f.group.fusion for f in after), *filter(kernels.is_kernel, out)])
+        cost_before = cost_after = None
+        if self._is_closed(before, after, joined, left):
+            cost_before = self._cost([*(f.group.fusion for f in before), *filter(kernels.is_kernel, into)])
+            cost_after = self._cost([*(f.group.fusion for f in after), *filter(kernels.is_kernel, out)])
         return FusionChange(
             kind,
             tuple(f.group.fusion for f in before),
@@ -225,6 +253,18 @@ class FusionChanges:
             details,
             cost_before,
             cost_after,
+        )
+
+    def _is_closed(
+        self, before: list[_Fusion], after: list[_Fusion], joined: list[int], left: list[int]
+    ) -> bool:
+        """True if nothing else took part: only then can costs be compared."""
+        forward, values, others = self.m.forward, self.m.before.values, self.m.after.values
+        return (
+            all(source in before for f in after for source in f.sources)
+            and all(source in after for f in before for source in f.sources)
+            and all(len(others[forward[i]].instances) == 1 for i in joined)
+            and all(len(values[i].instances) == 1 for i in left)
         )
 
     def _cost(self, instructions: Iterable[Instruction]) -> Cost:

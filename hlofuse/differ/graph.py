@@ -252,11 +252,20 @@ def _reachable(entry: Computation) -> set[Computation]:
 
 def _left_closed(order: list[Computation]) -> set[Computation]:
     """Bodies of fusions nested too deep to be opened; they are compared as computations."""
-    depth: dict[Computation, int] = {}
-    for computation in reversed(order):
-        here = depth.get(computation, 0)
-        for i in computation:
-            if i.opcode == "fusion":
-                for _, callee in i.called:
-                    depth[callee] = max(depth.get(callee, 0), here + 1)
-    return {c for c, d in depth.items() if d > _MAX_DEPTH}
+    closed: set[Computation] = set()
+    regions = [c for c in order if c.fusion is None]
+    for region in regions:  # grows while it is walked
+        stack = [(region, 0)]
+        seen = set(stack)
+        while stack:
+            computation, depth = stack.pop()
+            for i in computation:
+                for _, callee in i.called if i.opcode == "fusion" else ():
+                    if depth >= _MAX_DEPTH:
+                        if callee not in closed:
+                            closed.add(callee)
+                            regions.append(callee)
+                    elif (callee, depth + 1) not in seen:
+                        seen.add((callee, depth + 1))
+                        stack.append((callee, depth + 1))
+    return closed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
@@ -19,6 +19,8 @@ class Kind(StrEnum):
     SHAPE = "shape"
     LAYOUT = "layout"
     OPERAND = "operand"
+    ORDER = "order"
+    """The same operands in another order."""
     ATTRIBUTE = "attribute"
     ANNOTATION = "annotation"
     LITERAL = "literal"
@@ -132,9 +134,10 @@ class FusionChange:
     """What is in the fusions of AFTER; where there is none, of BEFORE."""
     details: tuple[Detail, ...] = ()
     """Kind, backend_config or results that changed."""
-    cost_before: Cost = field(default_factory=Cost)
-    """Of `before`, and of what joined."""
-    cost_after: Cost = field(default_factory=Cost)
+    cost_before: Cost | None = None
+    """Of `before` and of what joined; None where other fusions took part, so that sums would mislead."""
+    cost_after: Cost | None = None
+    """Of `after` and of what left."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 
 from hlofuse.differ.graph import Graph, Region
@@ -17,6 +17,7 @@ def match_graphs(before: Graph, after: Graph) -> Matching:
     pairing.drain()
     for key in (_same_number, _same_signature):
         pairing.pair_the_rest(key)
+    _match_alike(pairing)
     _match_across(pairing)
     return pairing.m
 
@@ -114,6 +115,42 @@ def _same_signature(region: Region) -> object:
     c = region.computation
     shapes = tuple(p.shape.key_ignoring_layout for p in c.parameters)
     return c.name, shapes, c.root.shape.key_ignoring_layout
+
+
+# Less than that many operations in common, or less than that share, is no sign of common origin.
+_FEWEST_ALIKE = 4
+_LEAST_SHARE = 0.3
+
+
+def _match_alike(pairing: _Pairing) -> None:
+    """Computations whose leftovers are much alike: a body of straight code that became a loop's."""
+    m = pairing.m
+    ours = _leftovers(m.before, m.forward)
+    theirs = _leftovers(m.after, m.backward)
+    likely = []
+    for n, (b, mine) in enumerate(ours):
+        for k, (a, other) in enumerate(theirs):
+            common = (mine & other).total()
+            if common >= max(_FEWEST_ALIKE, _LEAST_SHARE * min(mine.total(), other.total())):
+                likely.append((-common, n, k, b, a))
+    for *_, b, a in sorted(likely, key=lambda item: item[:3]):
+        free = m.free_before(b)
+        while Similarity(m, b, a).run():
+            m.exact(b, a)
+            m.loose(b, a)
+        if m.partner.get(b) is not a:
+            m.moved.update(i for i in free if m.forward[i] >= 0)
+
+
+def _leftovers(graph: Graph, partners: list[int]) -> list[tuple[Region, Counter[int]]]:
+    """The computations with most operations unmatched, and what these say."""
+    out = []
+    for region in graph.regions.values():
+        free = [graph.values[i] for i in region.indices if partners[i] < 0]
+        counts = Counter(v.exact for v in free if v.opcode not in TRIVIAL)
+        if counts.total() >= _FEWEST_ALIKE:
+            out.append((region, counts))
+    return sorted(out, key=lambda item: -item[1].total())[:16]
 
 
 def _match_across(pairing: _Pairing) -> None:

@@ -19,6 +19,8 @@ from hlofuse.ir import Instruction
 _MOST_PROPOSALS = 64
 _ENOUGH = 4.0
 _ENOUGH_FOR_TRIVIAL = 5.0
+# Where it is run: the function that was compiled (older releases of JAX say jit(main) as well), a loop.
+_PLACES = re.compile(r"^jit\([^()]*\)/(jit\(main\)/)?|while/body/(closed_call/|eval_jaxpr/)?")
 _NUMBERS = re.compile(r"(\.\d+|\.clone|\.remat\d*)+$")
 
 
@@ -30,7 +32,10 @@ class Similarity:
         self.b = b
         self.a = a
         self.queue: list[tuple[float, int, int]] = []
-        self.proposed: set[tuple[int, int, float]] = set()
+        self.deferred: list[tuple[float, int, int]] = []
+        """Pairs that have rivals."""
+        self.scores: dict[int, dict[int, float]] = {}
+        """Proposals of each value of BEFORE, and under ~index of each of AFTER."""
         self.hints: dict[Instruction, tuple[str, str, str]] = {}
 
     def run(self) -> int:
@@ -43,13 +48,45 @@ class Similarity:
                 self._propose_around(b, m.forward[b])
         self._propose_by_hints()
         found = 0
-        while self.queue:
-            _, b, a = heapq.heappop(self.queue)
-            if m.forward[b] < 0 and m.backward[a] < 0:
-                m.match(b, a)
-                found += 1
-                self._propose_around(b, a)
+        while self.queue or self.deferred:
+            if self.queue:
+                score, b, a = heapq.heappop(self.queue)
+                if not self._free(b, a):
+                    continue
+                if self._has_rival(b, a, -score):
+                    heapq.heappush(self.deferred, (score, b, a))
+                    continue
+            else:
+                # Nothing tells them apart: in the order of the text.
+                score, b, a = heapq.heappop(self.deferred)
+                if not self._free(b, a):
+                    continue
+            m.match(b, a)
+            found += 1
+            self._propose_around(b, a)
+            self._reconsider(b, a)
         return found
+
+    def _free(self, b: int, a: int) -> bool:
+        return self.m.forward[b] < 0 and self.m.backward[a] < 0
+
+    def _has_rival(self, b: int, a: int, score: float) -> bool:
+        """True if another pair with one of the two is as likely."""
+        m = self.m
+        return any(s >= score and x != a and m.backward[x] < 0 for x, s in self.scores[b].items()) or any(
+            s >= score and x != b and m.forward[x] < 0 for x, s in self.scores[~a].items()
+        )
+
+    def _reconsider(self, b: int, a: int) -> None:
+        """Pairs that may have lost their last rival."""
+        for x in self.scores.pop(b, ()):
+            if self.m.backward[x] < 0:
+                for y, score in self.scores[~x].items():
+                    heapq.heappush(self.queue, (-score, y, x))
+        for y in self.scores.pop(~a, ()):
+            if self.m.forward[y] < 0:
+                for x, score in self.scores[y].items():
+                    heapq.heappush(self.queue, (-score, y, x))
 
     # ------------------------------------------------------------ proposals
 
@@ -110,7 +147,8 @@ class Similarity:
                 v = graph.values[i]
                 stem, op, line = self._hints(graph, v)
                 if v.opcode not in TRIVIAL:
-                    buckets.setdefault((v.opcode, op, line or stem), ([], []))[side].append(i)
+                    key = (v.opcode, op.rpartition("/")[2], line or stem)
+                    buckets.setdefault(key, ([], []))[side].append(i)
         for ours, theirs in buckets.values():
             if len(ours) * len(theirs) <= _MOST_PROPOSALS:
                 for x in ours:
@@ -126,8 +164,9 @@ class Similarity:
             return
         score = self.score(one, other)
         enough = _ENOUGH_FOR_TRIVIAL if one.opcode in TRIVIAL else _ENOUGH
-        if score >= enough and (b, a, score) not in self.proposed:
-            self.proposed.add((b, a, score))
+        if score >= enough and self.scores.get(b, {}).get(a) != score:
+            self.scores.setdefault(b, {})[a] = score
+            self.scores.setdefault(~a, {})[b] = score
             heapq.heappush(self.queue, (-score, b, a))
 
     # ------------------------------------------------------------ likeness
@@ -179,8 +218,7 @@ class Similarity:
         found = self.hints.get(i)
         if found is None:
             source = graph.module.source_of(i)
-            # Older releases of JAX name the function twice.
-            op = (i.op_name or "").replace("jit(main)/", "")
+            op = _PLACES.sub("", i.op_name or "")
             found = self.hints[i] = (_NUMBERS.sub("", i.name), op, str(source) if source else "")
         return found
 

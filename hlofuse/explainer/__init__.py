@@ -1,1 +1,7 @@
 """What a replay means to a user: explanations, the story of one instruction, figures of a module."""
+
+from hlofuse.explainer.explain import explain
+from hlofuse.explainer.model import Explanation
+from hlofuse.explainer.statistics import ModuleStatistics, statistics
+
+__all__ = ["Explanation", "ModuleStatistics", "explain", "statistics"]

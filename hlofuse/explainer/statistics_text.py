@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from hlofuse.explainer.statistics import ModuleStatistics
+from hlofuse.explainer.tables import plain_table
 from hlofuse.present.escape import printable
 from hlofuse.present.units import bytes_text, plural, quantity
 
@@ -21,19 +21,6 @@ STAGES = {
     "fused": "fused",
     "scheduled": "fused and scheduled",
 }
-
-
-def plain_table(*columns: tuple[str, str]) -> Table:
-    """A table without lines: (heading, `left` or `right`)."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    for heading, justify in columns:
-        table.add_column(
-            heading,
-            justify="right" if justify == "right" else "left",
-            overflow="fold",
-            no_wrap=justify == "right",
-        )
-    return table
 
 
 def print_statistics(modules: list[ModuleStatistics], console: Console) -> None:

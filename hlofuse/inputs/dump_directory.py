@@ -155,6 +155,22 @@ class DumpDirectory:
         return "\n".join(lines)
 
 
-def is_corpus_case(path: Path) -> bool:
+def corpus_file(folder: Path, name: str) -> Path | None:
+    """`before.hlo` or `after.hlo` of a corpus folder, perhaps gzipped."""
+    for file in (folder / f"{name}.hlo", folder / f"{name}.hlo.gz"):
+        if file.is_file():
+            return file
+    return None
+
+
+def is_corpus_case(folder: Path) -> bool:
     """A folder with `before.hlo`: one program of a corpus."""
-    return (path / "before.hlo").is_file()
+    return corpus_file(folder, "before") is not None
+
+
+def corpus_cases(folder: Path) -> list[Path]:
+    """The folders of a corpus, by name; empty for a folder that is none."""
+    try:
+        return sorted(p for p in folder.iterdir() if p.is_dir() and is_corpus_case(p))
+    except OSError as e:
+        raise HlofuseError(f"cannot read {printable(str(folder))}: {e.strerror or e}") from None

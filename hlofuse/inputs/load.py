@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hlofuse.inputs.dump_directory import DumpDirectory, is_corpus_case
+from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file
+from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
+from hlofuse.present.escape import printable
 
 
 def load(
@@ -28,16 +30,30 @@ def load(
     """
     file = Path(path)
     if str(path) != "-" and _is_directory(file):
-        if is_corpus_case(file):
-            file /= "before.hlo"
-        else:
-            file = DumpDirectory(file).pick(module).pass_input(target)
+        file = _in_directory(file, module, target)
     elif module is not None:
         raise HlofuseError("--module picks a module from a dump directory; this input is a single module")
     name = "<stdin>" if str(path) == "-" else str(file)
     parsed = parse_module(read_text(file, limit), name)
     parsed.filename = name
     return parsed
+
+
+def _in_directory(folder: Path, module: str | None, target: str) -> Path:
+    """The pass's input in a dump directory, a corpus folder, or a folder of those."""
+    case = corpus_file(folder, "before")
+    if case is not None:
+        return case
+    cases = corpus_cases(folder)
+    if not cases:
+        return DumpDirectory(folder).pick(module).pass_input(target)
+    names = [c.name for c in cases]
+    if module is None or module not in names:
+        hint = did_you_mean(module, names) if module is not None else ""
+        problem = f"no {printable(module)}{hint}" if module is not None else "several modules"
+        listed = ", ".join(map(printable, names[:12])) + (" …" if len(names) > 12 else "")
+        raise HlofuseError(f"{printable(str(folder))} has {problem}; choose one with --module: {listed}")
+    return _in_directory(folder / module, None, target)
 
 
 def _is_directory(path: Path) -> bool:

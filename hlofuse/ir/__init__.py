@@ -8,6 +8,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.literal import Literal
 from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
+from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.printer import print_module
 from hlofuse.ir.shape import Layout, Shape
 
@@ -20,6 +21,7 @@ __all__ = [
     "Layout",
     "Literal",
     "Module",
+    "PrintOptions",
     "Shape",
     "copy_module",
     "parse_module",

@@ -49,15 +49,26 @@ class Attributes(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         typed = self._typed
+        if typed is not None and name in typed:
+            return typed[name]
+        from hlofuse.ir.attribute_values import parse_value
+
+        value = parse_value(name, self.raw_items[name])
         if typed is None:
             typed = self._typed = {}
-        try:
-            return typed[name]
-        except KeyError:
-            from hlofuse.ir.attribute_values import parse_value
+        typed[name] = value
+        return value
 
-            value = typed[name] = parse_value(name, self.raw_items[name])
-            return value
+    def typed_items(self) -> dict[str, Any]:
+        """Name to typed value, all of them; not to be changed."""
+        typed = self._typed
+        # Single values are typed from the split text only: typed but not split is typed altogether.
+        if typed is not None and (self._raw is None or len(typed) == len(self._raw)):
+            return typed
+        from hlofuse.ir.attribute_memo import typed_attributes
+
+        typed = self._typed = typed_attributes(self.text)
+        return typed
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.raw_items)

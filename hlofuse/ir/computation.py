@@ -19,7 +19,7 @@ class Computation:
     telling age as they do in XLA.
     """
 
-    __slots__ = ("__weakref__", "_slots", "attributes_text", "callers", "module", "name", "parameters", "root")
+    __slots__ = ("__weakref__", "_callers", "_slots", "attributes_text", "module", "name", "parameters", "root")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -27,8 +27,7 @@ class Computation:
         self._slots: list[Instruction | None] = []
         self.parameters: list[Instruction] = []
         self.root: Instruction = None  # type: ignore[assignment]  # set once the last instruction is in
-        self.callers: dict[Instruction, int] = {}
-        """Instructions that call this computation, in the order they came to do so, with how often."""
+        self._callers: Instruction | dict[Instruction, int] | None = None
         self.attributes_text = ""
         """What follows the closing brace: `, execution_thread="main"`."""
 
@@ -36,6 +35,27 @@ class Computation:
         return f"<computation {self.name}>"
 
     # ------------------------------------------------------------ reading
+
+    @property
+    def callers(self) -> dict[Instruction, int]:
+        """Instructions that call this computation, in the order they came to do so, with how often."""
+        callers = self._callers
+        if not isinstance(callers, dict):
+            # Nearly every computation has one caller: a dict is made when somebody looks.
+            callers = self._callers = {} if callers is None else {callers: 1}
+        return callers
+
+    @callers.setter
+    def callers(self, callers: dict[Instruction, int]) -> None:
+        self._callers = callers
+
+    def add_caller(self, instruction: Instruction) -> None:
+        """Note that `instruction` calls this, once more."""
+        if self._callers is None:
+            self._callers = instruction
+        else:
+            callers = self.callers
+            callers[instruction] = callers.get(instruction, 0) + 1
 
     @property
     def instructions(self) -> list[Instruction]:
@@ -119,7 +139,7 @@ class Computation:
                 parameters.append(instruction)  # a gap is filled when its parameter arrives
             parameters[number] = instruction
         for _, callee in instruction.called:
-            callee.callers[instruction] = callee.callers.get(instruction, 0) + 1
+            callee.add_caller(instruction)
 
     def remove_instruction(self, instruction: Instruction) -> None:
         """Take out an instruction nobody uses."""

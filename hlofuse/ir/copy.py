@@ -16,7 +16,8 @@ def copy_module(module: Module) -> Module:
     """
     new = Module(module.name, module.attributes)
     new.filename = module.filename
-    new.stack_frames = module.stack_frames
+    new.print_options = module.print_options
+    new._stack_frames = module._stack_frames
     new.instruction_names = module.instruction_names.copy()
     new.computation_names = module.computation_names.copy()
 
@@ -69,6 +70,5 @@ def _connect(
     twin.users = [twins[u] for u in instruction.users]
     called = instruction.called
     twin.called = [(name, computations[c]) for name, c in called] if called else ()
-    before, after = instruction.control_predecessors, instruction.control_successors
-    twin.control_predecessors = [twins[p] for p in before] if before else ()
-    twin.control_successors = [twins[s] for s in after] if after else ()
+    control = instruction._control
+    twin._control = control and ([twins[p] for p in control[0]], [twins[s] for s in control[1]])

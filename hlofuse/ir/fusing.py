@@ -13,6 +13,7 @@ from hlofuse.ir.attributes import Attributes
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.ir.removing import remove_parameter
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
 
@@ -35,7 +36,9 @@ def create_fusion(consumer: Instruction, kind: str, prefix: str = "") -> Instruc
         value = consumer.attributes.raw(name)
         if value is not None:
             raw[name] = value
-    fusion = Instruction(f"{prefix}fusion", consumer.shape, "fusion", (), Attributes(raw=raw), called=[("calls", body)])
+    fusion = Instruction(
+        f"{prefix}fusion", consumer.shape, "fusion", (), Attributes(raw=raw), called=[("calls", body)]
+    )
     body.callers[fusion] = 1
     _connect_operands(fusion, clone)
     return computation.add_instruction(fusion)
@@ -156,22 +159,11 @@ def merge_fusion_into_multi_output(fusion: Instruction, other: Instruction) -> N
         parent.remove_instruction(clone)
 
 
-def remove_parameter(body: Computation, number: int) -> None:
-    """Drop an unused parameter; every later one is made anew (`HloComputation::RemoveParameter`)."""
-    parameters = body.parameters
-    body.remove_instruction(parameters[number])
-    for k in range(number, len(parameters) - 1):
-        old = parameters[k + 1]
-        new = Instruction(f"param_{k}", old.shape, "parameter", payload=str(k))
-        body.add_instruction(new)
-        old.replace_all_uses_with(new)
-        body.remove_instruction(old)
-    body.replace_parameters(parameters[:-1])
-
-
 def get_tuple_element(source: Instruction, index: int, shape: Shape) -> Instruction:
     """A new `get-tuple-element` of `source`, added to its computation."""
-    element = Instruction("get-tuple-element", shape, "get-tuple-element", [source], Attributes(raw={"index": str(index)}))
+    element = Instruction(
+        "get-tuple-element", shape, "get-tuple-element", [source], Attributes(raw={"index": str(index)})
+    )
     return _computation_of(source).add_instruction(element)
 
 

@@ -24,11 +24,10 @@ class Instruction:
 
     __slots__ = (
         "__weakref__",
+        "_control",
         "attributes",
         "called",
         "computation",
-        "control_predecessors",
-        "control_successors",
         "id",
         "name",
         "opcode",
@@ -51,8 +50,8 @@ class Instruction:
     """XLA's local id: the slot in the computation's list. Later additions have greater ids."""
     payload: str | None
     """What stands between the parentheses of a parameter or constant, as written."""
-    control_predecessors: Sequence[Instruction]
-    control_successors: Sequence[Instruction]
+    _control: tuple[list[Instruction], list[Instruction]] | None
+    """Control predecessors and successors; hardly any instruction has them."""
 
     def __init__(
         self,
@@ -74,8 +73,7 @@ class Instruction:
         self.computation = None
         self.id = -1
         self.users = []
-        self.control_predecessors = ()
-        self.control_successors = ()
+        self._control = None
         self.operands = list(operands)
         for operand in self.operands:
             operand.add_user(self)
@@ -194,18 +192,33 @@ class Instruction:
         if self.computation is not None and self.computation.root is self:
             self.computation.root = new
 
+    @property
+    def control_predecessors(self) -> Sequence[Instruction]:
+        """Instructions that must run before this one without being operands."""
+        return self._control[0] if self._control is not None else ()
+
+    @property
+    def control_successors(self) -> Sequence[Instruction]:
+        """Instructions that must run after this one without being users."""
+        return self._control[1] if self._control is not None else ()
+
     def add_control_dependency_to(self, successor: Instruction) -> None:
-        """This must run before `successor`."""
+        """This must run before `successor` (`HloInstruction::AddControlDependencyTo`)."""
         if successor not in self.control_successors:
-            self.control_successors = [*self.control_successors, successor]
-            successor.control_predecessors = [*successor.control_predecessors, self]
+            self._control = self._control or ([], [])
+            successor._control = successor._control or ([], [])
+            self._control[1].append(successor)
+            successor._control[0].append(self)
 
     def drop_all_control_dependencies(self) -> None:
+        """Forget what must run before and after this one (`DropAllControlDeps`)."""
         for p in self.control_predecessors:
-            p.control_successors = [x for x in p.control_successors if x is not self]
+            assert p._control is not None
+            p._control[1].remove(self)
         for s in self.control_successors:
-            s.control_predecessors = [x for x in s.control_predecessors if x is not self]
-        self.control_predecessors = self.control_successors = ()
+            assert s._control is not None
+            s._control[0].remove(self)
+        self._control = None
 
     def clone(
         self, operands: Iterable[Instruction] | None = None, *, name: str | None = None, shape: Shape | None = None

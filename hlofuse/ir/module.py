@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from hlofuse.ir.attributes import NO_ATTRIBUTES, Attributes
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.names import NameUniquer
+from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.stack_frames import SourceLocation, StackFrames
 
 
@@ -20,6 +21,7 @@ class Module:
 
     __slots__ = (
         "__weakref__",
+        "_stack_frames",
         "attributes",
         "computation_names",
         "computations",
@@ -27,7 +29,7 @@ class Module:
         "filename",
         "instruction_names",
         "name",
-        "stack_frames",
+        "print_options",
     )
 
     def __init__(self, name: str, attributes: Attributes = NO_ATTRIBUTES) -> None:
@@ -36,13 +38,31 @@ class Module:
         """Header attributes: `is_scheduled`, `entry_computation_layout`, `input_output_alias`…"""
         self.computations: list[Computation] = []
         self.entry: Computation = None  # type: ignore[assignment]  # set by the reader
-        self.stack_frames: StackFrames = StackFrames()
+        self._stack_frames: StackFrames | Callable[[], StackFrames] = StackFrames()
         self.instruction_names = NameUniquer()
         self.computation_names = NameUniquer()
         self.filename: str | None = None
+        self.print_options = PrintOptions()
+        """How the module was written, and is printed unless asked otherwise."""
 
     def __repr__(self) -> str:
         return f"<module {self.name}>"
+
+    @property
+    def stack_frames(self) -> StackFrames:
+        """The source tables of the dump; empty where it has none."""
+        frames = self._stack_frames
+        if not isinstance(frames, StackFrames):
+            frames = self._stack_frames = frames()
+        return frames
+
+    @stack_frames.setter
+    def stack_frames(self, frames: StackFrames) -> None:
+        self._stack_frames = frames
+
+    def defer_stack_frames(self, read: Callable[[], StackFrames]) -> None:
+        """Have the tables made by `read` when they are first looked at."""
+        self._stack_frames = read
 
     @property
     def is_scheduled(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from hlofuse.ir.attributes import Attributes
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.removing import remove_with_unused_operands
 
 # What stands behind an instruction's own attributes, in XLA's order
 # (`HloInstruction::PrintExtraAttributes`, then the metadata).
@@ -18,7 +19,7 @@ def set_attribute(instruction: Instruction, name: str, text: str) -> None:
     if name in raw or name not in _COMMON:
         instruction.attributes = instruction.attributes.updated(**{name: text})
         return
-    later = _COMMON[_COMMON.index(name) + 1 :] + ("backend_config",)
+    later = (*_COMMON[_COMMON.index(name) + 1 :], "backend_config")
     out: dict[str, str] = {}
     for key, value in raw.items():
         if key in later and name not in out:
@@ -29,7 +30,7 @@ def set_attribute(instruction: Instruction, name: str, text: str) -> None:
 
 
 def move_control_dependencies(old: Instruction, new: Instruction) -> None:
-    """`new` takes over what must run before and after `old` (`CopyAllControlDepsFrom`, `DropAllControlDeps`)."""
+    """`new` takes over what must run before and after `old` (`CopyAllControlDepsFrom`)."""
     predecessors, successors = list(old.control_predecessors), list(old.control_successors)
     if not predecessors and not successors:
         return
@@ -70,5 +71,5 @@ def replace_instruction(
     if old.opcode == new.opcode and computation.module is not None:
         # XLA gives the old name on without making it unique again: the old one is about to go.
         new.name = old.name
-    computation.remove_instruction_and_unused_operands(old, has_side_effect)
+    remove_with_unused_operands(old, has_side_effect)
     return True

@@ -27,7 +27,9 @@ def globally_unfusible(computation: Computation, may_fuse: MayFuse) -> dict[Inst
         if not is_fusible(producer):
             blocked: dict[str, Any] | None = {}
         else:
-            blocked = next((b for u in producer.users if (b := search.blocked(producer, u)) is not None), None)
+            blocked = next(
+                (b for u in producer.users if (b := search.blocked(producer, u)) is not None), None
+            )
         if blocked is not None:
             figures = {"operand_elements": operands, "result_elements": producer.shape.element_count}
             search.unfusible[producer] = figures | blocked

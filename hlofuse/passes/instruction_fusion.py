@@ -151,7 +151,9 @@ class FusionDriver:
         """Decide one pair, record it, and apply it when allowed; the fusion, or None."""
         producer = consumer.operands[number]
         if not is_fusible(producer):
-            self._refuse(producer, consumer, OPERAND_NOT_FUSIBLE, f"Operand ({producer.name}) is not fusible", {})
+            self._refuse(
+                producer, consumer, OPERAND_NOT_FUSIBLE, f"Operand ({producer.name}) is not fusible", {}
+            )
             return None
         verdict = unfusible.get(producer) or self.should_fuse(consumer, number)
         if verdict.allows:

@@ -35,15 +35,18 @@ def make_pass(text: str, target: str, settings: Settings = AS_XLA) -> Pass:
         known = ", ".join(sorted({*_PASSES[""], *_PASSES.get(target, {})}))
         raise HlofuseError(f"there is no pass {text!r} for target {target}; known: {known}")
     module, _, name = where.partition(":")
-    kind = getattr(importlib.import_module(module), name)
+    kind: Any = getattr(importlib.import_module(module), name)
     known_options = {f.name: f.default for f in fields(kind) if f.name != "settings"}
     options: dict[str, Any] = {}
     for part in filter(None, (p.strip() for p in (m[2] or "").split(","))):
         key, _, value = part.partition("=")
         if key.strip() not in known_options:
-            raise HlofuseError(f"pass {m[1]} has no option {key.strip()!r}; known: {', '.join(known_options) or 'none'}")
+            raise HlofuseError(
+                f"pass {m[1]} has no option {key.strip()!r}; known: {', '.join(known_options) or 'none'}"
+            )
         default, value = known_options[key.strip()], value.strip()
-        options[key.strip()] = value == "true" if isinstance(default, bool) else type(default)(value)
+        convert: Any = type(default)
+        options[key.strip()] = value == "true" if isinstance(default, bool) else convert(value)
     made = kind(settings=settings, **options)
     assert isinstance(made, Pass)
     return made

@@ -76,5 +76,7 @@ def passes_of(target: str, option: str | None = None) -> tuple[str, ...]:
     if option is None:
         return known.passes
     if option not in known.options:
-        raise HlofuseError(f"target {target} has no option {option!r}; known: {', '.join(known.options) or 'none'}")
+        raise HlofuseError(
+            f"target {target} has no option {option!r}; known: {', '.join(known.options) or 'none'}"
+        )
     return known.options[option]

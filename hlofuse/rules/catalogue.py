@@ -40,6 +40,8 @@ class Rule:
     knobs: tuple[Knob, ...] = field(default=())
     history: str = ""
     """What differed in the other releases hlofuse repeats."""
+    essential: bool = False
+    """Without it the program would be wrong, so a what-if run cannot switch it off."""
 
 
 _CATALOGUE: dict[str, Rule] = {}

@@ -18,12 +18,12 @@ _NOTHING = "Nothing: wrapping changes the form of the program, not the number of
 
 WRAPPED_OPCODES = frozenset(
     """
-    abs acos acosh add and asin asinh atan2 atanh bitcast-convert broadcast cbrt ceil clamp compare complex convert
-    cosine cosh count-leading-zeros divide dynamic-slice dynamic-update-slice erf exponential exponential-minus-one
-    floor gather imag iota is-finite log log-plus-one map maximum minimum mulhi multiply negate not or pad popcnt power
-    real reduce reduce-precision reduce-window remainder reshape reverse round-nearest-afz round-nearest-even rsqrt
-    select shift-left shift-right-arithmetic shift-right-logical sign sine sinh slice sqrt subtract tan tanh transpose
-    xor
+    abs acos acosh add and asin asinh atan2 atanh bitcast-convert broadcast cbrt ceil clamp compare
+    complex convert cosine cosh count-leading-zeros divide dynamic-slice dynamic-update-slice erf
+    exponential exponential-minus-one floor gather imag iota is-finite log log-plus-one map maximum
+    minimum mulhi multiply negate not or pad popcnt power real reduce reduce-precision reduce-window
+    remainder reshape reverse round-nearest-afz round-nearest-even rsqrt select shift-left
+    shift-right-arithmetic shift-right-logical sign sine sinh slice sqrt subtract tan tanh transpose xor
     """.split()
 )
 
@@ -51,7 +51,7 @@ def scatter(instruction: Instruction) -> dict[str, Any] | None:
         "reduce, a reduce-window or a map?",
         why=_WHY,
         advice=_NOTHING + " XLA_FLAGS=--xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters "
-                          "turns these emitters off.",
+        "turns these emitters off.",
         mirrors=_MIRRORS,
         allows=True,
     )

@@ -60,9 +60,18 @@ class Event:
         if self.event in ("fuse", "ineligible"):
             out["consumer"] = self.consumer
         if self.event == "fuse":
-            out |= {"fusion": self.fusion, "kind": self.kind, "created": self.created, "duplicated": self.duplicated}
+            out |= {
+                "fusion": self.fusion,
+                "kind": self.kind,
+                "created": self.created,
+                "duplicated": self.duplicated,
+            }
         if self.event == "priority":
-            out |= {"consumers": list(self.consumers), "us_fused": self.us_fused, "us_unfused": self.us_unfused}
+            out |= {
+                "consumers": list(self.consumers),
+                "us_fused": self.us_fused,
+                "us_unfused": self.us_unfused,
+            }
         if self.event == "rewrite":
             out |= {"from": list(self.removed), "to": list(self.added)}
         if self.rule is not None:

@@ -10,4 +10,6 @@ from hlofuse.trace.events import Event
 
 def to_jsonl(events: Iterable[Event]) -> str:
     """The events in the order they were taken, each line ending in a newline."""
-    return "".join(json.dumps(e.to_json(), ensure_ascii=False, separators=(", ", ": ")) + "\n" for e in events)
+    return "".join(
+        json.dumps(e.to_json(), ensure_ascii=False, separators=(", ", ": ")) + "\n" for e in events
+    )

@@ -82,7 +82,13 @@ class Recorder:
         )
 
     def rewrite(
-        self, computation: str, removed: Sequence[str], added: Sequence[str], *, rule: str, reason: str | None = None
+        self,
+        computation: str,
+        removed: Sequence[str],
+        added: Sequence[str],
+        *,
+        rule: str,
+        reason: str | None = None,
     ) -> None:
         """Instructions were replaced, merged or removed (wrapping, CSE, DCE, splitting)."""
         self.events.append(

@@ -30,18 +30,28 @@ class Op:
 Program = tuple[Op, ...]
 
 
+def values(program: Program) -> list[object]:
+    """What each operation computes, as something equal where it is equal."""
+    out: list[object] = []
+    for op in program:
+        out.append(hash((op.opcode, tuple(out[o] for o in op.operands), op.payload, op.attributes, op.shape)))
+    return out
+
+
 def is_plain(program: Program) -> bool:
     """No operation occurs twice: every value is computed once."""
-    numbers: dict[object, int] = {}
-    seen = set()
-    vn: list[int] = []
-    for op in program:
-        key = (op.opcode, tuple(vn[o] for o in op.operands), op.payload, op.attributes, op.shape)
-        vn.append(numbers.setdefault(key, len(numbers)))
-        if vn[-1] in seen:
-            return False
-        seen.add(vn[-1])
-    return True
+    return len(set(values(program))) == len(program)
+
+
+def is_clear(before: Program, after: Program, origin: list[int | None]) -> bool:
+    """What AFTER computes is new or was computed by the same operation of BEFORE.
+
+    Otherwise there is more than one way to tell the change: neg(neg(x)) instead of neg(x) has a
+    new inner or a new outer neg.
+    """
+    old = {value: i for i, value in enumerate(values(before))}
+    now = values(after)
+    return is_plain(after) and all(old.get(v, i) == i for v, i in zip(now, origin, strict=True))
 
 
 @st.composite
@@ -107,7 +117,10 @@ def text(
             i
             for i in mine
             if inside.get(i) == n
-            and (i in outputs or any(inside.get(u) != n and not (copies and u in mine) for u in users(program, i)))
+            and (
+                i in outputs
+                or any(inside.get(u) != n and not (copies and u in mine) for u in users(program, i))
+            )
         ]
         arguments = sorted({o for i in mine for o in program[i].operands} - set(mine))
         r.shuffle(arguments)

@@ -18,7 +18,7 @@ from hlofuse.ir.parse.checks import check_attributes, check_instruction, compati
 from hlofuse.ir.parse.errors import Rejected, suggestion
 from hlofuse.ir.parse.infer import infer_shape
 from hlofuse.ir.parse.literals import check_literal
-from hlofuse.ir.parse.signatures import COMMON, MODULE_ATTRIBUTES, Signature
+from hlofuse.ir.parse.signatures import MODULE_ATTRIBUTES, signature
 from hlofuse.ir.shape import ARRAY_TYPES, Shape
 
 if TYPE_CHECKING:
@@ -118,6 +118,10 @@ class _Builder:
                 hint = suggestion(name, MODULE_ATTRIBUTES)
                 raise Rejected(where, f"a module has no attribute {name}{hint}")
             raw[name] = self.text[node.start : node.end]
+            if name == "origin_recovery_table":
+                for *_, recovery in node.value:
+                    if recovery is not None:
+                        self.check_recovery_module(recovery, node.start)
             if name == "input_output_alias":
                 result = next(
                     (n.value[1] for n in nodes if n.name == "entry_computation_layout"), entry.root.shape
@@ -128,6 +132,15 @@ class _Builder:
                             node.start, f"the result {result} has no element {list(alias.output_index)}"
                         )
         return Attributes(raw=raw) if raw else NO_ATTRIBUTES
+
+    def check_recovery_module(self, text: str, where: int) -> None:
+        """XLA reads the module that recovers a value; what it rejects spoils the whole."""
+        from hlofuse.ir.parse.grammar import parse_rule
+
+        try:
+            build_module(parse_rule(text, "text"), text)
+        except Rejected as error:
+            raise Rejected(where, f"the module inside the table is wrong: {error.message}") from None
 
     def single(self, node: InstructionNode) -> Computation:
         """A text that is one instruction: operands that carry shapes become parameters."""
@@ -304,11 +317,18 @@ class _Builder:
             if operand.call is not None:
                 out.append(self.nested(operand, scope))
             elif operand.name is not None:
-                out.append(self.named(operand, scope))
+                if not self.is_dropped(operand.name, scope):
+                    out.append(self.named(operand, scope))
             elif scope.implicit_parameters and operand.shape is not None:
                 out.append(self.implicit(operand.shape, None, scope))
             # A shape and nothing else: XLA notes an error but reads on without the operand.
         return out
+
+    def is_dropped(self, name: Token, scope: _Scope) -> bool:
+        """An opcode in an operand's place that names no instruction: XLA reads on without the operand."""
+        if name.type == "NAME" or name in scope.names or scope.implicit_parameters:
+            return False
+        return signature(name) is not None
 
     def nested(self, operand: OperandNode, scope: _Scope) -> Instruction:
         """An instruction in an operand's place, with whatever is nested in it: no recursion."""
@@ -421,6 +441,3 @@ def _index_is_valid(shape: Shape, index: tuple[int, ...]) -> bool:
             return False
         shape = shape.tuple_shapes[i]
     return True
-
-
-__all__ = ["COMMON", "Signature", "bare", "build_module"]

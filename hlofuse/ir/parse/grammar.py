@@ -88,9 +88,10 @@ def parse_rule(text: str, start: str) -> Any:
 
     from hlofuse.ir.parse.errors import Rejected, unexpected
 
+    reader = parser()
     try:
         # The callbacks make a span of every rule, no tree.
-        span: Any = parser().parse(text, start=start)
+        span: Any = reader.parse(text, start=start)
         return span.value
     except UnexpectedToken as error:
         raise unexpected(error, text) from None
@@ -101,11 +102,12 @@ def parse_rule(text: str, start: str) -> Any:
 def parse_module(text: str, filename: str | None = None) -> Module:
     """A whole text, by nothing but the grammar (`ParseAndReturnUnverifiedModule`)."""
     from hlofuse.ir.parse.build import build_module
-    from hlofuse.ir.parse.errors import Rejected, located
+    from hlofuse.ir.parse.errors import Rejected, foreign, located
 
     try:
         module = build_module(parse_rule(text, "text"), text)
     except Rejected as error:
+        error.message += foreign(text)
         raise located(text, error, filename) from None
     module.filename = filename
     return module
@@ -125,10 +127,11 @@ def parse_shape(text: str) -> Shape:
 def parse_attribute(name: str, text: str) -> Any:
     """The typed value of an attribute, from its text; raises `HloParseError`."""
     from hlofuse.ir.parse.errors import Rejected, located
+    from hlofuse.ir.parse.tree_structure import plain_value
 
     whole = f"{name}={text}"
     try:
-        return parse_rule(whole, "attribute").value
+        return plain_value(parse_rule(whole, "attribute"), whole)
     except Rejected as error:
         raise located(whole, error, None) from None
 
@@ -136,6 +139,7 @@ def parse_attribute(name: str, text: str) -> Any:
 def parse_attributes(text: str) -> dict[str, tuple[str, Any]]:
     """`, a=1, b={2}` as name to raw text and typed value; raises `HloParseError`."""
     from hlofuse.ir.parse.errors import Rejected, located
+    from hlofuse.ir.parse.tree_structure import plain_value
 
     try:
         nodes = parse_rule(text, "attributes")
@@ -143,7 +147,7 @@ def parse_attributes(text: str) -> dict[str, tuple[str, Any]]:
         for node in nodes:
             if node.name in out:
                 raise Rejected(node.key.start_pos, f"the attribute {node.name} is given twice")
-            out[node.name] = (text[node.start : node.end], node.value)
+            out[node.name] = (text[node.start : node.end], plain_value(node, text))
     except Rejected as error:
         raise located(text, error, None) from None
     return out

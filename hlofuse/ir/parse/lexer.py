@@ -145,6 +145,8 @@ def _no_token(text: str, pos: int, end: int) -> Rejected:
         return Rejected(pos, "a NUL character: is this a binary file?")
     if text.startswith(("nan(", "-nan("), pos, end):
         return Rejected(pos, "expected a NaN payload such as nan(0x8000)")
+    if char == ";":
+        return Rejected(pos, "unexpected character ';': instructions end without one")
     shown = char if char.isprintable() else f"U+{ord(char):04X}"
     return Rejected(
         pos, f"unexpected character {shown!r}" if char.isprintable() else f"unexpected character {shown}"

@@ -74,8 +74,8 @@ def _check(shape: Shape, reader: _Reader) -> None:
                     reader.advance()
                 _check(inner, reader)
         reader.take(")", f"behind the {len(shape.tuple_shapes)} elements of the tuple")
-    elif shape.is_array or shape.element_type.startswith("f"):
-        _check_array(shape, reader)
+    elif shape.is_array or shape.element_type == "buffer" or shape.element_type.startswith("f"):
+        _check_array(shape.tuple_shapes[0] if shape.tuple_shapes else shape, reader)
     else:
         raise Rejected(reader.where, f"{shape.element_type} has no literals")
 
@@ -86,6 +86,7 @@ def _check_array(shape: Shape, reader: _Reader) -> None:
     total = math.prod(dimensions)
     seen = [0] * rank
     level = index = 0
+    misplaced = -1
     while True:
         word, where = reader.word, reader.where
         if word == "{":
@@ -101,6 +102,8 @@ def _check_array(shape: Shape, reader: _Reader) -> None:
             reader.advance()
         elif word == "}":
             level -= 1
+            if misplaced >= 0 and seen[level] != dimensions[level]:
+                raise Rejected(misplaced, f"expected '{{': {shape.text_without_layout} has {rank} dimensions")
             if level < 0 or seen[level] != dimensions[level]:
                 count = seen[level] if level >= 0 else 0
                 raise Rejected(
@@ -126,6 +129,9 @@ def _check_array(shape: Shape, reader: _Reader) -> None:
                     raise Rejected(
                         where, f"more than {dimensions[rank - 1]} elements in dimension {rank - 1}"
                     )
+            elif rank and misplaced < 0:
+                # XLA minds only when the braces around it do not add up.
+                misplaced = where
             if word == "(":
                 _check_complex(shape, reader, level == rank)
             else:

@@ -172,6 +172,12 @@ def split_async(opcode: str) -> tuple[str, str | None]:
 
 
 @cache
+def all_attributes() -> frozenset[str]:
+    """Every attribute that something may have."""
+    return COMMON.union(MODULE_ATTRIBUTES, *(words(f"{row[1]} {row[2]}") for row in _rows().values()))
+
+
+@cache
 def _rows() -> dict[str, tuple[int, str, str]]:
     rows: dict[str, tuple[int, str, str]] = {}
     for line in _TABLE.strip().replace("\n  ", " ").splitlines():

@@ -51,7 +51,13 @@ def spanning(*rules: str) -> Callable[[Handler], Handler]:
 
 def place(part: Any) -> int:
     """Where a token or span begins."""
-    return part.start_pos if isinstance(part, Token) else part.start  # type: ignore[no-any-return]
+    start: int | None = part.start_pos if isinstance(part, Token) else part.start
+    return start or 0
+
+
+def _end(part: Any) -> int:
+    end: int | None = part.end_pos if isinstance(part, Token) else part.end
+    return end or 0
 
 
 def values(parts: list[Any]) -> list[Any]:
@@ -65,14 +71,10 @@ def _callback(function: Handler) -> Callable[[list[Any]], Any]:
     def call(parts: list[Any]) -> Span:
         if not parts:
             return Span(function([]), -1, -1)
-        first, last = parts[0], parts[-1]
-        start = first.start_pos if type(first) is Token else first.start
-        end = last.end_pos if type(last) is Token else last.end
+        start, end = place(parts[0]), _end(parts[-1])
         if end < 0 or start < 0:  # an empty rule at an end
-            places = [p for p in parts if type(p) is Token or p.start >= 0]
-            if places:
-                start = place(places[0])
-                end = places[-1].end_pos if type(places[-1]) is Token else places[-1].end
+            filled = [p for p in parts if place(p) >= 0]
+            start, end = (place(filled[0]), _end(filled[-1])) if filled else (-1, -1)
         if not wants_spans:
             parts = [p.value if type(p) is Span else p for p in parts]
         return Span(function(parts), start, end)

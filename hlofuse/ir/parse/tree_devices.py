@@ -42,7 +42,7 @@ def _iota(parts: list[Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if len(parts) == 1:
         raise Rejected(parts[0].end, "expected the permutation of the iota, for example T(1,0)")
     permutation = tuple(parts[3].value)
-    if len(permutation) != len(dimensions) or any(p >= len(dimensions) or p < 0 for p in permutation):
+    if any(not 0 <= p < len(dimensions) for p in permutation):
         raise Rejected(where, f"the permutation must order the {len(dimensions)} dimensions of the iota")
     return dimensions, permutation
 
@@ -186,6 +186,8 @@ def _tile_sharding(parts: list[Any]) -> TileSharding:
     if count != math.prod(tiles):
         raise Rejected(where, f"the sharding has {math.prod(tiles)} tiles and {count} devices")
     if iota is not None:
+        if len(iota[0]) != len(iota[1]):
+            raise Rejected(where, f"the permutation must order the {len(iota[0])} dimensions of the iota")
         return TileSharding("tiled", tiles, None, iota[0], iota[1], types, **common)
     return TileSharding("tiled", tiles, listed, last_tile_dims=types, **common)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from lark import Token
 
+from hlofuse.ir.literal import Literal
 from hlofuse.ir.parse.errors import Rejected
 from hlofuse.ir.parse.text import signed, unquote
 from hlofuse.ir.parse.tree import Span, handler, place, spanning
@@ -28,6 +29,19 @@ class AttributeNode:
     @property
     def name(self) -> str:
         return self.key[:-1]
+
+
+def plain_value(node: AttributeNode, text: str) -> Any:
+    """The value as other parts of the program see it: no tokens, no places."""
+    value = node.value
+    if node.name == "literal":
+        literals = [Literal(shape, text[span.start : span.end]) for shape, span in value]
+        return literals[0] if len(literals) == 1 else tuple(literals)
+    if node.key.type in ("KEY_COMPUTATIONS", "KEY_CONTROL"):
+        return tuple(v.strip("%:") if isinstance(v, Token) else text[node.start : node.end] for v in value)
+    if node.key.type == "KEY_COMPUTATION":
+        return value.strip("%:") if isinstance(value, Token) else text[node.start : node.end]
+    return str(value) if isinstance(value, Token) else value
 
 
 @dataclass(slots=True)
@@ -296,7 +310,7 @@ def _dimension(parts: list[Any]) -> tuple[int, bool]:
     if token.type == "QMARK":
         return UNBOUNDED, True
     size = signed(token)
-    if size < 0 and not (len(parts) == 2 and size == UNBOUNDED):
+    if size < 0:
         raise Rejected(token.start_pos, "a dimension cannot be negative; unknown sizes are written ?")
     return size, len(parts) == 2
 
@@ -329,15 +343,37 @@ def _layout_properties(parts: list[Any]) -> str:
     return "".join(texts)
 
 
-@handler("levels", "tiles", "index_type", "pointer_type", "splits", "physical_shape", "layout_integer")
+@handler("levels", "type_property", "physical_shape", "layout_integer")
 def _layout_property(parts: list[Any]) -> tuple[str, int, str]:
-    text = "".join(str(p[0]) if isinstance(p, tuple) else str(p) for p in parts)
-    return str(parts[0]), parts[0].start_pos, text
+    """Letter, place, and the text of what it says, closed where it was cut short."""
+    letter = parts[0]
+    where: int = letter.start_pos
+    said = [p for p in parts[1:] if not (isinstance(p, Token) and p.type in ("LPAR", "RPAR", "COMMA"))]
+    inner = "".join(str(p[0]) if isinstance(p, tuple) else str(p) for p in said)
+    return str(letter), where, f"{letter}({inner})" if inner or letter == "D" else ""
 
 
-@handler("tile", "split", "level", "tile_size")
+@handler("tiles", "splits")
+def _layout_list(parts: list[Any]) -> tuple[str, int, str]:
+    items = "".join(f"({p})" for p in parts[1:])
+    return str(parts[0]), parts[0].start_pos, parts[0] + items if items else ""
+
+
+@handler("level_list", "tile_sizes")
+def _comma_list(parts: list[Any]) -> str:
+    return "".join(map(str, parts))
+
+
+@handler("level", "tile_size")
 def _joined(parts: list[Any]) -> str:
-    return "".join(",".join(map(str, p)) if isinstance(p, list) else str(p) for p in parts)
+    return "".join(map(str, parts))
+
+
+@handler("tile", "open_tile", "split", "open_split")
+def _parenthesized(parts: list[Any]) -> str:
+    """What stands between the parentheses, without a comma left over at the end."""
+    texts = [",".join(map(str, p)) if isinstance(p, list) else str(p) for p in parts]
+    return "".join(t for t in texts if t not in ("(", ")")).rstrip(",")
 
 
 # ------------------------------------------------------------------ literals

@@ -35,6 +35,8 @@ def fits_int32(token: Token) -> int:
     return value
 
 
+_LARGEST_FLOAT = 3.4028234663852886e38
+
 # ------------------------------------------------------------------ one attribute
 
 
@@ -43,6 +45,8 @@ def _attribute(parts: list[Any]) -> AttributeNode:
     key, part = parts
     if isinstance(part, Span):
         value = part.value
+        if key.type == "KEY_FLOAT" and abs(value) > _LARGEST_FLOAT:
+            raise Rejected(part.start, f"{value} is out of range for a float")
         return AttributeNode(key, value[0] if key.type in ("KEY_SHAPE",) else value, part.start, part.end)
     convert = _TOKEN_VALUES.get(part.type)
     value = fits_int32(part) if key.type == "KEY_INT32" else convert(part) if convert else str(part)

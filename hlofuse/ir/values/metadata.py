@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 def quote(text: str) -> str:
@@ -19,7 +20,7 @@ def quote(text: str) -> str:
     return '"' + "".join(out) + '"'
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OpMetadata:
     """Where an operation came from (`OpMetadata` in `xla/xla_data.proto`)."""
 
@@ -36,6 +37,16 @@ class OpMetadata:
     scheduling_name: str | None = None
     metadata_payload: str | None = None
     preserve_layout: bool = False
+
+    @classmethod
+    def of(cls, fields: dict[str, Any]) -> OpMetadata:
+        """With these fields and no others: dumps have one for every instruction, so it has to be quick.
+
+        What is not given is the class's own default.
+        """
+        metadata = object.__new__(cls)
+        metadata.__dict__.update(fields)
+        return metadata
 
     def __str__(self) -> str:
         parts = []

@@ -81,6 +81,7 @@ def consumer_is_loop_fusible(pair: Pair) -> dict[str, Any] | None:
         "that collects results read finished arrays from memory.",
         advice="Nothing for library calls. The tuple at the end of a function is not a kernel: the "
         "producer is written because it is returned.",
+        essential=True,
         mirrors=_SHOULD_FUSE,
         message="Not fusing: not found a fusible case",
     )

@@ -24,6 +24,7 @@ _SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion:
         advice="To see what XLA would do without the library: "
         "XLA_FLAGS=--xla_cpu_experimental_ynn_fusion_type= (empty). Whether its own fusions are faster has "
         "to be measured.",
+        essential=True,
         mirrors=_SHOULD_FUSE + ", ComputeInstructionsToSkip, BlockSubcomputationFusion",
         message="Don't fuse instructions from custom fusions/calls",
     )
@@ -64,6 +65,7 @@ def non_scalar_constant(pair: Pair) -> dict[str, Any] | None:
         advice="Nothing for a matrix product or a convolution, whose library call is faster than a fused "
         "loop. A cumulative sum (reduce-window) or a sort can sometimes be written with other operations; "
         "a scatter of contiguous data as jax.lax.dynamic_update_slice.",
+        essential=True,
         mirrors=_SHOULD_FUSE + ", CanBeLoopFused",
         message="Producer is not loop-fusible.",
     )

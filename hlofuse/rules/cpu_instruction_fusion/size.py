@@ -16,13 +16,17 @@ MAX_CONCATENATE_OPERANDS = Knob(
     "cpu-max-concatenate-operands", 8, "operands", "A concatenate of more operands is not fused."
 )
 MIN_MINOR_CONCATENATE = Knob(
-    "cpu-min-minor-concatenate", 128, "elements", "A minor-most concatenated dimension of this size is not "
-                                                  "fused."
+    "cpu-min-minor-concatenate",
+    128,
+    "elements",
+    "A minor-most concatenated dimension of this size is not fused.",
 )
 MAX_REDUCTIONS = Knob("cpu-max-reductions", 5, "reduces", "A fusion holding more takes no further reduce.")
 ALLOWED_CODE_DUPLICATION = Knob(
-    "code-duplication-limit", 15, "times", "How often an element of a producer may be computed inside a "
-                                           "fusion."
+    "code-duplication-limit",
+    15,
+    "times",
+    "How often an element of a producer may be computed inside a fusion.",
 )
 
 

@@ -19,7 +19,9 @@ OPERAND_NOT_FUSIBLE = register(
         "path, and use jax.random, whose default generator is plain arithmetic. A loop whose trip count is "
         "known and small can be unrolled (jax.lax.scan(..., unroll=True)) so that its body becomes "
         "ordinary operations.",
-        mirrors=f"{_FILE}: InstructionFusion::RunImpl; xla/hlo/ir/hlo_instruction.cc: HloInstruction::IsFusible",
+        essential=True,
+        mirrors=f"{_FILE}: InstructionFusion::RunImpl; "
+        "xla/hlo/ir/hlo_instruction.cc: HloInstruction::IsFusible",
         message="Operand is not fusible",
         history="The same in jaxlib 0.4.35.",
     )
@@ -37,7 +39,8 @@ CANNOT_BE_DUPLICATED = register(
         advice="Look at the user named in the figures: it is the one that does not fuse. Where that user "
         "is a dot, a convolution or a second output of the jitted function, compute its input separately "
         "or return it later, so that the remaining users can take the producer in.",
-        mirrors=f"{_FILE}: InstructionFusion::ComputeGloballyUnfusible, CanFuseOnAllPaths, EffectivelyAtMostUnary",
+        mirrors=f"{_FILE}: InstructionFusion::ComputeGloballyUnfusible, CanFuseOnAllPaths, "
+        "EffectivelyAtMostUnary",
         message="operand can not be duplicated",
         history="Only with may_duplicate; the same in jaxlib 0.4.35.",
     )
@@ -67,6 +70,7 @@ MULTI_OUTPUT_CYCLE = register(
         why="Producer and consumer would be one kernel, and something between them would need that "
         "kernel's result before the kernel can run.",
         advice="The operations between the two have to fuse first: see what refuses them.",
+        essential=True,
         mirrors=f"{_FILE}: MultiOutputFusionCreatesCycle",
         message="multi-output fusion creates a cycle",
     )

@@ -16,7 +16,10 @@ def is_always_duplicable(instruction: Instruction) -> bool:
     """Broadcasts and widening converts: a copy reads less than the result (`IsAlwaysDuplicable`)."""
     if instruction.opcode == "broadcast":
         return True
-    return instruction.opcode == "convert" and instruction.operands[0].shape.byte_size < instruction.shape.byte_size
+    return (
+        instruction.opcode == "convert"
+        and instruction.operands[0].shape.byte_size < instruction.shape.byte_size
+    )
 
 
 def _would_duplicate(pair: Pair) -> bool:
@@ -34,6 +37,7 @@ def _would_duplicate(pair: Pair) -> bool:
         "it twice.",
         advice="If the value need not be returned, do not return it: drop it from the jitted function's "
         "outputs.",
+        essential=True,
         mirrors=_SHOULD_FUSE,
         message="not fusing into the output of the root instruction",
     )
@@ -59,7 +63,11 @@ def producer_is_root(pair: Pair) -> dict[str, Any] | None:
     )
 )
 def expensive_would_be_duplicated(pair: Pair) -> dict[str, Any] | None:
-    if not pair.state.may_duplicate or not _would_duplicate(pair) or not pair.state.is_expensive(pair.producer):
+    if (
+        not pair.state.may_duplicate
+        or not _would_duplicate(pair)
+        or not pair.state.is_expensive(pair.producer)
+    ):
         return None
     if is_always_duplicable(pair.producer):
         return None

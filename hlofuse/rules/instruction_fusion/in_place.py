@@ -32,6 +32,7 @@ SAME_VALUE_TWICE = register(
         why=_WHY,
         advice="Update from a copy or from another array: x.at[i].set(f(x)) reads and writes x at once; "
         "computing f(x) for the updated slice only keeps the two apart.",
+        essential=True,
         mirrors=_MIRRORS,
         message="The consumer is an in-place operation that has an additional operand that has the same "
         "value as the in-place buffer",
@@ -45,6 +46,7 @@ SEVERAL_NON_ELEMENTWISE = register(
         "are neither elementwise nor bitcasts?",
         why=_WHY + " XLA only reasons about a single such operation.",
         advice="Split the producer: let one of its operations be used elsewhere or materialised first.",
+        essential=True,
         mirrors=_MIRRORS,
         message="Producer fusion has multiple non-elementwise ops, bailing.",
     )
@@ -58,6 +60,7 @@ CONSUMER_CONFLICT = register(
         why=_WHY,
         advice="Compute that other operation (a reduce, a slice, a broadcast) before the update, in a "
         "value of its own.",
+        essential=True,
         mirrors=_MIRRORS,
         message="Non-elementwise ops in consumer lead to inplace conflict after fusion.",
         history="jaxlib 0.4.35 traces in-place pairs through fewer bitcasts, so it finds fewer conflicts.",
@@ -70,6 +73,7 @@ SEVERAL_UPDATES = register(
         asks="Does a consumer that overwrites the producer's buffer hold two or more dynamic-update-slices?",
         why=_WHY + " Which of the two updates the producer may precede is not worked out.",
         advice="Update once with a larger slice, or let the two updates follow each other through memory.",
+        essential=True,
         mirrors=_MIRRORS,
         message="multiple dus ops, bailing.",
     )
@@ -82,6 +86,7 @@ UNRECOGNIZED = register(
         "dynamic-slice?",
         why=_WHY + " Only a slice at the place of the update is known to be safe.",
         advice="Read the part to be updated with a slice of the same start and size as the update.",
+        essential=True,
         mirrors=_MIRRORS,
         message="unrecognized inplace update non-elementwise output pair",
     )
@@ -130,7 +135,9 @@ def _decide(producer: Instruction, consumer: Instruction, in_place: InPlacePair)
     return Verdict(UNRECOGNIZED, {"non_elementwise": found[0].name})
 
 
-def _elementwise_producer(producer: Instruction, consumer: Instruction, in_place: InPlacePair) -> Verdict | None:
+def _elementwise_producer(
+    producer: Instruction, consumer: Instruction, in_place: InPlacePair
+) -> Verdict | None:
     if consumer.opcode != "fusion":
         return None
     body = consumer.fused_computation

@@ -31,6 +31,7 @@ SLICE_SHAPE = register(
         "layout included?",
         why=_WHY,
         advice=_ADVICE,
+        essential=True,
         mirrors=_MIRRORS,
         message="Slice op has a different shape than the update shape of the dus op, bailing.",
     )
@@ -42,6 +43,7 @@ SLICE_INDEX = register(
         asks="Is every index of the update a constant equal to the slice's start, with stride 1?",
         why=_WHY,
         advice=_ADVICE,
+        essential=True,
         mirrors=_MIRRORS,
         message="DUS and slice index mismatch",
     )
@@ -54,6 +56,7 @@ SLICE_OTHER_USE = register(
         "besides the update?",
         why=_WHY,
         advice="Compute that other value (often a reduce or a broadcast of the slice) before the update.",
+        essential=True,
         mirrors=_SAFE,
         message="Fusing slice into DUS will also fuse another non-elementwise op with shared operand as DUS.",
     )
@@ -65,6 +68,7 @@ DYNAMIC_SLICE_SHAPE = register(
         asks="Do the dynamic-slice in the producer and the update have the same shape, layout included?",
         why=_WHY,
         advice=_ADVICE,
+        essential=True,
         mirrors=_MIRRORS,
         message="Dynamic slice op has a different shape than the update shape of the dus op, bailing.",
     )
@@ -76,6 +80,7 @@ DYNAMIC_SLICE_INDEX = register(
         asks="Are the indices of both the same instructions, or constants of the same value?",
         why=_WHY,
         advice=_ADVICE,
+        essential=True,
         mirrors=_MIRRORS,
         message="DUS and DS index mismatch",
     )
@@ -88,6 +93,7 @@ DYNAMIC_SLICE_OTHER_USE = register(
         "operation besides the update?",
         why=_WHY,
         advice="Compute that other value (often a reduce or a broadcast of the slice) before the update.",
+        essential=True,
         mirrors=_SAFE,
         message="Fusing DS into DUS will also fuse another non-elementwise op with shared operand as DUS.",
     )

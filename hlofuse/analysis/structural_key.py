@@ -1,0 +1,44 @@
+"""When are two instructions or computations the same but for names? (`HloInstruction::Identical`)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+
+# Said about an instruction, but not part of what it computes.
+_NOT_COMPARED = frozenset(
+    """
+    metadata frontend_attributes sharding control-predecessors origin original_value statistics calls
+    to_apply body condition true_computation false_computation branch_computations select scatter
+    called_computations
+    """.split()
+)
+
+
+class StructuralKeys:
+    """Numbers that are equal for equal computations, for as long as those do not change."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self._of: dict[Computation, int] = {}
+
+    def of_computation(self, computation: Computation) -> int:
+        """Equal numbers: the same operations on the same operands, root included."""
+        known = self._of.get(computation)
+        if known is None:
+            values: dict[Instruction, int] = {}
+            for x in computation.post_order():
+                key = (self.of_instruction(x), x.payload, tuple(values[o] for o in x.operands))
+                values[x] = self._numbers.setdefault(key, len(self._numbers))
+            known = self._of[computation] = values[computation.root]
+        return known
+
+    def of_instruction(self, instruction: Instruction, *, layouts: bool = True) -> Hashable:
+        """What an instruction does, operands left out: opcode, shape, attributes, called computations."""
+        shape = instruction.shape.key if layouts else instruction.shape.key_ignoring_layout
+        raw = instruction.attributes.raw_items
+        attributes = tuple(sorted((k, v) for k, v in raw.items() if k not in _NOT_COMPARED))
+        called = tuple((name, self.of_computation(c)) for name, c in instruction.called)
+        return (instruction.opcode, shape, attributes, called)

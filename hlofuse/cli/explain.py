@@ -1,0 +1,94 @@
+"""`hlofuse explain`: what XLA fuses, and what stops the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hlofuse.cli.options import report_options
+from hlofuse.cli.replaying import ReplayRequest, replay_options
+
+
+@click.command("explain")
+@click.argument("input", metavar="INPUT")
+@click.option("--pass", "only_pass", metavar="P", help="Only this pass's decisions.")
+@click.option("--computation", metavar="C", help="Only decisions in this computation.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=10, show_default=True, help="Rows of each list; 0 for all."
+)
+@click.option("--only-refused", is_flag=True, help="Only what was not fused.")
+@replay_options
+@report_options
+def command(
+    input: str,
+    only_pass: str | None,
+    computation: str | None,
+    limit: int,
+    only_refused: bool,
+    form: str,
+    color: str,
+    output: Path | None,
+    **request: Any,
+) -> int:
+    """Explain how XLA fuses the module in INPUT.
+
+    First the result: kernels, bytes and flops before and after. Then, pass by pass, what was fused and by
+    which rule, and what was refused. Last the rules that hold back most, with what would change them.
+    """
+    from hlofuse.cli.output import emit, rendered
+    from hlofuse.explainer import explain
+
+    asked = ReplayRequest(input=input, **request)
+    replay = asked.run()
+    _check_names(replay, only_pass, computation)
+    found = explain(replay, only_pass=only_pass, computation=computation, what_if=asked.what_if)
+    if form == "json":
+        import json
+
+        from hlofuse.explainer.explain_json import explanation_json
+
+        emit(json.dumps(explanation_json(found, only_refused=only_refused), indent=2), output)
+    elif form == "markdown":
+        from hlofuse.explainer.explain_markdown import explanation_markdown
+
+        emit(
+            explanation_markdown(
+                found, input_words=asked.input_words, limit=limit, only_refused=only_refused
+            ),
+            output,
+        )
+    else:
+        from hlofuse.explainer.explain_text import print_explanation
+
+        text = rendered(
+            lambda console: print_explanation(
+                found, console, input_words=asked.input_words, limit=limit, only_refused=only_refused
+            ),
+            color,
+            output,
+        )
+        emit(text, output)
+    return 0
+
+
+def _check_names(replay: Any, only_pass: str | None, computation: str | None) -> None:
+    from hlofuse.inputs.suggest import did_you_mean
+    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.present.escape import printable
+
+    if only_pass is not None:
+        passes = [p.name for p in replay.passes]
+        if only_pass not in passes:
+            raise HlofuseError(
+                f"target {replay.target} has no pass {printable(only_pass)}"
+                f" (it has {', '.join(passes)}){did_you_mean(only_pass, passes)}"
+            )
+    if computation is not None:
+        names = [c.name for c in replay.before.computations]
+        if computation.lstrip("%") not in names:
+            raise HlofuseError(
+                f"{printable(replay.before.name)} has no computation"
+                f" {printable(computation)}{did_you_mean(computation, names)}"
+            )

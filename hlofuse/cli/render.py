@@ -1,0 +1,129 @@
+"""`hlofuse render`: a module and its fusions as a picture."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from hlofuse.cli.options import module_option, target_options
+
+
+@click.command("render")
+@click.argument("input", metavar="INPUT")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Where the picture goes: .svg, .png, .pdf or .dot; - for standard output.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["svg", "png", "pdf", "dot"]),
+    help="What to draw whatever the suffix is.  [standard output: dot]",
+)
+@click.option(
+    "--view",
+    type=click.Choice(["before", "after", "both"]),
+    help="The module in INPUT, as the fusion passes leave it, or both side by side.  "
+    "[default: after; before for a module that is fused already]",
+)
+@click.option("--focus", metavar="NAME", help="Draw only what lies around this instruction or computation.")
+@click.option(
+    "--radius", type=click.IntRange(0), default=2, show_default=True, metavar="N", help="How far around."
+)
+@click.option(
+    "--open",
+    "opened",
+    multiple=True,
+    metavar="NAME",
+    help="Draw the inside of this fusion, computation or partN.",
+)
+@click.option(
+    "--collapse", "collapsed", multiple=True, metavar="NAME", help="Draw a fusion or computation closed."
+)
+@click.option(
+    "--max-nodes",
+    type=click.IntRange(1, 1500),
+    default=250,
+    show_default=True,
+    metavar="N",
+    help="Boxes a side; what does not fit is collapsed.",
+)
+@click.option("--no-legend", is_flag=True, help="Leave the legend out.")
+@target_options
+@click.option("--option", metavar="NAME", help="A variant of the target's passes (hlofuse targets).")
+@module_option
+def command(
+    input: str,
+    output: Path,
+    form: str | None,
+    view: str | None,
+    focus: str | None,
+    radius: int,
+    opened: tuple[str, ...],
+    collapsed: tuple[str, ...],
+    max_nodes: int,
+    no_legend: bool,
+    target: str,
+    device: str | None,
+    assume_input: bool,
+    option: str | None,
+    module: str | None,
+) -> None:
+    """Draw the module in INPUT and its fusions: one frame a kernel, bytes on the arrows.
+
+    SVG, PNG and PDF need Graphviz: the dot program, or pip install 'hlofuse[render]'.
+    """
+    from hlofuse.cli.output import write_file
+    from hlofuse.inputs import load, require_input_stage, stage_of
+    from hlofuse.inputs.stage import INPUT
+    from hlofuse.pipelines import passes_of, replay
+    from hlofuse.renderer import format_of, render
+    from hlofuse.renderer.engine import engine
+
+    to_stdout = str(output) == "-"
+    form = form or ("dot" if to_stdout else format_of(output))
+    if form != "dot":
+        engine()  # nobody should wait for a replay only to hear that nothing can draw it
+    passes_of(target, option)
+    before = load(input, module, target=target)
+    if view in ("after", "both") and not assume_input:
+        require_input_stage(before, target)
+    if view is None and not assume_input:
+        stage = stage_of(before, target)
+        view = "after" if stage.name == INPUT and stage.platform in (None, target) else "before"
+    subject = before if view == "before" else replay(before, target, device=device, option=option)
+    with _waiting("drawing"):
+        drawing = render(
+            subject,
+            view,
+            max_nodes=max_nodes,
+            focus=focus,
+            radius=radius,
+            open=opened,
+            collapse=collapsed,
+            legend=not no_legend,
+        )
+        content = drawing.to_bytes(form)
+    for notice in drawing.notices:
+        click.echo(f"note: {notice}", err=True)
+    if to_stdout:
+        sys.stdout.buffer.write(content)
+    else:
+        write_file(output, content)
+
+
+def _waiting(what: str):  # type: ignore[no-untyped-def]
+    """A sign of life on a terminal; nothing anywhere else."""
+    from contextlib import nullcontext
+
+    if not sys.stderr.isatty():
+        return nullcontext()
+    from rich.console import Console
+
+    return Console(stderr=True).status(what)

@@ -1,0 +1,78 @@
+"""From command line options to a replay: what explain and why have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from hlofuse.cli.options import module_option, target_options
+
+if TYPE_CHECKING:
+    from hlofuse.pipelines import Replay
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRequest:
+    """Which module to replay, and how."""
+
+    input: str
+    module: str | None
+    target: str
+    device: str | None
+    option: str | None
+    overrides: tuple[str, ...]
+    disable: tuple[str, ...]
+    assume_input: bool
+
+    @property
+    def input_words(self) -> tuple[str, ...]:
+        """The words that name the same input and settings in another command."""
+        words = [self.input]
+        if self.module is not None:
+            words += ["--module", self.module]
+        if self.device is not None:
+            words += ["--device", self.device]
+        if self.option is not None:
+            words += ["--option", self.option]
+        for override in self.overrides:
+            words += ["--set", override]
+        for code in self.disable:
+            words += ["--disable", code]
+        return (*words, "--assume-input") if self.assume_input else tuple(words)
+
+    @property
+    def what_if(self) -> tuple[str, ...]:
+        """The overrides in words; empty when XLA itself is repeated."""
+        return (*self.overrides, *(f"without {code}" for code in self.disable))
+
+    def run(self) -> Replay:
+        """Load and replay; HlofuseError for wrong input, StageError for a dump of another stage."""
+        from hlofuse.inputs import load, require_input_stage
+        from hlofuse.pipelines import passes_of, replay
+        from hlofuse.rules.parse_settings import parse_settings
+
+        settings = parse_settings(self.overrides, self.disable)
+        passes_of(self.target, self.option)  # a wrong name is said before anything is read
+        module = load(self.input, self.module, target=self.target)
+        if not self.assume_input:
+            require_input_stage(module, self.target)
+        return replay(module, self.target, device=self.device, option=self.option, settings=settings)
+
+
+def replay_options(command: F) -> F:
+    """The options that make a ReplayRequest, the INPUT argument not among them."""
+    command = click.option(
+        "--disable", multiple=True, metavar="CODE", help="What if this rule did not exist?"
+    )(command)
+    command = click.option(
+        "--set", "overrides", multiple=True, metavar="NAME=VALUE", help="What if this knob had another value?"
+    )(command)
+    command = click.option(
+        "--option", metavar="NAME", help="A variant of the target's passes (hlofuse targets)."
+    )(command)
+    return module_option(target_options(command))

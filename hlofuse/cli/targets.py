@@ -1,0 +1,76 @@
+"""`hlofuse targets`: what can be replayed, and how faithfully."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hlofuse.cli.options import report_options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hlofuse.pipelines.targets import Target
+
+
+@click.command("targets")
+@report_options
+def command(form: str, color: str, output: Path | None) -> int:
+    """The backends whose fusion can be replayed: release, passes in order, fidelity as measured."""
+    from hlofuse.cli.output import emit, rendered
+    from hlofuse.pipelines.targets import TARGETS
+
+    targets = list(TARGETS.values())
+    if form == "json":
+        import json
+
+        emit(
+            json.dumps({"schema": "hlofuse.targets/1", "targets": [_json(t) for t in targets]}, indent=2),
+            output,
+        )
+    elif form == "markdown":
+        emit("\n".join(_markdown(t) for t in targets), output)
+    else:
+        emit(rendered(lambda console: _print(targets, console), color, output), output)
+    return 0
+
+
+def _json(target: Target) -> dict[str, Any]:
+    return {
+        "name": target.name,
+        "title": target.title,
+        "release": target.release,
+        "passes": list(target.passes),
+        "options": {name: list(passes) for name, passes in target.options.items()},
+        "fidelity": target.fidelity,
+    }
+
+
+def _markdown(target: Target) -> str:
+    lines = [
+        f"## {target.name}: {target.title} as in {target.release}\n",
+        f"- passes: {', '.join(f'`{p}`' for p in target.passes)}",
+        *(
+            f"- with `--option {n}`: {', '.join(f'`{p}`' for p in passes)}"
+            for n, passes in target.options.items()
+        ),
+        f"- fidelity: {target.fidelity}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _print(targets: list[Target], console: Console) -> None:
+    from rich.table import Table
+
+    for target in targets:
+        console.print(f"{target.name}  {target.title} as in {target.release}", style="bold")
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
+        table.add_column(no_wrap=True, style="cyan")
+        table.add_column()
+        table.add_row("passes", ", ".join(target.passes))
+        for name, passes in target.options.items():
+            table.add_row(f"--option {name}", ", ".join(passes))
+        table.add_row("fidelity", target.fidelity)
+        console.print(table)

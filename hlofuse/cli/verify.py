@@ -1,0 +1,105 @@
+"""`hlofuse verify`: our replay against XLA's own result."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from hlofuse.cli.options import module_option, report_options
+
+
+@click.command("verify")
+@click.argument("path", metavar="BEFORE|DIR", type=click.Path(path_type=Path))
+@click.argument("after", metavar="[AFTER]", required=False, type=click.Path(path_type=Path))
+@module_option
+@click.option("--target", default="cpu", show_default=True, metavar="T", help="What XLA compiled for.")
+@click.option("--device", metavar="D", help="The device, for targets that ask for one.")
+@click.option("--option", metavar="NAME", help="A variant of the target's passes (hlofuse targets).")
+@click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; one for each CPU unless said."
+)
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=10, show_default=True, help="Differences shown; 0 for all."
+)
+@click.option("-v", "--verbose", is_flag=True, help="List the modules that agree as well.")
+@report_options
+def command(
+    path: Path,
+    after: Path | None,
+    module: str | None,
+    target: str,
+    device: str | None,
+    option: str | None,
+    jobs: int | None,
+    limit: int,
+    verbose: bool,
+    form: str,
+    color: str,
+    output: Path | None,
+) -> int:
+    """Replay modules and compare with what XLA made of them.
+
+    \b
+    verify BEFORE AFTER   the module as it enters the fusion passes, and as it leaves them
+    verify DUMP_DIR       every module of a directory written by XLA_FLAGS=--xla_dump_to
+    verify CORPUS_DIR     folders with before.hlo, NN-PASS.hlo, after.hlo
+
+    Instructions are compared by structure, never by name. Exit status 1 when something differs.
+    """
+    from hlofuse.cli.output import emit, rendered
+    from hlofuse.cli.progress import progress_bar
+    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.pipelines import passes_of
+    from hlofuse.verifier import Case, find_cases, verify
+
+    passes_of(target, option)  # a wrong name is said before anything is read
+    skipped: list[str] = []
+    if after is not None:
+        if module is not None:
+            raise HlofuseError("--module picks a module from a directory; two files were given")
+        cases = [Case(path.name, path, after)]
+    elif path.is_dir():
+        cases, skipped = find_cases(path, target=target, module=module)
+    elif path.exists():
+        raise HlofuseError(f"to verify {path} its result is needed, too: hlofuse verify BEFORE AFTER")
+    else:
+        raise HlofuseError(f"{path} does not exist")
+    workers = jobs or (os.cpu_count() or 1)
+    if len(cases) < 8 and jobs is None:
+        workers = 1  # starting processes would take longer
+    with progress_bar("verifying") as progress:
+        report = verify(
+            cases,
+            target=target,
+            device=device,
+            option=option,
+            jobs=workers,
+            skipped=skipped,
+            progress=progress,
+        )
+    if after is not None and report.verdicts[0].error is not None:
+        raise HlofuseError(report.verdicts[0].error)
+    if form == "json":
+        import json
+
+        from hlofuse.verifier.report_json import report_json
+
+        emit(json.dumps(report_json(report), indent=2), output)
+    elif form == "markdown":
+        from hlofuse.verifier.report_markdown import report_markdown
+
+        emit(report_markdown(report, limit=limit), output)
+    else:
+        from hlofuse.verifier.report_text import print_report
+
+        emit(
+            rendered(
+                lambda console: print_report(report, console, limit=limit, every=verbose), color, output
+            ),
+            output,
+        )
+    if all(v.error is not None for v in report.verdicts):
+        return 2
+    return 0 if report.agrees else 1

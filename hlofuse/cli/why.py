@@ -1,0 +1,61 @@
+"""`hlofuse why`: the decisions about one instruction or two."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hlofuse.cli.options import report_options
+from hlofuse.cli.replaying import ReplayRequest, replay_options
+
+
+@click.command("why")
+@click.argument("input", metavar="INPUT")
+@click.argument("name", metavar="NAME")
+@click.argument("other", metavar="[NAME]", required=False)
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Decisions listed; 0 for all."
+)
+@replay_options
+@report_options
+def command(
+    input: str,
+    name: str,
+    other: str | None,
+    limit: int,
+    form: str,
+    color: str,
+    output: Path | None,
+    **request: Any,
+) -> int:
+    """Why two instructions were fused, or were not; with one NAME, its whole story.
+
+    Names are those of the dump, of the result, or of fusions made on the way, with or without %.
+    """
+    from hlofuse.cli.output import emit, rendered
+    from hlofuse.explainer.why import why
+
+    asked = ReplayRequest(input=input, **request)
+    answer = why(asked.run(), name, other)
+    if form == "json":
+        import json
+
+        from hlofuse.explainer.why_json import why_json
+
+        emit(json.dumps(why_json(answer), indent=2), output)
+    elif form == "markdown":
+        from hlofuse.explainer.why_markdown import why_markdown
+
+        emit(why_markdown(answer, limit=limit), output)
+    else:
+        from hlofuse.explainer.why_text import print_why
+
+        text = rendered(
+            lambda console: print_why(answer, console, input_words=asked.input_words, limit=limit),
+            color,
+            output,
+        )
+        emit(text, output)
+    return 0

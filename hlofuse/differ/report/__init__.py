@@ -1,0 +1,1 @@
+"""A ModuleDiff as text, markdown or JSON: one file each."""

@@ -1,0 +1,101 @@
+"""The report for a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from hlofuse.differ.report import phrases
+from hlofuse.differ.report.phrases import ARROW
+from hlofuse.differ.report.sections import ALL, limited
+from hlofuse.differ.report.summary import ChangeGroup, Cluster, FusionGroup, Summary, verdict
+from hlofuse.present.escape import markdown, markdown_code
+from hlofuse.present.markdown import table
+from hlofuse.present.units import plural
+
+
+def to_markdown(summary: Summary, *, limit: int = 20, only: Collection[str] = ALL) -> str:
+    """The report as GitHub markdown; `limit` bounds each table, 0 is no bound."""
+    s, diff = summary, summary.diff
+    b, a = diff.before, diff.after
+    parts = [f"**{markdown(verdict(diff))}**\n"]
+    rows = [
+        ["kernels", phrases.change_of(b.kernels, a.kernels)],
+        ["bytes moved", phrases.change_of(b.cost.bytes_accessed, a.cost.bytes_accessed, "B")],
+        ["flops", phrases.change_of(b.cost.flops, a.cost.flops)],
+    ]
+    if b.cost.unknown or a.cost.unknown:
+        rows.append(["custom calls not counted", phrases.change_of(b.cost.unknown, a.cost.unknown)])
+    parts.append(table(["", ""], rows, right=[1]))
+    if "fusions" in only and s.fusions:
+        parts.append(f"### Fusions ({diff.fusions_unchanged} unchanged)\n")
+        parts += _table(["", "fusions", "inside", "bytes"], [_fusion(s, g) for g in s.fusions], limit)
+    if "sources" in only and s.sources:
+        parts.append("### Kernels by source line\n")
+        lines = [
+            [
+                markdown_code(line.source),
+                phrases.change_of(line.kernels_before, line.kernels_after),
+                phrases.change_of(line.bytes_before, line.bytes_after, "B"),
+            ]
+            for line in s.sources
+        ]
+        parts += _table(["line", "kernels", "bytes moved"], lines, limit)
+    if "instructions" in only and diff.edits:
+        parts.append(f"### Instructions ({plural(len(diff.causes), 'change')})\n")
+        rows = [_cluster(s, g) for g in s.clusters] + [_changed(g) for g in s.changes]
+        for g in s.moved:
+            where = markdown(f"from {g.source} to {g.destination}")
+            rows.append(["moved", markdown(phrases.names(g.members)), where])
+        parts += _table(["", "instructions", "what"], rows, limit)
+        if s.following:
+            parts.append(f"And {plural(s.following, 'change')} that only follow from these.\n")
+    if "header" in only and diff.header:
+        parts.append("### Module header\n")
+        parts.append("".join(f"- {markdown(phrases.detail(d))}\n" for d in diff.header))
+    return "\n".join(parts)
+
+
+def _table(header: list[str], rows: list[list[str]], limit: int) -> Iterable[str]:
+    shown, rest = limited(rows, limit)
+    yield table(header, shown)
+    if rest:
+        yield f"… and {rest:,} more.\n"
+
+
+def _fusion(summary: Summary, group: FusionGroup) -> list[str]:
+    change = group.first
+    side = summary.diff.after if change.after else summary.diff.before
+    lines = phrases.inside(change)
+    place = phrases.sources(side.module, change.members)
+    return [
+        _times(change.kind, len(group.changes)),
+        markdown(phrases.what_happened(change)),
+        "<br>".join(markdown(line) for line in [*lines, *([place] if place else [])]),
+        phrases.bytes_saved(change),
+    ]
+
+
+def _cluster(summary: Summary, group: tuple[Cluster, ...]) -> list[str]:
+    first = group[0]
+    sides = [side for side in (first.removed, first.added) if side]
+    what = f" {ARROW} ".join(phrases.opcodes(side) for side in sides)
+    if first.note:
+        what += f" ({first.note})"
+    return [
+        _times(first.kind, len(group)),
+        markdown(f" {ARROW} ".join(phrases.names(side) for side in sides)),
+        markdown(what),
+    ]
+
+
+def _changed(group: ChangeGroup) -> list[str]:
+    members = [c.after[0].instruction for c in group.changes]
+    return [
+        _times("changed", len(members)),
+        markdown(phrases.names(members)),
+        "<br>".join(markdown(phrases.detail(d)) for d in group.details),
+    ]
+
+
+def _times(text: str, count: int) -> str:
+    return f"{text} ×{count}" if count > 1 else str(text)

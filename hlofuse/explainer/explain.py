@@ -1,0 +1,256 @@
+"""From a replay to an explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hlofuse.analysis.cost import CostAnalysis
+from hlofuse.analysis.kernels import is_kernel, launched_computations
+from hlofuse.analysis.shape_size import leaves_size
+from hlofuse.explainer.lineage import Lineage
+from hlofuse.explainer.model import (
+    Explanation,
+    FusedGroup,
+    FusedStep,
+    PassStory,
+    Place,
+    Refusal,
+    Rewrite,
+    RuleText,
+    Totals,
+)
+from hlofuse.explainer.obstacles import obstacles
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.pipelines import TARGETS, PassResult, Replay
+from hlofuse.rules.catalogue import catalogue
+from hlofuse.trace import Event
+
+
+def explain(
+    replay: Replay,
+    *,
+    only_pass: str | None = None,
+    computation: str | None = None,
+    what_if: Sequence[str] = (),
+) -> Explanation:
+    """Say what a replay means.
+
+    `only_pass` and `computation` keep the decisions of that pass or computation alone; the totals stay
+    those of the module. `what_if` names overrides the replay was made with.
+    """
+    facts = Facts(replay)
+    stories = [
+        _story(p, facts, computation) for p in replay.passes if only_pass is None or p.name == only_pass
+    ]
+    target = TARGETS[replay.target]
+    return Explanation(
+        replay.before.name,
+        replay.before.filename,
+        replay.target,
+        replay.device,
+        target.title,
+        target.release,
+        tuple(what_if),
+        facts.totals_before,
+        facts.totals_after,
+        tuple(stories),
+        obstacles((r for s in stories for r in s.refused), facts.rule),
+        _rules(stories, facts),
+    )
+
+
+class Facts:
+    """What several parts of an explanation ask about a replay, worked out once."""
+
+    def __init__(self, replay: Replay) -> None:
+        self.replay = replay
+        self.lineage = Lineage(replay.events)
+        self.before = {i.name: i for i in replay.before.instructions()}
+        self.after = {i.name: i for c in _outer(replay.after) for i in c}
+        self.costs_before = CostAnalysis()
+        self.costs_after = CostAnalysis()
+        self.launched_before = _launched(replay.before)
+        self.launched_after = _launched(replay.after)
+        self.totals_before = Totals(
+            len(self.launched_before), self.costs_before.computation(replay.before.entry)
+        )
+        self.totals_after = Totals(len(self.launched_after), self.costs_after.computation(replay.after.entry))
+        self._catalogue = catalogue()
+
+    def rule(self, code: str | None) -> RuleText:
+        """The catalogue's words for a code; the bare code for one that has no entry."""
+        entry = self._catalogue.get(code or "")
+        if entry is None:
+            return RuleText(code or "", "")
+        return RuleText(entry.code, entry.title, entry.advice, entry.message, entry.why)
+
+    def instruction(self, name: str) -> tuple[Instruction, Module] | None:
+        """The instruction of that name in the module before, else after."""
+        if name in self.before:
+            return self.before[name], self.replay.before
+        if name in self.after:
+            return self.after[name], self.replay.after
+        final = self.lineage.final(name)
+        return (self.after[final], self.replay.after) if final in self.after else None
+
+    def place(self, name: str) -> Place:
+        """Where a reader finds it; the name alone for what came and went during the replay."""
+        found = self.instruction(name)
+        if found is None:
+            return Place(name)
+        instruction, module = found
+        source = module.source_of(instruction)
+        text = None
+        if source is not None:
+            text = f"{source} {source.function}" if source.function else str(source)
+        return Place(name, instruction.opcode, str(instruction.shape), text, instruction.op_name)
+
+
+def _launched(module: Module) -> dict[str, Instruction]:
+    return {i.name: i for c in launched_computations(module) for i in c if is_kernel(i)}
+
+
+def _outer(module: Module) -> Iterable[Iterable[Instruction]]:
+    return (c for c in module.computations if c.fusion is None)
+
+
+def _rules(stories: Iterable[PassStory], facts: Facts) -> dict[str, RuleText]:
+    codes: set[str | None] = set()
+    for s in stories:
+        codes.update(step.rule for g in s.fused for step in g.steps)
+        codes.update(r.rule for r in s.refused)
+        codes.update(r.rule for r in s.rewrites)
+    return {code: facts.rule(code) for code in sorted(c for c in codes if c)}
+
+
+def _story(result: PassResult, facts: Facts, computation: str | None) -> PassStory:
+    events = [e for e in result.events if computation is None or e.computation == computation]
+    rewrites = []
+    for e in events:
+        if e.event == "rewrite":
+            source = facts.place(e.removed[0]).source if e.removed else None
+            rewrites.append(Rewrite(e.step, e.removed, e.added, e.rule, e.reason, source))
+    return PassStory(
+        result.name,
+        result.changed,
+        _fused(events, facts),
+        refusals(events, facts),
+        tuple(rewrites),
+        len(events),
+    )
+
+
+# ------------------------------------------------------------ fused
+
+
+def _fused(events: Sequence[Event], facts: Facts) -> tuple[FusedGroup, ...]:
+    steps: dict[str, list[FusedStep]] = {}
+    homes: dict[str, str] = {}
+    for e in events:
+        if e.event != "fuse" or e.fusion is None:
+            continue
+        final = facts.lineage.final(e.fusion)
+        homes.setdefault(final, e.computation)
+        steps.setdefault(final, []).append(
+            FusedStep(
+                e.step,
+                facts.place(e.producer or ""),
+                e.consumer or "",
+                e.fusion,
+                e.created,
+                e.duplicated,
+                e.kind or "",
+                e.rule,
+                e.reason,
+                e.figures,
+            )
+        )
+    groups = [_group(final, taken, homes[final], facts) for final, taken in steps.items()]
+    groups.sort(key=lambda g: (-g.bytes_saved, g.steps[0].step))
+    return tuple(groups)
+
+
+def _group(final: str, steps: list[FusedStep], home: str, facts: Facts) -> FusedGroup:
+    saved = -facts.costs_after.instruction(facts.after[final]).bytes_accessed if final in facts.after else 0
+    inside = [name for name in facts.lineage.members(final) if name in facts.before]
+    for name in inside:
+        if name not in facts.after:  # where it still runs on its own as well, nothing is saved
+            copies = len(facts.lineage.kernels_of(name))
+            saved += facts.costs_before.instruction(facts.before[name]).bytes_accessed // copies
+    return FusedGroup(facts.place(final), home, tuple(steps), saved, tuple(inside))
+
+
+# ------------------------------------------------------------ refused
+
+
+def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
+    """The verdicts that stood in the end, one for each pair, greatest value first.
+
+    A refusal whose pair was fused later, or whose producer or consumer is gone, stood for a while only.
+    """
+    last: dict[tuple[str, str | None], Event] = {}
+    steps: dict[tuple[str, str | None], list[int]] = {}
+    for e in events:
+        if e.event not in ("ineligible", "fuse") or e.producer is None:
+            continue
+        consumer = facts.lineage.final(e.consumer) if e.consumer is not None else None
+        key = (facts.lineage.final(e.producer), consumer)
+        if e.event == "fuse":
+            last.pop(key, None)
+        else:
+            last[key] = e
+            steps.setdefault(key, []).append(e.step)
+    found = []
+    for key, event in last.items():
+        refusal = _refusal(key, event, steps[key], facts)
+        if refusal is not None:
+            found.append(refusal)
+    found.sort(key=lambda r: (not r.between_kernels, -r.bytes_between, r.steps[0]))
+    return tuple(found)
+
+
+def _refusal(key: tuple[str, str | None], event: Event, steps: list[int], facts: Facts) -> Refusal | None:
+    producer = facts.after.get(key[0])
+    consumer = facts.after.get(key[1]) if key[1] is not None else None
+    if producer is None or (key[1] is not None and (consumer is None or producer not in consumer.operands)):
+        return None
+    launched = facts.launched_after
+    upstream = _through_views(producer)
+    between = consumer is not None and upstream.name in launched and _reaches_kernel(consumer, launched)
+    return Refusal(
+        facts.place(event.producer or ""),
+        key[1],
+        event.consumer,
+        event.rule,
+        event.reason,
+        event.figures,
+        tuple(dict.fromkeys(steps)),
+        between,
+        leaves_size(producer.shape),
+    )
+
+
+_VIEWS = frozenset({"bitcast", "get-tuple-element"})
+
+
+def _through_views(instruction: Instruction) -> Instruction:
+    """What computes a value that is only seen differently here."""
+    while instruction.opcode in _VIEWS and instruction.operands:
+        instruction = instruction.operands[0]
+    return instruction
+
+
+def _reaches_kernel(consumer: Instruction, launched: dict[str, Instruction]) -> bool:
+    """A kernel reads it, directly or as a view."""
+    stack, seen = [consumer], {consumer}
+    while stack:
+        current = stack.pop()
+        if current.name in launched:
+            return True
+        if current.opcode in _VIEWS:
+            for user in current.users:
+                if user not in seen:
+                    seen.add(user)
+                    stack.append(user)
+    return False

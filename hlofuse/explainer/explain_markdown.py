@@ -1,0 +1,118 @@
+"""`explain --format markdown`, for a pull request or a job summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlofuse.explainer.alike import group_fused, group_refusals
+from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, Refusal, Rewrite
+from hlofuse.explainer.words import headline, held_back_line, notes, pass_summary, result_line, sources
+from hlofuse.present.command_line import command_line
+from hlofuse.present.escape import markdown, markdown_code
+from hlofuse.present.markdown import table
+from hlofuse.present.units import bytes_text, plural, ranges
+
+_NAMES = 12
+
+
+def explanation_markdown(
+    e: Explanation, *, input_words: Sequence[str] = (), limit: int = 10, only_refused: bool = False
+) -> str:
+    """The explanation as a markdown document."""
+    out = [f"## {markdown(headline(e))}\n", f"**{markdown(result_line(e))}**\n"]
+    out += [f"{markdown(line)}\n" for line in (*notes(e), held_back_line(e)) if line]
+    for story in e.passes:
+        out += _pass(story, e, limit, only_refused)
+    out += _obstacles(e, input_words, limit)
+    return "\n".join(out)
+
+
+def _pass(story: PassStory, e: Explanation, limit: int, only_refused: bool) -> list[str]:
+    out = [f"### {markdown_code(story.name)}: {pass_summary(story)}\n"]
+    if story.fused and not only_refused:
+        out.append(_fused(group_fused(story.fused), limit))
+    if story.rewrites and not only_refused:
+        out.append(_rewrites(story.rewrites, limit))
+    held = [r for r in story.refused if r.between_kernels]
+    if held:
+        out.append(_refused(group_refusals(held), e, limit))
+    return out
+
+
+def _cut(limit: int, count: int) -> str:
+    return f"\nand {count - limit:,} more\n" if limit and count > limit else ""
+
+
+def _fused(groups: Sequence[FusedGroup], limit: int) -> str:
+    rows = []
+    for g in groups[: limit or None]:
+        names = [s.producer.name for s in g.steps]
+        took = ", ".join(markdown_code(n) for n in names[:_NAMES])
+        if len(names) > _NAMES:
+            took += f" and {len(names) - _NAMES} more"
+        rows.append(
+            (
+                ranges([s.step for s in g.steps]),
+                markdown_code(g.fusion.name) + (f" ×{len(g.alike) + 1}" if g.alike else ""),
+                bytes_text(g.bytes_saved * (len(g.alike) + 1)),
+                took,
+                ", ".join(dict.fromkeys(s.rule or "" for s in g.steps)),
+                markdown(sources(g) or ""),
+            )
+        )
+    heading = ("steps", "kernel", "saves", "took in", "rule", "source")
+    return table(heading, rows, right=(2,)) + _cut(limit, len(groups))
+
+
+def _rewrites(rewrites: Sequence[Rewrite], limit: int) -> str:
+    rows = [
+        (
+            str(r.step),
+            ", ".join(markdown_code(n) for n in r.removed),
+            ", ".join(markdown_code(n) for n in r.added),
+            r.rule or "",
+            markdown(r.source or ""),
+        )
+        for r in rewrites[: limit or None]
+    ]
+    return table(("step", "replaced", "by", "rule", "source"), rows) + _cut(limit, len(rewrites))
+
+
+def _refused(groups: Sequence[list[Refusal]], e: Explanation, limit: int) -> str:
+    rows = []
+    for held in groups[: limit or None]:
+        r = held[0]
+        rows.append(
+            (
+                markdown_code(r.producer.name) + (f" ×{len(held)}" if len(held) > 1 else ""),
+                markdown_code(r.consumer or ""),
+                bytes_text(sum(x.bytes_between for x in held)),
+                r.rule or "",
+                markdown(r.reason or e.rules[r.rule].title if r.rule in e.rules else ""),
+                markdown(r.producer.source or ""),
+            )
+        )
+    heading = ("refused", "into", "between", "rule", "XLA says", "source")
+    return table(heading, rows, right=(2,)) + _cut(limit, len(groups))
+
+
+def _obstacles(e: Explanation, input_words: Sequence[str], limit: int) -> list[str]:
+    if not e.obstacles:
+        return ["Nothing stands between two kernels that a rule of these passes could allow.\n"]
+    out = ["### What holds back most\n"]
+    for o in e.obstacles[: limit or None]:
+        out.append(_obstacle(o, input_words, e.target))
+    out.append(_cut(limit, len(e.obstacles)))
+    return out
+
+
+def _obstacle(o: Obstacle, input_words: Sequence[str], target: str) -> str:
+    first = o.refusals[0]
+    options = ["--target", target] if target != "cpu" else []
+    why = command_line("why", *input_words, first.producer.name, first.consumer_then, *options)
+    figures = f"{plural(o.edges, 'edge')}, {bytes_text(o.bytes_between)}"
+    lines = [f"- **{markdown(o.rule.code)}** {markdown(o.rule.title)} ({figures})"]
+    if o.rule.advice:
+        lines.append(f"  What to do: {markdown(o.rule.advice)}")
+    lines.append(f"  {markdown_code(why)}")
+    return "\n".join(lines)

@@ -1,0 +1,173 @@
+"""What an explanation consists of: plain data, made once and drawn by the renderers beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hlofuse.analysis.cost import Cost
+from hlofuse.trace import Figures
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """A module as a whole."""
+
+    kernels: int
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class RuleText:
+    """The part of a catalogue entry that a report quotes."""
+
+    code: str
+    title: str
+    advice: str = ""
+    message: str = ""
+    """XLA's words."""
+    why: str = ""
+    """Why XLA asks it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An instruction as a reader finds it again: name, shape and the line of the user's program."""
+
+    name: str
+    opcode: str = ""
+    shape: str = ""
+    source: str | None = None
+    """`file:line function`, where the dump says."""
+    op_name: str | None = None
+    """The framework's name of the operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class FusedStep:
+    """One fuse decision."""
+
+    step: int
+    producer: Place
+    consumer: str
+    fusion: str
+    """The fusion that holds both, under its name at that step."""
+    created: bool
+    duplicated: bool
+    """The producer also stays, or goes elsewhere as well."""
+    kind: str
+    rule: str | None
+    reason: str | None
+    figures: Figures = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FusedGroup:
+    """All that one pass put into one fusion."""
+
+    fusion: Place
+    """Under its final name."""
+    computation: str
+    steps: tuple[FusedStep, ...]
+    bytes_saved: int
+    """Bytes the operations inside move when each runs alone, less what the fusion moves.
+
+    An operation copied into several fusions counts in equal parts, so that the groups add up.
+    """
+    holds: tuple[str, ...]
+    """The instructions of the input that are inside, in the order they came."""
+    alike: tuple[str, ...] = ()
+    """Other fusions that take in the same operations in the same way (layers of a model)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A pair that was considered and stays apart; repeats are one."""
+
+    producer: Place
+    consumer: str | None
+    """Under its final name; None where no consumer was asked about."""
+    consumer_then: str | None
+    """Under its name when it was last refused: the name `why` finds it by, too."""
+    rule: str | None
+    reason: str | None
+    """XLA's words."""
+    figures: Figures
+    steps: tuple[int, ...]
+    """Every step at which it was refused, for this or another reason; the last one settled it."""
+    between_kernels: bool
+    """Both run as kernels in the end: a launch and a trip through memory that fusing would save."""
+    bytes_between: int
+    """Size of the value that passes between the two, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Instructions replaced or removed by a pass (wrapping, CSE, DCE)."""
+
+    step: int
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+    rule: str | None
+    reason: str | None
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PassStory:
+    """What one pass did."""
+
+    name: str
+    changed: bool
+    fused: tuple[FusedGroup, ...]
+    """Greatest saving first."""
+    refused: tuple[Refusal, ...]
+    """Final verdicts, greatest value first."""
+    rewrites: tuple[Rewrite, ...]
+    decisions: int
+    """How often the pass decided, repeats counted."""
+
+    @property
+    def fuse_count(self) -> int:
+        """Fuse decisions."""
+        return sum(len(g.steps) * (1 + len(g.alike)) for g in self.fused)
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """A rule and the pairs of kernels it keeps apart."""
+
+    rule: RuleText
+    refusals: tuple[Refusal, ...]
+    """One for each pair, greatest value first."""
+
+    @property
+    def edges(self) -> int:
+        """Pairs of kernels kept apart."""
+        return len(self.refusals)
+
+    @property
+    def bytes_between(self) -> int:
+        """Bytes that pass through memory because of it; a value read by two kernels counts twice."""
+        return sum(r.bytes_between for r in self.refusals)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The whole answer for one module."""
+
+    module: str
+    filename: str | None
+    target: str
+    device: str | None
+    title: str
+    release: str
+    """The XLA that was repeated."""
+    what_if: tuple[str, ...]
+    """Overrides that make this a what-if run; empty when it is XLA's own result."""
+    before: Totals
+    after: Totals
+    passes: tuple[PassStory, ...]
+    obstacles: tuple[Obstacle, ...]
+    """Greatest first."""
+    rules: dict[str, RuleText]
+    """Every rule quoted, by code."""

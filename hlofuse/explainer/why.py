@@ -1,0 +1,274 @@
+"""The decisions about one instruction, or about a pair of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hlofuse.analysis.shape_size import leaves_size
+from hlofuse.explainer.explain import Facts
+from hlofuse.explainer.lineage import Lineage
+from hlofuse.explainer.model import Place, RuleText
+from hlofuse.inputs.suggest import did_you_mean
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines import Replay
+from hlofuse.present.escape import printable
+from hlofuse.trace import Event, Figures
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One decision; the same one taken again later is drawn together with it."""
+
+    pass_name: str
+    event: str
+    """`fuse`, `ineligible` or `rewrite`."""
+    steps: tuple[int, ...]
+    producer: str | None
+    """A name at that moment."""
+    consumer: str | None
+    fusion: str | None
+    created: bool
+    duplicated: bool
+    rule: RuleText
+    reason: str | None
+    """XLA's words."""
+    figures: Figures
+    removed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """All that happened to one instruction."""
+
+    subject: Place
+    fate: str
+    """`fused` (inside the kernels named), `kernel` (runs on its own), `no kernel` (nothing runs), `gone`."""
+    kernels: tuple[Place, ...]
+    """The kernels it ended in."""
+    holds: tuple[str, ...]
+    """For a fusion: the instructions of the input inside."""
+    as_producer: tuple[Decision, ...]
+    """Going into its users."""
+    as_consumer: tuple[Decision, ...]
+    """Taking its operands in."""
+    rewrites: tuple[Decision, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What was decided about a producer and a consumer."""
+
+    producer: Place
+    consumer: Place
+    swapped: bool
+    """They were named the other way round."""
+    outcome: str
+    """`fused`, `refused`, `not considered` (never asked) or `apart` (no edge between them)."""
+    settled_by: Decision | None
+    decisions: tuple[Decision, ...]
+    shared: tuple[Place, ...]
+    """Kernels that hold both."""
+    producer_kernels: tuple[Place, ...]
+    consumer_kernels: tuple[Place, ...]
+    bytes_between: int
+    """Size of the producer's value, in bytes."""
+    path: tuple[str, ...] = ()
+    """`apart`: how the producer's value reaches the consumer, if it does."""
+
+
+def why(replay: Replay, name: str, other: str | None = None) -> Story | Pair:
+    """The story of `name`, or what was decided about `name` and `other`.
+
+    Names are those of the input, of the result, or of fusions made on the way, with or without `%`.
+    HlofuseError with suggestions for a name that is none of them.
+    """
+    facts = Facts(replay)
+    first = _known_name(name, facts)
+    if other is None:
+        return _story(first, facts)
+    return _pair(first, _known_name(other, facts), facts)
+
+
+def _known_name(name: str, facts: Facts) -> str:
+    plain = name.strip().lstrip("%")
+    known = {*facts.before, *facts.after, *facts.lineage.known()}
+    if plain in known:
+        return plain
+    inside = {i.name for i in facts.replay.after.instructions()}
+    if plain in inside:
+        return plain  # a clone inside a fusion that kept no original's name
+    raise HlofuseError(
+        f"{printable(facts.replay.before.name)} has no instruction {printable(plain)}"
+        f"{did_you_mean(plain, sorted(known))}"
+    )
+
+
+# ------------------------------------------------------------ one instruction
+
+
+def _story(name: str, facts: Facts) -> Story:
+    giving: list[Event] = []
+    taking: list[Event] = []
+    rewrites: list[Event] = []
+    live = Lineage()
+    for e in facts.replay.events:
+        current = live.final(name)
+        if e.event == "rewrite" and (name in e.removed or name in e.added or current in e.removed):
+            rewrites.append(e)
+        elif e.producer is not None and e.producer in (name, current):
+            giving.append(e)
+        elif e.consumer is not None and (e.consumer in (name, current) or e.fusion == name):
+            taking.append(e)
+        live.follow(e)
+    final = facts.lineage.final(name)
+    kernels = [k for k in facts.lineage.kernels_of(name) if k in facts.after]
+    runs = [k for k in kernels if k in facts.launched_after]
+    if any(k != name for k in runs) and name not in facts.launched_after:
+        fate = "fused"
+    elif name in facts.launched_after:
+        fate = "kernel"
+    else:
+        fate = "no kernel" if final in facts.after else "gone"
+    holds = [m for m in facts.lineage.members(final) if m in facts.before and m != final]
+    return Story(
+        facts.place(name),
+        fate,
+        tuple(facts.place(k) for k in runs if k != name),
+        tuple(holds) if len(holds) > 1 else (),
+        _collapse(giving, facts),
+        _collapse(taking, facts),
+        _collapse(rewrites, facts),
+    )
+
+
+# ------------------------------------------------------------ a pair
+
+
+def _pair(first: str, second: str, facts: Facts) -> Pair:
+    producer, consumer, swapped = first, second, False
+    touching = _touching(producer, consumer, facts)
+    if not touching and not _feeds(producer, consumer, facts):
+        reverse = _touching(consumer, producer, facts)
+        if reverse or _feeds(consumer, producer, facts) or _path(consumer, producer, facts):
+            producer, consumer, swapped, touching = second, first, True, reverse
+    shared = [k for k in facts.lineage.kernels_of(producer) if k in set(facts.lineage.kernels_of(consumer))]
+    fused = [e for e in touching if e.event == "fuse"]
+    refused = [e for e in touching if e.event == "ineligible"]
+    settled: Event | None = None
+    path: tuple[str, ...] = ()
+    if shared and producer != consumer:
+        outcome, settled = "fused", fused[-1] if fused else None
+    elif refused:
+        outcome, settled = "refused", refused[-1]
+    elif _feeds(producer, consumer, facts):
+        outcome = "not considered"
+    else:
+        outcome, path = "apart", _path(producer, consumer, facts)
+    decisions = _collapse(touching, facts)
+    chosen = next((d for d in decisions if settled is not None and settled.step in d.steps
+                   and d.event == settled.event and d.pass_name == settled.pass_name), None)  # fmt: skip
+    found = facts.instruction(producer)
+    return Pair(
+        facts.place(producer),
+        facts.place(consumer),
+        swapped,
+        outcome,
+        chosen,
+        decisions,
+        tuple(facts.place(k) for k in shared),
+        _running(producer, facts),
+        _running(consumer, facts),
+        leaves_size(found[0].shape) if found is not None else 0,
+        path,
+    )
+
+
+def _running(name: str, facts: Facts) -> tuple[Place, ...]:
+    return tuple(facts.place(k) for k in facts.lineage.kernels_of(name) if k in facts.launched_after)
+
+
+def _touching(producer: str, consumer: str, facts: Facts) -> list[Event]:
+    """Decisions whether `producer` goes into `consumer` or into a fusion that holds it by then."""
+    found = []
+    live = Lineage()
+    direct = _feeds(producer, consumer, facts)
+    for e in facts.replay.events:
+        if (
+            e.producer is not None
+            and e.producer in (producer, live.final(producer))
+            and e.consumer is not None
+        ):
+            asked = e.consumer in (consumer, live.final(consumer))
+            if asked or (direct and consumer in live.members(e.consumer)) or e.fusion == consumer:
+                found.append(e)
+        live.follow(e)
+    return found
+
+
+def _feeds(producer: str, consumer: str, facts: Facts) -> bool:
+    for module in (facts.before, facts.after):
+        p, c = module.get(producer), module.get(consumer)
+        if p is not None and c is not None and p in c.operands:
+            return True
+    return False
+
+
+def _path(producer: str, consumer: str, facts: Facts) -> tuple[str, ...]:
+    """The shortest way from one to the other along users; empty if there is none."""
+    start, goal = facts.before.get(producer), facts.before.get(consumer)
+    if start is None or goal is None:
+        return ()
+    came: dict[Instruction, Instruction | None] = {start: None}
+    queue = deque([start])
+    while queue:
+        current = queue.popleft()
+        if current is goal:
+            names: list[str] = []
+            step: Instruction | None = current
+            while step is not None:
+                names.append(step.name)
+                step = came[step]
+            return tuple(reversed(names))
+        for user in current.users:
+            if user not in came:
+                came[user] = current
+                queue.append(user)
+    return ()
+
+
+# ------------------------------------------------------------ decisions
+
+
+def _collapse(events: Iterable[Event], facts: Facts) -> tuple[Decision, ...]:
+    """The same refusal of the same pair again becomes one decision with several steps."""
+    first: dict[object, Event] = {}
+    steps: dict[object, list[int]] = {}
+    for e in events:
+        key: object = (e.pass_name, e.step)
+        if e.event == "ineligible":
+            consumer = facts.lineage.final(e.consumer) if e.consumer is not None else None
+            key = (e.pass_name, e.producer, consumer, e.rule)
+        first.setdefault(key, e)
+        steps.setdefault(key, []).append(e.step)
+    return tuple(
+        Decision(
+            e.pass_name,
+            e.event,
+            tuple(dict.fromkeys(steps[key])),
+            e.producer,
+            e.consumer,
+            e.fusion,
+            e.created,
+            e.duplicated,
+            facts.rule(e.rule),
+            e.reason,
+            e.figures,
+            e.removed,
+            e.added,
+        )
+        for key, e in first.items()
+    )

@@ -1,0 +1,97 @@
+"""The sentences of `why`, shared by its text and markdown reports."""
+
+from __future__ import annotations
+
+from hlofuse.explainer.model import Place
+from hlofuse.explainer.why import Decision, Pair, Story
+from hlofuse.present.escape import printable
+from hlofuse.present.units import bytes_text, ranges
+from hlofuse.trace import Figures
+
+
+def story_headline(s: Story) -> str:
+    """What became of it, in one sentence."""
+    name = printable(s.subject.name)
+    if s.fate == "fused":
+        if len(s.kernels) == 1:
+            return f"{name} ended in {printable(s.kernels[0].name)}."
+        return f"{name} was copied into {len(s.kernels)} kernels: {names(s.kernels)}."
+    if s.fate == "kernel":
+        also = f", and is computed in {names(s.kernels)} as well" if s.kernels else ""
+        return f"{name} runs as a kernel of its own{also}."
+    if s.fate == "no kernel":
+        return f"{name} is no kernel: a {s.subject.opcode or 'value'} costs nothing to run."
+    return f"{name} was there for a while and is gone."
+
+
+def pair_headline(p: Pair) -> str:
+    """The outcome, in one sentence."""
+    a, b = printable(p.producer.name), printable(p.consumer.name)
+    if p.outcome == "fused":
+        return f"{a} was fused into {b}: both are in {names(p.shared)}."
+    if p.outcome == "refused":
+        return f"{a} was not fused into {b}."
+    if p.outcome == "not considered":
+        return f"Whether {a} may go into {b} was never asked."
+    if a == b:
+        return f"{a} is one instruction: name two, or only this one."
+    return f"{a} is no operand of {b}, so nothing was decided about the two."
+
+
+def not_considered(p: Pair) -> str:
+    """Why a pair with an edge was never asked about."""
+    return (
+        f"The fusion passes do not ask what could go into a {p.consumer.opcode or 'value'} like"
+        f" {printable(p.consumer.name)}, or they had taken it in elsewhere before its operands' turn came."
+    )
+
+
+def kernels_line(p: Pair) -> str:
+    """Where the two run in the end and what passes between them; empty where there is nothing to say."""
+    if p.outcome in ("fused", "apart") or not p.producer_kernels or not p.consumer_kernels:
+        return ""
+    producer = _home(p.producer, p.producer_kernels)
+    consumer = _home(p.consumer, p.consumer_kernels)
+    return f"In the end {producer} and {consumer}; {bytes_text(p.bytes_between)} pass between them."
+
+
+def _home(place: Place, kernels: tuple[Place, ...]) -> str:
+    name = printable(place.name)
+    if [k.name for k in kernels] == [place.name]:
+        return f"{name} is a kernel"
+    return f"{name} runs in {names(kernels)}"
+
+
+def names(places: tuple[Place, ...], most: int = 4) -> str:
+    """Some names, and how many more there are."""
+    shown = ", ".join(printable(p.name) for p in places[:most])
+    return shown + (f" and {len(places) - most} more" if len(places) > most else "")
+
+
+def steps_text(d: Decision) -> str:
+    """`step 3, again at 7, 12`."""
+    if len(d.steps) == 1:
+        return f"step {d.steps[0]}"
+    return f"step {d.steps[0]}, again at {ranges(list(d.steps[1:]))}"
+
+
+def verdict(d: Decision) -> str:
+    """XLA's words where it has some, else the rule's title."""
+    return printable(d.reason or d.rule.title)
+
+
+def figures_text(figures: Figures) -> str:
+    """`producer_elements=1024` → `producer elements 1,024`."""
+    parts = []
+    for key, value in figures.items():
+        label = printable(str(key)).replace("_", " ")
+        if isinstance(value, bool):
+            text = "yes" if value else "no"
+        elif isinstance(value, int):
+            text = bytes_text(value) if label.endswith("bytes") else f"{value:,}"
+        elif isinstance(value, float):
+            text = f"{value:.4g}"
+        else:
+            text = printable(str(value))
+        parts.append(f"{label} {text}")
+    return ", ".join(parts)

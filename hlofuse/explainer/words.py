@@ -1,0 +1,69 @@
+"""Sentences that the text and the markdown report share."""
+
+from __future__ import annotations
+
+from hlofuse.explainer.model import Explanation, FusedGroup, PassStory
+from hlofuse.present.escape import printable
+from hlofuse.present.units import bytes_text, plural, quantity
+
+
+def headline(e: Explanation) -> str:
+    """`jit_f on cpu, as XLA in jaxlib 0.11.1 fuses it`."""
+    device = f" ({printable(e.device)})" if e.device else ""
+    if e.what_if:
+        return f"{printable(e.module)} on {e.target}{device}, if {', '.join(map(printable, e.what_if))}"
+    return f"{printable(e.module)} on {e.target}{device}, as XLA in {e.release}"
+
+
+def result_line(e: Explanation) -> str:
+    """Kernels, bytes and flops, before → after."""
+    b, a = e.before, e.after
+    return "    ".join(
+        (
+            f"{plural(b.kernels, 'kernel')} → {a.kernels:,}",
+            f"{bytes_text(b.cost.bytes_accessed)} → {bytes_text(a.cost.bytes_accessed)} moved",
+            f"{quantity(b.cost.flops)} → {quantity(a.cost.flops)} flops",
+        )
+    )
+
+
+def notes(e: Explanation) -> list[str]:
+    """What the figures leave out, and what they do not show."""
+    found = []
+    before, after = e.before.cost.transcendentals, e.after.cost.transcendentals
+    if after > before:
+        # Copies of an operation in several kernels; of these the copies are dear.
+        counts = f"{quantity(before)} → {quantity(after)}"
+        found.append(f"{counts} of exp, tanh and the like: some are computed in two kernels")
+    if e.before.cost.unknown:
+        calls = plural(e.before.cost.unknown, "custom call")
+        found.append(f"{calls} not in these figures: XLA does not know their cost")
+    return found
+
+
+def held_back_line(e: Explanation) -> str:
+    """The rules that hold back most, in one line; empty where none does."""
+    if not e.obstacles:
+        return ""
+    parts = [f"{o.rule.code} {bytes_text(o.bytes_between)}" for o in e.obstacles[:4]]
+    more = f" and {len(e.obstacles) - 4} more" if len(e.obstacles) > 4 else ""
+    return f"held back by {', '.join(parts)}{more} (at the end)"
+
+
+def pass_summary(story: PassStory) -> str:
+    """`80 fused into 16 kernels, 35 edges refused`."""
+    parts = []
+    if story.fused:
+        into = plural(sum(1 + len(g.alike) for g in story.fused), "kernel")
+        parts.append(f"{story.fuse_count:,} fused into {into}")
+    if story.rewrites:
+        parts.append(f"{len(story.rewrites):,} rewritten")
+    held = sum(r.between_kernels for r in story.refused)
+    if held:
+        parts.append(f"{plural(held, 'edge')} between kernels refused")
+    return ", ".join(parts) or ("changed nothing" if not story.changed else "nothing of its own to tell")
+
+
+def sources(g: FusedGroup) -> str | None:
+    """The source line of a fusion: its own, else that of the first operation in it that has one."""
+    return g.fusion.source or next((s.producer.source for s in g.steps if s.producer.source), None)

@@ -1,0 +1,174 @@
+"""The fast path: ordinary dumps, read by patterns over stretches of lines.
+
+The grammar decides what is right. Text is read here only where the patterns leave no doubt that the
+grammar would read the same; the rest is handed over piece by piece (`Unusual`), and when a piece does
+not stand by itself, `Declined` hands over the whole text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from functools import partial
+
+from hlofuse.ir.attributes import Attributes
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.module import Module
+from hlofuse.ir.parse.bodies import Body, Memo
+from hlofuse.ir.parse.declined import Declined, Unusual
+from hlofuse.ir.parse.patterns import END, HEAD, INSTRUCTION, MODULE, TABLES
+from hlofuse.ir.parse.shapes import split_tuple
+from hlofuse.ir.parse.tables import read_tables
+from hlofuse.ir.print_options import PrintOptions
+from hlofuse.ir.shape import ARRAY_TYPES
+
+STRETCH = 1 << 16
+"""Characters matched at once: enough to make the loop cheap, little enough to keep memory flat."""
+
+# What XLA renames when it takes a name over: `x.01` becomes `x.1`.
+_BRACE = re.compile(r"\{\s*\n")
+_RENAMED = re.compile(r"\.0\d++$", re.MULTILINE)
+# Words that are no names, unless behind a %; and types, which are not even then.
+_REFUSED = ARRAY_TYPES.union(
+    "token opaque ROOT ENTRY HloModule FileNames FunctionNames FileLocations StackFrames true false inf nan"
+    " replicated manual unreduced maximal unknown last_tile_dim_replicate shard_as shard_like".split()
+)
+
+
+def read_fast(text: str, unusual: Unusual) -> Module:
+    """The module in `text`; raises `Declined` for what is not ordinary."""
+    if not text.endswith("\n"):
+        text += "\n"
+    match = MODULE.match(text)
+    if match is None:
+        raise Declined
+    module = Module(match[1], Attributes(match[2]))
+    memo = Memo(unusual)
+    memo.has_control = "control-predecessors=" in text
+    if match[3] is not None:
+        _check_entry_layout(match[3], memo)
+    pos = match.end()
+    tables = TABLES.match(text, pos)
+    if tables is not None:
+        module.defer_stack_frames(partial(read_tables, *tables.groups()))
+        pos = tables.end()
+    names: set[str] = set()
+    end = len(text)
+    while pos < end:
+        pos = _read_computation(text, pos, module, memo, names)
+    if not module.computations:
+        raise Declined
+    if module.entry is None:
+        module.entry = module.computations[-1]
+    _check_names(names)
+    _check_names(memo.computations)
+    module.print_options = PrintOptions(
+        percent=memo.has_percent,
+        signatures=memo.has_signatures,
+        operand_shapes=memo.has_operand_shapes,
+        operand_numbers=5 if memo.has_operand_numbers else 0,
+        compact_elements=memo.has_elements,
+        names_after_braces=memo.has_names_after_braces,
+    )
+    module.instruction_names.reserve(names)
+    module.computation_names.reserve(memo.computations)
+    return module
+
+
+def _check_entry_layout(text: str, memo: Memo) -> None:
+    """`(shapes)->shape`: every piece has to be a shape."""
+    parameters, arrow, result = text.rpartition("->")
+    if not arrow or not parameters.startswith("(") or split_tuple(parameters) is None:
+        raise Declined
+    memo.shapes[parameters]
+    memo.shapes[result]
+
+
+def _read_computation(text: str, pos: int, module: Module, memo: Memo, names: set[str]) -> int:
+    head = HEAD.match(text, pos)
+    if head is not None:
+        is_entry, percent, name, parameters, result_text = head.groups()
+        memo.has_signatures = parameters is not None
+        result = None if result_text is None else memo.shapes[result_text]
+        start = head.end()
+    else:
+        brace = _BRACE.search(text, pos)
+        if brace is None:
+            raise Declined
+        start = brace.end()
+        is_entry, name, result = memo.unusual.heading(text, pos, start)
+        percent = text.startswith("%", start + 2)
+    stop = text.find("\n}", start - 1) + 1
+    if not stop or name in memo.computations:
+        raise Declined
+    computation = Computation(name)
+    computation.module = module
+    memo.has_percent = bool(percent)
+    body = Body(computation, memo)
+    while start < stop:
+        end = stop if stop - start <= STRETCH else text.find("\n", start + STRETCH, stop) + 1 or stop
+        _read_stretch(body, text, start, end)
+        start = end
+    body.finish()
+    if result is not None and result.key_ignoring_layout != computation.root.shape.key_ignoring_layout:
+        raise Declined
+    _take_names(computation, body, names)
+    tail = END.match(text, stop)
+    if tail is None:
+        raise Declined
+    if tail[2]:
+        memo.has_names_after_braces = True
+    if tail[1] is not None:
+        computation.attributes_text = f', execution_thread="{tail[1]}"'
+    if is_entry:
+        if module.entry is not None:
+            raise Declined
+        module.entry = computation
+    memo.computations[name] = computation
+    module.computations.append(computation)
+    return tail.end()
+
+
+def _read_stretch(body: Body, text: str, start: int, end: int) -> None:
+    """Whole lines: at once where the pattern fits each of them, otherwise line by line."""
+    slots = body.computation._slots
+    first = len(slots)
+    rows = INSTRUCTION.findall(text, start, end)
+    taken = body.add_rows(rows) if len(rows) == text.count("\n", start, end) else 0
+    if taken < len(rows) or not rows:
+        _read_lines(body, text, start, end, taken)
+    if body.memo.has_control:
+        body.add_control(first)
+
+
+def _read_lines(body: Body, text: str, start: int, end: int, taken: int) -> None:
+    """Lines after the first `taken`; those the pattern does not fit go to the grammar, whole regions at once."""
+    pos = start
+    for _ in range(taken):
+        pos = text.index("\n", pos) + 1
+    while pos < end:
+        match = INSTRUCTION.match(text, pos, end)
+        if match is not None and body.add_rows([match.groups("")]):  # type: ignore[list-item]
+            pos = match.end()
+            continue
+        after = INSTRUCTION.search(text, match.end() if match else text.index("\n", pos) + 1, end)
+        stop = after.start() if after else end
+        body.memo.unusual.instructions(body, text, pos, stop)
+        pos = stop
+
+
+def _take_names(computation: Computation, body: Body, names: set[str]) -> None:
+    """Add the names to those of the module; decline where one comes twice and XLA would change it."""
+    before = len(names)
+    names.update([i.name for i in computation.instructions] if body.memo.has_elements else body.by_name)
+    if len(names) != before + len(computation._slots):
+        raise Declined
+
+
+def _check_names(names: Collection[str]) -> None:
+    """Decline where XLA would refuse a name, or change it when it takes it over."""
+    if not _REFUSED.isdisjoint(names):
+        raise Declined
+    joined = "\n".join(names)
+    if _RENAMED.search(joined) or "\n__" in joined or joined.startswith("__"):
+        raise Declined

@@ -1,0 +1,151 @@
+"""Patterns of the fast path: each matches part of what the grammar matches, with the same meaning.
+
+All repetition is possessive or over disjoint alternatives, so no text makes a match backtrack for long.
+Only ASCII is looked at as letters and digits, as in XLA's lexer.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hlofuse.ir.shape import ARRAY_TYPES
+
+
+def nested(opening: str, closing: str, leaf: str, depth: int) -> str:
+    """A pattern for brackets nested at most `depth` deep around `leaf`."""
+    pattern = rf"{opening}(?:{leaf})*+{closing}"
+    for _ in range(depth):
+        pattern = rf"{opening}(?:{leaf}|{pattern})*+{closing}"
+    return pattern
+
+
+NAME = r"[A-Za-z_][\w.\-]*+"
+# Escapes as XLA writes them; others are the grammar's to judge.
+STRING = r'"(?:[^"\\\n\0]++|\\(?:[\\\'"nrt]|[0-3][0-7]{2}))*+"'
+INTS = r"\{(?:\d{1,18}+(?:,\d{1,18}+)*+)?\}"
+JSON = nested(r"\{", r"\}", rf'(?:[^{{}}"\n\0]++|{STRING})', 8)
+PRIMITIVE = "(?:" + "|".join(sorted(ARRAY_TYPES, key=len, reverse=True)) + ")"
+_TILES = r"(?:T(?:\(\d{1,9}+(?:,\d{1,9}+)*+\))++)?"
+LAYOUT = rf"\{{((?:\d{{1,2}}+(?:,\d{{1,2}}+)*+)?)(?::({_TILES}(?:E\(\d{{1,3}}+\))?(?:S\(\d{{1,3}}+\))?)(?<=\)))?\}}"
+ARRAY = rf"({PRIMITIVE})\[((?:\d{{1,18}}+(?:,\d{{1,18}}+)*+)?)\](?:{LAYOUT})?"
+
+# ------------------------------------------------------------------ attribute values, by name
+
+_KEYED: tuple[tuple[str, str], ...] = (
+    (
+        "dimensions|lhs_contracting_dims|rhs_contracting_dims|lhs_batch_dims|rhs_batch_dims|offset_dims"
+        "|collapsed_slice_dims|start_index_map|slice_sizes|dynamic_slice_sizes|operand_batching_dims"
+        "|start_indices_batching_dims|update_window_dims|inserted_window_dims|scatter_dims_to_operand_dims"
+        "|input_batching_dims|scatter_indices_batching_dims|fft_length",
+        INTS,
+    ),
+    ("calls|to_apply|condition|body|select|scatter", rf"%?{NAME}"),
+    ("kind", "k(?:Loop|Input|Output|Custom)"),
+    ("direction", "(?:EQ|NE|GE|GT|LE|LT)"),
+    (
+        "index|iota_dimension|index_vector_dim|channel_id|feature_group_count|batch_group_count|exponent_bits"
+        "|mantissa_bits",
+        r"\d{1,9}+",
+    ),
+    ("slice", r"\{\[\d{1,18}+:\d{1,18}+(?::\d{1,18}+)?\](?:, \[\d{1,18}+:\d{1,18}+(?::\d{1,18}+)?\])*+\}"),
+    (
+        "indices_are_sorted|unique_indices|is_stable|constrain_layout|use_global_device_ids"
+        "|custom_call_has_side_effect",
+        "(?:true|false)",
+    ),
+    ("custom_call_target", STRING),
+    ("padding", r"-?\d{1,9}+_-?\d{1,9}+(?:_\d{1,9}+)?(?:x-?\d{1,9}+_-?\d{1,9}+(?:_\d{1,9}+)?)*+"),
+    ("api_version", "API_VERSION_(?:ORIGINAL|STATUS_RETURNING_UNIFIED|STATUS_RETURNING|TYPED_FFI)"),
+    (
+        "window",
+        r"\{size=\d{1,9}+(?:x\d{1,9}+)*+(?: stride=\d{1,9}+(?:x\d{1,9}+)*+)?"
+        r"(?: pad=-?\d{1,9}+_-?\d{1,9}+(?:x-?\d{1,9}+_-?\d{1,9}+)*+)?(?: lhs_dilate=\d{1,9}+(?:x\d{1,9}+)*+)?"
+        r"(?: rhs_dilate=\d{1,9}+(?:x\d{1,9}+)*+)?(?: rhs_reversal=[01](?:x[01])*+)?\}",
+    ),
+    ("dim_labels", r"[0-9bf]{2,8}_[0-9io]{2,8}->[0-9bf]{2,8}"),
+    ("operand_precision", r"\{(?:default|highest|high)(?:,(?:default|highest|high))*+\}"),
+    ("fft_type", "(?:FFT|IFFT|RFFT|IRFFT)"),
+    ("type", "(?:FLOAT|TOTALORDER|SIGNED|UNSIGNED)"),
+    ("output_to_operand_aliasing", rf"\{{{INTS}: \(\d{{1,9}}+, {INTS}\)(?:, {INTS}: \(\d{{1,9}}+, {INTS}\))*+\}}"),
+    ("replica_groups", rf"(?:\{{(?:{INTS}(?:,{INTS})*+)?\}}|\[\d{{1,9}}+,\d{{1,9}}+\]<=\[\d{{1,9}}+\])"),
+    ("source_target_pairs", r"\{\{\d{1,9}+,\d{1,9}+\}(?:,\{\d{1,9}+,\d{1,9}+\})*+\}"),
+    ("branch_computations|called_computations", rf"\{{%?{NAME}(?:, %?{NAME})*+\}}"),
+    ("operand_layout_constraints", r"\{[^{}\n\"]*+(?:\{[^{}\n\"]*+\}[^{}\n\"]*+)*+\}"),
+)
+VALUES = {name: value for names, value in _KEYED for name in names.split("|")}
+"""Attribute name to the pattern of its ordinary values."""
+
+_SHARDING = r"\{(?:replicated|maximal device=\d{1,9}+|devices=\[\d{1,9}+(?:,\d{1,9}+)*+\]<=\[\d{1,9}+\])\}"
+_FRONTEND = rf"\{{{NAME}=(?:{STRING}|{JSON})(?:,{NAME}=(?:{STRING}|{JSON}))*+\}}"
+_CONTROL = rf"\{{%?{NAME}(?:, %?{NAME})*+\}}"
+_METADATA = (
+    rf"\{{(?:op_type={STRING} ?)?(?:op_name={STRING} ?)?(?:source_file={STRING} ?)?(?:source_line=\d{{1,9}}+ ?)?"
+    rf"(?:source_end_line=\d{{1,9}}+ ?)?(?:source_column=\d{{1,9}}+ ?)?(?:source_end_column=\d{{1,9}}+ ?)?"
+    rf"(?:deduplicated_name={STRING} ?)?(?:scheduling_name={STRING} ?)?(?:stack_frame_id=\d{{1,9}}+)?\}}"
+)
+
+# The attributes of an instruction in the order XLA prints them: first its opcode's own (group 1, looked at
+# one by one in `tails`), then those any instruction may have, each at most once.
+_COMMON = "sharding|frontend_attributes|control-predecessors|metadata|backend_config"
+_BRACES = nested(r"\{", r"\}", r'[^{}"\n\0]++', 3)
+_VALUE = rf"(?:{_BRACES}|[^\s,{{}}\"\[]++|{STRING}|\[[\d,]*+\]<=\[[\d,]*+\])"
+OWN = re.compile(rf", ([a-z_]++)=({_VALUE})", re.ASCII)
+TAIL = re.compile(
+    rf"((?:, (?!{_COMMON})[a-z_]++={_VALUE})*+)(?:, sharding={_SHARDING})?+(?:, frontend_attributes={_FRONTEND})?+"
+    rf"(?:, control-predecessors={_CONTROL})?+"
+    rf"(?:, metadata=(?:\{{op_name=\"[^\"\\\n\0]*+\"(?: stack_frame_id=\d{{1,9}}+)?\}}|{_METADATA}))?+"
+    rf"(?:, backend_config=(?:{JSON}|{STRING}))?+",
+    re.ASCII,
+)
+CALLED_NAME = re.compile(rf"%?({NAME})", re.ASCII)
+
+# ------------------------------------------------------------------ lines
+
+_PARENTHESES = nested(r"\(", r"\)", r'[^()\n"]++', 6)
+# Loose: what it finds is read, and judged, by `shapes`.
+_SHAPE = rf"(?:[a-z][^\s\"]*+|{_PARENTHESES})"
+_NESTED = nested(r"\{", r"\}", r'[^{}()\n"]++', 6) + "|" + nested(r"\(", r"\)", r'[^(){}\n"]++', 6)
+INSTRUCTION = re.compile(
+    rf"^ *+(ROOT )?%?({NAME}) = ({_SHAPE}) ([a-z][a-z0-9\-]*+)\(([^(){{}}\"\n]*+(?:(?:{_NESTED})[^(){{}}\"\n]*+)*+)\)"
+    rf"(|, [^\n]*+)\n",
+    re.ASCII | re.MULTILINE,
+)
+_PLAIN_SHAPE = rf"(?:[a-z][a-z0-9]*+\[[\d,<=?]*+\](?:\{{[^{{}}\n]*+\}})?|{_PARENTHESES})"
+OPERAND = re.compile(rf"(?:/\*index=\d++\*/)?(?:({_PLAIN_SHAPE}) )?%?({NAME})((?:#\d{{1,9}}+)*+)(?:, (?!$)|$)", re.ASCII)
+
+_PARAMETERS = (
+    rf"\((?:%?{NAME}: {_PLAIN_SHAPE}(?:, (?:/\*index=\d++\*/)?%?{NAME}: {_PLAIN_SHAPE})*+)?\)"
+)
+HEAD = re.compile(rf"(ENTRY )?(%?)({NAME}) (?:({_PARAMETERS}) -> ({_SHAPE}) )?\{{\n", re.ASCII)
+_COMMENTS = r"(?:\s++|//[^\r\n\0]*+|/\*(?:[^*\0]++|\*(?!/))*+\*/)*+"
+END = re.compile(rf"\}}(?:, execution_thread=\"([\w.\-]*+)\")?( // [^\r\n\0]*+)?{_COMMENTS}", re.ASCII)
+
+# Header attributes in the order XLA prints them; group 3 is the entry's layout, checked as shapes.
+_INDEX = r"\{(?:\d{1,9}+(?:, ?\d{1,9}+)*+)?\}"
+_ALIAS = rf"{_INDEX}: \(\d{{1,9}}+, {_INDEX}(?:, (?:may|must)-alias)?\)"
+_DONOR = rf"\(\d{{1,9}}+, {_INDEX}\)"
+_BOOLS = r"\{(?:true|false)(?:,(?:true|false))*+\}"
+MODULE = re.compile(
+    rf"HloModule ({NAME})((?:, is_scheduled=(?:true|false))?+"
+    rf"(?:, input_output_alias=\{{ {_ALIAS}(?:, {_ALIAS})*+ \}})?+"
+    rf"(?:, buffer_donor=\{{ {_DONOR}(?:, {_DONOR})*+ \}})?+"
+    r"(?:, alias_passthrough_params=true)?+(?:, entry_computation_layout=\{([^{}\n]*+(?:\{[^{}\n]*+\}[^{}\n]*+)*+)\})?+"
+    rf"(?:, allow_spmd_sharding_propagation_to_parameters={_BOOLS})?+"
+    rf"(?:, allow_spmd_sharding_propagation_to_output={_BOOLS})?+"
+    r"(?:, replica_count=\d{1,9}+)?+(?:, num_partitions=\d{1,9}+)?+"
+    rf"(?:, frontend_attributes={_FRONTEND})?+)\n{_COMMENTS}",
+    re.ASCII,
+)
+_NUMBERED = rf"(?:\d{{1,9}}+ {STRING}\n)*+"
+_LOCATIONS = (
+    r"(?:\d{1,9}+ \{file_name_id=\d{1,9}+ function_name_id=\d{1,9}+ line=\d{1,9}+ end_line=\d{1,9}+"
+    r" column=\d{1,9}+ end_column=\d{1,9}+\}\n)*+"
+)
+_FRAMES = r"(?:\d{1,9}+ \{file_location_id=\d{1,9}+ parent_frame_id=\d{1,9}+\}\n)*+"
+TABLES = re.compile(
+    rf"FileNames\n({_NUMBERED})\s*+FunctionNames\n({_NUMBERED})\s*+FileLocations\n({_LOCATIONS})\s*+"
+    rf"StackFrames\n({_FRAMES})\s*+",
+    re.ASCII,
+)
+NUMBERED_STRING = re.compile(rf"(\d++) ({STRING})", re.ASCII)
+RECORD = re.compile(r"(\d++) \{([^}]*+)\}", re.ASCII)

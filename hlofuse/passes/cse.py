@@ -1,0 +1,148 @@
+"""Merges equal constants and equal operations (`xla/service/hlo_cse.cc`)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.analysis.structural_key import StructuralKeys
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.fusing import set_tuple_index
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.removing import is_dead, is_safely_removable, remove_with_unused_operands
+from hlofuse.passes.base import Pass
+from hlofuse.rules.catalogue import Rule
+from hlofuse.rules.clean_up import EQUAL_CONSTANTS, EQUAL_INSTRUCTIONS, EQUAL_IOTAS, EQUAL_OUTPUTS
+from hlofuse.trace import Recorder
+
+COMMUTATIVE_OPCODES = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class HloCSE(Pass):
+    """`cse`; after fusion XLA runs it on the bodies of fusions only."""
+
+    name: ClassVar[str] = "cse"
+    layout_sensitive: bool = True
+    only_fusion_computations: bool = True
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        for computation in list(module.computations):
+            if computation.fusion is not None or not self.only_fusion_computations:
+                changed |= _OneComputation(self, computation, recorder).run()
+        return changed
+
+
+class _OneComputation:
+    def __init__(self, options: HloCSE, computation: Computation, recorder: Recorder) -> None:
+        self._layouts = options.layout_sensitive
+        self._computation = computation
+        self._recorder = recorder
+        self._keys = StructuralKeys()
+
+    def run(self) -> bool:
+        changed = self._combine_constants()
+        kept: dict[Hashable, list[Instruction]] = {}
+        for instruction in self._computation.post_order():
+            if instruction.computation is None or not _is_considered(instruction):
+                continue
+            same = kept.setdefault(self._key(instruction), [])
+            twin = next((x for x in same if _shardings_agree(x, instruction)), None)
+            if twin is not None:
+                name = instruction.name
+                instruction.replace_all_uses_with(twin)
+                remove_with_unused_operands(instruction, has_side_effect)
+                self._record(EQUAL_INSTRUCTIONS, name, twin)
+                changed = True
+                continue
+            same.append(instruction)
+            changed |= self._combine_iotas(instruction)
+        self._point_to_first_outputs()
+        return changed
+
+    def _combine_constants(self) -> bool:
+        changed = False
+        seen: dict[Hashable, Instruction] = {}
+        for constant in [x for x in self._computation if x.opcode == "constant"]:
+            if constant.literal.is_elided:
+                continue
+            first = seen.setdefault((self._shape_key(constant), constant.literal.canonical_text), constant)
+            if first is constant or not is_safely_removable(constant):
+                continue
+            name = constant.name
+            constant.replace_all_uses_with(first)
+            self._computation.remove_instruction(constant)
+            self._record(EQUAL_CONSTANTS, name, first)
+            changed = True
+        return changed
+
+    def _combine_iotas(self, instruction: Instruction) -> bool:
+        changed = False
+        operands = instruction.operands
+        for i, first in enumerate(operands):
+            if first.opcode != "iota":
+                continue
+            for j in range(i + 1, len(operands)):
+                other = operands[j]
+                if other is first or self._operand_key(other) != self._operand_key(first):
+                    continue
+                name = other.name
+                instruction.replace_operand(j, first)
+                if is_dead(other):
+                    self._computation.remove_instruction(other)
+                self._record(EQUAL_IOTAS, name, first)
+                changed = True
+        return changed
+
+    def _point_to_first_outputs(self) -> None:
+        fusion, root = self._computation.fusion, self._computation.root
+        if fusion is None or root.opcode != "tuple":
+            return
+        first: dict[Instruction, int] = {}
+        for index, output in enumerate(root.operands):
+            first.setdefault(output, index)
+        if len(first) == len(root.operands):
+            return
+        for user in fusion.users:
+            if user.opcode == "get-tuple-element":
+                index = first[root.operands[user.tuple_index]]
+                if index != user.tuple_index:
+                    set_tuple_index(user, index)
+                    self._record(EQUAL_OUTPUTS, user.name, user)
+
+    # ------------------------------------------------------------ when are two the same
+
+    def _key(self, instruction: Instruction) -> Hashable:
+        operands = [self._operand_key(o) for o in instruction.operands]
+        what = self._keys.of_instruction(instruction, layouts=self._layouts)
+        if instruction.opcode in COMMUTATIVE_OPCODES:
+            return (what, frozenset(operands))
+        return (what, tuple(operands))
+
+    def _operand_key(self, operand: Instruction) -> Hashable:
+        # Iotas of one shape and dimension are as good as one.
+        if operand.opcode == "iota":
+            return ("iota", self._shape_key(operand), operand.attributes.raw("iota_dimension"))
+        return operand
+
+    def _shape_key(self, instruction: Instruction) -> Hashable:
+        return instruction.shape.key if self._layouts else instruction.shape.key_ignoring_layout
+
+    def _record(self, rule: Rule, gone: str, kept: Instruction) -> None:
+        self._recorder.rewrite(self._computation.name, [gone], [kept.name], rule=rule.code, reason=rule.title)
+
+
+def _is_considered(instruction: Instruction) -> bool:
+    """Has operands or is a partition's number, and may go (`ShouldEliminateInstruction`)."""
+    if not instruction.operands and instruction.opcode not in ("partition-id", "replica-id"):
+        return False
+    return not has_side_effect(instruction) and is_safely_removable(instruction)
+
+
+def _shardings_agree(a: Instruction, b: Instruction) -> bool:
+    x, y = a.attributes.raw("sharding"), b.attributes.raw("sharding")
+    return x is None or y is None or x == y

@@ -1,0 +1,118 @@
+"""Removes what nobody uses (`xla/hlo/transforms/simplifiers/hlo_dce.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.fusing import set_tuple_index
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.removing import is_dead, is_safely_removable, remove_with_unused_operands
+from hlofuse.ir.replacing import replace_instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
+from hlofuse.rules.clean_up import DEAD_COMPUTATION, DEAD_INSTRUCTION, DEAD_PARAMETER, UNUSED_OUTPUT
+from hlofuse.trace import Recorder
+
+
+@dataclass(frozen=True, kw_only=True)
+class HloDCE(Pass):
+    """`dce`: callers before callees, so that unused results of a fusion go before its body is looked at."""
+
+    name: ClassVar[str] = "dce"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        unreached = dict.fromkeys(module.computations)
+        del unreached[module.entry]
+        stack = [module.entry]
+        while stack:
+            computation = stack.pop()
+            changed |= _run_on(computation, recorder)
+            for instruction in computation:
+                for callee in instruction.called_computations:
+                    if callee in unreached:
+                        del unreached[callee]
+                        stack.append(callee)
+        for computation in unreached:
+            recorder.rewrite(
+                computation.name,
+                [computation.name],
+                [],
+                rule=DEAD_COMPUTATION.code,
+                reason=DEAD_COMPUTATION.title,
+            )
+            module.remove_computation(computation)
+        return changed or bool(unreached)
+
+
+def _run_on(computation: Computation, recorder: Recorder) -> bool:
+    changed = _remove_unused_outputs(computation, recorder)
+    dead = [x for x in computation if _can_remove(x)]
+    for instruction in dead:
+        removed = remove_with_unused_operands(instruction, has_side_effect)
+        recorder.rewrite(
+            computation.name, removed, [], rule=DEAD_INSTRUCTION.code, reason=DEAD_INSTRUCTION.title
+        )
+    changed |= bool(dead)
+    for parameter in reversed(computation.parameters):
+        if is_dead(parameter) and is_safely_removable(parameter):
+            removed = remove_with_unused_operands(parameter, has_side_effect)
+            recorder.rewrite(
+                computation.name, removed, [], rule=DEAD_PARAMETER.code, reason=DEAD_PARAMETER.title
+            )
+            changed = True
+    return changed
+
+
+def _can_remove(instruction: Instruction) -> bool:
+    if instruction.opcode == "parameter" or not is_dead(instruction) or not is_safely_removable(instruction):
+        return False
+    if instruction.attributes.get("custom_call_target") == "Sharding":
+        operand = instruction.operands[0]
+        if operand.is_root or operand.opcode == "parameter" or len(operand.users) != 1:
+            return False
+    return not has_side_effect(instruction)
+
+
+def _remove_unused_outputs(body: Computation, recorder: Recorder) -> bool:
+    """Narrow a multi-output fusion to what is read (`RemoveMultiOutputFusionsUnusedOutputs`)."""
+    fusion, root = body.fusion, body.root
+    if fusion is None or root.opcode != "tuple" or root.attributes.raw("sharding") is not None:
+        return False
+    if (
+        fusion.attributes.raw("output_to_operand_aliasing")
+        or fusion.fusion_kind == "kCustom"
+        or fusion.is_root
+    ):
+        return False
+    if fusion.control_predecessors or fusion.control_successors:
+        return False
+    if not fusion.users or any(u.opcode != "get-tuple-element" for u in fusion.users):
+        return False
+    used = {u.tuple_index for u in fusion.users}
+    used |= {k for k, o in enumerate(root.operands) if has_side_effect(o)}
+    kept = sorted(used)
+    if len(kept) == len(root.operands):
+        return False
+    gone = [o.name for k, o in enumerate(root.operands) if k not in used]
+    shapes = [fusion.shape.tuple_shapes[k] for k in kept]
+    if len(kept) > 1:
+        fusion.shape = Shape.tuple_of(shapes)
+        for element in fusion.users:
+            set_tuple_index(element, kept.index(element.tuple_index))
+        new = Instruction("tuple", fusion.shape, "tuple", [root.operands[k] for k in kept])
+        body.add_instruction(new)
+        replace_instruction(root, new, has_side_effect)
+    else:
+        fusion.shape = shapes[0]
+        for element in list(fusion.users):
+            replace_instruction(
+                element, fusion, has_side_effect, preserve_sharding=True, relay_control_dependencies=True
+            )
+        root.replace_all_uses_with(root.operands[kept[0]])
+    recorder.rewrite(body.name, gone, [fusion.name], rule=UNUSED_OUTPUT.code, reason=UNUSED_OUTPUT.title)
+    return True

@@ -1,0 +1,34 @@
+"""Pictures of modules: which operations became which kernel."""
+
+from __future__ import annotations
+
+from hlofuse.ir import Module
+from hlofuse.pipelines import Replay
+from hlofuse.renderer.compose import compose
+from hlofuse.renderer.dot import to_dot
+from hlofuse.renderer.drawing import FORMATS, Drawing, format_of
+from hlofuse.renderer.options import MAX_NODES, VIEWS, Options
+
+__all__ = ["FORMATS", "MAX_NODES", "VIEWS", "Drawing", "Options", "format_of", "render"]
+
+
+def render(
+    subject: Module | Replay,
+    view: str | None = None,
+    *,
+    max_nodes: int = MAX_NODES,
+    focus: str | None = None,
+    radius: int = 2,
+    open: tuple[str, ...] = (),
+    collapse: tuple[str, ...] = (),
+    legend: bool = True,
+) -> Drawing:
+    """Draw a module as it is, or a replay `before`, `after` (its default) or `both` side by side.
+
+    `focus` names an instruction or computation whose neighbourhood, `radius` arrows wide, is drawn.
+    `open` and `collapse` name fusions, computations or the numbered parts of an overview. More than
+    `max_nodes` boxes a side are never drawn unasked: the picture is collapsed and says so
+    (`Drawing.notices`).
+    """
+    scene = compose(subject, view, Options(max_nodes, focus, radius, open, collapse, legend))
+    return Drawing(to_dot(scene), scene, list(scene.notices))

@@ -1,0 +1,125 @@
+"""Graphviz's SVG made fit to be committed and opened: no links, no versions, tooltips, a white card.
+
+Only elements and attributes on a list come through, so that nothing a dump says can become active
+even if an escape were missed on the way.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from xml.sax.saxutils import escape, quoteattr
+
+_SVG = "{http://www.w3.org/2000/svg}"
+_XLINK = "{http://www.w3.org/1999/xlink}"
+_ELEMENTS = frozenset({"polygon", "polyline", "path", "ellipse"})
+# fmt: off
+_ATTRIBUTES = frozenset({
+    "class", "cx", "cy", "d", "fill", "fill-opacity", "font-family", "font-size", "font-style", "font-weight",
+    "height", "id", "points", "rx", "ry", "stroke", "stroke-dasharray", "stroke-opacity", "stroke-width",
+    "text-anchor", "transform", "width", "x", "y",
+})
+# fmt: on
+_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+
+# Pointing at a box or an arrow brings it out; it works in a page and does no harm in an image.
+_CSS = (
+    ".edge:hover path{stroke:#0969da;stroke-width:3}.edge:hover text{fill:#0969da;font-weight:bold}"
+    ".node:hover>*:not(text){stroke-width:3}.node,.edge,.cluster{cursor:default}"
+    ".heading text{paint-order:stroke;stroke:#ffffff;stroke-width:3px;stroke-opacity:.85;pointer-events:none}"
+)
+
+
+def finish(svg: bytes, title: str, description: str, tooltips: Mapping[str, list[str]]) -> str:
+    """The SVG to hand out; `tooltips` by the ids of boxes, frames and panels."""
+    root = ET.fromstring(svg)
+    width, height = _size(root)
+    writer = _Writer(tooltips)
+    for child in root:
+        writer.write(child, depth=0)
+    # Arrows run across the headings of the frames they enter: these come last, with a halo.
+    transform = next((g.get("transform", "") for g in root if g.tag == _SVG + "g"), "")
+    return "".join(
+        [
+            '<?xml version="1.0" encoding="UTF-8"?>\n',
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width:g}pt" height="{height:g}pt" ',
+            f'viewBox="0 0 {width:g} {height:g}" style="color-scheme:light">\n',
+            f"<title>{escape(title)}</title>\n<desc>{escape(description)}</desc>\n<style>{_CSS}</style>\n",
+            f'<rect x="0.5" y="0.5" width="{width - 1:g}" height="{height - 1:g}" rx="10" ',
+            'fill="#ffffff" stroke="#d1d9e0"/>\n',
+            *writer.out,
+            f'<g class="heading" transform={quoteattr(transform)}>\n',
+            *writer.headings,
+            "</g>\n</svg>\n",
+        ]
+    )
+
+
+def size(svg: bytes) -> tuple[float, float]:
+    """Width and height in points."""
+    return _size(ET.fromstring(svg))
+
+
+def _size(root: ET.Element) -> tuple[float, float]:
+    box = [float(n) for n in root.get("viewBox", "0 0 1 1").split()]
+    return box[2], box[3]
+
+
+class _Writer:
+    """Copies what is on the lists; `headings` are the texts of frames, kept for the end."""
+
+    def __init__(self, tooltips: Mapping[str, list[str]]) -> None:
+        self.tooltips = tooltips
+        self.out: list[str] = []
+        self.headings: list[str] = []
+
+    def write(self, element: ET.Element, depth: int, lift: bool = False) -> None:
+        """Copy an element; the depth of Graphviz's output is a few levels, whatever is drawn."""
+        name = element.tag.removeprefix(_SVG) if isinstance(element.tag, str) else ""
+        if name == "a":  # Graphviz's bearer of tooltips: its content stays, the link goes
+            for child in element:
+                self.write(child, depth, lift)
+        elif name == "g":
+            self._group(element, depth, lift or element.get("class") == "cluster")
+        elif name == "text":
+            text = "".join(element.itertext())
+            if text.strip():
+                target = self.headings if lift else self.out
+                target.append(f'<text xml:space="preserve"{_attributes(element)}>{escape(text)}</text>\n')
+        elif name in _ELEMENTS and not (depth == 1 and _is_background(element)):
+            self.out.append(f"<{name}{_attributes(element)}/>\n")
+
+    def _group(self, element: ET.Element, depth: int, lift: bool) -> None:
+        self.out.append(f"<g{_attributes(element)}>\n")
+        said = self._said(element)
+        if said:
+            self.out.append(f"<title>{escape(said)}</title>\n")
+        for child in element:
+            self.write(child, depth + 1, lift)
+        self.out.append("</g>\n")
+
+    def _said(self, element: ET.Element) -> str:
+        own = self.tooltips.get(element.get("id", ""))
+        if own:
+            return "\n".join(own)
+        if element.get("class") == "edge":
+            # An arrow has no id of ours; its tooltip sits on a link inside.
+            for link in element.iter(_SVG + "a"):
+                text = link.get(_XLINK + "title", "")
+                if text.strip():
+                    return text
+        return ""
+
+
+def _is_background(element: ET.Element) -> bool:
+    """Graphviz's white rectangle, whose place the card takes."""
+    return element.tag == _SVG + "polygon" and element.get("stroke") in ("none", "transparent")
+
+
+def _attributes(element: ET.Element) -> str:
+    return "".join(
+        f" {key}={quoteattr(_NUMBER.sub(lambda m: f'{float(m[0]):.2f}', value))}"
+        for key, value in element.attrib.items()
+        if key in _ATTRIBUTES
+    )

@@ -1,0 +1,79 @@
+"""Rules CpuMultiOutputFusion adds to the shared ones. Codes MO02…"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlofuse.analysis.cpu_emitters import is_supported_elemental_op
+from hlofuse.ir.instruction import Instruction
+from hlofuse.rules import multi_output_fusion as base
+from hlofuse.rules.catalogue import Knob, Rule
+from hlofuse.rules.multi_output_fusion import Siblings
+from hlofuse.rules.verdict import asks
+
+_FILE = "xla/service/cpu/cpu_multi_output_fusion.cc"
+
+MAX_OPERANDS = Knob(
+    "cpu-multi-output-operands", 20, "operands", "A kernel of so many operands is not extended."
+)
+
+
+@asks(
+    Rule(
+        code="MO021",
+        title="A kernel with many operands is not extended",
+        asks="Has one of the two 20 operands or more?",
+        why="Compile time grows with the number of arrays a kernel reads.",
+        advice="Stack small arrays into one before the loop, so that a kernel reads fewer of them.",
+        mirrors=f"{_FILE}: CpuMultiOutputFusion::LegalToFuse",
+        message="User not legal to fuse",
+        knobs=(MAX_OPERANDS,),
+    )
+)
+def many_operands(pair: Siblings) -> dict[str, Any] | None:
+    counts = [len(pair.fusion.operands), len(pair.other.operands)]
+    return {"operands": counts} if max(counts) >= pair.settings.value(MAX_OPERANDS) else None
+
+
+@asks(
+    Rule(
+        code="MO022",
+        title="A constant is not made a kernel's result",
+        asks="Is the instruction a constant?",
+        why="Constants go into the kernels that read them, as far as they can.",
+        advice="Nothing to do.",
+        essential=True,
+        mirrors=f"{_FILE}: CpuMultiOutputFusion::IsFusible",
+        message="User is not fusible, or is the instruction itself",
+    )
+)
+def is_constant(instruction: Instruction) -> dict[str, Any] | None:
+    return {} if instruction.opcode == "constant" else None
+
+
+@asks(
+    Rule(
+        code="MO023",
+        title="The operation cannot be part of a multi-output kernel",
+        asks="Is it neither a kLoop fusion nor an operation the fusion emitters generate, or is its root a "
+        "dot?",
+        why="Library calls, sorts, scatters, loops and matrix products run by code of their own.",
+        advice="Nothing to do.",
+        essential=True,
+        mirrors=f"{_FILE}: CpuMultiOutputFusion::IsFusible",
+        message="User is not fusible, or is the instruction itself",
+    )
+)
+def not_emitted(instruction: Instruction) -> dict[str, Any] | None:
+    opcode = instruction.opcode
+    if instruction.fusion_kind == "kLoop" and instruction.fused_root.opcode != "dot":
+        return None
+    return {"opcode": opcode} if opcode == "dot" or not is_supported_elemental_op(opcode) else None
+
+
+CANDIDATE = (is_constant, not_emitted)
+"""`CpuMultiOutputFusion::IsFusible`, in its order; its first question (is the computation run inside a
+fusion?) is asked once for the computation."""
+
+LEGAL = (many_operands, *base.LEGAL)
+"""`CpuMultiOutputFusion::LegalToFuse`, in its order."""

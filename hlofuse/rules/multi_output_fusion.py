@@ -1,0 +1,218 @@
+"""Rules of MultiOutputFusion, the sibling fusion that targets build on. Codes MO…
+
+Two kernels that read the same array become one kernel with several results.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hlofuse.analysis.expensive import is_constant_effective_scalar
+from hlofuse.analysis.in_place import in_place_pairs
+from hlofuse.analysis.reachability import Reachability
+from hlofuse.analysis.release import Release
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.rules.catalogue import Knob, Rule, register
+from hlofuse.rules.settings import Settings
+from hlofuse.rules.verdict import asks
+
+_FILE = "xla/service/multi_output_fusion.cc"
+_PRELIMINARY = f"{_FILE}: MultiOutputFusion::LegalToFusePreliminaryConstraints"
+_MAIN = f"{_FILE}: MultiOutputFusion::LegalToFuseMainConstraints"
+_WORK_LIST = f"{_FILE}: MultiOutputFusion::CreateFusionWorkListForCurrentComputation"
+
+USERS_CONSIDERED = Knob(
+    "multi-output-user-block",
+    128,
+    "users",
+    "Of an array's users, only those in the same block of so many are considered together.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Siblings:
+    """The question: may `other` go into `fusion`, both reading the same array?"""
+
+    fusion: Instruction
+    other: Instruction
+    reachability: Reachability
+    release: Release
+    settings: Settings
+
+
+def is_profitable_operand(instruction: Instruction) -> bool:
+    """Reading it once instead of twice saves something (`IsProfitableOperand`)."""
+    return len(instruction.users) >= 2 and not is_constant_effective_scalar(instruction)
+
+
+def element_shape(instruction: Instruction) -> Shape:
+    """The shape a kernel loops over: of a multi-output fusion, its first result's."""
+    if instruction.opcode != "fusion":
+        return instruction.shape
+    root = instruction.fused_root
+    return root.operands[0].shape if root.opcode == "tuple" else root.shape
+
+
+def shared_bytes(a: Instruction, b: Instruction) -> int:
+    """Bytes of `b`'s operands that `a` reads as well; a tuple counts as its table of pointers."""
+    common = {o for o in a.operands if is_profitable_operand(o)}
+    return sum(
+        8 * len(o.shape.tuple_shapes) if o.shape.is_tuple else o.shape.byte_size
+        for o in b.operands
+        if o in common
+    )
+
+
+SAVES_READS = register(
+    Rule(
+        code="MO001",
+        title="The two kernels read the same array",
+        asks="Is there an array both read, and is everything legal? The pair that shares most bytes goes "
+        "first; of equal ones the pair found last.",
+        why="One kernel reads the shared array once where two would read it twice.",
+        advice="Nothing to do: the two are one kernel with several results.",
+        mirrors=f"{_FILE}: MultiOutputFusion::Perform, GetProfit",
+        allows=True,
+    )
+)
+
+NOTHING_SHARED = register(
+    Rule(
+        code="MO002",
+        title="Nothing is saved",
+        asks="Do the two share no array of more than one element with two or more users?",
+        why="Without a shared read a common kernel saves only a launch, which this pass does not count.",
+        advice="Nothing to do.",
+        mirrors=f"{_FILE}: MultiOutputFusion::GetProfit, IsProfitableOperand",
+    )
+)
+
+LATER_FUSION = register(
+    Rule(
+        code="MO003",
+        title="The pair is looked at from the other side",
+        asks="Is the other one a fusion that comes later in the computation?",
+        why="A pair of fusions is entered into the work list once, when the later of the two is looked at.",
+        advice="Nothing: see the decision about the same pair the other way round.",
+        mirrors=_WORK_LIST,
+        message="User ID for user is higher",
+    )
+)
+
+
+@asks(
+    Rule(
+        code="MO011",
+        title="The first of the two is not a fusion",
+        asks="Is the instruction that would take the other one in something else than a fusion?",
+        why="This pass extends fusions; it does not start one from two single operations.",
+        advice="Nothing: on CPU single operations have been wrapped into fusions before.",
+        essential=True,
+        mirrors=f"{_FILE}: MultiOutputFusion::LegalToFuse",
+        message="User not legal to fuse",
+    )
+)
+def first_is_no_fusion(pair: Siblings) -> dict[str, Any] | None:
+    return {"opcode": pair.fusion.opcode} if pair.fusion.opcode != "fusion" else None
+
+
+@asks(
+    Rule(
+        code="MO012",
+        title="One of the two is not used",
+        asks="Are the two the same instruction, or has one of them neither users nor the role of the result?",
+        why="Dead code is about to be removed; giving it a kernel's output would keep it alive.",
+        advice="Nothing to do.",
+        essential=True,
+        mirrors=_PRELIMINARY,
+        message="User not legal to fuse",
+    )
+)
+def same_or_dead(pair: Siblings) -> dict[str, Any] | None:
+    dead = next((x for x in (pair.fusion, pair.other) if not x.users and not x.is_root), None)
+    if dead is not None:
+        return {"dead": dead.name}
+    return {} if pair.fusion is pair.other else None
+
+
+@asks(
+    Rule(
+        code="MO013",
+        title="The results of a multi-output fusion are used as a whole",
+        asks="Is one of the two a multi-output fusion with a user that is not a get-tuple-element?",
+        why="Adding a result changes the tuple's shape, which only get-tuple-elements can follow.",
+        advice="Nothing to do: XLA takes such tuples apart before, except for the computation's result.",
+        essential=True,
+        mirrors=_PRELIMINARY,
+        message="User not legal to fuse",
+    )
+)
+def results_used_as_a_whole(pair: Siblings) -> dict[str, Any] | None:
+    for x in (pair.fusion, pair.other):
+        if x.is_multi_output_fusion:
+            user = next((u for u in x.users if u.opcode != "get-tuple-element"), None)
+            if user is not None:
+                return {"fusion": x.name, "user": user.name}
+    return None
+
+
+@asks(
+    Rule(
+        code="MO014",
+        title="One depends on the other",
+        asks="Does a path lead from one of the two to the other, counting what earlier fusions have joined?",
+        why="They would be one kernel that needs its own result before it can start.",
+        advice="Nothing for a true dependency. Where only an earlier multi-output fusion joined them, the "
+        "order of fusions decided; sharing a larger array goes first.",
+        essential=True,
+        mirrors=_PRELIMINARY,
+        message="User is connected",
+    )
+)
+def connected(pair: Siblings) -> dict[str, Any] | None:
+    return {} if pair.reachability.connected(pair.fusion, pair.other) else None
+
+
+@asks(
+    Rule(
+        code="MO015",
+        title="The two loop over different shapes",
+        asks="Do the results differ in type, dimensions or layout? Of a multi-output fusion the first "
+        "result counts.",
+        why="One loop nest computes one element of each result in turn.",
+        advice="Where the results differ only in type or layout, convert or transpose afterwards, in the "
+        "consumer.",
+        essential=True,
+        mirrors="xla/service/cpu/cpu_multi_output_fusion.cc: CpuMultiOutputFusion::ShapesCompatibleForFusion",
+        message="User not legal to fuse",
+    )
+)
+def shapes_differ(pair: Siblings) -> dict[str, Any] | None:
+    a, b = element_shape(pair.fusion), element_shape(pair.other)
+    return None if a.key == b.key else {"shape": str(a), "other_shape": str(b)}
+
+
+@asks(
+    Rule(
+        code="MO016",
+        title="Both overwrite the same array",
+        asks="Do the two share an operand that each would update in place?",
+        why="Only one of the two can have the buffer; in a common kernel neither could.",
+        advice="Apply the updates one after the other, or to copies.",
+        mirrors=_MAIN,
+        message="User not legal to fuse",
+    )
+)
+def both_in_place(pair: Siblings) -> dict[str, Any] | None:
+    a, b = pair.fusion, pair.other
+    mine = {a.operands[p.operand_number] for p in in_place_pairs(a, pair.release)}
+    for p in in_place_pairs(b, pair.release) if mine else ():
+        if b.operands[p.operand_number] in mine:
+            return {"buffer": b.operands[p.operand_number].name}
+    return None
+
+
+LEGAL = (first_is_no_fusion, same_or_dead, results_used_as_a_whole, connected, shapes_differ, both_in_place)
+"""`MultiOutputFusion::LegalToFuse`, in its order."""

@@ -1,0 +1,112 @@
+"""A catalogue entry as a page: the same sections for the terminal, the documentation and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from hlofuse.rules.catalogue import Knob, Rule
+
+SCHEMA = "hlofuse.rules/1"
+
+FAMILIES: dict[str, str] = {
+    "IF": "Instruction fusion, shared by all targets",
+    "CPU": "CpuInstructionFusion",
+    "FW": "FusionWrapper",
+    "MO": "MultiOutputFusion, CpuMultiOutputFusion",
+    "CS": "CSE",
+    "DC": "DCE",
+    "TS": "TupleSimplifier",
+}
+"""What the letters of a code stand for; the order in which lists show them."""
+
+
+def family_of(code: str) -> str:
+    """The letters of a code."""
+    return code.rstrip("0123456789")
+
+
+def by_family(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
+    """The rules under their letters, known letters first."""
+    out: dict[str, list[Rule]] = {letters: [] for letters in FAMILIES}
+    for rule in rules:
+        out.setdefault(family_of(rule.code), []).append(rule)
+    return {letters: found for letters, found in out.items() if found}
+
+
+def knob_words(knob: Knob) -> str:
+    """One line for a knob."""
+    unit = f" {knob.unit}" if knob.unit else ""
+    return f"{knob.name} = {knob.default:g}{unit}: {knob.summary}"
+
+
+def sections(rule: Rule) -> list[tuple[str, str]]:
+    """Headings and their text, empty ones left out."""
+    found = [
+        ("What it asks", rule.asks),
+        ("If so", "The fusion or rewrite is made." if rule.allows else "It is refused."),
+        ("Why XLA asks", rule.why),
+        ("What you can do", rule.advice),
+        ("XLA's words", f"“{rule.message}”" if rule.message else ""),
+        ("Knobs", "\n".join(knob_words(k) for k in rule.knobs)),
+        ("In XLA", rule.mirrors),
+        ("History", rule.history),
+    ]
+    return [(heading, text) for heading, text in found if text]
+
+
+def rule_json(rule: Rule) -> dict[str, Any]:
+    """The entry as JSON values."""
+    return {
+        "code": rule.code,
+        "family": FAMILIES.get(family_of(rule.code), ""),
+        "title": rule.title,
+        "asks": rule.asks,
+        "why": rule.why,
+        "advice": rule.advice,
+        "mirrors": rule.mirrors,
+        "message": rule.message,
+        "allows": rule.allows,
+        "essential": rule.essential,
+        "knobs": [
+            {"name": k.name, "default": k.default, "unit": k.unit, "summary": k.summary} for k in rule.knobs
+        ],
+        "history": rule.history,
+    }
+
+
+def rules_json(rules: Iterable[Rule]) -> dict[str, Any]:
+    """Several entries, with the schema's name."""
+    return {"schema": SCHEMA, "rules": [rule_json(r) for r in rules]}
+
+
+def rule_markdown(rule: Rule, level: int = 1) -> str:
+    """The entry as a page of markdown."""
+    out = [f"{'#' * level} {rule.code}: {rule.title}\n"]
+    for heading, text in sections(rule):
+        if heading == "Knobs":
+            text = "\n".join(f"- `{k.name}` = {k.default:g} {k.unit}: {k.summary}" for k in rule.knobs)
+        elif heading == "In XLA":
+            text = "; ".join(_mirror_markdown(part) for part in rule.mirrors.split("; "))
+        out.append(f"{'#' * (level + 1)} {heading}\n\n{text}\n")
+    return "\n".join(out)
+
+
+def index_markdown(rules: Iterable[Rule], link: str = "{code}.md") -> str:
+    """A table for each family; `link` makes the target of an entry."""
+    out = []
+    for letters, found in by_family(rules).items():
+        out.append(f"## {letters}: {FAMILIES.get(letters, 'Other')}\n")
+        rows = []
+        for r in found:
+            words = r.message.replace("|", "\\|") or "–"
+            rows.append(
+                f"| [{r.code}]({link.format(code=r.code)}) | {r.title} | {words} | {'yes' if r.allows else 'no'} |"
+            )
+        out.append("| code | rule | XLA's words | allows |\n|---|---|---|---|\n" + "\n".join(rows) + "\n")
+    return "\n".join(out)
+
+
+def _mirror_markdown(part: str) -> str:
+    file, colon, functions = part.partition(": ")
+    return f"`{file}`{colon}{functions}"

@@ -1,0 +1,90 @@
+"""What there is to verify at a path: a pair of files, a dump directory, a corpus."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, is_corpus_case
+from hlofuse.inputs.text import read_text
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.module import Module
+from hlofuse.ir.parse import parse_module
+from hlofuse.present.escape import printable
+
+_NUMBERED = re.compile(r"(\d{1,6})-(.+)\.hlo(?:\.gz)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The files of one module."""
+
+    name: str
+    before: Path
+    after: Path
+    passes: tuple[tuple[str, Path], ...] | None = None
+    """Dumps after the passes that changed something, in order; None where that is not known."""
+
+    def load(self) -> tuple[Module, Module, list[tuple[str, Module]] | None]:
+        """Everything parsed; a file that stands for two things is read once."""
+        read: dict[Path, Module] = {}
+
+        def module(path: Path) -> Module:
+            if path not in read:
+                read[path] = parse_module(read_text(path), str(path))
+            return read[path]
+
+        passes = None
+        if self.passes is not None:
+            passes = [(name, module(path)) for name, path in self.passes]
+        return module(self.before), module(self.after), passes
+
+
+def find_cases(path: Path, *, target: str = "cpu", module: str | None = None) -> tuple[list[Case], list[str]]:
+    """The cases at `path`, and what had to be left out with the reason.
+
+    A folder with before.hlo and after.hlo is one case, a folder of such folders a corpus; anything else
+    is taken for a dump directory.
+    """
+    if is_corpus_case(path):
+        return [_corpus_case(path)], []
+    folders = corpus_cases(path)
+    if folders:
+        if module is not None:
+            folders = [p for p in folders if p.name == module]
+            if not folders:
+                raise HlofuseError(f"{printable(str(path))} has no {printable(module)}")
+        return [_corpus_case(p) for p in folders], []
+    return _dumped(path, target, module)
+
+
+def _corpus_case(path: Path) -> Case:
+    passes = sorted((int(m[1]), m[2], p) for p in path.iterdir() if (m := _NUMBERED.fullmatch(p.name)))
+    before, after = corpus_file(path, "before"), corpus_file(path, "after")
+    if before is None or after is None:
+        raise HlofuseError(f"{printable(str(path))} has before.hlo but no after.hlo")
+    if not passes and before.suffix == ".gz":
+        return Case(path.name, before, after)  # packed without the steps between
+    return Case(path.name, before, after, tuple((name, p) for _, name, p in passes))
+
+
+def _dumped(path: Path, target: str, module: str | None) -> tuple[list[Case], list[str]]:
+    directory = DumpDirectory(path)
+    chosen = [directory.pick(module)] if module is not None else directory.modules
+    cases: list[Case] = []
+    skipped: list[str] = []
+    for m in chosen:
+        try:
+            before, passes = m.stages(target)
+        except HlofuseError as e:
+            if module is not None or len(chosen) == 1:
+                raise
+            skipped.append(str(e).split("\n")[0])
+            continue
+        after = passes[-1][1] if passes else before
+        label = m.name if sum(x.name == m.name for x in directory.modules) == 1 else m.label
+        cases.append(Case(label, before, after, tuple(passes)))
+    if not cases:
+        raise HlofuseError("\n".join(["nothing to verify:", *skipped[:10]]))
+    return cases, skipped

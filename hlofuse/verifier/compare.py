@@ -1,0 +1,133 @@
+"""One module: replay it and hold the result against XLA's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from hlofuse.analysis.kernels import kernels
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.parse import parse_module
+from hlofuse.pipelines import Replay, replay
+from hlofuse.verifier.structure import ModuleStructure, Structures, first_unmatched
+from hlofuse.verifier.verdicts import Difference, PassVerdict, Side, Verdict
+
+
+def verify_module(
+    before: Module,
+    after: Module,
+    *,
+    name: str | None = None,
+    target: str = "cpu",
+    device: str | None = None,
+    option: str | None = None,
+    after_passes: Sequence[tuple[str, Module]] | None = None,
+) -> Verdict:
+    """Replay `before` and compare with XLA's `after`, and with its modules after single passes.
+
+    `after_passes` holds (pass, module) for the passes that changed something, in order, as XLA dumps
+    them: for none of them to have done so it is empty. None compares the end alone.
+    """
+    start = time.perf_counter()
+    ours = replay(before, target, device=device, option=option, keep_modules=after_passes is not None)
+    seconds = time.perf_counter() - start
+    compare = _Comparison()
+    exact, partition = compare.equal(ours.after, after)
+    passes, difference = _compare_passes(ours, before, after_passes, compare)
+    if difference is None and not exact:
+        difference = compare.difference(ours.after, after, None, ours)
+    named, total = compare.fusion_names(before, ours.after, after)
+    return Verdict(
+        name or before.name,
+        exact,
+        partition,
+        tuple(passes),
+        named,
+        total,
+        len(kernels(after)),
+        difference,
+        None,
+        seconds,
+    )
+
+
+class _Comparison:
+    """Both ways of looking, with and without the order of results."""
+
+    def __init__(self) -> None:
+        self._strict = Structures()
+        self._loose = Structures(output_order=False)
+        self._known: dict[Module, ModuleStructure] = {}
+
+    def strict(self, module: Module) -> ModuleStructure:
+        known = self._known.get(module)
+        if known is None:
+            known = self._known[module] = self._strict.module(module)
+        return known
+
+    def equal(self, ours: Module, xla: Module) -> tuple[bool, bool]:
+        """Exactly the same, and the same up to the order of results."""
+        if self.strict(ours).key == self.strict(xla).key:
+            return True, True
+        return False, self._loose.module(ours).key == self._loose.module(xla).key
+
+    def difference(self, ours: Module, xla: Module, pass_name: str | None, run: Replay) -> Difference:
+        """The first kernel of either side that the other lacks."""
+        a, b = self.strict(ours), self.strict(xla)
+        mine = first_unmatched(a, b.counted())
+        theirs = first_unmatched(b, a.counted())
+        decision = None
+        for e in reversed(run.events):
+            if mine is not None and e.event == "fuse" and e.fusion == mine.name:
+                decision = f"{e.pass_name} step {e.step}: {e.producer} into {e.consumer}, {e.rule}"
+                break
+        return Difference(pass_name, _side(mine), _side(theirs), decision)
+
+    def fusion_names(self, before: Module, ours: Module, xla: Module) -> tuple[int, int]:
+        """Fusions that the passes made: how many of XLA's have a structural twin of the same name."""
+        old = {i.name for i in before.instructions() if i.opcode == "fusion"}
+        mine = self.strict(ours).names()
+        named = total = 0
+        for key, names in self.strict(xla).names().items():
+            made = {n for n in names if n not in old}
+            total += len(made)
+            named += len(made & set(mine.get(key, ())))
+        return named, total
+
+
+def _compare_passes(
+    ours: Replay, before: Module, after_passes: Sequence[tuple[str, Module]] | None, compare: _Comparison
+) -> tuple[list[PassVerdict], Difference | None]:
+    """Pass by pass: where XLA has no dump, the pass left the module as it was."""
+    verdicts: list[PassVerdict] = []
+    difference = None
+    if after_passes is None:
+        return verdicts, None
+    left = list(after_passes)
+    xla = before
+    for done in ours.passes:
+        dumped = bool(left) and left[0][0] == done.name
+        if dumped:
+            xla = left.pop(0)[1]
+        mine = parse_module(done.module_text or "", f"<our module after {done.name}>")
+        exact, partition = compare.equal(mine, xla)
+        verdicts.append(PassVerdict(done.name, exact, partition, done.changed, dumped))
+        if not exact and difference is None:
+            difference = compare.difference(mine, xla, done.name, ours)
+    return verdicts, difference
+
+
+_QUIET = ("parameter", "constant", "tuple")
+
+
+def _side(i: Instruction | None) -> Side | None:
+    if i is None:
+        return None
+    contents: tuple[str, ...] = ()
+    if i.opcode == "fusion":
+        contents = tuple(x.opcode for x in i.fused_computation.post_order() if x.opcode not in _QUIET)
+    home = i.computation.name if i.computation is not None else ""
+    return Side(
+        i.name, i.opcode, i.fusion_kind, str(i.shape), home, tuple(o.name for o in i.operands), contents
+    )

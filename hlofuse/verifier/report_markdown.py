@@ -1,0 +1,29 @@
+"""`verify --format markdown`."""
+
+from __future__ import annotations
+
+from hlofuse.present.escape import markdown, markdown_code
+from hlofuse.present.markdown import table
+from hlofuse.present.units import plural
+from hlofuse.verifier.report_words import side_text, summary_rows, verdict_word
+from hlofuse.verifier.verdicts import Report
+
+
+def report_markdown(report: Report, *, limit: int = 10) -> str:
+    """The report as a markdown document."""
+    compared = len(report.compared)
+    out = [
+        f"## {report.exact} of {plural(compared, 'module')} exact on target {markdown(report.target)}\n",
+        table(("compared", "agree"), summary_rows(report)),
+    ]
+    bad = [v for v in report.verdicts if verdict_word(v) != "exact"]
+    for v in bad[: limit or None]:
+        out.append(f"### {markdown_code(v.name)} {verdict_word(v)}\n")
+        if v.error is not None:
+            out.append(f"{markdown(v.error.replace(chr(10), ' '))}\n")
+        elif v.difference is not None:
+            out.append(f"- XLA: {markdown_code(side_text(v.difference.xla))}")
+            out.append(f"- ours: {markdown_code(side_text(v.difference.ours))}\n")
+    if limit and len(bad) > limit:
+        out.append(f"and {len(bad) - limit} more\n")
+    return "\n".join(out)

@@ -1,0 +1,71 @@
+"""`verify` for the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hlofuse.present.escape import printable
+from hlofuse.present.units import plural
+from hlofuse.verifier.report_words import side_text, summary_rows, verdict_word
+from hlofuse.verifier.verdicts import Report, Verdict
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_report(report: Report, console: Console, *, limit: int = 10, every: bool = False) -> None:
+    """The summary, then modules that differ; `every` lists the others, too."""
+    compared = len(report.compared)
+    agree = report.exact
+    style = "bold green" if report.agrees else "bold red"
+    console.print(
+        Text(f"{agree} of {plural(compared, 'module')} exact on target {report.target}", style=style)
+    )
+    if compared:
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for what, count in summary_rows(report)[1:]:
+            table.add_row(Text(what), Text(count))
+        console.print(Padding(table, (0, 0, 0, 2)))
+    for v in report.verdicts if every else ():
+        console.print(Text(f"  {printable(v.name):<40} {verdict_word(v):<14} {plural(v.kernels, 'kernel')}"))
+    bad = [v for v in report.verdicts if verdict_word(v) != "exact"]
+    for v in bad[: limit or None]:
+        console.print()
+        _print_bad(v, console)
+    if limit and len(bad) > limit:
+        console.print(Text(f"\nand {len(bad) - limit} more that differ (--limit)"))
+    if report.skipped:
+        console.print()
+        console.print(Text(f"{plural(len(report.skipped), 'module')} left out:", style="dim"))
+        for reason in report.skipped[: limit or None]:
+            console.print(Text(f"  {printable(reason)}", style="dim"))
+
+
+def _print_bad(v: Verdict, console: Console) -> None:
+    console.print(Text(f"{printable(v.name)}  {verdict_word(v)}", style="bold"))
+    if v.error is not None:
+        for line in v.error.split("\n"):
+            console.print(Padding(Text(printable(line)), (0, 0, 0, 2)))
+        return
+    if v.partition:
+        console.print(Text("  the kernels agree up to the order of a multi-output fusion's results"))
+    d = v.difference
+    if d is None:
+        return
+    home = d.xla or d.ours
+    if home is not None:
+        console.print(Text(f"  first difference, in {printable(home.computation)}:"))
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row(Text("XLA", style="bold"), Text(side_text(d.xla)))
+    table.add_row(Text("ours", style="bold"), Text(side_text(d.ours)))
+    console.print(Padding(table, (0, 0, 0, 4)))
+    if d.decision:
+        console.print(
+            Padding(Text(f"our last decision about it: {printable(d.decision)}", style="dim"), (0, 0, 0, 4))
+        )

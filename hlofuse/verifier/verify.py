@@ -1,0 +1,74 @@
+"""`verify`: whole corpora, in several processes where that pays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.verifier.cases import Case
+from hlofuse.verifier.compare import verify_module
+from hlofuse.verifier.verdicts import Report, Verdict
+
+Progress = Callable[[int, int], None]
+"""Called with how many cases are done, of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    case: Case
+    target: str
+    device: str | None
+    option: str | None
+
+
+def verify(
+    cases: Sequence[Case],
+    *,
+    target: str = "cpu",
+    device: str | None = None,
+    option: str | None = None,
+    jobs: int = 1,
+    skipped: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Report:
+    """Compare our replay with XLA's result for every case (see `find_cases`).
+
+    A case that cannot be read or replayed becomes a verdict with an error and does not stop the rest.
+    """
+    work = [_Job(case, target, device, option) for case in cases]
+    verdicts: list[Verdict | None] = [None] * len(work)
+    jobs = min(jobs, len(work))
+    if jobs <= 1:
+        for n, job in enumerate(work):
+            verdicts[n] = _verify(job)
+            if progress is not None:
+                progress(n + 1, len(work))
+    else:
+        with ProcessPoolExecutor(jobs) as pool:
+            numbers = {pool.submit(_verify, job): n for n, job in enumerate(work)}
+            for done, future in enumerate(as_completed(numbers), 1):
+                verdicts[numbers[future]] = future.result()
+                if progress is not None:
+                    progress(done, len(work))
+    return Report(target, tuple(v for v in verdicts if v is not None), tuple(skipped))
+
+
+def _verify(job: _Job) -> Verdict:
+    try:
+        before, after, passes = job.case.load()
+        return verify_module(
+            before,
+            after,
+            name=job.case.name,
+            target=job.target,
+            device=job.device,
+            option=job.option,
+            after_passes=passes,
+        )
+    except HlofuseError as e:
+        error = str(e)
+    except (RecursionError, MemoryError) as e:
+        error = f"{type(e).__name__} while replaying"
+    return Verdict(job.case.name, False, False, (), 0, 0, 0, None, error, 0.0)

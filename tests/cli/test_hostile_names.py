@@ -1,0 +1,122 @@
+"""What a dump says about itself is data: it cannot steer a terminal or end a code span."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from hlofuse.explainer import explain, statistics
+from hlofuse.explainer.explain_markdown import explanation_markdown
+from hlofuse.explainer.explain_text import print_explanation
+from hlofuse.explainer.statistics_markdown import statistics_markdown
+from hlofuse.explainer.statistics_text import print_statistics
+from hlofuse.explainer.why import why
+from hlofuse.explainer.why_markdown import why_markdown
+from hlofuse.explainer.why_text import print_why
+from hlofuse.ir import Module, parse_module
+from hlofuse.pipelines import replay
+from hlofuse.present.escape import markdown, markdown_code, printable, shorten
+
+from ..running import Run
+
+EVIL = "\x1b[31m]0;title\x07‮`|<script>[x](y)\n# heading"
+
+
+def evil_module() -> Module:
+    """A program whose every name is an attack; no parser would let these pass, an API might."""
+    module = parse_module("""HloModule m
+
+ENTRY %main (p: f32[8], q: f32[8]) -> (f32[8], f32[8]) {
+  %p = f32[8]{0} parameter(0)
+  %q = f32[8]{0} parameter(1)
+  %e = f32[8]{0} exponential(%p), metadata={op_name="x" source_file="y" source_line=3}
+  %n = f32[8]{0} negate(%e)
+  %a = f32[8]{0} add(%n, %q)
+  %b = f32[8]{0} multiply(%e, %q)
+  ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%a, %b)
+}
+""")
+    module.name = f"m{EVIL}"
+    module.filename = f"f{EVIL}"
+    module.entry.name = f"main{EVIL}"
+    for i in module.instructions():
+        i.name += EVIL
+        if "metadata" in i.attributes:
+            quoted = EVIL.replace("\\", "\\\\").replace("\n", " ")
+            i.attributes = i.attributes.updated(
+                metadata=f'{{op_name="{quoted}" source_file="{quoted}" source_line=3}}'
+            )
+    return module
+
+
+def assert_safe(text: str) -> None:
+    for line in text.split("\n"):
+        assert line.isprintable(), line
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_terminal(width: int) -> None:
+    run = replay(evil_module())
+    out = io.StringIO()
+    console = Console(file=out, width=width, markup=False, highlight=False, emoji=False)
+    print_explanation(explain(run), console, input_words=(EVIL,))
+    print_why(why(run, f"e{EVIL}"), console)
+    print_why(why(run, f"e{EVIL}", f"b{EVIL}"), console, input_words=(EVIL,))
+    print_statistics([statistics(run.before), statistics(run.after)], console)
+    assert_safe(out.getvalue())
+    assert "\\x1b" in out.getvalue()
+
+
+def test_markdown() -> None:
+    run = replay(evil_module())
+    for text in (
+        explanation_markdown(explain(run), input_words=(EVIL,)),
+        why_markdown(why(run, f"e{EVIL}")),
+        why_markdown(why(run, f"e{EVIL}", f"b{EVIL}")),
+        statistics_markdown([statistics(run.before), statistics(run.after)]),
+    ):
+        assert_safe(text)
+        for line in text.split("\n"):
+            # Outside code spans no tag, link or table bar is left.
+            outside = "".join(part for n, part in enumerate(line.split("``")) if n % 2 == 0)
+            assert "<script>" not in outside.replace("\\<", "")
+
+
+def test_errors_are_safe(hlofuse: Run, tmp_path: Path) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text("HloModule m\n\nENTRY %main () -> f32[] {\n  ROOT %c = \x1b[31mf32[] constant(1)\n}\n")
+    result = hlofuse("explain", path)
+    assert result.status == 2
+    assert "\x1b" not in result.err
+    result = hlofuse("why", path, "\x1b[31mx")
+    assert "\x1b" not in result.err
+    result = hlofuse("stats", f"{tmp_path}/\x1b[31m")
+    assert "\x1b" not in result.err
+
+
+def test_metadata_from_a_file(hlofuse: Run, tmp_path: Path) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text(
+        "HloModule m\n\nENTRY %main (p: f32[8]) -> f32[8] {\n  %p = f32[8]{0} parameter(0)\n"
+        '  %n = f32[8]{0} negate(%p), metadata={op_name="\x1b]0;x\x07" source_file="\x1b[2J.py"}'
+        '\n  ROOT %e = f32[8]{0} exponential(%n), metadata={op_name="a|b" source_file="\x1b[2J.py"}\n}\n'
+    )
+    for args in (["explain"], ["why", "n", "e"], ["why", "n"], ["stats"]):
+        for form in ("text", "markdown", "json"):
+            result = hlofuse(args[0], path, *args[1:], "--format", form)
+            assert result.status == 0
+            assert "\x1b" not in result.out
+            assert "\x07" not in result.out
+
+
+def test_escaping() -> None:
+    assert printable("a\x1b[0m\nb\u202ec") == "a\\x1b[0m\\nb\\u202ec"
+    assert printable("naïve → ok") == "naïve → ok"
+    assert markdown("a|b*c_<d>") == "a\\|b\\*c\\_\\<d\\>"
+    assert markdown_code("a`b") == "``a`b``"
+    assert markdown_code("`") == "`` ` ``"
+    assert shorten("abcdefghij", 6) == "abc…ij"
+    assert len(shorten("x" * 100, 17)) == 17

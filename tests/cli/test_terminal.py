@@ -1,0 +1,176 @@
+"""Colours, pipes, files, exit statuses: how the command line behaves whatever the command."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hlofuse.cli.output import write_file
+from hlofuse.ir.errors import HlofuseError
+
+from ..running import Run
+
+COMMANDS = (["explain"], ["why", "divide"], ["stats"])
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom hlofuse.cli.main import main\nsys.argv = ['hlofuse', '--help']\n"
+        "try:\n    main()\nexcept SystemExit: pass\n"
+        "print([m for m in ('rich', 'lark', 'numpy', 'graphviz', 'hlofuse.ir') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.rstrip().endswith("[]")
+    assert "explain" in out
+
+
+@pytest.mark.parametrize("command", ["explain", "why", "verify", "stats"])
+def test_help_of_each_command(hlofuse: Run, command: str) -> None:
+    result = hlofuse(command, "--help")
+    assert (result.status, result.err) == (0, "")
+    assert "--format" in result.out
+
+
+def test_mistyped_commands_get_suggestions(hlofuse: Run) -> None:
+    result = hlofuse("explian")
+    assert result.status == 2
+    assert "did you mean explain" in result.err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_color(hlofuse: Run, samples: Path, command: list[str]) -> None:
+    args = [command[0], samples / "cpu" / "softmax" / "before.hlo", *command[1:]]
+    assert "\x1b[" not in hlofuse(*args).out  # a pipe
+    assert "\x1b[" in hlofuse(*args, "--color", "always").out
+    assert "\x1b[" in hlofuse(*args, "--color", "always", NO_COLOR="1").out  # said in so many words
+    assert "\x1b[" not in hlofuse(*args, "--color", "never").out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_color_changes_nothing_but_colors(hlofuse: Run, samples: Path, command: list[str]) -> None:
+    import re
+
+    args = [command[0], samples / "cpu" / "softmax" / "before.hlo", *command[1:]]
+    plain = hlofuse(*args).out
+    colored = hlofuse(*args, "--color", "always").out
+    words = re.sub(r"\x1b\[[\d;]*m", "", colored)
+    assert [line.rstrip() for line in words.split("\n")] == plain.split("\n")
+
+
+def test_no_color_on_a_terminal_that_does_not_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hlofuse.cli import output
+
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    assert output._wants_color()
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not output._wants_color()
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    assert not output._wants_color()
+
+
+def test_standard_input(hlofuse: Run, samples: Path) -> None:
+    data = (samples / "cpu" / "softmax" / "before.hlo").read_bytes()
+    plain = hlofuse("explain", "-", stdin=data)
+    assert plain.status == 0
+    assert hlofuse("explain", "-", stdin=gzip.compress(data)).out == plain.out
+    assert "hlofuse why - divide" in plain.out
+
+
+def test_reports_into_files(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    source = samples / "cpu" / "softmax" / "before.hlo"
+    for form in ("text", "json", "markdown"):
+        target = tmp_path / form
+        result = hlofuse("explain", source, "--format", form, "-o", target)
+        assert (result.status, result.out) == (0, "")
+        assert target.read_text() == hlofuse("explain", source, "--format", form).out
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["json", "markdown", "text"]
+    result = hlofuse("explain", source, "-o", tmp_path / "no" / "where")
+    assert result.status == 2
+    assert "cannot write" in result.err
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    path = tmp_path / "report"
+    path.write_text("old")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(HlofuseError, match="No space left on device"):
+        write_file(path, "new")
+    assert [p.name for p in tmp_path.iterdir()] == ["report"]
+    assert path.read_text() == "old"
+
+
+def test_a_reader_that_leaves_early_is_no_error(samples: Path) -> None:
+    source = samples / "cpu" / "gpt2_block" / "before.hlo"
+    command = f"{sys.executable} -m hlofuse explain {source} --format json"
+    script = f"{command} | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout.split("\n")[:2] == ["{", "0"]
+
+
+def test_an_ascii_terminal_gets_question_marks_instead_of_a_traceback(samples: Path) -> None:
+    source = str(samples / "cpu" / "softmax" / "before.hlo")
+    done = subprocess.run(
+        [sys.executable, "-m", "hlofuse", "explain", source],
+        capture_output=True,
+        env={"PYTHONIOENCODING": "ascii", "PATH": ""},
+        check=True,
+    )
+    assert b"6 kernels ? 4" in done.stdout
+
+
+BAD_INPUTS = {
+    "empty.hlo": b"",
+    "garbage.hlo": b"\x00\x01\x02\x03" * 100,
+    "prose.txt": b"Dear all,\nplease find attached.\n",
+    "latin.hlo": b"HloModule m\xe9\n",
+    "cut.hlo": b"HloModule m\n\nENTRY %main (p: f32[2]) -> f32[2] {\n  %p = f32[2]{0} param",
+    "cut.gz": gzip.compress(b"HloModule m\n" * 100)[:-9],
+    "nested.hlo": b"HloModule m\n\nENTRY %main () -> f32[] {\n  ROOT %t = " + b"(" * 10_000 + b"\n}\n",
+}
+
+
+@pytest.mark.parametrize("name", BAD_INPUTS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_bad_input_is_a_clear_error(hlofuse: Run, tmp_path: Path, name: str, command: list[str]) -> None:
+    path = tmp_path / name
+    path.write_bytes(BAD_INPUTS[name])
+    result = hlofuse(command[0], path, *command[1:])
+    assert (result.status, result.out) == (2, "")
+    assert name in result.err
+    assert "Traceback" not in result.err
+    assert "internal error" not in result.err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_missing_files_and_folders(hlofuse: Run, tmp_path: Path, command: list[str]) -> None:
+    for path, words in ((tmp_path / "no.hlo", "does not exist"), (tmp_path, "holds no module dumps")):
+        result = hlofuse(command[0], path, *command[1:])
+        assert result.status == 2
+        assert words in result.err
+
+
+def test_an_internal_error_is_one_message(
+    hlofuse: Run, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import hlofuse.explainer as explainer
+
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("oops")
+
+    monkeypatch.setattr(explainer, "explain", broken)
+    result = hlofuse("explain", samples / "cpu" / "softmax")
+    assert result.status == 2
+    assert result.err.startswith("internal error: KeyError: 'oops'\nThis is a bug in hlofuse")

@@ -1,0 +1,63 @@
+"""What every test may use: golden files and the command line in this process."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from .running import Golden, Result, Run
+
+ROOT = Path(__file__).parent.parent
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="Write the golden files anew.")
+
+
+@pytest.fixture
+def samples() -> Path:
+    """The folder of sample dumps."""
+    return ROOT / "samples"
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """`golden("explain/softmax.txt", text)`: equal to the file kept in tests/golden, or written there."""
+
+    def check(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            return
+        assert path.exists(), f"no {path.name} yet: run pytest with --update-golden and look at it"
+        assert text == path.read_text(encoding="utf-8")
+
+    return check
+
+
+@pytest.fixture
+def hlofuse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """`hlofuse("explain", path, columns=80)` runs the command line in this process."""
+    from hlofuse.cli.main import main
+
+    def run(*args: object, columns: int = 80, stdin: bytes | None = None, **env: str) -> Result:
+        monkeypatch.setattr(sys, "argv", ["hlofuse", *map(str, args)])
+        for name in ("NO_COLOR", "TERM", "FORCE_COLOR"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("COLUMNS", str(columns))
+        for name, value in env.items():
+            monkeypatch.setenv(name, value)
+        if stdin is not None:
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            main()
+        out, err = capsys.readouterr()
+        return Result(int(stop.value.code or 0), out, err)
+
+    return run

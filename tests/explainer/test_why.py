@@ -1,0 +1,147 @@
+"""`why`: one instruction, a pair, fusions made on the way, names that do not exist."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hlofuse.explainer.why import Pair, Story, why
+from hlofuse.inputs import load
+from hlofuse.ir import parse_module
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.pipelines import Replay, replay
+
+from ..running import Golden, Run
+
+
+@pytest.fixture(scope="module")
+def gpt2() -> Replay:
+    return replay(load(Path(__file__).parents[2] / "samples" / "cpu" / "gpt2_block"))
+
+
+def pair(run: Replay, a: str, b: str) -> Pair:
+    answer = why(run, a, b)
+    assert isinstance(answer, Pair)
+    return answer
+
+
+def story(run: Replay, name: str) -> Story:
+    answer = why(run, name)
+    assert isinstance(answer, Story)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("label", "names"),
+    [
+        ("refused", ["add.9", "bitcast_add_fusion"]),
+        ("fused", ["mul.29", "bitcast.9"]),
+        ("apart", ["mul.28", "ynn_fusion"]),
+        ("story", ["add.9"]),
+        ("copied", ["broadcast.10"]),
+        ("fusion", ["multiply_bitcast_fusion"]),
+    ],
+)
+def test_text(
+    hlofuse: Run, golden: Golden, samples: Path, monkeypatch: pytest.MonkeyPatch, label: str, names: list[str]
+) -> None:
+    monkeypatch.chdir(samples / "cpu")
+    result = hlofuse("why", "gpt2_block/before.hlo", *names)
+    assert (result.status, result.err) == (0, "")
+    golden(f"why/{label}.txt", result.out)
+    assert all(len(line) <= 80 for line in result.out.split("\n"))
+
+
+@pytest.mark.parametrize("names", [["add.9", "bitcast_add_fusion"], ["add.9"]])
+def test_markdown_and_json(
+    hlofuse: Run, golden: Golden, samples: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
+) -> None:
+    monkeypatch.chdir(samples / "cpu")
+    label = "pair" if len(names) == 2 else "story"
+    result = hlofuse("why", "gpt2_block/before.hlo", *names, "--format", "markdown")
+    golden(f"why/{label}.md", result.out)
+    result = hlofuse("why", "gpt2_block/before.hlo", *names, "--format", "json")
+    golden(f"why/{label}.json", result.out)
+    assert json.loads(result.out)["schema"] == "hlofuse.why/1"
+
+
+def test_a_percent_sign_is_no_part_of_a_name(gpt2: Replay) -> None:
+    assert why(gpt2, "%add.9") == why(gpt2, "add.9")
+
+
+def test_a_pair_is_understood_either_way_round(gpt2: Replay) -> None:
+    there, back = pair(gpt2, "add.9", "bitcast_add_fusion"), pair(gpt2, "bitcast_add_fusion", "add.9")
+    assert not there.swapped
+    assert back.swapped
+    assert there.settled_by == back.settled_by
+
+
+def test_the_consumer_may_be_named_by_what_it_became(gpt2: Replay) -> None:
+    """add.13 became bitcast_add_fusion: the same pair under three names."""
+    by_input = pair(gpt2, "add.9", "add.13")
+    by_fusion = pair(gpt2, "add.9", "bitcast_add_fusion")
+    assert by_input.outcome == by_fusion.outcome == "refused"
+    assert by_input.settled_by == by_fusion.settled_by
+
+
+def test_repeated_refusals_are_one_decision(gpt2: Replay) -> None:
+    decisions = [d for d in story(gpt2, "add.9").as_producer if len(d.steps) > 1]
+    assert decisions
+    assert all(list(d.steps) == sorted(set(d.steps)) for d in decisions)
+
+
+def test_the_fate_of_each_kind_of_instruction(gpt2: Replay) -> None:
+    assert story(gpt2, "mul.28").fate == "fused"
+    assert story(gpt2, "multiply_bitcast_fusion").fate == "kernel"
+    assert story(gpt2, "ynn_fusion").fate == "kernel"
+    assert story(gpt2, "xs_1_.1").fate == "no kernel"
+    assert len(story(gpt2, "broadcast.10").kernels) == 6
+
+
+def test_every_name_has_a_story(gpt2: Replay) -> None:
+    for instruction in (*gpt2.before.instructions(), *gpt2.after.instructions()):
+        story(gpt2, instruction.name)
+
+
+def test_every_edge_has_an_answer(gpt2: Replay) -> None:
+    for consumer in gpt2.before.entry:
+        for producer in consumer.operands:
+            found = pair(gpt2, producer.name, consumer.name)
+            assert found.outcome in ("fused", "refused", "not considered")
+            if found.outcome == "refused":
+                assert found.settled_by is not None
+                assert not found.shared
+
+
+def test_unknown_names_get_suggestions(gpt2: Replay, hlofuse: Run, samples: Path) -> None:
+    with pytest.raises(HlofuseError, match=r"has no instruction mul\.281; did you mean mul\.28"):
+        why(gpt2, "mul.281")
+    result = hlofuse("why", samples / "cpu" / "gpt2_block", "add.9", "bitcast_ad_fusion")
+    assert (result.status, result.out) == (2, "")
+    assert "did you mean" in result.err
+
+
+def test_an_operation_that_stays_for_another_user() -> None:
+    run = replay(
+        parse_module("""HloModule m
+
+ENTRY %main (p: f32[8]) -> (f32[8], f32[8]) {
+  %p = f32[8]{0} parameter(0)
+  %n = f32[8]{0} negate(%p)
+  %a = f32[8]{0} add(%n, %n)
+  ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%a, %n)
+}
+""")
+    )
+    found = pair(run, "n", "a")
+    assert found.outcome == "fused"
+    assert found.settled_by is not None
+    assert found.settled_by.duplicated
+    # It is computed in the fusion, and once more for the result.
+    assert len(story(run, "n").kernels) == 2
+
+
+def test_the_same_name_twice(gpt2: Replay) -> None:
+    assert pair(gpt2, "add.9", "add.9").outcome == "apart"

@@ -1,0 +1,137 @@
+"""Directories written by --xla_dump_to: modules, stages, and the words where something is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hlofuse.inputs import DumpDirectory, load
+from hlofuse.inputs.dump_names import read_name
+from hlofuse.ir.errors import HlofuseError
+
+PIPELINE = "HLO_passes_after_layout_assignment"
+FULL = [
+    "before_optimizations",
+    "0000.simplification.after_pipeline-start.before_algsimp",
+    f"0001.{PIPELINE}.after_pipeline-start.before_after_layout_assignment",
+    "0002.after_layout_assignment.after_pipeline-start.before_pipeline-end",
+    f"0003.{PIPELINE}.after_fusion.before_fusion-wrapper",
+    f"0004.{PIPELINE}.after_fusion-wrapper.before_cpu-all-reduce-combiner",
+    "0005.simplification_after_layout_assignment.after_pipeline-start.before_algsimp",
+    f"0006.{PIPELINE}.after_copy-insertion.before_dce",
+    "cpu_after_optimizations",
+    "cpu_after_optimizations-buffer-assignment",
+]
+
+
+def module_text(name: str) -> str:
+    return f"HloModule {name}\n\nENTRY %main () -> f32[] {{\n  ROOT %c = f32[] constant(1)\n}}\n"
+
+
+def dump(
+    folder: Path, stages: list[str], module: str = "jit_f", number: int = 0, ending: str = "txt"
+) -> Path:
+    for stage in stages:
+        # The module is named after its stage, so that a test sees which one was taken.
+        name = "s" + stage.split(".")[0]
+        (folder / f"module_{number:04d}.{module}.{stage}.{ending}").write_text(module_text(name))
+    return folder
+
+
+def test_the_input_is_the_last_dump_before_the_first_fusion_pass(tmp_path: Path) -> None:
+    dump(tmp_path, FULL)
+    assert load(tmp_path).name == "s0002"
+    _, after = DumpDirectory(tmp_path).pick().stages()
+    assert [name for name, _ in after] == ["fusion", "fusion-wrapper"]
+
+
+def test_a_dump_of_the_fusion_passes_alone(tmp_path: Path) -> None:
+    dump(
+        tmp_path,
+        [
+            "before_optimizations",
+            f"0000.{PIPELINE}.after_reshape-decomposer.before_fusion",
+            f"0001.{PIPELINE}.after_fusion.before_fusion-wrapper",
+        ],
+    )
+    assert load(tmp_path).name == "s0000"
+
+
+def test_passes_that_changed_nothing_leave_no_dump(tmp_path: Path) -> None:
+    dump(tmp_path, [s for s in FULL if "after_fusion" not in s])
+    module = DumpDirectory(tmp_path).pick()
+    path, after = module.stages()
+    assert (path.name.split(".")[2], after) == ("0002", [])
+    dump(tmp_path, [f"0003.{PIPELINE}.after_fusion-wrapper.before_x"])
+    path, after = DumpDirectory(tmp_path).pick().stages()
+    assert (path.name.split(".")[2], [n for n, _ in after]) == ("0002", ["fusion-wrapper"])
+
+
+def test_a_directory_without_the_stage_says_how_to_get_it(tmp_path: Path) -> None:
+    dump(tmp_path, ["before_optimizations", "cpu_after_optimizations"])
+    with pytest.raises(HlofuseError) as e:
+        load(tmp_path)
+    assert "(there: before_optimizations, cpu_after_optimizations)" in str(e.value)
+    assert 'XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*"' in str(e.value)
+
+
+def test_modules_are_picked_by_name_or_number(tmp_path: Path) -> None:
+    dump(tmp_path, FULL, "jit_step", 3)
+    dump(tmp_path, FULL, "jit_init", 12)
+    directory = DumpDirectory(tmp_path)
+    for name in ("jit_init", "init", "module_0012.jit_init", "module_0012", "12"):
+        assert directory.pick(name).module_id == 12
+    with pytest.raises(HlofuseError, match="holds 2 modules; choose one with --module"):
+        directory.pick()
+    with pytest.raises(HlofuseError, match="no module jit_stp; did you mean jit_step"):
+        directory.pick("jit_stp")
+
+
+def test_the_same_name_twice_needs_the_number(tmp_path: Path) -> None:
+    dump(tmp_path, FULL, "jit_f", 1)
+    dump(tmp_path, FULL, "jit_f", 2)
+    with pytest.raises(
+        HlofuseError, match=r"2 modules are named jit_f; choose one: module_0001\.jit_f, module_0002"
+    ):
+        load(tmp_path, "jit_f")
+    assert load(tmp_path, "module_0002.jit_f").name == "s0002"
+
+
+def test_directories_that_are_no_dumps(tmp_path: Path) -> None:
+    with pytest.raises(HlofuseError, match="holds no module dumps"):
+        load(tmp_path)
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(HlofuseError, match="holds no module dumps"):
+        load(tmp_path)
+
+
+def test_a_corpus_is_picked_from_by_name(samples: Path) -> None:
+    assert load(samples / "cpu", "softmax").name == "jit_softmax"
+    assert load(samples / "cpu" / "softmax").name == "jit_softmax"
+    with pytest.raises(HlofuseError, match="no sofmax; did you mean softmax"):
+        load(samples / "cpu", "sofmax")
+    with pytest.raises(HlofuseError, match="has several modules"):
+        load(samples / "cpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("module_0001.jit_f.before_optimizations.txt", ("jit_f", None, None, "before_optimizations")),
+        (
+            "module_0001.jit_f.sm_9.0_gpu_after_optimizations.txt",
+            ("jit_f", None, None, "sm_9.0_gpu_after_optimizations"),
+        ),
+        ("module_0001.a.b.0007.fusion.after_cse.before_dce.txt.gz", ("a.b", 7, "cse", None)),
+        ("module_0001.jit_f.cl_4242.0007.fusion.after_cse.txt", ("jit_f", 7, "cse", None)),
+        ("proc_3.module_0001.jit_f.0007.fusion.after_cse.before_dce.txt", ("jit_f", 7, "cse", None)),
+        ("module_0001.jit_f.cpu_after_optimizations-buffer-assignment.txt", None),
+        ("module_0001.jit_f.before_optimizations.hlo.pb", None),
+        ("notes.txt", None),
+    ],
+)
+def test_file_names(name: str, expected: tuple[object, ...] | None) -> None:
+    file = read_name(Path(name))
+    found = (file.module, file.number, file.after, file.whole) if file is not None else None
+    assert found == expected

@@ -1,0 +1,113 @@
+"""Which moment of a compilation a module shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hlofuse.inputs import StageError, load, require_input_stage, stage_of
+from hlofuse.inputs.stage import BEFORE, FUSED, INPUT, SCHEDULED
+from hlofuse.ir import parse_module
+
+from .test_dump_directory import FULL, dump
+
+
+def module(body: str, header: str = "", before: str = "") -> str:
+    entry = f"ENTRY %main (p: f32[4,2]) -> f32[4,2] {{\n  %p = f32[4,2]{{1,0}} parameter(0)\n{body}\n}}\n"
+    return f"HloModule m{header}\n{before}\n{entry}"
+
+
+FUSION = """
+%f (q: f32[4,2]) -> f32[4,2] {
+  %q = f32[4,2]{1,0} parameter(0)
+  ROOT %m = f32[4,2]{1,0} negate(%q)
+}
+"""
+NEGATE = "  ROOT %n = f32[4,2]{1,0} negate(%p)"
+LIBRARY = (
+    "  ROOT %n = f32[4,2]{1,0} fusion(%p), kind=kCustom, calls=%f,"
+    ' backend_config={"fusion_config":{"kind":"__ynn_fusion"}}'
+)
+
+
+def stage(text: str) -> tuple[str, str | None]:
+    found = stage_of(parse_module(text))
+    return found.name, found.platform
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (module(NEGATE), (INPUT, None)),
+        (module(NEGATE, ", is_scheduled=true"), (SCHEDULED, None)),
+        (module("  ROOT %n = f32[4,2]{1,0} fusion(%p), kind=kLoop, calls=%f", before=FUSION), (FUSED, None)),
+        # Library fusions are made before the fusion pass: normal in its input.
+        (module(LIBRARY, before=FUSION), (INPUT, "cpu")),
+        (module("  %r = f32[8]{0} reshape(%p)\n  ROOT %n = f32[4,2]{1,0} reshape(%r)"), (BEFORE, None)),
+        (module("  ROOT %n = f32[4,2]{1,0} call(%p), to_apply=%f", before=FUSION), (BEFORE, None)),
+        (
+            module("  %c = f32[] constant(1)\n  %d = f32[] constant(1)\n  %e = f32[] add(%c, %d)\n" + NEGATE),
+            (BEFORE, None),
+        ),
+        (module('  ROOT %n = f32[4,2]{1,0} custom-call(%p), custom_call_target="Sharding"'), (BEFORE, None)),
+        (
+            module('  ROOT %n = f32[4,2]{1,0} custom-call(%p), custom_call_target="__cublas$gemm"'),
+            (INPUT, "gpu"),
+        ),
+        (module("  ROOT %n = f32[4,2]{1,0:T(8,128)} negate(%p)"), (INPUT, "tpu")),
+    ],
+)
+def test_by_what_is_in_it(text: str, expected: tuple[str, str | None]) -> None:
+    assert stage(text) == expected
+
+
+def test_every_sample_is_what_its_name_says(samples: Path) -> None:
+    for folder in sorted((samples / "cpu").iterdir()):
+        assert stage_of(load(folder)).name == INPUT, folder.name
+        for after in folder.glob("after.hlo*"):
+            assert stage_of(load(after)).name == FUSED, folder.name
+
+
+def test_by_the_files_beside_it(tmp_path: Path) -> None:
+    dump(tmp_path, FULL)
+    found = {
+        p.name.split(".")[2]: stage_of(load(p)) for p in tmp_path.glob("module_*") if "buffer" not in p.name
+    }
+    assert found["0002"].name == INPUT
+    assert found["before_optimizations"].name == found["0000"].name == found["0001"].name == BEFORE
+    assert found["0003"].name == found["0006"].name == FUSED
+    assert found["cpu_after_optimizations"].name == SCHEDULED
+    right = found["before_optimizations"].right_file
+    assert right is not None
+    assert right.name.split(".")[2] == "0002"
+
+
+def refusal(text: str, target: str = "cpu") -> str:
+    with pytest.raises(StageError) as e:
+        require_input_stage(parse_module(text), target)
+    return str(e.value)
+
+
+def test_the_refusal_names_the_flags() -> None:
+    words = refusal(module(NEGATE, ", is_scheduled=true"))
+    assert "after all optimizations, fused and scheduled (its header says is_scheduled=true)" in words
+    assert 'XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*"' in words
+    assert "--assume-input" in words
+
+
+def test_the_refusal_points_at_the_right_file(tmp_path: Path) -> None:
+    dump(tmp_path, FULL)
+    with pytest.raises(StageError, match=r"lies beside it: .*0002\.after_layout_assignment"):
+        require_input_stage(load(next(tmp_path.glob("*.before_optimizations.txt"))))
+
+
+def test_a_module_of_another_platform() -> None:
+    words = refusal(module("  ROOT %n = f32[4,2]{1,0:T(8,128)} negate(%p)"))
+    assert "is a module for TPU, not for target cpu (n has a tiled layout" in words
+
+
+def test_a_gpu_dump_directory(tmp_path: Path) -> None:
+    dump(tmp_path, ["before_optimizations", "sm_9.0_gpu_after_optimizations"])
+    found = stage_of(load(next(tmp_path.glob("*.before_optimizations.txt"))))
+    assert found.platform == "gpu"

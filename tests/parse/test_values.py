@@ -1,0 +1,131 @@
+"""Typed attribute values: the patterns and the grammar make the same of a text, and print it back."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from hlofuse.ir.attribute_values import parse_value
+from hlofuse.ir.parse.grammar import parse_attribute, parse_module
+
+sys.path.insert(0, str(Path(__file__).parent))
+from cases import cases
+
+from hlofuse.ir.values import (
+    ConvolutionDimensionNumbers,
+    IotaGroups,
+    MeshGroups,
+    NamedSharding,
+    OpMetadata,
+    PaddingConfig,
+    ReplicaGroups,
+    ResultAccuracy,
+    SliceRanges,
+    SparsityConfig,
+    Statistics,
+    TileSharding,
+    TupleSharding,
+    Window,
+)
+
+PRINTED = (
+    Window,
+    PaddingConfig,
+    SliceRanges,
+    ConvolutionDimensionNumbers,
+    ReplicaGroups,
+    IotaGroups,
+    MeshGroups,
+    TileSharding,
+    NamedSharding,
+    TupleSharding,
+    OpMetadata,
+    ResultAccuracy,
+    Statistics,
+    SparsityConfig,
+)
+
+
+def written() -> dict[tuple[str, str], None]:
+    """Every attribute in the accepted cases."""
+    found: dict[tuple[str, str], None] = {}
+    for case in cases():
+        if case.ours == "accept":
+            module = parse_module(case.text)
+            for attributes in (module.attributes, *(i.attributes for i in module.instructions())):
+                found |= dict.fromkeys(attributes.raw_items.items())
+    return found
+
+
+WRITTEN = written()
+
+
+def test_patterns_and_grammar_agree() -> None:
+    assert len(WRITTEN) > 250
+    for name, text in WRITTEN:
+        assert parse_value(name, text) == parse_attribute(name, text), f"{name}={text}"
+
+
+def test_values_print_as_text_of_the_same_value() -> None:
+    for name, text in WRITTEN:
+        value = parse_attribute(name, text)
+        if isinstance(value, PRINTED):
+            again = parse_attribute(name, str(value))
+            assert again == value, f"{name}={text} became {value}"
+            assert str(again) == str(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("window", "{size=3x3 stride=2x2 pad=1_1x0_0 lhs_dilate=2x1 rhs_dilate=1x2 rhs_reversal=1x1}"),
+        ("sharding", "{devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}"),
+        ("sharding", "{devices=[1,1,2,2]<=[4] last_tile_dims={manual, replicated}}"),
+        ("sharding", "{{replicated}, {maximal device=1}}"),
+        ("sharding", "{mesh['a'=2,'b'=4], [{'a', ?}, {'b':(1)2}], replicated={'b':(2)2}}"),
+        ("replica_groups", "{{0,1},{2,3}}"),
+        ("replica_groups", "[2,4]<=[4,2]T(1,0)"),
+        ("replica_groups", "mesh['a'=2,'b'=4] {'a'}"),
+        ("slice", "{[0:8], [2:16:2]}"),
+        ("padding", "0_0x-1_2"),
+        ("dim_labels", "b01f_01io->b01f"),
+        ("metadata", '{op_type="t" op_name="a\\"b" source_file="f.py" source_line=3 stack_frame_id=4}'),
+        ("result_accuracy", "{tolerance={atol=0.5,rtol=0.25,ulps=2}}"),
+        ("statistics", "{visualizing_index=0,a=1.5,b=2}"),
+    ],
+)
+def test_canonical_text_comes_back(name: str, text: str) -> None:
+    assert str(parse_value(name, text)) == text
+
+
+def test_iota_groups_are_written_out() -> None:
+    groups = parse_value("replica_groups", "[2,4]<=[4,2]T(1,0)")
+    assert groups.groups == ((0, 2, 4, 6), (1, 3, 5, 7))
+    assert parse_value("replica_groups", "[4,2]<=[8]").groups == ((0, 1), (2, 3), (4, 5), (6, 7))
+
+
+def test_strings_are_unescaped() -> None:
+    assert parse_value("backend_config", '"a\\n\\"b\\"\\101\\x42"') == 'a\n"b"AB'
+    assert parse_value("custom_call_target", '"\\303\\251"') == "é"
+    assert parse_value("backend_config", '{"a":"\\n"}') == '{"a":"\\n"}'
+    assert parse_value("frontend_attributes", '{a="x\\ty",b={c "d"}}') == {"a": "x\ty", "b": '{c "d"}'}
+
+
+def test_names_of_computations_and_instructions() -> None:
+    assert parse_value("to_apply", "%add.1") == "add.1"
+    assert parse_value("branch_computations", "{%a, b}") == ("a", "b")
+    assert parse_value("control-predecessors", "{%a}") == ("a",)
+
+
+def test_a_name_nobody_knows_keeps_its_text() -> None:
+    assert parse_value("from_the_future", "{1:2}") == "{1:2}"
+
+
+def test_quoted_metadata_survives_any_character() -> None:
+    for text in ("é", "\x00", "a\\b", 'say "x"', "line\nbreak", "\U0001f600"):
+        metadata = OpMetadata(op_name=text)
+        assert re.fullmatch(r"[ -~]+", str(metadata))
+        assert parse_attribute("metadata", str(metadata)).op_name == text

@@ -1,0 +1,51 @@
+"""What XLA's parser accepts, the grammar accepts; what it rejects, the grammar rejects."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from hlofuse.ir import HloParseError
+from hlofuse.ir.parse.grammar import parse_module
+
+sys.path.insert(0, str(Path(__file__).parent))
+from ask_xla import ask
+from cases import cases
+
+ALL = list(cases())
+
+
+def verdict(text: str) -> str:
+    try:
+        parse_module(text)
+    except HloParseError:
+        return "reject"
+    return "accept"
+
+
+@pytest.mark.parametrize("file", sorted({c.file for c in ALL}))
+def test_grammar_agrees_with_xla(file: str) -> None:
+    wrong = []
+    for case in ALL:
+        if case.file == file and case.ours != "crash" and verdict(case.text) != case.ours:
+            wrong.append(f"{case}: expected {case.ours}: {case.snippet}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_there_are_cases_of_both_kinds() -> None:
+    assert sum(c.xla == "accept" for c in ALL) > 600
+    assert sum(c.xla == "reject" for c in ALL) > 500
+    assert not [c for c in ALL if c.xla not in ("accept", "reject", "crash")]
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("jaxlib") is None or not hasattr(os, "fork"), reason="needs jaxlib to ask"
+)
+@pytest.mark.parametrize("file", sorted({c.file for c in ALL}))
+def test_verdicts_are_still_xlas(file: str) -> None:
+    changed = [f"{c}: {c.xla}: {c.snippet}" for c in ALL if c.file == file and ask(c.text) != c.xla]
+    assert not changed, "\n".join(changed)
