@@ -88,7 +88,7 @@ class TritonSupport:
         if reason is not None:
             return f"Unsupported output data type: {reason}"
         if any(self.data_type(o.shape.element_type) is not None for o in operands):
-            return "Unsupported input data type: "
+            return "Unsupported input data type: Not allowed"
         if opcode in (
             "concatenate",
             "pad",

@@ -1,0 +1,213 @@
+"""XLA's record of PriorityFusion compared with the tiled model, for what involves Triton fusions.
+
+Only the first record of a producer is looked at: it was computed before anything was fused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+
+from hlofuse.cost.gpu import DeviceDescription, Estimate, KernelModel
+from hlofuse.cost.gpu.launch import Launch
+from hlofuse.cost.gpu.ticks import fp32, microseconds
+from hlofuse.cost.tiling import (
+    Refusal,
+    Tiling,
+    TilingModel,
+    TritonSupport,
+    block_level_parameters,
+    is_generic_triton_fusion,
+)
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.parse import parse_module
+
+KERNEL_LAUNCH = 4000
+_STEP = re.compile(r"fusion_steps \{\n  (\w+) \{\n(.*?)\n  \}\n\}", re.DOTALL)
+_TEXT = re.compile(r'\b(\w+): "((?:[^"\\]|\\.)*)"')
+_NUMBER = re.compile(r"\b(us_\w+): (\S+)")
+_TRITON_REASONS = (
+    "Fusion can not be tiled",
+    "Unsupported ",
+    "Concatenate operand",
+    "Only high padding",
+    "No-op pad",
+    "Only scalar constants",
+    "Reduction ",
+    "Multi-dimension",
+    "only bitcasts",
+    "bitcasts with",
+    "F8E4M3FN",
+    "S4 is",
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the record: what it is, and its fields."""
+
+    kind: str
+    texts: dict[str, list[str]]
+    numbers: dict[str, float]
+
+
+def read_steps(text: str) -> Iterator[Step]:
+    for kind, body in _STEP.findall(text):
+        texts: dict[str, list[str]] = {}
+        for name, value in _TEXT.findall(body):
+            texts.setdefault(name, []).append(_unescape(value))
+        yield Step(kind, texts, {name: fp32(float(value)) for name, value in _NUMBER.findall(body)})
+
+
+def _unescape(text: str) -> str:
+    plain = {"n": "\n", '"': '"', "\\": "\\", "'": "'", "t": "\t"}
+    return re.sub(r"\\(.)", lambda m: plain.get(m[1], m[0]), text)
+
+
+def load(folder: Path) -> tuple[Module, dict[str, Step]]:
+    """A corpus case: the module as it enters PriorityFusion, and the first step of each producer."""
+    dumps = sorted(f for f in folder.iterdir() if "sort-iota" in f.name)
+    source = dumps[0] if dumps else folder / "before.hlo"
+    first: dict[str, Step] = {}
+    for step in read_steps((folder / "priority_fusion.txtpb").read_text()):
+        if step.kind in ("update_priority", "producer_ineligible"):
+            first.setdefault(step.texts["producer_name"][0], step)
+    return parse_module(source.read_text(), str(source)), first
+
+
+@dataclass
+class Checker:
+    """Counts agreements by kind and keeps the disagreements."""
+
+    device: DeviceDescription
+    counts: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.tiling = TilingModel(self.device)
+        self.support = TritonSupport(self.device)
+
+    def note(self, what: str, good: bool, text: str) -> None:
+        self.counts[f"{what} {'ok' if good else 'bad'}"] += 1
+        if not good:
+            self.wrong.append(f"{what}: {text}")
+
+    def pair(self, producer: Instruction, consumer: Instruction) -> Tiling | Refusal:
+        """`CanFuseTriton`, less the rules that are not Triton's."""
+        for part in (producer, consumer):
+            reason = self.support.refusal(part)
+            if reason is not None:
+                return Refusal((reason,))
+        return self.tiling.best_tiling(producer, consumer)
+
+    def check(self, name: str, folder: Path) -> None:
+        module, steps = load(folder)
+        kernels = KernelModel(self.device, self._estimate)
+        twins: dict[object, list[Tiling]] = {}
+        triton: list[tuple[Instruction, Step]] = []
+        for computation in module.computations:
+            if computation.fusion is not None:
+                continue
+            for producer in computation:
+                involved = [u for u in producer.users if self._is_triton(producer, u)]
+                for user in involved:
+                    outcome = self.pair(producer, user)
+                    if isinstance(outcome, Tiling):
+                        twins.setdefault(self._alias(producer, user), []).append(outcome)
+                step = steps.get(producer.name)
+                if involved and step is not None:
+                    triton.append((producer, step))
+        for producer, step in triton:
+            if step.kind == "update_priority":
+                self._priority(name, kernels, producer, step, twins)
+            else:
+                self._refusal(name, producer, step)
+
+    @staticmethod
+    def _is_triton(producer: Instruction, user: Instruction) -> bool:
+        if user.opcode in ("bitcast", "get-tuple-element", "tuple", "while", "conditional", "call"):
+            return False
+        return is_generic_triton_fusion(producer) or is_generic_triton_fusion(user)
+
+    def _alias(self, producer: Instruction, user: Instruction) -> object:
+        """Pairs XLA takes for the same, although they may share other operands."""
+        keys: list[object] = [user.operands.index(producer)]
+        for part in (producer, user):
+            if part.opcode == "fusion":
+                view = self.tiling._view(part)
+                keys.append(view if isinstance(view, Refusal) else view.key)
+            else:
+                keys.append(self.tiling._kinds.inside(part).number)
+        return tuple(keys)
+
+    def _estimate(self, fusion: Instruction) -> Estimate:
+        tiling = self.tiling.run_time(fusion)
+        assert isinstance(tiling, Tiling), tiling.text
+        t = tiling
+        launch = Launch("triton", t.blocks, t.threads)
+        return Estimate(
+            t.exec_time, t.flops, t.bytes_read, t.bytes_written, t.read_time, t.write_time, t.compute_time, launch, True
+        )
+
+    def _priority(
+        self,
+        name: str,
+        kernels: KernelModel,
+        producer: Instruction,
+        step: Step,
+        twins: dict[object, list[Tiling]],
+    ) -> None:
+        count = len(producer.users)
+        unfused = KERNEL_LAUNCH * (count + 1) + kernels.run_time(producer).ticks
+        choices: list[list[int]] = []
+        for user in producer.users:
+            unfused += kernels.run_time(user).ticks
+            if self._is_triton(producer, user):
+                outcome = self.pair(producer, user)
+                if isinstance(outcome, Refusal):
+                    self.note("eligible", False, f"{name} {producer.name} {user.name}: {outcome.text}")
+                    return
+                alike = twins[self._alias(producer, user)]
+                choices.append(list(dict.fromkeys([outcome.exec_time, *(t.exec_time for t in alike)])))
+            else:
+                choices.append([kernels.pair_time(producer, user).ticks])
+        sums = [KERNEL_LAUNCH * count + sum(ticks) for ticks in product(*choices)]
+        want = step.numbers.get("us_fused", 0.0), step.numbers.get("us_unfused", 0.0)
+        got = [(microseconds(s), microseconds(unfused)) for s in sums]
+        good = want in got
+        self.note("priority" if want == got[0] or not good else "twin", good, f"{name} {producer.name} {want} {got}")
+
+    def _refusal(self, name: str, producer: Instruction, step: Step) -> None:
+        reason = step.texts.get("reason", [""])[0]
+        ours = [
+            outcome.text
+            for user in producer.users
+            if self._is_triton(producer, user) and isinstance(outcome := self.pair(producer, user), Refusal)
+        ]
+        if reason in ours:
+            self.note("refusal", True, "")
+        elif reason.startswith(_TRITON_REASONS):
+            self.note("refusal", False, f"{name} {producer.name}:\n  XLA  {reason}\n  ours {ours}")
+        else:
+            self.counts["refusal of another rule"] += 1
+
+    def check_made(self, name: str, folder: Path) -> None:
+        """Tile sizes of the Triton fusions that the pass made, as they stand in its dump."""
+        dumps = sorted(folder.glob("*-priority-fusion.hlo"))
+        if not dumps:
+            return
+        before, _ = load(folder)
+        old = {(i.name, block_level_parameters(i)) for i in before.instructions()}
+        module = parse_module(dumps[0].read_text(), str(dumps[0]))
+        for fusion in module.instructions():
+            config = block_level_parameters(fusion)
+            if not is_generic_triton_fusion(fusion) or config is None or (fusion.name, config) in old:
+                continue
+            best = self.tiling.best_tiling(fusion)
+            good = isinstance(best, Tiling) and best.block_level == config
+            self.note("tiles", good, f"{name} {fusion.name} {config} {best if good else str(best)[:200]}")
