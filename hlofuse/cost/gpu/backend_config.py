@@ -11,9 +11,7 @@ from hlofuse.ir.instruction import Instruction
 CUSTOM = "__custom_fusion"
 TRITON = "__triton"
 CUDNN = "__cudnn$fusion"
-_TRITON_KINDS = frozenset(
-    {TRITON, "__triton_gemm", "__triton_nested_gemm_fusion", "__triton_collective"}
-)
+_TRITON_KINDS = frozenset({TRITON, "__triton_gemm", "__triton_nested_gemm_fusion", "__triton_collective"})
 
 
 class FusionConfig(NamedTuple):

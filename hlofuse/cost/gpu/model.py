@@ -316,26 +316,31 @@ class KernelModel:
         for other in slots:
             read -= each[other]
             bytes_read -= b.operand_bytes[other]
-        for k, (operand, own) in enumerate(zip(a.operands, a.operand_bytes, strict=True)):
-            if a.first_slots and a.first_slots[k] != k:
+        first_slots, skipped, read_by_b = a.first_slots, a.skipped, b.operand_bytes
+        shares = b.is_fusion or b.elementwise
+        for k, (operand, total) in enumerate(zip(a.operands, a.operand_bytes, strict=True)):
+            if first_slots and first_slots[k] != k:
                 continue
             both = shared[k] if shared else None
-            total = half_away(fp32(fp32(own) * share))
-            width = 0 if coalesced else operand.element_bytes
+            if share != 1.0:  # byte counts are single precision already
+                total = half_away(fp32(total * share))
             if both is None:
-                if k in a.skipped:
-                    continue
-                read += time(operand.size, total, width, blocks)
-                bytes_read += total
+                if k not in skipped:
+                    read += time(operand.size, total, 0 if coalesced else operand.element_bytes, blocks)
+                    bytes_read += total
                 continue
-            total += b.operand_bytes[both]
-            common = _common_utilization(a, k, b, both, slot)
-            if common:
-                total -= half_away(fp32(fp32(operand.size) * common))
-            ticks = time(operand.size, total, width, blocks)
+            total += read_by_b[both]
+            if shares and (a.elementwise or (a.is_fusion and 0 in a.parameter_uses[k])):
+                # Where both read the operand in step, it is read once (`GetCommonUtilization`).
+                common = b.common_utilization(both, slot) if b.is_fusion else 1.0
+                if common:
+                    total -= half_away(fp32(operand.size_fp32 * common))
+            if total == read_by_b[both]:
+                continue
+            ticks = time(operand.size, total, 0 if coalesced else operand.element_bytes, blocks)
             for other in _same_operand(b, both):
                 read += ticks - each[other]
-                bytes_read += total - b.operand_bytes[other]
+                bytes_read += total - read_by_b[other]
         return self._total(flops, bytes_read, second.bytes_written, read, second.write, launch, coalesced)
 
     def _launch_of_pair(self, producer: Instruction, consumer: Instruction, key: Key) -> Launch:
@@ -374,12 +379,3 @@ def _same_operand(summary: Summary, slot: int) -> list[int]:
     if not summary.first_slots:
         return [slot]
     return [k for k, first in enumerate(summary.first_slots) if first == slot]
-
-
-def _common_utilization(a: Summary, parameter: int, b: Summary, both: int, slot: int) -> float:
-    """How often `b` reads an operand for itself and through `a` at once (`GetCommonUtilization`)."""
-    if not (a.elementwise or (a.is_fusion and a.used_from_root(parameter))):
-        return 0.0
-    if b.is_fusion:
-        return b.common_utilization(both, slot)
-    return 1.0 if b.elementwise else 0.0

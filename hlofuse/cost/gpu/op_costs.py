@@ -53,7 +53,7 @@ def op_cost(
             size = fp32(size + ShapeFacts(leaf, -1).size)
     else:
         size = fp32(result.size)
-    cost = OpCost(size, [fp32(o.size) for o in operands], [1.0] * len(operands))
+    cost = OpCost(size, [o.size_fp32 for o in operands], [1.0] * len(operands))
     opcode = instruction.opcode
     if opcode in ELEMENTWISE_OPCODES and opcode != "copy":
         cycles = profile.get(opcode, {}).get(shape.element_type, DEFAULT_FLOPS)

@@ -6,6 +6,7 @@ import math
 from functools import lru_cache
 
 from hlofuse.analysis.shape_size import shape_size
+from hlofuse.cost.gpu.ticks import fp32
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 
 NO_BITS = 2**31 - 1
@@ -25,6 +26,7 @@ class ShapeFacts:
         "number",
         "shape",
         "size",
+        "size_fp32",
         "storage_bits",
     )
 
@@ -34,6 +36,7 @@ class ShapeFacts:
         """Tells shapes apart in keys."""
         self.size = shape_size(shape)
         """Bytes of the buffer (`GetShapeSize`)."""
+        self.size_fp32 = fp32(self.size)
         self.elements = shape.element_count
         """Elements, of all leaves of a tuple (`ElementsInRecursive`)."""
         array = shape.is_array

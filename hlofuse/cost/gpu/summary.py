@@ -71,6 +71,7 @@ class Summary:
     ir_size: float
     parameter_ir_size: Sequence[int]
     parameter_uses: Sequence[frozenset[int]]
+    """The roots of element-wise use of each parameter; 0 is the fusion's own root."""
     root_utilization: Sequence[float]
     roots: Sequence[Root]
     clean: Sequence[bool]
@@ -93,14 +94,13 @@ class Summary:
 
     def common_utilization(self, a: int, b: int) -> float:
         """How often two parameters are read together (`CommonElementwiseUtilization`)."""
+        both = self.parameter_uses[a] & self.parameter_uses[b]
+        if len(both) == 1:
+            return self.root_utilization[next(iter(both))]
         total = 0.0
-        for number in self.parameter_uses[a] & self.parameter_uses[b]:
+        for number in both:
             total = fp32(total + self.root_utilization[number])
         return total
-
-    def used_from_root(self, parameter: int) -> bool:
-        """Is the parameter read just as the root is (`FusionUsesParameterElementwiseFromRoot`)?"""
-        return 0 in self.parameter_uses[parameter]
 
 
 class SummaryTable:

@@ -16,7 +16,8 @@ from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.ticks import fp32, half_away
 from hlofuse.ir.instruction import Instruction
 
-Uses = tuple[int, ...]
+Uses = frozenset[int]
+_NOT_USED: Uses = frozenset()
 
 
 @dataclass(slots=True)
@@ -29,7 +30,7 @@ class FusionUse:
     parameter_bytes: list[int]
     parameter_utilization: list[float]
     parameter_ir_size: list[int]
-    parameter_uses: list[frozenset[int]]
+    parameter_uses: list[Uses]
     """The roots of element-wise use each parameter belongs to, by number."""
     root_utilization: list[float]
     """How often each of those roots is evaluated."""
@@ -43,7 +44,7 @@ def fusion_use(
     updated: frozenset[Instruction],
 ) -> FusionUse:
     """Walk a fused computation from its root; `updated` are the dynamic-update-slices among its outputs."""
-    uses: dict[Instruction, Uses] = {root: (0,)}
+    uses: dict[Instruction, Uses] = {root: frozenset((0,))}
     numbers: dict[Instruction, int] = {root: 0}
     evaluated = [1.0]
     emitted = [1]
@@ -52,7 +53,7 @@ def fusion_use(
     ir_sizes: dict[Instruction, float] = {}
     flops = ir_size = 0.0
     for instruction in consumers_first:
-        use = uses.get(instruction, ())
+        use = uses.get(instruction, _NOT_USED)
         known = sums.get(use)
         if known is None:
             # All users come first, so the figures of these roots are final.
@@ -72,8 +73,8 @@ def fusion_use(
                 present = uses.get(operand)
                 if present is None:
                     uses[operand] = use
-                elif present != use:
-                    uses[operand] = present + tuple([n for n in use if n not in present])
+                elif present is not use:
+                    uses[operand] = present | use
             continue
         for slot, operand in enumerate(instruction.operands):
             number = numbers.get(operand, -1)
@@ -81,9 +82,7 @@ def fusion_use(
                 number = numbers[operand] = len(evaluated)
                 evaluated.append(0.0)
                 emitted.append(0)
-            present = uses.get(operand, ())
-            if number not in present:
-                uses[operand] = (*present, number)
+            uses[operand] = uses.get(operand, _NOT_USED) | {number}
             share = 0.0 if slot == 0 and instruction in updated else atom.operand_utilization[slot]
             elements = atom.operands[slot].elements
             read = fp32(often * share)
@@ -99,7 +98,7 @@ def fusion_use(
         [_bytes_read(p, atoms, utilization) for p in parameters],
         [utilization.get(p, 0.0) for p in parameters],
         [int(ir_sizes.get(p, 0.0)) for p in parameters],
-        [frozenset(uses.get(p, ())) for p in parameters],
+        [uses.get(p, _NOT_USED) for p in parameters],
         evaluated,
     )
 
@@ -109,7 +108,8 @@ def _bytes_read(
 ) -> int:
     """`FusionProcessOperandBytesRead`."""
     if not parameter.shape.is_tuple:
-        return half_away(fp32(fp32(atoms[parameter].result.size) * utilization.get(parameter, 0.0)))
+        share, size = utilization.get(parameter, 0.0), atoms[parameter].result.size_fp32
+        return int(size) if share == 1.0 else half_away(fp32(size * share))
     total = 0
     for index, _ in parameter.shape.leaves():
         element = parameter
@@ -118,5 +118,5 @@ def _bytes_read(
                 if user.opcode == "get-tuple-element" and user.tuple_index == number:
                     element = user
                     break
-        total += half_away(fp32(fp32(atoms[element].result.size) * utilization.get(element, 0.0)))
+        total += half_away(fp32(atoms[element].result.size_fp32 * utilization.get(element, 0.0)))
     return total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -93,3 +94,11 @@ def load_case(folder: Path) -> tuple[Module, dict[str, Priority]]:
     source = dumps[0] if dumps else folder / "before.hlo"
     record = (folder / "priority_fusion.txtpb").read_text()
     return parse_module(source.read_text(), str(source)), read_priorities(record)
+
+
+def load_compact(name: str) -> tuple[Module, dict[str, Priority]]:
+    """A module of `modules/`, named by device and program, with its records."""
+    source = Path(__file__).parent / "modules" / f"{name}.hlo"
+    records = json.loads(source.with_suffix(".json").read_text())
+    priorities = {r[0]: Priority(r[0], tuple(r[1]), fp32(r[2]), fp32(r[3])) for r in records}
+    return parse_module(source.read_text(), source.name), priorities

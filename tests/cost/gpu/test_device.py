@@ -1,0 +1,105 @@
+"""Devices: packaged ones, one's own, and single numbers changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hlofuse.cost.gpu import DeviceDescription, device_names, load_device
+from hlofuse.cost.gpu.device import DeviceError, device_from_text_proto
+from hlofuse.cost.gpu.op_profiles import op_profile
+from hlofuse.cost.gpu.text_proto import TextProtoError, parse_text_proto
+
+PROTO = """
+# a comment
+gpu_device_info {
+  threads_per_warp: 32
+  shared_memory_per_block: 49152
+  threads_per_core_limit: 1536
+  core_count: 20
+  fpus_per_core: 128
+  memory_bandwidth: 448000000000
+  l2_cache_size: 4194304
+  clock_rate_ghz: 1.7
+  cuda_compute_capability { major: 7 minor: 5 }
+  scalar_unit_description { rate_infos { key: 4 value { clock_rate_ghz: 9.9 } } rate_infos { key: 8 } }
+  compile_time_toolkit_version: "12.8.0"
+}
+platform_name: "CUDA"
+device_description_str: "A card"
+"""
+
+
+@pytest.mark.parametrize("name", device_names())
+def test_packaged_devices_are_whole(name: str) -> None:
+    device = load_device(name)
+    assert device.core_count > 0
+    assert device.memory_bandwidth > 10**11
+    assert device.l2_cache_size > 0
+    assert (device.compute_capability != (0, 0)) == (device.platform == "CUDA")
+    assert op_profile(device)
+
+
+def test_xla_target_config_text(tmp_path: Path) -> None:
+    file = tmp_path / "card.txtpb"
+    file.write_text(PROTO)
+    device = load_device(str(file))
+    assert device == device_from_text_proto(PROTO)
+    assert (device.name, device.compute_capability, device.toolkit_version) == ("A card", (7, 5), (12, 8, 0))
+    assert device.clock_rate_ghz == pytest.approx(1.7)
+    assert device.op_profile == "sm_75"
+
+
+def test_overrides() -> None:
+    device = load_device("h100_sxm").with_overrides({"memory_bandwidth": "2e12", "compute_capability": "8.6"})
+    assert (device.memory_bandwidth, device.compute_capability) == (2 * 10**12, (8, 6))
+    with pytest.raises(DeviceError, match="a device has no 'bandwidth'"):
+        device.with_overrides({"bandwidth": "1"})
+    with pytest.raises(DeviceError, match="core_count: 'many' is not a number"):
+        device.with_overrides({"core_count": "many"})
+
+
+def test_unknown_devices_and_broken_files(tmp_path: Path) -> None:
+    with pytest.raises(DeviceError, match="known are a100_pcie_80"):
+        load_device("h1000")
+    empty = tmp_path / "empty.toml"
+    empty.write_text('name = "x"')
+    with pytest.raises(DeviceError, match="missing"):
+        load_device(str(empty))
+    broken = tmp_path / "broken.txtpb"
+    broken.write_text("gpu_device_info {")
+    with pytest.raises(DeviceError, match="inside a message"):
+        load_device(str(broken))
+
+
+def test_devices_without_a_table_use_that_of_sm_86() -> None:
+    rtx, a6000 = load_device("rtx6000pro"), load_device("a6000")
+    assert op_profile(rtx) is op_profile(a6000)
+    assert op_profile(load_device("b200")) != op_profile(rtx)
+
+
+def test_amd_devices_differ_by_generation() -> None:
+    mi200, mi350 = load_device("mi200"), load_device("mi350")
+    assert (mi200.threads_per_warp, mi200.l1_cache_size_per_core, mi200.bytes_per_clock_and_core) == (
+        64,
+        16384,
+        32,
+    )
+    assert (mi350.l1_cache_size_per_core, mi350.dram_to_l2_transaction_bytes) == (32768, 128)
+    assert not mi350.is_blackwell
+
+
+def test_repeated_fields_become_lists() -> None:
+    assert parse_text_proto("a: 1 a: -2 b { c: true d: KIND } b {}") == {
+        "a": [1, -2],
+        "b": [{"c": True, "d": "KIND"}, {}],
+    }
+    with pytest.raises(TextProtoError):
+        parse_text_proto("a: 1 }")
+
+
+def test_blackwell_is_compute_capability_ten() -> None:
+    assert isinstance(load_device("b300"), DeviceDescription)
+    assert load_device("b300").is_blackwell
+    assert not load_device("rtx6000pro").is_blackwell

@@ -1,0 +1,50 @@
+"""What XLA recorded before it fused anything: every figure is a full sum over a producer's users.
+
+The compact modules run anywhere; where the reference corpus lies beside the checkout, all of it does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hlofuse.cost.gpu import KernelModel, load_device
+
+from .first_priorities import Case, compare, load_case, load_compact
+
+HERE = Path(__file__).parent
+COMPACT = sorted(f.stem for f in (HERE / "modules").glob("*.hlo"))
+CORPUS = HERE.parents[3] / "shared" / "corpus"
+DEVICES = ("v100", "h100_sxm", "a100_sxm_40", "b200")
+
+
+def _told(cases: list[Case]) -> list[str]:
+    return [f"{c.opcode} {c.record}: we say {c.us_fused}, {c.us_unfused}" for c in cases if not c.agrees]
+
+
+@pytest.mark.parametrize("name", COMPACT)
+def test_compact_modules_agree_to_the_tick(name: str) -> None:
+    device, _, _ = name.partition("-")
+    module, priorities = load_compact(name)
+    cases = list(compare(module, KernelModel(load_device(device)), priorities))
+    assert cases, "the module has records that concern no Triton fusion"
+    assert _told(cases) == []
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the reference corpus is not beside the checkout")
+def test_the_whole_corpus_agrees_to_the_tick(device: str) -> None:
+    checked = 0
+    for folder in sorted((CORPUS / f"gpu-{device}").iterdir()):
+        if not (folder / "priority_fusion.txtpb").exists():
+            continue
+        cases = list(compare(*_with_model(folder, device)))
+        assert _told(cases) == [], folder.name
+        checked += len(cases)
+    assert checked > 1900
+
+
+def _with_model(folder: Path, device: str):  # type: ignore[no-untyped-def]
+    module, priorities = load_case(folder)
+    return module, KernelModel(load_device(device)), priorities

@@ -1,0 +1,148 @@
+"""Figures kept by structure are those a fresh look at the graph gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.cost.gpu import KernelModel, load_device
+from hlofuse.cost.gpu.summary import Summary
+from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.parse import parse_module
+
+V100 = load_device("v100")
+
+LAYERS = """HloModule layers
+
+%sum (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %r = f32[] add(%a, %b)
+}
+
+ENTRY %main (x: f32[64,1000], w: f32[1000]) -> f32[64] {
+  %x = f32[64,1000]{1,0} parameter(0)
+  %w = f32[1000]{0} parameter(1)
+  %zero = f32[] constant(0)
+  %b.0 = f32[64,1000]{1,0} broadcast(%w), dimensions={1}
+  %m.0 = f32[64,1000]{1,0} multiply(%x, %b.0)
+  %e.0 = f32[64,1000]{1,0} exponential(%m.0)
+  %s.0 = f32[64,1000]{1,0} add(%e.0, %x)
+  %b.1 = f32[64,1000]{1,0} broadcast(%w), dimensions={1}
+  %m.1 = f32[64,1000]{1,0} multiply(%s.0, %b.1)
+  %e.1 = f32[64,1000]{1,0} exponential(%m.1)
+  %s.1 = f32[64,1000]{1,0} add(%e.1, %s.0)
+  ROOT %out = f32[64]{0} reduce(%s.1, %zero), dimensions={1}, to_apply=%sum
+}
+"""
+
+
+def _fuse(model: KernelModel, module: Module, producer: str, consumer: str) -> Instruction:
+    p, c = module.find(producer), module.find(consumer)
+    assert p is not None
+    assert c is not None
+    key = model.parts_key(p, c)
+    fusion = fuse_in_place_of(c, "kLoop", has_side_effect)
+    if p.opcode == "fusion":
+        merge_fusion(fusion, p)
+    else:
+        append_producer(fusion, p)
+    model.made(fusion, key)
+    if not p.users:
+        model.invalidate(p)
+        assert p.computation is not None
+        p.computation.remove_instruction(p)
+    model.invalidate(fusion)
+    return fusion
+
+
+def _figures(summary: Summary) -> dict[str, object]:
+    apart = ("number", "atom", "operands", "reads", "roots")
+    return {name: getattr(summary, name) for name in Summary.__slots__ if name not in apart}
+
+
+def test_equal_layers_share_their_figures_and_their_estimates() -> None:
+    module, model = parse_module(LAYERS), KernelModel(V100)
+    first = _fuse(model, module, "b.0", "m.0")
+    second = _fuse(model, module, "b.1", "m.1")
+    assert model.summary(first) is model.summary(second)
+    assert model.run_time(first) is model.run_time(second)
+    e0, e1 = module.find("e.0"), module.find("e.1")
+    assert e0 is not None
+    assert e1 is not None
+    assert model.pair_time(first, e0) is model.pair_time(second, e1)
+
+
+def test_a_fusion_made_in_steps_has_the_figures_of_its_graph() -> None:
+    module, model = parse_module(LAYERS), KernelModel(V100)
+    fusion = _fuse(model, module, "b.0", "m.0")
+    fusion = _fuse(model, module, fusion.name, "e.0")
+    fusion = _fuse(model, module, fusion.name, "s.0")
+    fresh = KernelModel(V100)
+    assert _figures(model.summary(fusion)) == _figures(fresh.summary(fusion))
+    assert model.run_time(fusion) == fresh.run_time(fusion)
+    assert [o.name for o in fusion.operands] == ["x", "w"]
+
+
+def test_a_pair_costs_what_the_fusion_will() -> None:
+    module, model = parse_module(LAYERS), KernelModel(V100)
+    b, m = module.find("b.0"), module.find("m.0")
+    assert b is not None
+    assert m is not None
+    pair = model.pair_time(b, m)
+    fusion = _fuse(model, module, "b.0", "m.0")
+    alone = model.run_time(fusion)
+    assert (pair.flops, pair.launch) == (alone.flops, alone.launch)
+    assert pair.bytes_read == alone.bytes_read == 64 * 1000 * 4 * 2
+    assert pair.ticks == alone.ticks
+
+
+def test_the_reduce_decides_the_emitter() -> None:
+    module, model = parse_module(LAYERS), KernelModel(V100)
+    s, out = module.find("s.1"), module.find("out")
+    assert s is not None
+    assert out is not None
+    assert model.launch(s).kind == "loop"
+    assert model.launch(out).kind == "reduction"
+    assert model.pair_launch(s, out).kind == "reduction"
+
+
+def test_invalidate_forgets_pairs_on_both_sides() -> None:
+    module, model = parse_module(LAYERS), KernelModel(V100)
+    m, e, s = (module.find(n) for n in ("m.0", "e.0", "s.0"))
+    assert m is not None
+    assert e is not None
+    assert s is not None
+    model.pair_time(m, e)
+    model.pair_time(e, s)
+    model.invalidate(e)
+    assert not model.pairs_of(e)
+    assert e not in model.pairs_of(m)
+
+
+def test_terms_of_an_estimate_add_up() -> None:
+    module, model = parse_module(LAYERS), KernelModel(V100)
+    e = module.find("e.0")
+    assert e is not None
+    estimate = model.run_time(e)
+    assert estimate.bytes_written == estimate.bytes_read == 64 * 1000 * 4
+    assert estimate.memory == estimate.read + estimate.write
+    assert max(estimate.compute, estimate.memory) <= estimate.ticks <= estimate.compute + estimate.memory
+    assert estimate.bound_by == ("compute" if estimate.compute > estimate.memory else "memory")
+    assert estimate.coalesced
+
+
+@pytest.mark.parametrize("side", ["read", "write"])
+def test_side_outputs_are_written_too(side: str) -> None:
+    module, model = parse_module(LAYERS), KernelModel(V100)
+    m, e = module.find("m.0"), module.find("e.0")
+    assert m is not None
+    assert e is not None
+    alone, both = model.pair_time(m, e), model.multi_output_time(m, e)
+    if side == "read":
+        assert both.read == alone.read
+    else:
+        assert both.write == alone.write + model.run_time(m).write
+        assert both.ticks > alone.ticks
