@@ -12,6 +12,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.analysis import Analysis, TiledNode
 from hlofuse.cost.tiling.contractions import dot_contraction
+from hlofuse.cost.tiling.expressions import Expr
 from hlofuse.cost.tiling.op_kinds import OpKind
 from hlofuse.cost.tiling.refusals import NotTiled, Operation
 from hlofuse.cost.tiling.tick_columns import KernelTimes, Ticks, combine
@@ -62,6 +63,18 @@ def bandwidth_share(
     return rate
 
 
+def _negative_stride(node: TiledNode) -> NotTiled:
+    return NotTiled(
+        "Full support for negative strides is not implemented hlo: ",
+        Operation(node.op),
+        "\n",
+        node.tile.to_text("\n"),
+        "\nindexing map: ",
+        node.map,
+        is_status=True,
+    )
+
+
 class _Costing:
     """Sums over the distinct tiles of one analysis."""
 
@@ -93,18 +106,15 @@ class _Costing:
 
     def run(self) -> None:
         nodes = self.analysis.nodes
+        negative: dict[tuple[Columns, Expr], bool] = {}
         for node in nodes:
             columns = self.strides(node)
-            if any(np.any(columns.value(s) < 0) for s in node.tile.strides):
-                raise NotTiled(
-                    "Full support for negative strides is not implemented hlo: ",
-                    Operation(node.op),
-                    "\n",
-                    node.tile.to_text("\n"),
-                    "\nindexing map: ",
-                    node.map,
-                    is_status=True,
-                )
+            for stride in node.tile.strides:
+                known = negative.get((columns, stride))
+                if known is None:
+                    known = negative[(columns, stride)] = bool(np.any(np.less(columns.value(stride), 0)))
+                if known:
+                    raise _negative_stride(node)
         self._merger = TileMerger(self.view, nodes, self.analysis.sizes, self.sizes, self.count)
         blocks = block_count(self.view.kinds[0].dims, self.columns[self.analysis.first_output :])
         self.blocks: Column = np.broadcast_to(np.asarray(blocks), (self.count,))
@@ -117,20 +127,32 @@ class _Costing:
             self.strides_of[node] = self.strides(node)
             for position, region in enumerate(node.regions):
                 self._region(node, position, region, blocks)
+        # Many nodes have the same tile: their work is summed up before anything is multiplied.
+        flops_by_tile: dict[tuple[Expr, ...], Value] = {}
+        materialized: set[tuple[Expr, ...]] = set()
         for node, new in self._merger.distinct(nodes, self.strides_of):
             kind = view.kinds[node.op]
             inside = view.inside[node.op]
-            tile = self.sizes.padded_product(node.tile.sizes)
-            self.largest = np.maximum(self.largest, tile)
+            tile = node.tile.sizes
+            if tile not in flops_by_tile:
+                flops_by_tile[tile] = 0
             if not inside or kind.opcode == "iota" or node.op in view.roots:
-                self.fits = self.fits & (tile <= self._limit)
+                materialized.add(tile)
             if new is False:
                 continue
             if inside:
                 if kind.flops:
-                    self.flops = self.flops + blocks * tile * kind.flops * new
+                    flops = kind.flops if new is True else kind.flops * new
+                    flops_by_tile[tile] = flops_by_tile[tile] + flops
             else:
                 self._read(node, kind, blocks, new)
+        for tile, flops in flops_by_tile.items():
+            size = self.sizes.padded_product(tile)
+            self.largest = np.maximum(self.largest, size)
+            if tile in materialized:
+                self.fits = self.fits & (size <= self._limit)
+            if isinstance(flops, np.ndarray) or flops:
+                self.flops = self.flops + blocks * size * flops
 
     def _region(self, node: TiledNode, position: int, region: list[TiledNode], blocks: Column) -> None:
         """What only some blocks do, or do several times (`GetNumBlocksForRegion`)."""
