@@ -143,6 +143,12 @@ class KernelModel:
         key = self.parts_key(producer, consumer)
         return self._launch_of_pair(producer, consumer, key)
 
+    def merged_ir_size(self, producer: Instruction, consumer: Instruction) -> int:
+        """Instructions emitted after fusing, copies counted (`ProducerConsumerMergedTooLarge`)."""
+        second = self.summary(consumer)
+        copies = second.parameter_ir_size[consumer.operands.index(producer)] if second.is_fusion else 1
+        return int(fp32(fp32(self.summary(producer).ir_size * copies) + second.ir_size))
+
     # ------------------------------------------------------------ structure
 
     def summary(self, instruction: Instruction) -> Summary:

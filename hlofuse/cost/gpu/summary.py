@@ -102,6 +102,10 @@ class Summary:
             total = fp32(total + self.root_utilization[number])
         return total
 
+    def common_with_root(self, parameter: int) -> float:
+        """How often a fusion's parameter is read together with its root, in step with it."""
+        return self.root_utilization[0] if 0 in self.parameter_uses[parameter] else 0.0
+
 
 class SummaryTable:
     """Makes summaries, each structure's once."""
