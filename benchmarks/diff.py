@@ -70,8 +70,8 @@ def text(lines: list[Line], seed: int = 0, fused: bool = False) -> str:
         given = [names[o] for o in operands]
         if fused and opcode in ("multiply", "add", "tanh", "subtract", "rsqrt"):
             unique = list(dict.fromkeys(operands))
-            parameters = [f"  p{n} = {lines[o][0]} parameter({n})\n" for n, o in enumerate(unique)]
-            inner = ", ".join(f"p{unique.index(o)}" for o in operands)
+            parameters = [f"  {name}.p{n} = {lines[o][0]} parameter({n})\n" for n, o in enumerate(unique)]
+            inner = ", ".join(f"{name}.p{unique.index(o)}" for o in operands)
             root = f"  ROOT {name}.r = {shape} {opcode}({inner})\n"
             computations.append(f"fused.{name} {{\n{''.join(parameters)}{root}}}\n")
             given = [names[o] for o in unique]
