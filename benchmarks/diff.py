@@ -4,7 +4,8 @@
 
 Without files it stacks layers of a small transformer-like block to the sizes asked for and compares
 each stack with a renamed copy, with one that has a single change at the bottom, with one where 1% of the
-instructions changed, with one computed in bf16, and with one that is fused.
+instructions changed, with one computed in bf16, and with one that is fused. Times are CPU seconds: what else
+runs on the machine does not count.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ def text(lines: list[Line], seed: int = 0, fused: bool = False) -> str:
         given = [names[o] for o in operands]
         if fused and opcode in ("multiply", "add", "tanh", "subtract", "rsqrt"):
             unique = list(dict.fromkeys(operands))
-            parameters = [f"  p{n} = {lines[o][0]} parameter({n})\n" for n, o in enumerate(unique)]
-            inner = ", ".join(f"p{unique.index(o)}" for o in operands)
+            parameters = [f"  {name}.p{n} = {lines[o][0]} parameter({n})\n" for n, o in enumerate(unique)]
+            inner = ", ".join(f"{name}.p{unique.index(o)}" for o in operands)
             root = f"  ROOT {name}.r = {shape} {opcode}({inner})\n"
             computations.append(f"fused.{name} {{\n{''.join(parameters)}{root}}}\n")
             given = [names[o] for o in unique]
@@ -102,11 +103,11 @@ def other_type(lines: list[Line]) -> list[Line]:
 
 
 def measure(name: str, before: str, after: str) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     one, other = parse_module(before), parse_module(after)
-    parsed = time.perf_counter()
+    parsed = time.process_time()
     found = diff(one, other)
-    done = time.perf_counter()
+    done = time.process_time()
     count = f"{found.before.instructions:>7,} {found.after.instructions:>7,}"
     result = f"{len(found.causes):>6,} changes {len(found.edits) - len(found.causes):>6,} following"
     print(f"{name:<22} {count}   parse {parsed - start:5.2f} s   diff {done - parsed:6.2f} s   {result}")

@@ -80,7 +80,7 @@ def measure(module: Module) -> None:
     count = sum(len(c) for c in module.computations)
     print(
         f"{module.name:>24} {count:>9,} {planned - start:>8.2f} {done - planned:>9.2f} {done - start:>8.2f} "
-        f"{drawing.scene.box_count():>6} {len(svg) / 1000:>8.0f}",
+        f"{drawing.scene.box_count():>6} {len(svg) / 1000:>7.0f}",
         flush=True,
     )
 
@@ -94,7 +94,7 @@ def main() -> int:
     parser.add_argument("--shape", choices=["stack", "mesh"])
     options = parser.parse_args()
     print(
-        f"{'module':>24} {'instrs':>9} {'plan s':>8} {'graphviz':>9} {'total s':>8} {'boxes':>6} {'SVG kB':>8}"
+        f"{'module':>24} {'instrs':>9} {'plan s':>8} {'graphviz':>9} {'total s':>8} {'boxes':>6} {'SVG kB':>7}"
     )
     if options.inputs:
         for path in options.inputs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 from hlofuse.analysis import kernels
@@ -21,6 +22,16 @@ def diff(before: Module, after: Module, *, metadata: bool = False) -> ModuleDiff
     Names, numbers and the order of the text are never a difference; op_name and source lines are
     one with `metadata`. Neither module is changed.
     """
+    collecting = gc.isenabled()
+    gc.disable()  # what is made here is kept, and looking for garbage takes as long as comparing
+    try:
+        return _diff(before, after, metadata)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _diff(before: Module, after: Module, metadata: bool) -> ModuleDiff:
     vocabulary = Vocabulary()
     b, a = Graph(before, vocabulary), Graph(after, vocabulary)
     m = match_graphs(b, a)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -133,13 +134,19 @@ class Computation:
         instruction.id = len(self._slots)
         self._slots.append(instruction)
         if instruction.opcode == "parameter":
-            number = instruction.parameter_number
-            parameters = self.parameters
-            while len(parameters) <= number:
-                parameters.append(instruction)  # a gap is filled when its parameter arrives
-            parameters[number] = instruction
+            self._number_parameter(instruction)
         for _, callee in instruction.called:
             callee.add_caller(instruction)
+
+    def _number_parameter(self, parameter: Instruction) -> None:
+        # Parameters may come in any order. A text may also name a number far too high, so room for the
+        # missing ones is never made: the list is kept in order of numbers and its reader checks for gaps.
+        parameters = self.parameters
+        place = bisect_left(parameters, parameter.parameter_number, key=lambda p: p.parameter_number)
+        if place < len(parameters) and parameters[place].parameter_number == parameter.parameter_number:
+            parameters[place] = parameter
+        else:
+            parameters.insert(place, parameter)
 
     def remove_instruction(self, instruction: Instruction) -> None:
         """Take out an instruction nobody uses."""

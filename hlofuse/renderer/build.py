@@ -117,7 +117,8 @@ class _PanelBuilder:
     def _place(self, unit: Instruction, box: Box) -> None:
         self.box[unit] = box
         kernel = self.context.future.get(unit)
-        if kernel is None:
+        # Frames are convex among instructions; among collapsed parts they need not be.
+        if kernel is None or self.plan.parts:
             self.panel.boxes.append(box)
             return
         frame = next((f for f in self.panel.frames if f.kernels == kernel and not f.kind), None)

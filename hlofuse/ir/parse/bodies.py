@@ -79,6 +79,8 @@ class Body:
         percent = memo.has_percent
         append = slots.append
         new = Instruction.__new__
+        # What never has operands does without a list of its own: a tenth of the memory.
+        nothing: list[Instruction] = ()  # type: ignore[assignment]
         number = len(slots)
         taken = 0
         try:
@@ -98,13 +100,13 @@ class Body:
                 if root and self.root is not None:
                     raise Declined
                 if kind == PARAMETER:
-                    x.operands = []
+                    x.operands = nothing
                     x.payload = inner
                     if inner in parameters:
                         raise Declined
                     parameters[inner] = x
                 elif kind == CONSTANT:
-                    x.operands = []
+                    x.operands = nothing
                     x.payload = inner
                     if (shape_text, inner) not in constants:
                         if not is_ordinary(shape, inner):

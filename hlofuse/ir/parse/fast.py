@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from functools import partial
+from itertools import islice
 
 from hlofuse.ir.attributes import Attributes
 from hlofuse.ir.computation import Computation
@@ -20,14 +21,16 @@ from hlofuse.ir.parse.patterns import END, HEAD, INSTRUCTION, MODULE, TABLES
 from hlofuse.ir.parse.shapes import split_tuple
 from hlofuse.ir.parse.tables import read_tables
 from hlofuse.ir.print_options import PrintOptions
-from hlofuse.ir.shape import ARRAY_TYPES
+from hlofuse.ir.shape import ARRAY_TYPES, Shape
 
 STRETCH = 1 << 16
 """Characters matched at once: enough to make the loop cheap, little enough to keep memory flat."""
 
-# What XLA renames when it takes a name over: `x.01` becomes `x.1`.
+# What XLA renames when it takes a name over, or refuses: `x.01` becomes `x.1`, `__x` is its own.
+_ALIASES = re.compile(r", input_output_alias=\{ ([^\n]*?) \}(?:, |\Z)")
+_ALIASED = re.compile(r"\{([\d, ]*)\}: \(", re.ASCII)
 _BRACE = re.compile(r"\{\s*\n")
-_RENAMED = re.compile(r"\.0\d++$", re.MULTILINE)
+_RENAMED = re.compile(r"^__|\.0\d++$", re.MULTILINE)
 # Words that are no names, unless behind a %; and types, which are not even then.
 _REFUSED = ARRAY_TYPES.union(
     "token opaque ROOT ENTRY HloModule FileNames FunctionNames FileLocations StackFrames true false inf nan"
@@ -45,8 +48,7 @@ def read_fast(text: str, unusual: Unusual) -> Module:
     module = Module(match[1], Attributes(match[2]))
     memo = Memo(unusual)
     memo.has_control = "control-predecessors=" in text
-    if match[3] is not None:
-        _check_entry_layout(match[3], memo)
+    result = None if match[3] is None else _check_entry_layout(match[3], memo)
     pos = match.end()
     tables = TABLES.match(text, pos)
     if tables is not None:
@@ -60,6 +62,7 @@ def read_fast(text: str, unusual: Unusual) -> Module:
         raise Declined
     if module.entry is None:
         module.entry = module.computations[-1]
+    _check_aliases(match[2], result or module.entry.root.shape)
     _check_names(names)
     _check_names(memo.computations)
     module.print_options = PrintOptions(
@@ -75,13 +78,24 @@ def read_fast(text: str, unusual: Unusual) -> Module:
     return module
 
 
-def _check_entry_layout(text: str, memo: Memo) -> None:
-    """`(shapes)->shape`: every piece has to be a shape."""
+def _check_aliases(text: str, result: Shape) -> None:
+    """`input_output_alias={ {1}: (0, {}) }`: the result has to have the elements named."""
+    aliases = _ALIASES.search(text)
+    for index in _ALIASED.findall(aliases[1]) if aliases is not None else ():
+        shape = result
+        for number in map(int, index.replace(",", " ").split()):
+            if not shape.is_tuple or number >= len(shape.tuple_shapes):
+                raise Declined
+            shape = shape.tuple_shapes[number]
+
+
+def _check_entry_layout(text: str, memo: Memo) -> Shape:
+    """`(shapes)->shape`: every piece has to be a shape; the last one."""
     parameters, arrow, result = text.rpartition("->")
     if not arrow or not parameters.startswith("(") or split_tuple(parameters) is None:
         raise Declined
     memo.shapes[parameters]
-    memo.shapes[result]
+    return memo.shapes[result]
 
 
 def _read_computation(text: str, pos: int, module: Module, memo: Memo, names: set[str]) -> int:
@@ -169,6 +183,7 @@ def _check_names(names: Collection[str]) -> None:
     """Decline where XLA would refuse a name, or change it when it takes it over."""
     if not _REFUSED.isdisjoint(names):
         raise Declined
-    joined = "\n".join(names)
-    if _RENAMED.search(joined) or "\n__" in joined or joined.startswith("__"):
-        raise Declined
+    waiting = iter(names)
+    while joined := "\n".join(islice(waiting, 1000)):
+        if _RENAMED.search(joined):
+            raise Declined

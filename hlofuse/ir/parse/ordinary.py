@@ -77,6 +77,8 @@ def form(opcode: str) -> Form | None:
     check = _CHECKS.get(opcode)
     kind = _KINDS.get(opcode, OTHER if check else PLAIN)
     required, allowed = takes.required, takes.allowed
+    if opcode == "broadcast":
+        required = required | {"dimensions"}
     if opcode == "conditional":
         required = required | {"branch_computations"}
     if opcode == "collective-permute":

@@ -75,7 +75,7 @@ _KEYED: tuple[tuple[str, str], ...] = (
 VALUES = {name: value for names, value in _KEYED for name in names.split("|")}
 """Attribute name to the pattern of its ordinary values."""
 
-_SHARDING = r"\{(?:replicated|maximal device=\d{1,9}+|devices=\[\d{1,9}+(?:,\d{1,9}+)*+\]<=\[\d{1,9}+\])\}"
+_SHARDING = r"\{(?:replicated|maximal device=\d{1,9}+)\}"
 _FRONTEND = rf"\{{{NAME}=(?:{STRING}|{JSON})(?:,{NAME}=(?:{STRING}|{JSON}))*+\}}"
 _CONTROL = rf"\{{%?{NAME}(?:, %?{NAME})*+\}}"
 _METADATA = (

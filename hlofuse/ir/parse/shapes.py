@@ -44,6 +44,8 @@ def _array(element_type: str, dimensions: str, order: str | None, properties: st
     sizes = tuple(map(int, dimensions.split(","))) if dimensions else ()
     if order is None:
         return Shape(element_type, sizes)
+    if not order and properties is None:
+        return None  # `{}` is no layout
     minor_to_major = tuple(map(int, order.split(","))) if order else ()
     if sorted(minor_to_major) != list(range(len(sizes))) or prod(sizes) > _LARGEST:
         return None

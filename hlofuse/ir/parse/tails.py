@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -82,7 +84,10 @@ class TailMemo(dict[str, Attributes]):
             pattern = _pattern(name)
             if pattern is None or pattern.fullmatch(value) is None:
                 raise Declined
-        if form.one_dimension and "," in values.get("dimensions", ""):
+            consistent = _CONSISTENT.get(name)
+            if consistent is not None and not consistent(value):
+                raise Declined
+        if form.one_dimension and ("," in values.get("dimensions", "") or values.get("dimensions") == "{}"):
             raise Declined
         if values.get("use_global_device_ids") == "true" and "channel_id" not in values:
             raise Declined
@@ -112,6 +117,38 @@ class TailMemo(dict[str, Attributes]):
         if len(out) > 1:
             out.sort(key=lambda c: _CALL_ORDER[c[0]])
         return tuple(out)
+
+
+def _window_is_consistent(text: str) -> bool:
+    """Every field is about as many dimensions as the others."""
+    return len({field.count("x", field.index("=")) for field in text[1:-1].split()}) == 1
+
+
+def _labels_are_consistent(text: str) -> bool:
+    """Each part has its two letters and every dimension once."""
+    inputs, _, rest = text.partition("_")
+    kernel, _, output = rest.partition("->")
+    count = len(inputs) - 2
+    digits = [str(n) for n in range(count)]
+    return count <= 10 and all(
+        sorted(part) == sorted([*digits, *letters])
+        for part, letters in ((inputs, "bf"), (kernel, "io"), (output, "bf"))
+    )
+
+
+def _groups_are_consistent(text: str) -> bool:
+    """`[2,4]<=[8]`: as many devices as the groups hold."""
+    if text[0] != "[":
+        return True
+    groups, _, devices = text.partition("<=")
+    return math.prod(map(int, groups[1:-1].split(","))) == int(devices[1:-1])
+
+
+_CONSISTENT: dict[str, Callable[[str], bool]] = {
+    "window": _window_is_consistent,
+    "dim_labels": _labels_are_consistent,
+    "replica_groups": _groups_are_consistent,
+}
 
 
 @cache

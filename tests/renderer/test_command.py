@@ -1,0 +1,76 @@
+"""`hlofuse render` on files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ..running import Run
+from .modules import FUSED, UNFUSED, chain, needs_graphviz
+
+
+@pytest.fixture
+def dumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "unfused.hlo").write_text(UNFUSED)
+    (tmp_path / "fused.hlo").write_text(FUSED)
+    (tmp_path / "long.hlo").write_text(chain(3_000))
+    return tmp_path
+
+
+@needs_graphviz
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf", "dot", "gv", "SVG"])
+def test_the_suffix_says_what_to_draw(hlofuse: Run, dumps: Path, suffix: str) -> None:
+    result = hlofuse("render", "unfused.hlo", "-o", f"out.{suffix}")
+    assert result.status == 0, result.err
+    start = (dumps / f"out.{suffix}").read_bytes()[:5]
+    expected = {"svg": b"<?xml", "png": b"\x89PNG\r", "pdf": b"%PDF-", "dot": b"digra", "gv": b"digra"}
+    assert start == expected[suffix.lower()]
+    assert sorted(p.name for p in dumps.iterdir()) == sorted(
+        ["unfused.hlo", "fused.hlo", "long.hlo", f"out.{suffix}"]
+    ), "a temporary file was left"
+
+
+@pytest.mark.parametrize("name", ["out.jpg", "out", "out.svg.txt"])
+def test_an_unknown_suffix_is_refused(hlofuse: Run, dumps: Path, name: str) -> None:
+    result = hlofuse("render", "unfused.hlo", "-o", name)
+    assert result.status == 2
+    assert ".svg, .png, .pdf, .dot" in result.err
+    assert not (dumps / name).exists()
+
+
+def test_a_view_is_chosen_by_the_stage(hlofuse: Run, dumps: Path) -> None:
+    assert "cpu fusion: 5 → 1 kernel" in hlofuse("render", "unfused.hlo", "-o", "-").out
+    assert "as it is: 3 kernels" in hlofuse("render", "fused.hlo", "-o", "-").out
+    assert "as it is: 5 kernels" in hlofuse("render", "unfused.hlo", "-o", "-", "--view", "before").out
+    both = hlofuse("render", "unfused.hlo", "-o", "-", "--view", "both").out
+    assert "before: entry main" in both
+    assert "after: entry main" in both
+
+
+def test_a_fused_module_is_not_fused_again_unasked(hlofuse: Run, dumps: Path) -> None:
+    result = hlofuse("render", "fused.hlo", "-o", "-", "--view", "after")
+    assert result.status == 2
+    assert "already fused" in result.err
+    assert "cpu fusion" in hlofuse("render", "fused.hlo", "-o", "-", "--view", "after", "--assume-input").out
+
+
+def test_what_is_left_out_is_said_on_standard_error(hlofuse: Run, dumps: Path) -> None:
+    result = hlofuse("render", "long.hlo", "-o", "out.dot", "--view", "before", "--max-nodes", "40")
+    assert result.status == 0
+    assert "3,000 instructions collapsed into" in result.err
+    assert "--open part" in result.err
+
+
+def test_a_mistyped_name_gets_suggestions(hlofuse: Run, dumps: Path) -> None:
+    result = hlofuse("render", "fused.hlo", "-o", "out.dot", "--focus", "fusion.2")
+    assert result.status == 2
+    assert "did you mean fusion" in result.err
+
+
+def test_standard_output_and_format(hlofuse: Run, dumps: Path) -> None:
+    assert hlofuse("render", "fused.hlo", "-o", "-").out.startswith("digraph")
+    assert hlofuse("render", "fused.hlo", "-o", "picture", "--format", "dot").status == 0
+    assert (dumps / "picture").read_text().startswith("digraph")
+    assert "Legend" not in hlofuse("render", "fused.hlo", "-o", "-", "--no-legend").out
