@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hlofuse.cost.gpu import KernelModel
+from hlofuse.cost.gpu import DeviceDescription, KernelModel, load_device
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.ticks import fp32, microseconds
 from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
@@ -94,6 +94,14 @@ def load_case(folder: Path) -> tuple[Module, dict[str, Priority]]:
     source = dumps[0] if dumps else folder / "before.hlo"
     record = (folder / "priority_fusion.txtpb").read_text()
     return parse_module(source.read_text(), str(source)), read_priorities(record)
+
+
+def device_of(name: str) -> DeviceDescription:
+    """The device a compact module was compiled for; `b200_129` is a B200 with CUDA 12.9."""
+    device = name.partition("-")[0]
+    if device == "b200_129":
+        return load_device("b200").with_overrides({"toolkit_version": "12.9.1"})
+    return load_device(device)
 
 
 def load_compact(name: str) -> tuple[Module, dict[str, Priority]]:

@@ -11,7 +11,7 @@ import pytest
 
 from hlofuse.cost.gpu import KernelModel, load_device
 
-from .first_priorities import Case, compare, load_case, load_compact
+from .first_priorities import Case, compare, device_of, load_case, load_compact
 
 HERE = Path(__file__).parent
 COMPACT = sorted(f.stem for f in (HERE / "modules").glob("*.hlo"))
@@ -25,9 +25,8 @@ def _told(cases: list[Case]) -> list[str]:
 
 @pytest.mark.parametrize("name", COMPACT)
 def test_compact_modules_agree_to_the_tick(name: str) -> None:
-    device, _, _ = name.partition("-")
     module, priorities = load_compact(name)
-    cases = list(compare(module, KernelModel(load_device(device)), priorities))
+    cases = list(compare(module, KernelModel(device_of(name)), priorities))
     assert cases, "the module has records that concern no Triton fusion"
     assert _told(cases) == []
 

@@ -11,7 +11,7 @@ from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.terms import operand_reads, pair_operand_reads
 from hlofuse.ir.parse import parse_module
 
-from .first_priorities import load_compact
+from .first_priorities import device_of, load_compact
 
 COMPACT = sorted(f.stem for f in (Path(__file__).parent / "modules").glob("*.hlo"))
 
@@ -19,7 +19,7 @@ COMPACT = sorted(f.stem for f in (Path(__file__).parent / "modules").glob("*.hlo
 @pytest.mark.parametrize("name", COMPACT)
 def test_reads_add_up(name: str) -> None:
     module, priorities = load_compact(name)
-    model = KernelModel(load_device(name.partition("-")[0]))
+    model = KernelModel(device_of(name))
     pairs = 0
     for record in priorities.values():
         producer = module.find(record.producer)
