@@ -78,6 +78,18 @@ class _Walk:
                     roots[i] = _roots_of(producer)[index]
         return roots
 
+    def outputs_used_elsewhere(self) -> list[Instruction]:
+        """Results of the producer that somebody besides the consumer reads."""
+        producer, consumer = self.parts
+        used: set[int] = set()
+        for user in producer.users:
+            if user.opcode == "get-tuple-element":
+                if any(u is not consumer for u in user.users):
+                    used.add(user.tuple_index)
+            elif user is not consumer:
+                used.add(0)
+        return [r for i, r in enumerate(_roots_of(producer)) if i in used]
+
     def has_users(self, root: Instruction) -> bool:
         """Does anything inside read it? (`HloInstructionAdaptor::GetUsers`)"""
         for user in root.users:
@@ -110,10 +122,15 @@ def _roots_of(part: Instruction) -> list[Instruction]:
     return roots
 
 
-def view_of(kinds: OpKinds, *parts: Instruction) -> FusionView:
-    """The view of one fusion, or of a producer and its consumer (in this order)."""
+def view_of(kinds: OpKinds, *parts: Instruction, extra_outputs: bool = False) -> FusionView:
+    """The view of one fusion, or of a producer and its consumer (in this order).
+
+    With `extra_outputs` the producer's results that others use remain outputs.
+    """
     walk = _Walk(kinds, parts)
     roots = walk.roots()
+    if extra_outputs:
+        roots += [r for r in walk.outputs_used_elsewhere() if r.opcode != "parameter"]
     root = roots[0]
     if len(roots) > 1:
         final = [r for r in roots if not walk.has_users(r)]

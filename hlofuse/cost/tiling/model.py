@@ -13,6 +13,7 @@ from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.analysis import Analysis
 from hlofuse.cost.tiling.block_level import BlockLevelParameters, block_level_parameters
 from hlofuse.cost.tiling.fusion_view import FusionView, UnsupportedRoots, view_of
+from hlofuse.cost.tiling.multi_output import NO_TILE
 from hlofuse.cost.tiling.op_kinds import OpKinds
 from hlofuse.cost.tiling.refusals import PREFIX, NotTiled, Operation, Refusal
 from hlofuse.cost.tiling.tick_columns import KernelTimes
@@ -65,13 +66,14 @@ class TilingModel:
         self.evaluations = 0
         """Structures evaluated so far."""
 
-    def best_tiling(self, *parts: Instruction) -> Tiling | Refusal:
+    def best_tiling(self, *parts: Instruction, extra_outputs: bool = False) -> Tiling | Refusal:
         """The cheapest tiling of a fusion, or of a producer and the consumer it would be fused into.
 
         `parts` is the fusion, or the producer and the consumer (`TryFindBestTilingForFusion`). A refusal
-        has the words of `PriorityFusionQueue::CanFuseTriton`.
+        has the words of `PriorityFusionQueue::CanFuseTriton`. With `extra_outputs` the producer's results
+        that others use remain outputs.
         """
-        view = self._view(*parts)
+        view = self._view(*parts, extra_outputs=extra_outputs)
         if isinstance(view, Refusal):
             return view
         outcome = self._best.get(view.key)
@@ -107,9 +109,9 @@ class TilingModel:
         """Let go of the instructions met so far; what is known about structures stays."""
         self._kinds.forget()
 
-    def _view(self, *parts: Instruction) -> FusionView | Refusal:
+    def _view(self, *parts: Instruction, extra_outputs: bool = False) -> FusionView | Refusal:
         try:
-            return view_of(self._kinds, *parts)
+            return view_of(self._kinds, *parts, extra_outputs=extra_outputs)
         except UnsupportedRoots as error:
             return Refusal((PREFIX, str(error)))
 
@@ -137,7 +139,12 @@ class TilingModel:
         return self._tiling(analysis, costs, best, sizes, len(columns[0]))
 
     def _fixed_cost(self, analysis: Analysis, parameters: BlockLevelParameters) -> Tiling:
-        own = parameters.output_tile_sizes[0] if parameters.output_tile_sizes else ()
+        main = analysis.view.roots.index(0)
+        if main >= len(parameters.output_tile_sizes):
+            raise NotTiled(
+                "Output tile sizes index ", main, " is out of bounds for block level fusion config"
+            )
+        own = parameters.output_tile_sizes[main]
         if len(own) != len(analysis.sizes):
             raise NotTiled("Expected ", len(analysis.sizes), " tile sizes but got ", len(own), ".")
         columns = [np.array([n], dtype=np.int64) for n in own] or [np.ones(1, dtype=np.int64)]
@@ -145,17 +152,21 @@ class TilingModel:
         if not all(np.all(values.satisfied(c)) for c in analysis.conditions):
             raise NotTiled("Tiling does not satisfy constraints.")
         costs = tiling_costs(analysis, columns, self._times, parameters.num_warps)
+        for root, chosen in zip(analysis.view.roots, costs.outputs, strict=True):
+            if chosen[0] == NO_TILE:
+                text = "Unsupported case of multi-output fusion, we found no tiling to reuse for "
+                raise NotTiled(text, Operation(root))
         return self._tiling(analysis, costs, 0, list(own), 1)
 
     def _tiling(
         self, analysis: Analysis, costs: TilingCosts, i: int, parameters: list[int], candidates: int
     ) -> Tiling:
         values = Columns(parameters)
-        root = analysis.nodes[-1]
+        written = [analysis.nodes[int(chosen[i])] for chosen in costs.outputs]
         warps = int(costs.num_warps[i])
         return Tiling(
             exec_time=int(costs.exec_time[i]),
-            tile_sizes=(tuple(int(values.value(e)) for e in root.tile.sizes),),
+            tile_sizes=tuple(tuple(int(values.value(e)) for e in n.tile.sizes) for n in written),
             num_warps=warps,
             compute_time=int(costs.compute_time[i]),
             read_time=int(costs.read_time[i]),

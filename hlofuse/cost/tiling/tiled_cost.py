@@ -13,6 +13,7 @@ from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.analysis import Analysis, TiledNode
 from hlofuse.cost.tiling.contractions import dot_contraction
 from hlofuse.cost.tiling.expressions import Expr
+from hlofuse.cost.tiling.multi_output import NO_TILE, output_nodes
 from hlofuse.cost.tiling.op_kinds import OpKind
 from hlofuse.cost.tiling.refusals import NotTiled, Operation
 from hlofuse.cost.tiling.tick_columns import KernelTimes, Ticks, combine
@@ -36,6 +37,8 @@ class TilingCosts:
     bytes_written: int
     blocks: Column
     num_warps: Column
+    outputs: list[Column]
+    """For each output the position of the node that is written (see `multi_output`)."""
 
 
 def num_warps(largest_tile: Value) -> Column:
@@ -92,7 +95,7 @@ class _Costing:
         self.flops: Value = 0
         self.bytes_read: Value = 0
         self.reads: dict[int, tuple[Value, NDArray[np.float64]]] = {}
-        self._limit = REGISTER_SHARE * device.registers_per_block_limit
+        self.register_limit = REGISTER_SHARE * device.registers_per_block_limit
         self._merger: TileMerger | None = None
 
     def strides(self, node: TiledNode) -> Columns:
@@ -136,7 +139,7 @@ class _Costing:
             tile = node.tile.sizes
             if tile not in flops_by_tile:
                 flops_by_tile[tile] = 0
-            if not inside or kind.opcode == "iota" or node.op in view.roots:
+            if not inside or kind.opcode == "iota":
                 materialized.add(tile)
             if new is False:
                 continue
@@ -150,7 +153,7 @@ class _Costing:
             size = self.sizes.padded_product(tile)
             self.largest = np.maximum(self.largest, size)
             if tile in materialized:
-                self.fits = self.fits & (size <= self._limit)
+                self.fits = self.fits & (size <= self.register_limit)
             if isinstance(flops, np.ndarray) or flops:
                 self.flops = self.flops + blocks * size * flops
 
@@ -205,14 +208,29 @@ def tiling_costs(
         read = read + times.read(
             blocks, view.kinds[op].byte_size, np.broadcast_to(np.asarray(total), full), share
         )
-    root = analysis.nodes[-1]
-    kind = view.kinds[root.op]
-    share = bandwidth_share(
-        kind, root, costing.sizes, costing.strides(root), times.device.dram_to_l2_transaction_bytes
-    )
-    write = np.broadcast_to(times.write(kind.byte_size, share), full)
+    outputs = output_nodes(analysis, costing.sizes, blocks)
+    write: Ticks = np.zeros(count, dtype=np.int64)
+    bytes_written = 0
+    fits = costing.fits
+    for root, chosen in zip(view.roots, outputs, strict=True):
+        kind = view.kinds[root]
+        bytes_written += kind.byte_size
+        for position in map(int, np.unique(chosen)):
+            if position == NO_TILE:
+                fits = fits & (chosen != NO_TILE)
+                continue
+            node = analysis.nodes[position]
+            share = bandwidth_share(
+                kind, node, costing.sizes, costing.strides(node), times.device.dram_to_l2_transaction_bytes
+            )
+            ticks = np.broadcast_to(times.write(kind.byte_size, share), full)
+            write = write + np.where(chosen == position, ticks, 0)
+            small = costing.sizes.padded_product(node.tile.sizes) <= costing.register_limit
+            fits = fits & ((chosen != position) | small)
     flops = np.broadcast_to(np.asarray(costing.flops), full)
     compute = times.compute(flops, blocks, used_warps * times.device.threads_per_warp)
-    exec_time = np.where(costing.fits, combine(compute, read + write), INFINITE)
+    exec_time = np.where(fits, combine(compute, read + write), INFINITE)
     bytes_read = np.broadcast_to(np.asarray(costing.bytes_read), full)
-    return TilingCosts(exec_time, compute, read, write, flops, bytes_read, kind.byte_size, blocks, used_warps)
+    return TilingCosts(
+        exec_time, compute, read, write, flops, bytes_read, bytes_written, blocks, used_warps, outputs
+    )
