@@ -94,7 +94,7 @@ def main() -> int:
     parser.add_argument("--shape", choices=["stack", "mesh"])
     options = parser.parse_args()
     print(
-        f"{'module':>24} {'instrs':>9} {'plan s':>8} {'graphviz':>9} {'total s':>8} {'boxes':>6} {'SVG kB':>7}"
+        f"{'module':>24} {'count':>9} {'plan s':>8} {'graphviz':>9} {'total s':>8} {'boxes':>6} {'SVG kB':>7}"
     )
     if options.inputs:
         for path in options.inputs:

@@ -7,16 +7,21 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.options import report_options
+from hlofuse.cli.options import input_argument, report_options
 from hlofuse.cli.replaying import ReplayRequest, replay_options
 
 
 @click.command("explain")
-@click.argument("input", metavar="INPUT")
+@input_argument
 @click.option("--pass", "only_pass", metavar="P", help="Only this pass's decisions.")
 @click.option("--computation", metavar="C", help="Only decisions in this computation.")
 @click.option(
-    "--limit", type=click.IntRange(min=0), default=10, show_default=True, help="Rows of each list; 0 for all."
+    "--limit",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Rows of each list; 0 for all.",
 )
 @click.option("--only-refused", is_flag=True, help="Only what was not fused.")
 @replay_options

@@ -13,6 +13,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 FORMATS = ("text", "json", "markdown")
 
 
+def input_argument(command: F) -> F:
+    """`INPUT`: a file, a directory or `-`; a path to the shell's completion."""
+    return click.argument("input", metavar="INPUT", type=click.Path(allow_dash=True))(command)
+
+
 def module_option(command: F) -> F:
     """`--module NAME`: which module of a dump directory."""
     return click.option("--module", metavar="NAME", help="The module to take from a dump directory.")(command)

@@ -12,6 +12,41 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rich.progress import Progress
+    from rich.status import Status
+
+
+@contextmanager
+def spinner(what: str, after: float = 1.0) -> Iterator[None]:
+    """Says on stderr what is going on, for as long as it lasts, once `after` seconds passed."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    import threading
+
+    lock = threading.Lock()
+    status: Status | None = None
+    over = False
+
+    def start() -> None:
+        nonlocal status
+        from rich.console import Console
+
+        with lock:
+            if not over:
+                status = Console(stderr=True).status(what)
+                status.start()
+
+    timer = threading.Timer(after, start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        with lock:
+            over = True
+            if status is not None:
+                status.stop()
 
 
 @contextmanager

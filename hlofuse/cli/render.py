@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import click
@@ -118,10 +119,8 @@ def command(
         write_file(output, content)
 
 
-def _waiting(what: str):  # type: ignore[no-untyped-def]
+def _waiting(what: str) -> AbstractContextManager[object]:
     """A sign of life on a terminal; nothing anywhere else."""
-    from contextlib import nullcontext
-
     if not sys.stderr.isatty():
         return nullcontext()
     from rich.console import Console

@@ -52,16 +52,19 @@ class ReplayRequest:
 
     def run(self) -> Replay:
         """Load and replay; HlofuseError for wrong input, StageError for a dump of another stage."""
+        from hlofuse.cli.progress import spinner
         from hlofuse.inputs import load, require_input_stage
         from hlofuse.pipelines import passes_of, replay
         from hlofuse.rules.parse_settings import parse_settings
 
         settings = parse_settings(self.overrides, self.disable)
         passes_of(self.target, self.option)  # a wrong name is said before anything is read
-        module = load(self.input, self.module, target=self.target)
-        if not self.assume_input:
-            require_input_stage(module, self.target)
-        return replay(module, self.target, device=self.device, option=self.option, settings=settings)
+        with spinner("reading"):
+            module = load(self.input, self.module, target=self.target)
+            if not self.assume_input:
+                require_input_stage(module, self.target)
+        with spinner("replaying"):
+            return replay(module, self.target, device=self.device, option=self.option, settings=settings)
 
 
 def replay_options(command: F) -> F:

@@ -10,7 +10,7 @@ from hlofuse.cli.options import module_option, report_options
 
 
 @click.command("stats")
-@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...", type=click.Path(allow_dash=True))
 @module_option
 @click.option(
     "--limit",

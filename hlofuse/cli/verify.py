@@ -21,7 +21,12 @@ from hlofuse.cli.options import module_option, report_options
     "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; one for each CPU unless said."
 )
 @click.option(
-    "--limit", type=click.IntRange(min=0), default=10, show_default=True, help="Differences shown; 0 for all."
+    "--limit",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Differences shown; 0 for all.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="List the modules that agree as well.")
 @report_options

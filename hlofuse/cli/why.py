@@ -7,16 +7,21 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.options import report_options
+from hlofuse.cli.options import input_argument, report_options
 from hlofuse.cli.replaying import ReplayRequest, replay_options
 
 
 @click.command("why")
-@click.argument("input", metavar="INPUT")
+@input_argument
 @click.argument("name", metavar="NAME")
 @click.argument("other", metavar="[NAME]", required=False)
 @click.option(
-    "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Decisions listed; 0 for all."
+    "--limit",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Decisions listed; 0 for all.",
 )
 @replay_options
 @report_options

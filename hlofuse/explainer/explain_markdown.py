@@ -92,7 +92,7 @@ def _refused(groups: Sequence[list[Refusal]], e: Explanation, limit: int) -> str
                 markdown(r.producer.source or ""),
             )
         )
-    heading = ("refused", "into", "between", "rule", "XLA says", "source")
+    heading = ("refused", "into", "bytes", "rule", "XLA says", "source")
     return table(heading, rows, right=(2,)) + _cut(limit, len(groups))
 
 

@@ -160,7 +160,7 @@ def _print_rewrites(
 
 def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int) -> None:
     wide = console.width >= _WIDE
-    columns = [("refused", "left"), ("between", "right"), ("rule", "left")]
+    columns = [("refused", "left"), ("bytes", "right"), ("rule", "left")]
     table = plain_table(*columns, *([("XLA says", "left"), ("source", "left")] if wide else []))
     table.columns[0].ratio = 1
     table.expand = not wide

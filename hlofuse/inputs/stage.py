@@ -12,6 +12,7 @@ from hlofuse.inputs.dump_stages import FUSION_STAGES
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.targets import TARGETS
 from hlofuse.present.escape import printable
 
 INPUT = "input"
@@ -93,7 +94,9 @@ def require_input_stage(module: Module, target: str = "cpu") -> Stage:
     if stage.name != INPUT:
         lines.append(f"{'It' if lines else subject} {words[stage.name]} ({stage.evidence}).")
     lines.append(f"What is replayed is the module as it enters the fusion passes of target {target}.")
-    if stage.right_file is not None and not foreign:
+    if foreign:
+        lines.append(_for_another_platform(str(stage.platform), target))
+    elif stage.right_file is not None:
         lines.append(f"That dump lies beside it: {printable(str(stage.right_file))}")
     elif target in FUSION_STAGES:
         flags = FUSION_STAGES[target].flags
@@ -103,6 +106,17 @@ def require_input_stage(module: Module, target: str = "cpu") -> Stage:
         lines.append("(stats, diff and render take a module of any stage.)")
     lines.append("To have it replayed all the same, add --assume-input.")
     raise StageError("\n".join(lines), stage)
+
+
+def _for_another_platform(platform: str, target: str) -> str:
+    fitting = [name for name in TARGETS if name.startswith(platform)]
+    if fitting:
+        return f"Give --target {' or '.join(fitting)} to have it replayed as what it is."
+    flags = FUSION_STAGES[target].flags if target in FUSION_STAGES else ""
+    return (
+        f"There is no target for {platform.upper()} yet. To see what XLA does on {target},"
+        f' compile the program for it:\nJAX_PLATFORMS={target} XLA_FLAGS="{flags}", and give hlofuse DIR.'
+    )
 
 
 def _beside(named: DumpFile) -> DumpedModule | None:

@@ -5,61 +5,13 @@ The common forms are read by patterns, anything else by the grammar; both make t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from hlofuse.ir.parse.text import bad_escape, unquote
-from hlofuse.ir.values import (
-    ConvolutionDimensionNumbers,
-    IotaGroups,
-    OpMetadata,
-    PaddingConfig,
-    PaddingDimension,
-    ReplicaGroups,
-    SliceRange,
-    SliceRanges,
-    TileSharding,
-    Window,
-    WindowDimension,
-)
+from hlofuse.ir.values import OpMetadata, patterns
 
 __all__ = ["OpMetadata", "parse_value"]
-
-_INTEGER = re.compile(r"-?[0-9]{1,18}")
-_INTEGERS = re.compile(r"\{(?:-?[0-9]{1,18}(?:, ?-?[0-9]{1,18})*+)?\}")
-_NAME = re.compile(r"%?[A-Za-z_][\w.\-]*+")
-_NAMES = re.compile(r"\{%?[A-Za-z_][\w.\-]*+(?:, ?%?[A-Za-z_][\w.\-]*+)*+\}")
-_PLAIN_STRING = re.compile(r'"[^"\\]*+"')
-_METADATA = re.compile(r'\{(?:(?:[a-z_]++=(?:"(?:[^"\\]++|\\.)*+"|[0-9]{1,9}))(?: (?=[a-z])|(?=\})))*+\}')
-_JAX_METADATA = re.compile(r'\{op_name="([^"\\]*+)"(?: stack_frame_id=([0-9]{1,9}))?\}')
-_METADATA_NAMES = frozenset(
-    "op_type op_name source_file source_line source_end_line source_column source_end_column"
-    " deduplicated_name scheduling_name stack_frame_id".split()
-)
-_STRING = r'"(?:[^"\\\n]++|\\.)*+"'
-_FRONTEND_FIELD = (
-    rf'([A-Za-z_][\w.\-]*+)=({_STRING}|\{{(?:[^{{}}"\n]++|{_STRING}|\{{(?:[^{{}}"\n]++|{_STRING})*+\}})*+\}})'
-)
-_FRONTEND_PAIR = re.compile(_FRONTEND_FIELD, re.ASCII)
-_FRONTEND = re.compile(rf"\{{{_FRONTEND_FIELD}(?:,{_FRONTEND_FIELD})*+\}}", re.ASCII)
-_REPLICATED = TileSharding("replicated")
-_METADATA_FIELD = re.compile(r'([a-z_]++)=(?:"((?:[^"\\]++|\\.)*+)"|([0-9]++))')
-_WINDOW_FIELD = re.compile(r"(size|stride|pad|lhs_dilate|rhs_dilate|rhs_reversal)=([0-9x_\-]++)")
-_WINDOW = re.compile(
-    rf"\{{(?:{_WINDOW_FIELD.pattern}(?: (?=[a-z])|(?=\}})))*+\}}".replace("(size", "(?:size")
-)
-_RANGE = re.compile(r"\[([0-9]++):([0-9]++)(?::([0-9]++))?\]")
-_RANGES = re.compile(r"\{(?:\[[0-9]++:[0-9]++(?::[0-9]++)?\](?:, (?=\[)|(?=\})))*+\}")
-_PADDING = re.compile(r"-?[0-9]++_-?[0-9]++(?:_[0-9]++)?(?:x-?[0-9]++_-?[0-9]++(?:_[0-9]++)?)*+")
-_LABELS = re.compile(r"([0-9bf]{2,9})_([0-9io]{2,9})->([0-9bf]{2,9})")
-_GROUPS = re.compile(r"\{(?:\{[0-9]++(?:,[0-9]++)*+\}(?:,(?=\{)|(?=\})))*+\}")
-_IOTA = re.compile(r"\[([0-9]++),([0-9]++)\]<=\[([0-9]++)\]")
-
-
-class _Uncommon(Exception):
-    """A form the patterns do not know."""
 
 
 def parse_value(name: str, text: str) -> Any:
@@ -73,7 +25,7 @@ def parse_value(name: str, text: str) -> Any:
         return text
     try:
         return reader(text)
-    except _Uncommon:
+    except patterns.Uncommon:
         return _by_grammar(name, text)
 
 
@@ -84,182 +36,49 @@ def _by_grammar(name: str, text: str) -> Any:
     return parse_attribute(name, text)
 
 
-def _uncommon(text: str) -> Any:
-    raise _Uncommon
-
-
-def _boolean(text: str) -> bool:
-    if text == "true":
-        return True
-    if text == "false":
-        return False
-    raise _Uncommon
-
-
-def _integer(text: str) -> int:
-    if _INTEGER.fullmatch(text) is None:
-        raise _Uncommon
-    return int(text)
-
-
-def _integers(text: str) -> tuple[int, ...]:
-    if _INTEGERS.fullmatch(text) is None:
-        raise _Uncommon
-    return tuple(map(int, text[1:-1].split(","))) if len(text) > 2 else ()
-
-
-def _name(text: str) -> str:
-    if _NAME.fullmatch(text) is None:
-        raise _Uncommon
-    return text.removeprefix("%")
-
-
-def _names(text: str) -> tuple[str, ...]:
-    if _NAMES.fullmatch(text) is None:
-        raise _Uncommon
-    return tuple(n.strip().removeprefix("%") for n in text[1:-1].split(","))
-
-
-def _string(text: str) -> str:
-    if _PLAIN_STRING.fullmatch(text) is None:
-        raise _Uncommon
-    return text[1:-1]
-
-
-def _config(text: str) -> str:
-    return text if text.startswith("{") else _string(text)
-
-
-def _metadata(text: str) -> OpMetadata:
-    if (match := _JAX_METADATA.fullmatch(text)) is not None:
-        name, number = match.groups()
-        return OpMetadata.of(
-            {"op_name": name, "stack_frame_id": int(number)} if number else {"op_name": name}
-        )
-    if _METADATA.fullmatch(text) is None:
-        raise _Uncommon
-    fields: dict[str, Any] = {}
-    for key, string, number in _METADATA_FIELD.findall(text):
-        if key in fields or ("\\" in string and bad_escape(string) is not None):
-            raise _Uncommon
-        fields[key] = int(number) if number else unquote(f'"{string}"')
-    if not fields.keys() <= _METADATA_NAMES:
-        raise _Uncommon
-    return OpMetadata.of(fields)
-
-
-def _frontend(text: str) -> dict[str, str]:
-    if _FRONTEND.fullmatch(text) is None:
-        raise _Uncommon
-    pairs = _FRONTEND_PAIR.findall(text)
-    if any(value[0] == '"' and "\\" in value and bad_escape(value[1:-1]) is not None for _, value in pairs):
-        raise _Uncommon
-    return {key: unquote(value) if value[0] == '"' else value for key, value in pairs}
-
-
-def _sharding(text: str) -> TileSharding:
-    if text != "{replicated}":
-        raise _Uncommon
-    return _REPLICATED
-
-
-def _window(text: str) -> Window:
-    if _WINDOW.fullmatch(text) is None:
-        raise _Uncommon
-    fields = dict(_WINDOW_FIELD.findall(text))
-    try:
-        sizes = [int(n) for n in fields["size"].split("x")] if "size" in fields else []
-        rank = len(sizes)
-
-        def column(key: str, default: int) -> list[int]:
-            return [int(n) for n in fields[key].split("x")] if key in fields else [default] * rank
-
-        pads = [tuple(map(int, p.split("_"))) for p in fields["pad"].split("x")] if "pad" in fields else None
-        rows = zip(
-            sizes,
-            column("stride", 1),
-            pads or [(0, 0)] * rank,
-            column("rhs_dilate", 1),
-            column("lhs_dilate", 1),
-            column("rhs_reversal", 0),
-            strict=True,
-        )
-        return Window(
-            tuple(WindowDimension(s, t, low, high, rd, ld, r == 1) for s, t, (low, high), rd, ld, r in rows)
-        )
-    except ValueError:
-        raise _Uncommon from None
-
-
-def _slice(text: str) -> SliceRanges:
-    if _RANGES.fullmatch(text) is None:
-        raise _Uncommon
-    return SliceRanges(SliceRange(int(a), int(b), int(c or 1)) for a, b, c in _RANGE.findall(text))
-
-
-def _padding(text: str) -> PaddingConfig:
-    if _PADDING.fullmatch(text) is None:
-        raise _Uncommon
-    return PaddingConfig(tuple(PaddingDimension(*map(int, d.split("_"))) for d in text.split("x")))
-
-
-def _labels(text: str) -> ConvolutionDimensionNumbers:
-    match = _LABELS.fullmatch(text)
-    if match is None:
-        raise _Uncommon
-    return ConvolutionDimensionNumbers(*match.groups())
-
-
-def _groups(text: str) -> ReplicaGroups | IotaGroups:
-    if _GROUPS.fullmatch(text) is not None:
-        groups = text[2:-2].split("},{") if len(text) > 2 else ()
-        return ReplicaGroups(tuple(tuple(map(int, g.split(","))) for g in groups))
-    match = _IOTA.fullmatch(text)
-    if match is None:
-        raise _Uncommon
-    count, size, total = map(int, match.groups())
-    return IotaGroups(count, size, (total,), (0,))
-
-
 def _table() -> dict[str, Callable[[str], Any]]:
     by_reader: dict[Callable[[str], Any], str] = {
-        _boolean: """
+        patterns.boolean: """
             is_scheduled alias_passthrough_params is_stable largest constrain_layout use_global_device_ids
             has_dynamic_root is_host_transfer is_composite custom_call_has_side_effect is_reverse
             is_associative indices_are_sorted unique_indices left_side lower unit_diagonal
         """,
-        _integer: """
+        patterns.integer: """
             replica_count num_partitions iota_dimension k channel_id index feature_group_count
             batch_group_count feature_index delta exponent_bits mantissa_bits index_vector_dim num_carries
             inferred_dimension cross_program_prefetch_index
         """,
-        _integers: """
+        patterns.integers: """
             dimensions fft_length dynamic_slice_sizes lhs_contracting_dims rhs_contracting_dims lhs_batch_dims
             rhs_batch_dims lhs_ragged_dims rhs_group_dims offset_dims collapsed_slice_dims start_index_map
             operand_batching_dims start_indices_batching_dims update_window_dims inserted_window_dims
             scatter_dims_to_operand_dims input_batching_dims scatter_indices_batching_dims slice_sizes
         """,
-        _name: """
+        patterns.name: """
             to_apply calls condition body true_computation false_computation select scatter fft_type
             padding_type direction type distribution algorithm schedule api_version transpose_a
             convolution_kind kind mode
         """,
-        _names: "branch_computations called_computations operand_precision control-predecessors",
-        _string: "execution_thread async_execution_thread infeed_config outfeed_config custom_call_target",
-        _config: "backend_config",
-        _metadata: "metadata",
-        _frontend: "frontend_attributes",
-        _sharding: "sharding",
-        _window: "window",
-        _slice: "slice",
-        _padding: "padding",
-        _labels: "dim_labels",
-        _groups: "replica_groups",
-        _uncommon: """
+        patterns.names: "branch_computations called_computations operand_precision control-predecessors",
+        patterns.string: """
+            execution_thread async_execution_thread infeed_config outfeed_config custom_call_target
+        """,
+        patterns.config: "backend_config",
+        patterns.metadata: "metadata",
+        patterns.window: "window",
+        patterns.slice_ranges: "slice",
+        patterns.padding: "padding",
+        patterns.dim_labels: "dim_labels",
+        patterns.groups: "replica_groups",
+        patterns.pairs: "source_target_pairs",
+        patterns.frontend_attributes: "frontend_attributes",
+        patterns.input_aliases: "input_output_alias",
+        patterns.output_aliases: "output_to_operand_aliasing",
+        patterns.sharding: "sharding",
+        patterns.uncommon: """
             allow_spmd_sharding_propagation_to_parameters allow_spmd_sharding_propagation_to_output epsilon
-            source_target_pairs statistics parameter_replication origin
-            operand_layout_constraints literal outfeed_shape output_to_operand_aliasing domain
-            result_accuracy sparsity_config sparsity input_output_alias buffer_donor
+            statistics parameter_replication origin operand_layout_constraints literal outfeed_shape domain
+            result_accuracy sparsity_config sparsity buffer_donor
             entry_computation_layout origin_recovery_table debug_attributes
         """,
     }

@@ -39,7 +39,6 @@ def create_fusion(consumer: Instruction, kind: str, prefix: str = "") -> Instruc
     fusion = Instruction(
         f"{prefix}fusion", consumer.shape, "fusion", (), Attributes(raw=raw), called=[("calls", body)]
     )
-    body.callers[fusion] = 1
     _connect_operands(fusion, clone)
     return computation.add_instruction(fusion)
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from hlofuse.analysis.embedded import is_embedded
 from hlofuse.analysis.expensive import is_expensive
 from hlofuse.analysis.fusible import is_fusible
+from hlofuse.analysis.processing_order import non_fusion_computations
 from hlofuse.analysis.reachability import Reachability
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.analysis.side_effects import has_side_effect
@@ -112,17 +113,16 @@ class FusionDriver:
     def run(self) -> bool:
         self.prepare()
         changed = False
-        for computation in self.module.non_fusion_computations():
+        for computation in non_fusion_computations(self.module):
             if not (self.release.embedded_computations_skipped and is_embedded(computation)):
                 changed |= self._run_on(computation)
         return changed
 
     def _run_on(self, computation: Computation) -> bool:
         changed = False
-        reachability = _Lazy(computation)
+        # A snapshot of the computation before anything is fused; only multi-output fusion asks it.
+        reachability = Reachability(computation) if self._offers_multi_output() else None
         unfusible = self.unfusible(computation) if self.state.may_duplicate else {}
-        if self._offers_multi_output():
-            reachability.get()  # a snapshot of the computation before anything is fused
         queue = ReversePostOrderQueue(computation)
         while (entry := queue.next()) is not None:
             consumer, numbers = entry
@@ -146,7 +146,11 @@ class FusionDriver:
         return changed
 
     def _consider(
-        self, consumer: Instruction, number: int, unfusible: dict[Instruction, Verdict], reachability: _Lazy
+        self,
+        consumer: Instruction,
+        number: int,
+        unfusible: dict[Instruction, Verdict],
+        reachability: Reachability | None,
     ) -> Instruction | None:
         """Decide one pair, record it, and apply it when allowed; the fusion, or None."""
         producer = consumer.operands[number]
@@ -159,10 +163,10 @@ class FusionDriver:
         if verdict.allows:
             return self._fuse(producer, consumer, verdict)
         self._refuse(producer, consumer, verdict.rule, verdict.reason, verdict.figures)
-        if not self._offers_multi_output():
+        if reachability is None:
             return None
         multi = self.should_fuse_multi_output(consumer, number)
-        if multi.allows and _creates_cycle(producer, consumer, reachability.get()):
+        if multi.allows and _creates_cycle(producer, consumer, reachability):
             multi = Verdict(MULTI_OUTPUT_CYCLE)
         if multi.allows:
             return self._fuse(producer, consumer, multi, multi_output=True)
@@ -199,19 +203,6 @@ class FusionDriver:
             figures=verdict.figures,
         )
         return fusion
-
-
-class _Lazy:
-    """The reachability before anything was fused, built when first needed."""
-
-    def __init__(self, computation: Computation) -> None:
-        self._computation = computation
-        self._built: Reachability | None = None
-
-    def get(self) -> Reachability:
-        if self._built is None:
-            self._built = Reachability(self._computation)
-        return self._built
 
 
 def _creates_cycle(producer: Instruction, consumer: Instruction, reachability: Reachability) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.analysis.embedded import is_embedded
+from hlofuse.analysis.processing_order import non_fusion_computations
 from hlofuse.analysis.reachability import Reachability
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.analysis.side_effects import has_side_effect
@@ -31,7 +32,7 @@ class MultiOutputFusion(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
-        for computation in module.non_fusion_computations():
+        for computation in non_fusion_computations(module):
             first = next(iter(computation.callers), None)
             if is_embedded(computation) or (first is not None and first.opcode.startswith("async-")):
                 continue

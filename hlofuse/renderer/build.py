@@ -147,7 +147,7 @@ class _PanelBuilder:
             box.aside = " ".join(filter(None, (labels.detail(i), self._arguments(i))))
             box.lines = [labels.name_of(i), labels.shape_of(i)]
             if style == "control" and i.called:
-                names = [f"{a} {shorten(c.name, 24)}" for a, c in i.called[:2]]
+                names = [f"{labels.role(a)} {shorten(c.name, 24)}" for a, c in i.called[:2]]
                 box.lines += names
         return box
 

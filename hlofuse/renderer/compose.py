@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import kernels
@@ -11,6 +10,7 @@ from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 from hlofuse.pipelines import Replay
 from hlofuse.present.escape import shorten
 from hlofuse.present.units import bytes_text, plural
+from hlofuse.renderer import labels
 from hlofuse.renderer.acyclic import convex
 from hlofuse.renderer.build import Builder, kernel_numbers
 from hlofuse.renderer.fold import fold, is_too_tall
@@ -21,6 +21,7 @@ from hlofuse.renderer.proportions import columns, is_tall
 from hlofuse.renderer.provenance import members
 from hlofuse.renderer.reduction import thin
 from hlofuse.renderer.scene import Panel, Scene
+from hlofuse.renderer.sides import for_side
 
 _LEGEND = 180.0
 """The width of a legend."""
@@ -39,7 +40,7 @@ def compose(subject: Module | Replay, view: str | None, options: Options) -> Sce
         return _one(subject.before, options, f"before {title}: {_totals(subject.before)}")
     if view == "both":
         return _both(subject, options, title)
-    return _one(subject.after, options, _change(subject, title))
+    return _one(subject.after, for_side(options, subject, subject.after), _change(subject, title))
 
 
 def _one(module: Module, options: Options, line: str) -> Scene:
@@ -56,7 +57,7 @@ def _one(module: Module, options: Options, line: str) -> Scene:
 def _both(replay: Replay, options: Options, title: str) -> Scene:
     after_numbers = kernel_numbers(replay.after)
     future, titles = _futures(replay, after_numbers)
-    sides: list[list[Panel]] = []
+    sides: list[dict[str, Panel]] = []
     scene = _scene(replay.after, options, _change(replay, title))
     for side, module in (("before", replay.before), ("after", replay.after)):
         if side == "before":
@@ -64,49 +65,21 @@ def _both(replay: Replay, options: Options, title: str) -> Scene:
             builder = Builder(module, "b", future, groups, titles)
         else:
             builder = Builder(module, "a", after_numbers)
-        decided = plan(module, _for_side(options, replay, module))
-        sides.append([builder.panel(p, f"{side}: {_panel_title(p.computation)}") for p in decided.panels])
+        decided = plan(module, for_side(options, replay, module))
+        panels = {
+            p.computation.name: builder.panel(p, f"{side}: {_panel_title(p.computation)}")
+            for p in decided.panels
+        }
+        sides.append(panels)
         scene.notices += [f"{side}, {n}" for n in decided.notices]
-    for island in split([side_panels.pop(0) for side_panels in sides]):
-        scene.panels += island
-    for row in range(max(map(len, sides))):
-        for number, side_panels in enumerate(sides):
-            empty = Panel(
-                f"e{number}{row}", "before" if not number else "after", aside="(nothing to draw here)"
-            )
-            scene.panels.append(side_panels[row] if row < len(side_panels) else empty)
+    firsts = [side.pop(next(iter(side))) for side in sides]
+    scene.panels = [panel for island in split(firsts) for panel in island]
+    for name in dict.fromkeys(name for side in sides for name in side):
+        for word, panels in zip(("before", "after"), sides, strict=True):
+            # Each loop body stands beside itself, though one side may have had no room for it.
+            scene.panels.append(panels.get(name) or Panel(f"{word}{len(scene.panels)}", word))
     _arrange(scene, step=2)
     return scene
-
-
-def _for_side(options: Options, replay: Replay, module: Module) -> Options:
-    """A name may exist on one side only: the other then shows what became of it."""
-    from hlofuse.renderer.names import lookup
-
-    if options.focus is None:
-        return options
-    name = options.focus.lstrip("%")
-    if module.find(name) or module.find_computation(name):
-        return options
-    inside = members(replay.events)
-    if module is replay.after:
-        for instruction in kernels(module):
-            if name in inside.get(instruction.name, {}):
-                return replace(options, focus=instruction.name)
-        for instruction in module.instructions():
-            if name in inside.get(instruction.name, {}):
-                return replace(options, focus=instruction.name)
-    else:
-        for original in inside.get(name, {}):
-            if module.find(original):
-                return replace(options, focus=original)
-        owner = replay.after.find(name)
-        fusion = owner.computation.fusion if owner is not None and owner.computation is not None else None
-        for original in inside.get(fusion.name, {}) if fusion is not None else ():
-            if module.find(original):
-                return replace(options, focus=original)
-    lookup(replay.before, options.focus)  # says what is near
-    raise HlofuseError(f"{shorten(name, 80)!r} has no counterpart on the other side: use --view before")
 
 
 def _futures(
@@ -179,8 +152,8 @@ def _panel_title(computation: Computation) -> str:
     caller = next(iter(computation.callers), None)
     if caller is None:
         return name
-    role = next((a for a, c in caller.called if c is computation), "called")
-    return f"{name}, {role} of {shorten(caller.name, 40)}"
+    attribute = next((a for a, c in caller.called if c is computation), "")
+    return f"{name}, {labels.role(attribute)} of {shorten(caller.name, 40)}"
 
 
 def _moved(module: Module) -> int:

@@ -27,7 +27,7 @@ def _lines(scene: Scene) -> Iterator[str]:
     yield 'digraph "hlofuse" {'
     yield f"  label=<{_heading(scene)}>"
     yield f'  graph [fontname="{FONT}" fontsize=11 fontcolor="{INK}" labelloc=t labeljust=l bgcolor="{CARD}"'
-    yield f'    pad=0.3 nodesep=0.2 ranksep=0.15 pack=28 packmode="array_tlu{columns}" tooltip=" "]'
+    yield f'    pad=0.3 nodesep=0.2 ranksep=0.15 pack=40 packmode="array_tlu{columns}" tooltip=" "]'
     yield f'  node [fontname="{FONT}" fontsize=11 fontcolor="{INK}" margin="0.09,0.04" height=0.26 width=0.4]'
     yield f'  edge [fontname="{FONT}" fontsize=9 fontcolor="{FAINT}" color="{LINE}" arrowsize=0.6]'
     place = 0
@@ -58,6 +58,8 @@ def _panel(panel: Panel, place: int, loudest: int) -> Iterator[str]:
     yield f'  subgraph "cluster_{panel.key}" {{'
     yield f"    graph [sortv={place} label=<<B>{entities(panel.title)}</B>{aside}>"
     yield f'      style="rounded" color="{PALE}" margin=26 id="{panel.key}" tooltip=" "]'
+    if not panel.boxes and not panel.frames:
+        yield f'    "{panel.key}none" [label="nothing to draw here" shape=plaintext fontcolor="{FAINT}"]'
     for frame in panel.frames:
         yield from _frame(frame, panel.flat)
     for box in panel.boxes:

@@ -77,6 +77,21 @@ def detail(instruction: Instruction) -> str:
     return ""
 
 
+_ROLES = {
+    "branch_computations": "branch",
+    "true_computation": "branch if true",
+    "false_computation": "branch if false",
+    "to_apply": "callee",
+    "called_computations": "callee",
+    "calls": "callee",
+}
+
+
+def role(attribute: str) -> str:
+    """What a called computation is to its caller."""
+    return _ROLES.get(attribute, attribute or "callee")
+
+
 def summary(instructions: Iterable[Instruction], kinds: int = 3) -> str:
     """The commonest opcodes: `add ×12, dot ×4, reduce ×3 …`."""
     count = Counter(i.opcode for i in instructions if i.opcode not in _BOOKKEEPING)

@@ -21,3 +21,9 @@ def lookup(module: Module, name: str) -> Instruction | Computation:
             + did_you_mean(name, known)
         )
     return found
+
+
+def part_number(name: str) -> int | None:
+    """The number of a part of an overview, written `part7`, `part 7` or `7`; None for any other name."""
+    digits = name.lower().removeprefix("part").strip(" .-")
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None

@@ -10,7 +10,7 @@ from hlofuse.analysis.kernels import launched_computations
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 from hlofuse.present.escape import shorten
 from hlofuse.present.units import plural
-from hlofuse.renderer.names import lookup
+from hlofuse.renderer.names import lookup, part_number
 from hlofuse.renderer.options import HARD_LIMIT, Options
 from hlofuse.renderer.parts import Part, divide
 
@@ -96,9 +96,9 @@ def _asked(module: Module, names: Iterable[str]) -> tuple[set[Instruction | Comp
     things: set[Instruction | Computation] = set()
     numbers: set[int] = set()
     for name in names:
-        digits = name.lower().removeprefix("part").strip(" .-")
-        if digits.isdecimal() and (name.lower().startswith("part") or name == digits):
-            numbers.add(int(digits))
+        number = part_number(name)
+        if number is not None:
+            numbers.add(number)
             continue
         found = lookup(module, name)
         if isinstance(found, Computation) and found.fusion is not None:

@@ -100,9 +100,8 @@ def index_markdown(rules: Iterable[Rule], link: str = "{code}.md") -> str:
         rows = []
         for r in found:
             words = r.message.replace("|", "\\|") or "–"
-            rows.append(
-                f"| [{r.code}]({link.format(code=r.code)}) | {r.title} | {words} | {'yes' if r.allows else 'no'} |"
-            )
+            allows = "yes" if r.allows else "no"
+            rows.append(f"| [{r.code}]({link.format(code=r.code)}) | {r.title} | {words} | {allows} |")
         out.append("| code | rule | XLA's words | allows |\n|---|---|---|---|\n" + "\n".join(rows) + "\n")
     return "\n".join(out)
 

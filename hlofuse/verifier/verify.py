@@ -69,6 +69,6 @@ def _verify(job: _Job) -> Verdict:
         )
     except HlofuseError as e:
         error = str(e)
-    except (RecursionError, MemoryError) as e:
-        error = f"{type(e).__name__} while replaying"
+    except Exception as e:  # one module's trouble is not the others'
+        error = f"internal error: {type(e).__name__}: {str(e)[:200]}"
     return Verdict(job.case.name, False, False, (), 0, 0, 0, None, error, 0.0)

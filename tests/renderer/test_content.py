@@ -92,12 +92,15 @@ def test_focus_on_a_computation_draws_that_one() -> None:
 
 def test_focus_follows_a_name_to_the_other_side() -> None:
     result = replay(parse_module(UNFUSED))
-    for name in ("negate", "n"):
-        if result.before.find(name) is None:
-            continue
-        before, after = render(result, "both", focus=name, radius=1).scene.panels
-        assert before.all_boxes()
-        assert after.frames
+    fusion = result.after.entry.root.name
+    before, after = render(result, "both", focus="n", radius=0).scene.panels
+    assert [b.title for b in before.all_boxes() if b.marked] == ["negate"]
+    assert [f.title for f in after.frames if f.marked] == [fusion]
+    assert render(result, focus="n", radius=0).scene.panels[0].frames[0].marked
+    before, after = render(result, "both", focus=fusion, radius=0, collapse=(fusion,)).scene.panels
+    assert any(b.marked for b in before.all_boxes())
+    with pytest.raises(HlofuseError, match="no instruction or computation is named nn"):
+        render(result, focus="nn")
 
 
 @pytest.mark.parametrize(

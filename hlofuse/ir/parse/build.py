@@ -18,7 +18,7 @@ from hlofuse.ir.parse.checks import check_attributes, check_instruction, compati
 from hlofuse.ir.parse.errors import Rejected, suggestion
 from hlofuse.ir.parse.infer import infer_shape
 from hlofuse.ir.parse.literals import check_literal
-from hlofuse.ir.parse.signatures import MODULE_ATTRIBUTES, signature
+from hlofuse.ir.parse.signatures import MODULE_ATTRIBUTES, signature, split_async
 from hlofuse.ir.shape import ARRAY_TYPES, Shape
 
 if TYPE_CHECKING:
@@ -241,7 +241,9 @@ class _Builder:
 
     def add(self, instruction: Instruction, given: str | None, where: int, scope: _Scope) -> None:
         if given is None:
-            instruction.name = self.uniquer.unique(f"{instruction.opcode}.anon")
+            stage = split_async(instruction.opcode)[1]
+            kind = instruction.opcode if stage is None else f"async-{stage}"
+            instruction.name = self.uniquer.unique(f"{kind}.anon")
         else:
             instruction.name = given
             self.uniquer.unique(given)
@@ -265,16 +267,15 @@ class _Builder:
         for attribute in node.attributes:
             name = attribute.name
             raw[name] = self.text[attribute.start : attribute.end]
-            if attribute.key.type == "KEY_COMPUTATION":
-                callees[name] = [self.callee(attribute.value, attribute.start)]
-            elif attribute.key.type == "KEY_COMPUTATIONS":
-                callees[name] = [self.callee(v, attribute.start) for v in attribute.value]
+            if attribute.key.type in ("KEY_COMPUTATION", "KEY_COMPUTATIONS"):
+                one = attribute.key.type == "KEY_COMPUTATION"
+                written = [attribute.value] if one else attribute.value
+                callees[name] = [self.callee(v, attribute.start) for v in written]
+                if any(isinstance(v, list) for v in written):
+                    raw[name] = callees[name]
             elif name == "literal":
                 for shape, span in attribute.value:
                     check_literal(shape, self.text[span.start : span.end], span.start)
-            written = attribute.value if isinstance(attribute.value, list) else [attribute.value]
-            if name in callees and any(isinstance(v, list) for v in (attribute.value, *written)):
-                raw[name] = callees[name]
         called = [(k, c) for k in CALLED_COMPUTATION_ATTRIBUTES for c in callees.get(k, ())]
         return called, raw
 

@@ -262,7 +262,14 @@ def _channel(operands: Sequence[Instruction], values: dict[str, AttributeNode], 
     return None if mine == theirs else f"has channel_id {mine}, but its operand has {theirs}"
 
 
+def _dot(operands: Sequence[Instruction], values: dict[str, AttributeNode], shape: object) -> str | None:
+    # Until 2025 a sparse operand brought its metadata along as an operand more; XLA minds none too many.
+    wanted = 2 + (len(values["sparsity"].value) if "sparsity" in values else 0)
+    return None if len(operands) >= wanted else f"takes {wanted} operands, not {len(operands)}"
+
+
 _CHECKS = {
+    "dot": _dot,
     "reduce": _even,
     "reduce-window": _reduce_window,
     "scatter": _scatter,

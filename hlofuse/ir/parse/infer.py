@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hlofuse.ir.parse.errors import Rejected
 from hlofuse.ir.parse.infer_windows import convolution, reduce_window, select_and_scatter
 from hlofuse.ir.parse.text import words
-from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, UNBOUNDED, Shape
+from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, UNBOUNDED, Layout, Shape
 
 if TYPE_CHECKING:
     from hlofuse.ir.computation import Computation
@@ -149,6 +149,15 @@ def _cholesky(given: Given) -> Shape:
     return shape
 
 
+def _while(given: Given) -> Shape:
+    shape, condition, body = given.shapes[0], given.result("condition"), given.result("body")
+    if condition.element_type != "pred" or condition.dimensions:
+        raise _Unfit(f"goes on by a pred[], not {condition}")
+    if body.key_ignoring_layout != shape.key_ignoring_layout:
+        raise _Unfit(f"begins with {shape}, but its body makes {body}")
+    return shape
+
+
 def _second(given: Given) -> Shape:
     return given.shapes[1]
 
@@ -190,7 +199,9 @@ def _transpose(given: Given) -> Shape:
     if sorted(order) != list(range(len(shape.dimensions))):
         raise _Unfit(f"must order all {len(shape.dimensions)} dimensions")
     moved = tuple(n for n, d in enumerate(order) if d in shape.dynamic_dimensions)
-    return Shape(shape.element_type, tuple(shape.dimensions[d] for d in order), dynamic_dimensions=moved)
+    # The data stay where they are; only the dimensions change places.
+    layout = Layout(tuple(order.index(d) for d in shape.minor_to_major))
+    return Shape(shape.element_type, tuple(shape.dimensions[d] for d in order), layout, (), moved)
 
 
 def _broadcast(given: Given) -> Shape:
@@ -354,8 +365,9 @@ def _conditional(given: Given) -> Shape:
 
 
 _RULES: dict[str, Callable[[Given], Shape]] = {
-    **dict.fromkeys(words("copy domain add-dependency reverse while"), _first),
+    **dict.fromkeys(words("copy domain add-dependency reverse"), _first),
     "cholesky": _cholesky,
+    "while": _while,
     "clamp": _second,  # low, value, high
     "triangular-solve": _second,
     "select": _select,
