@@ -61,7 +61,8 @@ class KernelModel:
     """The run times of one module's instructions on one device.
 
     Estimates are kept by instruction until `invalidate`. A pass that fuses calls `parts_key` before
-    it changes the graph and `made` afterwards; a fusion it does not announce is analysed anew.
+    it changes the graph and `made` when the fusion is complete, backend config included; a fusion it
+    does not announce is analysed anew.
     """
 
     def __init__(
@@ -91,14 +92,17 @@ class KernelModel:
             known = self._runs[instruction] = self._run(instruction)
         return known
 
-    def pair_time(self, producer: Instruction, consumer: Instruction) -> Estimate:
-        """The consumer with the producer fused in (`EstimateRunTimeForFusion`)."""
+    def pair_time(self, producer: Instruction, consumer: Instruction, key: Key | None = None) -> Estimate:
+        """The consumer with the producer fused in (`EstimateRunTimeForFusion`).
+
+        `key` is the pair's `parts_key`, for who has it already.
+        """
         pairs = self._pairs.get(producer)
         if pairs is None:
             pairs = self._pairs[producer] = {}
         known = pairs.get(consumer)
         if known is None:
-            known = pairs[consumer] = self._pair(producer, consumer)
+            known = pairs[consumer] = self._pair(producer, consumer, key)
         return known
 
     def multi_output_time(self, producer: Instruction, consumer: Instruction) -> Estimate:
@@ -126,6 +130,7 @@ class KernelModel:
         """Forget its run time and the pairs it is in now (`GpuPerformanceModelCache::Invalidate`)."""
         self._runs.pop(instruction, None)
         self._pairs.pop(instruction, None)
+        self._summary_of.pop(instruction, None)
         pairs = self._pairs
         for operand in instruction.operands:
             if operand.opcode == "get-tuple-element":
@@ -138,10 +143,9 @@ class KernelModel:
         """Emitter kind and launch dimensions of an instruction on its own."""
         return self._launch(instruction, self.summary(instruction))
 
-    def pair_launch(self, producer: Instruction, consumer: Instruction) -> Launch:
+    def pair_launch(self, producer: Instruction, consumer: Instruction, key: Key | None = None) -> Launch:
         """The same for the producer fused into the consumer."""
-        key = self.parts_key(producer, consumer)
-        return self._launch_of_pair(producer, consumer, key)
+        return self._launch_of_pair(producer, consumer, key or self.parts_key(producer, consumer))
 
     def merged_ir_size(self, producer: Instruction, consumer: Instruction) -> int:
         """Instructions emitted after fusing, copies counted (`ProducerConsumerMergedTooLarge`)."""
@@ -155,13 +159,10 @@ class KernelModel:
         """The figures of an instruction's structure."""
         known = self._summary_of.get(instruction)
         if known is None:
-            key = self._made_of.pop(instruction, None)
-            if key is not None:
-                known = self.summaries.by_parts(key)
-            if known is None:
-                known = self.summaries.of(instruction)
-                if key is not None:
-                    self.summaries.remember(key, known)
+            key = self._made_of.get(instruction)
+            known = (
+                self.summaries.of(instruction) if key is None else self.summaries.of_parts(instruction, key)
+            )
             self._summary_of[instruction] = known
         return known
 
@@ -180,26 +181,31 @@ class KernelModel:
         return (first.number, second.number, slots[producer], *[find(o) for o in producer.operands])
 
     def made(self, fusion: Instruction, key: Key) -> None:
-        """`fusion` has come into being, or grown, from the parts of `key`."""
+        """`fusion` has come into being, or grown, from the parts of `key`; its config is final."""
         self._summary_of.pop(fusion, None)
         self._made_of[fusion] = key
 
     def changed(self, instruction: Instruction) -> None:
-        """The instruction's structure is another than before, in some way not announced."""
+        """The instruction's structure or config is another than before, in some way not announced."""
         self._summary_of.pop(instruction, None)
         self._made_of.pop(instruction, None)
+
+    def forget(self, instruction: Instruction) -> None:
+        """The instruction has been removed."""
+        self.invalidate(instruction)
+        self.changed(instruction)
 
     # ------------------------------------------------------------ one instruction
 
     def _run(self, instruction: Instruction) -> Estimate:
-        if self._tiled is not None and config.is_generic_triton_fusion(instruction):
-            return self._tiled(instruction)
         summary = self.summary(instruction)
-        launch = self._launch(instruction, summary)
-        bad = self._reads_across(instruction, summary)
-        key = (summary.number, launch, bad)
+        if summary.is_triton and self._tiled is not None:
+            return self._tiled(instruction)
+        bad = summary.bad_transpose and self._reads_across(instruction, summary)
+        key = (summary.number, bad)
         known = self._run_by_structure.get(key)
         if known is None:
+            launch = self._launch(instruction, summary)
             coalesced = launch.kind == "transpose" or not bad
             known = self._run_by_structure[key] = self._estimate(summary, launch, coalesced)
         return known
@@ -237,10 +243,9 @@ class KernelModel:
         return known
 
     def _launch(self, instruction: Instruction, summary: Summary) -> Launch:
-        fusion = config.fusion_config(instruction)
-        if fusion is not None and (named := self._named_emitter(fusion, summary)) is not None:
-            return named
         known = self._launch_by_structure.get(summary.number)
+        if known is None:
+            known = None if summary.config is None else self._named_emitter(summary.config, summary)
         if known is None:
             kernel = Kernel(
                 summary.roots,
@@ -251,7 +256,8 @@ class KernelModel:
                 lambda: can_update_in_place([instruction]),
                 lambda: reduction_groups([instruction], summary.roots),
             )
-            known = self._launch_by_structure[summary.number] = launch_of(self.device, kernel)
+            known = launch_of(self.device, kernel)
+        self._launch_by_structure[summary.number] = known
         return known
 
     def _named_emitter(self, fusion: config.FusionConfig, summary: Summary) -> Launch | None:
@@ -270,24 +276,23 @@ class KernelModel:
 
     def _reads_across(self, instruction: Instruction, summary: Summary) -> bool:
         """Does it read across the grain of memory (the first half of `IsReadCoalescedHeuristic`)?"""
-        if not summary.bad_transpose:
-            return False
         return summary.is_fusion or not is_broadcast(instruction.operands[0])
 
     # ------------------------------------------------------------ pairs
 
-    def _pair(self, producer: Instruction, consumer: Instruction) -> Estimate:
-        first, second = self.run_time(producer), self.run_time(consumer)
-        if first.ticks >= INFINITE or second.ticks >= INFINITE:
-            return first._replace(ticks=INFINITE)
-        key = self.parts_key(producer, consumer)
-        a, b = self._summary_of[producer], self._summary_of[consumer]
-        launch = self._launch_of_pair(producer, consumer, key)
-        bad = self._reads_across(producer, a) or self._reads_across(consumer, b)
-        # A tiled part has figures of its own, which its structure alone does not tell.
-        whole: Key = (key, bad, launch) if launch.kind != "triton" else (key, bad, launch, first, second)
+    def _pair(self, producer: Instruction, consumer: Instruction, key: Key | None) -> Estimate:
+        if key is None:
+            key = self.parts_key(producer, consumer)
+        a, b = self.summary(producer), self.summary(consumer)
+        bad = a.bad_transpose and self._reads_across(producer, a)
+        bad = bad or (b.bad_transpose and self._reads_across(consumer, b))
+        whole = (key, bad)
         known = self._pair_by_structure.get(whole)
         if known is None:
+            first, second = self.run_time(producer), self.run_time(consumer)
+            if first.ticks >= INFINITE or second.ticks >= INFINITE:
+                return first._replace(ticks=INFINITE)
+            launch = self._launch_of_pair(producer, consumer, key)
             coalesced = launch.kind == "transpose" or not bad
             if launch.kind == "reduction" and a.is_reduction and b.is_reduction:
                 coalesced = False
@@ -350,17 +355,15 @@ class KernelModel:
         return self._total(flops, bytes_read, second.bytes_written, read, second.write, launch, coalesced)
 
     def _launch_of_pair(self, producer: Instruction, consumer: Instruction, key: Key) -> Launch:
-        a, b = self._summary_of[producer], self._summary_of[consumer]
-        fusion = config.fusion_config(consumer)
-        if fusion is None:
-            fusion = config.fusion_config(producer)
-        if fusion is not None and fusion.kind:
-            named = self._named_emitter(fusion, b)
-            if named is not None:
-                return named
         known = self._launch_by_structure.get(key)
         if known is not None:
             return known
+        a, b = self.summary(producer), self.summary(consumer)
+        fusion = a.config if b.config is None else b.config
+        named = None if fusion is None else self._named_emitter(fusion, b)
+        if named is not None:
+            self._launch_by_structure[key] = named
+            return named
         slots = _same_operand(b, key[2])
         roots = fuse_roots(b.roots, b.clean, slots, a.roots[0])
         bits = [o.bits for k, o in enumerate(b.operands) if k not in slots]

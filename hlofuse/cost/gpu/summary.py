@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 
 from hlofuse.cost.gpu.atoms import LARGE, Atom, AtomTable
+from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
 from hlofuse.cost.gpu.heroes import Root, roots_of_atom, roots_of_fusion
 from hlofuse.cost.gpu.shapes import NO_BITS, ShapeFacts, ShapeTable
 from hlofuse.cost.gpu.ticks import fp32
@@ -27,6 +28,7 @@ class Summary:
         "atom",
         "bad_transpose",
         "clean",
+        "config",
         "elementwise",
         "features",
         "first_slots",
@@ -35,6 +37,7 @@ class Summary:
         "ir_size",
         "is_fusion",
         "is_reduction",
+        "is_triton",
         "minor_of_transpose",
         "number",
         "operand_bytes",
@@ -58,6 +61,10 @@ class Summary:
     atom: Atom | None
     """None for a fusion."""
     is_fusion: bool
+    config: FusionConfig | None
+    """The backend config, part of the structure because it may name the emitter."""
+    is_triton: bool
+    """A generic Triton fusion (`IsGenericTritonFusion`)."""
     elementwise: bool
     operands: Sequence[ShapeFacts]
     first_slots: Sequence[int]
@@ -118,39 +125,44 @@ class SummaryTable:
 
     def of(self, instruction: Instruction) -> Summary:
         """The summary, a fusion's from its computation as it stands."""
+        config = fusion_config(instruction)
         if instruction.opcode == "fusion":
-            return self._of_fusion(instruction)
+            return self._of_fusion(instruction, config)
         atom = self._atoms.atom(instruction)
         operands = instruction.operands
         slots: tuple[int, ...] = ()
         if len(operands) > 1 and len(set(operands)) < len(operands):
             slots = tuple([operands.index(o) for o in operands])
-        key = (atom.key, slots)
+        key = (atom.key, slots, config)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._numbered(_of_atom(atom, slots))
+            known = self._known[key] = self._numbered(_of_atom(atom, slots), config)
         return known
 
-    def by_parts(self, key: Hashable) -> Summary | None:
-        """The summary of a fusion that was once made from the parts `key` names."""
-        return self._known.get(key)
+    def of_parts(self, fusion: Instruction, key: Hashable) -> Summary:
+        """The summary of a fusion made from the parts `key` names; one made so before has it too."""
+        whole = (key, fusion_config(fusion))
+        known = self._known.get(whole)
+        if known is None:
+            known = self._known[whole] = self.of(fusion)
+        return known
 
-    def remember(self, key: Hashable, summary: Summary) -> None:
-        self._known[key] = summary
-
-    def _numbered(self, summary: Summary) -> Summary:
+    def _numbered(self, summary: Summary, config: FusionConfig | None) -> Summary:
+        summary.config = config
+        summary.is_triton = config is not None and config.kind == TRITON and summary.is_fusion
         self._count += 1
         summary.number = self._count
         summary.reads = {}
         return summary
 
-    def _of_fusion(self, fusion: Instruction) -> Summary:
+    def _of_fusion(self, fusion: Instruction, config: FusionConfig | None) -> Summary:
         body = fusion.fused_computation
         order = body.post_order()
         place = {inner: k for k, inner in enumerate(order)}
         atoms = {inner: self._atoms.atom(inner) for inner in order}
         key: Hashable = (
             fusion.fusion_kind == "kCustom",
+            config,
             len(fusion.operands),
             place[body.root],
             tuple(
@@ -164,7 +176,7 @@ class SummaryTable:
         )
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._numbered(self._walk(fusion, order, atoms))
+            known = self._known[key] = self._numbered(self._walk(fusion, order, atoms), config)
         return known
 
     def _walk(self, fusion: Instruction, order: list[Instruction], atoms: dict[Instruction, Atom]) -> Summary:
