@@ -5,6 +5,7 @@ Only the first record of a producer is looked at: it was computed before anythin
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -70,6 +71,19 @@ def _unescape(text: str) -> str:
     return re.sub(r"\\(.)", lambda m: plain.get(m[1], m[0]), text)
 
 
+def load_compact(path: Path) -> tuple[Module, dict[str, Step]]:
+    """A module kept with the tests: `NAME.hlo`, and in `NAME.json` what XLA recorded first for a producer:
+    us_fused and us_unfused, or the reason of a refusal."""
+    first: dict[str, Step] = {}
+    for producer, said in json.loads(path.with_suffix(".json").read_text()).items():
+        if isinstance(said, str):
+            first[producer] = Step("producer_ineligible", {"reason": [said]}, {})
+        else:
+            numbers = {"us_fused": fp32(said[0]), "us_unfused": fp32(said[1])}
+            first[producer] = Step("update_priority", {}, numbers)
+    return parse_module(path.read_text(), path.name), first
+
+
 def load(folder: Path) -> tuple[Module, dict[str, Step]]:
     """A corpus case: the module as it enters PriorityFusion, and the first step of each producer."""
     dumps = sorted(f for f in folder.iterdir() if "sort-iota" in f.name)
@@ -106,8 +120,8 @@ class Checker:
                 return Refusal((reason,))
         return self.tiling.best_tiling(producer, consumer)
 
-    def check(self, name: str, folder: Path) -> None:
-        module, steps = load(folder)
+    def check(self, name: str, module: Module, steps: dict[str, Step]) -> None:
+        """The first records that involve Triton fusions."""
         kernels = KernelModel(self.device, self._estimate)
         twins: dict[object, list[Tiling]] = {}
         triton: list[tuple[Instruction, Step]] = []
@@ -152,7 +166,15 @@ class Checker:
         t = tiling
         launch = Launch("triton", t.blocks, t.threads)
         return Estimate(
-            t.exec_time, t.flops, t.bytes_read, t.bytes_written, t.read_time, t.write_time, t.compute_time, launch, True
+            t.exec_time,
+            t.flops,
+            t.bytes_read,
+            t.bytes_written,
+            t.read_time,
+            t.write_time,
+            t.compute_time,
+            launch,
+            True,
         )
 
     def _priority(
@@ -181,7 +203,9 @@ class Checker:
         want = step.numbers.get("us_fused", 0.0), step.numbers.get("us_unfused", 0.0)
         got = [(microseconds(s), microseconds(unfused)) for s in sums]
         good = want in got
-        self.note("priority" if want == got[0] or not good else "twin", good, f"{name} {producer.name} {want} {got}")
+        self.note(
+            "priority" if want == got[0] or not good else "twin", good, f"{name} {producer.name} {want} {got}"
+        )
 
     def _refusal(self, name: str, producer: Instruction, step: Step) -> None:
         reason = step.texts.get("reason", [""])[0]
@@ -203,9 +227,13 @@ class Checker:
         if not dumps:
             return
         before, _ = load(folder)
-        old = {(i.name, block_level_parameters(i)) for i in before.instructions()}
-        module = parse_module(dumps[0].read_text(), str(dumps[0]))
-        for fusion in module.instructions():
+        self.made(name, before, parse_module(dumps[0].read_text(), str(dumps[0])))
+
+    def made(self, name: str, before: Module | None, after: Module) -> None:
+        """The best tiling of each Triton fusion in `after` that is not in `before` is the one it has."""
+        known = before.instructions() if before is not None else ()
+        old = {(i.name, block_level_parameters(i)) for i in known}
+        for fusion in list(after.instructions()):
             config = block_level_parameters(fusion)
             if not is_generic_triton_fusion(fusion) or config is None or (fusion.name, config) in old:
                 continue

@@ -1,0 +1,130 @@
+"""What may join a Triton fusion, and XLA's words where not."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlofuse.cost.gpu import load_device
+from hlofuse.cost.tiling import (
+    BlockLevelParameters,
+    TritonSupport,
+    backend_config_text,
+    block_level_parameters,
+    is_generic_triton_fusion,
+)
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.parse import parse_module
+
+REGION = "r {{ a = {0} parameter(0)\n b = {0} parameter(1)\n ROOT c = {0} add(a, b)\n}}\n"
+
+
+def operation(line: str, *operands: str) -> Instruction:
+    """The root of a module with parameters p0, p1 … of the given shapes."""
+    parameters = "\n".join(f"  p{i} = {t} parameter({i})" for i, t in enumerate(operands))
+    region = REGION.format(line.partition("[")[0] + "[]" if "to_apply" in line else "f32[]")
+    return parse_module(f"HloModule m\n{region}ENTRY e {{\n{parameters}\n  ROOT x = {line}\n}}").entry.root
+
+
+def conversion(source: str, result: str, text: str) -> str:
+    return f"Unsupported conversion in Triton: {source} to {result} with message:\n{text}"
+
+
+CASES: list[tuple[str, tuple[str, ...], str | None]] = [
+    ("f32[8] add(p0, p1)", ("f32[8]", "f32[8]"), None),
+    ("f32[8] logistic(p0)", ("f32[8]",), "Unsupported elementwise operation."),
+    ("f32[8] sign(p0)", ("f32[8]",), "Unsupported elementwise operation."),
+    ("s32[8] divide(p0, p1)", ("s32[8]", "s32[8]"), None),
+    ("s32[8] shift-left(p0, p1)", ("s32[8]", "s32[8]"), "Unsupported elementwise operation."),
+    ("pred[8] compare(p0, p1), direction=LT", ("f32[8]", "f32[8]"), None),
+    ("pred[8] xor(p0, p1)", ("pred[8]", "pred[8]"), None),
+    ("f8e5m2[8] add(p0, p1)", ("f8e5m2[8]", "f8e5m2[8]"), "Unsupported elementwise operation."),
+    ("f8e5m2[8] select(p0, p1, p2)", ("pred[8]", "f8e5m2[8]", "f8e5m2[8]"), None),
+    ("c64[8] add(p0, p1)", ("c64[8]", "c64[8]"), "Unsupported output data type: Unsupported data type: c64"),
+    ("f32[8] real(p0)", ("c64[8]",), "Unsupported input data type: Not allowed"),
+    (
+        "f32[4] dynamic-slice(p0, p1), dynamic_slice_sizes={4}",
+        ("f32[8]", "s32[]"),
+        "Unsupported opcode dynamic-slice",
+    ),
+    ("f32[8] reverse(p0), dimensions={0}", ("f32[8]",), "Unsupported instruction opcode reverse"),
+    ("f32[16]{0} reshape(p0)", ("f32[2,8]",), None),
+    ("s4[16]{0} reshape(p0)", ("s4[2,8]",), "S4 is not supported."),
+    ("u8[8] convert(p0)", ("pred[8]",), conversion("pred", "u8", "Unsupported PRED to U8 conversion.")),
+    ("s32[8] convert(p0)", ("s4[8]",), conversion("s4", "s32", "Unsupported 4-bit integer conversion.")),
+    ("f32[8] convert(p0)", ("s4[8]",), None),
+    ("s4[8] convert(p0)", ("s8[8]",), conversion("s8", "s4", "Unsupported 4-bit integer output type.")),
+    ("s8[8] convert(p0)", ("f8e5m2[8]",), conversion("f8e5m2", "s8", "Unsupported F8 conversion.")),
+    ("f32[8] convert(p0)", ("c64[8]",), "Unsupported input type for conversion: c64"),
+    ("f32[9] pad(p0, p1), padding=1_0", ("f32[8]", "f32[]"), "Only high padding is supported."),
+    ("f32[8] pad(p0, p1), padding=0_0", ("f32[8]", "f32[]"), "No-op pad ops are not allowed."),
+    ("f32[9] pad(p0, p1), padding=0_1", ("f32[8]", "f32[]"), None),
+    ("f32[2] constant({1, 2})", (), "Only scalar constants are supported in Triton."),
+    ("f32[1] constant({1})", (), None),
+    ("f32[128] concatenate(p0, p1), dimensions={0}", ("f32[64]", "f32[64]"), None),
+    (
+        "f32[164] concatenate(p0, p1), dimensions={0}",
+        ("f32[100]", "f32[64]"),
+        "Concatenate operand is not aligned for tiling.",
+    ),
+    ("f32[8] reduce(p0, p1), dimensions={1}, to_apply=r", ("f32[8,4]", "f32[]"), None),
+    (
+        "f32[] reduce(p0, p1), dimensions={0,1}, to_apply=r",
+        ("f32[8,4]", "f32[]"),
+        "Multi-dimension reductions are only supported when experimental tiling propagation is enabled.",
+    ),
+    (
+        "c64[8] reduce(p0, p1), dimensions={1}, to_apply=r",
+        ("c64[8,4]", "c64[]"),
+        "Unsupported output data type: Unsupported data type: c64",
+    ),
+    (
+        "s8[8] bitcast(p0)",
+        ("s32[2]",),
+        "only bitcasts with the same number of elements are supported",
+    ),
+    (
+        "s8[8] bitcast(p0)",
+        ("pred[8]",),
+        "bitcasts with different element types are not supported if PRED is involved",
+    ),
+    (
+        "f32[4,5] dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        ("f32[4,3]", "f32[3,5]"),
+        None,
+    ),
+    (
+        "f32[4,5] dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        ("f64[4,3]", "f64[3,5]"),
+        "Dot operation only supports F64 result type for F64 input type.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "operands", "reason"), CASES)
+def test_operations(line: str, operands: tuple[str, ...], reason: str | None) -> None:
+    assert TritonSupport(load_device("h100_sxm")).refusal(operation(line, *operands)) == reason
+
+
+def test_f8_before_ada() -> None:
+    convert = operation("f32[8] convert(p0)", "f8e4m3fn[8]")
+    old = conversion("f8e4m3fn", "f32", "F8E4M3FN is not supported before Ada.")
+    assert TritonSupport(load_device("a100_sxm_40")).refusal(convert) == old
+    assert TritonSupport(load_device("h100_sxm")).refusal(convert) is None
+
+
+def test_backend_config_as_xla_writes_it() -> None:
+    text = (
+        '{"operation_queue_id":"0","fusion_backend_config":{"kind":"__triton","block_level_fusion_config":'
+        '{"num_warps":"4","output_tiles":[{"sizes":["1","2","128"]}],"num_ctas":1,"num_stages":1,'
+        '"is_tma_allowed":false,"is_warp_specialization_allowed":false,"waves_per_eu":0,'
+        '"num_tiles_per_pid":0}},"force_earliest_schedule":false,"reification_cost":[],'
+        '"device_type":"DEVICE_TYPE_INVALID"}'
+    )
+    parameters = BlockLevelParameters(((1, 2, 128),), 4)
+    assert backend_config_text(parameters) == text
+    module = parse_module(
+        "HloModule m\nc { ROOT p = f32[8] parameter(0)\n}\nENTRY e { p = f32[8] parameter(0)\n"
+        f"  ROOT f = f32[8] fusion(p), kind=kCustom, calls=c, backend_config={text}\n}}"
+    )
+    assert is_generic_triton_fusion(module.entry.root)
+    assert block_level_parameters(module.entry.root) == parameters
