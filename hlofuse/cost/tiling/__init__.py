@@ -6,11 +6,11 @@ model.run_time(triton_fusion)           # with the tile sizes its backend config
 TritonSupport(device).refusal(producer) # None, or why it may not join a Triton fusion
 """
 
+from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.tiling.block_level import (
     BlockLevelParameters,
     backend_config_text,
     block_level_parameters,
-    is_generic_triton_fusion,
 )
 from hlofuse.cost.tiling.model import Tiling, TilingModel
 from hlofuse.cost.tiling.refusals import Refusal

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import lru_cache
 
+from hlofuse.cost.gpu.backend_config import TRITON, fusion_config
 from hlofuse.ir.instruction import Instruction
-
-TRITON_FUSION_KIND = "__triton"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,35 +17,10 @@ class BlockLevelParameters:
     num_warps: int
 
 
-@lru_cache(maxsize=4096)
-def _fusion_config(text: str) -> tuple[str, BlockLevelParameters | None]:
-    try:
-        config = json.loads(text).get("fusion_backend_config", {})
-    except (ValueError, AttributeError):
-        return "", None
-    kind = str(config.get("kind", ""))
-    block = config.get("block_level_fusion_config")
-    if not block:
-        return kind, None
-    tiles = tuple(tuple(int(n) for n in t.get("sizes", ())) for t in block.get("output_tiles", ()))
-    return kind, BlockLevelParameters(tiles, int(block.get("num_warps", 0)))
-
-
-def fusion_config_kind(instruction: Instruction) -> str:
-    """`kind` in the backend config of a fusion, empty if there is none."""
-    text = instruction.attributes.raw("backend_config")
-    return _fusion_config(text)[0] if text else ""
-
-
-def is_generic_triton_fusion(instruction: Instruction) -> bool:
-    """A fusion that Triton emits, other than a matrix product's (`IsGenericTritonFusion`)."""
-    return instruction.opcode == "fusion" and fusion_config_kind(instruction) == TRITON_FUSION_KIND
-
-
 def block_level_parameters(instruction: Instruction) -> BlockLevelParameters | None:
     """What the backend config of a Triton fusion says, None where it says nothing."""
-    text = instruction.attributes.raw("backend_config")
-    return _fusion_config(text)[1] if text else None
+    config = fusion_config(instruction)
+    return BlockLevelParameters(config.tile_sizes, config.num_warps) if config and config.num_warps else None
 
 
 def backend_config_text(parameters: BlockLevelParameters) -> str:
@@ -65,7 +38,7 @@ def backend_config_text(parameters: BlockLevelParameters) -> str:
     }
     config = {
         "operation_queue_id": "0",
-        "fusion_backend_config": {"kind": TRITON_FUSION_KIND, "block_level_fusion_config": block},
+        "fusion_backend_config": {"kind": TRITON, "block_level_fusion_config": block},
         "force_earliest_schedule": False,
         "reification_cost": [],
         "device_type": "DEVICE_TYPE_INVALID",

@@ -1,4 +1,4 @@
-"""What XLA said of pairs that involve Triton fusions: figures to the tick, refusals to the letter, tile sizes.
+"""What XLA said of pairs that involve Triton fusions: figures to the tick, refusals, tile sizes.
 
 The modules kept here run anywhere; where the reference corpus lies beside the checkout, all of it does.
 """
