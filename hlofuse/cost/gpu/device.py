@@ -21,6 +21,26 @@ from hlofuse.cost.gpu.ticks import fp32
 _MI300_SERIES = ("gfx942", "gfx950")
 
 
+# Numbers of element types in XLA's protos (`xla/xla_data.proto`).
+_PRIMITIVE_TYPES = {
+    2: "s8",
+    6: "u8",
+    10: "f16",
+    11: "f32",
+    12: "f64",
+    16: "bf16",
+    19: "f8e5m2",
+    20: "f8e4m3fn",
+    23: "f8e4m3b11fnuz",
+    24: "f8e5m2fnuz",
+    25: "f8e4m3fnuz",
+    28: "f8e4m3",
+    29: "f8e3m4",
+    32: "f4e2m1fn",
+    33: "f8e8m0fnu",
+}
+
+
 class DeviceError(ValueError):
     """No such device, or a description that cannot be read."""
 
@@ -55,6 +75,11 @@ class DeviceDescription:
     registers_per_core_limit: int = 0
     block_dim_limit_x: int = 2**31 - 1
     block_dim_limit_y: int = 65535
+    max_blocks_per_multiprocessor: int = 0
+    """Blocks that one core can hold; 0 where XLA does not say."""
+    matrix_units: tuple[tuple[str, float, int, int], ...] = ()
+    """Element type, clock in GHz, units in a core and operations of each in a cycle
+    (`ExecutionUnitDescription`)."""
     toolkit_version: tuple[int, int, int] = field(default=(0, 0, 0))
     """Of the CUDA toolkit XLA was built with; some choices for Blackwell depend on it."""
 
@@ -138,9 +163,23 @@ def device_from_text_proto(text: str, name: str = "device") -> DeviceDescription
     rocm = info.get("rocm_compute_capability")
     if rocm is not None:
         values["gcn_arch_name"] = rocm.get("gcn_arch_name", "")
+    values["matrix_units"] = _matrix_units(info.get("matrix_unit_description", {}))
     if "compile_time_toolkit_version" in info:
         values["toolkit_version"] = info["compile_time_toolkit_version"]
     return _device(values, name)
+
+
+def _matrix_units(description: dict[str, Any]) -> dict[str, list[Any]]:
+    """Rates by element type, of an `ExecutionUnitDescriptionProto`."""
+    infos = description.get("rate_infos", [])
+    units: dict[str, list[Any]] = {}
+    for info in infos if isinstance(infos, list) else [infos]:
+        name = _PRIMITIVE_TYPES.get(info.get("key", 0))
+        value = info.get("value", {})
+        if name is not None:
+            names = ("clock_rate_ghz", "units_per_core", "ops_per_clock")
+            units[name] = [value.get(n, 0) for n in names]
+    return units
 
 
 def _from_toml(text: str, name: str) -> DeviceDescription:
@@ -167,10 +206,15 @@ def _typed(values: dict[str, Any]) -> dict[str, Any]:
                 numbers = [int(x) for x in parts]
                 length = 2 if key == "compute_capability" else 3
                 values[key] = tuple((numbers + [0] * length)[:length])
+            elif key == "matrix_units":
+                values[key] = tuple(
+                    (name, fp32(float(clock)), int(units), int(operations))
+                    for name, (clock, units, operations) in value.items()
+                )
             elif key == "clock_rate_ghz":
                 values[key] = fp32(float(value))
             elif key not in ("name", "platform", "gcn_arch_name"):
                 values[key] = int(value) if isinstance(value, int) or value.isdigit() else int(float(value))
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, TypeError):
             raise DeviceError(f"{key}: {value!r} is not a number") from None
     return values

@@ -21,6 +21,7 @@ class ShapeFacts:
         "dimensions",
         "element_bytes",
         "elements",
+        "elements_fp32",
         "is_complex",
         "minor_to_major",
         "number",
@@ -39,6 +40,7 @@ class ShapeFacts:
         self.size_fp32 = fp32(self.size)
         self.elements = shape.element_count
         """Elements, of all leaves of a tuple (`ElementsInRecursive`)."""
+        self.elements_fp32 = fp32(self.elements)
         array = shape.is_array
         self.bits = shape.bit_width if array else NO_BITS
         """Bits of one element, pred counting 8 (`GetBitwidth`)."""

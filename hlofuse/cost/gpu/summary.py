@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
+from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.atoms import LARGE, Atom, AtomTable
 from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
 from hlofuse.cost.gpu.heroes import Root, roots_of_atom, roots_of_fusion
@@ -180,15 +181,25 @@ class SummaryTable:
         return known
 
     def _walk(self, fusion: Instruction, order: list[Instruction], atoms: dict[Instruction, Atom]) -> Summary:
-        facts = self._shapes.facts
-        body = fusion.fused_computation
-        root, parameters = body.root, body.parameters
-        outputs = _outputs(root)
+        order.reverse()
         summary = Summary()
         summary.atom, summary.is_fusion = None, True
         summary.first_slots = ()
-        summary.operands = [facts(p.shape) for p in parameters]
-        order.reverse()
+        summary.operands = [self._shapes.facts(p.shape) for p in fusion.fused_computation.parameters]
+        self._set_costs(summary, fusion, order, atoms)
+        self._set_sums(summary, atoms)
+        self._set_roots(summary, fusion, order, atoms)
+        _set_bits(summary)
+        return summary
+
+    def _set_costs(
+        self,
+        summary: Summary,
+        fusion: Instruction,
+        order: list[Instruction],
+        atoms: dict[Instruction, Atom],
+    ) -> None:
+        root, parameters = fusion.fused_root, fusion.fused_computation.parameters
         updated = frozenset([o for o in _written_outputs(root) if o.opcode == "dynamic-update-slice"])
         use = fusion_use(order, atoms, root, parameters, updated)
         summary.flops = int(use.flops)
@@ -198,11 +209,13 @@ class SummaryTable:
         summary.parameter_ir_size = use.parameter_ir_size
         summary.parameter_uses = use.parameter_uses
         summary.root_utilization = use.root_utilization
-        summary.written = int(_written(fusion, root, facts))
+        summary.written = int(_written(fusion, root, self._shapes.facts))
         if fusion.fusion_kind == "kCustom":
             _library_call(summary, order, atoms)
 
-        inside = [(i, atoms[i]) for i in order if not atoms[i].is_transparent]
+    def _set_sums(self, summary: Summary, atoms: dict[Instruction, Atom]) -> None:
+        """What is true of some, or adds up over all, of the instructions."""
+        inside = [(i, a) for i, a in atoms.items() if not a.is_transparent]
         summary.elementwise = all(a.elementwise or i.opcode == "parameter" for i, a in atoms.items())
         summary.features = 0
         for _, atom in inside:
@@ -212,13 +225,22 @@ class SummaryTable:
         summary.unnested_reductions = sum([a.unnested_reductions for _, a in inside])
         summary.significant_reduce = any(a.significant_reduce for _, a in inside)
         summary.bad_transpose = any(a.transposes_minor and not is_broadcast(i.operands[0]) for i, a in inside)
+
+    def _set_roots(
+        self,
+        summary: Summary,
+        fusion: Instruction,
+        order: list[Instruction],
+        atoms: dict[Instruction, Atom],
+    ) -> None:
+        outputs = _outputs(fusion.fused_root)
         clean: dict[Instruction, bool] = {}
         for inner in order:
             clean[inner] = all(
                 (u.opcode == "tuple" or atoms[u].intermediate) and clean.get(u, True) for u in inner.users
             )
-        summary.clean = [clean.get(p, True) for p in parameters]
-        summary.roots = roots_of_fusion(outputs, atoms, clean, lambda i: facts(i.shape))
+        summary.clean = [clean.get(p, True) for p in fusion.fused_computation.parameters]
+        summary.roots = roots_of_fusion(outputs, atoms, clean, lambda i: self._shapes.facts(i.shape))
         summary.is_reduction = any(
             hero is not None and hero.reduction is not None and (own or hero.race_free)
             for hero, own in (r.hero for r in summary.roots)
@@ -226,14 +248,10 @@ class SummaryTable:
         summary.skipped = frozenset(
             [o.parameter_number for o in outputs if o.opcode == "parameter" and len(o.users) <= 1]
         )
-        _set_bits(summary)
-        return summary
 
 
 def is_broadcast(instruction: Instruction) -> bool:
     """A broadcast or iota, or one seen through bitcasts and one-operand element-wise operations."""
-    from hlofuse.analysis.elementwise import is_elementwise
-
     while instruction.opcode not in ("broadcast", "iota"):
         if len(instruction.operands) != 1:
             return False

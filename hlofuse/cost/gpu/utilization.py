@@ -84,12 +84,15 @@ def fusion_use(
                 emitted.append(0)
             uses[operand] = uses.get(operand, _NOT_USED) | {number}
             share = 0.0 if slot == 0 and instruction in updated else atom.operand_utilization[slot]
-            elements = atom.operands[slot].elements
+            facts = atom.operands[slot]
+            elements = facts.elements
             read = fp32(often * share)
             if elements == 0:
                 read = 0.0
-            elif read != 1.0:
-                read = fp32(math.ceil(fp32(read * fp32(elements))) / elements)
+            elif read != 1.0 or facts.elements_fp32 != elements:
+                # Whole elements are read. XLA multiplies in single and divides in double precision, so that
+                # 1 does not stay 1 where single precision cannot count the elements.
+                read = fp32(math.ceil(fp32(read * facts.elements_fp32)) / elements)
             evaluated[number] = fp32(evaluated[number] + read)
             emitted[number] += int(copies)
     return FusionUse(
