@@ -23,9 +23,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
-from stacked import count, stacked, with_unique_attributes  # noqa: E402
+from stacked import count, stacked, with_unique_attributes
 
-from hlofuse.ir import Module, attribute_memo, parse_module  # noqa: E402
+from hlofuse.ir import Module, attribute_memo, parse_module
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "cpu" / "gpt2_block" / "before.hlo"
 
@@ -130,7 +130,9 @@ def main() -> None:
     scratch = Path(os.environ.get("TMPDIR", "/tmp")) / f"hlofuse-benchmark-{os.getpid()}.hlo"
     try:
         scratch.write_text(text)
-        out = subprocess.run([sys.executable, __file__, "--resident", str(scratch)], capture_output=True, text=True)
+        out = subprocess.run(
+            [sys.executable, __file__, "--resident", str(scratch)], capture_output=True, text=True
+        )
         print(f"  resident:    {float(out.stdout):.0f} bytes an instruction")
     finally:
         scratch.unlink(missing_ok=True)

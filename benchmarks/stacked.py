@@ -15,7 +15,7 @@ def count(text: str) -> int:
 
 
 def stacked(text: str, instructions: int) -> str:
-    """At least so many instructions: copies of the entry one after the other, each with its own computations."""
+    """At least so many instructions: copies of the entry in a row, each with its own computations."""
     entry = _ENTRY.search(text)
     assert entry is not None
     header = text.split("\n", 1)[0].split(",")[0] + "\n"
@@ -48,6 +48,7 @@ def with_unique_attributes(text: str) -> str:
         number += 1
         line = re.sub(r", metadata=\{[^\n]*?\}(?=, backend_config|\n)", "", match[0])
         own, mark, config = line.partition(", backend_config=")
-        return f'{own.rstrip()}, metadata={{op_name="jit(f)/layer/op_{number}" stack_frame_id={number % 7 + 1}}}{mark}{config.rstrip()}\n'
+        metadata = f'{{op_name="jit(f)/layer/op_{number}" stack_frame_id={number % 7 + 1}}}'
+        return f"{own.rstrip()}, metadata={metadata}{mark}{config.rstrip()}\n"
 
     return re.sub(r"^ +(?:ROOT )?%?[\w.\-]+ = [^\n]*\n", renumbered, text, flags=re.MULTILINE)

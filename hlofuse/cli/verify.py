@@ -66,7 +66,7 @@ def command(
             raise HlofuseError("--module picks a module from a directory; two files were given")
         cases = [Case(path.name, path, after)]
     elif path.is_dir():
-        cases, skipped = find_cases(path, target=target, module=module)
+        cases, skipped = find_cases(path, target=target, option=option, module=module)
     elif path.exists():
         raise HlofuseError(f"to verify {path} its result is needed, too: hlofuse verify BEFORE AFTER")
     else:

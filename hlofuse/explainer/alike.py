@@ -32,9 +32,9 @@ def group_fused(groups: Sequence[FusedGroup]) -> list[FusedGroup]:
 
 
 def group_refusals(refusals: Sequence[Refusal]) -> list[list[Refusal]]:
-    """Refusals of like producers at the same source line by the same rule, together; order is kept."""
+    """Refusals of like producers at the same source line by the same rule, together; most bytes first."""
     found: dict[object, list[Refusal]] = {}
     for r in refusals:
         key = (r.rule, r.producer.opcode, r.producer.shape, r.producer.source, r.between_kernels)
         found.setdefault(key, []).append(r)
-    return list(found.values())
+    return sorted(found.values(), key=lambda held: -sum(r.bytes_between for r in held))

@@ -12,7 +12,15 @@ from rich.text import Text
 from hlofuse.explainer.alike import group_fused, group_refusals
 from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, Refusal, Rewrite, RuleText
 from hlofuse.explainer.tables import plain_table
-from hlofuse.explainer.words import headline, held_back_line, notes, pass_summary, result_line, sources
+from hlofuse.explainer.words import (
+    figures_text,
+    headline,
+    held_back_line,
+    notes,
+    pass_summary,
+    result_line,
+    sources,
+)
 from hlofuse.present.command_line import command_line
 from hlofuse.present.escape import printable, shorten
 from hlofuse.present.units import bytes_text, plural, ranges
@@ -209,6 +217,8 @@ def _print_obstacle(o: Obstacle, console: Console, input_words: Sequence[str], t
         pair.append(f"  {printable(first.producer.source)}", style="dim")
     indent = (0, 0, 0, 10)
     console.print(Padding(pair, indent))
+    if first.figures:
+        console.print(Padding(Text(figures_text(first.figures), style="dim"), indent))
     if o.rule.advice:
         console.print(Padding(Text(f"What to do: {o.rule.advice}"), indent))
     options = ["--target", target] if target != "cpu" else []

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from hlofuse.explainer.model import Place
 from hlofuse.explainer.why import Decision, Pair, Story
 from hlofuse.explainer.why_words import (
-    figures_text,
     kernels_line,
     not_considered,
     pair_headline,
@@ -15,6 +14,7 @@ from hlofuse.explainer.why_words import (
     story_headline,
     verdict,
 )
+from hlofuse.explainer.words import figures_text
 from hlofuse.present.escape import markdown, markdown_code
 from hlofuse.present.markdown import table
 

@@ -12,7 +12,6 @@ from hlofuse.explainer.model import Place
 from hlofuse.explainer.tables import plain_table
 from hlofuse.explainer.why import Decision, Pair, Story
 from hlofuse.explainer.why_words import (
-    figures_text,
     kernels_line,
     names,
     not_considered,
@@ -21,6 +20,7 @@ from hlofuse.explainer.why_words import (
     story_headline,
     verdict,
 )
+from hlofuse.explainer.words import figures_text
 from hlofuse.present.command_line import command_line
 from hlofuse.present.escape import printable, shorten
 from hlofuse.present.units import ranges

@@ -6,7 +6,6 @@ from hlofuse.explainer.model import Place
 from hlofuse.explainer.why import Decision, Pair, Story
 from hlofuse.present.escape import printable
 from hlofuse.present.units import bytes_text, ranges
-from hlofuse.trace import Figures
 
 
 def story_headline(s: Story) -> str:
@@ -78,20 +77,3 @@ def steps_text(d: Decision) -> str:
 def verdict(d: Decision) -> str:
     """XLA's words where it has some, else the rule's title."""
     return printable(d.reason or d.rule.title)
-
-
-def figures_text(figures: Figures) -> str:
-    """`producer_elements=1024` → `producer elements 1,024`."""
-    parts = []
-    for key, value in figures.items():
-        label = printable(str(key)).replace("_", " ")
-        if isinstance(value, bool):
-            text = "yes" if value else "no"
-        elif isinstance(value, int):
-            text = bytes_text(value) if label.endswith("bytes") else f"{value:,}"
-        elif isinstance(value, float):
-            text = f"{value:.4g}"
-        else:
-            text = printable(str(value))
-        parts.append(f"{label} {text}")
-    return ", ".join(parts)

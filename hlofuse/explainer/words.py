@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlofuse.explainer.model import Explanation, FusedGroup, PassStory
 from hlofuse.present.escape import printable
 from hlofuse.present.units import bytes_text, plural, quantity
+from hlofuse.trace import Figures
 
 
 def headline(e: Explanation) -> str:
@@ -67,3 +68,20 @@ def pass_summary(story: PassStory) -> str:
 def sources(g: FusedGroup) -> str | None:
     """The source line of a fusion: its own, else that of the first operation in it that has one."""
     return g.fusion.source or next((s.producer.source for s in g.steps if s.producer.source), None)
+
+
+def figures_text(figures: Figures) -> str:
+    """`producer_elements=1024` → `producer elements 1,024`."""
+    parts = []
+    for key, value in figures.items():
+        label = printable(str(key)).replace("_", " ")
+        if isinstance(value, bool):
+            text = "yes" if value else "no"
+        elif isinstance(value, int):
+            text = bytes_text(value) if label.endswith("bytes") else f"{value:,}"
+        elif isinstance(value, float):
+            text = f"{value:.4g}"
+        else:
+            text = printable(str(value))
+        parts.append(f"{label} {text}")
+    return ", ".join(parts)

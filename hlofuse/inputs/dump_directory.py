@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,8 +42,13 @@ class DumpedModule:
         """
         return self.stages(target)[0]
 
-    def stages(self, target: str = "cpu") -> tuple[Path, list[tuple[str, Path]]]:
-        """The pass's input, and the dump after each fusion pass that changed the module, in order."""
+    def stages(
+        self, target: str = "cpu", passes: Sequence[str] | None = None
+    ) -> tuple[Path, list[tuple[str, Path]]]:
+        """The pass's input, and the dump after each fusion pass that changed the module, in order.
+
+        `passes` names the passes whose dumps are wanted, where they are not the target's usual ones.
+        """
         stage = FUSION_STAGES.get(target)
         if stage is None:
             raise HlofuseError(f"where target {target!r} fuses in a dump directory is not known")
@@ -68,8 +74,9 @@ class DumpedModule:
                 start -= 1
         else:
             raise HlofuseError(self._no_input(target))
-        after = [(str(self.between[k].after), self.between[k].path) for k in done if k > start]
-        return self.between[start].path, after
+        if passes is not None and (done or exact is not None):
+            done = [k for k in range(start + 1, end) if mine[k] and self.between[k].after in passes]
+        return self.between[start].path, [(str(self.between[k].after), self.between[k].path) for k in done]
 
     def _no_input(self, target: str) -> str:
         stage = FUSION_STAGES[target]

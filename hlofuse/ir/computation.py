@@ -20,7 +20,16 @@ class Computation:
     telling age as they do in XLA.
     """
 
-    __slots__ = ("__weakref__", "_callers", "_slots", "attributes_text", "module", "name", "parameters", "root")
+    __slots__ = (
+        "__weakref__",
+        "_callers",
+        "_slots",
+        "attributes_text",
+        "module",
+        "name",
+        "parameters",
+        "root",
+    )
 
     def __init__(self, name: str) -> None:
         self.name = name

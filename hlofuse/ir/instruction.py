@@ -221,7 +221,11 @@ class Instruction:
         self._control = None
 
     def clone(
-        self, operands: Iterable[Instruction] | None = None, *, name: str | None = None, shape: Shape | None = None
+        self,
+        operands: Iterable[Instruction] | None = None,
+        *,
+        name: str | None = None,
+        shape: Shape | None = None,
     ) -> Instruction:
         """A free-standing copy that calls the same computations (`CloneWithNewOperands`)."""
         return Instruction(

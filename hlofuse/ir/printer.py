@@ -88,7 +88,9 @@ def _options_of(computation: Computation) -> PrintOptions:
 class _ComputationPrinter:
     """One computation; `indent` is what stands before its braces."""
 
-    def __init__(self, computation: Computation, options: PrintOptions, indent: str, nested: bool = False) -> None:
+    def __init__(
+        self, computation: Computation, options: PrintOptions, indent: str, nested: bool = False
+    ) -> None:
         self.computation = computation
         self.options = options
         self.indent = indent
@@ -108,7 +110,11 @@ class _ComputationPrinter:
         count = 0
         for instruction in self._order():
             count += 1
-            if options.compact_elements and instruction.opcode == "get-tuple-element" and instruction is not root:
+            if (
+                options.compact_elements
+                and instruction.opcode == "get-tuple-element"
+                and instruction is not root
+            ):
                 continue
             yield f"{self.indent}  {'ROOT ' if instruction is root else ''}{printer.text(instruction)}\n"
         yield self.indent + "}" + computation.attributes_text
@@ -122,7 +128,9 @@ class _ComputationPrinter:
         return self.computation.post_order()
 
     def _signature(self) -> str:
-        parameters = ", ".join(f"{p.name}: {p.shape.text_without_layout}" for p in self.computation.parameters)
+        parameters = ", ".join(
+            f"{p.name}: {p.shape.text_without_layout}" for p in self.computation.parameters
+        )
         return f"({parameters}) -> {self.computation.root.shape.text_without_layout}"
 
 

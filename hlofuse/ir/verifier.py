@@ -63,7 +63,9 @@ def _problems(module: Module) -> Iterator[Problem]:
                 yield Problem("another instruction has the same name", computation.name, instruction.name)
             for _, callee in instruction.called:
                 if callee not in members:
-                    yield Problem(f"calls {callee.name}, which is not in the module", computation.name, instruction.name)
+                    yield Problem(
+                        f"calls {callee.name}, which is not in the module", computation.name, instruction.name
+                    )
                 else:
                     calls[callee][instruction] += 1
         yield from _computation_problems(computation)
@@ -119,7 +121,8 @@ def _parameter_problems(computation: Computation) -> Iterator[Problem]:
     found = [x for x in computation if x.opcode == "parameter"]
     if len(found) != len(computation.parameters):
         yield Problem(
-            f"{len(found)} parameters among the instructions, {len(computation.parameters)} listed", computation.name
+            f"{len(found)} parameters among the instructions, {len(computation.parameters)} listed",
+            computation.name,
         )
     for number, parameter in enumerate(computation.parameters):
         if parameter.opcode != "parameter" or parameter.parameter_number != number:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, is_corpus_case
+from hlofuse.inputs.dump_stages import FUSION_STAGES
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
+from hlofuse.pipelines import passes_of
 from hlofuse.present.escape import printable
 
 _NUMBERED = re.compile(r"(\d{1,6})-(.+)\.hlo(?:\.gz)?")
@@ -25,6 +27,8 @@ class Case:
     after: Path
     passes: tuple[tuple[str, Path], ...] | None = None
     """Dumps after the passes that changed something, in order; None where that is not known."""
+    recorded: tuple[str, ...] | None = None
+    """The passes whose dumps were kept if they left one, where not all were."""
 
     def load(self) -> tuple[Module, Module, list[tuple[str, Module]] | None]:
         """Everything parsed; a file that stands for two things is read once."""
@@ -41,42 +45,46 @@ class Case:
         return module(self.before), module(self.after), passes
 
 
-def find_cases(path: Path, *, target: str = "cpu", module: str | None = None) -> tuple[list[Case], list[str]]:
+def find_cases(
+    path: Path, *, target: str = "cpu", option: str | None = None, module: str | None = None
+) -> tuple[list[Case], list[str]]:
     """The cases at `path`, and what had to be left out with the reason.
 
     A folder with before.hlo and after.hlo is one case, a folder of such folders a corpus; anything else
     is taken for a dump directory.
     """
     if is_corpus_case(path):
-        return [_corpus_case(path)], []
+        return [_corpus_case(path, target)], []
     folders = corpus_cases(path)
     if folders:
         if module is not None:
             folders = [p for p in folders if p.name == module]
             if not folders:
                 raise HlofuseError(f"{printable(str(path))} has no {printable(module)}")
-        return [_corpus_case(p) for p in folders], []
-    return _dumped(path, target, module)
+        return [_corpus_case(p, target) for p in folders], []
+    return _dumped(path, target, option, module)
 
 
-def _corpus_case(path: Path) -> Case:
+def _corpus_case(path: Path, target: str) -> Case:
     passes = sorted((int(m[1]), m[2], p) for p in path.iterdir() if (m := _NUMBERED.fullmatch(p.name)))
     before, after = corpus_file(path, "before"), corpus_file(path, "after")
     if before is None or after is None:
         raise HlofuseError(f"{printable(str(path))} has before.hlo but no after.hlo")
     if not passes and before.suffix == ".gz":
         return Case(path.name, before, after)  # packed without the steps between
-    return Case(path.name, before, after, tuple((name, p) for _, name, p in passes))
+    recorded = FUSION_STAGES[target].passes if target in FUSION_STAGES else None
+    return Case(path.name, before, after, tuple((name, p) for _, name, p in passes), recorded)
 
 
-def _dumped(path: Path, target: str, module: str | None) -> tuple[list[Case], list[str]]:
+def _dumped(path: Path, target: str, option: str | None, module: str | None) -> tuple[list[Case], list[str]]:
+    wanted = [name.split("(")[0] for name in passes_of(target, option)]
     directory = DumpDirectory(path)
     chosen = [directory.pick(module)] if module is not None else directory.modules
     cases: list[Case] = []
     skipped: list[str] = []
     for m in chosen:
         try:
-            before, passes = m.stages(target)
+            before, passes = m.stages(target, wanted)
         except HlofuseError as e:
             if module is not None or len(chosen) == 1:
                 raise

@@ -23,21 +23,24 @@ def verify_module(
     device: str | None = None,
     option: str | None = None,
     after_passes: Sequence[tuple[str, Module]] | None = None,
+    recorded: Sequence[str] | None = None,
 ) -> Verdict:
     """Replay `before` and compare with XLA's `after`, and with its modules after single passes.
 
     `after_passes` holds (pass, module) for the passes that changed something, in order, as XLA dumps
-    them: for none of them to have done so it is empty. None compares the end alone.
+    them: for none of them to have done so it is empty. None compares the end alone. `recorded` names
+    the passes whose dumps are among them if they left one, where not all were kept; `after` is then the
+    module after the last of those.
     """
     start = time.perf_counter()
     ours = replay(before, target, device=device, option=option, keep_modules=after_passes is not None)
     seconds = time.perf_counter() - start
     compare = _Comparison()
-    exact, partition = compare.equal(ours.after, after)
-    passes, difference = _compare_passes(ours, before, after_passes, compare)
+    passes, difference, end = _compare_passes(ours, before, after_passes, recorded, compare)
+    exact, partition = compare.equal(end, after)
     if difference is None and not exact:
-        difference = compare.difference(ours.after, after, None, ours)
-    named, total = compare.fusion_names(before, ours.after, after)
+        difference = compare.difference(end, after, None, ours)
+    named, total = compare.fusion_names(before, end, after)
     return Verdict(
         name or before.name,
         exact,
@@ -97,25 +100,36 @@ class _Comparison:
 
 
 def _compare_passes(
-    ours: Replay, before: Module, after_passes: Sequence[tuple[str, Module]] | None, compare: _Comparison
-) -> tuple[list[PassVerdict], Difference | None]:
-    """Pass by pass: where XLA has no dump, the pass left the module as it was."""
+    ours: Replay,
+    before: Module,
+    after_passes: Sequence[tuple[str, Module]] | None,
+    recorded: Sequence[str] | None,
+    compare: _Comparison,
+) -> tuple[list[PassVerdict], Difference | None, Module]:
+    """Pass by pass: where XLA has no dump, the pass left the module as it was.
+
+    Also gives the module of ours that stands where XLA's last one does.
+    """
     verdicts: list[PassVerdict] = []
     difference = None
     if after_passes is None:
-        return verdicts, None
+        return verdicts, None, ours.after
+    end = ours.after
     left = list(after_passes)
     xla = before
     for done in ours.passes:
+        if recorded is not None and done.name not in recorded:
+            continue
         dumped = bool(left) and left[0][0] == done.name
         if dumped:
             xla = left.pop(0)[1]
         mine = parse_module(done.module_text or "", f"<our module after {done.name}>")
         exact, partition = compare.equal(mine, xla)
+        end = mine
         verdicts.append(PassVerdict(done.name, exact, partition, done.changed, dumped))
         if not exact and difference is None:
             difference = compare.difference(mine, xla, done.name, ours)
-    return verdicts, difference
+    return verdicts, difference, ours.after if recorded is None else end
 
 
 _QUIET = ("parameter", "constant", "tuple")

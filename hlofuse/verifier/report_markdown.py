@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlofuse.present.escape import markdown, markdown_code
 from hlofuse.present.markdown import table
 from hlofuse.present.units import plural
-from hlofuse.verifier.report_words import side_text, summary_rows, verdict_word
+from hlofuse.verifier.report_words import sides, summary_rows, verdict_word
 from hlofuse.verifier.verdicts import Report
 
 
@@ -22,8 +22,9 @@ def report_markdown(report: Report, *, limit: int = 10) -> str:
         if v.error is not None:
             out.append(f"{markdown(v.error.replace(chr(10), ' '))}\n")
         elif v.difference is not None:
-            out.append(f"- XLA: {markdown_code(side_text(v.difference.xla))}")
-            out.append(f"- ours: {markdown_code(side_text(v.difference.ours))}\n")
+            ours, xla = sides(v.difference.ours, v.difference.xla)
+            out.append(f"- XLA: {markdown_code(xla)}")
+            out.append(f"- ours: {markdown_code(ours)}\n")
     if limit and len(bad) > limit:
         out.append(f"and {len(bad) - limit} more\n")
     return "\n".join(out)

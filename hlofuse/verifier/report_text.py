@@ -10,7 +10,7 @@ from rich.text import Text
 
 from hlofuse.present.escape import printable
 from hlofuse.present.units import plural
-from hlofuse.verifier.report_words import side_text, summary_rows, verdict_word
+from hlofuse.verifier.report_words import sides, summary_rows, verdict_word
 from hlofuse.verifier.verdicts import Report, Verdict
 
 if TYPE_CHECKING:
@@ -62,8 +62,9 @@ def _print_bad(v: Verdict, console: Console) -> None:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    table.add_row(Text("XLA", style="bold"), Text(side_text(d.xla)))
-    table.add_row(Text("ours", style="bold"), Text(side_text(d.ours)))
+    ours, xla = sides(d.ours, d.xla)
+    table.add_row(Text("XLA", style="bold"), Text(xla))
+    table.add_row(Text("ours", style="bold"), Text(ours))
     console.print(Padding(table, (0, 0, 0, 4)))
     if d.decision:
         console.print(

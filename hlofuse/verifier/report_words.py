@@ -35,6 +35,19 @@ def verdict_word(v: Verdict) -> str:
     return f"differs after {printable(where)}" if where else "differs"
 
 
+def sides(ours: Side | None, xla: Side | None) -> tuple[str, str]:
+    """Both sides, ours first; with their operands where they read the same without."""
+    a, b = side_text(ours), side_text(xla)
+    if a != b or ours is None or xla is None:
+        return a, b
+    return f"{a}, from {_operands(ours)}", f"{b}, from {_operands(xla)}"
+
+
+def _operands(side: Side) -> str:
+    shown = ", ".join(printable(o) for o in side.operands[:6])
+    return shown + (" …" if len(side.operands) > 6 else "")
+
+
 def side_text(side: Side | None) -> str:
     """A kernel of one side on one line."""
     if side is None:

@@ -66,6 +66,7 @@ def _verify(job: _Job) -> Verdict:
             device=job.device,
             option=job.option,
             after_passes=passes,
+            recorded=job.case.recorded,
         )
     except HlofuseError as e:
         error = str(e)

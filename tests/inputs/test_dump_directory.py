@@ -135,3 +135,12 @@ def test_file_names(name: str, expected: tuple[object, ...] | None) -> None:
     file = read_name(Path(name))
     found = (file.module, file.number, file.after, file.whole) if file is not None else None
     assert found == expected
+
+
+def test_passes_of_a_variant_are_found_when_asked_for(tmp_path: Path) -> None:
+    dump(tmp_path, FULL)
+    dump(tmp_path, [f"0004.{PIPELINE}.after_tuple-simplifier.before_x"], number=0)
+    module = DumpDirectory(tmp_path).pick()
+    assert [n for n, _ in module.stages()[1]] == ["fusion", "fusion-wrapper"]
+    wanted = ["fusion", "fusion-wrapper", "tuple-simplifier"]
+    assert sorted(n for n, _ in module.stages("cpu", wanted)[1]) == wanted

@@ -18,7 +18,9 @@ from hlofuse.ir.parse.checks import check_attributes, check_instruction, compati
 from hlofuse.ir.parse.errors import Rejected, suggestion
 from hlofuse.ir.parse.infer import infer_shape
 from hlofuse.ir.parse.literals import check_literal
-from hlofuse.ir.parse.signatures import MODULE_ATTRIBUTES, signature, split_async
+from hlofuse.ir.parse.operands import Operands
+from hlofuse.ir.parse.signatures import MODULE_ATTRIBUTES, split_async
+from hlofuse.ir.parse.text import bare
 from hlofuse.ir.shape import ARRAY_TYPES, Shape
 
 if TYPE_CHECKING:
@@ -26,11 +28,9 @@ if TYPE_CHECKING:
 
     from hlofuse.ir.parse.tree_structure import (
         AttributeNode,
-        CallNode,
         ComputationNode,
         InstructionNode,
         ModuleNode,
-        OperandNode,
     )
 
 # XLA counts levels of instructions and of operand lists, and stops at 8192 of both.
@@ -42,11 +42,6 @@ MAX_NESTED_COMPUTATIONS = 100
 def build_module(node: ModuleNode, text: str) -> Module:
     """The module of a whole text; raises `Rejected`."""
     return _Builder(text).module(node)
-
-
-def bare(name: str) -> str:
-    """A name without the % or : that marked it as one."""
-    return name.strip("%:")
 
 
 class _Scope:
@@ -67,7 +62,7 @@ class _Scope:
                 raise Rejected(where, f"parameter {number} of {computation.name} is missing")
 
 
-class _Builder:
+class _Builder(Operands):
     def __init__(self, text: str) -> None:
         self.text = text
         self.pool: dict[str, Computation] = {}
@@ -310,122 +305,6 @@ class _Builder:
         scope.parameters[number] = None  # type: ignore[assignment]  # only the number matters
         return str(number)
 
-    # -------------------------------------------------------------- operands
-
-    def operands(self, call: CallNode, scope: _Scope) -> list[Instruction]:
-        out: list[Instruction] = []
-        for operand in call.operands:
-            if operand.call is not None:
-                out.append(self.nested(operand, scope))
-            elif operand.name is not None:
-                if not self.is_dropped(operand.name, scope):
-                    out.append(self.named(operand, scope))
-            elif scope.implicit_parameters and operand.shape is not None:
-                out.append(self.implicit(operand.shape, None, scope))
-            # A shape and nothing else: XLA notes an error but reads on without the operand.
-        return out
-
-    def is_dropped(self, name: Token, scope: _Scope) -> bool:
-        """An opcode in an operand's place that names no instruction: XLA reads on without the operand."""
-        if name.type == "NAME" or name in scope.names or scope.implicit_parameters:
-            return False
-        return signature(name) is not None
-
-    def nested(self, operand: OperandNode, scope: _Scope) -> Instruction:
-        """An instruction in an operand's place, with whatever is nested in it: no recursion."""
-        assert operand.call is not None
-        ready: dict[int, Instruction] = {}
-        stack = [(operand, False)]
-        while stack:
-            current, inner_done = stack.pop()
-            call = current.call
-            assert call is not None
-            inner = [o for o in call.operands if o.call is not None]
-            if inner and not inner_done:
-                stack.append((current, True))
-                stack.extend((o, False) for o in reversed(inner))
-                continue
-            ready[id(current)] = self._one_nested(current, scope, ready)
-        return ready[id(operand)]
-
-    def _one_nested(self, operand: OperandNode, scope: _Scope, ready: dict[int, Instruction]) -> Instruction:
-        from hlofuse.ir.parse.tree_structure import CallNode, InstructionNode, OperandNode
-
-        call = operand.call
-        assert call is not None
-        # Inner instructions stand for themselves under the names they were given.
-        plain = [
-            o
-            if o.call is None
-            else OperandNode(None, o.call.opcode.update(value="%" + ready[id(o)].name), [], None, o.start)
-            for o in call.operands
-        ]
-        node = InstructionNode(
-            None,
-            None,
-            operand.shape,
-            CallNode(call.opcode, plain, call.payload, call.end),
-            [],
-            operand.start,
-            call.end,
-        )
-        return self.instruction(node, scope)
-
-    def find(self, token: Token, scope: _Scope) -> Instruction:
-        name = bare(token)
-        known = scope.names.get(name)
-        if known is None:
-            hint = suggestion(name, scope.names)
-            raise Rejected(token.start_pos or 0, f"{name} is not defined before this place{hint}")
-        return known
-
-    def named(self, operand: OperandNode, scope: _Scope) -> Instruction:
-        token = operand.name
-        assert token is not None
-        name = bare(token)
-        declared = operand.shape
-        if scope.implicit_parameters and name not in scope.names:
-            if declared is None:
-                raise Rejected(
-                    token.start_pos or 0, f"the shape of {name} is missing: a single instruction needs it"
-                )
-            current = self.implicit(declared, name, scope)
-        else:
-            current = self.find(token, scope)
-        path = name
-        for number in operand.indices:
-            index = int(number)
-            elements = current.shape.tuple_shapes if current.shape.is_tuple else ()
-            if not 0 <= index < len(elements):
-                raise Rejected(number.start_pos or 0, f"{path} is {current.shape} and has no element {index}")
-            path += f"#{index}"
-            element = scope.names.get(path)
-            if element is None:
-                element = Instruction(
-                    path.replace("#", "_"),
-                    elements[index],
-                    "get-tuple-element",
-                    [current],
-                    Attributes(f", index={index}"),
-                )
-                scope.names[path] = element
-                scope.computation.append_parsed(element)
-            current = element
-        if declared is not None and not compatible(declared, current.shape):
-            raise Rejected(
-                operand.start,
-                f"{path} is {current.shape.text_without_layout}, not {declared.text_without_layout}",
-            )
-        return current
-
-    def implicit(self, shape: Shape, name: str | None, scope: _Scope) -> Instruction:
-        number = len(scope.parameters)
-        parameter = Instruction(name or f"_{number}", shape, "parameter", payload=str(number))
-        scope.parameters[number] = parameter
-        scope.computation.append_parsed(parameter)
-        scope.names[parameter.name] = parameter
-        return parameter
-
 
 def _sanitized(name: str) -> str:
     """`NameUniquer::GetSanitizedName`, for names that the grammar let through."""
@@ -442,3 +321,6 @@ def _index_is_valid(shape: Shape, index: tuple[int, ...]) -> bool:
             return False
         shape = shape.tuple_shapes[i]
     return True
+
+
+__all__ = ["bare", "build_module"]

@@ -17,7 +17,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.module import Module
 from hlofuse.ir.parse.bodies import Body, Memo
 from hlofuse.ir.parse.declined import Declined, Unusual
-from hlofuse.ir.parse.patterns import END, HEAD, INSTRUCTION, MODULE, TABLES
+from hlofuse.ir.parse.patterns import END, HEAD, INSTRUCTION, MODULE, PARAMETER_SHAPE, TABLES
 from hlofuse.ir.parse.shapes import split_tuple
 from hlofuse.ir.parse.tables import read_tables
 from hlofuse.ir.print_options import PrintOptions
@@ -40,6 +40,10 @@ _REFUSED = ARRAY_TYPES.union(
 
 def read_fast(text: str, unusual: Unusual) -> Module:
     """The module in `text`; raises `Declined` for what is not ordinary."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
+        if "\r" in text:
+            raise Declined
     if not text.endswith("\n"):
         text += "\n"
     match = MODULE.match(text)
@@ -101,9 +105,12 @@ def _check_entry_layout(text: str, memo: Memo) -> Shape:
 def _read_computation(text: str, pos: int, module: Module, memo: Memo, names: set[str]) -> int:
     head = HEAD.match(text, pos)
     if head is not None:
-        is_entry, percent, name, parameters, result_text = head.groups()
+        is_entry, percent, name, parameters, unusual_shape, result_text = head.groups()
         memo.has_signatures = parameters is not None
         result = None if result_text is None else memo.shapes[result_text]
+        if unusual_shape is not None:
+            for shape_text in PARAMETER_SHAPE.findall(parameters):
+                memo.shapes[shape_text]
         start = head.end()
     else:
         brace = _BRACE.search(text, pos)
@@ -156,7 +163,7 @@ def _read_stretch(body: Body, text: str, start: int, end: int) -> None:
 
 
 def _read_lines(body: Body, text: str, start: int, end: int, taken: int) -> None:
-    """Lines after the first `taken`; those the pattern does not fit go to the grammar, whole regions at once."""
+    """Lines after the first `taken`; regions of lines the pattern does not fit go to the grammar."""
     pos = start
     for _ in range(taken):
         pos = text.index("\n", pos) + 1

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hlofuse.ir.parse.errors import Rejected
+from hlofuse.ir.parse.infer_given import Given, Unfit, tuple_or_one
+from hlofuse.ir.parse.infer_indexing import dot, gather, ragged_dot, scan, scatter
 from hlofuse.ir.parse.infer_windows import convolution, reduce_window, select_and_scatter
 from hlofuse.ir.parse.text import words
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, UNBOUNDED, Layout, Shape
@@ -43,32 +45,6 @@ _BINARY = words(
 )
 
 
-class _Unfit(Exception):
-    """The operands do not go together."""
-
-
-class Given:
-    """An instruction's operand shapes, attribute values and the results of what it calls."""
-
-    def __init__(
-        self, node: InstructionNode, operands: Sequence[Instruction], called: Mapping[str, Computation]
-    ) -> None:
-        self.opcode = str(node.call.opcode)
-        self.shapes = [o.shape for o in operands]
-        self._values: dict[str, Any] = {a.name: a.value for a in node.attributes}
-        self._called = called
-
-    def __getitem__(self, attribute: str) -> Any:
-        return self._values[attribute]
-
-    def get(self, attribute: str, default: Any = ()) -> Any:
-        return self._values.get(attribute, default)
-
-    def result(self, attribute: str) -> Shape:
-        """The root's shape of a called computation."""
-        return self._called[attribute].root.shape
-
-
 def infer_shape(
     node: InstructionNode, operands: Sequence[Instruction], called: Mapping[str, Computation]
 ) -> Shape:
@@ -82,7 +58,7 @@ def infer_shape(
         if opcode in _BINARY:
             return _binary(given)
         return _RULES[opcode](given)
-    except _Unfit as error:
+    except Unfit as error:
         raise Rejected(where, f"{opcode} {error}") from None
     except (IndexError, KeyError, ValueError):
         shapes = ", ".join(map(str, given.shapes))
@@ -92,14 +68,14 @@ def infer_shape(
 
 def _array(shape: Shape) -> Shape:
     if not shape.is_array:
-        raise _Unfit(f"takes arrays, not {shape}")
+        raise Unfit(f"takes arrays, not {shape}")
     return shape
 
 
 def _unary(given: Given) -> Shape:
     shape = _array(given.shapes[0])
     if shape.element_type not in _UNARY_TYPES[given.opcode]:
-        raise _Unfit(f"is not defined for {shape.element_type}")
+        raise Unfit(f"is not defined for {shape.element_type}")
     if given.opcode == "is-finite":
         return shape.with_element_type("pred")
     if given.opcode in ("real", "imag", "abs") and shape.element_type in COMPLEX_TYPES:
@@ -111,20 +87,20 @@ def _binary(given: Given) -> Shape:
     left, right = map(_array, given.shapes)
     types = (left.element_type, right.element_type)
     if types[0] != types[1] and not FLOATING_TYPES.issuperset(types):
-        raise _Unfit(f"takes operands of one type, not {types[0]} and {types[1]}")
+        raise Unfit(f"takes operands of one type, not {types[0]} and {types[1]}")
     shape = left.with_element_type(max(types, key=BIT_WIDTH.__getitem__))
     if left.dimensions != right.dimensions:
         if not left.dimensions or not right.dimensions:
             shape = replace(left if left.dimensions else right, element_type=shape.element_type)
         elif len(left.dimensions) != len(right.dimensions):
-            raise _Unfit(f"takes operands of one rank, not {left} and {right}")
+            raise Unfit(f"takes operands of one rank, not {left} and {right}")
         else:
             shape = Shape(shape.element_type, _broadcast_dimensions(left, right))
     if given.opcode == "compare":
         return shape.with_element_type("pred")
     if given.opcode == "complex":
         if shape.element_type not in ("f32", "f64"):
-            raise _Unfit(f"is made of f32 or f64, not {shape.element_type}")
+            raise Unfit(f"is made of f32 or f64, not {shape.element_type}")
         return shape.with_element_type("c64" if shape.element_type == "f32" else "c128")
     return shape
 
@@ -133,7 +109,7 @@ def _broadcast_dimensions(left: Shape, right: Shape) -> tuple[int, ...]:
     out = []
     for a, b in zip(left.dimensions, right.dimensions, strict=True):
         if a != b and 1 not in (a, b) and UNBOUNDED not in (a, b):
-            raise _Unfit(f"takes operands of the same dimensions, not {left} and {right}")
+            raise Unfit(f"takes operands of the same dimensions, not {left} and {right}")
         out.append(b if a == 1 else a)
     return tuple(out)
 
@@ -145,16 +121,16 @@ def _first(given: Given) -> Shape:
 def _cholesky(given: Given) -> Shape:
     shape = _array(given.shapes[0])
     if len(shape.dimensions) < 2 or shape.dimensions[-1] != shape.dimensions[-2]:
-        raise _Unfit(f"takes square matrices, not {shape}")
+        raise Unfit(f"takes square matrices, not {shape}")
     return shape
 
 
 def _while(given: Given) -> Shape:
     shape, condition, body = given.shapes[0], given.result("condition"), given.result("body")
     if condition.element_type != "pred" or condition.dimensions:
-        raise _Unfit(f"goes on by a pred[], not {condition}")
+        raise Unfit(f"goes on by a pred[], not {condition}")
     if body.key_ignoring_layout != shape.key_ignoring_layout:
-        raise _Unfit(f"begins with {shape}, but its body makes {body}")
+        raise Unfit(f"begins with {shape}, but its body makes {body}")
     return shape
 
 
@@ -165,21 +141,17 @@ def _second(given: Given) -> Shape:
 def _select(given: Given) -> Shape:
     predicate, on_true, on_false = map(_array, given.shapes)
     if predicate.element_type != "pred" or on_true.dimensions != on_false.dimensions:
-        raise _Unfit(f"takes pred and two arrays of one shape, not {', '.join(map(str, given.shapes))}")
+        raise Unfit(f"takes pred and two arrays of one shape, not {', '.join(map(str, given.shapes))}")
     if predicate.dimensions and predicate.dimensions != on_true.dimensions:
-        raise _Unfit(f"takes a pred[] or one of the same dimensions, not {predicate}")
+        raise Unfit(f"takes a pred[] or one of the same dimensions, not {predicate}")
     return on_true
-
-
-def _tuple_or_one(shapes: Sequence[Shape]) -> Shape:
-    return shapes[0] if len(shapes) == 1 else Shape.tuple_of(tuple(shapes))
 
 
 def _element(given: Given) -> Shape:
     shape = given.shapes[0]
     index: int = given["index"]
     if not shape.is_tuple or not 0 <= index < len(shape.tuple_shapes):
-        raise _Unfit(f"has no element {index} to take from {shape}")
+        raise Unfit(f"has no element {index} to take from {shape}")
     return shape.tuple_shapes[index]
 
 
@@ -189,7 +161,7 @@ def _concatenate(given: Given) -> Shape:
     sizes = list(shapes[0].dimensions)
     others = {s.dimensions[:dimension] + s.dimensions[dimension + 1 :] for s in shapes}
     if len(others) != 1 or not 0 <= dimension < len(sizes):
-        raise _Unfit(f"cannot join {', '.join(map(str, shapes))} along dimension {dimension}")
+        raise Unfit(f"cannot join {', '.join(map(str, shapes))} along dimension {dimension}")
     sizes[dimension] = sum(s.dimensions[dimension] for s in shapes)
     return Shape(shapes[0].element_type, tuple(sizes))
 
@@ -197,7 +169,7 @@ def _concatenate(given: Given) -> Shape:
 def _transpose(given: Given) -> Shape:
     shape, order = _array(given.shapes[0]), given["dimensions"]
     if sorted(order) != list(range(len(shape.dimensions))):
-        raise _Unfit(f"must order all {len(shape.dimensions)} dimensions")
+        raise Unfit(f"must order all {len(shape.dimensions)} dimensions")
     moved = tuple(n for n, d in enumerate(order) if d in shape.dynamic_dimensions)
     # The data stay where they are; only the dimensions change places.
     layout = Layout(tuple(order.index(d) for d in shape.minor_to_major))
@@ -215,12 +187,12 @@ def _reduce(given: Given) -> Shape:
     shape = _array(given.shapes[0])
     away = given["dimensions"]
     if any(not 0 <= d < len(shape.dimensions) for d in away):
-        raise _Unfit(f"over dimensions that {shape} does not have")
+        raise Unfit(f"over dimensions that {shape} does not have")
     kept = tuple(d for n, d in enumerate(shape.dimensions) if n not in away)
     result = given.result("to_apply")
     types = [s.element_type for s in result.tuple_shapes] if result.is_tuple else [result.element_type]
     if len(types) != count:
-        raise _Unfit(f"of {count} arrays by a computation with {len(types)} results")
+        raise Unfit(f"of {count} arrays by a computation with {len(types)} results")
     shapes = [Shape(t, kept) for t in types]
     return Shape.tuple_of(shapes) if result.is_tuple else shapes[0]
 
@@ -229,51 +201,20 @@ def _pad(given: Given) -> Shape:
     shape = _array(given.shapes[0])
     padding = given["padding"].dimensions
     if len(padding) != len(shape.dimensions):
-        raise _Unfit(f"pads {len(padding)} dimensions of {shape}")
+        raise Unfit(f"pads {len(padding)} dimensions of {shape}")
     sizes = [
         d + p.low + p.high + max(d - 1, 0) * p.interior
         for d, p in zip(shape.dimensions, padding, strict=True)
     ]
     if min(sizes, default=0) < 0:
-        raise _Unfit("leaves less than nothing")
+        raise Unfit("leaves less than nothing")
     return Shape(shape.element_type, tuple(sizes))
-
-
-def _dot(given: Given) -> Shape:
-    left, right = given.shapes[0], given.shapes[2 if given.opcode == "scaled-dot" else 1]
-    lc, rc = given.get("lhs_contracting_dims"), given.get("rhs_contracting_dims")
-    lb, rb = given.get("lhs_batch_dims"), given.get("rhs_batch_dims")
-    if len(lc) != len(rc) or len(lb) != len(rb):
-        raise _Unfit("contracts (or batches) a different number of dimensions on each side")
-    meeting = zip((*lc, *lb), (*rc, *rb), strict=True)
-    if given.opcode == "dot" and any(left.dimensions[a] != right.dimensions[b] for a, b in meeting):
-        raise _Unfit(f"of {left} and {right}: dimensions that meet differ in size")
-    sizes = [left.dimensions[d] for d in lb]
-    sizes += [d for n, d in enumerate(left.dimensions) if n not in lc and n not in lb]
-    sizes += [d for n, d in enumerate(right.dimensions) if n not in rc and n not in rb]
-    element_type = max(left.element_type, right.element_type, key=BIT_WIDTH.__getitem__)
-    return Shape(element_type, tuple(sizes))
-
-
-def _ragged_dot(given: Given) -> Shape:
-    left, right, groups = given.shapes
-    lc, rc, lb, rb = (
-        given.get(f"{k}_dims") for k in ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
-    )
-    ragged, group = given["lhs_ragged_dims"][0], given.get("rhs_group_dims")
-    sizes = [left.dimensions[d] for d in lb]
-    if ragged in lc:
-        sizes.insert(0, groups.dimensions[-1])
-    sizes += [d for n, d in enumerate(left.dimensions) if n not in lc and n not in lb]
-    sizes += [d for n, d in enumerate(right.dimensions) if n not in rc and n not in rb and n not in group]
-    element_type = max(left.element_type, right.element_type, key=BIT_WIDTH.__getitem__)
-    return Shape(element_type, tuple(sizes))
 
 
 def _map(given: Given) -> Shape:
     # XLA goes by the attribute, which may be missing only where there is nothing to say.
     if given.shapes[0].dimensions and not given.get("dimensions"):
-        raise _Unfit("needs its dimensions to infer the shape")
+        raise Unfit("needs its dimensions to infer the shape")
     return Shape(given.result("to_apply").element_type, _array(given.shapes[0]).dimensions)
 
 
@@ -298,52 +239,9 @@ def _batch_norm(given: Given) -> Shape:
 def _top_k(given: Given) -> Shape:
     shape, k = _array(given.shapes[0]), given["k"]
     if shape.dimensions[-1] < k:
-        raise _Unfit(f"takes {k} of {shape.dimensions[-1]} elements")
+        raise Unfit(f"takes {k} of {shape.dimensions[-1]} elements")
     sizes = (*shape.dimensions[:-1], k)
     return Shape.tuple_of([Shape(shape.element_type, sizes), Shape("s32", sizes)])
-
-
-def _gather(given: Given) -> Shape:
-    shape, indices = given.shapes
-    offsets, sizes = given["offset_dims"], given["slice_sizes"]
-    dropped = {*given["collapsed_slice_dims"], *given.get("operand_batching_dims")}
-    window = [d for n, d in enumerate(sizes) if n not in dropped]
-    batch = [d for n, d in enumerate(indices.dimensions) if n != given["index_vector_dim"]]
-    if any(not 0 <= size <= d for size, d in zip(sizes, shape.dimensions, strict=True)):
-        raise _Unfit(f"takes slices {list(sizes)} of {shape}")
-    if len(window) != len(offsets):
-        raise _Unfit(f"has {len(offsets)} offset_dims for {len(window)} slice sizes")
-    out = [window.pop(0) if n in offsets else batch.pop(0) for n in range(len(window) + len(batch))]
-    return Shape(shape.element_type, tuple(out))
-
-
-def _scatter(given: Given) -> Shape:
-    count = len(given.shapes) // 2
-    indices = given.shapes[count]
-    rank = len(given["update_window_dims"]) + len(indices.dimensions)
-    rank -= given["index_vector_dim"] < len(indices.dimensions)
-    if any(len(s.dimensions) != rank for s in given.shapes[count + 1 :]):
-        raise _Unfit(f"takes updates of rank {rank}")
-    return _tuple_or_one(given.shapes[:count])
-
-
-def _scan(given: Given) -> Shape:
-    carries, dimension = given["num_carries"], given["dimensions"][0]
-    if carries >= len(given.shapes):
-        raise _Unfit("has no inputs")
-    size = given.shapes[0].dimensions[dimension]
-    root = given.result("to_apply")
-    if not root.is_tuple:
-        return root if carries else _inserted(root, dimension, size)
-    outputs = len(root.tuple_shapes) - carries
-    return Shape.tuple_of(
-        [_inserted(s, dimension, size) if n < outputs else s for n, s in enumerate(root.tuple_shapes)]
-    )
-
-
-def _inserted(shape: Shape, dimension: int, size: int) -> Shape:
-    sizes = shape.dimensions
-    return Shape(shape.element_type, (*sizes[:dimension], size, *sizes[dimension:]))
 
 
 def _set_dimension_size(given: Given) -> Shape:
@@ -372,8 +270,8 @@ _RULES: dict[str, Callable[[Given], Shape]] = {
     "triangular-solve": _second,
     "select": _select,
     "tuple": lambda given: Shape.tuple_of(given.shapes),
-    "sort": lambda given: _tuple_or_one(given.shapes),
-    "scatter": _scatter,
+    "sort": lambda given: tuple_or_one(given.shapes),
+    "scatter": scatter,
     "after-all": lambda given: TOKEN,
     "send-done": lambda given: TOKEN,
     "partition-id": lambda given: Shape("u32"),
@@ -387,17 +285,17 @@ _RULES: dict[str, Callable[[Given], Shape]] = {
     "broadcast": _broadcast,
     "reduce": _reduce,
     "pad": _pad,
-    "dot": _dot,
-    "scaled-dot": _dot,
-    "ragged-dot": _ragged_dot,
+    "dot": dot,
+    "scaled-dot": dot,
+    "ragged-dot": ragged_dot,
     "map": _map,
     "fft": _fft,
     "batch-norm-training": _batch_norm,
     "batch-norm-inference": _batch_norm,
     "batch-norm-grad": _batch_norm,
     "topk": _top_k,
-    "gather": _gather,
-    "scan": _scan,
+    "gather": gather,
+    "scan": scan,
     "set-dimension-size": _set_dimension_size,
     "send": _send,
     "recv-done": _recv_done,

@@ -8,7 +8,7 @@ from hlofuse.ir.shape import BIT_WIDTH, Shape
 from hlofuse.ir.values import Window, WindowDimension
 
 if TYPE_CHECKING:
-    from hlofuse.ir.parse.infer import Given
+    from hlofuse.ir.parse.infer_given import Given
 
 
 def output_size(size: int, dimension: WindowDimension) -> int:

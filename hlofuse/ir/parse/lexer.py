@@ -58,10 +58,10 @@ class HloLexer(Lexer):
         self._opens_layout = re.compile(rf"\{{(?:{ignored})*+(?:(?!{numbers}){by_name['INT']}|:)")
 
     def lex(self, lexer_state: Any, parser_state: Any) -> Iterator[Token]:
-        text: str = lexer_state.text.text
-        start: int = lexer_state.text.start
-        end: int = lexer_state.text.end
-        return self.tokens(text, start, end)
+        text = lexer_state.text
+        if isinstance(text, str):  # lark before 1.3
+            return self.tokens(text, 0, len(text))
+        return self.tokens(text.text, text.start, text.end)
 
     def tokens(self, text: str, pos: int, end: int) -> Iterator[Token]:
         """The tokens of `text[pos:end]`."""

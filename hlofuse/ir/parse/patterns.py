@@ -26,53 +26,57 @@ INTS = r"\{(?:\d{1,18}+(?:,\d{1,18}+)*+)?\}"
 JSON = nested(r"\{", r"\}", rf'(?:[^{{}}"\n\0]++|{STRING})', 8)
 PRIMITIVE = "(?:" + "|".join(sorted(ARRAY_TYPES, key=len, reverse=True)) + ")"
 _TILES = r"(?:T(?:\(\d{1,9}+(?:,\d{1,9}+)*+\))++)?"
-LAYOUT = rf"\{{((?:\d{{1,2}}+(?:,\d{{1,2}}+)*+)?)(?::({_TILES}(?:E\(\d{{1,3}}+\))?(?:S\(\d{{1,3}}+\))?)(?<=\)))?\}}"
+_PROPERTIES = rf"{_TILES}(?:E\(\d{{1,3}}+\))?(?:S\(\d{{1,3}}+\))?(?<=\))"
+LAYOUT = rf"\{{((?:\d{{1,2}}+(?:,\d{{1,2}}+)*+)?)(?::({_PROPERTIES}))?\}}"
 ARRAY = rf"({PRIMITIVE})\[((?:\d{{1,18}}+(?:,\d{{1,18}}+)*+)?)\](?:{LAYOUT})?"
 
 # ------------------------------------------------------------------ attribute values, by name
 
-_KEYED: tuple[tuple[str, str], ...] = (
-    (
-        "dimensions|lhs_contracting_dims|rhs_contracting_dims|lhs_batch_dims|rhs_batch_dims|offset_dims"
-        "|collapsed_slice_dims|start_index_map|slice_sizes|dynamic_slice_sizes|operand_batching_dims"
-        "|start_indices_batching_dims|update_window_dims|inserted_window_dims|scatter_dims_to_operand_dims"
-        "|input_batching_dims|scatter_indices_batching_dims|fft_length",
-        INTS,
-    ),
-    ("calls|to_apply|condition|body|select|scatter", rf"%?{NAME}"),
-    ("kind", "k(?:Loop|Input|Output|Custom)"),
-    ("direction", "(?:EQ|NE|GE|GT|LE|LT)"),
-    (
-        "index|iota_dimension|index_vector_dim|channel_id|feature_group_count|batch_group_count|exponent_bits"
-        "|mantissa_bits",
-        r"\d{1,9}+",
-    ),
-    ("slice", r"\{\[\d{1,18}+:\d{1,18}+(?::\d{1,18}+)?\](?:, \[\d{1,18}+:\d{1,18}+(?::\d{1,18}+)?\])*+\}"),
-    (
-        "indices_are_sorted|unique_indices|is_stable|constrain_layout|use_global_device_ids"
-        "|custom_call_has_side_effect",
-        "(?:true|false)",
-    ),
-    ("custom_call_target", STRING),
-    ("padding", r"-?\d{1,9}+_-?\d{1,9}+(?:_\d{1,9}+)?(?:x-?\d{1,9}+_-?\d{1,9}+(?:_\d{1,9}+)?)*+"),
-    ("api_version", "API_VERSION_(?:ORIGINAL|STATUS_RETURNING_UNIFIED|STATUS_RETURNING|TYPED_FFI)"),
-    (
-        "window",
-        r"\{size=\d{1,9}+(?:x\d{1,9}+)*+(?: stride=\d{1,9}+(?:x\d{1,9}+)*+)?"
-        r"(?: pad=-?\d{1,9}+_-?\d{1,9}+(?:x-?\d{1,9}+_-?\d{1,9}+)*+)?(?: lhs_dilate=\d{1,9}+(?:x\d{1,9}+)*+)?"
-        r"(?: rhs_dilate=\d{1,9}+(?:x\d{1,9}+)*+)?(?: rhs_reversal=[01](?:x[01])*+)?\}",
-    ),
-    ("dim_labels", r"[0-9bf]{2,8}_[0-9io]{2,8}->[0-9bf]{2,8}"),
-    ("operand_precision", r"\{(?:default|highest|high)(?:,(?:default|highest|high))*+\}"),
-    ("fft_type", "(?:FFT|IFFT|RFFT|IRFFT)"),
-    ("type", "(?:FLOAT|TOTALORDER|SIGNED|UNSIGNED)"),
-    ("output_to_operand_aliasing", rf"\{{{INTS}: \(\d{{1,9}}+, {INTS}\)(?:, {INTS}: \(\d{{1,9}}+, {INTS}\))*+\}}"),
-    ("replica_groups", rf"(?:\{{(?:{INTS}(?:,{INTS})*+)?\}}|\[\d{{1,9}}+,\d{{1,9}}+\]<=\[\d{{1,9}}+\])"),
-    ("source_target_pairs", r"\{\{\d{1,9}+,\d{1,9}+\}(?:,\{\d{1,9}+,\d{1,9}+\})*+\}"),
-    ("branch_computations|called_computations", rf"\{{%?{NAME}(?:, %?{NAME})*+\}}"),
-    ("operand_layout_constraints", r"\{[^{}\n\"]*+(?:\{[^{}\n\"]*+\}[^{}\n\"]*+)*+\}"),
+_NUMBER = r"\d{1,9}+"
+_RANGE = r"\[\d{1,18}+:\d{1,18}+(?::\d{1,18}+)?\]"
+_PAD = rf"-?{_NUMBER}_-?{_NUMBER}"
+_PER_DIMENSION = rf"{_NUMBER}(?:x{_NUMBER})*+"
+_WINDOW = (
+    rf"\{{size={_PER_DIMENSION}(?: stride={_PER_DIMENSION})?(?: pad={_PAD}(?:x{_PAD})*+)?"
+    rf"(?: lhs_dilate={_PER_DIMENSION})?(?: rhs_dilate={_PER_DIMENSION})?(?: rhs_reversal=[01](?:x[01])*+)?\}}"
 )
-VALUES = {name: value for names, value in _KEYED for name in names.split("|")}
+_LISTS = """
+    dimensions lhs_contracting_dims rhs_contracting_dims lhs_batch_dims rhs_batch_dims offset_dims slice_sizes
+    collapsed_slice_dims start_index_map dynamic_slice_sizes operand_batching_dims start_indices_batching_dims
+    update_window_dims inserted_window_dims scatter_dims_to_operand_dims input_batching_dims
+    scatter_indices_batching_dims fft_length
+"""
+_NUMBERS = """
+    index iota_dimension index_vector_dim channel_id feature_group_count batch_group_count exponent_bits
+    mantissa_bits
+"""
+_BOOLEANS = """
+    indices_are_sorted unique_indices is_stable constrain_layout use_global_device_ids
+    custom_call_has_side_effect
+"""
+_ALIASED = rf"{INTS}: \({_NUMBER}, {INTS}\)"
+VALUES: dict[str, str] = {
+    **dict.fromkeys(_LISTS.split(), INTS),
+    **dict.fromkeys(_NUMBERS.split(), _NUMBER),
+    **dict.fromkeys(_BOOLEANS.split(), "true|false"),
+    **dict.fromkeys("calls to_apply condition body select scatter".split(), rf"%?{NAME}"),
+    **dict.fromkeys("branch_computations called_computations".split(), rf"\{{%?{NAME}(?:, %?{NAME})*+\}}"),
+    "kind": "k(?:Loop|Input|Output|Custom)",
+    "direction": "EQ|NE|GE|GT|LE|LT",
+    "type": "FLOAT|TOTALORDER|SIGNED|UNSIGNED",
+    "slice": rf"\{{{_RANGE}(?:, {_RANGE})*+\}}",
+    "custom_call_target": STRING,
+    "padding": rf"{_PAD}(?:_{_NUMBER})?(?:x{_PAD}(?:_{_NUMBER})?)*+",
+    "api_version": "API_VERSION_(?:ORIGINAL|STATUS_RETURNING_UNIFIED|STATUS_RETURNING|TYPED_FFI)",
+    "window": _WINDOW,
+    "dim_labels": r"[0-9bf]{2,8}_[0-9io]{2,8}->[0-9bf]{2,8}",
+    "operand_precision": r"\{(?:default|highest|high)(?:,(?:default|highest|high))*+\}",
+    "fft_type": "FFT|IFFT|RFFT|IRFFT",
+    "output_to_operand_aliasing": rf"\{{{_ALIASED}(?:, {_ALIASED})*+\}}",
+    "replica_groups": rf"\{{(?:{INTS}(?:,{INTS})*+)?\}}|\[{_NUMBER},{_NUMBER}\]<=\[{_NUMBER}\]",
+    "source_target_pairs": rf"\{{\{{{_NUMBER},{_NUMBER}\}}(?:,\{{{_NUMBER},{_NUMBER}\}})*+\}}",
+    "operand_layout_constraints": r"\{[^{}\n\"]*+(?:\{[^{}\n\"]*+\}[^{}\n\"]*+)*+\}",
+}
 """Attribute name to the pattern of its ordinary values."""
 
 _SHARDING = r"\{(?:replicated|maximal device=\d{1,9}+)\}"
@@ -91,7 +95,8 @@ _BRACES = nested(r"\{", r"\}", r'[^{}"\n\0]++', 3)
 _VALUE = rf"(?:{_BRACES}|[^\s,{{}}\"\[]++|{STRING}|\[[\d,]*+\]<=\[[\d,]*+\])"
 OWN = re.compile(rf", ([a-z_]++)=({_VALUE})", re.ASCII)
 TAIL = re.compile(
-    rf"((?:, (?!{_COMMON})[a-z_]++={_VALUE})*+)(?:, sharding={_SHARDING})?+(?:, frontend_attributes={_FRONTEND})?+"
+    rf"((?:, (?!{_COMMON})[a-z_]++={_VALUE})*+)"
+    rf"(?:, sharding={_SHARDING})?+(?:, frontend_attributes={_FRONTEND})?+"
     rf"(?:, control-predecessors={_CONTROL})?+"
     rf"(?:, metadata=(?:\{{op_name=\"[^\"\\\n\0]*+\"(?: stack_frame_id=\d{{1,9}}+)?\}}|{_METADATA}))?+"
     rf"(?:, backend_config=(?:{JSON}|{STRING}))?+",
@@ -106,18 +111,22 @@ _PARENTHESES = nested(r"\(", r"\)", r'[^()\n"]++', 6)
 _SHAPE = rf"(?:[a-z][^\s\"]*+|{_PARENTHESES})"
 _NESTED = nested(r"\{", r"\}", r'[^{}()\n"]++', 6) + "|" + nested(r"\(", r"\)", r'[^(){}\n"]++', 6)
 INSTRUCTION = re.compile(
-    rf"^ *+(ROOT )?%?({NAME}) = ({_SHAPE}) ([a-z][a-z0-9\-]*+)\(([^(){{}}\"\n]*+(?:(?:{_NESTED})[^(){{}}\"\n]*+)*+)\)"
+    rf"^ *+(ROOT )?%?({NAME}) = ({_SHAPE}) ([a-z][a-z0-9\-]*+)"
+    rf"\(([^(){{}}\"\n]*+(?:(?:{_NESTED})[^(){{}}\"\n]*+)*+)\)"
     rf"(|, [^\n]*+)\n",
     re.ASCII | re.MULTILINE,
 )
 _PLAIN_SHAPE = rf"(?:[a-z][a-z0-9]*+\[[\d,<=?]*+\](?:\{{[^{{}}\n]*+\}})?|{_PARENTHESES})"
-OPERAND = re.compile(rf"(?:/\*index=\d++\*/)?(?:({_PLAIN_SHAPE}) )?%?({NAME})((?:#\d{{1,9}}+)*+)(?:, (?!$)|$)", re.ASCII)
-
-_PARAMETERS = (
-    rf"\((?:%?{NAME}: {_PLAIN_SHAPE}(?:, (?:/\*index=\d++\*/)?%?{NAME}: {_PLAIN_SHAPE})*+)?\)"
+OPERAND = re.compile(
+    rf"(?:/\*index=\d++\*/)?(?:({_PLAIN_SHAPE}) )?%?({NAME})((?:#\d{{1,9}}+)*+)(?:, (?!$)|$)", re.ASCII
 )
+
+# Group 5 is set where a parameter's shape is more than a plain array.
+_PARAMETER = rf"%?{NAME}: (?:{PRIMITIVE}\[(?:\d{{1,18}}+(?:,\d{{1,18}}+)*+)?\](?![{{])|({_PLAIN_SHAPE}))"
+_PARAMETERS = rf"\((?:(?:/\*index=\d++\*/)?{_PARAMETER}(?:, (?=[%/A-Za-z_])|(?=\))))*+\)"
 HEAD = re.compile(rf"(ENTRY )?(%?)({NAME}) (?:({_PARAMETERS}) -> ({_SHAPE}) )?\{{\n", re.ASCII)
-_COMMENTS = r"(?:\s++|//[^\r\n\0]*+|/\*(?:[^*\0]++|\*(?!/))*+\*/)*+"
+PARAMETER_SHAPE = re.compile(rf"{NAME}: ({_PLAIN_SHAPE})", re.ASCII)
+_COMMENTS = r"(?:[ \t\n]++|//[^\r\n\0]*+|/\*(?:[^*\0]++|\*(?!/))*+\*/)*+"
 END = re.compile(rf"\}}(?:, execution_thread=\"([\w.\-]*+)\")?( // [^\r\n\0]*+)?{_COMMENTS}", re.ASCII)
 
 # Header attributes in the order XLA prints them; group 3 is the entry's layout, checked as shapes.
@@ -129,7 +138,8 @@ MODULE = re.compile(
     rf"HloModule ({NAME})((?:, is_scheduled=(?:true|false))?+"
     rf"(?:, input_output_alias=\{{ {_ALIAS}(?:, {_ALIAS})*+ \}})?+"
     rf"(?:, buffer_donor=\{{ {_DONOR}(?:, {_DONOR})*+ \}})?+"
-    r"(?:, alias_passthrough_params=true)?+(?:, entry_computation_layout=\{([^{}\n]*+(?:\{[^{}\n]*+\}[^{}\n]*+)*+)\})?+"
+    r"(?:, alias_passthrough_params=true)?+"
+    r"(?:, entry_computation_layout=\{([^{}\n]*+(?:\{[^{}\n]*+\}[^{}\n]*+)*+)\})?+"
     rf"(?:, allow_spmd_sharding_propagation_to_parameters={_BOOLS})?+"
     rf"(?:, allow_spmd_sharding_propagation_to_output={_BOOLS})?+"
     r"(?:, replica_count=\d{1,9}+)?+(?:, num_partitions=\d{1,9}+)?+"
@@ -142,9 +152,10 @@ _LOCATIONS = (
     r" column=\d{1,9}+ end_column=\d{1,9}+\}\n)*+"
 )
 _FRAMES = r"(?:\d{1,9}+ \{file_location_id=\d{1,9}+ parent_frame_id=\d{1,9}+\}\n)*+"
+_BLANK = r"[ \t\n]*+"
 TABLES = re.compile(
-    rf"FileNames\n({_NUMBERED})\s*+FunctionNames\n({_NUMBERED})\s*+FileLocations\n({_LOCATIONS})\s*+"
-    rf"StackFrames\n({_FRAMES})\s*+",
+    rf"FileNames\n({_NUMBERED}){_BLANK}FunctionNames\n({_NUMBERED}){_BLANK}"
+    rf"FileLocations\n({_LOCATIONS}){_BLANK}StackFrames\n({_FRAMES}){_BLANK}",
     re.ASCII,
 )
 NUMBERED_STRING = re.compile(rf"(\d++) ({STRING})", re.ASCII)

@@ -6,9 +6,9 @@ import re
 
 from hlofuse.ir.parse.patterns import JSON, STRING
 
+_IOTA = r"\[[\d,]*+\]<=\[[\d,]*+\](?:T\([\d,]*+\))?"
 _ATTRIBUTE = re.compile(
-    rf", ([A-Za-z_][\w.\-]*+)=({STRING}|{JSON}|[^,{{}}\"\[\s]++|\[[\d,]*+\]<=\[[\d,]*+\](?:T\([\d,]*+\))?)(?=, [a-z]|\Z)",
-    re.ASCII,
+    rf", ([A-Za-z_][\w.\-]*+)=({STRING}|{JSON}|[^,{{}}\"\[\s]++|{_IOTA})(?=, [a-z]|\Z)", re.ASCII
 )
 
 

@@ -51,6 +51,8 @@ class GrammarPieces:
         from hlofuse.ir.parse.errors import Rejected
         from hlofuse.ir.parse.grammar import parse_rule
 
+        if not all(number.isdigit() and number.isascii() for number in body.parameters):
+            raise Declined
         piece = f"x {{{text[start:end]}\n}}"
         self.characters += len(piece)
         builder = _Builder(piece)

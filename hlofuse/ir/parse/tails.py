@@ -43,7 +43,7 @@ class TailMemo(dict[str, Attributes]):
         self._memo = memo
         self._checked: set[str] = set()
         self._checked_calls: dict[str, str] = {}
-        """Texts up to the name of the computation called, if that is the last thing: `, kind=kLoop, calls`."""
+        """Texts up to the computation called, where that is the last thing: `, kind=kLoop, calls`."""
 
     def __missing__(self, text: str) -> Attributes:
         match = TAIL.fullmatch(text)
@@ -100,7 +100,12 @@ class TailMemo(dict[str, Attributes]):
         if not self._calls:
             return ()
         called = self._find_called(pairs)
-        if constraints is None and len(called) == 1 and pairs[-1][0] == called[0][0] and pairs[-1][1][0] != "{":
+        if (
+            constraints is None
+            and len(called) == 1
+            and pairs[-1][0] == called[0][0]
+            and pairs[-1][1][0] != "{"
+        ):
             self._checked_calls[own.rpartition("=")[0]] = called[0][0]
         return called
 

@@ -59,3 +59,8 @@ def signed(text: str) -> int:
 def words(text: str) -> frozenset[str]:
     """The words of a text, for tables that are easier to read as one."""
     return frozenset(text.split())
+
+
+def bare(name: str) -> str:
+    """A name without the % or : that marked it as one."""
+    return name.strip("%:")

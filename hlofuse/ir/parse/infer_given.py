@@ -1,0 +1,44 @@
+"""What the rules of shape inference are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hlofuse.ir.shape import Shape
+
+if TYPE_CHECKING:
+    from hlofuse.ir.computation import Computation
+    from hlofuse.ir.instruction import Instruction
+    from hlofuse.ir.parse.tree_structure import InstructionNode
+
+
+class Unfit(Exception):
+    """The operands do not go together."""
+
+
+class Given:
+    """An instruction's operand shapes, attribute values and the results of what it calls."""
+
+    def __init__(
+        self, node: InstructionNode, operands: Sequence[Instruction], called: Mapping[str, Computation]
+    ) -> None:
+        self.opcode = str(node.call.opcode)
+        self.shapes = [o.shape for o in operands]
+        self._values: dict[str, Any] = {a.name: a.value for a in node.attributes}
+        self._called = called
+
+    def __getitem__(self, attribute: str) -> Any:
+        return self._values[attribute]
+
+    def get(self, attribute: str, default: Any = ()) -> Any:
+        return self._values.get(attribute, default)
+
+    def result(self, attribute: str) -> Shape:
+        """The root's shape of a called computation."""
+        return self._called[attribute].root.shape
+
+
+def tuple_or_one(shapes: Sequence[Shape]) -> Shape:
+    """The tuple of the shapes, or the only one by itself."""
+    return shapes[0] if len(shapes) == 1 else Shape.tuple_of(tuple(shapes))

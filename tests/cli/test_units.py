@@ -1,0 +1,57 @@
+"""Quantities as people read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlofuse.inputs.suggest import close_matches, did_you_mean
+from hlofuse.present.command_line import command_line
+from hlofuse.present.units import bytes_text, plural, quantity, ranges
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.00 kB"),
+        (9_994, "9.99 kB"),
+        (9_996, "10.0 kB"),
+        (99_949, "99.9 kB"),
+        (99_951, "100 kB"),
+        (999_499, "999 kB"),
+        (999_500, "1.00 MB"),
+        (8_388_608, "8.39 MB"),
+        (-12, "-12 B"),
+        (10**30, "1000000000000 EB"),
+    ],
+)
+def test_bytes(value: int, text: str) -> None:
+    assert bytes_text(value) == text
+
+
+def test_counts() -> None:
+    assert quantity(12.5, "us") == "12.5 us"
+    assert (plural(1, "edge"), plural(1234, "edge"), plural(2, "body", "bodies")) == (
+        "1 edge",
+        "1,234 edges",
+        "2 bodies",
+    )
+
+
+def test_runs_of_steps_are_drawn_together() -> None:
+    assert ranges([1, 2, 3, 5, 9, 10]) == "1–3, 5, 9–10"
+    assert ranges([]) == ""
+
+
+def test_suggestions() -> None:
+    names = ["reduce.3", "reduce.12", "add.1", "multiply_reduce_fusion"]
+    assert close_matches("reduce", names)[0] == "reduce.3"
+    assert close_matches("REDUCE.12", names)[0] == "reduce.12"
+    assert did_you_mean("zzz", names) == ""
+    assert did_you_mean("ad.1", names) == "; did you mean add.1?"
+
+
+def test_commands_to_go_on_with_are_quoted() -> None:
+    words = command_line("why", "my dump.hlo", None, "a;b", "\x1b[0m")
+    assert words == "hlofuse why 'my dump.hlo' 'a;b' '\\x1b[0m'"

@@ -1,0 +1,133 @@
+"""What is read is printed as it was; options change what XLA's options change."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hlofuse.ir import PrintOptions, parse_module, print_module
+from hlofuse.ir.printer import print_computation, print_instruction
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+CORPUS = os.environ.get("HLOFUSE_CORPUS")
+DUMPS = sorted(SAMPLES.rglob("*.hlo")) + (sorted(Path(CORPUS).rglob("*.hlo"))[::20] if CORPUS else [])
+
+TEXT = """HloModule m, entry_computation_layout={(f32[8]{0})->(f32[8]{0}, f32[])}
+
+FileNames
+1 "a\\"b.py"
+
+FunctionNames
+1 "f"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=3 end_line=3 column=1 end_column=9}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+
+
+%sum (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %c = f32[] add(%a, %b)
+}, execution_thread="side"
+
+ENTRY %main (p: f32[8]) -> (f32[8], f32[]) {
+  %p = f32[8]{0} parameter(0)
+  %n = f32[8]{0} negate(%p), metadata={op_name="neg" stack_frame_id=1}, backend_config={"a":[1]}
+  %zero = f32[] constant(0)
+  %r = f32[] reduce(%n, %zero), dimensions={0}, to_apply=%sum, control-predecessors={%n}
+  %t = (f32[8]{0}, f32[]) tuple(%n, %r)
+  %e = f32[] get-tuple-element(%t), index=1
+  ROOT %o = (f32[8]{0}, f32[]) tuple(%n, %e)
+}
+
+"""
+
+
+@pytest.mark.parametrize("path", DUMPS, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_dumps_come_back_byte_for_byte(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert print_module(parse_module(text)) == text
+
+
+def test_everything_comes_back() -> None:
+    assert print_module(parse_module(TEXT)) == TEXT
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        PrintOptions(),
+        PrintOptions.short(),
+        PrintOptions(operand_shapes=True),
+        PrintOptions(compact_elements=True),
+        PrintOptions(layouts=False),
+        PrintOptions(percent=False, names_after_braces=True, operand_numbers=1),
+    ],
+)
+def test_printing_again_changes_nothing(options: PrintOptions) -> None:
+    once = print_module(parse_module(TEXT), options)
+    assert print_module(parse_module(once), options) == once
+
+
+def test_a_style_is_remembered() -> None:
+    for options in (
+        PrintOptions.short(),
+        PrintOptions(compact_elements=True),
+        PrintOptions(operand_shapes=True),
+    ):
+        text = print_module(parse_module(TEXT), options)
+        assert print_module(parse_module(text)) == text
+
+
+def test_short() -> None:
+    text = print_module(parse_module(TEXT), PrintOptions.short())
+    assert "%" not in text
+    assert "FileNames" not in text
+    assert '  n = f32[8]{0} negate(p), backend_config={"a":[1]}\n' in text
+    assert "  r = f32[] reduce(n, zero), dimensions={0}, to_apply=sum\n" in text
+    assert "ENTRY main {\n" in text
+
+
+def test_canonical() -> None:
+    text = print_module(parse_module(TEXT), PrintOptions.canonical())
+    assert "  tmp_1 = f32[8]{0} negate(f32[8]{0} tmp_0)\n" in text
+    assert (
+        "  tmp_3 = f32[] reduce(f32[8]{0} tmp_1, f32[] tmp_2), dimensions={0}, to_apply=\n  {\n"
+        "    tmp_0 = f32[] parameter(0)\n    tmp_1 = f32[] parameter(1)\n"
+        '    ROOT tmp_2 = f32[] add(f32[] tmp_0, f32[] tmp_1)\n  }, execution_thread="side"\n' in text
+    )
+
+
+def test_canonical_text_does_not_depend_on_names() -> None:
+    renamed = TEXT.replace("%n", "%another").replace("%zero", "%z.5")
+    canonical = PrintOptions.canonical()
+    assert print_module(parse_module(renamed), canonical) == print_module(parse_module(TEXT), canonical)
+
+
+def test_elements_are_folded_into_operands() -> None:
+    text = print_module(parse_module(TEXT), PrintOptions(compact_elements=True))
+    assert "tuple(%n, %t#1)" in text
+    assert "get-tuple-element" not in text
+    assert [i.opcode for i in parse_module(text).entry].count("get-tuple-element") == 1
+
+
+def test_long_operand_lists_are_numbered() -> None:
+    module = parse_module(
+        "HloModule m\n\nENTRY e {\n  p = f32[] parameter(0)\n"
+        "  ROOT t = (f32[], f32[], f32[], f32[], f32[], f32[]) tuple(p, p, p, p, p, p)\n}\n"
+    )
+    root = module.entry.root
+    assert print_instruction(root, PrintOptions()).endswith("tuple(%p, %p, %p, %p, %p, /*index=5*/%p)")
+    assert print_instruction(root, PrintOptions.short()).endswith("tuple(p, p, p, p, p, p)")
+
+
+def test_large_constants() -> None:
+    numbers = ", ".join(map(str, range(11)))
+    module = parse_module(f"HloModule m\n\nENTRY e {{\n  ROOT c = s32[11]{{0}} constant({{{numbers}}})\n}}\n")
+    assert f"constant({{{numbers}}})" in print_computation(module.entry)
+    assert "constant({...})" in print_computation(module.entry, PrintOptions(large_constants=False))

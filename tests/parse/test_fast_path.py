@@ -1,0 +1,149 @@
+"""The fast path stays fast: what is unusual costs the grammar that piece and no more."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from hlofuse.ir import HloParseError, parse_module
+from hlofuse.ir.parse.declined import Declined
+from hlofuse.ir.parse.fast import STRETCH, read_fast
+from hlofuse.ir.parse.grammar import parse_module as parse_by_grammar
+from hlofuse.ir.parse.rungs import GrammarPieces
+
+sys.path.insert(0, str(Path(__file__).parent))
+from same import differences
+
+
+def long_module(odd: str, lines: int = 20_000, at: int | None = None) -> str:
+    """A chain of additions with one line (or several) in the middle."""
+    body = [
+        f'  %add.{n} = f32[4]{{0}} add(%add.{n - 1}, %p), metadata={{op_name="a/{n}"}}'
+        for n in range(1, lines)
+    ]
+    body.insert(lines // 2 if at is None else at, odd)
+    return "\n".join([
+        "HloModule long", "", "%same (x: f32[4]) -> f32[4] {", "  ROOT %x = f32[4]{0} parameter(0)", "}", "",
+        "%sum (a: f32[], b: f32[]) -> f32[] {", "  %a = f32[] parameter(0)",
+        "  %b = f32[] parameter(1)", "  ROOT %s = f32[] add(%a, %b)", "}", "",
+        "ENTRY %main (p: f32[4]) -> f32[4] {", "  %p = f32[4]{0} parameter(0)",
+        "  %add.0 = f32[4]{0} copy(%p)", *body, "}", "",
+    ])  # fmt: skip
+
+
+ODD = {
+    "comment": "  %odd = f32[4]{0} /* why not */ negate(%p)",
+    "trailing comment": "  %odd = f32[4]{0} negate(%p) // why not",
+    "two on a line": "  %odd = f32[4]{0} negate(%p)   %odder = f32[4]{0} negate(%odd)",
+    "over several lines": "  %odd = f32[4]{0} constant({\n    1, 2,\n    3, 4})",
+    "unusual attribute": "  %odd = f32[4]{0} negate(%p), statistics={visualizing_index=0,utilization=5}",
+    "other order": '  %odd = f32[4]{0} negate(%p), backend_config={"a":1}, metadata={op_name="x"}',
+    "spaces": "  %odd  =  f32[4]{0}  negate( %p )",
+    "no percent": "  odd = f32[4]{0} negate(p)",
+    "dynamic shape": "  %odd = f32[<=4]{0} negate(%p)",
+    "inferred shape": "  %odd = negate(%p)",
+    "control": "  %odd = f32[4]{0} negate(%p), control-predecessors={%p}",
+    "matrix": "  %odd = s32[2,2]{1,0} constant({ { 1, 2 }, { 3, 4 } })",
+    "conditional on pred": "  %w = pred[] constant(true)\n  %odd = f32[4]{0} conditional(%w, %p, %p),"
+    " true_computation=%same, false_computation=%same",
+    "tab": "\t%odd = f32[4]{0} negate(%p)",
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_one_odd_instruction(name: str) -> None:
+    odd = ODD[name]
+    text = long_module(odd)
+    pieces = GrammarPieces()
+    module = read_fast(text, pieces)
+    assert pieces.characters < len(odd) + 200
+    assert len(module.entry) >= 20_001
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_instructions_read_as_by_the_grammar(name: str) -> None:
+    text = long_module(ODD[name], lines=6)
+    assert list(differences(parse_module(text), parse_by_grammar(text))) == []
+
+
+def test_an_odd_heading() -> None:
+    text = long_module("  %odd = f32[4]{0} negate(%p)").replace(
+        "ENTRY %main (p: f32[4])", "ENTRY /* here */ %main (p: f32[4])"
+    )
+    pieces = GrammarPieces()
+    assert len(read_fast(text, pieces).entry) == 20_002
+    assert pieces.characters < 200
+
+
+def test_comments_between_computations() -> None:
+    text = long_module("  %odd = f32[4]{0} negate(%p)").replace(
+        "\n\nENTRY", " // sum\n/* the\nentry */\nENTRY"
+    )
+    pieces = GrammarPieces()
+    assert len(read_fast(text, pieces).entry) == 20_002
+    assert pieces.characters == 0
+
+
+@pytest.mark.parametrize("at", [0, 1, 700, 19_998, 19_999])
+def test_an_odd_line_at_the_edge_of_a_stretch(at: int) -> None:
+    text = long_module("  %odd = f32[4]{0} negate( %p )", at=at)
+    assert len(text) > 4 * STRETCH
+    module = read_fast(text, GrammarPieces())
+    names = [i.name for i in module.entry]
+    assert names.index("odd") == at + 2
+    assert [i.id for i in module.entry] == list(range(len(names)))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("  %odd = f32[4]{0} negate(%nobody)", "nobody"),
+        ("  %add.7 = f32[4]{0} negate(%p)", "add.7"),
+        ("  %odd = f32[4]{0} negate(%p, %p)", "negate"),
+        ("  %odd = f32[4]{0} negate(%p), dimensions={0}", "dimensions"),
+        ("  %odd = f32[4]{0} broadcast(%p)", "dimensions"),
+        ('  %odd = f32[4]{0} negate(%p), metadata={op_name="x"', ""),
+        ("  %odd = f32[4]{0} nonsense(%p)", "nonsense"),
+        ("  %odd = f99[4]{0} negate(%p)", ""),
+        ("  %odd = f32[4]{0} reduce(%p, %p), dimensions={0}, to_apply=%later", "later"),
+        ("  %p2 = f32[4]{0} parameter(3)", "parameter"),
+    ],
+)
+def test_what_is_wrong_is_the_grammars_to_say(line: str, message: str) -> None:
+    text = long_module(line, lines=40)
+    with pytest.raises(Declined):
+        read_fast(text, GrammarPieces())
+    with pytest.raises(HloParseError) as ours:
+        parse_module(text)
+    with pytest.raises(HloParseError) as grammars:
+        parse_by_grammar(text)
+    assert str(ours.value) == str(grammars.value)
+    assert message in str(ours.value)
+
+
+def test_names_shared_by_computations_are_made_unique_as_by_the_grammar() -> None:
+    text = long_module("  %a = f32[4]{0} negate(%p)", lines=6)
+    assert list(differences(parse_module(text), parse_by_grammar(text))) == []
+
+
+def test_element_operands_are_one_instruction_for_each_path() -> None:
+    text = """HloModule m
+
+ENTRY %main (p: (f32[], (s32[], f32[]))) -> f32[] {
+  %p = (f32[], (s32[], f32[])) parameter(0)
+  %a = f32[] add(%p#0, %p#1#1)
+  ROOT %b = f32[] subtract(%p#1#1, %a)
+}
+"""
+    module = read_fast(text, GrammarPieces())
+    assert [(i.name, i.opcode) for i in module.entry] == [
+        ("p", "parameter"),
+        ("p_0", "get-tuple-element"),
+        ("p_1", "get-tuple-element"),
+        ("p_1_1", "get-tuple-element"),
+        ("a", "add"),
+        ("b", "subtract"),
+    ]
+    assert list(differences(module, parse_by_grammar(text))) == []
