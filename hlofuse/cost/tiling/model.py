@@ -12,6 +12,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.analysis import Analysis
 from hlofuse.cost.tiling.block_level import BlockLevelParameters, block_level_parameters
+from hlofuse.cost.tiling.dot_columns import dot_tile_sizes
 from hlofuse.cost.tiling.fusion_view import FusionView, UnsupportedRoots, view_of
 from hlofuse.cost.tiling.multi_output import NO_TILE
 from hlofuse.cost.tiling.op_kinds import OpKinds
@@ -94,12 +95,13 @@ class TilingModel:
         view = self._view(fusion)
         if isinstance(view, Refusal):
             return view
-        key = (view.key, parameters)
+        contractions = dot_tile_sizes(view)
+        key = (view.key, parameters, tuple(contractions.items()))
         outcome = self._fixed.get(key)
         if outcome is None:
             self.evaluations += 1
             try:
-                outcome = self._fixed_cost(self._analysis(view), parameters)
+                outcome = self._fixed_cost(self._analysis(view), parameters, contractions)
             except NotTiled as refusal:
                 outcome = tuple(refusal.parts)
             self._fixed[key] = outcome
@@ -138,13 +140,22 @@ class TilingModel:
         sizes = [int(c[best]) for c in columns]
         return self._tiling(analysis, costs, best, sizes, len(columns[0]))
 
-    def _fixed_cost(self, analysis: Analysis, parameters: BlockLevelParameters) -> Tiling:
+    def _fixed_cost(
+        self,
+        analysis: Analysis,
+        parameters: BlockLevelParameters,
+        contractions: dict[int, tuple[int, ...]],
+    ) -> Tiling:
         main = analysis.view.roots.index(0)
         if main >= len(parameters.output_tile_sizes):
             raise NotTiled(
                 "Output tile sizes index ", main, " is out of bounds for block level fusion config"
             )
-        own = parameters.output_tile_sizes[main]
+        own: list[int] = []
+        for op in analysis.first_parameter:
+            own += contractions.get(op, ())
+            if op == 0:
+                own += parameters.output_tile_sizes[main]
         if len(own) != len(analysis.sizes):
             raise NotTiled("Expected ", len(analysis.sizes), " tile sizes but got ", len(own), ".")
         columns = [np.array([n], dtype=np.int64) for n in own] or [np.ones(1, dtype=np.int64)]
@@ -156,7 +167,7 @@ class TilingModel:
             if chosen[0] == NO_TILE:
                 text = "Unsupported case of multi-output fusion, we found no tiling to reuse for "
                 raise NotTiled(text, Operation(root))
-        return self._tiling(analysis, costs, 0, list(own), 1)
+        return self._tiling(analysis, costs, 0, own, 1)
 
     def _tiling(
         self, analysis: Analysis, costs: TilingCosts, i: int, parameters: list[int], candidates: int

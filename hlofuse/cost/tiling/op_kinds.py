@@ -67,7 +67,7 @@ class OpKinds:
     def __init__(self, device: DeviceDescription) -> None:
         self._profile = op_profile(device)
         self._inside: dict[Instruction, OpKind] = {}
-        self._outside: dict[Shape, OpKind] = {}
+        self._outside: dict[tuple[Shape, str], OpKind] = {}
         self._by_content: dict[object, OpKind] = {}
         self._count = 0
 
@@ -77,9 +77,12 @@ class OpKinds:
 
     def outside(self, instruction: Instruction) -> OpKind:
         """The kind of an array that a fusion reads."""
-        kind = self._outside.get(instruction.shape)
+        # The analysis meets a dot earlier than other operands.
+        opcode = "dot" if instruction.opcode in ("dot", "scaled-dot") else ""
+        key = (instruction.shape, opcode)
+        kind = self._outside.get(key)
         if kind is None:
-            kind = self._outside[instruction.shape] = self._new("", instruction.shape)
+            kind = self._outside[key] = self._new(opcode, instruction.shape)
         return kind
 
     def inside(self, instruction: Instruction) -> OpKind:

@@ -12,6 +12,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.analysis import Analysis, TiledNode
 from hlofuse.cost.tiling.contractions import dot_contraction
+from hlofuse.cost.tiling.dot_columns import dot_problem, dot_times
 from hlofuse.cost.tiling.expressions import Expr
 from hlofuse.cost.tiling.multi_output import NO_TILE, output_nodes
 from hlofuse.cost.tiling.op_kinds import OpKind
@@ -96,6 +97,8 @@ class _Costing:
         self.bytes_read: Value = 0
         self.reads: dict[int, tuple[Value, NDArray[np.float64]]] = {}
         self.register_limit = REGISTER_SHARE * device.registers_per_block_limit
+        self.dots: list[tuple[TiledNode, Mask | bool]] = []
+        """Nodes of dots, with the tilings for which they count."""
         self._merger: TileMerger | None = None
 
     def strides(self, node: TiledNode) -> Columns:
@@ -144,7 +147,9 @@ class _Costing:
             if new is False:
                 continue
             if inside:
-                if kind.flops:
+                if kind.opcode == "dot" and dot_problem(view, node.op) is not None:
+                    self.dots.append((node, new))
+                elif kind.flops:
                     flops = kind.flops if new is True else kind.flops * new
                     flops_by_tile[tile] = flops_by_tile[tile] + flops
             else:
@@ -229,7 +234,14 @@ def tiling_costs(
             fits = fits & ((chosen != position) | small)
     flops = np.broadcast_to(np.asarray(costing.flops), full)
     compute = times.compute(flops, blocks, used_warps * times.device.threads_per_warp)
-    exec_time = np.where(fits, combine(compute, read + write), INFINITE)
+    dot_total: Ticks = np.zeros(count, dtype=np.int64)
+    for node, new in costing.dots:
+        own = dot_times(view, node, costing.sizes, used_warps, times.device)
+        # No estimate, or merged with another tile: nothing to add.
+        counted = np.broadcast_to(np.asarray(new), full)
+        compute = compute + np.where(counted, own.compute, 0)
+        dot_total = np.maximum(dot_total, np.where(counted, own.total, 0))
+    exec_time = np.where(fits, np.maximum(combine(compute, read + write), dot_total), INFINITE)
     bytes_read = np.broadcast_to(np.asarray(costing.bytes_read), full)
     return TilingCosts(
         exec_time, compute, read, write, flops, bytes_read, bytes_written, blocks, used_warps, outputs
