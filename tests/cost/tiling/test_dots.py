@@ -1,4 +1,4 @@
-"""Dots inside generic Triton fusions. XLA 0.11.1 makes none by itself, so the figures are worked out by hand."""
+"""Dots inside generic Triton fusions. XLA makes none by itself, so the figures are worked out by hand."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hlofuse.cost.tiling.dot_cost import dot_of, dot_time, peak_matrix_ops
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.parse import parse_module
 
+SIZES = 'backend_config={"sizes":["32"]}'
 PLAIN = ((), (), (1,), (0,))
 
 
@@ -20,7 +21,7 @@ c {
   p = f32[512,256]{1,0} parameter(0)
   q = f32[256,128]{1,0} parameter(1)
   e = f32[512,256]{1,0} exponential(p)
-  d = f32[512,128]{1,0} dot(e, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}, backend_config={"sizes":["32"]}
+  d = f32[512,128]{1,0} dot(e, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}, SIZES
   ROOT r = f32[512,128]{1,0} negate(d)
 }
 ENTRY e {
@@ -28,7 +29,7 @@ ENTRY e {
   q = f32[256,128]{1,0} parameter(1)
   ROOT f = f32[512,128]{1,0} fusion(p, q), kind=kCustom, calls=c CONFIG
 }"""
-    return parse_module(text.replace("CONFIG", config)).entry.root
+    return parse_module(text.replace("SIZES", SIZES).replace("CONFIG", config)).entry.root
 
 
 def test_a_dot_has_a_tiling_parameter_of_its_own() -> None:
