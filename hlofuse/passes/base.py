@@ -28,6 +28,6 @@ class Pass:
         options = []
         for f in fields(self):
             value = getattr(self, f.name)
-            if f.name != "settings" and value != f.default:
+            if f.compare and value != f.default:
                 options.append(f"{f.name}={str(value).lower() if isinstance(value, bool) else value}")
         return self.name + (f"({', '.join(options)})" if options else "")

@@ -18,6 +18,12 @@ _PASSES: dict[str, dict[str, str]] = {
         "dce": "hlofuse.passes.dce:HloDCE",
         "tuple-simplifier": "hlofuse.passes.tuple_simplifier:TupleSimplifier",
     },
+    "gpu": {
+        "variadic-op-splitter": "hlofuse.passes.variadic_op_splitter:VariadicOpSplitter",
+        "sort-iota-fusion": "hlofuse.passes.sort_iota_fusion:SortIotaFusion",
+        "priority-fusion": "hlofuse.passes.priority_fusion:PriorityFusion",
+        "multi_output_fusion": "hlofuse.passes.gpu_multi_output_fusion:GpuMultiOutputFusion",
+    },
     "cpu": {
         "fusion": "hlofuse.passes.cpu_instruction_fusion:CpuInstructionFusion",
         "fusion-wrapper": "hlofuse.passes.cpu_fusion_wrapper:CpuFusionWrapper",
@@ -27,8 +33,11 @@ _PASSES: dict[str, dict[str, str]] = {
 _TEXT = re.compile(r"\s*([\w\-]+)\s*(?:\((.*)\))?\s*")
 
 
-def make_pass(text: str, target: str, settings: Settings = AS_XLA) -> Pass:
-    """The pass described by `text`, such as `fusion(may_duplicate=false)`, as `target` runs it."""
+def make_pass(text: str, target: str, settings: Settings = AS_XLA, **context: Any) -> Pass:
+    """The pass described by `text`, such as `fusion(may_duplicate=false)`, as `target` runs it.
+
+    `context` is what a run is about besides its options (the device); a pass gets what it has a field for.
+    """
     m = _TEXT.fullmatch(text)
     where = m and (_PASSES.get(target, {}).get(m[1]) or _PASSES[""].get(m[1]))
     if not m or not where:
@@ -36,7 +45,7 @@ def make_pass(text: str, target: str, settings: Settings = AS_XLA) -> Pass:
         raise HlofuseError(f"there is no pass {text!r} for target {target}; known: {known}")
     module, _, name = where.partition(":")
     kind: Any = getattr(importlib.import_module(module), name)
-    known_options = {f.name: f.default for f in fields(kind) if f.name != "settings"}
+    known_options = {f.name: f.default for f in fields(kind) if f.compare}
     options: dict[str, Any] = {}
     for part in filter(None, (p.strip() for p in (m[2] or "").split(","))):
         key, _, value = part.partition("=")
@@ -47,6 +56,8 @@ def make_pass(text: str, target: str, settings: Settings = AS_XLA) -> Pass:
         default, value = known_options[key.strip()], value.strip()
         convert: Any = type(default)
         options[key.strip()] = value == "true" if isinstance(default, bool) else convert(value)
+    present = {f.name for f in fields(kind)}
+    options |= {key: value for key, value in context.items() if key in present}
     made = kind(settings=settings, **options)
     assert isinstance(made, Pass)
     return made

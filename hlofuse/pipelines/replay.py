@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
@@ -12,6 +13,9 @@ from hlofuse.passes import make_pass
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.rules.settings import AS_XLA, Settings
 from hlofuse.trace import Event, Recorder
+
+if TYPE_CHECKING:
+    from hlofuse.cost.gpu.device import DeviceDescription
 
 
 @dataclass(slots=True)
@@ -46,7 +50,7 @@ def replay(
     module: Module,
     target: str = "cpu",
     *,
-    device: str | None = None,
+    device: str | DeviceDescription | None = None,
     option: str | None = None,
     keep_modules: bool = False,
     settings: Settings = AS_XLA,
@@ -56,16 +60,32 @@ def replay(
     `option` names a variant of the target's pipeline (`Target.options`); `settings` makes it a what-if run.
     """
     passes = passes_of(target, option)
+    description = _device(target, device)
     after = copy_module(module)
-    result = Replay(target, device, module, after)
+    name = device if isinstance(device, str) or device is None else device.name
+    result = Replay(target, name, module, after)
     for text in passes:
-        made = make_pass(text, target, settings)
+        made = make_pass(text, target, settings, device=description)
         recorder = Recorder()
         recorder.begin_pass(made.name)
         changed = made.run(after, recorder)
         kept = print_module(after) if keep_modules else None
         result.passes.append(PassResult(made.name, changed, recorder.events, kept))
     return result
+
+
+def _device(target: str, device: str | DeviceDescription | None) -> DeviceDescription | None:
+    """The device of that name, for the targets that need one."""
+    if not TARGETS[target].needs_device:
+        return None
+    from hlofuse.cost.gpu.device import DeviceError, load_device
+
+    if device is None:
+        raise HlofuseError(f"target {target} asks for a device (hlofuse devices lists them)")
+    try:
+        return load_device(device) if isinstance(device, str) else device
+    except DeviceError as error:
+        raise HlofuseError(str(error)) from None
 
 
 def passes_of(target: str, option: str | None = None) -> tuple[str, ...]:

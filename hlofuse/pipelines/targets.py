@@ -20,9 +20,29 @@ class Target:
     """How faithfully the replay repeats XLA, as measured."""
     options: dict[str, tuple[str, ...]]
     """Named variants: XLA option to the pass list it gives."""
+    needs_device: bool = False
+    """Its decisions rest on a device's numbers (`hlofuse devices`)."""
 
 
 TARGETS: dict[str, Target] = {
+    "gpu": Target(
+        "gpu",
+        "XLA:GPU, priority fusion",
+        "jaxlib 0.11.1",
+        (
+            "variadic-op-splitter",
+            "sort-iota-fusion",
+            "priority-fusion",
+            "cse",
+            "dce",
+            "multi_output_fusion",
+            "cse",
+            "dce",
+        ),
+        "the final kernels of 252 of 252 corpus modules on four devices",
+        {},
+        needs_device=True,
+    ),
     "cpu": Target(
         "cpu",
         "XLA:CPU",

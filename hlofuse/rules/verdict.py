@@ -20,6 +20,8 @@ class Verdict:
 
     rule: Rule
     figures: dict[str, Any] = field(default_factory=dict)
+    words: object = None
+    """XLA's words where they differ from case to case; made a text only when asked for."""
 
     @property
     def allows(self) -> bool:
@@ -28,7 +30,7 @@ class Verdict:
     @property
     def reason(self) -> str:
         """XLA's words; the rule's title where XLA has none."""
-        return self.rule.message or self.rule.title
+        return str(self.words) if self.words is not None else self.rule.message or self.rule.title
 
 
 def asks(rule: Rule) -> Callable[[Callable[[Q], dict[str, Any] | None]], Callable[[Q], Verdict | None]]:

@@ -1,0 +1,223 @@
+"""GPU multi-output fusion (`xla/backends/gpu/transforms/multi_output_fusion.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion_into_multi_output, set_fusion_kind
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
+from hlofuse.rules.gpu_fusible import fusible_computations, is_scatter_fusion
+from hlofuse.rules.gpu_multi_output_fusion import (
+    CONSUMER_RULES,
+    PRODUCER_RULES,
+    SIBLING_RULES,
+    MultiOutputState,
+    ProducerPair,
+    SiblingPair,
+)
+from hlofuse.rules.gpu_multi_output_fusion.producer import SAVES_TIME, has_tiled_transpose, is_possible_root
+from hlofuse.rules.gpu_multi_output_fusion.siblings import SHARED_READ
+from hlofuse.rules.verdict import Verdict, first_verdict
+from hlofuse.trace import Recorder
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuMultiOutputFusion(Pass):
+    """`multi_output_fusion` on GPU: siblings first, then a producer with one of its consumers."""
+
+    name: ClassVar[str] = "multi_output_fusion"
+    device: DeviceDescription | None = field(default=None, compare=False, repr=False)
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        if self.device is None:
+            raise HlofuseError("multi_output_fusion asks for a device")
+        model = KernelModel(self.device)
+        changed = False
+        for computation in fusible_computations(module):
+            changed |= _Driver(computation, model, self, recorder).run()
+        return changed
+
+
+class _Driver:
+    def __init__(
+        self, computation: Computation, model: KernelModel, options: GpuMultiOutputFusion, recorder: Recorder
+    ) -> None:
+        self._computation = computation
+        self._model = model
+        self._settings = options.settings
+        self._recorder = recorder
+        self._reach = _Paths(computation)
+        self._state = MultiOutputState(model, options.settings, self._reach.reaches)
+
+    def run(self) -> bool:
+        changed = False
+        for producer in reversed(self._computation.post_order()):
+            if producer.computation is None or producer.opcode == "constant":
+                continue
+            if producer.fusion_kind == "kCustom":
+                continue
+            changed |= self._fuse_siblings(producer)
+            consumer = self._best_consumer(producer)
+            if consumer is not None:
+                self._fuse_producer(producer, consumer)
+                changed = True
+        return changed
+
+    # ------------------------------------------------------------ siblings
+
+    def _fuse_siblings(self, parent: Instruction) -> bool:
+        if parent.shape.is_array and parent.shape.is_effective_scalar:
+            return False
+        if len(parent.users) < 2:
+            return False
+        siblings = [x for x in parent.users if self._is_candidate(x)]
+        siblings.sort(key=_preference, reverse=True)
+        changed = False
+        for k, fusion in enumerate(siblings):
+            if fusion.opcode != "fusion":
+                break  # sorted: no fusion comes any more
+            later = k + 1
+            while later < len(siblings):
+                other = siblings[later]
+                verdict = first_verdict(
+                    SIBLING_RULES, SiblingPair(fusion, other, parent, self._state), self._settings
+                )
+                if verdict is not None:
+                    self._refuse(other, fusion, verdict)
+                    later += 1
+                    continue
+                self._join(fusion, other)
+                del siblings[later]
+                changed = True
+        return changed
+
+    def _is_candidate(self, user: Instruction) -> bool:
+        """`IsSiblingFusionCandidate`."""
+        if not user.users or not is_possible_root(user, self._model) or self._is_nested_reduction(user):
+            return False
+        return not user.is_multi_output_fusion or all(u.opcode == "get-tuple-element" for u in user.users)
+
+    def _is_nested_reduction(self, instruction: Instruction) -> bool:
+        """`IsNestableVariadicReduction`."""
+        if not instruction.shape.is_tuple:
+            return False
+        if instruction.opcode == "reduce":
+            return not self._model.summary(instruction).is_reduction
+        return instruction.fusion_kind == "kLoop" and instruction.fused_root.opcode == "reduce"
+
+    def _join(self, fusion: Instruction, other: Instruction) -> None:
+        names, is_input = (other.name, fusion.name), other.fusion_kind == "kInput"
+        self._forget(fusion, other)
+        self._merge(fusion, other)
+        if is_input:
+            set_fusion_kind(fusion, "kInput")
+        self._record(*names, fusion, "sibling", SHARED_READ.code)
+
+    # ------------------------------------------------------------ producer and consumer
+
+    def _best_consumer(self, producer: Instruction) -> Instruction | None:
+        """`GetProducerConsumerMultiOutputFusionCandidates` and the choice among them."""
+        users = producer.users
+        if not users or (len(users) == 1 and not users[0].is_multi_output_fusion):
+            return None
+        verdict = first_verdict(PRODUCER_RULES, producer, self._settings)
+        if verdict is not None:
+            self._refuse(producer, None, verdict)
+            return None
+        best: Instruction | None = None
+        for consumer in users:
+            verdict = first_verdict(
+                CONSUMER_RULES, ProducerPair(producer, consumer, self._state), self._settings
+            )
+            if verdict is not None:
+                self._refuse(producer, consumer, verdict)
+            elif best is None or _preference(consumer) > _preference(best):
+                best = consumer
+        return best
+
+    def _fuse_producer(self, producer: Instruction, consumer: Instruction) -> None:
+        names = producer.name, consumer.name
+        kind = "kInput" if self._is_input(consumer) or self._is_input(producer) else "kLoop"
+        self._forget(producer, consumer)
+        fusion = consumer
+        if consumer.opcode != "fusion":
+            fusion = fuse_in_place_of(consumer, kind, has_side_effect)
+        self._merge(fusion, producer)
+        self._record(*names, fusion, "multi-output", SAVES_TIME.code, created=fusion is not consumer)
+
+    def _is_input(self, instruction: Instruction) -> bool:
+        """`IsInputFusible`."""
+        return (
+            self._model.summary(instruction).is_reduction
+            or is_scatter_fusion(instruction)
+            or has_tiled_transpose(instruction, self._model)
+        )
+
+    # ------------------------------------------------------------ both
+
+    def _merge(self, fusion: Instruction, other: Instruction) -> None:
+        if other.opcode == "fusion":
+            merge_fusion_into_multi_output(fusion, other)
+        else:
+            append_producer(fusion, other, add_output=True)
+            self._computation.remove_instruction(other)
+        self._model.changed(fusion)
+        self._reach.changed()
+
+    def _forget(self, *instructions: Instruction) -> None:
+        for instruction in instructions:
+            self._model.forget(instruction)
+
+    def _refuse(self, producer: Instruction, consumer: Instruction | None, verdict: Verdict) -> None:
+        self._recorder.ineligible(
+            producer, consumer, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
+        )
+
+    def _record(
+        self, producer: str, consumer: str, fusion: Instruction, kind: str, rule: str, *, created: bool = False
+    ) -> None:
+        self._recorder.fuse(producer, consumer, fusion, rule=rule, kind=kind, created=created)
+
+
+def _preference(instruction: Instruction) -> int:
+    """`FusionPriority`."""
+    if instruction.opcode != "fusion":
+        return 0
+    return 2 if instruction.is_multi_output_fusion else 1
+
+
+class _Paths:
+    """Does one instruction depend on another, in the graph as it stands (`HloDfsReachability`)?"""
+
+    def __init__(self, computation: Computation) -> None:
+        self._computation = computation
+        self._place: dict[Instruction, int] | None = None
+
+    def changed(self) -> None:
+        self._place = None
+
+    def reaches(self, a: Instruction, b: Instruction) -> bool:
+        if self._place is None:
+            self._place = {x: k for k, x in enumerate(self._computation.post_order())}
+        place = self._place
+        first = place[a]
+        if place[b] < first:
+            return False
+        pending, seen = [b], {b}
+        while pending:
+            x = pending.pop()
+            if x is a:
+                return True
+            for source in (*x.operands, *x.control_predecessors):
+                if source not in seen and place[source] >= first:
+                    seen.add(source)
+                    pending.append(source)
+        return False

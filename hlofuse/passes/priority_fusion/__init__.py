@@ -1,0 +1,37 @@
+"""PriorityFusion (`xla/backends/gpu/transforms/priority_fusion.cc`): the producer that saves most goes first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from hlofuse.cost.combined import CombinedModel
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
+from hlofuse.passes.priority_fusion.driver import Driver
+from hlofuse.passes.priority_fusion.legality import Legality
+from hlofuse.passes.priority_fusion.queue import Chooser
+from hlofuse.rules.gpu_fusible import fusible_computations
+from hlofuse.trace import Recorder
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriorityFusion(Pass):
+    """`priority-fusion`, for one device."""
+
+    name: ClassVar[str] = "priority-fusion"
+    device: DeviceDescription | None = field(default=None, compare=False, repr=False)
+    choose: Chooser | None = field(default=None, compare=False, repr=False)
+    """Settles ties in another way than by unique ids."""
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        if self.device is None:
+            raise HlofuseError("priority-fusion asks for a device")
+        model = CombinedModel(self.device)
+        legality = Legality(module, model, self.settings)
+        changed = False
+        for computation in fusible_computations(module):
+            changed |= Driver(computation, model, legality, recorder, self.choose).run()
+        return changed

@@ -1,0 +1,221 @@
+"""One computation: the queue, a step at a time (`PriorityFusionQueue` and `PriorityFusion::RunImpl`)."""
+
+from __future__ import annotations
+
+from hlofuse.analysis.fusible import is_fusible
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.cost.combined import CombinedModel
+from hlofuse.cost.gpu.ticks import INFINITE, microseconds
+from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
+from hlofuse.cost.tiling import Tiling, backend_config_text
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.replacing import set_attribute
+from hlofuse.passes.priority_fusion.legality import Legality
+from hlofuse.passes.priority_fusion.queue import Chooser, PriorityQueue
+from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_small_constant, may_be_fused
+from hlofuse.rules.priority_fusion.outcome import BITCAST_FIRST, PAYS, SMALL_CONSTANT
+from hlofuse.trace import Recorder
+
+_KINDS = {"loop": "kLoop", "triton": "kCustom", "custom": "kCustom", "cudnn": "kCustom", "sort": "kCustom"}
+_NEVER_CANDIDATES = frozenset({"parameter", "tuple", "get-tuple-element"})
+_NOT_UPDATED = frozenset({"constant", "get-tuple-element"})
+
+
+class Driver:
+    """Fuses within one computation until nothing pays any more."""
+
+    def __init__(
+        self,
+        computation: Computation,
+        model: CombinedModel,
+        legality: Legality,
+        recorder: Recorder,
+        choose: Chooser | None = None,
+    ) -> None:
+        self._computation = computation
+        self._model = model
+        self._legality = legality
+        self._recorder = recorder
+        self._queue = PriorityQueue(choose)
+        # What the step under way has touched, in the order it did.
+        self._marked: dict[Instruction, None] = {}
+        self._new_consumers: dict[Instruction, list[Instruction]] = {}
+        self._removed_times: dict[Instruction, tuple[int, int]] = {}
+
+    def run(self) -> bool:
+        """Fuse; True if anything changed."""
+        candidates = []
+        for instruction in self._computation.post_order():
+            self._estimate(instruction)
+            if instruction.opcode in _NEVER_CANDIDATES or not instruction.users:
+                continue
+            if is_fusible(instruction):
+                candidates.append(instruction)
+        for producer in candidates:
+            self._set_priority(producer)
+        changed = False
+        while (entry := self._queue.pop()) is not None:
+            producer, priority = entry
+            consumers = list(producer.users)
+            if is_fusible_bitcast(producer):
+                consumers = [c for c in consumers if self._legality.verdict(producer, c) is None]
+            if consumers:
+                changed |= self._step(producer, consumers, priority)
+        return self._fuse_constants() or changed
+
+    # ------------------------------------------------------------ priorities
+
+    def _estimate(self, instruction: Instruction) -> None:
+        """Have the run time at hand (`UpdatePerformanceModelCache`)."""
+        if may_be_fused(instruction):
+            self._model.run_time(instruction)
+
+    def _set_priority(self, producer: Instruction) -> None:
+        priority = self._priority(producer)
+        if priority is None or priority < 0:
+            self._queue.discard(producer)
+        else:
+            self._queue.set(producer, priority)
+
+    def _priority(self, producer: Instruction) -> int | None:
+        """Ticks that fusing saves; None if it is not possible (`CalculateProducerPriority`)."""
+        if is_fusible_bitcast(producer):
+            return INFINITE
+        if producer.opcode == "constant":
+            return None
+        refusal = self._legality.refusal(producer)
+        if refusal is not None:
+            verdict, user = refusal
+            self._recorder.ineligible(
+                producer, user, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
+            )
+            return None
+        model = self._model
+        removed = self._removed_times.get(producer)
+        users = producer.users if removed is None else self._new_consumers[producer]
+        count = len(users)
+        unfused = KERNEL_LAUNCH * (count + 1) + model.run_time(producer).ticks
+        fused = KERNEL_LAUNCH * count
+        for user in users:
+            unfused += model.run_time(user).ticks
+            fused += model.pair_time(producer, user).ticks
+        current = 0
+        if removed is not None:
+            # Only what this step changed is added; what it did away with is subtracted.
+            fused -= removed[0]
+            unfused -= removed[1]
+            current = self._queue.priority(producer)
+        self._recorder.priority(producer, microseconds(fused), microseconds(unfused))
+        return INFINITE if unfused >= INFINITE else current + unfused - fused
+
+    def _update_priorities(self) -> None:
+        marked = list(self._marked)
+        for instruction in marked:
+            self._estimate(instruction)
+        for instruction in marked:
+            self._set_priority(instruction)
+        self._marked, self._new_consumers, self._removed_times = {}, {}, {}
+
+    # ------------------------------------------------------------ one step
+
+    def _step(self, producer: Instruction, consumers: list[Instruction], priority: int) -> bool:
+        """Fuse the producer into the consumers, bitcasts left out."""
+        legality, model = self._legality, self._model
+        tilings = {c: t for c in consumers if (t := legality.tiling_of(producer, c)) is not None}
+        bitcast = is_fusible_bitcast(producer)
+        rule = BITCAST_FIRST if bitcast else PAYS
+        figures = {} if bitcast else {"us_saved": microseconds(priority)}
+        changed = False
+        for consumer in consumers:
+            if is_fusible_bitcast(consumer):
+                continue
+            changed = True
+            name = consumer.name
+            pair = legality.pair_id(producer, consumer)
+            fusion = self._fuse(producer, consumer, tilings.get(consumer))
+            legality.fused(fusion, pair)
+            self._recorder.fuse(
+                producer.name,
+                name,
+                fusion,
+                rule=rule.code,
+                created=fusion is not consumer,
+                duplicated=bool(producer.users),
+                figures=figures,
+            )
+            if fusion is not consumer:
+                self._marked.pop(consumer, None)
+                self._queue.discard(consumer)
+            for operand in fusion.operands:
+                if operand is producer or operand.opcode in _NOT_UPDATED or not is_fusible(operand):
+                    continue
+                self._marked[operand] = None
+                self._new_consumers.setdefault(operand, []).append(fusion)
+            self._marked[fusion] = None
+        self._note_removed_times(producer, consumers)
+        if not producer.users:
+            self._invalidate(producer)
+            self._marked.pop(producer, None)
+            self._queue.discard(producer)
+            self._computation.remove_instruction(producer)
+        for consumer in consumers:
+            self._invalidate(consumer)
+        self._update_priorities()
+        return changed
+
+    def _fuse(self, producer: Instruction, consumer: Instruction, tiling: Tiling | None = None) -> Instruction:
+        """`PriorityFusion::Fuse`."""
+        model = self._model
+        key = model.parts_key(producer, consumer)
+        kind = _KINDS.get(model.pair_launch(producer, consumer, key).kind, "kInput")
+        fusion = fuse_in_place_of(consumer, "kCustom" if tiling is not None else kind, has_side_effect)
+        if producer.opcode == "fusion":
+            merge_fusion(fusion, producer)
+        else:
+            append_producer(fusion, producer)
+        if tiling is not None:
+            set_attribute(fusion, "backend_config", backend_config_text(tiling.block_level))
+        model.made(fusion, key)
+        return fusion
+
+    def _note_removed_times(self, producer: Instruction, consumers: list[Instruction]) -> None:
+        """What fusing has taken away from the sums of other producers (`ComputeRuntimesOfRemovedConsumers`)."""
+        model = self._model
+        for operand in self._new_consumers:
+            if operand not in self._queue or is_fusible_bitcast(operand):
+                continue
+            pairs = model.pairs_of(operand)
+            fused, unfused = 0, model.run_time(operand).ticks + KERNEL_LAUNCH
+            for gone in (*consumers, producer):
+                pair = pairs.get(gone)
+                if pair is not None:
+                    fused += pair.ticks
+                    unfused += model.run_time(gone).ticks
+            self._removed_times[operand] = fused, unfused
+
+    def _invalidate(self, instruction: Instruction) -> None:
+        self._legality.invalidate(instruction)
+        self._model.invalidate(instruction)
+
+    # ------------------------------------------------------------ constants
+
+    def _fuse_constants(self) -> bool:
+        changed = False
+        for constant in [x for x in self._computation if is_small_constant(x)]:
+            for user in list(constant.users):
+                if self._legality.constant_refused(constant, user):
+                    continue
+                name = user.name
+                fusion = self._fuse(constant, user)
+                added = [fusion.name] if fusion is user else [name, fusion.name]
+                self._recorder.rewrite(
+                    self._computation.name,
+                    [constant.name],
+                    added[-1:],
+                    rule=SMALL_CONSTANT.code,
+                    reason=SMALL_CONSTANT.title,
+                )
+                changed = True
+        return changed

@@ -1,0 +1,133 @@
+"""May a producer go into a consumer? Asked once for each pair, and worked out once for each structure."""
+
+from __future__ import annotations
+
+from hlofuse.analysis.in_place import in_place_pairs
+from hlofuse.analysis.release import JAXLIB_0_11_1
+from hlofuse.cost.combined import CombinedModel, estimate_of
+from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
+from hlofuse.cost.tiling import Refusal, Tiling, TritonSupport
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.passes.priority_fusion.structural_ids import PairId, StructuralIds
+from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
+from hlofuse.rules.instruction_fusion.question import FusionState
+from hlofuse.rules.priority_fusion import FIRST, RULES, TRITON_RULES, PriorityPair, PriorityState
+from hlofuse.rules.priority_fusion.outcome import NO_USERS, ONLY_BITCASTS
+from hlofuse.rules.settings import Settings
+from hlofuse.rules.verdict import Verdict, first_verdict
+
+_NOT_ASKED = object()
+# The last rules look at operands of the update in place, which a structure does not tell apart.
+_OF_STRUCTURE, _OF_INSTRUCTIONS = RULES[:-1], RULES[-1:]
+
+
+class Legality:
+    """Verdicts of one run of the pass; None where a pair is allowed."""
+
+    def __init__(self, module: Module, model: CombinedModel, settings: Settings) -> None:
+        self._model = model
+        self._settings = settings
+        self._state = PriorityState(
+            model,
+            settings,
+            TritonSupport(model.device),
+            self._tile,
+            FusionState(True, JAXLIB_0_11_1, settings, lambda _: False),
+        )
+        self._verdicts: dict[Instruction, dict[Instruction, Verdict | None]] = {}
+        self._by_structure: dict[object, Verdict | None] = {}
+        self._tilings: dict[PairId, Tiling | Refusal] = {}
+        # Nothing becomes a Triton fusion unless a neighbour is one already.
+        self._ids = (
+            StructuralIds(module, may_be_fused)
+            if any(is_generic_triton_fusion(x) for x in module.instructions())
+            else None
+        )
+
+    # ------------------------------------------------------------ pairs
+
+    def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
+        """The refusal of this pair, kept until one of the two changes (`CanFuseCached`)."""
+        known = self._verdicts.setdefault(producer, {})
+        verdict = known.get(consumer, _NOT_ASKED)
+        if verdict is _NOT_ASKED:
+            verdict = known[consumer] = self._ask(producer, consumer)
+        return verdict  # type: ignore[return-value]
+
+    def _ask(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
+        """`PriorityFusionQueue::CanFuse`."""
+        settings = self._settings
+        pair = PriorityPair(producer, consumer, self._state)
+        verdict = first_verdict(FIRST, pair, settings)
+        if verdict is not None:
+            return verdict
+        if is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer):
+            return first_verdict(TRITON_RULES, pair, settings)
+        key = self._model.parts_key(producer, consumer)
+        found = self._by_structure.get(key, _NOT_ASKED)
+        if found is _NOT_ASKED:
+            found = self._by_structure[key] = first_verdict(_OF_STRUCTURE, pair, settings)
+        if found is None and in_place_pairs(consumer, JAXLIB_0_11_1):
+            return first_verdict(_OF_INSTRUCTIONS, pair, settings)
+        return found  # type: ignore[return-value]
+
+    def refusal(self, producer: Instruction) -> tuple[Verdict, Instruction | None] | None:
+        """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
+        if not producer.users:
+            return Verdict(NO_USERS), None
+        only_bitcasts = True
+        for user in producer.users:
+            if not is_fusible_bitcast(user):
+                only_bitcasts = False
+                verdict = self.verdict(producer, user)
+                if verdict is not None:
+                    return verdict, user
+        return (Verdict(ONLY_BITCASTS), None) if only_bitcasts else None
+
+    def constant_refused(self, constant: Instruction, user: Instruction) -> bool:
+        """`PriorityFusion::CanFuseConstant`."""
+        pair = PriorityPair(constant, user, self._state)
+        scatter_rules = RULES[1:4]
+        if first_verdict(scatter_rules, pair, self._settings) is not None:
+            return True
+        if is_generic_triton_fusion(user):
+            return self._state.triton.instruction(constant) is not None
+        return not may_be_fused(user)
+
+    def invalidate(self, instruction: Instruction) -> None:
+        """Forget verdicts about the instruction and its present operands."""
+        verdicts = self._verdicts
+        verdicts.pop(instruction, None)
+        for operand in instruction.operands:
+            known = verdicts.get(operand)
+            if known is not None:
+                known.pop(instruction, None)
+
+    # ------------------------------------------------------------ tilings
+
+    def _tile(self, producer: Instruction, consumer: Instruction) -> Tiling | Refusal:
+        """`GetTiledRunTimeDataCached`; the cost becomes the pair's time."""
+        pair = self._ids.pair(producer, consumer) if self._ids is not None else None
+        tiling = self._tilings.get(pair) if pair is not None else None
+        if tiling is None:
+            tiling = self._model.tiling.best_tiling(producer, consumer)
+            if pair is not None:
+                self._tilings[pair] = tiling
+        if isinstance(tiling, Tiling):
+            self._model.set_pair_time(producer, consumer, estimate_of(tiling))
+        return tiling
+
+    def tiling_of(self, producer: Instruction, consumer: Instruction) -> Tiling | None:
+        """The tiling the pair will get as a Triton fusion (`GetCurrentBlockLevelParametersMap`)."""
+        pair = self._ids.pair(producer, consumer) if self._ids is not None else None
+        tiling = self._tilings.get(pair) if pair is not None else None
+        return tiling if isinstance(tiling, Tiling) else None
+
+    def pair_id(self, producer: Instruction, consumer: Instruction) -> PairId | None:
+        """To be asked before fusing, for `fused` afterwards."""
+        return self._ids.pair(producer, consumer) if self._ids is not None else None
+
+    def fused(self, fusion: Instruction, pair: PairId | None) -> None:
+        if self._ids is not None:
+            self._ids.fused(fusion, pair)

@@ -1,0 +1,67 @@
+"""Producers by priority, the greatest unique id first among equals (the queue of `PriorityFusionQueue`)."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from hlofuse.ir.instruction import Instruction
+
+Chooser: TypeAlias = Callable[[Sequence[Instruction]], Instruction]
+"""Picks one of several producers with the same, greatest priority."""
+
+
+class PriorityQueue:
+    """Entries that were changed or removed stay in the heap until they come to its top."""
+
+    def __init__(self, choose: Chooser | None = None) -> None:
+        self._heap: list[tuple[int, int]] = []
+        self._priority: dict[Instruction, int] = {}
+        self._by_id: dict[int, Instruction] = {}
+        self._choose = choose
+
+    def __contains__(self, producer: Instruction) -> bool:
+        return producer in self._priority
+
+    def priority(self, producer: Instruction) -> int:
+        return self._priority[producer]
+
+    def set(self, producer: Instruction, priority: int) -> None:
+        """Put the producer in, or move it."""
+        if self._priority.get(producer) != priority:
+            self._priority[producer] = priority
+            self._by_id[producer.id] = producer
+            heapq.heappush(self._heap, (-priority, -producer.id))
+
+    def discard(self, producer: Instruction) -> None:
+        self._priority.pop(producer, None)
+
+    def pop(self) -> tuple[Instruction, int] | None:
+        """Take out the producer whose turn it is, with its priority; None when none is left."""
+        if self._choose is not None:
+            return self._pop_chosen(self._choose)
+        heap, current = self._heap, self._priority
+        while heap:
+            negative, number = heapq.heappop(heap)
+            producer = self._by_id[-number]
+            if current.get(producer) == -negative:
+                del current[producer]
+                return producer, -negative
+        return None
+
+    def _pop_chosen(self, choose: Chooser) -> tuple[Instruction, int] | None:
+        heap, current = self._heap, self._priority
+        equal: dict[Instruction, tuple[int, int]] = {}
+        while heap and (not equal or heap[0][0] == next(iter(equal.values()))[0]):
+            entry = heapq.heappop(heap)
+            producer = self._by_id[-entry[1]]
+            if current.get(producer) == -entry[0]:
+                equal[producer] = entry
+        if not equal:
+            return None
+        chosen = choose(list(equal))
+        for producer, entry in equal.items():
+            if producer is not chosen:
+                heapq.heappush(heap, entry)
+        return chosen, current.pop(chosen)

@@ -1,0 +1,109 @@
+"""What may be in a fusion on a GPU at all, whatever it is fused with.
+
+Mirrors predicates of `xla/backends/gpu/transforms/priority_fusion.cc` and
+`xla/service/gpu/gpu_fusible.cc`.
+"""
+
+from __future__ import annotations
+
+from hlofuse.analysis.bitcasts import transpose_is_bitcast
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise
+from hlofuse.analysis.fusible import is_fusible
+from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+
+_ELEMENTAL = frozenset(
+    """
+    copy iota constant reduce broadcast concatenate dynamic-slice dynamic-update-slice gather pad
+    reduce-window reshape reverse scatter slice transpose
+    """.split()
+)
+_LOOPS = frozenset(
+    """
+    broadcast concatenate dynamic-slice dynamic-update-slice gather pad reduce-window reshape reverse
+    slice transpose
+    """.split()
+)
+_CONTROL_FLOW = frozenset({"while", "conditional", "fusion"})
+_SMALL_CONSTANT = 1
+
+
+def keeps_bit_width(instruction: Instruction) -> bool:
+    """Elements before and after have the same number of bits (`KeepsBitwidth`)."""
+    return instruction.shape.bit_width == instruction.operands[0].shape.bit_width
+
+
+def is_fusible_bitcast(instruction: Instruction) -> bool:
+    """A bitcast that needs no code (`IsFusibleBitcast`)."""
+    return instruction.opcode == "bitcast" and keeps_bit_width(instruction)
+
+
+def may_be_fused(instruction: Instruction) -> bool:
+    """PriorityFusion's own `IsFusible`."""
+    opcode = instruction.opcode
+    if opcode in ELEMENTWISE_OPCODES and opcode != "bitcast-convert":
+        return True
+    if opcode == "fusion":
+        if instruction.fusion_kind != "kCustom":
+            return True
+        return is_generic_triton_fusion(instruction) or is_elementwise(instruction)
+    if not is_fusible(instruction):
+        return False
+    return opcode in _ELEMENTAL or is_elementwise(instruction) or is_fusible_bitcast(instruction)
+
+
+def is_small_constant(instruction: Instruction) -> bool:
+    """A constant that becomes part of the kernel's code (`IsSmallConstant`)."""
+    shape = instruction.shape
+    return instruction.opcode == "constant" and shape.is_array and shape.element_count <= _SMALL_CONSTANT
+
+
+def is_scatter_fusion(instruction: Instruction) -> bool:
+    """A scatter, alone or as the result of its kernel (`IsInputFusibleScatter`)."""
+    if instruction.opcode == "fusion":
+        return instruction.fused_root.opcode == "scatter" and instruction.fusion_kind == "kInput"
+    return instruction.opcode == "scatter"
+
+
+def is_loop_fusible_producer(instruction: Instruction) -> bool:
+    """It has code for a single element (`IsLoopFusibleAsProducer`)."""
+    opcode = instruction.opcode
+    if not is_fusible(instruction):
+        return False
+    if opcode in ("iota", "constant", "copy"):
+        return True
+    if opcode == "reduce":
+        return not instruction.shape.is_tuple
+    if is_elementwise(instruction) and instruction.operands:
+        return True
+    if opcode == "fusion":
+        return instruction.fusion_kind == "kLoop"
+    return opcode in _LOOPS or is_fusible_bitcast(instruction)
+
+
+def is_physically_transposing(instruction: Instruction) -> bool:
+    """It, or something inside, moves elements about in memory (`IsPhysicallyTransposing`)."""
+    if instruction.opcode == "fusion":
+        return any(is_physically_transposing(inner) for inner in instruction.fused_computation)
+    if instruction.opcode == "transpose":
+        return not transpose_is_bitcast(instruction)
+    return instruction.opcode == "copy"
+
+
+def fusible_computations(module: Module) -> list[Computation]:
+    """Those whose instructions become kernels of their own, callees first (`GetFusibleComputations`)."""
+    applied: set[Computation] = set()
+    order = module.computation_post_order()
+    for computation in order:
+        for instruction in computation:
+            if instruction.called and instruction.opcode not in _CONTROL_FLOW and not _is_stream_call(instruction):
+                applied.update(instruction.called_computations)
+    return [c for c in order if c.fusion is None and c not in applied]
+
+
+def _is_stream_call(instruction: Instruction) -> bool:
+    """A call that only says on which stream to run (`IsStreamAnnotatedComputation`)."""
+    attributes = instruction.attributes.raw("frontend_attributes") or ""
+    return instruction.opcode == "call" and "_xla_stream_annotation" in attributes

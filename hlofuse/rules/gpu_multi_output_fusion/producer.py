@@ -1,0 +1,224 @@
+"""Rules about a producer that becomes a further result of a consumer's kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlofuse.analysis.fusible import is_fusible
+from hlofuse.analysis.in_place import in_place_pairs
+from hlofuse.analysis.release import JAXLIB_0_11_1
+from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.cost.gpu.ticks import microseconds
+from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
+from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.ir.instruction import Instruction
+from hlofuse.rules.catalogue import Rule, register
+from hlofuse.rules.gpu_fusible import is_loop_fusible_producer, is_physically_transposing
+from hlofuse.rules.gpu_multi_output_fusion.question import ProducerPair
+from hlofuse.rules.gpu_multi_output_fusion.shapes import shapes_differ
+from hlofuse.rules.priority_fusion.budget import MAX_IR_SIZE, over_budget
+from hlofuse.rules.verdict import Verdict, asks
+
+_FILE = "xla/backends/gpu/transforms/multi_output_fusion.cc"
+_CANDIDATE = f"{_FILE}: ProducerCandidateIsFusible"
+_PRODUCER = "xla/service/gpu/gpu_fusible.cc: IsProducerMultiOutputFusible"
+
+SAVES_TIME = register(
+    Rule(
+        code="GM002",
+        title="A producer with other users becomes a further result of a consumer's kernel",
+        asks="Does one kernel that computes both, and writes both, take no longer than the two apart, and is "
+        "everything legal? Multi-output fusions are preferred as consumers, then fusions.",
+        why="The consumer need not read what the producer wrote, and one kernel less is launched.",
+        advice="Nothing to do: the two are results of one kernel.",
+        mirrors=f"{_FILE}: MultiOutputFusion::DoMultiOutputFusion",
+        allows=True,
+    )
+)
+
+
+@asks(
+    Rule(
+        code="GM020",
+        title="The producer has several results already",
+        asks="Is the producer a multi-output fusion?",
+        why="XLA does not merge such a kernel into its consumer.",
+        advice="Nothing to do.",
+        mirrors=_PRODUCER,
+        message="Producer is a multi-output fusion",
+    )
+)
+def producer_is_multi_output(producer: Instruction) -> dict[str, Any] | None:
+    return {} if producer.is_multi_output_fusion else None
+
+
+@asks(
+    Rule(
+        code="GM021",
+        title="The producer updates an array in place",
+        asks="Does the producer write over one of its operands (dynamic-update-slice, scatter)?",
+        why="Another result of the same kernel might read an element that has been overwritten already.",
+        advice="Nothing to do.",
+        mirrors=_PRODUCER,
+        message="In-place operations are present",
+        essential=True,
+    )
+)
+def producer_in_place(producer: Instruction) -> dict[str, Any] | None:
+    return {} if in_place_pairs(producer, JAXLIB_0_11_1) else None
+
+
+@asks(
+    Rule(
+        code="GM022",
+        title="The producer has no code for a single element",
+        asks="Is the producer something else than a loop: a tiled transpose or reduction fusion, a scatter, a "
+        "library call?",
+        why="Inside the consumer's loop the producer is computed element by element.",
+        advice="Nothing to do.",
+        mirrors="xla/service/gpu/gpu_fusible.cc: IsLoopFusibleAsProducer",
+        message="producer is not loop-fusible",
+        essential=True,
+    )
+)
+def producer_not_a_loop(producer: Instruction) -> dict[str, Any] | None:
+    return None if is_loop_fusible_producer(producer) else {"opcode": producer.opcode}
+
+
+@asks(
+    Rule(
+        code="GM023",
+        title="The producer moves elements about in memory",
+        asks="Is the producer, or something inside it, a copy or a transpose that is no bitcast?",
+        why="The consumer's loop visits elements in the order of its own result; read through a transpose "
+        "that order is a bad one for memory.",
+        advice="Give producer and consumer the same layout.",
+        mirrors="xla/service/gpu/gpu_fusible.cc: IsPhysicallyTransposing",
+        message="producer is physically transposing",
+    )
+)
+def producer_transposes(producer: Instruction) -> dict[str, Any] | None:
+    return {} if is_physically_transposing(producer) else None
+
+
+PRODUCER_RULES = (producer_is_multi_output, producer_in_place, producer_not_a_loop, producer_transposes)
+"""`IsProducerMultiOutputFusible`, in its order."""
+
+
+def is_possible_root(instruction: Instruction, model: KernelModel) -> bool:
+    """It may share its kernel with another result (`IsFusibleAsMultiOutputFusionRoot`)."""
+    if not is_fusible(instruction) or instruction.fusion_kind == "kCustom":
+        return False
+    if instruction.fusion_kind == "kLoop" or is_elementwise(instruction):
+        return True
+    summary = model.summary(instruction)
+    return summary.is_reduction or has_tiled_transpose(instruction, model)
+
+
+def has_tiled_transpose(instruction: Instruction, model: KernelModel) -> bool:
+    """`IsInputFusibleTranspose`."""
+    if instruction.opcode == "bitcast" or instruction.fusion_kind == "kCustom":
+        return False
+    summary = model.summary(instruction)
+    if summary.atom is not None:
+        return summary.atom.transpose is not None
+    return any(hero is not None and hero.transpose is not None for hero, _ in (r.hero for r in summary.roots))
+
+
+@asks(
+    Rule(
+        code="GM030",
+        title="The consumer cannot have further results",
+        asks="Is the consumer neither a reduction, nor a tiled transpose, nor a loop fusion, nor element-wise?",
+        why="Only those emitters can write several results. A fusion of kind kCustom takes nothing in.",
+        advice="Nothing to do.",
+        mirrors="xla/service/gpu/gpu_fusible.cc: IsFusibleAsMultiOutputFusionRoot",
+        message="consumer not eligible as multi-output fusion root.",
+        essential=True,
+    )
+)
+def consumer_not_a_root(pair: ProducerPair) -> dict[str, Any] | None:
+    return None if is_possible_root(pair.consumer, pair.state.model) else {"opcode": pair.consumer.opcode}
+
+
+def producer_shapes_differ(pair: ProducerPair) -> Verdict | None:
+    return shapes_differ(pair.consumer, pair.producer, pair.state.model, pair.state.settings)
+
+
+CYCLE = register(
+    Rule(
+        code="GM031",
+        title="Something between the two would need the kernel's result",
+        asks="Does another operand of the consumer depend on the producer?",
+        why="The kernel would have to have run before that operand can be computed, which it needs to start.",
+        advice="Nothing for a true dependency.",
+        mirrors=f"{_FILE}: OperandReachableFromProducer",
+        message="… would introduce a cycle when fused",
+        essential=True,
+    )
+)
+
+
+def creates_cycle(pair: ProducerPair) -> Verdict | None:
+    producer, reaches = pair.producer, pair.state.reaches
+    for operand in pair.consumer.operands:
+        if operand is not producer and reaches(producer, operand):
+            words = f"{producer.name} would introduce a cycle when fused"
+            return Verdict(CYCLE, {"through": operand.name}, words)
+    return None
+
+
+def producer_over_budget(pair: ProducerPair) -> Verdict | None:
+    state = pair.state
+    return over_budget(pair.producer, pair.consumer, state.model, state.settings, producer_consumer=False)
+
+
+@asks(
+    Rule(
+        code="GM032",
+        title="Too much code would be copied",
+        asks="Would more than 10000 instructions be emitted for the kernel, copies counted?",
+        why="Compiling would take for ever.",
+        advice="See PF013.",
+        mirrors=_CANDIDATE,
+        message="will generate too large IR",
+        knobs=(MAX_IR_SIZE,),
+    )
+)
+def too_much_code(pair: ProducerPair) -> dict[str, Any] | None:
+    size = pair.state.model.merged_ir_size(pair.producer, pair.consumer)
+    limit = pair.state.settings.value(MAX_IR_SIZE)
+    return {"instructions": size, "limit": int(limit)} if size > limit else None
+
+
+@asks(
+    Rule(
+        code="GM033",
+        title="One kernel would be slower than two",
+        asks="Does one kernel that computes and writes both take longer, by XLA's model, than the two apart, "
+        "launches included?",
+        why="The producer's work is repeated where the consumer reads its elements more than once.",
+        advice="Nothing to do.",
+        mirrors="xla/service/gpu/model/gpu_performance_model.cc: "
+        "GpuPerformanceModel::EstimateRunTimesForMultiOutputFusion",
+        message="will execute slower if fused",
+    )
+)
+def slower(pair: ProducerPair) -> dict[str, Any] | None:
+    model = pair.state.model
+    fused = KERNEL_LAUNCH + model.multi_output_time(pair.producer, pair.consumer).ticks
+    unfused = 2 * KERNEL_LAUNCH + model.run_time(pair.producer).ticks + model.run_time(pair.consumer).ticks
+    if fused <= unfused:
+        return None
+    return {"us_fused": microseconds(fused), "us_unfused": microseconds(unfused)}
+
+
+CONSUMER_RULES = (
+    consumer_not_a_root,
+    producer_shapes_differ,
+    creates_cycle,
+    producer_over_budget,
+    too_much_code,
+    slower,
+)
+"""`ProducerCandidateIsFusible`, in its order."""

@@ -1,0 +1,39 @@
+"""What GPU multi-output fusion asks its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.ir.instruction import Instruction
+from hlofuse.rules.settings import Settings
+
+
+@dataclass(slots=True)
+class MultiOutputState:
+    """What a run of the pass knows besides the graph."""
+
+    model: KernelModel
+    settings: Settings
+    reaches: Callable[[Instruction, Instruction], bool]
+    """Does the second depend on the first, or is it the first?"""
+
+
+@dataclass(slots=True)
+class SiblingPair:
+    """May `other` become part of `fusion`, both reading `parent`?"""
+
+    fusion: Instruction
+    other: Instruction
+    parent: Instruction
+    state: MultiOutputState
+
+
+@dataclass(slots=True)
+class ProducerPair:
+    """May `producer` become a further result of `consumer`'s kernel?"""
+
+    producer: Instruction
+    consumer: Instruction
+    state: MultiOutputState

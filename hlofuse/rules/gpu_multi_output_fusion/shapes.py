@@ -1,0 +1,144 @@
+"""Rules about the loops of two kernels: they have to be the same one (`ShapesCompatibleForMultiOutputFusion`)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from hlofuse.cost.gpu.atoms import Atom
+from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.cost.gpu.shapes import is_reshape_or_transpose_bitcast
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.rules.catalogue import Rule, register
+from hlofuse.rules.settings import Settings
+from hlofuse.rules.verdict import Verdict
+
+_FILE = "xla/service/gpu/gpu_fusible.cc"
+_HEROES = f"{_FILE}: FusionHeroesAreCompatible"
+_WHY = (
+    "The kernels of two reductions or transposes can be one only if both cut the same array into the same tiles. "
+    "What determines a kernel's loops is its hero: a reduction or transpose if it has one, else its result."
+)
+
+REDUCTIONS_DIFFER = register(
+    Rule(
+        code="GM011",
+        title="The two reduce in different ways",
+        asks="Are both parallel reductions, but of arrays of different shape or over different dimensions?",
+        why=_WHY,
+        advice="Reduce over the same dimensions; combine partial results afterwards.",
+        mirrors=_HEROES,
+        message="tiled reductions with different shapes",
+        essential=True,
+    )
+)
+TRANSPOSES_DIFFER = register(
+    Rule(
+        code="GM012",
+        title="The two transpose in different ways",
+        asks="Are both tiled transposes, but of different shape, permutation or element size?",
+        why=_WHY,
+        advice="Convert the type after transposing, in the consumers, so that both transpose the same.",
+        mirrors=_HEROES,
+        message="tiled transposes with different shapes",
+        essential=True,
+    )
+)
+PLAIN_TRANSPOSE = register(
+    Rule(
+        code="GM013",
+        title="One transposes without tiles, the other works in tiles",
+        asks="Is one a transpose that is read element by element, and the other a tiled transpose or reduction?",
+        why="They read in different patterns, so nothing read by one is still at hand for the other.",
+        advice="Nothing to do: such a transpose moves very small pieces.",
+        mirrors=_HEROES,
+        message="multi-output fusion of a nested transpose with an unnested hero op",
+    )
+)
+TRANSPOSE_AND_REDUCTION = register(
+    Rule(
+        code="GM014",
+        title="One transposes, the other reduces",
+        asks="Is one a tiled transpose and the other a parallel reduction?",
+        why="A kernel has one emitter; there is none that does both.",
+        advice="Transpose the reduced array instead of reducing the transposed one, or the other way round.",
+        mirrors=_HEROES,
+        message="multi-output fusion of a transpose and a reduction",
+        essential=True,
+    )
+)
+LOOPS_DIFFER = register(
+    Rule(
+        code="GM015",
+        title="The two loop over different shapes",
+        asks="Do the arrays the kernels loop over (what is reduced or transposed, else the result) differ in more "
+        "than type or a free reshape?",
+        why="One loop computes an element of each result in turn.",
+        advice="Pad, slice or broadcast in the consumers, so that what is computed side by side has one shape.",
+        mirrors=f"{_FILE}: ShapesCompatibleForMultiOutputFusion",
+        message="different loop shapes",
+        essential=True,
+    )
+)
+
+
+class _Hero(NamedTuple):
+    atom: Atom | None
+    shape: Shape
+
+
+def _hero(instruction: Instruction, model: KernelModel) -> _Hero:
+    """`GetRealHeroForMultiOutputFusion`."""
+    summary = model.summary(instruction)
+    if not summary.is_fusion:
+        return _Hero(summary.atom, instruction.shape)
+    for root in summary.roots:
+        hero, own = root.hero
+        if hero is None:
+            continue
+        if hero.transpose is not None or (hero.reduction is not None and (own or hero.race_free)):
+            return _Hero(hero, hero.shape)
+    first = summary.roots[0]
+    return _Hero(first.atom, first.result.shape)
+
+
+def _loop_shape(hero: _Hero) -> Shape:
+    atom = hero.atom
+    if atom is not None and (atom.reduction is not None or atom.transpose is not None):
+        return atom.operands[0].shape
+    return hero.shape
+
+
+def heroes_differ(a: Atom | None, b: Atom | None) -> tuple[Rule, dict[str, Any]] | None:
+    """`FusionHeroesAreCompatible`."""
+    if a is None or b is None:
+        return None
+    if a.reduction is not None and b.reduction is not None and a.reduction != b.reduction:
+        return REDUCTIONS_DIFFER, {"sizes": list(a.reduction.sizes), "other_sizes": list(b.reduction.sizes)}
+    s, t = a.transpose, b.transpose
+    if s is not None and t is not None and s[:3] != t[:3]:
+        return TRANSPOSES_DIFFER, {"dimensions": list(s.dimensions), "other_dimensions": list(t.dimensions)}
+    tiled_a, tiled_b = s is not None or a.reduction is not None, t is not None or b.reduction is not None
+    plain_a = a.opcode == "transpose" and s is None
+    plain_b = b.opcode == "transpose" and t is None
+    if (tiled_a and plain_b) or (plain_a and tiled_b):
+        return PLAIN_TRANSPOSE, {}
+    if (s is not None and b.reduction is not None) or (a.reduction is not None and t is not None):
+        return TRANSPOSE_AND_REDUCTION, {}
+    return None
+
+
+def shapes_differ(
+    first: Instruction, second: Instruction, model: KernelModel, settings: Settings
+) -> Verdict | None:
+    """`ShapesCompatibleForMultiOutputFusion`."""
+    a, b = _hero(first, model), _hero(second, model)
+    found = heroes_differ(a.atom, b.atom)
+    if found is not None and found[0].code not in settings.disabled:
+        return Verdict(*found)
+    x, y = _loop_shape(a), _loop_shape(b)
+    if x.key_ignoring_element_type == y.key_ignoring_element_type:
+        return None
+    if not x.is_tuple and not y.is_tuple and is_reshape_or_transpose_bitcast(x, y):
+        return None
+    return Verdict(LOOPS_DIFFER, {"shape": str(x), "other_shape": str(y)})

@@ -1,0 +1,135 @@
+"""Rules about two kernels that read the same array."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.rules.catalogue import Rule, register
+from hlofuse.rules.gpu_multi_output_fusion.question import SiblingPair
+from hlofuse.rules.gpu_multi_output_fusion.shapes import shapes_differ
+from hlofuse.rules.priority_fusion.budget import over_budget
+from hlofuse.rules.verdict import Verdict, asks
+
+_FILE = "xla/backends/gpu/transforms/multi_output_fusion.cc"
+_SMALL_BYTES = 1024
+_BOUNDS = re.compile(r"\[(\d+):(\d+)(?::\d+)?\]")
+
+SHARED_READ = register(
+    Rule(
+        code="GM001",
+        title="Two kernels that read the same array become one",
+        asks="Do the two read the same array of more than one element, may both be results of one kernel, and is "
+        "everything legal? No cost is worked out.",
+        why="The array is read once instead of twice, and one kernel is launched instead of two.",
+        advice="Nothing to do: the two are results of one kernel.",
+        mirrors=f"{_FILE}: MultiOutputFusion::FuseSiblings",
+        allows=True,
+    )
+)
+CONNECTED = register(
+    Rule(
+        code="GM010",
+        title="One depends on the other",
+        asks="Does a path lead from one of the two to the other?",
+        why="They would be one kernel that needs its own result before it can start.",
+        advice="Nothing for a true dependency.",
+        mirrors=f"{_FILE}: CanFuseSiblings",
+        message="… are connected",
+        essential=True,
+    )
+)
+
+
+def siblings_connected(pair: SiblingPair) -> Verdict | None:
+    a, b, reaches = pair.fusion, pair.other, pair.state.reaches
+    if reaches(a, b) or reaches(b, a):
+        return Verdict(CONNECTED, {}, f"{a.name} and {b.name} are connected")
+    return None
+
+
+def sibling_shapes_differ(pair: SiblingPair) -> Verdict | None:
+    return shapes_differ(pair.fusion, pair.other, pair.state.model, pair.state.settings)
+
+
+@asks(
+    Rule(
+        code="GM016",
+        title="The two read different parts of the array",
+        asks="Is the shared array of 1024 bytes or more read by each of the two through one slice, and are the "
+        "slices apart?",
+        why="Nothing is read twice, so one kernel would save no traffic.",
+        advice="Nothing to do.",
+        mirrors=f"{_FILE}: ParameterSlicesAreNonOverlapping",
+        message="slices are non-overlapping",
+    )
+)
+def slices_apart(pair: SiblingPair) -> dict[str, Any] | None:
+    shape = pair.parent.shape
+    if shape.is_tuple or shape.byte_size < _SMALL_BYTES:
+        return None
+    a, b = _only_slice(pair.parent, pair.fusion), _only_slice(pair.parent, pair.other)
+    if a is None or b is None:
+        return None
+    for dimension, ((start, limit), (other_start, other_limit)) in enumerate(
+        zip(_bounds(a), _bounds(b), strict=False)
+    ):
+        if not (start < other_limit and other_start < limit):
+            return {"dimension": dimension, "slices": [[start, limit], [other_start, other_limit]]}
+    return None
+
+
+@asks(
+    Rule(
+        code="GM017",
+        title="One updates a slice in place",
+        asks="Is the result of one of the two a dynamic-update-slice?",
+        why="The emitter updates in place only where the update is the kernel's single result.",
+        advice="Nothing to do: in place, the update touches only the slice.",
+        mirrors=f"{_FILE}: LegalToFuse",
+        message="can't fuse multiple DUSs",
+    )
+)
+def updates_in_place(pair: SiblingPair) -> dict[str, Any] | None:
+    for x in (pair.fusion, pair.other):
+        if x.opcode == "fusion" and x.fused_root.opcode == "dynamic-update-slice":
+            return {"update": x.name}
+    return None
+
+
+def siblings_over_budget(pair: SiblingPair) -> Verdict | None:
+    state = pair.state
+    return over_budget(pair.fusion, pair.other, state.model, state.settings, producer_consumer=False)
+
+
+SIBLING_RULES = (
+    siblings_connected,
+    sibling_shapes_differ,
+    slices_apart,
+    updates_in_place,
+    siblings_over_budget,
+)
+"""`CanFuseSiblings`, in its order."""
+
+
+def _only_slice(parent: Instruction, reader: Instruction) -> Instruction | None:
+    """The slice through which `reader` sees all it sees of `parent` (`FindUniqueSlice`)."""
+    if reader.opcode == "slice":
+        return reader
+    if reader.opcode != "fusion":
+        return None
+    found: Instruction | None = None
+    for number, operand in enumerate(reader.operands):
+        if operand is parent:
+            users = reader.fused_computation.parameters[number].users
+            if found is not None or len(users) != 1:
+                return None
+            found = _only_slice(reader.fused_computation.parameters[number], users[0])
+            if found is None:
+                return None
+    return found
+
+
+def _bounds(piece: Instruction) -> list[tuple[int, int]]:
+    return [(int(a), int(b)) for a, b in _BOUNDS.findall(piece.attributes.raw("slice") or "")]

@@ -1,0 +1,150 @@
+"""Rules that keep a kernel within the machine's and the compiler's limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.rules.catalogue import Knob, Rule, register
+from hlofuse.rules.priority_fusion.question import PriorityPair
+from hlofuse.rules.settings import Settings
+from hlofuse.rules.verdict import Verdict, asks
+
+_BUDGET = "xla/service/gpu/gpu_fusible.cc: FusionFitsInBudget"
+
+MAX_REDUCTIONS = Knob(
+    "gpu-max-unnested-reductions", 8, "reductions", "Parallel reductions in one kernel, at most."
+)
+MAX_PARAMETERS = Knob("gpu-max-operands-and-outputs", 96, "arrays", "Inputs and outputs of one kernel, at most.")
+MAX_IR_SIZE = Knob(
+    "gpu-max-ir-size", 10_000, "instructions", "Instructions emitted for one kernel, copies counted, at most."
+)
+
+SHARED_MEMORY = register(
+    Rule(
+        code="PF010",
+        title="The kernel would need more shared memory than a block has",
+        asks="Do the tiles of the transposes and reductions of both together exceed the device's shared memory "
+        "for a block?",
+        why="Tiled transposes and column reductions exchange elements through shared memory, of which a block "
+        "has a fixed amount. The message names it.",
+        advice="Let one of the transposes be a kernel of its own, or give both the same layout so that one of "
+        "them is a bitcast.",
+        mirrors=_BUDGET,
+        message="shared memory usage would be over the budget of …B",
+    )
+)
+TOO_MANY_REDUCTIONS = register(
+    Rule(
+        code="PF011",
+        title="The kernel would hold too many reductions",
+        asks="Do both together contain more than eight parallel reductions?",
+        why="Each keeps partial results in registers; with more of them registers spill to memory.",
+        advice="Nine statistics of one array are two kernels. Reduce a stacked array instead, where the "
+        "reductions are of the same kind.",
+        mirrors=_BUDGET,
+        message="over 8 unnested reductions in fusion",
+        knobs=(MAX_REDUCTIONS,),
+    )
+)
+TOO_MANY_PARAMETERS = register(
+    Rule(
+        code="PF012",
+        title="The kernel would have too many inputs and outputs",
+        asks="Would the kernel have more than 96 different inputs and outputs, and more inputs than the consumer "
+        "has already?",
+        why="Kernel parameters live in a small space, and many inputs mean many registers.",
+        advice="Stack small arrays that are used together (optimizer states, per-layer scalars) into one.",
+        mirrors="xla/service/gpu/gpu_fusible.cc: FusionFitsInParameterLimit",
+        message="Number of operands and output buffers is larger than allowed budget per fusion",
+        knobs=(MAX_PARAMETERS,),
+    )
+)
+
+
+def _count(shape: Shape) -> int:
+    """`ShapeUtil::SubshapeCount`."""
+    return 1 + sum(map(_count, shape.tuple_shapes)) if shape.is_tuple else 1
+
+
+def over_parameter_limit(
+    first: Instruction, second: Instruction, settings: Settings, *, producer_consumer: bool
+) -> Verdict | None:
+    """`FusionFitsInParameterLimit`; with `producer_consumer` the first is the consumer."""
+    outputs = _count(first.shape) + _count(second.shape)
+    limit = settings.value(MAX_PARAMETERS)
+    if len(first.operands) + len(second.operands) - 1 + outputs <= limit:
+        return None
+    operands = {*first.operands, *second.operands} - {first, second}
+    if producer_consumer and len(operands) <= len(first.operands):
+        return None
+    if len(operands) + outputs <= limit:
+        return None
+    return Verdict(
+        TOO_MANY_PARAMETERS, {"operands": len(operands), "outputs": outputs, "limit": int(limit)}
+    )
+
+
+def over_budget(
+    first: Instruction,
+    second: Instruction,
+    model: KernelModel,
+    settings: Settings,
+    *,
+    producer_consumer: bool,
+) -> Verdict | None:
+    """`FusionFitsInBudget`; with `producer_consumer` the first is the consumer."""
+    a, b = model.summary(first), model.summary(second)
+    off = settings.disabled
+    limit = model.device.shared_memory_per_block
+    shared = a.shared_memory + b.shared_memory
+    if shared > limit and SHARED_MEMORY.code not in off:
+        words = f"shared memory usage would be over the budget of {limit}B"
+        return Verdict(SHARED_MEMORY, {"bytes": shared, "limit_bytes": limit}, words)
+    most = settings.value(MAX_REDUCTIONS)
+    reductions = a.unnested_reductions + b.unnested_reductions
+    if reductions > most and TOO_MANY_REDUCTIONS.code not in off:
+        words = f"over {int(most)} unnested reductions in fusion"
+        return Verdict(TOO_MANY_REDUCTIONS, {"reductions": reductions, "limit": int(most)}, words)
+    verdict = over_parameter_limit(first, second, settings, producer_consumer=producer_consumer)
+    return None if verdict is None or verdict.rule.code in off else verdict
+
+
+def kernel_over_budget(pair: PriorityPair) -> Verdict | None:
+    """The three limits for a producer that goes into its consumer."""
+    state = pair.state
+    return over_budget(
+        pair.consumer, pair.producer, state.model, state.settings, producer_consumer=True
+    )
+
+
+def parameters_over_limit(pair: PriorityPair) -> Verdict | None:
+    """The limit of inputs and outputs alone, which Triton fusions have as well."""
+    return over_parameter_limit(
+        pair.consumer, pair.producer, pair.state.settings, producer_consumer=True
+    )
+
+
+@asks(
+    Rule(
+        code="PF013",
+        title="Too much code would be copied",
+        asks="Would more than 10000 instructions be emitted for the kernel, each counted as often as code is "
+        "emitted for it?",
+        why="What is read at several places of a kernel is emitted once for each; chains of such operations "
+        "multiply, and compiling would take for ever.",
+        advice="Chains of shifted slices, concatenates and small reduce-windows of the same array do this. "
+        "jax.lax.optimization_barrier, or a value that is also returned, breaks the chain.",
+        mirrors="xla/service/gpu/model/gpu_hlo_cost_analysis.cc: "
+        "GpuHloCostAnalysis::ProducerConsumerMergedTooLarge",
+        message="the fusion would result in an overly large code duplication",
+        knobs=(MAX_IR_SIZE,),
+    )
+)
+def code_duplication(pair: PriorityPair) -> dict[str, Any] | None:
+    state = pair.state
+    size = state.model.merged_ir_size(pair.producer, pair.consumer)
+    limit = state.settings.value(MAX_IR_SIZE)
+    return {"instructions": size, "limit": int(limit)} if size > limit else None

@@ -1,0 +1,69 @@
+"""What settles a producer once its users have been asked, and why it is fused."""
+
+from __future__ import annotations
+
+from hlofuse.rules.catalogue import Rule, register
+
+_FILE = "xla/backends/gpu/transforms/priority_fusion.cc"
+_QUEUE = f"{_FILE}: PriorityFusionQueue"
+
+NO_USERS = register(
+    Rule(
+        code="PF030",
+        title="Nobody uses the producer",
+        asks="Has the producer no users?",
+        why="There is nothing to fuse it into.",
+        advice="Nothing to do: dead code goes in a later pass.",
+        mirrors=f"{_QUEUE}::CanFuseWithAllNonBitcastUsers",
+        message="No users to fuse",
+    )
+)
+ONLY_BITCASTS = register(
+    Rule(
+        code="PF031",
+        title="Only bitcasts use the producer",
+        asks="Are all users of the producer bitcasts?",
+        why="Bitcasts are fused into their own users first. These are left because their users take nothing in "
+        "(library calls, the results of the computation): then they cost nothing as they are.",
+        advice="Nothing to do: what reads the bitcasts decides.",
+        mirrors=f"{_QUEUE}::CanFuseWithAllNonBitcastUsers",
+        message="not fusing because there are only bitcast users",
+    )
+)
+PAYS = register(
+    Rule(
+        code="PF040",
+        title="Fusing the producer into all its users saves time",
+        asks="Do the kernels take less time, by XLA's model, with the producer in all of its users than without? "
+        "The producer that saves most goes first.",
+        why="Each fusion saves the launch of a kernel and the traffic of an intermediate result; against that "
+        "stand operands that several users now read, and work done more than once.",
+        advice="Nothing to do: the producer is part of its users' kernels.",
+        mirrors=f"{_QUEUE}::CalculateProducerPriority",
+        allows=True,
+    )
+)
+BITCAST_FIRST = register(
+    Rule(
+        code="PF041",
+        title="Bitcasts are fused first",
+        asks="Is the producer a bitcast? It goes into every user that can take it.",
+        why="It needs no code, and the operations on both of its sides can be fused only once it is inside.",
+        advice="Nothing to do.",
+        mirrors=f"{_QUEUE}::CalculateProducerPriority",
+        allows=True,
+    )
+)
+SMALL_CONSTANT = register(
+    Rule(
+        code="PF042",
+        title="Scalar constants become part of the code",
+        asks="Is the producer a constant of one element? After everything else is fused it goes into all users "
+        "that can take it.",
+        why="A scalar in the code costs nothing, a parameter has to be read. The cost model would misjudge it, so "
+        "it is not asked.",
+        advice="Nothing to do. Larger constants stay outside and are read from memory.",
+        mirrors=f"{_FILE}: PriorityFusion::CanFuseConstant",
+        allows=True,
+    )
+)

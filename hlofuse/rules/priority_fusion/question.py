@@ -1,0 +1,34 @@
+"""What PriorityFusion asks its rules: may this producer go into this consumer?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hlofuse.cost.combined import CombinedModel
+from hlofuse.cost.tiling import Refusal, Tiling, TritonSupport
+from hlofuse.ir.instruction import Instruction
+from hlofuse.rules.instruction_fusion.question import FusionState
+from hlofuse.rules.settings import Settings
+
+
+@dataclass(slots=True)
+class PriorityState:
+    """What a run of the pass knows besides the graph."""
+
+    model: CombinedModel
+    settings: Settings
+    triton: TritonSupport
+    tiled: Callable[[Instruction, Instruction], Tiling | Refusal]
+    """The best tiling of a pair of which one is a Triton fusion, as XLA's cache answers."""
+    in_place: FusionState
+    """For the in-place rules, which all fusion passes share."""
+
+
+@dataclass(slots=True)
+class PriorityPair:
+    """The question: `producer` is an operand of `consumer`."""
+
+    producer: Instruction
+    consumer: Instruction
+    state: PriorityState
