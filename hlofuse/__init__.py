@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hlofuse.differ import diff as diff
-    from hlofuse.explainer import explain as explain
-    from hlofuse.inputs import load as load
-    from hlofuse.pipelines import replay as replay
+    from hlofuse.explainer.explain import explain as explain
+    from hlofuse.inputs.load import load as load
+    from hlofuse.pipelines.replay import replay as replay
     from hlofuse.renderer import render as render
 
 __version__ = "0.1.0"
 
-_HOME = {
+_HOME: dict[str, str] = {
     "load": "hlofuse.inputs",
     "replay": "hlofuse.pipelines",
     "explain": "hlofuse.explainer",

@@ -35,7 +35,7 @@ class Literal:
         tokens = _TOKEN.findall(_COMMENT.sub("", self.text))
         if len(tokens) != 1 or not self.shape.is_effective_scalar or "(" in tokens[0]:
             return None
-        word = tokens[0]
+        word: str = tokens[0]
         if word in ("true", "false"):
             return word == "true"
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 
 from hlofuse.analysis.cost import Cost, CostAnalysis
 from hlofuse.ir import Instruction, Module
@@ -44,7 +45,12 @@ def value_title(instruction: Instruction) -> str:
 
 def constant_text(instruction: Instruction) -> str:
     """A constant's value, if it is short."""
-    return shorten((instruction.payload or "").strip(), 12) or "constant"
+    text = (instruction.payload or "").strip()
+    if len(text) > 9:
+        # All digits of a float are in the tooltip; cut in the middle it would be another number.
+        with suppress(ValueError):
+            text = f"{float(text[:40]):.5g}"
+    return shorten(text, 12) or "constant"
 
 
 def reducer(instruction: Instruction) -> str:

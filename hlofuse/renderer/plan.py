@@ -67,7 +67,7 @@ def plan(module: Module, options: Options) -> Plan:
         if isinstance(found, Instruction):
             result.panels = [_neighbourhood(found, options, wanted, closed, result.notices)]
             return result
-        if found.fusion is not None:
+        if found.fusion is not None and inner_boxes(found.fusion) <= options.max_nodes:
             result.panels = [_neighbourhood(found.fusion, options, wanted, closed, result.notices)]
             return result
         computations = [found]
@@ -80,7 +80,8 @@ def plan(module: Module, options: Options) -> Plan:
         if number and computation not in wanted and (computation in closed or len(units(computation)) > left):
             hidden.append(computation)
             continue
-        panel = _fit(computation, max(left, 1), wanted, closed, parts_wanted if not number else set(), result)
+        room = options.max_nodes if computation in wanted else max(left, 1)
+        panel = _fit(computation, room, wanted, closed, parts_wanted if not number else set(), result)
         left -= _size(panel)
         result.panels.append(panel)
     if hidden:
@@ -128,7 +129,9 @@ def _fit(
     if len(everything) + opened <= room:
         panel.open = set(fusions)
     elif len(everything) <= room:
-        panel.open = {f for f in fusions if f in wanted}
+        panel.open = _opened(
+            [f for f in fusions if f in wanted], HARD_LIMIT - len(everything), result.notices
+        )
         count = len(fusions) - len(panel.open)
         if count:
             result.notices.append(
@@ -170,7 +173,8 @@ def _collapse(
         keep.append(part)
     panel.parts = keep
     inside = {i for p in keep for i in p.instructions}
-    panel.open = {f for f in work if f in wanted and f not in inside}
+    asked = [f for f in work if f in wanted and f not in inside]
+    panel.open = _opened(asked, HARD_LIMIT - len(parts) - len(opened), result.notices)
     room -= len(parts) + len(opened)
     for fusion in opened:
         if fusion.opcode == "fusion" and fusion not in closed and inner_boxes(fusion) <= room:
@@ -199,7 +203,7 @@ def _neighbourhood(
     computation = centre.computation
     assert computation is not None
     fusion = computation.fusion
-    if fusion is not None and fusion.computation is not None:
+    if fusion is not None and fusion.computation is not None and inner_boxes(fusion) <= options.max_nodes:
         centre, computation = fusion, fusion.computation
         marked.add(centre)
     shown = {centre: 0}
@@ -230,10 +234,28 @@ def _neighbourhood(
     for near in shown:  # nearest first
         if near.opcode == "fusion" and near not in closed:
             inside = inner_boxes(near)
-            if near in marked or near in wanted or inside <= room:
+            if inside <= room or (near in marked and inside <= options.max_nodes):
                 room -= inside
                 panel.open.add(near)
+    asked = [near for near in shown if near in wanted and near not in panel.open]
+    panel.open |= _opened(asked, HARD_LIMIT - options.max_nodes, notices)
     return panel
+
+
+def _opened(fusions: list[Instruction], room: int, notices: list[str]) -> set[Instruction]:
+    """Those of the fusions asked for that fit into a picture at all."""
+    found = set()
+    for fusion in fusions:
+        inside = inner_boxes(fusion)
+        if inside <= room:
+            room -= inside
+            found.add(fusion)
+        else:
+            name, body = shorten(fusion.name, 40), shorten(fusion.fused_computation.name, 40)
+            notices.append(
+                f"{name} is too big to open, {plural(inside, 'op')}: --focus {body} draws it alone"
+            )
+    return found
 
 
 def _waits_for(i: Instruction) -> list[Instruction]:

@@ -96,6 +96,18 @@ def test_an_opened_part_shows_its_instructions() -> None:
     assert "part 2" not in titles(opened)
 
 
+def test_a_fusion_too_big_to_open_is_drawn_alone() -> None:
+    body = chain(3_000).split("ENTRY main")[1]
+    entry = "ENTRY main {\n  p = f32[4]{0} parameter(0)\n"
+    entry += "  ROOT big = f32[4]{0} fusion(p), kind=kLoop, calls=body\n}\n"
+    module = parse_module(f"HloModule big\n\nbody{body}\n{entry}")
+    opened = render(module, open=("big",))
+    assert "too big to open" in opened.notices[0]
+    assert opened.scene.box_count() < 10
+    for focus in ("v1500", "body"):
+        assert 3 < render(module, focus=focus).scene.box_count() < 250
+
+
 @needs_graphviz
 def test_ten_thousand_instructions_are_drawn_in_seconds() -> None:
     module = parse_module(mesh(10_000, 1))

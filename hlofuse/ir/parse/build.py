@@ -206,6 +206,10 @@ class _Builder(Operands):
         check_attributes(opcode, known, node.attributes, node.end)
         check_instruction(node, known, operands)
         called, raw = self.attributes(node)
+        if opcode == "scan" and len(called[0][1].parameters) != len(operands):
+            raise Rejected(
+                where, f"scan has {len(operands)} operands, its computation another number of parameters"
+            )
         shape = node.shape if node.shape is not None else infer_shape(node, operands, dict(called))
         payload = self.payload(node, shape, scope)
         in_place = any(isinstance(v, list) for v in raw.values())

@@ -268,7 +268,15 @@ def _dot(operands: Sequence[Instruction], values: dict[str, AttributeNode], shap
     return None if len(operands) >= wanted else f"takes {wanted} operands, not {len(operands)}"
 
 
+def _scan(operands: Sequence[Instruction], values: dict[str, AttributeNode], shape: object) -> str | None:
+    carries: int = values["num_carries"].value
+    return (
+        None if len(operands) >= carries else f"takes its {carries} carries as operands, not {len(operands)}"
+    )
+
+
 _CHECKS = {
+    "scan": _scan,
     "dot": _dot,
     "reduce": _even,
     "reduce-window": _reduce_window,

@@ -211,7 +211,13 @@ def _pad(given: Given) -> Shape:
     return Shape(shape.element_type, tuple(sizes))
 
 
+def _call(given: Given) -> Shape:
+    given.check_arity("to_apply")
+    return given.result("to_apply")
+
+
 def _map(given: Given) -> Shape:
+    given.check_arity("to_apply")
     # XLA goes by the attribute, which may be missing only where there is nothing to say.
     if given.shapes[0].dimensions and not given.get("dimensions"):
         raise Unfit("needs its dimensions to infer the shape")
@@ -277,7 +283,7 @@ _RULES: dict[str, Callable[[Given], Shape]] = {
     "partition-id": lambda given: Shape("u32"),
     "replica-id": lambda given: Shape("u32"),
     "get-dimension-size": lambda given: Shape("s32"),
-    "call": lambda given: given.result("to_apply"),
+    "call": _call,
     "conditional": _conditional,
     "get-tuple-element": _element,
     "concatenate": _concatenate,

@@ -34,6 +34,12 @@ class Given:
     def get(self, attribute: str, default: Any = ()) -> Any:
         return self._values.get(attribute, default)
 
+    def check_arity(self, attribute: str) -> None:
+        """A called computation takes as many parameters as there are operands."""
+        wanted = len(self._called[attribute].parameters)
+        if wanted != len(self.shapes):
+            raise Unfit(f"calls a computation of {wanted} parameters with {len(self.shapes)} operands")
+
     def result(self, attribute: str) -> Shape:
         """The root's shape of a called computation."""
         return self._called[attribute].root.shape

@@ -26,8 +26,21 @@ _PAYLOAD_BITS = {
     "f8e4m3": 3,
     "f8e3m4": 4,
 }
-# Half a step above the largest value: what rounds to infinity.
-_TOO_LARGE = {"f16": 65520.0, "bf16": 3.3961775292304957e38, "f32": 3.4028235677973366e38}
+# Half a step above the largest value: what rounds to nothing finite. Types left out take the largest
+# value for anything larger.
+_TOO_LARGE = {
+    "f16": 65520.0,
+    "bf16": 3.3961775292304957e38,
+    "f32": 3.4028235677973366e38,
+    "f8e5m2": 61440.0,
+    "f8e5m2fnuz": 61440.0,
+    "f8e4m3": 248.0,
+    "f8e4m3fnuz": 248.0,
+    "f8e4m3fn": 464.0000001,  # halfway goes to the even 448
+    "f8e4m3b11fnuz": 31.0,
+    "f8e3m4": 15.75,
+    "f8e8m0fnu": 2.55211775190704e38,
+}
 
 
 class _Reader:
@@ -206,5 +219,5 @@ def _check_float(element_type: str, word: str, where: int) -> None:
     if math.isinf(value):
         raise Rejected(where, f"{word} is out of range")
     limit = _TOO_LARGE.get(element_type)
-    if limit is not None and abs(value) >= limit:
+    if (limit is not None and abs(value) >= limit) or (value < 0 and element_type == "f8e8m0fnu"):
         raise Rejected(where, f"{word} is out of range for {element_type}")

@@ -25,13 +25,13 @@ _KINDS = {
     "parameter": PARAMETER,
     "constant": CONSTANT,
     **dict.fromkeys(
-        "fusion call while map reduce reduce-window select-and-scatter sort scatter all-reduce all-reduce-start"
-        " reduce-scatter custom-call conditional".split(),
+        "fusion call while map reduce reduce-window select-and-scatter sort scatter all-reduce"
+        " all-reduce-start reduce-scatter custom-call conditional".split(),
         CALLING,
     ),
 }
 _MAY_LACK_OPERANDS = frozenset("after-all tuple fusion call map custom-call".split())
-# What makes other instructions on the way, or is checked against what only the grammar's reader looks at.
+# What makes other instructions on the way, or is checked for more than operand counts and attributes.
 _UNUSUAL = frozenset(
     "async-start async-update async-done scan domain ragged-dot scaled-dot"
     " topk infeed outfeed send send-done recv recv-done dynamic-reshape collective-permute-start".split()

@@ -38,7 +38,8 @@ _PAD = rf"-?{_NUMBER}_-?{_NUMBER}"
 _PER_DIMENSION = rf"{_NUMBER}(?:x{_NUMBER})*+"
 _WINDOW = (
     rf"\{{size={_PER_DIMENSION}(?: stride={_PER_DIMENSION})?(?: pad={_PAD}(?:x{_PAD})*+)?"
-    rf"(?: lhs_dilate={_PER_DIMENSION})?(?: rhs_dilate={_PER_DIMENSION})?(?: rhs_reversal=[01](?:x[01])*+)?\}}"
+    rf"(?: lhs_dilate={_PER_DIMENSION})?(?: rhs_dilate={_PER_DIMENSION})?"
+    r"(?: rhs_reversal=[01](?:x[01])*+)?\}"
 )
 _LISTS = """
     dimensions lhs_contracting_dims rhs_contracting_dims lhs_batch_dims rhs_batch_dims offset_dims slice_sizes
@@ -83,7 +84,8 @@ _SHARDING = r"\{(?:replicated|maximal device=\d{1,9}+)\}"
 _FRONTEND = rf"\{{{NAME}=(?:{STRING}|{JSON})(?:,{NAME}=(?:{STRING}|{JSON}))*+\}}"
 _CONTROL = rf"\{{%?{NAME}(?:, %?{NAME})*+\}}"
 _METADATA = (
-    rf"\{{(?:op_type={STRING} ?)?(?:op_name={STRING} ?)?(?:source_file={STRING} ?)?(?:source_line=\d{{1,9}}+ ?)?"
+    rf"\{{(?:op_type={STRING} ?)?(?:op_name={STRING} ?)?(?:source_file={STRING} ?)?"
+    rf"(?:source_line=\d{{1,9}}+ ?)?"
     rf"(?:source_end_line=\d{{1,9}}+ ?)?(?:source_column=\d{{1,9}}+ ?)?(?:source_end_column=\d{{1,9}}+ ?)?"
     rf"(?:deduplicated_name={STRING} ?)?(?:scheduling_name={STRING} ?)?(?:stack_frame_id=\d{{1,9}}+)?\}}"
 )

@@ -1,0 +1,252 @@
+"""Rules that no module XLA:CPU lets through to its fusion passes reaches: asked on graphs made for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.ir import parse_module, print_module
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.verifier import verify_module
+from hlofuse.passes import make_pass
+from hlofuse.passes.base import Pass
+from hlofuse.passes.instruction_fusion import FusionDriver, InstructionFusion
+from hlofuse.rules.instruction_fusion.driver import NOTHING_AGAINST
+from hlofuse.rules.verdict import Verdict
+from hlofuse.trace import Event, Recorder
+
+
+def run(which: Pass | str, text: str) -> tuple[Module, list[Event]]:
+    module = parse_module(text)
+    recorder = Recorder()
+    recorder.begin_pass("test")
+    made = make_pass(which, "cpu") if isinstance(which, str) else which
+    made.run(module, recorder)
+    assert verify_module(module) == []
+    return module, recorder.events
+
+
+def codes(events: list[Event]) -> list[str]:
+    return [e.rule or "" for e in events]
+
+
+class _Base(FusionDriver):
+    """The base class as it is: every pair nothing speaks against is fused."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plain(InstructionFusion):
+    driver: ClassVar[type[FusionDriver]] = _Base
+
+
+class _MultiOutput(FusionDriver):
+    def should_fuse(self, consumer: Instruction, operand_index: int) -> Verdict:
+        verdict = super().should_fuse(consumer, operand_index)
+        return verdict if not verdict.allows else Verdict(NOTHING_AGAINST)
+
+    def should_fuse_multi_output(self, consumer: Instruction, operand_index: int) -> Verdict:
+        return Verdict(NOTHING_AGAINST)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiOutput(InstructionFusion):
+    driver: ClassVar[type[FusionDriver]] = _MultiOutput
+
+
+class _RefusesMultiOutput(FusionDriver):
+    def should_fuse_multi_output(self, consumer: Instruction, operand_index: int) -> Verdict:
+        return super().should_fuse_multi_output(consumer, operand_index)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefusesMultiOutput(InstructionFusion):
+    driver: ClassVar[type[FusionDriver]] = _RefusesMultiOutput
+
+
+SIDE = """c = f32[8] sine(b)
+  k = f32[8] custom-call(b), custom_call_target="k", custom_call_has_side_effect=true"""
+CHAIN = """HloModule m
+ENTRY e {
+  p = f32[8] parameter(0)
+  a = f32[8] negate(p)
+  b = f32[8] exponential(a)
+  c = f32[8] sine(b)
+  ROOT d = f32[8] add(b, c)
+}
+"""
+
+
+def test_if030_the_base_class_fuses_what_nothing_speaks_against() -> None:
+    module, events = run(Plain(may_duplicate=False), CHAIN)
+    assert codes([e for e in events if e.event == "fuse"]) == ["IF030"] * 3
+    assert [i.opcode for i in module.entry] == ["parameter", "fusion"]
+
+
+SHARED = CHAIN.replace("c = f32[8] sine(b)", SIDE).replace("add(b, c)", "ceil(c)")
+
+
+def test_if021_a_target_without_multi_output_fusion_says_so() -> None:
+    _, events = run(RefusesMultiOutput(may_duplicate=False), SHARED)
+    assert [(e.producer, e.reason) for e in events if e.rule == "IF005"] == [
+        ("b", "fusion pass cannot duplicate")
+    ]
+    assert codes(events).count("IF021") == codes(events).count("IF005") + codes(events).count("IF001") - 1
+
+
+def test_multi_output_fusion_in_the_driver_keeps_the_other_users() -> None:
+    module, events = run(MultiOutput(may_duplicate=False), SHARED)
+    (made,) = [e for e in events if e.event == "fuse" and e.kind == "multi-output"]
+    assert (made.producer, made.created, made.rule) == ("b", False, "IF030")
+    fusion = next(i for i in module.entry if i.opcode == "fusion")
+    assert fusion.is_multi_output_fusion
+    assert sorted(i.opcode for i in fusion.fused_computation) == [
+        "ceil", "exponential", "negate", "parameter", "sine", "tuple"
+    ]  # fmt: skip
+    again = parse_module(print_module(module))
+    assert [i.name for i in again.entry] == [i.name for i in module.entry.post_order()]
+
+
+def test_if022_a_value_between_the_two_would_close_a_cycle() -> None:
+    text = """HloModule m
+ENTRY e {
+  p = f32[8,8] parameter(0)
+  a = f32[8,8] negate(p)
+  k = f32[8,8] custom-call(a), custom_call_target="k", custom_call_has_side_effect=true
+  ROOT b = f32[8,8] add(a, k)
+}
+"""
+    _, events = run(MultiOutput(may_duplicate=False), text)
+    assert "IF022" in codes(events)
+
+
+def test_if003_the_result_is_not_fused_into_a_user() -> None:
+    text = """HloModule m
+ENTRY e {
+  p = f32[8] parameter(0)
+  ROOT n = f32[8] negate(p)
+  s = f32[8] sine(n)
+}
+"""
+    _, events = run("fusion", text)
+    assert [(e.rule, e.producer, e.consumer) for e in events if e.rule == "IF003"] == [("IF003", "n", "s")]
+
+
+IN_PLACE = """HloModule m
+ENTRY e {{
+  p = f32[8,8] parameter(0)
+  i = s32[] parameter(1)
+  n = f32[8,8] negate(p)
+  ROOT d = f32[8,8] dynamic-update-slice(n, {update}, i, i)
+}}
+"""
+
+
+def test_if010_the_buffer_twice_among_the_operands() -> None:
+    assert "IF010" in codes(run("fusion", IN_PLACE.format(update="n"))[1])
+    assert "IF010" not in codes(run("fusion", IN_PLACE.format(update="p"))[1])
+
+
+def test_if011_a_producer_fusion_of_two_data_movements() -> None:
+    text = """HloModule m
+f {
+  p = f32[8,8] parameter(0)
+  r = f32[8,8] reverse(p), dimensions={0}
+  ROOT s = f32[4,8] slice(r), slice={[0:4], [0:8]}
+}
+ENTRY e {
+  p = f32[8,8] parameter(0)
+  i = s32[] parameter(1)
+  c = f32[4,8] fusion(p), kind=kLoop, calls=f
+  ROOT d = f32[8,8] dynamic-update-slice(p, c, i, i)
+}
+"""
+    assert "IF011" in codes(run(Plain(), text)[1])
+    one = text.replace("  r = f32[8,8] reverse(p), dimensions={0}\n", "").replace("slice(r)", "slice(p)")
+    assert "IF011" not in codes(run(Plain(), one)[1])
+
+
+def test_cpu011_a_fusion_in_the_input_stays_a_producer() -> None:
+    text = """HloModule m
+f {
+  p = f32[8] parameter(0)
+  n = f32[8] negate(p)
+  ROOT s = f32[8] ceil(n)
+}
+ENTRY e {
+  p = f32[8] parameter(0)
+  c = f32[8] fusion(p), kind=kLoop, calls=f
+  ROOT d = f32[8] sine(c)
+}
+"""
+    assert "CPU011" in codes(run("fusion", text)[1])
+
+
+SIBLINGS = """HloModule m
+f {{
+  p = {shape} parameter(0)
+  ROOT n = {shape} negate(p)
+}}
+g {{
+  p = {shape} parameter(0)
+  ROOT n = {shape} sine(p)
+}}
+ENTRY e {{
+  p = {shape} parameter(0)
+  a = {shape} fusion(p), kind=kLoop, calls=f
+  b = {shape} fusion(p), kind=kLoop, calls=g
+  ROOT t = ({result}) tuple({elements})
+}}
+"""
+
+
+def siblings(shape: str = "f32[8]", elements: str = "a, b") -> list[str]:
+    result = ", ".join([shape] * len(elements.split(",")))
+    return codes(
+        run("cpu_multi_output_fusion", SIBLINGS.format(shape=shape, result=result, elements=elements))[1]
+    )
+
+
+def test_siblings_become_one_kernel() -> None:
+    assert "MO001" in siblings()
+
+
+def test_mo002_an_empty_array_is_no_gain() -> None:
+    assert "MO002" in siblings("f32[0]")
+    assert "MO001" not in siblings("f32[0]")
+
+
+def test_mo012_dead_kernels_are_left_to_dce() -> None:
+    assert "MO012" in siblings(elements="a")
+    assert "MO001" not in siblings(elements="a")
+
+
+def test_mo013_results_taken_as_a_whole() -> None:
+    text = """HloModule m
+f {
+  p = f32[8] parameter(0)
+  n = f32[8] negate(p)
+  c = f32[8] cosine(p)
+  ROOT t = (f32[8], f32[8]) tuple(n, c)
+}
+g {
+  p = f32[8] parameter(0)
+  ROOT n = f32[8] sine(p)
+}
+ENTRY e {
+  p = f32[8] parameter(0)
+  a = (f32[8], f32[8]) fusion(p), kind=kLoop, calls=f
+  b = f32[8] fusion(p), kind=kLoop, calls=g
+  ROOT t = ((f32[8], f32[8]), f32[8]) tuple(a, b)
+}
+"""
+    assert "MO013" in codes(run("cpu_multi_output_fusion", text)[1])
+
+
+def test_mo022_a_constant_is_no_candidate() -> None:
+    from hlofuse.rules.cpu_multi_output_fusion import is_constant
+
+    module = parse_module("HloModule m\nENTRY e {\n  ROOT c = f32[2] constant({1, 2})\n}\n")
+    verdict = is_constant(module.entry.root)
+    assert verdict is not None
+    assert verdict.rule.code == "MO022"

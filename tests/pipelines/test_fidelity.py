@@ -1,0 +1,92 @@
+"""The replay against XLA: exact after every pass, every fusion by XLA's name."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlofuse.ir import parse_module, print_module
+from hlofuse.ir.module import Module
+from hlofuse.ir.verifier import verify_module as graph_problems
+from hlofuse.pipelines import replay
+from hlofuse.verifier import Verdict, verify_module
+
+from .cases import CORPUS, Answered, in_folder, packed
+
+CPU = packed("cpu")
+MULTI_OUTPUT = packed("cpu-multi-output")
+NUMBERS_UNKNOWN = sorted(name for name in CPU if name.startswith("order-of-computations"))
+EXACT = sorted(name for name in MULTI_OUTPUT if not name.startswith("order-of-results"))
+ORDER_UNKNOWN = sorted(name for name in MULTI_OUTPUT if name.startswith("order-of-results"))
+
+
+def verdict(case: Answered, option: str | None = None) -> Verdict:
+    return verify_module(
+        parse_module(case.before),
+        parse_module(case.after),
+        option=option,
+        after_passes=[(name, parse_module(text)) for name, text in case.after_passes],
+    )
+
+
+def assert_exact(v: Verdict) -> None:
+    assert v.difference is None, str(v.difference)
+    assert v.exact
+    assert all(p.exact for p in v.passes)
+    assert v.fusion_names == v.fusions
+
+
+def test_there_is_something_to_compare() -> None:
+    assert len(CPU) > 300
+    assert len(EXACT) > 80
+    assert sum(bool(case.after_passes) for case in CPU.values()) > 300
+
+
+@pytest.mark.parametrize("name", sorted(CPU.keys() - set(NUMBERS_UNKNOWN)))
+def test_cpu_is_exact(name: str) -> None:
+    assert_exact(verdict(CPU[name]))
+
+
+@pytest.mark.parametrize("name", NUMBERS_UNKNOWN)
+def test_order_of_computations_is_not_in_the_text(name: str) -> None:
+    """Fusions in two loops that do not call each other are numbered in the order XLA visits the loops, which
+    comes from its earlier passes. The kernels agree, and the names as a whole do."""
+    v = verdict(CPU[name])
+    assert v.exact
+    after = replay(parse_module(CPU[name].before)).after
+    assert fusion_names(after) == fusion_names(parse_module(CPU[name].after))
+
+
+def fusion_names(module: Module) -> list[str]:
+    return sorted(i.name for i in module.instructions() if i.opcode == "fusion")
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_multi_output_is_exact(name: str) -> None:
+    assert_exact(verdict(MULTI_OUTPUT[name], "multi-output"))
+
+
+@pytest.mark.parametrize("name", ORDER_UNKNOWN)
+def test_order_of_results_is_not_in_the_text(name: str) -> None:
+    """Of pairs that share equally many bytes the one found last is fused first; that is the order of an
+    array's users, which XLA has from its earlier passes and a text does not carry. The kernels agree."""
+    v = verdict(MULTI_OUTPUT[name], "multi-output")
+    assert v.partition
+    assert not v.exact
+
+
+@pytest.mark.parametrize("name", sorted(CPU)[::5])
+def test_the_graph_stays_sound_and_the_input_untouched(name: str) -> None:
+    before = parse_module(CPU[name].before)
+    printed = print_module(before)
+    result = replay(before)
+    assert graph_problems(result.after) == []
+    assert graph_problems(before) == []
+    assert print_module(before) == printed
+
+
+@pytest.mark.skipif(not (CORPUS / "cpu").is_dir(), reason="the whole corpus is not beside this checkout")
+def test_the_whole_corpus_is_exact() -> None:
+    cases = list(in_folder(CORPUS / "cpu"))
+    assert len(cases) >= 63
+    for case in cases:
+        assert_exact(verdict(case))
