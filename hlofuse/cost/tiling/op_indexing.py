@@ -5,17 +5,15 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TypeAlias, cast
+from typing import cast
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.cost.tiling.dot_dimensions import DotDimensions, dot_dimensions
 from hlofuse.cost.tiling.expressions import Expr, add, constant, mul, negate, subtract, variable
 from hlofuse.cost.tiling.indexing_map import IndexingMap, from_sizes, identity, make_map
 from hlofuse.cost.tiling.reshape_indexing import bitcast_map, reshape_map
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-
-DotDimensions: TypeAlias = tuple[tuple[int, ...], ...]
-"""Left batch, right batch, left contracting, right contracting."""
 
 _LEAVES = frozenset({"parameter", "constant", "iota"})
 _SLICE = re.compile(r"\[(\d+):(\d+)(?::(\d+))?\]")
@@ -31,12 +29,6 @@ def indexing_key(instruction: Instruction) -> tuple[object, ...]:
     if opcode == "dot":
         return dot_dimensions(instruction)
     return ()
-
-
-def dot_dimensions(dot: Instruction) -> DotDimensions:
-    """Batch and contracting dimensions: left batch, right batch, left and right contracting."""
-    names = ("lhs_batch_dims", "rhs_batch_dims", "lhs_contracting_dims", "rhs_contracting_dims")
-    return tuple(tuple(dot.attributes.get(n, ())) for n in names)
 
 
 def operand_maps(instruction: Instruction) -> tuple[IndexingMap | None, ...]:

@@ -6,16 +6,12 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.shape_size import leaves_size
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.op_profiles import DEFAULT_FLOPS, op_profile
+from hlofuse.cost.tiling.dot_dimensions import dot_dimensions
 from hlofuse.cost.tiling.indexing_map import IndexingMap
-from hlofuse.cost.tiling.op_indexing import dot_dimensions, indexing_key, operand_maps
+from hlofuse.cost.tiling.op_indexing import indexing_key, operand_maps
+from hlofuse.cost.tiling.words import words
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-
-
-def words(text: str) -> frozenset[str]:
-    """The set of the words in a text."""
-    return frozenset(text.split())
-
 
 _FREE = words(
     """
