@@ -220,7 +220,7 @@ def tiling_costs(
     for root, chosen in zip(view.roots, outputs, strict=True):
         kind = view.kinds[root]
         bytes_written += kind.byte_size
-        for position in map(int, np.unique(chosen)):
+        for position in sorted(set(chosen.tolist())):
             if position == NO_TILE:
                 fits = fits & (chosen != NO_TILE)
                 continue
