@@ -78,6 +78,12 @@ class Root:
             return self.chain_end, self.chain_is_root
         return self.atom, True
 
+    @property
+    def is_reduction(self) -> bool:
+        """The hero is a reduce for the reduction emitter (`IsRealReductionHero`)."""
+        hero, is_root = self.hero
+        return hero is not None and hero.reduction is not None and (is_root or hero.race_free)
+
 
 def roots_of_atom(atom: Atom, slots: int) -> list[Root]:
     """The root of an instruction on its own."""

@@ -19,10 +19,7 @@ def reduction_groups(parts: Sequence[Instruction], roots: Sequence[Root]) -> int
     """
     graph = KernelGraph(parts)
     outputs = graph.roots()
-    reduces = [
-        hero is not None and hero.reduction is not None and (own or hero.race_free)
-        for hero, own in (root.hero for root in roots)
-    ]
+    reduces = [root.is_reduction for root in roots]
     group = list(range(len(outputs)))
 
     def find(k: int) -> int:

@@ -15,7 +15,7 @@ from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
 from hlofuse.cost.gpu.heroes import Root, roots_of_atom, roots_of_fusion
 from hlofuse.cost.gpu.shapes import NO_BITS, ShapeFacts, ShapeTable
 from hlofuse.cost.gpu.ticks import fp32
-from hlofuse.cost.gpu.utilization import fusion_use
+from hlofuse.cost.gpu.utilization import elements_read, fusion_use, lowest_bit
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
 
@@ -30,10 +30,12 @@ class Summary:
         "bad_transpose",
         "clean",
         "config",
+        "crossed",
         "elementwise",
         "features",
         "first_slots",
         "flops",
+        "granule",
         "input_bits",
         "ir_size",
         "is_fusion",
@@ -46,6 +48,7 @@ class Summary:
         "parameter_ir_size",
         "parameter_uses",
         "reads",
+        "root_emitted",
         "root_utilization",
         "roots",
         "shared_memory",
@@ -81,6 +84,9 @@ class Summary:
     parameter_uses: Sequence[frozenset[int]]
     """The roots of element-wise use of each parameter; 0 is the fusion's own root."""
     root_utilization: Sequence[float]
+    root_emitted: Sequence[int]
+    granule: float
+    """A power of two dividing every summand of `flops` (see `utilization`)."""
     roots: Sequence[Root]
     clean: Sequence[bool]
     """Nothing but operations a hero may lie beyond uses the parameter, directly or not."""
@@ -88,6 +94,8 @@ class Summary:
     minor_of_transpose: int
     input_bits: int
     storage_bits: int
+    crossed: frozenset[int]
+    """Parameters that something inside reads across the grain of memory, directly or nearly so."""
     bad_transpose: bool
     """Something inside reads across the grain of memory. Of a plain instruction its neighbours decide."""
     is_reduction: bool
@@ -189,7 +197,7 @@ class SummaryTable:
         self._set_costs(summary, fusion, order, atoms)
         self._set_sums(summary, atoms)
         self._set_roots(summary, fusion, order, atoms)
-        _set_bits(summary)
+        set_bits(summary)
         return summary
 
     def _set_costs(
@@ -209,6 +217,7 @@ class SummaryTable:
         summary.parameter_ir_size = use.parameter_ir_size
         summary.parameter_uses = use.parameter_uses
         summary.root_utilization = use.root_utilization
+        summary.root_emitted, summary.granule = use.root_emitted, use.granule
         summary.written = int(_written(fusion, root, self._shapes.facts))
         if fusion.fusion_kind == "kCustom":
             _library_call(summary, order, atoms)
@@ -224,7 +233,9 @@ class SummaryTable:
         summary.shared_memory = sum([a.shared_memory for _, a in inside])
         summary.unnested_reductions = sum([a.unnested_reductions for _, a in inside])
         summary.significant_reduce = any(a.significant_reduce for _, a in inside)
-        summary.bad_transpose = any(a.transposes_minor and not is_broadcast(i.operands[0]) for i, a in inside)
+        across = [_chain_end(i.operands[0]) for i, a in inside if a.transposes_minor]
+        summary.bad_transpose = any(end.opcode not in ("broadcast", "iota") for end in across)
+        summary.crossed = frozenset([e.parameter_number for e in across if e.opcode == "parameter"])
 
     def _set_roots(
         self,
@@ -241,10 +252,7 @@ class SummaryTable:
             )
         summary.clean = [clean.get(p, True) for p in fusion.fused_computation.parameters]
         summary.roots = roots_of_fusion(outputs, atoms, clean, lambda i: self._shapes.facts(i.shape))
-        summary.is_reduction = any(
-            hero is not None and hero.reduction is not None and (own or hero.race_free)
-            for hero, own in (r.hero for r in summary.roots)
-        )
+        summary.is_reduction = any(root.is_reduction for root in summary.roots)
         summary.skipped = frozenset(
             [o.parameter_number for o in outputs if o.opcode == "parameter" and len(o.users) <= 1]
         )
@@ -252,13 +260,15 @@ class SummaryTable:
 
 def is_broadcast(instruction: Instruction) -> bool:
     """A broadcast or iota, or one seen through bitcasts and one-operand element-wise operations."""
-    while instruction.opcode not in ("broadcast", "iota"):
-        if len(instruction.operands) != 1:
-            return False
+    return _chain_end(instruction).opcode in ("broadcast", "iota")
+
+
+def _chain_end(instruction: Instruction) -> Instruction:
+    while instruction.opcode not in ("broadcast", "iota") and len(instruction.operands) == 1:
         if instruction.opcode != "bitcast" and not is_elementwise(instruction):
-            return False
+            break
         instruction = instruction.operands[0]
-    return True
+    return instruction
 
 
 def _of_atom(atom: Atom, slots: tuple[int, ...]) -> Summary:
@@ -273,7 +283,7 @@ def _of_atom(atom: Atom, slots: tuple[int, ...]) -> Summary:
     summary.utilization = atom.operand_utilization
     summary.ir_size = 1.0
     summary.parameter_ir_size = [1] * len(read)
-    summary.parameter_uses, summary.root_utilization = (), ()
+    _set_use_of_atom(summary, atom)
     summary.roots = roots_of_atom(atom, len(read))
     summary.clean = [atom.intermediate] * len(read)
     summary.features = atom.features
@@ -284,11 +294,33 @@ def _of_atom(atom: Atom, slots: tuple[int, ...]) -> Summary:
     summary.unnested_reductions = atom.unnested_reductions
     summary.significant_reduce = atom.significant_reduce
     summary.skipped = frozenset()
-    _set_bits(summary)
+    set_bits(summary)
     return summary
 
 
-def _set_bits(summary: Summary) -> None:
+def _set_use_of_atom(summary: Summary, atom: Atom) -> None:
+    """Utilization as if the instruction were a fusion of its own."""
+    summary.granule = lowest_bit(atom.flops)
+    summary.crossed = frozenset((0,)) if atom.transposes_minor else frozenset()
+    count = len(atom.operands)
+    if atom.passes_use:
+        summary.parameter_uses = [frozenset((0,))] * count
+        summary.root_utilization, summary.root_emitted = [1.0], [1]
+        return
+    first = summary.first_slots or range(count)
+    evaluated, emitted = [1.0] + [0.0] * count, [1] + [0] * count
+    for slot, number in enumerate(first):
+        # The buffer of a dynamic-update-slice that is an output is not read.
+        updated = slot == 0 and atom.opcode == "dynamic-update-slice"
+        share = 0.0 if updated else atom.operand_utilization[slot]
+        evaluated[number + 1] = fp32(evaluated[number + 1] + elements_read(1.0, share, atom.operands[slot]))
+        emitted[number + 1] += 1
+    summary.parameter_uses = [frozenset((number + 1,)) for number in first]
+    summary.root_utilization, summary.root_emitted = evaluated, emitted
+
+
+def set_bits(summary: Summary) -> None:
+    """The narrowest and the widest of what is read."""
     summary.input_bits = min([o.bits for o in summary.operands], default=NO_BITS)
     summary.storage_bits = max([o.storage_bits for o in summary.operands], default=8)
 

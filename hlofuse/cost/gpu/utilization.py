@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hlofuse.cost.gpu.atoms import Atom
+from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.ticks import fp32, half_away
 from hlofuse.ir.instruction import Instruction
 
@@ -34,6 +35,10 @@ class FusionUse:
     """The roots of element-wise use each parameter belongs to, by number."""
     root_utilization: list[float]
     """How often each of those roots is evaluated."""
+    root_emitted: list[int]
+    """How often code is emitted for each of them."""
+    granule: float
+    """A power of two that divides every summand of `flops`; 0 if there is none."""
 
 
 def fusion_use(
@@ -52,6 +57,7 @@ def fusion_use(
     utilization: dict[Instruction, float] = {}
     ir_sizes: dict[Instruction, float] = {}
     flops = ir_size = 0.0
+    granule = math.inf
     for instruction in consumers_first:
         use = uses.get(instruction, _NOT_USED)
         known = sums.get(use)
@@ -66,7 +72,9 @@ def fusion_use(
         utilization[instruction], ir_sizes[instruction] = known
         atom = atoms[instruction]
         if atom.flops:
-            flops = fp32(flops + fp32(often * atom.flops))
+            work = fp32(often * atom.flops)
+            flops = fp32(flops + work)
+            granule = min(granule, lowest_bit(work))
         ir_size = fp32(ir_size + copies)
         if atom.passes_use:
             for operand in instruction.operands:
@@ -84,15 +92,7 @@ def fusion_use(
                 emitted.append(0)
             uses[operand] = uses.get(operand, _NOT_USED) | {number}
             share = 0.0 if slot == 0 and instruction in updated else atom.operand_utilization[slot]
-            facts = atom.operands[slot]
-            elements = facts.elements
-            read = fp32(often * share)
-            if elements == 0:
-                read = 0.0
-            elif read != 1.0 or facts.elements_fp32 != elements:
-                # Whole elements are read. XLA multiplies in single and divides in double precision, so that
-                # 1 does not stay 1 where single precision cannot count the elements.
-                read = fp32(math.ceil(fp32(read * facts.elements_fp32)) / elements)
+            read = elements_read(often, share, atom.operands[slot])
             evaluated[number] = fp32(evaluated[number] + read)
             emitted[number] += int(copies)
     return FusionUse(
@@ -103,7 +103,32 @@ def fusion_use(
         [int(ir_sizes.get(p, 0.0)) for p in parameters],
         [uses.get(p, _NOT_USED) for p in parameters],
         evaluated,
+        emitted,
+        granule,
     )
+
+
+def elements_read(often: float, share: float, operand: ShapeFacts) -> float:
+    """How often an operand is read by something evaluated `often` that reads `share` of it.
+
+    Whole elements are read. XLA multiplies in single and divides in double precision, so that 1 does not
+    stay 1 where single precision cannot count the elements.
+    """
+    read = fp32(often * share)
+    elements = operand.elements
+    if elements == 0:
+        return 0.0
+    if read == 1.0 and operand.elements_fp32 == elements:
+        return read
+    return fp32(math.ceil(fp32(read * operand.elements_fp32)) / elements)
+
+
+def lowest_bit(value: float) -> float:
+    """The largest power of two that divides a whole number; 0 for other numbers."""
+    if not value.is_integer():
+        return 0.0
+    whole = int(value)
+    return float(whole & -whole) if whole else math.inf
 
 
 def _bytes_read(

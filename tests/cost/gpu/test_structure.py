@@ -26,12 +26,12 @@ ENTRY %main (x: f32[64,1000], w: f32[1000]) -> f32[64] {
   %x = f32[64,1000]{1,0} parameter(0)
   %w = f32[1000]{0} parameter(1)
   %zero = f32[] constant(0)
-  %b.0 = f32[64,1000]{1,0} broadcast(%w), dimensions={1}
-  %m.0 = f32[64,1000]{1,0} multiply(%x, %b.0)
+  %wide.0 = f32[64,1000]{1,0} broadcast(%w), dimensions={1}
+  %m.0 = f32[64,1000]{1,0} multiply(%x, %wide.0)
   %e.0 = f32[64,1000]{1,0} exponential(%m.0)
   %s.0 = f32[64,1000]{1,0} add(%e.0, %x)
-  %b.1 = f32[64,1000]{1,0} broadcast(%w), dimensions={1}
-  %m.1 = f32[64,1000]{1,0} multiply(%s.0, %b.1)
+  %wide.1 = f32[64,1000]{1,0} broadcast(%w), dimensions={1}
+  %m.1 = f32[64,1000]{1,0} multiply(%s.0, %wide.1)
   %e.1 = f32[64,1000]{1,0} exponential(%m.1)
   %s.1 = f32[64,1000]{1,0} add(%e.1, %s.0)
   ROOT %out = f32[64]{0} reduce(%s.1, %zero), dimensions={1}, to_apply=%sum
@@ -65,8 +65,8 @@ def _figures(summary: Summary) -> dict[str, object]:
 
 def test_equal_layers_share_their_figures_and_their_estimates() -> None:
     module, model = parse_module(LAYERS), KernelModel(V100)
-    first = _fuse(model, module, "b.0", "m.0")
-    second = _fuse(model, module, "b.1", "m.1")
+    first = _fuse(model, module, "wide.0", "m.0")
+    second = _fuse(model, module, "wide.1", "m.1")
     assert model.summary(first) is model.summary(second)
     assert model.run_time(first) is model.run_time(second)
     e0, e1 = module.find("e.0"), module.find("e.1")
@@ -77,7 +77,7 @@ def test_equal_layers_share_their_figures_and_their_estimates() -> None:
 
 def test_a_fusion_made_in_steps_has_the_figures_of_its_graph() -> None:
     module, model = parse_module(LAYERS), KernelModel(V100)
-    fusion = _fuse(model, module, "b.0", "m.0")
+    fusion = _fuse(model, module, "wide.0", "m.0")
     fusion = _fuse(model, module, fusion.name, "e.0")
     fusion = _fuse(model, module, fusion.name, "s.0")
     fresh = KernelModel(V100)
@@ -88,11 +88,11 @@ def test_a_fusion_made_in_steps_has_the_figures_of_its_graph() -> None:
 
 def test_a_pair_costs_what_the_fusion_will() -> None:
     module, model = parse_module(LAYERS), KernelModel(V100)
-    b, m = module.find("b.0"), module.find("m.0")
+    b, m = module.find("wide.0"), module.find("m.0")
     assert b is not None
     assert m is not None
     pair = model.pair_time(b, m)
-    fusion = _fuse(model, module, "b.0", "m.0")
+    fusion = _fuse(model, module, "wide.0", "m.0")
     alone = model.run_time(fusion)
     assert (pair.flops, pair.launch) == (alone.flops, alone.launch)
     assert pair.bytes_read == alone.bytes_read == 64 * 1000 * 4 * 2
