@@ -43,6 +43,7 @@ class TritonSupport:
     def __init__(self, device: DeviceDescription) -> None:
         self._rocm = device.is_rocm
         self._capability = device.compute_capability
+        self._known: dict[Instruction, str | None] = {}
         self._f8 = _F8 | _F8_ROCM if self._rocm else _F8
         self._bf16 = not self._rocm or not device.gfx_version.startswith(("gfx900", "gfx906", "gfx10"))
 
@@ -56,11 +57,19 @@ class TritonSupport:
         return self._first(instruction.fused_computation)
 
     def _first(self, instructions: Iterable[Instruction]) -> str | None:
+        known = self._known
         for inner in instructions:
-            reason = self.instruction(inner)
+            try:
+                reason = known[inner]
+            except KeyError:
+                reason = known[inner] = self.instruction(inner)
             if reason is not None:
                 return reason
         return None
+
+    def forget_module(self) -> None:
+        """Let go of the instructions met so far."""
+        self._known.clear()
 
     def data_type(self, element_type: str) -> str | None:
         """`IsTritonSupportedDataType`."""

@@ -14,7 +14,6 @@ from itertools import product
 from pathlib import Path
 
 from hlofuse.cost.gpu import DeviceDescription, Estimate, KernelModel
-from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.ticks import fp32, microseconds
 from hlofuse.cost.tiling import (
     BlockLevelParameters,
@@ -25,6 +24,7 @@ from hlofuse.cost.tiling import (
     block_level_parameters,
     is_generic_triton_fusion,
 )
+from hlofuse.cost.tiling.estimates import estimate_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
@@ -163,19 +163,7 @@ class Checker:
     def _estimate(self, fusion: Instruction) -> Estimate:
         tiling = self.tiling.run_time(fusion)
         assert isinstance(tiling, Tiling), tiling.text
-        t = tiling
-        launch = Launch("triton", t.blocks, t.threads)
-        return Estimate(
-            t.exec_time,
-            t.flops,
-            t.bytes_read,
-            t.bytes_written,
-            t.read_time,
-            t.write_time,
-            t.compute_time,
-            launch,
-            True,
-        )
+        return estimate_of(tiling)
 
     def _priority(
         self,
