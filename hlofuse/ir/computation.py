@@ -193,6 +193,12 @@ class Computation:
             self.remove_instruction(dead)
             queue.extend(operands)
 
+    def reorder(self, instructions: list[Instruction]) -> None:
+        """Give the instructions ids in this order, oldest first; all of them have to be there."""
+        self._slots = list(instructions)
+        for number, instruction in enumerate(instructions):
+            instruction.id = number
+
     def replace_parameters(self, parameters: list[Instruction]) -> None:
         """State which parameter has which number, after numbers changed."""
         self.parameters = parameters

@@ -30,6 +30,7 @@ class Module:
         "instruction_names",
         "name",
         "print_options",
+        "processing_order",
     )
 
     def __init__(self, name: str, attributes: Attributes = NO_ATTRIBUTES) -> None:
@@ -44,6 +45,8 @@ class Module:
         self.filename: str | None = None
         self.print_options = PrintOptions()
         """How the module was written, and is printed unless asked otherwise."""
+        self.processing_order: list[Computation] = []
+        """The order in which passes go through computations, where it is known to be another one."""
 
     def __repr__(self) -> str:
         return f"<module {self.name}>"

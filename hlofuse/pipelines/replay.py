@@ -9,7 +9,9 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
 from hlofuse.ir.printer import print_module
+from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes import make_pass
+from hlofuse.pipelines.history import restore_history
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.rules.settings import AS_XLA, Settings
 from hlofuse.trace import Event, Recorder
@@ -54,16 +56,20 @@ def replay(
     option: str | None = None,
     keep_modules: bool = False,
     settings: Settings = AS_XLA,
+    ids: UniqueIds | None = None,
 ) -> Replay:
     """Repeat what XLA's fusion passes do to `module` on `target`.
 
     `option` names a variant of the target's pipeline (`Target.options`); `settings` makes it a what-if run.
+    `ids` are XLA's unique ids, where known; targets that break no ties by them do without.
     """
     passes = passes_of(target, option)
     description = _device(target, device)
     after = copy_module(module)
     name = device if isinstance(device, str) or device is None else device.name
     result = Replay(target, name, module, after)
+    if TARGETS[target].has_history:
+        restore_history(after, ids)
     for text in passes:
         made = make_pass(text, target, settings, device=description)
         recorder = Recorder()

@@ -22,6 +22,8 @@ class Target:
     """Named variants: XLA option to the pass list it gives."""
     needs_device: bool = False
     """Its decisions rest on a device's numbers (`hlofuse devices`)."""
+    has_history: bool = False
+    """They also rest on what earlier passes left in memory: ids, users' order, spent names."""
 
 
 TARGETS: dict[str, Target] = {
@@ -42,6 +44,7 @@ TARGETS: dict[str, Target] = {
         "the final kernels of 252 of 252 corpus modules on four devices",
         {},
         needs_device=True,
+        has_history=True,
     ),
     "cpu": Target(
         "cpu",

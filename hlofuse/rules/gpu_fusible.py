@@ -100,7 +100,11 @@ def fusible_computations(module: Module) -> list[Computation]:
         for instruction in computation:
             if instruction.called and instruction.opcode not in _CONTROL_FLOW and not _is_stream_call(instruction):
                 applied.update(instruction.called_computations)
-    return [c for c in order if c.fusion is None and c not in applied]
+    found = [c for c in order if c.fusion is None and c not in applied]
+    if module.processing_order:
+        place = {c: k for k, c in enumerate(module.processing_order)}
+        found.sort(key=lambda c: place.get(c, -1))
+    return found
 
 
 def _is_stream_call(instruction: Instruction) -> bool:

@@ -1,0 +1,56 @@
+"""Unique ids of instructions, which XLA's passes see and a text dump does not carry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+
+
+@dataclass(slots=True)
+class ComputationIds:
+    """Ids within one computation."""
+
+    by_name: dict[str, int] = field(default_factory=dict)
+    elements: dict[tuple[int, int], tuple[int, str]] = field(default_factory=dict)
+    """Get-tuple-elements by operand's id and index: a text may write them as `%operand#index`."""
+
+
+@dataclass(slots=True)
+class UniqueIds:
+    """Ids of a module, computations in the order in which passes go through them."""
+
+    computations: dict[str, ComputationIds] = field(default_factory=dict)
+
+    def apply(self, module: Module) -> bool:
+        """Give the module's instructions these ids; False if they are not of this module."""
+        known = [(c, self.computations[c.name]) for c in module.computations if c.name in self.computations]
+        if not any(ids.by_name.get(c.root.name) is not None for c, ids in known):
+            return False
+        for computation, ids in known:
+            _name_elements(computation, ids)
+            # What is not known by name (a pass ran in between) stays behind its operands.
+            order: dict[Instruction, float] = {}
+            for instruction in computation:
+                number = ids.by_name.get(instruction.name)
+                before = max((order[o] for o in instruction.operands if o in order), default=-1.0)
+                order[instruction] = before + 0.5 if number is None else float(number)
+            computation.reorder(sorted(order, key=order.__getitem__))
+        place = {name: k for k, name in enumerate(self.computations)}
+        module.processing_order = sorted((c for c, _ in known), key=lambda c: place[c.name])
+        return True
+
+
+def _name_elements(computation: Computation, ids: ComputationIds) -> None:
+    """Get-tuple-elements that the text folded into operands get their own names back."""
+    for instruction in computation:
+        if instruction.opcode != "get-tuple-element" or instruction.name in ids.by_name:
+            continue
+        source = ids.by_name.get(instruction.operands[0].name)
+        known = ids.elements.get((source, instruction.tuple_index)) if source is not None else None
+        if known is not None:
+            instruction.name = known[1]
+            if computation.module is not None:
+                computation.module.instruction_names.reserve([known[1]])

@@ -1,0 +1,37 @@
+"""What the passes before fusion left in XLA's memory and a text does not carry, as far as it can be told."""
+
+from __future__ import annotations
+
+import re
+
+from hlofuse.ir.module import Module
+from hlofuse.ir.unique_ids import UniqueIds
+
+_SOFTMAX = re.compile(r"triton_softmax(?:\.(\d+))?")
+
+
+def restore_history(module: Module, ids: UniqueIds | None) -> None:
+    """Unique ids and names that are spent, as XLA's fusion passes found them."""
+    if ids is not None:
+        ids.apply(module)
+    spent = spent_fusion_names(module)
+    module.instruction_names.reserve(["fusion", *[f"fusion.{k}" for k in range(1, spent)]] if spent else [])
+
+
+def spent_fusion_names(module: Module) -> int:
+    """How many of the names fusion, fusion.1, … have been handed out before.
+
+    Every fusion is called so when it is made and renamed afterwards. Softmax fusions that were made
+    and given up again show in the numbers of those that stayed.
+    """
+    others, softmax = 0, 0
+    for computation in module.computations:
+        for instruction in computation:
+            if instruction.opcode != "fusion":
+                continue
+            match = _SOFTMAX.fullmatch(instruction.name)
+            if match is None:
+                others += 1
+            else:
+                softmax = max(softmax, int(match[1] or 0) + 1)
+    return others + softmax
