@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
+from hlofuse.cost.combined import estimate_of
 from hlofuse.cost.gpu import DeviceDescription, Estimate, KernelModel
 from hlofuse.cost.gpu.ticks import fp32, microseconds
 from hlofuse.cost.tiling import (
@@ -24,7 +25,6 @@ from hlofuse.cost.tiling import (
     block_level_parameters,
     is_generic_triton_fusion,
 )
-from hlofuse.cost.tiling.estimates import estimate_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
