@@ -79,6 +79,26 @@ class Root:
         return self.atom, True
 
     @property
+    def updates(self) -> bool:
+        """The root is a dynamic-update-slice."""
+        return self.atom is not None and self.atom.opcode == "dynamic-update-slice"
+
+    def copy(self) -> Root:
+        """One that may be changed."""
+        return Root(
+            self.result,
+            self.atom,
+            self.parameter,
+            self.chain_end,
+            self.chain_is_root,
+            self.transposes,
+            self.concatenates,
+            self.reached,
+            self.update,
+            self.updated_parameter,
+        )
+
+    @property
     def is_reduction(self) -> bool:
         """The hero is a reduce for the reduction emitter (`IsRealReductionHero`)."""
         hero, is_root = self.hero

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from hlofuse.cost.gpu import backend_config as config
 from hlofuse.cost.gpu.atoms import AtomTable
+from hlofuse.cost.gpu.composing import compose, origins_of
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.heroes import fuse_roots
 from hlofuse.cost.gpu.in_place import can_update_in_place
@@ -180,10 +181,23 @@ class KernelModel:
         find = slots.get
         return (first.number, second.number, slots[producer], *[find(o) for o in producer.operands])
 
-    def made(self, fusion: Instruction, key: Key) -> None:
-        """`fusion` has come into being, or grown, from the parts of `key`; its config is final."""
+    def made(self, fusion: Instruction, key: Key, producer: Instruction | None = None) -> None:
+        """`fusion` has come into being, or grown, from the parts of `key`; its config is final.
+
+        With the producer, still in possession of its operands, a new structure's figures are put
+        together from those of its parts.
+        """
         self._summary_of.pop(fusion, None)
         self._made_of[fusion] = key
+        if producer is None or self.summaries.has_parts(fusion, key):
+            return
+        first, second = self.summaries.numbered(key[0]), self.summaries.numbered(key[1])
+        origins = origins_of(fusion, key, producer, first, second)
+        if origins is not None:
+            operands = [self.shapes.facts(o.shape) for o in fusion.operands]
+            summary = compose(first, second, key[2], origins, operands)
+            if summary is not None:
+                self.summaries.add_composed(fusion, key, summary)
 
     def changed(self, instruction: Instruction) -> None:
         """The instruction's structure or config is another than before, in some way not announced."""
@@ -213,8 +227,7 @@ class KernelModel:
     def _estimate(self, summary: Summary, launch: Launch, coalesced: bool) -> Estimate:
         read, _ = self._read_operands(summary, launch.blocks, coalesced)
         write = self.timing.write(summary.written)
-        bytes_read = sum(summary.operand_bytes)
-        return self._total(summary.flops, bytes_read, summary.written, read, write, launch, coalesced)
+        return self._total(summary.flops, summary.total_read, summary.written, read, write, launch, coalesced)
 
     def _total(
         self,
@@ -323,12 +336,13 @@ class KernelModel:
         time = self.timing.read
         # Start from all the consumer reads; what the producer changes is replaced.
         read, each = self._read_operands(b, blocks, coalesced)
-        bytes_read = sum(b.operand_bytes)
+        bytes_read = b.total_read
         for other in slots:
             read -= each[other]
             bytes_read -= b.operand_bytes[other]
         first_slots, skipped, read_by_b = a.first_slots, a.skipped, b.operand_bytes
-        shares = b.is_fusion or b.elementwise
+        in_step = b.is_fusion or b.elementwise
+        uses = a.parameter_uses if a.is_fusion else ()
         for k, (operand, total) in enumerate(zip(a.operands, a.operand_bytes, strict=True)):
             if first_slots and first_slots[k] != k:
                 continue
@@ -341,7 +355,7 @@ class KernelModel:
                     bytes_read += total
                 continue
             total += read_by_b[both]
-            if shares and (a.elementwise or (a.is_fusion and 0 in a.parameter_uses[k])):
+            if in_step and (a.elementwise or (uses and 0 in uses[k])):
                 # Where both read the operand in step, it is read once (`GetCommonUtilization`).
                 common = b.common_utilization(both, slot) if b.is_fusion else 1.0
                 if common:
@@ -349,7 +363,7 @@ class KernelModel:
             if total == read_by_b[both]:
                 continue
             ticks = time(operand.size, total, 0 if coalesced else operand.element_bytes, blocks)
-            for other in _same_operand(b, both):
+            for other in _same_operand(b, both) if b.first_slots else (both,):
                 read += ticks - each[other]
                 bytes_read += total - read_by_b[other]
         return self._total(flops, bytes_read, second.bytes_written, read, second.write, launch, coalesced)
@@ -366,16 +380,21 @@ class KernelModel:
             return named
         slots = _same_operand(b, key[2])
         roots = fuse_roots(b.roots, b.clean, slots, a.roots[0])
-        bits = [o.bits for k, o in enumerate(b.operands) if k not in slots]
-        bits += [o.bits for k, o in enumerate(a.operands) if k not in a.skipped]
-        storage = [o.storage_bits for k, o in enumerate(b.operands) if k not in slots]
-        storage += [o.storage_bits for k, o in enumerate(a.operands) if k not in a.skipped]
+        remaining = list(b.bits)
+        for other in reversed(slots):
+            del remaining[other]
+        remaining += [bits for k, bits in enumerate(a.bits) if k not in a.skipped] if a.skipped else a.bits
+        storage = 8
+        if self.device.is_blackwell:  # nobody else asks
+            read = [o for k, o in enumerate(b.operands) if k not in slots]
+            read += [o for k, o in enumerate(a.operands) if k not in a.skipped]
+            storage = max([o.storage_bits for o in read], default=8)
         kernel = Kernel(
             roots,
             a.features | b.features,
             min(a.minor_of_transpose, b.minor_of_transpose),
-            min(bits, default=NO_BITS),
-            max(storage, default=8),
+            min(remaining, default=NO_BITS),
+            storage,
             lambda: can_update_in_place([producer, consumer]),
             lambda: reduction_groups([producer, consumer], roots),
         )

@@ -28,6 +28,7 @@ class Summary:
     __slots__ = (
         "atom",
         "bad_transpose",
+        "bits",
         "clean",
         "config",
         "crossed",
@@ -55,6 +56,7 @@ class Summary:
         "significant_reduce",
         "skipped",
         "storage_bits",
+        "total_read",
         "unnested_reductions",
         "utilization",
         "written",
@@ -78,6 +80,7 @@ class Summary:
     """Bytes."""
     operand_bytes: Sequence[int]
     """Bytes read of each operand; a repeated operand has those of its first slot."""
+    total_read: int
     utilization: Sequence[float]
     ir_size: float
     parameter_ir_size: Sequence[int]
@@ -92,6 +95,8 @@ class Summary:
     """Nothing but operations a hero may lie beyond uses the parameter, directly or not."""
     features: int
     minor_of_transpose: int
+    bits: list[int]
+    """Of an element of each operand."""
     input_bits: int
     storage_bits: int
     crossed: frozenset[int]
@@ -130,7 +135,7 @@ class SummaryTable:
         self._shapes = shapes
         self._atoms = atoms
         self._known: dict[Hashable, Summary] = {}
-        self._count = 0
+        self._numbers: list[Summary] = []
 
     def of(self, instruction: Instruction) -> Summary:
         """The summary, a fusion's from its computation as it stands."""
@@ -150,17 +155,33 @@ class SummaryTable:
 
     def of_parts(self, fusion: Instruction, key: Hashable) -> Summary:
         """The summary of a fusion made from the parts `key` names; one made so before has it too."""
-        whole = (key, fusion_config(fusion))
+        config = fusion_config(fusion)
+        whole = (key, config)
         known = self._known.get(whole)
         if known is None:
-            known = self._known[whole] = self.of(fusion)
+            # Looking for an equal fusion made in another way costs as much as a walk and finds few.
+            order = fusion.fused_computation.post_order()
+            atoms = {inner: self._atoms.atom(inner) for inner in order}
+            known = self._known[whole] = self._numbered(self._walk(fusion, order, atoms), config)
         return known
+
+    def has_parts(self, fusion: Instruction, key: Hashable) -> bool:
+        return (key, fusion_config(fusion)) in self._known
+
+    def add_composed(self, fusion: Instruction, key: Hashable, summary: Summary) -> None:
+        """Keep what `composing` worked out for a fusion made from the parts `key` names."""
+        config = fusion_config(fusion)
+        self._known[key, config] = self._numbered(summary, config)
+
+    def numbered(self, number: int) -> Summary:
+        """The summary of that number."""
+        return self._numbers[number]
 
     def _numbered(self, summary: Summary, config: FusionConfig | None) -> Summary:
         summary.config = config
         summary.is_triton = config is not None and config.kind == TRITON and summary.is_fusion
-        self._count += 1
-        summary.number = self._count
+        summary.number = len(self._numbers)
+        self._numbers.append(summary)
         summary.reads = {}
         return summary
 
@@ -320,8 +341,10 @@ def _set_use_of_atom(summary: Summary, atom: Atom) -> None:
 
 
 def set_bits(summary: Summary) -> None:
-    """The narrowest and the widest of what is read."""
-    summary.input_bits = min([o.bits for o in summary.operands], default=NO_BITS)
+    """What follows from the operands and how they are read: the narrowest, the widest, the sum."""
+    summary.bits = [o.bits for o in summary.operands]
+    summary.input_bits = min(summary.bits, default=NO_BITS)
+    summary.total_read = sum(summary.operand_bytes)
     summary.storage_bits = max([o.storage_bits for o in summary.operands], default=8)
 
 

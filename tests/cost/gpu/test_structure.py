@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.gpu import KernelModel, load_device
+from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
 
+from .first_priorities import device_of, load_compact
+
 V100 = load_device("v100")
+COMPACT = sorted(f.stem for f in (Path(__file__).parent / "modules").glob("*.hlo"))
+_FUSED = frozenset({"broadcast", "reduce", "transpose", "slice", "concatenate", "pad", "reverse", "gather"})
 
 LAYERS = """HloModule layers
 
@@ -49,7 +57,7 @@ def _fuse(model: KernelModel, module: Module, producer: str, consumer: str) -> I
         merge_fusion(fusion, p)
     else:
         append_producer(fusion, p)
-    model.made(fusion, key)
+    model.made(fusion, key, p)
     if not p.users:
         model.invalidate(p)
         assert p.computation is not None
@@ -59,8 +67,15 @@ def _fuse(model: KernelModel, module: Module, producer: str, consumer: str) -> I
 
 
 def _figures(summary: Summary) -> dict[str, object]:
-    apart = ("number", "atom", "operands", "reads", "roots")
-    return {name: getattr(summary, name) for name in Summary.__slots__ if name not in apart}
+    """Everything two ways to the same structure have to agree on."""
+    apart = ("number", "atom", "operands", "reads", "roots", "granule")
+    apart += ("parameter_uses", "root_utilization", "root_emitted")  # numbered in another order
+    figures = {name: getattr(summary, name) for name in Summary.__slots__ if name not in apart}
+    count = len(summary.operands)
+    figures["common"] = [summary.common_utilization(j, k) for j in range(count) for k in range(j)]
+    figures["from root"] = [summary.common_with_root(k) for k in range(count)]
+    figures["heroes"] = [(r.hero[0] and r.hero[0].opcode, r.hero[1], r.reached) for r in summary.roots]
+    return {name: tuple(x) if isinstance(x, list) else x for name, x in figures.items()}
 
 
 def test_equal_layers_share_their_figures_and_their_estimates() -> None:
@@ -84,6 +99,31 @@ def test_a_fusion_made_in_steps_has_the_figures_of_its_graph() -> None:
     assert _figures(model.summary(fusion)) == _figures(fresh.summary(fusion))
     assert model.run_time(fusion) == fresh.run_time(fusion)
     assert [o.name for o in fusion.operands] == ["x", "w"]
+
+
+@pytest.mark.parametrize("name", COMPACT)
+def test_composed_figures_are_walked_figures(name: str) -> None:
+    """Fuse whatever XLA rated, as long as it is there, and look at every fusion both ways."""
+    module, priorities = load_compact(name)
+    model = KernelModel(device_of(name))
+    fused = 0
+    for record in priorities.values():
+        producer = module.find(record.producer)
+        if producer is None or producer.is_root or is_generic_triton_fusion(producer):
+            continue
+        for consumer in list(producer.users):
+            if not _may_hold(consumer):
+                continue
+            fusion = _fuse(model, module, producer.name, consumer.name)
+            assert _figures(model.summary(fusion)) == _figures(model.summaries.of(fusion))
+            fused += 1
+    assert fused
+
+
+def _may_hold(consumer: Instruction) -> bool:
+    if consumer.opcode == "fusion":
+        return not is_generic_triton_fusion(consumer) and consumer.fusion_kind != "kCustom"
+    return is_elementwise(consumer) or consumer.opcode in _FUSED
 
 
 def test_a_pair_costs_what_the_fusion_will() -> None:

@@ -1,0 +1,231 @@
+"""The summary of a fusion from the summaries of its parts, without walking it.
+
+A producer adds to its consumer what it has inside; where the consumer reads it once and in step,
+nothing inside the producer changes but that its root is now the consumer's. Other cases are few and
+left to the walk (`summary`): the two agree, and the tests hold them against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hlofuse.cost.gpu.heroes import Root, fuse_roots
+from hlofuse.cost.gpu.shapes import ShapeFacts
+from hlofuse.cost.gpu.summary import Summary, set_bits
+from hlofuse.cost.gpu.ticks import fp32, half_away
+from hlofuse.cost.gpu.utilization import elements_read, lowest_bit
+from hlofuse.ir.instruction import Instruction
+
+_EXACT = float(1 << 24)
+"""Whole numbers below this are exact in single precision."""
+
+Origin = tuple[int, int]
+"""Where a parameter of the new fusion comes from: slots of the consumer and of the producer, or -1."""
+
+
+def compose(
+    producer: Summary, consumer: Summary, slot: int, origins: Sequence[Origin], operands: Sequence[ShapeFacts]
+) -> Summary | None:
+    """The producer fused into the consumer at `slot`; None where only a walk can tell.
+
+    `origins` and `operands` describe the parameters of the new fusion, in order.
+    """
+    if any(s.is_triton or s.skipped or any(r.atom is None for r in s.roots) for s in (producer, consumer)):
+        return None
+    if len(producer.roots) != 1 or slot in consumer.crossed or any(o.shape.is_tuple for o in operands):
+        return None
+    if producer.roots[0].updates:
+        return None  # as an output its buffer was not read; now it is
+    merged = _Uses(producer, consumer, slot)
+    if not merged.is_known:
+        return None
+    fused = Summary()
+    fused.atom, fused.is_fusion, fused.first_slots = None, True, ()
+    fused.operands = operands
+    if not (_set_flops(fused, producer, consumer, merged) and _set_uses(fused, merged, origins)):
+        return None
+    fused.ir_size = merged.own_ir_size + sum(fused.parameter_ir_size)
+    if fused.ir_size >= _EXACT:
+        return None
+    fused.written = _written(consumer)
+    _set_sums(fused, producer, consumer, origins)
+    _set_roots(fused, producer, consumer, slot, origins)
+    set_bits(fused)
+    return fused
+
+
+def origins_of(
+    fusion: Instruction, key: tuple[Any, ...], producer: Instruction, a: Summary, b: Summary
+) -> list[Origin] | None:
+    """Where each operand of a fusion just made from the parts of `key` comes from; None if that is not plain.
+
+    Fusing keeps the consumer's operands in their order and appends the producer's new ones.
+    """
+    slot, shared = key[2], key[3:]
+    firsts = b.first_slots or range(len(b.operands))
+    inner: dict[int, int] = {}
+    for k, both in enumerate(shared):
+        if both is not None:
+            inner.setdefault(both, k)
+    origins = [(k, inner.get(k, -1)) for k, first in enumerate(firsts) if k == first and k != slot]
+    brought = producer.operands
+    for operand in fusion.operands[len(origins) :]:
+        if operand not in brought:
+            return None
+        origins.append((-1, brought.index(operand)))
+    if len(origins) != len(fusion.operands):
+        return None
+    new = {k for k in range(len(brought)) if not (shared and shared[k] is not None)}
+    appended = {brought[k] for k in new}
+    return origins if len(appended) == sum(outer < 0 for outer, _ in origins) else None
+
+
+class _Uses:
+    """Roots of element-wise use of both parts in one numbering, the consumer's first."""
+
+    def __init__(self, producer: Summary, consumer: Summary, slot: int) -> None:
+        self.consumer_uses = consumer.parameter_uses
+        joint = consumer.parameter_uses[slot]
+        self.evaluated = list(consumer.root_utilization)
+        self.emitted = list(consumer.root_emitted)
+        often, copies = 0.0, 0
+        for number in joint:
+            often = fp32(often + self.evaluated[number])
+            copies += self.emitted[number]
+        self.often, self.copies = often, copies
+        own = producer.atom
+        # An instruction may be evaluated at any rate; the inside of a fusion would have to be gone through.
+        self.is_known = often == 1.0 or own is not None
+        shift = len(self.evaluated) - 1
+        self.producer_uses = [
+            frozenset([n for number in uses for n in (joint if number == 0 else (number + shift,))])
+            for uses in producer.parameter_uses
+        ]
+        if own is None or often == 1.0:
+            self.evaluated += producer.root_utilization[1:]
+        else:
+            self.evaluated += _reads_of(producer, often)
+        self.emitted += [n * copies for n in producer.root_emitted[1:]]
+        self.own_ir_size = _own_ir_size(consumer) + copies * _own_ir_size(producer)
+
+
+def _reads_of(instruction: Summary, often: float) -> list[float]:
+    """How often an instruction evaluated `often` reads each operand that is not used as it is."""
+    atom = instruction.atom
+    assert atom is not None
+    if atom.passes_use:
+        return []
+    evaluated = [0.0] * len(atom.operands)
+    for slot, number in enumerate(instruction.first_slots or range(len(atom.operands))):
+        read = elements_read(often, atom.operand_utilization[slot], atom.operands[slot])
+        evaluated[number] = fp32(evaluated[number] + read)
+    return evaluated
+
+
+def _own_ir_size(summary: Summary) -> float:
+    """Without the parameters, which the parts may share."""
+    return summary.ir_size - sum(summary.parameter_ir_size) if summary.is_fusion else 1.0
+
+
+def _set_flops(fused: Summary, producer: Summary, consumer: Summary, merged: _Uses) -> bool:
+    """False if the sum could depend on the order of adding in single precision."""
+    work, granule = float(producer.flops), producer.granule
+    if merged.often != 1.0:
+        work = fp32(merged.often * work)
+        granule = lowest_bit(work)
+    total = work + consumer.flops
+    fused.granule = min(granule, consumer.granule)
+    fused.flops = int(total)
+    return total == 0 or total < fused.granule * _EXACT
+
+
+def _set_uses(fused: Summary, merged: _Uses, origins: Sequence[Origin]) -> bool:
+    """False if single precision could round a utilization otherwise."""
+    numbers: dict[int, int] = {0: 0}
+    uses, utilization, read, ir_sizes = [], [], [], []
+    for (outer, inner), operand in zip(origins, fused.operands, strict=True):
+        both = merged.consumer_uses[outer] if outer >= 0 else frozenset()
+        if inner >= 0:
+            both |= merged.producer_uses[inner]
+        total, copies = 0.0, 0
+        for number in both:
+            value = merged.evaluated[number]
+            if len(both) > 1 and not (value.is_integer() and value < _EXACT):
+                return False
+            total += value
+            copies += merged.emitted[number]
+        if total >= _EXACT and len(both) > 1:
+            return False
+        uses.append(frozenset([numbers.setdefault(n, len(numbers)) for n in both]))
+        utilization.append(total)
+        ir_sizes.append(copies)
+        read.append(half_away(fp32(operand.size_fp32 * total)))
+    fused.parameter_uses, fused.utilization = uses, utilization
+    fused.operand_bytes, fused.parameter_ir_size = read, ir_sizes
+    fused.root_utilization = [merged.evaluated[n] for n in numbers]
+    fused.root_emitted = [merged.emitted[n] for n in numbers]
+    return True
+
+
+def _written(consumer: Summary) -> int:
+    atom = consumer.atom
+    if atom is None:
+        return consumer.written
+    if atom.shape.is_tuple:
+        return int(atom.out_bytes)
+    # What a bitcast writes on its own is not what a fusion writes that ends in one.
+    result = atom.operands[1] if atom.opcode == "dynamic-update-slice" else atom.result
+    return int(result.size_fp32)
+
+
+def _set_sums(fused: Summary, producer: Summary, consumer: Summary, origins: Sequence[Origin]) -> None:
+    fused.elementwise = producer.elementwise and consumer.elementwise
+    fused.features = producer.features | consumer.features
+    fused.minor_of_transpose = min(producer.minor_of_transpose, consumer.minor_of_transpose)
+    fused.shared_memory = producer.shared_memory + consumer.shared_memory
+    fused.unnested_reductions = producer.unnested_reductions + consumer.unnested_reductions
+    fused.significant_reduce = producer.significant_reduce or consumer.significant_reduce
+    fused.bad_transpose = producer.bad_transpose or consumer.bad_transpose
+    fused.crossed = frozenset(
+        [
+            k
+            for k, (outer, inner) in enumerate(origins)
+            if outer in consumer.crossed or inner in producer.crossed
+        ]
+    )
+
+
+def _set_roots(
+    fused: Summary, producer: Summary, consumer: Summary, slot: int, origins: Sequence[Origin]
+) -> None:
+    through = consumer.clean[slot]
+    fused.clean = [
+        (outer < 0 or consumer.clean[outer]) and (inner < 0 or (producer.clean[inner] and through))
+        for outer, inner in origins
+    ]
+    inside = producer.roots[0]
+    new = fuse_roots(consumer.roots, consumer.clean, _slots_of(consumer, slot), inside)
+    fused.roots = [r.copy() if r is old else r for old, r in zip(consumer.roots, new, strict=True)]
+    for old, root in zip(consumer.roots, fused.roots, strict=True):
+        joins = slot in old.reached
+        numbers = enumerate(origins)
+        reached = [k for k, (o, i) in numbers if o in old.reached or (joins and i in inside.reached)]
+        root.reached = frozenset(reached)
+        root.updated_parameter = _moved(old, slot, origins)
+    fused.is_reduction = any(root.is_reduction for root in fused.roots)
+    fused.skipped = frozenset()
+
+
+def _slots_of(summary: Summary, slot: int) -> list[int]:
+    if not summary.first_slots:
+        return [slot]
+    return [k for k, first in enumerate(summary.first_slots) if first == slot]
+
+
+def _moved(root: Root, slot: int, origins: Sequence[Origin]) -> int:
+    """The number of the parameter that a root bitcast reads, after fusing at `slot`."""
+    read = root.updated_parameter
+    if read < 0 or read == slot:
+        return -1
+    return next((k for k, (outer, _) in enumerate(origins) if outer == read), -1)
