@@ -21,6 +21,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "stats": ("hlofuse.cli.stats", "Instructions, kernels, flops and bytes of modules."),
     "render": ("hlofuse.cli.render", "Draw a module and its fusions as SVG, PNG, PDF or DOT."),
     "rule": ("hlofuse.cli.rule", "The rule catalogue: what a rule asks, why, and what to do about it."),
+    "devices": ("hlofuse.cli.devices", "The GPUs whose numbers come with hlofuse."),
     "targets": ("hlofuse.cli.targets", "What can be replayed, and how faithfully."),
 }
 

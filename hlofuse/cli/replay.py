@@ -28,7 +28,7 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--ids",
     metavar="FILE|none",
-    help="Unique ids of the instructions (.hlo.pb). Targets that break no ties by them ignore it.",
+    help="Unique ids of the instructions (.hlo.pb); taken from beside the input unless said.",
 )
 @click.option("--option", metavar="NAME", help="A variant of the target's passes (hlofuse targets).")
 @module_option
@@ -36,7 +36,11 @@ _PATH = click.Path(path_type=Path)
     "--keep-passes", type=_PATH, metavar="DIR", help="Write the module after each pass, as DIR/NN-PASS.hlo."
 )
 @click.option(
-    "--set", "overrides", multiple=True, metavar="NAME=VALUE", help="What if this knob had another value?"
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What if this knob, or number of the device, had another value?",
 )
 @click.option("--disable", multiple=True, metavar="CODE", help="What if this rule did not exist?")
 def command(
@@ -56,13 +60,16 @@ def command(
     """Write the module in INPUT as XLA's fusion passes would leave it."""
     from hlofuse.cli.output import emit, write_file
     from hlofuse.inputs import StageError, load, require_input_stage
+    from hlofuse.inputs.unique_ids import unique_ids_for
     from hlofuse.ir.printer import print_module
-    from hlofuse.pipelines import passes_of, replay
+    from hlofuse.pipelines import device_of, passes_of, replay
     from hlofuse.rules.parse_settings import parse_settings
     from hlofuse.trace.jsonl import to_jsonl
 
+    # What is wrong with the call is said before anything is read.
+    passes_of(target, option)
+    description, overrides = device_of(target, device, overrides)
     settings = parse_settings(overrides, disable)
-    passes_of(target, option)  # a wrong name is said before anything is read
     before = load(input, module, target=target)
     if not assume_input:
         try:
@@ -71,7 +78,13 @@ def command(
             # Nothing is claimed about the module here, so it is repeated as asked, with a word of warning.
             click.echo(f"warning: {e}", err=True)
     result = replay(
-        before, target, device=device, option=option, keep_modules=keep_passes is not None, settings=settings
+        before,
+        target,
+        device=description,
+        option=option,
+        keep_modules=keep_passes is not None,
+        settings=settings,
+        ids=unique_ids_for(before, ids),
     )
     if keep_passes is not None:
         keep_passes.mkdir(parents=True, exist_ok=True)

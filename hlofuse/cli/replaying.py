@@ -25,6 +25,7 @@ class ReplayRequest:
     target: str
     device: str | None
     option: str | None
+    ids: str | None
     overrides: tuple[str, ...]
     disable: tuple[str, ...]
     assume_input: bool
@@ -39,6 +40,8 @@ class ReplayRequest:
             words += ["--device", self.device]
         if self.option is not None:
             words += ["--option", self.option]
+        if self.ids is not None:
+            words += ["--ids", self.ids]
         for override in self.overrides:
             words += ["--set", override]
         for code in self.disable:
@@ -54,17 +57,27 @@ class ReplayRequest:
         """Load and replay; HlofuseError for wrong input, StageError for a dump of another stage."""
         from hlofuse.cli.progress import spinner
         from hlofuse.inputs import load, require_input_stage
-        from hlofuse.pipelines import passes_of, replay
+        from hlofuse.inputs.unique_ids import unique_ids_for
+        from hlofuse.pipelines import device_of, passes_of, replay
         from hlofuse.rules.parse_settings import parse_settings
 
-        settings = parse_settings(self.overrides, self.disable)
-        passes_of(self.target, self.option)  # a wrong name is said before anything is read
+        # What is wrong with the call is said before anything is read.
+        passes_of(self.target, self.option)
+        device, overrides = device_of(self.target, self.device, self.overrides)
+        settings = parse_settings(overrides, self.disable)
         with spinner("reading"):
             module = load(self.input, self.module, target=self.target)
             if not self.assume_input:
                 require_input_stage(module, self.target)
         with spinner("replaying"):
-            return replay(module, self.target, device=self.device, option=self.option, settings=settings)
+            return replay(
+            module,
+            self.target,
+            device=device,
+            option=self.option,
+            settings=settings,
+            ids=unique_ids_for(module, self.ids),
+        )
 
 
 def replay_options(command: F) -> F:
@@ -73,7 +86,16 @@ def replay_options(command: F) -> F:
         "--disable", multiple=True, metavar="CODE", help="What if this rule did not exist?"
     )(command)
     command = click.option(
-        "--set", "overrides", multiple=True, metavar="NAME=VALUE", help="What if this knob had another value?"
+        "--set",
+        "overrides",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="What if this knob, or number of the device, had another value?",
+    )(command)
+    command = click.option(
+        "--ids",
+        metavar="FILE|none",
+        help="Unique ids of the instructions (.hlo.pb); taken from beside the input unless said.",
     )(command)
     command = click.option(
         "--option", metavar="NAME", help="A variant of the target's passes (hlofuse targets)."

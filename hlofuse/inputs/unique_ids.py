@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import ComputationIds, UniqueIds
 
 _MODULE_OF_PROTO = 1
@@ -17,6 +18,28 @@ _COMPUTATIONS = 3
 _NAME, _INSTRUCTIONS = 1, 2
 _OPCODE, _TUPLE_INDEX, _ID, _OPERANDS = 2, 13, 35, 36
 _LOCAL = (1 << 32) - 1
+
+
+def unique_ids_for(module: Module, choice: str | None = None) -> UniqueIds | None:
+    """The ids to replay a loaded module with: `choice` is a file or `none`; without it what lies beside the text.
+
+    A proto of another module that happens to lie there is passed over; one asked for is an error.
+    """
+    if choice == "none":
+        return None
+    if choice is not None:
+        ids = read_unique_ids(Path(choice))
+        if not ids.fit(module):
+            raise HlofuseError(f"{choice} holds another module than {module.name}")
+        return ids
+    beside = ids_beside(Path(module.filename)) if module.filename and module.filename[0] != "<" else None
+    if beside is None:
+        return None
+    try:
+        ids = read_unique_ids(beside)
+    except HlofuseError:
+        return None
+    return ids if ids.fit(module) else None
 
 
 def ids_beside(path: Path) -> Path | None:

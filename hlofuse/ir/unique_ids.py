@@ -24,11 +24,14 @@ class UniqueIds:
 
     computations: dict[str, ComputationIds] = field(default_factory=dict)
 
-    def apply(self, module: Module) -> bool:
-        """Give the module's instructions these ids; False if they are not of this module."""
+    def fit(self, module: Module) -> bool:
+        """Are they of this module?"""
+        entry = self.computations.get(module.entry.name)
+        return entry is not None and module.entry.root.name in entry.by_name
+
+    def apply(self, module: Module) -> None:
+        """Give the module's instructions these ids, and get-tuple-elements their names."""
         known = [(c, self.computations[c.name]) for c in module.computations if c.name in self.computations]
-        if not any(ids.by_name.get(c.root.name) is not None for c, ids in known):
-            return False
         for computation, ids in known:
             _name_elements(computation, ids)
             # What is not known by name (a pass ran in between) stays behind its operands.
@@ -40,7 +43,6 @@ class UniqueIds:
             computation.reorder(sorted(order, key=order.__getitem__))
         place = {name: k for k, name in enumerate(self.computations)}
         module.processing_order = sorted((c for c, _ in known), key=lambda c: place[c.name])
-        return True
 
 
 def _name_elements(computation: Computation, ids: ComputationIds) -> None:

@@ -1,6 +1,7 @@
 """Which passes run, in which order, for which target; and running them."""
 
+from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.replay import PassResult, Replay, passes_of, replay
 from hlofuse.pipelines.targets import TARGETS, Target
 
-__all__ = ["TARGETS", "PassResult", "Replay", "Target", "passes_of", "replay"]
+__all__ = ["TARGETS", "PassResult", "Replay", "Target", "device_of", "passes_of", "replay"]

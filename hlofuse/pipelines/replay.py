@@ -11,6 +11,7 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.printer import print_module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes import make_pass
+from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.history import restore_history
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.rules.settings import AS_XLA, Settings
@@ -64,10 +65,9 @@ def replay(
     `ids` are XLA's unique ids, where known; targets that break no ties by them do without.
     """
     passes = passes_of(target, option)
-    description = _device(target, device)
+    description, _ = device_of(target, device)
     after = copy_module(module)
-    name = device if isinstance(device, str) or device is None else device.name
-    result = Replay(target, name, module, after)
+    result = Replay(target, description.name if description is not None else None, module, after)
     if TARGETS[target].has_history:
         restore_history(after, ids)
     for text in passes:
@@ -78,20 +78,6 @@ def replay(
         kept = print_module(after) if keep_modules else None
         result.passes.append(PassResult(made.name, changed, recorder.events, kept))
     return result
-
-
-def _device(target: str, device: str | DeviceDescription | None) -> DeviceDescription | None:
-    """The device of that name, for the targets that need one."""
-    if not TARGETS[target].needs_device:
-        return None
-    from hlofuse.cost.gpu.device import DeviceError, load_device
-
-    if device is None:
-        raise HlofuseError(f"target {target} asks for a device (hlofuse devices lists them)")
-    try:
-        return load_device(device) if isinstance(device, str) else device
-    except DeviceError as error:
-        raise HlofuseError(str(error)) from None
 
 
 def passes_of(target: str, option: str | None = None) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 from hlofuse.analysis.kernels import kernels
+from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
@@ -33,7 +34,14 @@ def verify_module(
     module after the last of those.
     """
     start = time.perf_counter()
-    ours = replay(before, target, device=device, option=option, keep_modules=after_passes is not None)
+    ours = replay(
+        before,
+        target,
+        device=device,
+        option=option,
+        keep_modules=after_passes is not None,
+        ids=unique_ids_for(before),
+    )
     seconds = time.perf_counter() - start
     compare = _Comparison()
     passes, difference, end = _compare_passes(ours, before, after_passes, recorded, compare)

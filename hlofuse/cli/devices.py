@@ -1,0 +1,87 @@
+"""`hlofuse devices`: the GPUs whose numbers come with hlofuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hlofuse.cli.options import report_options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hlofuse.cost.gpu.device import DeviceDescription
+
+
+@click.command("devices")
+@click.argument("name", metavar="[DEVICE]", required=False)
+@report_options
+def command(name: str | None, form: str, color: str, output: Path | None) -> int:
+    """The devices a replay can be about; with DEVICE (a name or a file) all numbers of that one.
+
+    A file is a TOML file like the ones shipped, or the text proto that XLA reads with
+    --xla_gpu_target_config_filename. Single numbers are changed with --set NAME=VALUE.
+    """
+    from hlofuse.cli.output import emit, rendered
+    from hlofuse.cost.gpu.device import DeviceError, device_names, load_device
+    from hlofuse.ir.errors import HlofuseError
+
+    try:
+        devices = {n: load_device(n) for n in ([name] if name is not None else device_names())}
+    except DeviceError as error:
+        raise HlofuseError(str(error)) from None
+    if form == "json":
+        import json
+
+        listed = [{"device": n, **_numbers(d)} for n, d in devices.items()]
+        emit(json.dumps({"schema": "hlofuse.devices/1", "devices": listed}, indent=2), output)
+    elif form == "markdown":
+        emit(_markdown(devices), output)
+    elif name is not None:
+        emit(rendered(lambda console: _print_one(devices[name], console), color, output), output)
+    else:
+        emit(rendered(lambda console: _print(devices, console), color, output), output)
+    return 0
+
+
+def _numbers(device: DeviceDescription) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return asdict(device)
+
+
+_COLUMNS = ("device", "cores", "bandwidth", "L2", "architecture")
+
+
+def _row(name: str, device: DeviceDescription) -> tuple[str, ...]:
+    major, minor = device.compute_capability
+    architecture = f"sm_{major}{minor}" if major else device.gfx_version or device.platform
+    return (
+        name,
+        str(device.core_count),
+        f"{device.memory_bandwidth / 1e9:.0f} GB/s",
+        f"{device.l2_cache_size / 2**20:.0f} MiB",
+        architecture,
+    )
+
+
+def _print(devices: dict[str, DeviceDescription], console: Console) -> None:
+    from rich.table import Table
+
+    table = Table(*_COLUMNS, box=None, padding=(0, 2, 0, 0))
+    for name, device in devices.items():
+        table.add_row(*_row(name, device))
+    console.print(table)
+
+
+def _print_one(device: DeviceDescription, console: Console) -> None:
+    for key, value in _numbers(device).items():
+        console.print(f"{key} = {value}", highlight=False, markup=False)
+
+
+def _markdown(devices: dict[str, DeviceDescription]) -> str:
+    lines = [" | ".join(("", *_COLUMNS, "")).strip(), "|" + "---|" * len(_COLUMNS)]
+    lines += [" | ".join(("", *_row(n, d), "")).strip() for n, d in devices.items()]
+    return "\n".join(lines) + "\n"

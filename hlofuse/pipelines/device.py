@@ -1,0 +1,40 @@
+"""The device a replay is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.pipelines.targets import TARGETS
+
+if TYPE_CHECKING:
+    from hlofuse.cost.gpu.device import DeviceDescription
+
+
+def device_of(
+    target: str, device: str | DeviceDescription | None, overrides: Iterable[str] = ()
+) -> tuple[DeviceDescription | None, tuple[str, ...]]:
+    """The device (a name or file), with the overrides `NAME=VALUE` that mean its numbers, and the others.
+
+    None for targets whose decisions do not depend on a device.
+    """
+    overrides = tuple(overrides)
+    if not TARGETS[target].needs_device:
+        return None, overrides
+    from hlofuse.cost.gpu.device import DeviceDescription, DeviceError, load_device
+
+    if device is None:
+        raise HlofuseError(f"target {target} asks for --device (hlofuse devices lists them)")
+    numbers = {f.name for f in fields(DeviceDescription)}
+    mine = [o for o in overrides if o.partition("=")[0] in numbers]
+    try:
+        # Reports call a device as the user does.
+        description = replace(load_device(device), name=Path(device).stem) if isinstance(device, str) else device
+        if mine:
+            description = description.with_overrides(dict(o.split("=", 1) for o in mine if "=" in o))
+    except DeviceError as error:
+        raise HlofuseError(str(error)) from None
+    return description, tuple(o for o in overrides if o not in mine)
