@@ -19,6 +19,7 @@ from hlofuse.trace import Event, Recorder
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
+    from hlofuse.passes.priority_fusion.guide import Guide
 
 
 @dataclass(slots=True)
@@ -58,11 +59,13 @@ def replay(
     keep_modules: bool = False,
     settings: Settings = AS_XLA,
     ids: UniqueIds | None = None,
+    guide: Guide | None = None,
 ) -> Replay:
     """Repeat what XLA's fusion passes do to `module` on `target`.
 
     `option` names a variant of the target's pipeline (`Target.options`); `settings` makes it a what-if run.
-    `ids` are XLA's unique ids, where known; targets that break no ties by them do without.
+    `ids` are XLA's unique ids, where known; targets that break no ties by them do without. `guide` settles
+    what priority fusion leaves open (`hlofuse.passes.priority_fusion.following`).
     """
     passes = passes_of(target, option)
     description, _ = device_of(target, device)
@@ -71,7 +74,7 @@ def replay(
     if TARGETS[target].has_history:
         restore_history(after, ids)
     for text in passes:
-        made = make_pass(text, target, settings, device=description)
+        made = make_pass(text, target, settings, device=description, guide=guide)
         recorder = Recorder()
         recorder.begin_pass(made.name)
         changed = made.run(after, recorder)

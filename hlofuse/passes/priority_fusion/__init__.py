@@ -11,8 +11,8 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.priority_fusion.driver import Driver
+from hlofuse.passes.priority_fusion.guide import Guide
 from hlofuse.passes.priority_fusion.legality import Legality
-from hlofuse.passes.priority_fusion.queue import Chooser
 from hlofuse.rules.gpu_fusible import fusible_computations
 from hlofuse.trace import Recorder
 
@@ -23,7 +23,7 @@ class PriorityFusion(Pass):
 
     name: ClassVar[str] = "priority-fusion"
     device: DeviceDescription | None = field(default=None, compare=False, repr=False)
-    choose: Chooser | None = field(default=None, compare=False, repr=False)
+    guide: Guide | None = field(default=None, compare=False, repr=False)
     """Settles ties in another way than by unique ids."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -33,5 +33,5 @@ class PriorityFusion(Pass):
         legality = Legality(module, model, self.settings)
         changed = False
         for computation in fusible_computations(module):
-            changed |= Driver(computation, model, legality, recorder, self.choose).run()
+            changed |= Driver(computation, model, legality, recorder, self.guide).run()
         return changed

@@ -12,8 +12,9 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.replacing import set_attribute
+from hlofuse.passes.priority_fusion.guide import Guide
 from hlofuse.passes.priority_fusion.legality import Legality
-from hlofuse.passes.priority_fusion.queue import Chooser, PriorityQueue
+from hlofuse.passes.priority_fusion.queue import PriorityQueue
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_small_constant, may_be_fused
 from hlofuse.rules.priority_fusion.outcome import BITCAST_FIRST, PAYS, SMALL_CONSTANT
 from hlofuse.trace import Recorder
@@ -32,13 +33,14 @@ class Driver:
         model: CombinedModel,
         legality: Legality,
         recorder: Recorder,
-        choose: Chooser | None = None,
+        guide: Guide | None = None,
     ) -> None:
         self._computation = computation
         self._model = model
         self._legality = legality
         self._recorder = recorder
-        self._queue = PriorityQueue(choose)
+        self._guide = guide
+        self._queue = PriorityQueue(guide.choose if guide is not None else None)
         # What the step under way has touched, in the order it did.
         self._marked: dict[Instruction, None] = {}
         self._new_consumers: dict[Instruction, list[Instruction]] = {}
@@ -59,6 +61,8 @@ class Driver:
         while (entry := self._queue.pop()) is not None:
             producer, priority = entry
             consumers = list(producer.users)
+            if self._guide is not None:
+                consumers = self._guide.order_consumers(producer, consumers)
             if is_fusible_bitcast(producer):
                 consumers = [c for c in consumers if self._legality.verdict(producer, c) is None]
             if consumers:
@@ -85,12 +89,17 @@ class Driver:
             return INFINITE
         if producer.opcode == "constant":
             return None
+        guide = self._guide
+        if guide is not None:
+            guide.order_users(producer)
         refusal = self._legality.refusal(producer)
         if refusal is not None:
             verdict, user = refusal
             self._recorder.ineligible(
                 producer, user, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
             )
+            if guide is not None:
+                guide.refused(producer, self._legality.all_reasons(producer))
             return None
         model = self._model
         removed = self._removed_times.get(producer)
@@ -107,7 +116,10 @@ class Driver:
             fused -= removed[0]
             unfused -= removed[1]
             current = self._queue.priority(producer)
-        self._recorder.priority(producer, microseconds(fused), microseconds(unfused))
+        us_fused, us_unfused = microseconds(fused), microseconds(unfused)
+        self._recorder.priority(producer, us_fused, us_unfused)
+        if guide is not None:
+            guide.priority(producer, us_fused, us_unfused)
         return INFINITE if unfused >= INFINITE else current + unfused - fused
 
     def _update_priorities(self) -> None:
@@ -136,6 +148,8 @@ class Driver:
             pair = legality.pair_id(producer, consumer)
             fusion = self._fuse(producer, consumer, tilings.get(consumer))
             legality.fused(fusion, pair)
+            if self._guide is not None:
+                self._guide.fused(fusion, producer.name, name)
             self._recorder.fuse(
                 producer.name,
                 name,

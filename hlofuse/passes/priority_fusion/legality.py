@@ -85,6 +85,14 @@ class Legality:
                     return verdict, user
         return (Verdict(ONLY_BITCASTS), None) if only_bitcasts else None
 
+    def all_reasons(self, producer: Instruction) -> list[str]:
+        """Of a refused producer: the reasons of all users that refuse."""
+        users = [u for u in producer.users if not is_fusible_bitcast(u)]
+        if not users:
+            return [Verdict(ONLY_BITCASTS if producer.users else NO_USERS).reason]
+        verdicts = [self.verdict(producer, user) for user in users]
+        return [v.reason for v in verdicts if v is not None]
+
     def constant_refused(self, constant: Instruction, user: Instruction) -> bool:
         """`PriorityFusion::CanFuseConstant`."""
         pair = PriorityPair(constant, user, self._state)

@@ -1,0 +1,139 @@
+"""A sharp comparison with XLA's record: taken from it is only what text and rules leave open.
+
+Ties between equal priorities, the order of users and the names of fusions come from the record.
+Everything else (which producers are eligible, every cost, which priority is greatest) is ours, so the
+first disagreement is a real one and not the echo of a tie that fell the other way.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRecord, PriorityStep
+
+_CLOSE = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """What XLA recorded and what we say; None where one side has nothing."""
+
+    kind: str
+    """choice, fusion, priority or refusal."""
+    step: int
+    """Fusions made before."""
+    producer: str
+    xla: str | None
+    ours: str | None
+
+
+class Follower:
+    """A guide that follows a record and notes where the pass would not have gone the same way."""
+
+    def __init__(self, record: PriorityRecord) -> None:
+        self.agreed = 0
+        """Records that came out equal."""
+        self.total = len(record.steps)
+        self.disagreements: list[Disagreement] = []
+        self._fusions = deque(record.fusions())
+        self._made = 0
+        self._about: dict[str, deque[PriorityStep | IneligibleStep]] = {}
+        for step in record.steps:
+            if not isinstance(step, FusionStep):
+                self._about.setdefault(step.producer, deque()).append(step)
+
+    def finish(self) -> None:
+        """Note what the record has beyond what the pass did."""
+        for fusion in self._fusions:
+            self._note("fusion", fusion.producer, f"into {fusion.consumer}", None)
+        for steps in self._about.values():
+            for step in steps:
+                kind = "priority" if isinstance(step, PriorityStep) else "refusal"
+                self._note(kind, step.producer, _text(step), None)
+
+    # ------------------------------------------------------------ what the pass asks and tells
+
+    def choose(self, equal: Sequence[Instruction]) -> Instruction:
+        wanted = self._fusions[0].producer if self._fusions else None
+        for producer in equal:
+            if producer.name == wanted:
+                return producer
+        return equal[0]
+
+    def order_users(self, producer: Instruction) -> None:
+        steps = self._about.get(producer.name)
+        if steps and isinstance(steps[0], PriorityStep):
+            _reorder(producer.users, steps[0].consumers)
+
+    def order_consumers(self, producer: Instruction, consumers: list[Instruction]) -> list[Instruction]:
+        order: list[str] = []
+        for step in self._fusions:
+            if step.producer != producer.name or step.consumer in order:
+                break
+            order.append(step.consumer)
+        _reorder(consumers, order)
+        return consumers
+
+    def fused(self, fusion: Instruction, producer: str, consumer: str) -> None:
+        ours = f"into {consumer}"
+        if not self._fusions:
+            self._note("fusion", producer, None, ours)
+            return
+        step = self._fusions.popleft()
+        if (step.producer, step.consumer) == (producer, consumer):
+            self.agreed += 1
+        else:
+            self._note("choice", producer, f"{step.producer} into {step.consumer}", f"{producer} {ours}")
+        fusion.name = step.fusion
+        self._made += 1
+
+    def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
+        ours = f"{us_fused:g} fused, {us_unfused:g} unfused"
+        step = self._next(producer)
+        if not isinstance(step, PriorityStep):
+            self._note("priority", producer.name, None if step is None else _text(step), ours)
+        elif not _near(step.us_fused, us_fused) or not _near(step.us_unfused, us_unfused):
+            self._note("priority", producer.name, _text(step), ours)
+        elif sorted(step.consumers) != sorted(u.name for u in producer.users):
+            ours = ", ".join(u.name for u in producer.users)
+            self._note("priority", producer.name, ", ".join(step.consumers), ours)
+        else:
+            self.agreed += 1
+
+    def refused(self, producer: Instruction, reasons: Sequence[str]) -> None:
+        step = self._next(producer)
+        # Which of several refusing users is named depends on an order that no record shows.
+        if isinstance(step, IneligibleStep) and step.reason in reasons:
+            self.agreed += 1
+        else:
+            self._note("refusal", producer.name, None if step is None else _text(step), reasons[0])
+
+    def _next(self, producer: Instruction) -> PriorityStep | IneligibleStep | None:
+        steps = self._about.get(producer.name)
+        return steps.popleft() if steps else None
+
+    def _note(self, kind: str, producer: str, xla: str | None, ours: str | None) -> None:
+        self.disagreements.append(Disagreement(kind, self._made, producer, xla, ours))
+
+
+def _near(a: float, b: float) -> bool:
+    return a == b or abs(a - b) <= _CLOSE * max(abs(a), abs(b))
+
+
+def _text(step: PriorityStep | IneligibleStep) -> str:
+    if isinstance(step, IneligibleStep):
+        return step.reason
+    return f"{step.us_fused:g} fused, {step.us_unfused:g} unfused"
+
+
+def _reorder(users: list[Instruction], names: Sequence[str]) -> None:
+    place = {name: k for k, name in enumerate(names)}
+    if all(u.name in place for u in users):
+        users.sort(key=lambda u: place[u.name])
+    elif place:
+        # Bitcasts among the users are not recorded when the others are fused.
+        known = iter(sorted((u for u in users if u.name in place), key=lambda u: place[u.name]))
+        users[:] = [next(known) if u.name in place else u for u in users]

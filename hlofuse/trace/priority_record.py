@@ -1,0 +1,93 @@
+"""XLA's own record of PriorityFusion: `….priority_fusion_dump.txt`, a `FusionProcessDumpProto` as text.
+
+XLA writes it beside its dumps when the pass is dumped (`--xla_dump_hlo_pass_re=priority-fusion`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityStep:
+    """A priority that was computed (`UpdatePriorityStep`); microseconds."""
+
+    producer: str
+    consumers: tuple[str, ...]
+    us_fused: float
+    us_unfused: float
+
+
+@dataclass(frozen=True, slots=True)
+class FusionStep:
+    """A fusion that was made (`FusionStep`)."""
+
+    fusion: str
+    producer: str
+    consumer: str
+
+
+@dataclass(frozen=True, slots=True)
+class IneligibleStep:
+    """A refusal (`ProducerIneligibleStep`)."""
+
+    producer: str
+    reason: str
+
+
+RecordedStep: TypeAlias = PriorityStep | FusionStep | IneligibleStep
+
+
+@dataclass(slots=True)
+class PriorityRecord:
+    """The steps, in the order XLA took them down."""
+
+    steps: list[RecordedStep] = field(default_factory=list)
+
+    def fusions(self) -> list[FusionStep]:
+        return [s for s in self.steps if isinstance(s, FusionStep)]
+
+
+_STEP = re.compile(r"^ *fusion_steps \{\n *(\w+) \{\n(.*?)\n *\}\n *\}$", re.DOTALL | re.MULTILINE)
+_FIELD = re.compile(r'^ *(\w+): (?:"((?:[^"\\]|\\.)*)"|(\S+))$', re.MULTILINE)
+_ESCAPE = re.compile(r"\\([0-7]{3}|.)", re.DOTALL)
+_PLAIN = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+def read_priority_record(text: str) -> PriorityRecord:
+    """The steps of a record; other fields (the module, the device) are passed over."""
+    return PriorityRecord(list(_steps(text)))
+
+
+def _steps(text: str) -> Iterator[RecordedStep]:
+    for match in _STEP.finditer(text):
+        kind, body = match[1], match[2]
+        names: dict[str, str] = {}
+        numbers: dict[str, float] = {}
+        consumers: list[str] = []
+        for name, words, number in _FIELD.findall(body):
+            if number:
+                numbers[name] = float(number)
+            elif name == "consumer_names":
+                consumers.append(_unescaped(words))
+            else:
+                names[name] = _unescaped(words)
+        producer = names.get("producer_name", "")
+        if kind == "update_priority":
+            fused, unfused = numbers.get("us_fused", 0.0), numbers.get("us_unfused", 0.0)
+            yield PriorityStep(producer, tuple(consumers), fused, unfused)
+        elif kind == "fusion":
+            yield FusionStep(names.get("fusion_name", ""), producer, names.get("consumer_name", ""))
+        elif kind == "producer_ineligible":
+            yield IneligibleStep(producer, names.get("reason", ""))
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    data = _ESCAPE.sub(lambda m: chr(int(m[1], 8)) if len(m[1]) == 3 else _PLAIN.get(m[1], m[1]), text)
+    # Octal escapes are bytes of UTF-8.
+    return data.encode("latin-1", "surrogateescape").decode("utf-8", "replace") if data.isascii() is False else data
