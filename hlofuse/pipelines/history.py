@@ -14,8 +14,19 @@ def restore_history(module: Module, ids: UniqueIds | None) -> None:
     """Unique ids and names that are spent, as XLA's fusion passes found them."""
     if ids is not None:
         ids.apply(module)
+    names = module.instruction_names
     spent = spent_fusion_names(module)
-    module.instruction_names.reserve(["fusion", *[f"fusion.{k}" for k in range(1, spent)]] if spent else [])
+    names.reserve([f"fusion.{k}" for k in range(spent)])
+    names.reserve([name for i in module.instructions() if (name := _name_before_renaming(i.name))])
+
+
+def _name_before_renaming(name: str) -> str | None:
+    """The pass before fusion (`rename-instructions`) appended .0 to names; the old ones stay spent."""
+    root, dot, number = name.rpartition(".")
+    if not dot or not number.isdecimal():
+        return None
+    # A name without a number got the first free one: it had asked for 0.
+    return root if number == "0" else f"{root}.0"
 
 
 def spent_fusion_names(module: Module) -> int:

@@ -55,8 +55,7 @@ class Driver:
                 continue
             if is_fusible(instruction):
                 candidates.append(instruction)
-        for producer in candidates:
-            self._set_priority(producer)
+        self._set_priorities(candidates)
         changed = False
         while (entry := self._queue.pop()) is not None:
             producer, priority = entry
@@ -76,12 +75,16 @@ class Driver:
         if may_be_fused(instruction):
             self._model.run_time(instruction)
 
-    def _set_priority(self, producer: Instruction) -> None:
-        priority = self._priority(producer)
-        if priority is None or priority < 0:
-            self._queue.discard(producer)
-        else:
-            self._queue.set(producer, priority)
+    def _set_priorities(self, producers: list[Instruction]) -> None:
+        """`ComputeAndSetPriorities`: all of them are worked out before any is entered."""
+        if self._guide is not None:
+            self._guide.order_updates(producers)
+        priorities = [self._priority(producer) for producer in producers]
+        for producer, priority in zip(producers, priorities, strict=True):
+            if priority is None or priority < 0:
+                self._queue.discard(producer)
+            else:
+                self._queue.set(producer, priority)
 
     def _priority(self, producer: Instruction) -> int | None:
         """Ticks that fusing saves; None if it is not possible (`CalculateProducerPriority`)."""
@@ -126,8 +129,7 @@ class Driver:
         marked = list(self._marked)
         for instruction in marked:
             self._estimate(instruction)
-        for instruction in marked:
-            self._set_priority(instruction)
+        self._set_priorities(marked)
         self._marked, self._new_consumers, self._removed_times = {}, {}, {}
 
     # ------------------------------------------------------------ one step

@@ -1,6 +1,7 @@
 """A sharp comparison with XLA's record: taken from it is only what text and rules leave open.
 
-Ties between equal priorities, the order of users and the names of fusions come from the record.
+Ties between equal priorities, the order of users, which of several equal pairs is tiled first, and the
+names of fusions come from the record.
 Everything else (which producers are eligible, every cost, which priority is greatest) is ours, so the
 first disagreement is a real one and not the echo of a tie that fell the other way.
 """
@@ -10,11 +11,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRecord, PriorityStep
 
 _CLOSE = 1e-3
+_Placed: TypeAlias = "tuple[int, PriorityStep | IneligibleStep]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +43,25 @@ class Follower:
         self.disagreements: list[Disagreement] = []
         self._fusions = deque(record.fusions())
         self._made = 0
-        self._about: dict[str, deque[PriorityStep | IneligibleStep]] = {}
-        for step in record.steps:
+        self._about: dict[str, deque[_Placed]] = {}
+        for place, step in enumerate(record.steps):
             if not isinstance(step, FusionStep):
-                self._about.setdefault(step.producer, deque()).append(step)
+                self._about.setdefault(step.producer, deque()).append((place, step))
 
     def finish(self) -> None:
         """Note what the record has beyond what the pass did."""
         for fusion in self._fusions:
             self._note("fusion", fusion.producer, f"into {fusion.consumer}", None)
         for steps in self._about.values():
-            for step in steps:
+            for _, step in steps:
                 kind = "priority" if isinstance(step, PriorityStep) else "refusal"
                 self._note(kind, step.producer, _text(step), None)
 
     # ------------------------------------------------------------ what the pass asks and tells
+
+    def order_updates(self, producers: list[Instruction]) -> None:
+        about = self._about
+        producers.sort(key=lambda p: about[p.name][0][0] if about.get(p.name) else 0)
 
     def choose(self, equal: Sequence[Instruction]) -> Instruction:
         wanted = self._fusions[0].producer if self._fusions else None
@@ -65,8 +72,9 @@ class Follower:
 
     def order_users(self, producer: Instruction) -> None:
         steps = self._about.get(producer.name)
-        if steps and isinstance(steps[0], PriorityStep):
-            _reorder(producer.users, steps[0].consumers)
+        step = steps[0][1] if steps else None
+        if isinstance(step, PriorityStep):
+            _reorder(producer.users, step.consumers)
 
     def order_consumers(self, producer: Instruction, consumers: list[Instruction]) -> list[Instruction]:
         order: list[str] = []
@@ -113,7 +121,7 @@ class Follower:
 
     def _next(self, producer: Instruction) -> PriorityStep | IneligibleStep | None:
         steps = self._about.get(producer.name)
-        return steps.popleft() if steps else None
+        return steps.popleft()[1] if steps else None
 
     def _note(self, kind: str, producer: str, xla: str | None, ours: str | None) -> None:
         self.disagreements.append(Disagreement(kind, self._made, producer, xla, ours))

@@ -11,6 +11,9 @@ from hlofuse.ir.instruction import Instruction
 class Guide(Protocol):
     """Told of everything the pass decides, asked where it may go either way."""
 
+    def order_updates(self, producers: list[Instruction]) -> None:
+        """Priorities are about to be worked out: in which order? It shows where equal pairs share a tiling."""
+
     def choose(self, equal: Sequence[Instruction]) -> Instruction:
         """Which of several producers with the same, greatest priority is next."""
 
