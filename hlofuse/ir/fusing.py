@@ -91,31 +91,68 @@ def append_producer(fusion: Instruction, producer: Instruction, *, add_output: b
 def merge_fusion(fusion: Instruction, producer: Instruction) -> list[Instruction]:
     """Move clones of a producer fusion's instructions into `fusion`, one by one, root first.
 
-    The producer stays for its other users. Mirrors `HloFusionInstruction::MergeFusionInstruction`.
+    The producer stays for its other users. As in XLA the whole producer is cloned first and its clones
+    read the outer operands themselves until they are moved: both shows in names and in users' order.
+    Mirrors `HloFusionInstruction::MergeFusionInstruction`.
     """
-    module = _module_of(_computation_of(fusion))
-    # The instructions are cloned into a computation of their own first, as XLA does: it costs names.
-    scratch = Computation(f"{producer.fused_computation.name}.clone")
+    names = _module_of(_computation_of(fusion)).instruction_names
+    body = producer.fused_computation
+    whole = Instruction("", producer.shape, "fusion", producer.operands)
+    order = body.post_order()
     clones: dict[Instruction, Instruction] = {}
-    pending: list[Instruction] = []
-    for inner in producer.fused_computation.post_order():
+    for inner in _cloning_order(body):
+        clones[inner] = _clone(inner, [clones[o] for o in inner.operands])
+    for inner in body:
+        clones[inner].name = names.unique(inner.name)
+    pending = []
+    for inner in reversed(order):
+        clone = clones[inner]
         if inner.opcode == "parameter":
-            module.instruction_names.unique(f"{inner.name}.clone")
-            clones[inner] = producer.operands[inner.parameter_number]
-            continue
-        clone = _clone(inner, [clones[o] for o in inner.operands], f"{inner.name}.clone")
-        clone.name = module.instruction_names.unique(clone.name)
-        scratch.append_parsed(clone)
-        clones[inner] = clone
-        pending.append(clone)
-    producer.replace_use_with(fusion, clones[producer.fused_root])
+            clone.replace_all_uses_with(producer.operands[inner.parameter_number])
+        else:
+            pending.append(clone)
+    root = body.root
+    if root.opcode == "parameter":
+        producer.replace_use_with(fusion, producer.operands[root.parameter_number])
+    else:
+        producer.replace_use_with(fusion, clones[root])
+        names.unique("constant")  # a root to stand in while the clones are moved
     moved = []
-    for clone in reversed(pending):
+    for clone in pending:
         fused = append_producer(fusion, clone)
         clone.replace_all_uses_with(fused)
-        scratch.remove_instruction(clone)
+        _detach(clone)
         moved.append(fused)
+    _detach(whole)
     return moved
+
+
+def _cloning_order(body: Computation) -> list[Instruction]:
+    """Operands first, the last of them first of all (`HloComputation::CloneInContext`)."""
+    order: list[Instruction] = []
+    done: set[Instruction] = set()
+    visiting: set[Instruction] = set()
+    for start in body:
+        stack = [start]
+        while stack:
+            current = stack[-1]
+            if current in done:
+                stack.pop()
+            elif current in visiting:
+                stack.pop()
+                done.add(current)
+                order.append(current)
+            else:
+                visiting.add(current)
+                stack += current.operands
+    return order
+
+
+def _detach(instruction: Instruction) -> None:
+    """Let go of the operands of an instruction that is in no computation."""
+    for operand in dict.fromkeys(instruction.operands):
+        operand.remove_user(instruction)
+    instruction.operands = []
 
 
 def merge_fusion_into_multi_output(fusion: Instruction, other: Instruction) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 _NUMBERED = re.compile(r"(?s)(.+)\.([+-]?\d+)", re.ASCII)
 _LARGEST = (1 << 63) - 1
@@ -61,6 +62,7 @@ class NameUniquer:
         return f"{root}.{number}"
 
 
+@lru_cache(maxsize=1 << 14)
 def _split(name: str) -> tuple[str, int, bool]:
     """Root, number (0 where there is none), and whether a number is written."""
     match = _NUMBERED.fullmatch(name)
