@@ -150,9 +150,14 @@ class Computation:
     def _number_parameter(self, parameter: Instruction) -> None:
         # Parameters may come in any order. A text may also name a number far too high, so room for the
         # missing ones is never made: the list is kept in order of numbers and its reader checks for gaps.
-        parameters = self.parameters
-        place = bisect_left(parameters, parameter.parameter_number, key=lambda p: p.parameter_number)
-        if place < len(parameters) and parameters[place].parameter_number == parameter.parameter_number:
+        parameters, number = self.parameters, parameter.parameter_number
+        if not parameters or parameters[-1].parameter_number < number:
+            parameters.append(parameter)
+            return
+        place = number
+        if number >= len(parameters) or parameters[number].parameter_number != number:
+            place = bisect_left(parameters, number, key=lambda p: p.parameter_number)
+        if place < len(parameters) and parameters[place].parameter_number == number:
             parameters[place] = parameter
         else:
             parameters.insert(place, parameter)

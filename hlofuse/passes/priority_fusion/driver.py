@@ -110,9 +110,10 @@ class Driver:
         count = len(users)
         unfused = KERNEL_LAUNCH * (count + 1) + model.run_time(producer).ticks
         fused = KERNEL_LAUNCH * count
+        key = self._legality.key
         for user in users:
             unfused += model.run_time(user).ticks
-            fused += model.pair_time(producer, user).ticks
+            fused += model.pair_time(producer, user, key(producer, user)).ticks
         current = 0
         if removed is not None:
             # Only what this step changed is added; what it did away with is subtracted.
@@ -184,7 +185,7 @@ class Driver:
     def _fuse(self, producer: Instruction, consumer: Instruction, tiling: Tiling | None = None) -> Instruction:
         """`PriorityFusion::Fuse`."""
         model = self._model
-        key = model.parts_key(producer, consumer)
+        key = self._legality.key(producer, consumer)
         kind = _KINDS.get(model.pair_launch(producer, consumer, key).kind, "kInput")
         fusion = fuse_in_place_of(consumer, "kCustom" if tiling is not None else kind, has_side_effect)
         if producer.opcode == "fusion":

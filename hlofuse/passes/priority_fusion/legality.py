@@ -6,6 +6,7 @@ from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.combined import CombinedModel, estimate_of
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
+from hlofuse.cost.gpu.model import Key
 from hlofuse.cost.tiling import Refusal, Tiling, TritonSupport
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
@@ -36,6 +37,7 @@ class Legality:
             FusionState(True, JAXLIB_0_11_1, settings, lambda _: False),
         )
         self._verdicts: dict[Instruction, dict[Instruction, Verdict | None]] = {}
+        self._keys: dict[Instruction, dict[Instruction, Key]] = {}
         self._by_structure: dict[object, Verdict | None] = {}
         self._tilings: dict[PairId, Tiling | Refusal] = {}
         # Nothing becomes a Triton fusion unless a neighbour is one already.
@@ -64,13 +66,23 @@ class Legality:
             return verdict
         if is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer):
             return first_verdict(TRITON_RULES, pair, settings)
-        key = self._model.parts_key(producer, consumer)
+        key = self.key(producer, consumer)
         found = self._by_structure.get(key, _NOT_ASKED)
         if found is _NOT_ASKED:
             found = self._by_structure[key] = first_verdict(_OF_STRUCTURE, pair, settings)
         if found is None and in_place_pairs(consumer, JAXLIB_0_11_1):
             return first_verdict(_OF_INSTRUCTIONS, pair, settings)
         return found  # type: ignore[return-value]
+
+    def key(self, producer: Instruction, consumer: Instruction) -> Key:
+        """The structure of the pair (`KernelModel.parts_key`), kept as long as its verdict."""
+        known = self._keys.get(producer)
+        if known is None:
+            known = self._keys[producer] = {}
+        key = known.get(consumer)
+        if key is None:
+            key = known[consumer] = self._model.parts_key(producer, consumer)
+        return key
 
     def refusal(self, producer: Instruction) -> tuple[Verdict, Instruction | None] | None:
         """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
@@ -105,12 +117,16 @@ class Legality:
 
     def invalidate(self, instruction: Instruction) -> None:
         """Forget verdicts about the instruction and its present operands."""
-        verdicts = self._verdicts
+        verdicts, keys = self._verdicts, self._keys
         verdicts.pop(instruction, None)
+        keys.pop(instruction, None)
         for operand in instruction.operands:
             known = verdicts.get(operand)
             if known is not None:
                 known.pop(instruction, None)
+                of_operand = keys.get(operand)
+                if of_operand is not None:
+                    of_operand.pop(instruction, None)
 
     # ------------------------------------------------------------ tilings
 
