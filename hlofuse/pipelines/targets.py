@@ -28,7 +28,8 @@ TARGETS: dict[str, Target] = {
         "XLA:CPU",
         "jaxlib 0.11.1",
         ("fusion", "fusion-wrapper"),
-        "every fusion and every name in 63 of 63 corpus modules",
+        "exact after every pass in 63 of 63 corpus modules and 2,953 random ones; with multi-output, the "
+        "kernels of 1,229 modules and the order of their results in 1,224",
         {
             "multi-output": (
                 "fusion(may_duplicate=false)",
