@@ -26,6 +26,8 @@ class GrammarPieces:
         from hlofuse.ir.parse.grammar import parse_shape
 
         self.characters += len(text)
+        if "//" in text:
+            raise Declined  # a comment that goes on behind the shape
         try:
             return parse_shape(text)
         except HloParseError:
