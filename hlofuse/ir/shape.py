@@ -22,6 +22,8 @@ BIT_WIDTH: dict[str, int] = {
     "c64": 64,
     "c128": 128,
     "f4e2m1fn": 4,
+    "f6e2m3fn": 6,
+    "f6e3m2fn": 6,
     **{
         name: 8
         for name in (

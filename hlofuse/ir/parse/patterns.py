@@ -65,6 +65,7 @@ VALUES: dict[str, str] = {
     "kind": "k(?:Loop|Input|Output|Custom)",
     "direction": "EQ|NE|GE|GT|LE|LT",
     "type": "FLOAT|TOTALORDER|SIGNED|UNSIGNED",
+    "order": "TOTAL|PARTIAL",
     "slice": rf"\{{{_RANGE}(?:, {_RANGE})*+\}}",
     "custom_call_target": STRING,
     "padding": rf"{_PAD}(?:_{_NUMBER})?(?:x{_PAD}(?:_{_NUMBER})?)*+",
