@@ -43,7 +43,9 @@ PIECES = [
 
 def extract(text: str, source: random.Random) -> str:
     """The header and one computation that calls no other: a whole program, if a short one."""
-    bodies = [b for b in _BODY.findall(text) if len(b) <= LARGEST and "=%" not in b and "computation" not in b]
+    bodies = [
+        b for b in _BODY.findall(text) if len(b) <= LARGEST and "=%" not in b and "computation" not in b
+    ]
     if len(text) <= LARGEST or not bodies:
         return text[: 4 * LARGEST]
     return "HloModule m\n\nENTRY " + source.choice(bodies).removeprefix("ENTRY ")
@@ -142,7 +144,10 @@ def main() -> int:
             print(f"seed {number}: {type(error).__name__}: {str(error)[:300]}", flush=True)
         slowest = max(slowest, (time.process_time() - start, number))
         if (number + 1) % 10_000 == 0:
-            print(f"… {number + 1}: {dict(outcomes)}, slowest {slowest[0]:.2f} s (seed {slowest[1]})", flush=True)
+            print(
+                f"… {number + 1}: {dict(outcomes)}, slowest {slowest[0]:.2f} s (seed {slowest[1]})",
+                flush=True,
+            )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{dict(outcomes)}, slowest {slowest[0]:.2f} s (seed {slowest[1]}), peak memory {peak:.0f} MiB")
     return 1 if outcomes["failure"] else 0

@@ -62,7 +62,8 @@ class GrammarPieces:
         scope = _Scope("x")
         scope.computation = body.computation
         scope.names = body.by_name
-        scope.parameters = {int(number): x for number, x in body.parameters.items()}
+        if "parameter(" in piece:
+            scope.parameters = {int(number): x for number, x in body.parameters.items()}
         # The grammar's builder tells called computations at once; those waiting come first.
         body.tell_called()
         try:
