@@ -119,6 +119,7 @@ def _read_computation(text: str, pos: int, module: Module, memo: Memo, names: se
             raise Declined
         start = brace.end()
         is_entry, name, result = memo.unusual.heading(text, pos, start)
+        result_text = None
         percent = text.startswith("%", start + 2)
     stop = text.find("\n}", start - 1) + 1
     if not stop or name in memo.computations:
@@ -132,9 +133,17 @@ def _read_computation(text: str, pos: int, module: Module, memo: Memo, names: se
         _read_stretch(body, text, start, end)
         start = end
     body.finish()
-    if result is not None and result.key_ignoring_layout != computation.root.shape.key_ignoring_layout:
+    root_shape = computation.root.shape
+    if (
+        result is not None
+        and result_text != root_shape.text_without_layout
+        and result.key_ignoring_layout != root_shape.key_ignoring_layout
+    ):
         raise Declined
-    _take_names(computation, body, names)
+    before = len(names)
+    names.update([i.name for i in computation.instructions] if memo.has_elements else body.by_name)
+    if len(names) != before + len(computation._slots):
+        raise Declined  # XLA would change a name that comes twice
     tail = END.match(text, stop)
     if tail is None:
         raise Declined
@@ -177,14 +186,6 @@ def _read_lines(body: Body, text: str, start: int, end: int, taken: int) -> None
         stop = after.start() if after else end
         body.memo.unusual.instructions(body, text, pos, stop)
         pos = stop
-
-
-def _take_names(computation: Computation, body: Body, names: set[str]) -> None:
-    """Add the names to those of the module; decline where one comes twice and XLA would change it."""
-    before = len(names)
-    names.update([i.name for i in computation.instructions] if body.memo.has_elements else body.by_name)
-    if len(names) != before + len(computation._slots):
-        raise Declined
 
 
 def _check_names(names: Collection[str]) -> None:
