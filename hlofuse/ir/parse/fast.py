@@ -48,7 +48,7 @@ def read_fast(text: str, unusual: Unusual) -> Module:
     if not text.endswith("\n"):
         text += "\n"
     match = MODULE.match(text)
-    if match is None:
+    if match is None or match[1] in _REFUSED:
         raise Declined
     module = Module(match[1], Attributes(match[2]))
     memo = Memo(unusual)
