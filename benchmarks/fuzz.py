@@ -20,14 +20,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "parse"))
 
-from same import differences  # noqa: E402
+from same import differences
 
-from hlofuse.ir import HloParseError, Module, parse_module, print_module  # noqa: E402
-from hlofuse.ir.parse.declined import Declined  # noqa: E402
-from hlofuse.ir.parse.fast import read_fast  # noqa: E402
-from hlofuse.ir.parse.grammar import parse_module as parse_by_grammar  # noqa: E402
-from hlofuse.ir.parse.rungs import GrammarPieces  # noqa: E402
-from hlofuse.ir.verifier import verify_module  # noqa: E402
+from hlofuse.ir import HloParseError, Module, parse_module, print_module
+from hlofuse.ir.parse.declined import Declined
+from hlofuse.ir.parse.fast import read_fast
+from hlofuse.ir.parse.grammar import parse_module as parse_by_grammar
+from hlofuse.ir.parse.rungs import GrammarPieces
+from hlofuse.ir.verifier import verify_module
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 LARGEST = 6_000
@@ -43,7 +43,9 @@ PIECES = [
 
 def extract(text: str, source: random.Random) -> str:
     """The header and one computation that calls no other: a whole program, if a short one."""
-    bodies = [b for b in _BODY.findall(text) if len(b) <= LARGEST and "=%" not in b and "computation" not in b]
+    bodies = [
+        b for b in _BODY.findall(text) if len(b) <= LARGEST and "=%" not in b and "computation" not in b
+    ]
     if len(text) <= LARGEST or not bodies:
         return text[: 4 * LARGEST]
     return "HloModule m\n\nENTRY " + source.choice(bodies).removeprefix("ENTRY ")
@@ -103,9 +105,8 @@ def run_one(text: str, differential: bool) -> str:
     try:
         module = parse_module(text)
     except HloParseError as error:
-        assert error.line >= 1
-        assert error.column >= 1
-        assert str(error)
+        if error.line < 1 or error.column < 1 or not error.message:
+            raise AssertionError("an error without a place") from error
     if module is not None:
         problems = verify_module(module)
         assert not problems, problems[0]
@@ -142,7 +143,10 @@ def main() -> int:
             print(f"seed {number}: {type(error).__name__}: {str(error)[:300]}", flush=True)
         slowest = max(slowest, (time.process_time() - start, number))
         if (number + 1) % 10_000 == 0:
-            print(f"… {number + 1}: {dict(outcomes)}, slowest {slowest[0]:.2f} s (seed {slowest[1]})", flush=True)
+            print(
+                f"… {number + 1}: {dict(outcomes)}, slowest {slowest[0]:.2f} s (seed {slowest[1]})",
+                flush=True,
+            )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{dict(outcomes)}, slowest {slowest[0]:.2f} s (seed {slowest[1]}), peak memory {peak:.0f} MiB")
     return 1 if outcomes["failure"] else 0

@@ -28,10 +28,10 @@ def typed_attributes(text: str) -> dict[str, Any]:
     if match is None:
         return dict(_own(text))
     op_name, frame, config = match.groups()
-    call = _CALL.fullmatch(own)
+    typed: dict[str, Any]
     if not own:
         typed = {}
-    elif call is not None:
+    elif (call := _CALL.fullmatch(own)) is not None:
         kind, name = call.groups()
         typed = {"to_apply": name} if kind is None else {"kind": kind, "calls": name}
     else:

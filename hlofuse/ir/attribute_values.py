@@ -56,7 +56,7 @@ def _table() -> dict[str, Callable[[str], Any]]:
         """,
         patterns.name: """
             to_apply calls condition body true_computation false_computation select scatter fft_type
-            padding_type direction type distribution algorithm schedule api_version transpose_a
+            padding_type direction type order distribution algorithm schedule api_version transpose_a
             convolution_kind kind mode
         """,
         patterns.names: "branch_computations called_computations operand_precision control-predecessors",

@@ -13,7 +13,9 @@ class HloParseError(HlofuseError):
     `line` and `column` count from 1.
     """
 
-    def __init__(self, message: str, *, filename: str | None, line: int, column: int, source_line: str) -> None:
+    def __init__(
+        self, message: str, *, filename: str | None, line: int, column: int, source_line: str
+    ) -> None:
         self.message = message
         self.filename = filename
         self.line = line

@@ -22,19 +22,12 @@ BIT_WIDTH: dict[str, int] = {
     "c64": 64,
     "c128": 128,
     "f4e2m1fn": 4,
-    **{
-        name: 8
-        for name in (
-            "f8e3m4",
-            "f8e4m3",
-            "f8e4m3b11fnuz",
-            "f8e4m3fn",
-            "f8e4m3fnuz",
-            "f8e5m2",
-            "f8e5m2fnuz",
-            "f8e8m0fnu",
-        )
-    },
+    "f6e2m3fn": 6,
+    "f6e3m2fn": 6,
+    **dict.fromkeys(
+        ("f8e3m4", "f8e4m3", "f8e4m3b11fnuz", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0fnu"),
+        8,
+    ),
 }
 ARRAY_TYPES: frozenset[str] = frozenset(BIT_WIDTH)
 FLOATING_TYPES: frozenset[str] = frozenset(t for t in BIT_WIDTH if t[0] in "fb")
@@ -80,7 +73,8 @@ class Layout:
         return int(self._call("E") or 0)
 
     def __str__(self) -> str:
-        return "{" + ",".join(map(str, self.minor_to_major)) + (":" + self.suffix if self.suffix else "") + "}"
+        order = ",".join(map(str, self.minor_to_major))
+        return f"{{{order}:{self.suffix}}}" if self.suffix else f"{{{order}}}"
 
 
 @dataclass(frozen=True, slots=False, eq=True)
@@ -173,7 +167,12 @@ class Shape:
         """Equal keys are equal shapes up to element type, layouts compared (`EqualIgnoringElementType`)."""
         if self.tuple_shapes or self.is_tuple:
             return ("tuple", *(s.key_ignoring_element_type for s in self.tuple_shapes))
-        return (self.dimensions, self.dynamic_dimensions, self.minor_to_major, self.layout and self.layout.suffix or "")
+        return (
+            self.dimensions,
+            self.dynamic_dimensions,
+            self.minor_to_major,
+            (self.layout and self.layout.suffix) or "",
+        )
 
     @cached_property
     def key(self) -> tuple[object, ...]:

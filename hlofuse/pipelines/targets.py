@@ -51,7 +51,8 @@ TARGETS: dict[str, Target] = {
         "XLA:CPU",
         "jaxlib 0.11.1",
         ("fusion", "fusion-wrapper"),
-        "every fusion and every name in 63 of 63 corpus modules",
+        "exact after every pass in 63 of 63 corpus modules and 2,953 of 2,953 random ones; "
+        "with multi-output the kernels of 1,620 of 1,621 modules (docs/fidelity.md)",
         {
             "multi-output": (
                 "fusion(may_duplicate=false)",

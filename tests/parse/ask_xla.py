@@ -6,7 +6,8 @@ python tests/parse/ask_xla.py --write  # take over what has changed
 
 from __future__ import annotations
 
-import os
+import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,31 +16,44 @@ sys.path.insert(0, str(Path(__file__).parent))
 from cases import VERDICTS, Case, cases  # type: ignore[import-not-found]
 
 
-def ask(text: str) -> str:
-    """accept, reject, or crash: XLA aborts the process on some texts, so each gets one of its own."""
+def ask(texts: list[str]) -> list[str]:
+    """accept, reject or crash for each text.
+
+    XLA aborts the process on some texts, so another process answers, and a new one goes on behind a
+    text that ended it.
+    """
+    verdicts: list[str] = []
+    while len(verdicts) < len(texts):
+        child = subprocess.run(
+            [sys.executable, __file__, "--answer"],
+            input=json.dumps(texts[len(verdicts) :]),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            check=False,
+        )
+        verdicts += child.stdout.split()
+        if len(verdicts) < len(texts):
+            verdicts.append("crash")
+    return verdicts
+
+
+def answer() -> None:
+    """The other process: a verdict a line."""
     from jaxlib import _hlo  # type: ignore[attr-defined]
 
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    for text in json.load(sys.stdin):
         try:
             _hlo.hlo_module_from_text(text)
-            os.write(writing, b"accept")
+            print("accept", flush=True)
         except Exception:
-            os.write(writing, b"reject")
-        os._exit(0)
-    os.close(writing)
-    answer = os.read(reading, 10).decode()
-    os.close(reading)
-    os.waitpid(child, 0)
-    return answer or "crash"
+            print("reject", flush=True)
 
 
 def main() -> None:
     changed: dict[str, dict[int, tuple[Case, str]]] = {}
-    for case in cases():
-        verdict = ask(case.text)
+    asked = list(cases())
+    for case, verdict in zip(asked, ask([c.text for c in asked]), strict=True):
         if verdict != case.xla:
             changed.setdefault(case.file, {})[case.line] = (case, verdict)
             if case.xla != "?":
@@ -55,4 +69,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    answer() if "--answer" in sys.argv else main()

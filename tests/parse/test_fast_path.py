@@ -147,3 +147,31 @@ ENTRY %main (p: (f32[], (s32[], f32[]))) -> f32[] {
         ("b", "subtract"),
     ]
     assert list(differences(module, parse_by_grammar(text))) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "HloModule m\n\nENTRY %e (p: f32[4]) -> f32[4]// {\n  ROOT %p = f32[4]{0} parameter(0)\n}\n",
+        "HloModule m\n\nENTRY %e {\n  ROOT %p = f32[4]{0}// parameter(0)\n}\n",
+        "HloModule m, entry_computation_layout={()->}\n\nENTRY %e {\n  ROOT %p = f32[4]{0} parameter(0)\n}\n",
+        "HloModule m\n\nENTRY %e {\n  ROOT %p = f32[4]{0} parameter([0)\n}\n",
+    ],
+)
+def test_found_by_fuzzing(text: str) -> None:
+    with pytest.raises(HloParseError):
+        parse_by_grammar(text)
+    with pytest.raises(HloParseError):
+        parse_module(text)
+
+
+def test_a_name_with_number_0_and_one_without_are_the_same_number() -> None:
+    text = "HloModule m\n\nENTRY %e {\n  %p.0 = f32[] parameter(0)\n  ROOT %p = f32[] negate(%p.0)\n}\n"
+    assert list(differences(parse_module(text), parse_by_grammar(text))) == []
+    assert [i.name for i in parse_module(text).entry] == ["p.0", "p.1"]
+
+
+def test_numbers_of_numbered_names_are_their_own() -> None:
+    text = "HloModule m\n\nENTRY %e {\n  %p.1.0 = f32[] parameter(0)\n  ROOT %p.1 = f32[] negate(%p.1.0)\n}\n"
+    assert [i.name for i in read_fast(text, GrammarPieces()).entry] == ["p.1.0", "p.1"]
+    assert list(differences(parse_module(text), parse_by_grammar(text))) == []

@@ -19,6 +19,7 @@ _RNG_ALGORITHMS = words("rng_default rng_three_fry rng_philox")
 EXACT: dict[str, frozenset[str]] = {
     "direction": words("EQ NE GE GT LE LT"),
     "type": words("FLOAT TOTALORDER SIGNED UNSIGNED"),
+    "order": words("TOTAL PARTIAL"),
     "fft_type": words("FFT IFFT RFFT IRFFT"),
     "padding_type": words("PADDING_INVALID PADDING_VALID PADDING_SAME"),
     "transpose_a": words("TRANSPOSE_INVALID NO_TRANSPOSE TRANSPOSE ADJOINT"),

@@ -31,6 +31,7 @@ _ALIASES = re.compile(r", input_output_alias=\{ ([^\n]*?) \}(?:, |\Z)")
 _ALIASED = re.compile(r"\{([\d, ]*)\}: \(", re.ASCII)
 _BRACE = re.compile(r"\{\s*\n")
 _SUSPECT = re.compile(r"^__|\.0\d*+$", re.MULTILINE)
+_NUMBERED = re.compile(r"\.\d++$", re.ASCII)
 # Words that are no names, unless behind a %; and types, which are not even then.
 _REFUSED = ARRAY_TYPES.union(
     "token opaque ROOT ENTRY HloModule FileNames FunctionNames FileLocations StackFrames true false inf nan"
@@ -47,7 +48,7 @@ def read_fast(text: str, unusual: Unusual) -> Module:
     if not text.endswith("\n"):
         text += "\n"
     match = MODULE.match(text)
-    if match is None:
+    if match is None or match[1] in _REFUSED:
         raise Declined
     module = Module(match[1], Attributes(match[2]))
     memo = Memo(unusual)
@@ -118,6 +119,7 @@ def _read_computation(text: str, pos: int, module: Module, memo: Memo, names: se
             raise Declined
         start = brace.end()
         is_entry, name, result = memo.unusual.heading(text, pos, start)
+        result_text = None
         percent = text.startswith("%", start + 2)
     stop = text.find("\n}", start - 1) + 1
     if not stop or name in memo.computations:
@@ -131,9 +133,17 @@ def _read_computation(text: str, pos: int, module: Module, memo: Memo, names: se
         _read_stretch(body, text, start, end)
         start = end
     body.finish()
-    if result is not None and result.key_ignoring_layout != computation.root.shape.key_ignoring_layout:
+    root_shape = computation.root.shape
+    if (
+        result is not None
+        and result_text != root_shape.text_without_layout
+        and result.key_ignoring_layout != root_shape.key_ignoring_layout
+    ):
         raise Declined
-    _take_names(computation, body, names)
+    before = len(names)
+    names.update([i.name for i in computation.instructions] if memo.has_elements else body.by_name)
+    if len(names) != before + len(computation._slots):
+        raise Declined  # XLA would change a name that comes twice
     tail = END.match(text, stop)
     if tail is None:
         raise Declined
@@ -178,14 +188,6 @@ def _read_lines(body: Body, text: str, start: int, end: int, taken: int) -> None
         pos = stop
 
 
-def _take_names(computation: Computation, body: Body, names: set[str]) -> None:
-    """Add the names to those of the module; decline where one comes twice and XLA would change it."""
-    before = len(names)
-    names.update([i.name for i in computation.instructions] if body.memo.has_elements else body.by_name)
-    if len(names) != before + len(computation._slots):
-        raise Declined
-
-
 def _check_names(names: Collection[str]) -> None:
     """Decline where XLA would refuse a name, or change it when it takes it over."""
     if not _REFUSED.isdisjoint(names):
@@ -194,6 +196,7 @@ def _check_names(names: Collection[str]) -> None:
     while joined := "\n".join(islice(waiting, 1000)):
         if _SUSPECT.search(joined):
             for name in filter(_SUSPECT.search, joined.split("\n")):
-                # `x.0` is number 0 of x, and so is x.
-                if not name.endswith(".0") or name.startswith("__") or name[:-2] in names:
+                # `x.0` is number 0 of x, and so is x (but x.1 is not: that is number 1 of x).
+                root = name.removesuffix(".0")
+                if root == name or name.startswith("__") or (root in names and not _NUMBERED.search(root)):
                     raise Declined

@@ -24,7 +24,8 @@ NAME = r"[A-Za-z_][\w.\-]*+"
 STRING = r'"(?:[^"\\\n\0]++|\\(?:[\\\'"nrt]|[0-3][0-7]{2}))*+"'
 INTS = r"\{(?:\d{1,18}+(?:,\d{1,18}+)*+)?\}"
 JSON = nested(r"\{", r"\}", rf'(?:[^{{}}"\n\0]++|{STRING})', 8)
-PRIMITIVE = "(?:" + "|".join(sorted(ARRAY_TYPES, key=len, reverse=True)) + ")"
+_USUAL_TYPES = ("f32", "bf16", "s32", "pred", "u32", "f16", "u8", "s8", "f64", "s64")  # tried first
+PRIMITIVE = "(?:" + "|".join((*_USUAL_TYPES, *sorted(ARRAY_TYPES.difference(_USUAL_TYPES)))) + ")"
 _TILES = r"(?:T(?:\(\d{1,9}+(?:,\d{1,9}+)*+\))++)?"
 _PROPERTIES = rf"{_TILES}(?:E\(\d{{1,3}}+\))?(?:S\(\d{{1,3}}+\))?(?<=\))"
 LAYOUT = rf"\{{((?:\d{{1,2}}+(?:,\d{{1,2}}+)*+)?)(?::({_PROPERTIES}))?\}}"
@@ -65,6 +66,7 @@ VALUES: dict[str, str] = {
     "kind": "k(?:Loop|Input|Output|Custom)",
     "direction": "EQ|NE|GE|GT|LE|LT",
     "type": "FLOAT|TOTALORDER|SIGNED|UNSIGNED",
+    "order": "TOTAL|PARTIAL",
     "slice": rf"\{{{_RANGE}(?:, {_RANGE})*+\}}",
     "custom_call_target": STRING,
     "padding": rf"{_PAD}(?:_{_NUMBER})?(?:x{_PAD}(?:_{_NUMBER})?)*+",

@@ -26,6 +26,8 @@ class GrammarPieces:
         from hlofuse.ir.parse.grammar import parse_shape
 
         self.characters += len(text)
+        if "//" in text:
+            raise Declined  # a comment that goes on behind the shape
         try:
             return parse_shape(text)
         except HloParseError:
@@ -60,7 +62,8 @@ class GrammarPieces:
         scope = _Scope("x")
         scope.computation = body.computation
         scope.names = body.by_name
-        scope.parameters = {int(number): x for number, x in body.parameters.items()}
+        if "parameter(" in piece:
+            scope.parameters = {int(number): x for number, x in body.parameters.items()}
         # The grammar's builder tells called computations at once; those waiting come first.
         body.tell_called()
         try:

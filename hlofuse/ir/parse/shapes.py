@@ -34,7 +34,7 @@ class ShapeMemo(dict[str, Shape]):
         array = _ARRAY.fullmatch(text)
         if array is not None:
             return _array(*array.groups())
-        if text[0] == "(":
+        if text.startswith("("):
             parts = split_tuple(text)
             return None if parts is None else Shape("tuple", tuple_shapes=tuple([self[p] for p in parts]))
         return Shape("token") if text == _TOKEN else None

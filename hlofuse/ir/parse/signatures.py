@@ -82,7 +82,7 @@ convolution | 2 | dim_labels | window feature_group_count batch_group_count conv
 fft | 1 | fft_type fft_length |
 triangular-solve | 2 | | left_side lower unit_diagonal transpose_a
 cholesky | 1 | | lower
-compare | 2 | direction | type
+compare | 2 | direction | type order
 broadcast | 1 | | dimensions
 reverse transpose | 1 | dimensions |
 concatenate | * | dimensions |

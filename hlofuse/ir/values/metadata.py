@@ -42,10 +42,10 @@ class OpMetadata:
     def of(cls, fields: dict[str, Any]) -> OpMetadata:
         """With these fields and no others: dumps have one for every instruction, so it has to be quick.
 
-        What is not given is the class's own default.
+        What is not given is the class's own default. The dict is kept, and not to be used again.
         """
         metadata = object.__new__(cls)
-        metadata.__dict__.update(fields)
+        object.__setattr__(metadata, "__dict__", fields)
         return metadata
 
     def __str__(self) -> str:

@@ -1,0 +1,110 @@
+"""`hlofuse replay`, `hlofuse rule`, `hlofuse targets` as a user types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from hlofuse.ir import parse_module
+from hlofuse.verifier import verify_module
+
+from ..running import Golden, Run
+
+
+def sample(samples: Path) -> Path:
+    return samples / "cpu" / "softmax" / "before.hlo"
+
+
+def test_the_module_and_its_trace_are_written(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    out, trace = tmp_path / "out.hlo", tmp_path / "trace.jsonl"
+    result = hlofuse("replay", sample(samples), "-o", out, "--trace", trace)
+    assert (result.status, result.out) == (0, "")
+    after = parse_module(sample(samples).with_name("after.hlo").read_text())
+    assert verify_module(parse_module(sample(samples).read_text()), after).exact
+    assert [i.name for i in parse_module(out.read_text()).entry] == [i.name for i in after.entry]
+    events = [json.loads(line) for line in trace.read_text().splitlines()]
+    assert events
+    for event in events:
+        assert event["event"] in ("fuse", "ineligible", "rewrite")
+        assert {"pass", "computation", "step", "rule"} <= event.keys()
+        if event["event"] == "fuse":
+            assert {"producer", "consumer", "fusion", "kind", "created", "duplicated"} <= event.keys()
+        elif event["event"] == "ineligible":
+            assert {"producer", "consumer", "reason"} <= event.keys()
+        else:
+            assert {"from", "to"} <= event.keys()
+    for name in ("fusion", "fusion-wrapper"):
+        steps = [e["step"] for e in events if e["pass"] == name]
+        assert steps == list(range(1, len(steps) + 1))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out.hlo", "trace.jsonl"]
+
+
+def test_modules_after_each_pass(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "passes"
+    result = hlofuse("replay", sample(samples), "-o", tmp_path / "out.hlo", "--keep-passes", folder)
+    assert result.status == 0
+    kept = sorted(folder.iterdir())
+    assert kept
+    assert kept[-1].read_text() == (tmp_path / "out.hlo").read_text()
+    assert kept[0].name == "01-fusion.hlo"
+
+
+def test_standard_input_and_output(hlofuse: Run, samples: Path) -> None:
+    result = hlofuse("replay", "-", "-o", "-", stdin=sample(samples).read_bytes())
+    assert result.status == 0
+    assert parse_module(result.out).entry.root is not None
+
+
+def test_a_wrong_call_writes_nothing(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.hlo"
+    for arguments, words in (
+        (["--target", "tpu"], "there is no target 'tpu'"),
+        (["--option", "mof"], "no option 'mof'; known: multi-output"),
+        (["--set", "code-duplication-limit=x"], "'x' is not a number"),
+        (["--disable", "IF999"], "there is no rule 'IF999'"),
+    ):
+        result = hlofuse("replay", sample(samples), "-o", out, *arguments)
+        assert result.status == 2
+        assert words in result.err
+        assert "Traceback" not in result.err
+        assert not out.exists()
+
+
+def test_a_fused_module_is_repeated_with_a_warning(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    after = sample(samples).with_name("after.hlo")
+    result = hlofuse("replay", after, "-o", tmp_path / "out.hlo")
+    assert result.status == 0
+    assert "warning:" in result.err
+    quiet = hlofuse("replay", after, "-o", tmp_path / "out.hlo", "--assume-input")
+    assert (quiet.status, quiet.err) == (0, "")
+
+
+def test_a_rule_page(hlofuse: Run, golden: Golden) -> None:
+    golden("rule/CPU012.txt", hlofuse("rule", "cpu012").out)
+    golden("rule/CPU012.md", hlofuse("rule", "CPU012", "--format", "markdown").out)
+    entry = json.loads(hlofuse("rule", "CPU012", "--format", "json").out)
+    assert entry["schema"] == "hlofuse.rules/1"
+    assert [r["code"] for r in entry["rules"]] == ["CPU012"]
+
+
+def test_the_list_of_rules(hlofuse: Run) -> None:
+    listed = hlofuse("rule").out
+    for code in ("IF001", "CPU017", "FW008", "MO023", "CS004", "DC004", "TS002"):
+        assert code in listed
+    family = hlofuse("rule", "FW").out
+    assert "FW001" in family
+    assert "CPU001" not in family
+    assert "| [FW001](#FW001) |" in hlofuse("rule", "FW", "--format", "markdown").out
+
+
+def test_a_mistyped_rule_gets_suggestions(hlofuse: Run) -> None:
+    result = hlofuse("rule", "CPU112")
+    assert result.status == 2
+    assert "did you mean CPU012" in result.err
+
+
+def test_targets(hlofuse: Run, golden: Golden) -> None:
+    golden("targets.txt", hlofuse("targets").out)
+    (cpu,) = json.loads(hlofuse("targets", "--format", "json").out)["targets"]
+    assert (cpu["name"], cpu["passes"]) == ("cpu", ["fusion", "fusion-wrapper"])
+    assert "## cpu: XLA:CPU" in hlofuse("targets", "--format", "markdown").out

@@ -1,0 +1,88 @@
+"""The catalogue itself: complete entries, stable codes, one place for each knob."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.rules.catalogue import Rule, catalogue, register
+from hlofuse.rules.pages import FAMILIES, family_of, rule_markdown, rules_json, sections
+from hlofuse.rules.parse_settings import parse_settings
+from hlofuse.rules.settings import AS_XLA
+
+RULES = catalogue()
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_an_entry_says_all_that_a_page_needs(code: str) -> None:
+    rule = RULES[code]
+    assert re.fullmatch(r"[A-Z]{2,3}\d{3}", code)
+    assert family_of(code) in FAMILIES
+    for text in (rule.title, rule.asks, rule.why, rule.advice):
+        assert len(text) > 8
+    assert rule.title[0].isupper()
+    assert not rule.title.endswith(".")
+    # The file and the function that decide in XLA.
+    assert re.match(r"xla/[\w/]+\.(cc|h): \w", rule.mirrors)
+    assert [heading for heading, _ in sections(rule)][:4] == [
+        "What it asks",
+        "If so",
+        "Why XLA asks",
+        "What you can do",
+    ]
+
+
+def test_refusals_of_fusion_passes_carry_xla_words() -> None:
+    silent = {r.code for r in RULES.values() if not r.allows and not r.message}
+    # FusionWrapper and the profit of a multi-output fusion say nothing in XLA's logs.
+    assert silent == {"FW005", "FW006", "FW007", "FW008", "MO002"}
+
+
+def test_a_code_is_taken_once() -> None:
+    rule = RULES["IF001"]
+    with pytest.raises(ValueError, match="IF001 is already in the catalogue"):
+        register(Rule(rule.code, "t", "a", "w", "a", "m"))
+
+
+def test_knobs_have_one_default_each() -> None:
+    defaults: dict[str, float] = {}
+    for rule in RULES.values():
+        for knob in rule.knobs:
+            assert defaults.setdefault(knob.name, knob.default) == knob.default
+    assert defaults["code-duplication-limit"] == 15
+    assert defaults["cpu-max-concatenate-operands"] == 8
+    assert defaults["cpu-min-minor-concatenate"] == 128
+    assert defaults["cpu-max-reductions"] == 5
+    assert defaults["cpu-max-fused-dot-vector"] == 16384
+
+
+def test_pages_in_json_and_markdown_say_the_same() -> None:
+    (entry,) = rules_json([RULES["CPU012"]])["rules"]
+    page = rule_markdown(RULES["CPU012"])
+    for key in ("title", "asks", "why", "advice", "message"):
+        assert entry[key] in page
+    assert entry["knobs"][0]["name"] in page
+
+
+def test_settings_know_names_and_codes() -> None:
+    assert parse_settings([], []) is AS_XLA
+    settings = parse_settings(["code-duplication-limit=30"], ["cpu007"])
+    assert settings.knobs == {"code-duplication-limit": 30.0}
+    assert settings.disabled == {"CPU007"}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "disabled", "message"),
+    [
+        (["code-duplication-limits=3"], [], "did you mean code-duplication-limit"),
+        (["code-duplication-limit"], [], "expected NAME=VALUE"),
+        (["code-duplication-limit=many"], [], "'many' is not a number"),
+        ([], ["CPU777"], "did you mean CPU0"),
+        ([], ["IF012"], "cannot be disabled"),
+    ],
+)
+def test_settings_say_what_is_wrong(overrides: list[str], disabled: list[str], message: str) -> None:
+    with pytest.raises(HlofuseError, match=message):
+        parse_settings(overrides, disabled)
