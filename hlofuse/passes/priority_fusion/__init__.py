@@ -1,4 +1,4 @@
-"""PriorityFusion (`xla/backends/gpu/transforms/priority_fusion.cc`): the producer that saves most goes first."""
+"""The producer that saves most is fused first (`xla/backends/gpu/transforms/priority_fusion.cc`)."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ class PriorityFusion(Pass):
         if self.device is None:
             raise HlofuseError("priority-fusion asks for a device")
         model = CombinedModel(self.device)
+        if self.guide is not None:
+            self.guide.begin(model)
         legality = Legality(module, model, self.settings)
         changed = False
         for computation in fusible_computations(module):

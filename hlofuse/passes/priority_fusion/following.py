@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from hlofuse.cost.combined import CombinedModel
 from hlofuse.ir.instruction import Instruction
 from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRecord, PriorityStep
 
@@ -58,6 +59,9 @@ class Follower:
                 self._note(kind, step.producer, _text(step), None)
 
     # ------------------------------------------------------------ what the pass asks and tells
+
+    def begin(self, model: CombinedModel) -> None:
+        """Nothing of it is needed."""
 
     def order_updates(self, producers: list[Instruction]) -> None:
         about = self._about

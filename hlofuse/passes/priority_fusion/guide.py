@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from hlofuse.cost.combined import CombinedModel
 from hlofuse.ir.instruction import Instruction
 
 
 class Guide(Protocol):
     """Told of everything the pass decides, asked where it may go either way."""
 
+    def begin(self, model: CombinedModel) -> None:
+        """The pass starts; its estimates are in `model`, to be read and not to be added to."""
+
     def order_updates(self, producers: list[Instruction]) -> None:
-        """Priorities are about to be worked out: in which order? It shows where equal pairs share a tiling."""
+        """Priorities are about to be worked out: in which order? Equal pairs share the tiling of the first."""
 
     def choose(self, equal: Sequence[Instruction]) -> Instruction:
         """Which of several producers with the same, greatest priority is next."""
