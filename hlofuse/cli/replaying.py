@@ -71,13 +71,13 @@ class ReplayRequest:
                 require_input_stage(module, self.target)
         with spinner("replaying"):
             return replay(
-            module,
-            self.target,
-            device=device,
-            option=self.option,
-            settings=settings,
-            ids=unique_ids_for(module, self.ids),
-        )
+                module,
+                self.target,
+                device=device,
+                option=self.option,
+                settings=settings,
+                ids=unique_ids_for(module, self.ids),
+            )
 
 
 def replay_options(command: F) -> F:

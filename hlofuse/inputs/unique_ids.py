@@ -21,8 +21,9 @@ _LOCAL = (1 << 32) - 1
 
 
 def unique_ids_for(module: Module, choice: str | None = None) -> UniqueIds | None:
-    """The ids to replay a loaded module with: `choice` is a file or `none`; without it what lies beside the text.
+    """The ids to replay a loaded module with: `choice` is a file or `none`.
 
+    Without it what lies beside the text is taken.
     A proto of another module that happens to lie there is passed over; one asked for is an error.
     """
     if choice == "none":

@@ -10,7 +10,12 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion_into_multi_output, set_fusion_kind
+from hlofuse.ir.fusing import (
+    append_producer,
+    fuse_in_place_of,
+    merge_fusion_into_multi_output,
+    set_fusion_kind,
+)
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
@@ -182,7 +187,14 @@ class _Driver:
         )
 
     def _record(
-        self, producer: str, consumer: str, fusion: Instruction, kind: str, rule: str, *, created: bool = False
+        self,
+        producer: str,
+        consumer: str,
+        fusion: Instruction,
+        kind: str,
+        rule: str,
+        *,
+        created: bool = False,
     ) -> None:
         self._recorder.fuse(producer, consumer, fusion, rule=rule, kind=kind, created=created)
 

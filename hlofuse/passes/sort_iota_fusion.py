@@ -38,7 +38,11 @@ class SortIotaFusion(Pass):
                 names = [name, *[i.name for i in iotas]]
                 replace_instruction(sort, fusion, has_side_effect)
                 recorder.rewrite(
-                    computation.name, names, [fusion.name], rule=IOTA_INTO_SORT.code, reason=IOTA_INTO_SORT.title
+                    computation.name,
+                    names,
+                    [fusion.name],
+                    rule=IOTA_INTO_SORT.code,
+                    reason=IOTA_INTO_SORT.title,
                 )
                 changed = True
         return changed

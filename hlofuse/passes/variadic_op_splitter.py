@@ -49,9 +49,7 @@ def _split(computation: Computation, concatenate: Instruction, batch: int, recor
         parts = joined
     replace_instruction(concatenate, parts[0], has_side_effect)
     made[-1] = parts[0].name
-    recorder.rewrite(
-        computation.name, [name], made, rule=MANY_OPERANDS.code, reason=MANY_OPERANDS.title
-    )
+    recorder.rewrite(computation.name, [name], made, rule=MANY_OPERANDS.code, reason=MANY_OPERANDS.title)
 
 
 def _concatenate(whole: Instruction, parts: list[Instruction]) -> Instruction:

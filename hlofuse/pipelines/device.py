@@ -32,7 +32,9 @@ def device_of(
     mine = [o for o in overrides if o.partition("=")[0] in numbers]
     try:
         # Reports call a device as the user does.
-        description = replace(load_device(device), name=Path(device).stem) if isinstance(device, str) else device
+        description = (
+            replace(load_device(device), name=Path(device).stem) if isinstance(device, str) else device
+        )
         if mine:
             description = description.with_overrides(dict(o.split("=", 1) for o in mine if "=" in o))
     except DeviceError as error:

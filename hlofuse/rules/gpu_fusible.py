@@ -98,7 +98,11 @@ def fusible_computations(module: Module) -> list[Computation]:
     order = module.computation_post_order()
     for computation in order:
         for instruction in computation:
-            if instruction.called and instruction.opcode not in _CONTROL_FLOW and not _is_stream_call(instruction):
+            if (
+                instruction.called
+                and instruction.opcode not in _CONTROL_FLOW
+                and not _is_stream_call(instruction)
+            ):
                 applied.update(instruction.called_computations)
     found = [c for c in order if c.fusion is None and c not in applied]
     if module.processing_order:

@@ -12,10 +12,12 @@ MANY_OPERANDS = register(
     Rule(
         code="VS001",
         title="A concatenate of very many arrays is split",
-        asks="Has a concatenate more than 128 operands? Batches of 128 are concatenated first, then the results; "
+        asks="Has a concatenate more than 128 operands? Batches of 128 are concatenated first, then the "
+        "results; "
         "an incomplete last batch waits for the next round.",
         why="Kernel parameters live in a small space on the GPU.",
-        advice="Concatenate in two steps yourself to choose what goes together, or stack the parts as they are made.",
+        advice="Concatenate in two steps yourself to choose what goes together, or stack the parts as "
+        "they are made.",
         mirrors="xla/backends/gpu/transforms/variadic_op_splitter.cc: SplitConcatenate",
         allows=True,
         knobs=(MAX_CONCATENATE_OPERANDS,),

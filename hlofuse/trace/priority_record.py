@@ -88,6 +88,9 @@ def _steps(text: str) -> Iterator[RecordedStep]:
 def _unescaped(text: str) -> str:
     if "\\" not in text:
         return text
+    # Octal escapes are bytes of UTF-8; other characters stand for themselves.
     data = _ESCAPE.sub(lambda m: chr(int(m[1], 8)) if len(m[1]) == 3 else _PLAIN.get(m[1], m[1]), text)
-    # Octal escapes are bytes of UTF-8.
-    return data.encode("latin-1", "surrogateescape").decode("utf-8", "replace") if data.isascii() is False else data
+    try:
+        return data.encode("latin-1").decode()
+    except UnicodeError:
+        return data

@@ -137,7 +137,7 @@ class Driver:
 
     def _step(self, producer: Instruction, consumers: list[Instruction], priority: int) -> bool:
         """Fuse the producer into the consumers, bitcasts left out."""
-        legality, model = self._legality, self._model
+        legality = self._legality
         tilings = {c: t for c in consumers if (t := legality.tiling_of(producer, c)) is not None}
         bitcast = is_fusible_bitcast(producer)
         rule = BITCAST_FIRST if bitcast else PAYS
@@ -182,7 +182,9 @@ class Driver:
         self._update_priorities()
         return changed
 
-    def _fuse(self, producer: Instruction, consumer: Instruction, tiling: Tiling | None = None) -> Instruction:
+    def _fuse(
+        self, producer: Instruction, consumer: Instruction, tiling: Tiling | None = None
+    ) -> Instruction:
         """`PriorityFusion::Fuse`."""
         model = self._model
         key = self._legality.key(producer, consumer)
@@ -198,7 +200,7 @@ class Driver:
         return fusion
 
     def _note_removed_times(self, producer: Instruction, consumers: list[Instruction]) -> None:
-        """What fusing has taken away from the sums of other producers (`ComputeRuntimesOfRemovedConsumers`)."""
+        """What fusing took away from the sums of others (`ComputeRuntimesOfRemovedConsumers`)."""
         model = self._model
         for operand in self._new_consumers:
             if operand not in self._queue or is_fusible_bitcast(operand):

@@ -16,7 +16,7 @@ class Guide(Protocol):
         """The pass starts; its estimates are in `model`, to be read and not to be added to."""
 
     def order_updates(self, producers: list[Instruction]) -> None:
-        """Priorities are about to be worked out: in which order? Equal pairs share the tiling of the first."""
+        """Priorities are about to be worked out: in which order? Equal pairs share one tiling."""
 
     def choose(self, equal: Sequence[Instruction]) -> Instruction:
         """Which of several producers with the same, greatest priority is next."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.fusible import is_fusible
 from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import microseconds
 from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
-from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
 from hlofuse.rules.catalogue import Rule, register
 from hlofuse.rules.gpu_fusible import is_loop_fusible_producer, is_physically_transposing
@@ -72,7 +72,8 @@ def producer_in_place(producer: Instruction) -> dict[str, Any] | None:
     Rule(
         code="GM022",
         title="The producer has no code for a single element",
-        asks="Is the producer something else than a loop: a tiled transpose or reduction fusion, a scatter, a "
+        asks="Is the producer something else than a loop: a tiled transpose or reduction fusion, a "
+        "scatter, a "
         "library call?",
         why="Inside the consumer's loop the producer is computed element by element.",
         advice="Nothing to do.",
@@ -129,7 +130,8 @@ def has_tiled_transpose(instruction: Instruction, model: KernelModel) -> bool:
     Rule(
         code="GM030",
         title="The consumer cannot have further results",
-        asks="Is the consumer neither a reduction, nor a tiled transpose, nor a loop fusion, nor element-wise?",
+        asks="Is the consumer neither a reduction, nor a tiled transpose, nor a loop fusion, nor "
+        "element-wise?",
         why="Only those emitters can write several results. A fusion of kind kCustom takes nothing in.",
         advice="Nothing to do.",
         mirrors="xla/service/gpu/gpu_fusible.cc: IsFusibleAsMultiOutputFusionRoot",

@@ -1,4 +1,4 @@
-"""Rules about the loops of two kernels: they have to be the same one (`ShapesCompatibleForMultiOutputFusion`)."""
+"""Rules about the loops of two kernels, which have to be the same ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from hlofuse.rules.verdict import Verdict
 _FILE = "xla/service/gpu/gpu_fusible.cc"
 _HEROES = f"{_FILE}: FusionHeroesAreCompatible"
 _WHY = (
-    "The kernels of two reductions or transposes can be one only if both cut the same array into the same tiles. "
+    "The kernels of two reductions or transposes can be one only if both cut the same array into the same "
+    "tiles. "
     "What determines a kernel's loops is its hero: a reduction or transpose if it has one, else its result."
 )
 
@@ -48,7 +49,8 @@ PLAIN_TRANSPOSE = register(
     Rule(
         code="GM013",
         title="One transposes without tiles, the other works in tiles",
-        asks="Is one a transpose that is read element by element, and the other a tiled transpose or reduction?",
+        asks="Is one a transpose that is read element by element, and the other a tiled transpose or "
+        "reduction?",
         why="They read in different patterns, so nothing read by one is still at hand for the other.",
         advice="Nothing to do: such a transpose moves very small pieces.",
         mirrors=_HEROES,
@@ -71,10 +73,12 @@ LOOPS_DIFFER = register(
     Rule(
         code="GM015",
         title="The two loop over different shapes",
-        asks="Do the arrays the kernels loop over (what is reduced or transposed, else the result) differ in more "
+        asks="Do the arrays the kernels loop over (what is reduced or transposed, else the result) differ "
+        "in more "
         "than type or a free reshape?",
         why="One loop computes an element of each result in turn.",
-        advice="Pad, slice or broadcast in the consumers, so that what is computed side by side has one shape.",
+        advice="Pad, slice or broadcast in the consumers, so that what is computed side by side has one "
+        "shape.",
         mirrors=f"{_FILE}: ShapesCompatibleForMultiOutputFusion",
         message="different loop shapes",
         essential=True,

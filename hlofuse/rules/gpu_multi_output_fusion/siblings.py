@@ -20,7 +20,8 @@ SHARED_READ = register(
     Rule(
         code="GM001",
         title="Two kernels that read the same array become one",
-        asks="Do the two read the same array of more than one element, may both be results of one kernel, and is "
+        asks="Do the two read the same array of more than one element, may both be results of one kernel, "
+        "and is "
         "everything legal? No cost is worked out.",
         why="The array is read once instead of twice, and one kernel is launched instead of two.",
         advice="Nothing to do: the two are results of one kernel.",
@@ -57,7 +58,8 @@ def sibling_shapes_differ(pair: SiblingPair) -> Verdict | None:
     Rule(
         code="GM016",
         title="The two read different parts of the array",
-        asks="Is the shared array of 1024 bytes or more read by each of the two through one slice, and are the "
+        asks="Is the shared array of 1024 bytes or more read by each of the two through one slice, and "
+        "are the "
         "slices apart?",
         why="Nothing is read twice, so one kernel would save no traffic.",
         advice="Nothing to do.",

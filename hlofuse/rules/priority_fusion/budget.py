@@ -17,7 +17,9 @@ _BUDGET = "xla/service/gpu/gpu_fusible.cc: FusionFitsInBudget"
 MAX_REDUCTIONS = Knob(
     "gpu-max-unnested-reductions", 8, "reductions", "Parallel reductions in one kernel, at most."
 )
-MAX_PARAMETERS = Knob("gpu-max-operands-and-outputs", 96, "arrays", "Inputs and outputs of one kernel, at most.")
+MAX_PARAMETERS = Knob(
+    "gpu-max-operands-and-outputs", 96, "arrays", "Inputs and outputs of one kernel, at most."
+)
 MAX_IR_SIZE = Knob(
     "gpu-max-ir-size", 10_000, "instructions", "Instructions emitted for one kernel, copies counted, at most."
 )
@@ -26,11 +28,14 @@ SHARED_MEMORY = register(
     Rule(
         code="PF010",
         title="The kernel would need more shared memory than a block has",
-        asks="Do the tiles of the transposes and reductions of both together exceed the device's shared memory "
+        asks="Do the tiles of the transposes and reductions of both together exceed the device's shared "
+        "memory "
         "for a block?",
-        why="Tiled transposes and column reductions exchange elements through shared memory, of which a block "
+        why="Tiled transposes and column reductions exchange elements through shared memory, of which a "
+        "block "
         "has a fixed amount. The message names it.",
-        advice="Let one of the transposes be a kernel of its own, or give both the same layout so that one of "
+        advice="Let one of the transposes be a kernel of its own, or give both the same layout so that "
+        "one of "
         "them is a bitcast.",
         mirrors=_BUDGET,
         message="shared memory usage would be over the budget of …B",
@@ -53,7 +58,8 @@ TOO_MANY_PARAMETERS = register(
     Rule(
         code="PF012",
         title="The kernel would have too many inputs and outputs",
-        asks="Would the kernel have more than 96 different inputs and outputs, and more inputs than the consumer "
+        asks="Would the kernel have more than 96 different inputs and outputs, and more inputs than the "
+        "consumer "
         "has already?",
         why="Kernel parameters live in a small space, and many inputs mean many registers.",
         advice="Stack small arrays that are used together (optimizer states, per-layer scalars) into one.",
@@ -82,9 +88,7 @@ def over_parameter_limit(
         return None
     if len(operands) + outputs <= limit:
         return None
-    return Verdict(
-        TOO_MANY_PARAMETERS, {"operands": len(operands), "outputs": outputs, "limit": int(limit)}
-    )
+    return Verdict(TOO_MANY_PARAMETERS, {"operands": len(operands), "outputs": outputs, "limit": int(limit)})
 
 
 def over_budget(
@@ -115,16 +119,12 @@ def over_budget(
 def kernel_over_budget(pair: PriorityPair) -> Verdict | None:
     """The three limits for a producer that goes into its consumer."""
     state = pair.state
-    return over_budget(
-        pair.consumer, pair.producer, state.model, state.settings, producer_consumer=True
-    )
+    return over_budget(pair.consumer, pair.producer, state.model, state.settings, producer_consumer=True)
 
 
 def parameters_over_limit(pair: PriorityPair) -> Verdict | None:
     """The limit of inputs and outputs alone, which Triton fusions have as well."""
-    return over_parameter_limit(
-        pair.consumer, pair.producer, pair.state.settings, producer_consumer=True
-    )
+    return over_parameter_limit(pair.consumer, pair.producer, pair.state.settings, producer_consumer=True)
 
 
 @asks(

@@ -12,7 +12,8 @@ from hlofuse.rules.verdict import asks
 _FILE = "xla/backends/gpu/transforms/priority_fusion.cc"
 _CAN_FUSE = f"{_FILE}: PriorityFusionQueue::CanFuse"
 _LIBRARY = (
-    "Matrix products, convolutions, sorts, FFTs and other library or custom calls, control flow, collectives and "
+    "Matrix products, convolutions, sorts, FFTs and other library or custom calls, control flow, "
+    "collectives and "
     "operations with side effects are kernels (or more than kernels) of their own."
 )
 
@@ -40,7 +41,8 @@ def producer_is_root(pair: PriorityPair) -> dict[str, Any] | None:
         asks="Is the producer something else than an element-wise operation, a data movement, a reduce, a "
         "reduce-window, a scatter, a constant, or a fusion of those?",
         why=_LIBRARY,
-        advice="Nothing for library calls. A custom fusion (a Triton matrix product, cuDNN) takes its epilogue in "
+        advice="Nothing for library calls. A custom fusion (a Triton matrix product, cuDNN) takes its "
+        "epilogue in "
         "before this pass: look at the passes that made it.",
         mirrors=f"{_FILE}: IsFusible",
         message="the producer is not fusible",
@@ -58,7 +60,8 @@ def producer_not_fusible(pair: PriorityPair) -> dict[str, Any] | None:
         asks="Is the consumer something else than an element-wise operation, a data movement, a reduce, a "
         "reduce-window, a scatter, a constant, or a fusion of those?",
         why=_LIBRARY + " They read finished arrays from memory. So do the tuple of results and loops.",
-        advice="A result that is returned, or handed to a library call, has to be in memory. One such user is "
+        advice="A result that is returned, or handed to a library call, has to be in memory. One such "
+        "user is "
         "enough: XLA fuses a producer into all of its users or into none.",
         mirrors=f"{_FILE}: IsFusible",
         message="the consumer is not fusible",

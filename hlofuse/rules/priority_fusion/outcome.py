@@ -23,7 +23,8 @@ ONLY_BITCASTS = register(
         code="PF031",
         title="Only bitcasts use the producer",
         asks="Are all users of the producer bitcasts?",
-        why="Bitcasts are fused into their own users first. These are left because their users take nothing in "
+        why="Bitcasts are fused into their own users first. These are left because their users take "
+        "nothing in "
         "(library calls, the results of the computation): then they cost nothing as they are.",
         advice="Nothing to do: what reads the bitcasts decides.",
         mirrors=f"{_QUEUE}::CanFuseWithAllNonBitcastUsers",
@@ -34,9 +35,11 @@ PAYS = register(
     Rule(
         code="PF040",
         title="Fusing the producer into all its users saves time",
-        asks="Do the kernels take less time, by XLA's model, with the producer in all of its users than without? "
+        asks="Do the kernels take less time, by XLA's model, with the producer in all of its users than "
+        "without? "
         "The producer that saves most goes first.",
-        why="Each fusion saves the launch of a kernel and the traffic of an intermediate result; against that "
+        why="Each fusion saves the launch of a kernel and the traffic of an intermediate result; against "
+        "that "
         "stand operands that several users now read, and work done more than once.",
         advice="Nothing to do: the producer is part of its users' kernels.",
         mirrors=f"{_QUEUE}::CalculateProducerPriority",
@@ -58,9 +61,11 @@ SMALL_CONSTANT = register(
     Rule(
         code="PF042",
         title="Scalar constants become part of the code",
-        asks="Is the producer a constant of one element? After everything else is fused it goes into all users "
+        asks="Is the producer a constant of one element? After everything else is fused it goes into all "
+        "users "
         "that can take it.",
-        why="A scalar in the code costs nothing, a parameter has to be read. The cost model would misjudge it, so "
+        why="A scalar in the code costs nothing, a parameter has to be read. The cost model would "
+        "misjudge it, so "
         "it is not asked.",
         advice="Nothing to do. Larger constants stay outside and are read from memory.",
         mirrors=f"{_FILE}: PriorityFusion::CanFuseConstant",

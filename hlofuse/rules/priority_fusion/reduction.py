@@ -16,7 +16,8 @@ _MIRRORS = "xla/backends/gpu/transforms/priority_fusion.cc: PriorityFusionQueue:
         code="PF008",
         title="Both contain a reduce",
         asks="Does each of the two contain a reduce that folds 16 elements or more into one?",
-        why="The inner reduce would be computed anew by every thread that needs it. XLA's cost model does not "
+        why="The inner reduce would be computed anew by every thread that needs it. XLA's cost model does "
+        "not "
         "understand such a pair, so it is not tried.",
         advice="Two reductions that follow each other are two kernels. Where both read the same array "
         "(mean and variance from sums), write them side by side: then they become one kernel.",
@@ -34,8 +35,10 @@ def both_reduce(pair: PriorityPair) -> dict[str, Any] | None:
     Rule(
         code="PF009",
         title="A reduction would become a plain loop",
-        asks="Is the producer emitted as a parallel reduction, and would the two together be emitted as a loop?",
-        why="In a loop every thread computes a whole sum on its own. A reduction keeps its parallel emitter only "
+        asks="Is the producer emitted as a parallel reduction, and would the two together be emitted as a "
+        "loop?",
+        why="In a loop every thread computes a whole sum on its own. A reduction keeps its parallel "
+        "emitter only "
         "while nothing but operations on its few results, of the same shape, follows.",
         advice="What follows a reduction (normalising by a sum, broadcasting a mean) starts a new kernel. "
         "Only element-wise work on the reduced values themselves can go into the reduction's kernel.",

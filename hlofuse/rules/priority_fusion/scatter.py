@@ -18,7 +18,8 @@ _MIRRORS = "xla/service/gpu/gpu_fusible.cc: CanEmitInputFusedScatter"
         code="PF005",
         title="The producer is a scatter",
         asks="Is the producer a scatter, or a fusion whose result is one?",
-        why="A scatter's threads run over the updates, not over the result: no element of the result is ready "
+        why="A scatter's threads run over the updates, not over the result: no element of the result is "
+        "ready "
         "before the whole kernel is.",
         advice="Apply what follows to the updates instead, where that means the same.",
         mirrors=_MIRRORS,
@@ -51,7 +52,8 @@ def producer_is_scattered_into(pair: PriorityPair) -> dict[str, Any] | None:
     Rule(
         code="PF007",
         title="The producer reads the array a scatter updates",
-        asks="Is the consumer a scatter, and the array it updates in place an operand of the producer as well?",
+        asks="Is the consumer a scatter, and the array it updates in place an operand of the producer as "
+        "well?",
         why="Some threads would read elements that others have overwritten already.",
         advice="Compute what goes into the updates or indices from another array.",
         mirrors=_MIRRORS,

@@ -11,12 +11,15 @@ UNSUPPORTED = register(
     Rule(
         code="PF020",
         title="Triton has no code for the operation",
-        asks="Is an operation of producer or consumer one that XLA's Triton emitter does not support, or not for "
+        asks="Is an operation of producer or consumer one that XLA's Triton emitter does not support, or "
+        "not for "
         "this type?",
         why="The neighbour is a Triton fusion (a softmax, a normalisation), which only what Triton can emit "
         "may join. The message says what is unsupported.",
-        advice="Gathers, dynamic slices, reductions over several dimensions, low pads, complex numbers and some "
-        "functions (logistic, sign, is-finite) stay outside. Where they stand between two supported operations, "
+        advice="Gathers, dynamic slices, reductions over several dimensions, low pads, complex numbers "
+        "and some "
+        "functions (logistic, sign, is-finite) stay outside. Where they stand between two supported "
+        "operations, "
         "move them to the end of the chain.",
         mirrors="xla/backends/gpu/codegen/triton/support.cc: IsTritonSupportedInstruction",
         message="Unsupported …",
@@ -29,11 +32,13 @@ NOT_TILED = register(
         title="The Triton kernel cannot be cut into tiles",
         asks="Is there no tiling of the result for which every operation inside works on a rectangular tile "
         "within the limits?",
-        why="A Triton kernel computes a tile of its result from tiles of its inputs. Some combinations, such as a "
+        why="A Triton kernel computes a tile of its result from tiles of its inputs. Some combinations, "
+        "such as a "
         "reshape that splits a reduced dimension, have no rectangular tile. The message says where it fails.",
-        advice="Reshape before the whole chain instead of inside it; pad to multiples of 64 before a concatenate.",
-        mirrors="xla/codegen/tiling/symbolic_tile_analysis.cc; xla/service/gpu/model/"
-        "gpu_indexing_performance_model.cc: TryFindBestTilingForFusion",
+        advice="Reshape before the whole chain instead of inside it; pad to multiples of 64 before a "
+        "concatenate.",
+        mirrors="xla/service/gpu/model/gpu_indexing_performance_model.cc: "
+        "GpuPerformanceModelWithIndexingAnalysis::TryFindBestTilingForFusion",
         message="Fusion can not be tiled with SymbolicTileAnalysis: …",
         essential=True,
     )
