@@ -46,9 +46,15 @@ def command(
     from hlofuse.explainer import explain
 
     asked = ReplayRequest(input=input, **request)
-    replay = asked.run()
-    _check_names(replay, only_pass, computation)
-    found = explain(replay, only_pass=only_pass, computation=computation, what_if=asked.what_if)
+    observed = asked.run()
+    _check_names(observed.replay, only_pass, computation)
+    found = explain(
+        observed.replay,
+        only_pass=only_pass,
+        computation=computation,
+        what_if=asked.what_if,
+        costs=observed.costs,
+    )
     if form == "json":
         import json
 

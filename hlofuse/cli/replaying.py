@@ -11,7 +11,7 @@ import click
 from hlofuse.cli.options import module_option, target_options
 
 if TYPE_CHECKING:
-    from hlofuse.pipelines import Replay
+    from hlofuse.explainer.costs import Observed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,6 +36,8 @@ class ReplayRequest:
         words = [self.input]
         if self.module is not None:
             words += ["--module", self.module]
+        if self.target != "cpu":
+            words += ["--target", self.target]
         if self.device is not None:
             words += ["--device", self.device]
         if self.option is not None:
@@ -53,12 +55,13 @@ class ReplayRequest:
         """The overrides in words; empty when XLA itself is repeated."""
         return (*self.overrides, *(f"without {code}" for code in self.disable))
 
-    def run(self) -> Replay:
+    def run(self) -> Observed:
         """Load and replay; HlofuseError for wrong input, StageError for a dump of another stage."""
         from hlofuse.cli.progress import spinner
+        from hlofuse.explainer.costs import observed_replay
         from hlofuse.inputs import load, require_input_stage
         from hlofuse.inputs.unique_ids import unique_ids_for
-        from hlofuse.pipelines import device_of, passes_of, replay
+        from hlofuse.pipelines import device_of, passes_of
         from hlofuse.rules.parse_settings import parse_settings
 
         # What is wrong with the call is said before anything is read.
@@ -70,7 +73,7 @@ class ReplayRequest:
             if not self.assume_input:
                 require_input_stage(module, self.target)
         with spinner("replaying"):
-            return replay(
+            return observed_replay(
                 module,
                 self.target,
                 device=device,
