@@ -17,6 +17,7 @@ from hlofuse.explainer.model import (
     FusedStep,
     PassStory,
     Place,
+    RecordCheck,
     Refusal,
     Rewrite,
     RuleText,
@@ -38,6 +39,7 @@ def explain(
     computation: str | None = None,
     what_if: Sequence[str] = (),
     costs: Costs | None = None,
+    record: RecordCheck | None = None,
 ) -> Explanation:
     """Say what a replay means.
 
@@ -63,6 +65,7 @@ def explain(
         tuple(stories),
         obstacles((r for s in stories for r in s.refused), facts.rule),
         _rules(stories, facts),
+        record,
         sum(bool(step.tied_with) for s in stories for g in s.fused for step in g.steps),
     )
 

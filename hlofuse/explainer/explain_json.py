@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from hlofuse.explainer.cost_json import kernel_json, step_json, us_json
@@ -22,6 +23,7 @@ def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str,
         "release": e.release,
         "what_if": list(e.what_if),
         "ties": e.ties,
+        "record": None if e.record is None else asdict(e.record),
         "before": _totals(e.before),
         "after": _totals(e.after),
         "passes": [_pass(p, only_refused) for p in e.passes],

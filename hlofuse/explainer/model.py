@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from hlofuse.analysis.cost import Cost
 from hlofuse.explainer.costs import KernelTime, StepCost
+from hlofuse.passes.priority_fusion.following import Disagreement
 from hlofuse.trace import Figures
 
 
@@ -173,6 +174,16 @@ class Obstacle:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordCheck:
+    """XLA's record, followed where priorities are equal, against what the replay says."""
+
+    file: str
+    records: int
+    agreed: int
+    disagreements: tuple[Disagreement, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """The whole answer for one module."""
 
@@ -192,5 +203,7 @@ class Explanation:
     """Greatest first."""
     rules: dict[str, RuleText]
     """Every rule quoted, by code."""
+    record: RecordCheck | None = None
+    """XLA's own record of priority fusion against ours, where there was one to follow."""
     ties: int = 0
     """Decisions that hang on the order of equal priorities, which only XLA's ids tell."""

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 _READS = 6
 
 
-def print_pair_cost(
-    d: PairDetail, producer: Place, consumer: Place, console: Console, *, fused: bool
-) -> None:
+def print_pair_cost(d: PairDetail, producer: Place, console: Console) -> None:
     """The sums, the three kernels they come from, what the kernel would read, and what would turn it."""
 
     def say(text: str, style: str = "default", by: int = 2) -> None:
@@ -34,10 +32,10 @@ def print_pair_cost(
     say(why_saves(d.cost, producer.opcode), "default", 4)
     table = plain_table(("", "left"), ("", "left"), ("", "right"), ("", "right"))
     table.show_header = False
-    for label, name, kernel in (
-        ("producer", producer.name, d.cost.producer),
-        ("consumer", consumer.name, d.cost.consumer),
-        ("fused", "", d.cost.fused),
+    for label, kernel in (
+        ("producer", d.cost.producer),
+        ("consumer", d.cost.consumer),
+        ("fused", d.cost.fused),
     ):
         table.add_row(
             Text(label, style="dim"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlofuse.explainer.cost_words import us_text
-from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, Refusal
+from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, RecordCheck, Refusal
 from hlofuse.present.escape import printable
 from hlofuse.present.units import bytes_text, plural, quantity
 from hlofuse.trace import Figures
@@ -53,7 +53,25 @@ def notes(e: Explanation) -> list[str]:
             f"{plural(e.ties, 'decision')} of {_fused_count(e)} {'hangs' if e.ties == 1 else 'hang'} on a tie"
             " that only XLA's ids settle (--xla_dump_hlo_as_proto writes them): marked below"
         )
+    if e.record is not None:
+        found += record_lines(e.record)
     return found
+
+
+def record_lines(r: RecordCheck, most: int = 3) -> list[str]:
+    """How far XLA's own record and the replay agree, and the first places where they do not."""
+    name = printable(r.file.rsplit("/", 1)[-1])
+    if r.agreed == r.records and not r.disagreements:
+        return [f"XLA's own record ({name}) says the same: {r.records:,} of {r.records:,} entries"]
+    lines = [f"XLA's own record ({name}) differs: {r.agreed:,} of {r.records:,} entries agree"]
+    for d in r.disagreements[:most]:
+        xla, ours = printable(d.xla or "nothing"), printable(d.ours or "nothing")
+        lines.append(
+            f"  {d.kind} of {printable(d.producer)}, after {plural(d.step, 'fusion')}: XLA {xla}; here {ours}"
+        )
+    if len(r.disagreements) > most:
+        lines.append(f"  and {len(r.disagreements) - most:,} more")
+    return lines
 
 
 def _fused_count(e: Explanation) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -53,7 +54,8 @@ def _flip(
         return max(1, round(varied)) if whole else float(f"{varied:.4g}")
 
     def turned(exponent: float) -> bool:
-        verdict = pays(replace(device, **{name: value(exponent)}))
+        changes: dict[str, Any] = {name: value(exponent)}
+        verdict = pays(replace(device, **changes))
         return verdict is not None and verdict is not now
 
     for doublings in range(1, _DOUBLINGS + 1):

@@ -19,9 +19,9 @@ def remarks(producer: Instruction, consumer: Instruction) -> tuple[str, ...]:
             size = instruction.operands[0].shape.dimensions[dimension]
             if dimension > 0 and size % _WARP:
                 found.append(
-                    f"{instruction.name} counts {_UNALIGNED} operations an element, not {_ALIGNED}: it joins along"
-                    f" dimension {dimension}, and the {size} of its first operand is no multiple of {_WARP}. "
-                    "Pad the parts to one, or join along dimension 0."
+                    f"{instruction.name} counts {_UNALIGNED} operations an element, not {_ALIGNED}: it joins"
+                    f" along dimension {dimension}, and the {size} of its first operand is no multiple of"
+                    f" {_WARP}. Pad the parts to one, or join along dimension 0."
                 )
     return tuple(dict.fromkeys(found))
 

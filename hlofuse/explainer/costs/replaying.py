@@ -137,6 +137,10 @@ class Observed:
 
     replay: Replay
     costs: Costs | None
+    guide: Guide | None = None
+    """What settled ties, after it has seen everything."""
+    record: str | None = None
+    """The file with XLA's own record, where it was followed."""
 
 
 def observed_replay(
@@ -163,9 +167,10 @@ def observed_replay(
             run(observer)
         return observer
 
+    guide = make_guide() if make_guide is not None else None
     if device is None:
-        return Observed(run(make_guide() if make_guide is not None else None), None)
-    ids_known = ids is not None or make_guide is not None
-    observer = Observer(make_guide() if make_guide is not None else None, note_ties=not ids_known)
+        return Observed(run(guide), None, guide)
+    ids_known = ids is not None or guide is not None
+    observer = Observer(guide, note_ties=not ids_known)
     done = run(observer)
-    return Observed(done, Costs(device, observer, done.events, again, ids_known=ids_known))
+    return Observed(done, Costs(device, observer, done.events, again, ids_known=ids_known), guide)
