@@ -1,4 +1,4 @@
-"""Target `gpu` against XLA: kernels, priorities, refusals, and every step where ties are settled by XLA's record."""
+"""Target `gpu` against XLA: kernels, priorities, refusals, every step but for ties."""
 
 from __future__ import annotations
 
