@@ -98,3 +98,30 @@ def test_a_gpu_module_without_a_device_or_target(hlofuse: Run, samples: Path) ->
     foreign = hlofuse("explain", folder)
     assert foreign.status == 2
     assert "--target gpu" in foreign.err
+
+
+TOO_DEAR = """HloModule dear
+
+ENTRY main {
+  x = f32[65536]{0} parameter(0)
+  y = f32[512,65536]{1,0} parameter(1)
+  t = f32[65536]{0} tanh(x)
+  e = f32[65536]{0} exponential(t)
+  b = f32[512,65536]{1,0} broadcast(e), dimensions={1}
+  ROOT r = f32[512,65536]{1,0} add(b, y)
+}
+"""
+
+
+def test_what_does_not_pay_is_told_with_its_price(hlofuse: Run, tmp_path: Path) -> None:
+    file = tmp_path / "dear.hlo"
+    file.write_text(TOO_DEAR)
+    report = json.loads(hlofuse("explain", file, *H100, "--format", "json").out)
+    (refused,) = [r for p in report["passes"] for r in p["refused"] if r["rule"] == "PF032"]
+    assert refused["us_at_stake"] == pytest.approx(
+        refused["figures"]["us_unfused"] - refused["figures"]["us_fused"], abs=1e-4
+    )
+    answer = hlofuse("why", file, *H100, refused["producer"]["name"], refused["consumer_then"])
+    assert "it would cost time" in answer.out
+    assert "evaluated 512 times" in answer.out
+    assert "it would pay with" in answer.out

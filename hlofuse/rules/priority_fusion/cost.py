@@ -17,8 +17,9 @@ DOES_NOT_PAY = register(
         "work done once for each user, operands read again, reads that lose their coalescing, a launch with "
         "fewer threads.",
         advice="hlofuse why PRODUCER CONSUMER shows the terms and what would turn them. Mostly: keep the "
-        "dear operation from being evaluated again, or make the array that passes between the two larger.",
-        mirrors="xla/backends/gpu/transforms/priority_fusion.cc: PriorityFusionQueue::CalculateProducerPriority",
+        "dear operation from being evaluated again, or make the array between the two larger.",
+        mirrors="xla/backends/gpu/transforms/priority_fusion.cc: "
+        "PriorityFusionQueue::CalculateProducerPriority",
         essential=True,
     )
 )
