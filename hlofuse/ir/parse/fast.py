@@ -30,7 +30,7 @@ STRETCH = 1 << 16
 _ALIASES = re.compile(r", input_output_alias=\{ ([^\n]*?) \}(?:, |\Z)")
 _ALIASED = re.compile(r"\{([\d, ]*)\}: \(", re.ASCII)
 _BRACE = re.compile(r"\{\s*\n")
-_SUSPECT = re.compile(r"^__|\.0\d*+$", re.MULTILINE)
+_SUSPECT = re.compile(r"^__|\.0\d*+$", re.MULTILINE | re.ASCII)
 _NUMBERED = re.compile(r"\.\d++$", re.ASCII)
 # Words that are no names, unless behind a %; and types, which are not even then.
 _REFUSED = ARRAY_TYPES.union(
@@ -194,9 +194,8 @@ def _check_names(names: Collection[str]) -> None:
         raise Declined
     waiting = iter(names)
     while joined := "\n".join(islice(waiting, 1000)):
-        if _SUSPECT.search(joined):
-            for name in filter(_SUSPECT.search, joined.split("\n")):
-                # `x.0` is number 0 of x, and so is x (but x.1 is not: that is number 1 of x).
-                root = name.removesuffix(".0")
-                if root == name or name.startswith("__") or (root in names and not _NUMBERED.search(root)):
-                    raise Declined
+        for suspect in _SUSPECT.finditer(joined):
+            # `x.0` is number 0 of x, and so is x (but x.1 is not: that is number 1 of x).
+            root = joined[joined.rfind("\n", 0, suspect.start()) + 1 : suspect.start()]
+            if suspect[0] != ".0" or (root in names and not _NUMBERED.search(root)):
+                raise Declined
