@@ -31,7 +31,7 @@ _ALIASES = re.compile(r", input_output_alias=\{ ([^\n]*?) \}(?:, |\Z)")
 _ALIASED = re.compile(r"\{([\d, ]*)\}: \(", re.ASCII)
 _CLOSE = re.compile(r"\n\}")
 _BRACE = re.compile(r"\{\s*\n")
-_SUSPECT = re.compile(r"^__|\.0\d*+$", re.MULTILINE | re.ASCII)
+_SUSPECT = re.compile(r"\.0\d*+$", re.MULTILINE | re.ASCII)  # begins with a literal: searched for fast
 _NUMBERED = re.compile(r"\.\d++$", re.ASCII)
 # Words that are no names, unless behind a %; and types, which are not even then.
 _REFUSED = ARRAY_TYPES.union(
@@ -195,7 +195,10 @@ def _check_names(names: Collection[str]) -> None:
     if not _REFUSED.isdisjoint(names):
         raise Declined
     waiting = iter(names)
-    while joined := "\n".join(islice(waiting, 1000)):
+    while chunk := "\n".join(islice(waiting, 1000)):
+        joined = "\n" + chunk
+        if "\n__" in joined:
+            raise Declined
         for suspect in _SUSPECT.finditer(joined):
             # `x.0` is number 0 of x, and so is x (but x.1 is not: that is number 1 of x).
             root = joined[joined.rfind("\n", 0, suspect.start()) + 1 : suspect.start()]
