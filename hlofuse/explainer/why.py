@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from hlofuse.analysis.kernels import launched_computations
 from hlofuse.analysis.shape_size import leaves_size
 from hlofuse.explainer.costs import Costs, PairDetail
 from hlofuse.explainer.explain import Facts
@@ -47,7 +48,8 @@ class Story:
 
     subject: Place
     fate: str
-    """`fused` (inside the kernels named), `kernel` (runs on its own), `no kernel` (nothing runs), `gone`."""
+    """`fused` (inside the kernels named), `kernel` (runs on its own), `no kernel` (nothing runs), `gone`, or
+    `inside` (part of `holder` all along)."""
     kernels: tuple[Place, ...]
     """The kernels it ended in."""
     holds: tuple[str, ...]
@@ -57,6 +59,8 @@ class Story:
     as_consumer: tuple[Decision, ...]
     """Taking its operands in."""
     rewrites: tuple[Decision, ...]
+    holder: Place | None = None
+    """For `inside`: the fusion, reduce, sort… that it is a part of; passes decide about that one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,8 @@ class Pair:
     """`apart`: how the producer's value reaches the consumer, if it does."""
     cost: PairDetail | None = None
     """The estimates: of a fused pair at that step, of others in the final module."""
+    inside: tuple[tuple[str, str], ...] = ()
+    """A name that was asked about and is only a part of the producer or the consumer, and which of them."""
 
 
 def why(replay: Replay, name: str, other: str | None = None, *, costs: Costs | None = None) -> Story | Pair:
@@ -94,7 +100,13 @@ def why(replay: Replay, name: str, other: str | None = None, *, costs: Costs | N
     first = _known_name(name, facts)
     if other is None:
         return _story(first, facts)
-    return _pair(first, _known_name(other, facts), facts)
+    second = _known_name(other, facts)
+    outer = [(name, holder.name) for name in (first, second) if (holder := _holder(name, facts)) is not None]
+    standing = dict(outer)
+    producer, consumer = standing.get(first, first), standing.get(second, second)
+    if producer == consumer:  # both in one, or one in the other
+        return _pair(first, second, facts, tuple(outer))
+    return _pair(producer, consumer, facts, tuple(outer))
 
 
 def _known_name(name: str, facts: Facts) -> str:
@@ -111,10 +123,37 @@ def _known_name(name: str, facts: Facts) -> str:
     )
 
 
+def _holder(name: str, facts: Facts) -> Instruction | None:
+    """What `name` is a part of, where it is not an instruction the passes look at.
+
+    That is an operation inside a fusion (of a library, or copied into one of ours) or of the function that
+    a reduce, sort or scatter applies.
+    """
+    instruction, module = facts.before.get(name), facts.replay.before
+    if instruction is None:
+        if name in facts.after or name in facts.lineage.known():
+            return None
+        module = facts.replay.after
+        instruction = next((i for i in module.instructions() if i.name == name), None)
+    running = set(launched_computations(module))
+    holder = instruction
+    seen: set[Instruction] = set()
+    while holder is not None and holder.computation not in running and holder not in seen:
+        seen.add(holder)
+        home = holder.computation
+        holder = (home.fusion or next(iter(home.callers), None)) if home is not None else None
+    return holder if holder is not instruction and holder not in seen else None
+
+
 # ------------------------------------------------------------ one instruction
 
 
 def _story(name: str, facts: Facts) -> Story:
+    holder = _holder(name, facts)
+    if holder is not None:
+        runs_in = [k for k in facts.lineage.kernels_of(holder.name) if k in facts.launched_after]
+        kernels = tuple(facts.place(k) for k in runs_in if k != holder.name)
+        return Story(facts.place(name), "inside", kernels, (), (), (), (), facts.place(holder.name))
     giving: list[Event] = []
     taking: list[Event] = []
     rewrites: list[Event] = []
@@ -154,7 +193,7 @@ def _story(name: str, facts: Facts) -> Story:
 # ------------------------------------------------------------ a pair
 
 
-def _pair(first: str, second: str, facts: Facts) -> Pair:
+def _pair(first: str, second: str, facts: Facts, inside: tuple[tuple[str, str], ...]) -> Pair:
     producer, consumer, swapped = first, second, False
     touching = _touching(producer, consumer, facts)
     if not touching and not _feeds(producer, consumer, facts):
@@ -193,6 +232,7 @@ def _pair(first: str, second: str, facts: Facts) -> Pair:
         leaves_size(found[0].shape) if found is not None else 0,
         path,
         _cost(producer, consumer, settled, facts),
+        inside,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hlofuse.explainer.model import Place
 from hlofuse.explainer.why import Decision, Pair, Story
 from hlofuse.explainer.why_words import (
+    inside_lines,
     kernels_line,
     not_considered,
     pair_headline,
@@ -35,6 +36,7 @@ def _places(places: Sequence[Place]) -> str:
 
 def _pair(p: Pair, limit: int) -> list[str]:
     out = [f"**{markdown(pair_headline(p))}**\n"]
+    out += [f"({markdown(line)})\n" for line in inside_lines(p)]
     d = p.settled_by
     if d is not None:
         words = f": “{markdown(d.reason)}”" if d.reason else ""
@@ -58,7 +60,10 @@ def _pair(p: Pair, limit: int) -> list[str]:
 
 
 def _story(s: Story, limit: int) -> list[str]:
-    out = [f"**{markdown(story_headline(s))}**\n", _places((s.subject, *s.kernels[:4]))]
+    held = () if s.holder is None else (s.holder,)
+    out = [f"**{markdown(story_headline(s))}**\n", _places((s.subject, *held, *s.kernels[:4]))]
+    if s.holder is not None:
+        return out
     if s.holds:
         out.append(f"It holds {', '.join(markdown_code(n) for n in s.holds[:40])}\n")
     out.append(_decisions((*s.as_producer, *s.rewrites, *s.as_consumer), limit))

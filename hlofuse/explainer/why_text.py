@@ -13,6 +13,7 @@ from hlofuse.explainer.tables import plain_table
 from hlofuse.explainer.why import Decision, Pair, Story
 from hlofuse.explainer.why_text_costs import print_pair_cost
 from hlofuse.explainer.why_words import (
+    inside_lines,
     kernels_line,
     names,
     not_considered,
@@ -39,7 +40,7 @@ def print_why(
     if isinstance(answer, Pair):
         _print_pair(answer, console, input_words, limit)
     else:
-        _print_story(answer, console, limit)
+        _print_story(answer, console, input_words, limit)
 
 
 def _indented(console: Console, text: Text | str, by: int = 2) -> None:
@@ -59,6 +60,8 @@ def _print_places(console: Console, places: Sequence[Place]) -> None:
 def _print_pair(p: Pair, console: Console, input_words: Sequence[str], limit: int) -> None:
     style = "bold green" if p.outcome == "fused" else "bold"
     console.print(Text(pair_headline(p), style=style))
+    for line in inside_lines(p):
+        _indented(console, Text(f"({line})", style="dim"))
     if p.swapped:
         _indented(console, Text("(named the other way round: it is the producer of the two)", style="dim"))
     settled = p.settled_by
@@ -100,9 +103,14 @@ def _print_pair(p: Pair, console: Console, input_words: Sequence[str], limit: in
         _indented(console, Text(command_line("rule", settled.rule.code), style="green"))
 
 
-def _print_story(s: Story, console: Console, limit: int) -> None:
+def _print_story(s: Story, console: Console, input_words: Sequence[str], limit: int) -> None:
     console.print(Text(story_headline(s), style="bold"))
-    _print_places(console, (s.subject, *s.kernels[:4]))
+    held = () if s.holder is None else (s.holder,)
+    _print_places(console, (s.subject, *held, *s.kernels[:4]))
+    if s.holder is not None:
+        console.print()
+        _indented(console, Text(command_line("why", *input_words, s.holder.name), style="green"))
+        return
     if s.holds:
         console.print()
         shown = names(tuple(Place(n) for n in s.holds), 30)
@@ -168,7 +176,8 @@ def _print_taking(s: Story, console: Console, limit: int) -> None:
         steps = sorted({step for d in decisions for step in d.steps})
         listed = ", ".join(printable(n) for n in found[:_PRODUCERS])
         more = f" and {len(found) - _PRODUCERS} more" if len(found) > _PRODUCERS else ""
-        _indented(console, Text(f"{listed}{more} (steps {_few(steps)})", style="dim"), 6)
+        word = "step" if len(steps) == 1 else "steps"
+        _indented(console, Text(f"{listed}{more} ({word} {_few(steps)})", style="dim"), 6)
 
 
 def _few(steps: list[int]) -> str:

@@ -18,9 +18,20 @@ def story_headline(s: Story) -> str:
     if s.fate == "kernel":
         also = f", and is computed in {names(s.kernels)} as well" if s.kernels else ""
         return f"{name} runs as a kernel of its own{also}."
+    if s.holder is not None:
+        return f"{name} is a part of {printable(s.holder.name)}, about which the passes decide as a whole."
     if s.fate == "no kernel":
-        return f"{name} is no kernel: a {s.subject.opcode or 'value'} costs nothing to run."
+        return f"{name} is no kernel: {_one(s.subject.opcode or 'value')} costs nothing to run."
     return f"{name} was there for a while and is gone."
+
+
+def _one(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {printable(noun)}"
+
+
+def inside_lines(p: Pair) -> list[str]:
+    """`dot.1 is a part of ynn_fusion.4`, for names that stand for something larger."""
+    return [f"{printable(name)} is a part of {printable(holder)}" for name, holder in p.inside]
 
 
 def pair_headline(p: Pair) -> str:
@@ -41,8 +52,10 @@ def pair_headline(p: Pair) -> str:
 
 def not_considered(p: Pair) -> str:
     """Why a pair with an edge was never asked about."""
+    if len(p.inside) == 2:
+        return f"No pass looks inside {printable(p.inside[0][1])}: it stays as it is."
     return (
-        f"The fusion passes do not ask what could go into a {p.consumer.opcode or 'value'} like"
+        f"The fusion passes do not ask what could go into {_one(p.consumer.opcode or 'value')} like"
         f" {printable(p.consumer.name)}, or they had taken it in elsewhere before its operands' turn came."
     )
 

@@ -115,6 +115,60 @@ def test_every_edge_has_an_answer(gpt2: Replay) -> None:
                 assert not found.shared
 
 
+def test_parts_of_a_library_fusion_stand_for_it(gpt2: Replay, hlofuse: Run, samples: Path) -> None:
+    """Whoever reads the dump meets the dot inside the fusion first."""
+    holder = gpt2.before.entry.find("ynn_fusion")
+    assert holder is not None
+    root = holder.fused_computation.root
+    inside = story(gpt2, root.name)
+    assert (inside.fate, inside.holder and inside.holder.name) == ("inside", "ynn_fusion")
+    found = pair(gpt2, root.name, "bitcast_add_fusion")
+    assert found.inside == ((root.name, "ynn_fusion"),)
+    assert found.settled_by == pair(gpt2, "ynn_fusion", "bitcast_add_fusion").settled_by
+    both = pair(gpt2, root.name, root.operands[0].name)
+    assert both.outcome == "not considered"
+    for form in ("text", "markdown"):
+        out = hlofuse("why", samples / "cpu" / "gpt2_block", root.name, "--format", form).out
+        assert "is a part of ynn" in out.replace("\\", "")
+
+
+def test_the_function_of_a_reduce_stands_for_the_reduce() -> None:
+    run = replay(
+        parse_module("""HloModule m
+
+%sum (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}
+
+ENTRY %main (p: f32[8]) -> f32[] {
+  %p = f32[8]{0} parameter(0)
+  %z = f32[] constant(0)
+  ROOT %r = f32[] reduce(%p, %z), dimensions={0}, to_apply=%sum
+}
+""")
+    )
+    found = story(run, "s")
+    assert found.fate == "inside"
+    assert found.holder is not None
+    assert found.holder.name == "r"
+    assert pair(run, "p", "s").consumer.name == "r"
+
+
+def test_a_copy_inside_a_fusion_made_on_the_way(gpt2: Replay) -> None:
+    known = {i.name for i in gpt2.before.instructions()}
+    copies = [
+        i
+        for f in gpt2.after.entry
+        if f.fusion_kind == "kLoop"
+        for i in f.fused_computation
+        if i.opcode == "parameter" and i.name not in known
+    ]
+    assert copies
+    assert all(story(gpt2, i.name).fate == "inside" for i in copies)
+
+
 def test_unknown_names_get_suggestions(gpt2: Replay, hlofuse: Run, samples: Path) -> None:
     with pytest.raises(HlofuseError, match=r"has no instruction mul\.281; did you mean mul\.28"):
         why(gpt2, "mul.281")
