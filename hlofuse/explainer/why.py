@@ -152,8 +152,8 @@ def _story(name: str, facts: Facts) -> Story:
     holder = _holder(name, facts)
     if holder is not None:
         runs_in = [k for k in facts.lineage.kernels_of(holder.name) if k in facts.launched_after]
-        kernels = tuple(facts.place(k) for k in runs_in if k != holder.name)
-        return Story(facts.place(name), "inside", kernels, (), (), (), (), facts.place(holder.name))
+        elsewhere = tuple(facts.place(k) for k in runs_in if k != holder.name)
+        return Story(facts.place(name), "inside", elsewhere, (), (), (), (), facts.place(holder.name))
     giving: list[Event] = []
     taking: list[Event] = []
     rewrites: list[Event] = []

@@ -60,8 +60,8 @@ def _print_places(console: Console, places: Sequence[Place]) -> None:
 def _print_pair(p: Pair, console: Console, input_words: Sequence[str], limit: int) -> None:
     style = "bold green" if p.outcome == "fused" else "bold"
     console.print(Text(pair_headline(p), style=style))
-    for line in inside_lines(p):
-        _indented(console, Text(f"({line})", style="dim"))
+    for note in inside_lines(p):
+        _indented(console, Text(f"({note})", style="dim"))
     if p.swapped:
         _indented(console, Text("(named the other way round: it is the producer of the two)", style="dim"))
     settled = p.settled_by

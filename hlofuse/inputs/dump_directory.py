@@ -12,6 +12,7 @@ from hlofuse.inputs.dump_stages import FUSION_STAGES
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.present.escape import printable
+from hlofuse.present.units import plural
 
 _LISTED = 12
 
@@ -86,6 +87,7 @@ class DumpedModule:
     def _no_input(self, target: str) -> str:
         stage = FUSION_STAGES[target]
         there = sorted(self.whole) or ["dumps of other passes"]
+        whole = ", ".join(printable(str(self.whole[name])) for name in sorted(self.whole))
         other = ""
         if target == "cpu" and any("gpu" in w for w in self.whole):
             other = " It is a GPU dump."
@@ -93,6 +95,7 @@ class DumpedModule:
             f"{printable(self.label)} has no dump of the module as it enters"
             f" the fusion passes of target {target} (there: {', '.join(there)}).{other}\n"
             f'Run the program again with XLA_FLAGS="{stage.flags}" and give hlofuse that directory.'
+            + (f"\n(stats, diff and render take the files that are there: {whole})" if whole else "")
         )
 
 
@@ -125,6 +128,11 @@ class DumpDirectory:
             found.values(), key=lambda m: (m.prefix, m.module_id, m.name)
         )
         if not self.modules:
+            if any(name.startswith("module_") and name.endswith(".hlo.pb") for name in names):
+                raise HlofuseError(
+                    f"{printable(str(path))} holds HLO protos (.hlo.pb) only, and hlofuse reads text:"
+                    " add --xla_dump_hlo_as_text to XLA_FLAGS"
+                )
             raise HlofuseError(
                 f"{printable(str(path))} holds no module dumps (files like"
                 f" module_0001.jit_f.before_optimizations.txt, as XLA_FLAGS=--xla_dump_to=DIR writes them)"
@@ -163,7 +171,7 @@ class DumpDirectory:
         ranked = sorted(((size(m), m) for m in self.modules), key=lambda pair: -pair[0])
         lines = [f"  {printable(m.label):<50} {n:>12,} bytes" for n, m in ranked[:_LISTED]]
         if len(ranked) > _LISTED:
-            lines.append(f"  … and {len(ranked) - _LISTED} smaller ones")
+            lines.append(f"  … and {plural(len(ranked) - _LISTED, 'smaller one')}")
         return "\n".join(lines)
 
 

@@ -103,5 +103,8 @@ def _dumped(path: Path, target: str, option: str | None, module: str | None) -> 
         label = m.name if sum(x.name == m.name for x in directory.modules) == 1 else m.label
         cases.append(Case(label, before, after, tuple(passes), record=_record_of(before)))
     if not cases:
-        raise HlofuseError("\n".join(["nothing to verify:", *skipped[:10]]))
+        more = [f"and {len(skipped) - 10} more"] if len(skipped) > 10 else []
+        stage = FUSION_STAGES.get(target)
+        flags = [f'XLA_FLAGS="{stage.flags}" writes what is needed.'] if stage is not None else []
+        raise HlofuseError("\n".join(["nothing to verify:", *skipped[:10], *more, *flags]))
     return cases, skipped

@@ -106,6 +106,21 @@ def test_directories_that_are_no_dumps(tmp_path: Path) -> None:
         load(tmp_path)
 
 
+def test_a_directory_of_protos_says_how_to_get_text(tmp_path: Path) -> None:
+    (tmp_path / "module_0001.jit_f.before_optimizations.hlo.pb").write_bytes(b"\0")
+    with pytest.raises(HlofuseError, match=r"protos \(\.hlo\.pb\) only.*--xla_dump_hlo_as_text"):
+        load(tmp_path)
+
+
+def test_files_of_other_stages_are_named(tmp_path: Path) -> None:
+    """They are what stats, diff and render can be given."""
+    dump(tmp_path, ["before_optimizations", "cpu_after_optimizations"])
+    with pytest.raises(HlofuseError) as e:
+        load(tmp_path)
+    for path in tmp_path.iterdir():
+        assert str(path) in str(e.value)
+
+
 def test_a_corpus_is_picked_from_by_name(samples: Path) -> None:
     assert load(samples / "cpu", "softmax").name == "jit_softmax"
     assert load(samples / "cpu" / "softmax").name == "jit_softmax"
