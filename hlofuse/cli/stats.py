@@ -18,7 +18,7 @@ from hlofuse.cli.options import module_option, report_options
     default=10,
     show_default=True,
     metavar="N",
-    help="Heaviest kernels shown.",
+    help="Heaviest kernels shown; 0 for all.",
 )
 @report_options
 def command(
@@ -30,10 +30,14 @@ def command(
     dump directory the module is taken as it enters the fusion passes.
     """
     from hlofuse.cli.output import emit, rendered
+    from hlofuse.cli.progress import spinner
     from hlofuse.explainer.statistics import statistics
     from hlofuse.inputs import load
 
-    found = [statistics(load(path, module), heaviest=limit) for path in inputs]
+    # A list in JSON is complete: --limit is for people.
+    heaviest = None if form == "json" else limit or None
+    with spinner("reading"):
+        found = [statistics(load(path, module), heaviest=heaviest) for path in inputs]
     if form == "json":
         import json
 

@@ -69,8 +69,8 @@ class ModuleStatistics:
     """By bytes accessed, then by flops."""
 
 
-def statistics(module: Module, *, heaviest: int = 10, target: str = "cpu") -> ModuleStatistics:
-    """The figures of `module`, with its `heaviest` kernels."""
+def statistics(module: Module, *, heaviest: int | None = 10, target: str = "cpu") -> ModuleStatistics:
+    """The figures of `module`, with that many of its heaviest kernels; None for all."""
     costs = CostAnalysis()
     total = costs.computation(module.entry)
     running = launched_computations(module)
@@ -103,7 +103,7 @@ def statistics(module: Module, *, heaviest: int = 10, target: str = "cpu") -> Mo
         ),
         bodies,
         len(module.computations) - bodies - len(running),
-        tuple(_kernel(k, costs.instruction(k), module) for k in ranked[: max(heaviest, 0)]),
+        tuple(_kernel(k, costs.instruction(k), module) for k in ranked[:heaviest]),
     )
 
 

@@ -18,17 +18,27 @@ def test_text_markdown_json(
 ) -> None:
     monkeypatch.chdir(samples / "cpu")
     inputs = ["softmax/after.hlo", "cartpole_scan/before.hlo"]
-    for form, ending in (("text", "txt"), ("markdown", "md"), ("json", "json")):
+    for form, ending in (("text", "txt"), ("markdown", "md")):
         result = hlofuse("stats", *inputs, "--limit", 5, "--format", form)
         assert (result.status, result.err) == (0, "")
         golden(f"stats/two.{ending}", result.out)
-    assert json.loads(result.out)["schema"] == "hlofuse.stats/1"
+    result = hlofuse("stats", "softmax/after.hlo", "softmax/before.hlo", "--limit", 1, "--format", "json")
+    golden("stats/two.json", result.out)
+    found = json.loads(result.out)
+    assert found["schema"] == "hlofuse.stats/1"
+    assert all(len(m["heaviest"]) == m["kernels"] for m in found["modules"])  # --limit is for people
+
+
+def test_no_limit(hlofuse: Run, samples: Path) -> None:
+    out = hlofuse("stats", samples / "cpu" / "gpt2_block", "--limit", 0).out
+    assert "(--limit)" not in out
+    assert out.count("programs.py") > 40
 
 
 def test_figures_belong_together(samples: Path) -> None:
     for folder in sorted((samples / "cpu").iterdir()):
         module = load(folder)
-        s = statistics(module, heaviest=10**6)
+        s = statistics(module, heaviest=None)
         assert s.instructions == sum(s.opcodes.values()) == len(list(module.instructions()))
         assert s.kernels == sum(c.kernels for c in s.computations) == len(s.heaviest)
         assert len(s.computations) + s.fusion_bodies + s.applied_computations == len(module.computations)
