@@ -115,7 +115,7 @@ def _explained(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "the input is too large for this machine's memory"
     if isinstance(error, OSError):
-        return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return f"{error.filename or 'writing the output'}: {error.strerror or error}"
     return (
         f"internal error: {type(error).__name__}: {str(error)[:200]}\n"
         f"This is a bug in hlofuse: please report it, with the output under {TRACEBACK_VARIABLE}=1."

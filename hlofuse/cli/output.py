@@ -76,12 +76,16 @@ def _width(to_terminal: bool) -> int:
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all: to a temporary file beside it first, then into its place."""
+    """Write a file whole or not at all: to a temporary file beside it first, then into its place.
+
+    A link stays what it is: the file it leads to is replaced.
+    """
     data = content.encode() if isinstance(content, str) else content
     try:
         if path.exists() and not path.is_file():
             path.write_bytes(data)  # /dev/stdout and the like cannot be replaced
             return
+        path = path.resolve()
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:

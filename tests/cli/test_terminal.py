@@ -111,6 +111,34 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     assert path.read_text() == "old"
 
 
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    """Also because /dev/stdout is one, and must not be replaced by a file."""
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.write_text("old")
+    link.symlink_to(real)
+    write_file(link, "new")
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+    dangling = tmp_path / "dangling"
+    dangling.symlink_to(tmp_path / "made")
+    write_file(dangling, "new")
+    assert (tmp_path / "made").read_text() == "new"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_said_in_words(samples: Path) -> None:
+    source = str(samples / "cpu" / "softmax" / "before.hlo")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "hlofuse", "explain", source],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "writing the output: No space left on device\n"
+
+
 def test_a_reader_that_leaves_early_is_no_error(samples: Path) -> None:
     source = samples / "cpu" / "gpt2_block" / "before.hlo"
     command = f"{sys.executable} -m hlofuse explain {source} --format json"
