@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import click
 
-from hlofuse.cli.options import module_option, target_options
+from hlofuse.cli.options import input_argument, module_option, target_options
 
 
 @click.command("render")
-@click.argument("input", metavar="INPUT")
+@input_argument
 @click.option(
     "-o",
     "--output",
@@ -81,6 +80,7 @@ def command(
     SVG, PNG and PDF need Graphviz: the dot program, or pip install 'hlofuse[render]'.
     """
     from hlofuse.cli.output import write_file
+    from hlofuse.cli.progress import spinner
     from hlofuse.inputs import load, require_input_stage, stage_of
     from hlofuse.inputs.stage import INPUT
     from hlofuse.pipelines import passes_of, replay
@@ -92,14 +92,16 @@ def command(
     if form != "dot":
         engine()  # nobody should wait for a replay only to hear that nothing can draw it
     passes_of(target, option)
-    before = load(input, module, target=target)
+    with spinner("reading"):
+        before = load(input, module, target=target)
     if view in ("after", "both") and not assume_input:
         require_input_stage(before, target)
     if view is None and not assume_input:
         stage = stage_of(before, target)
         view = "after" if stage.name == INPUT and stage.platform in (None, target) else "before"
-    subject = before if view == "before" else replay(before, target, device=device, option=option)
-    with _waiting("drawing"):
+    with spinner("replaying"):
+        subject = before if view == "before" else replay(before, target, device=device, option=option)
+    with spinner("drawing"):
         drawing = render(
             subject,
             view,
@@ -117,12 +119,3 @@ def command(
         sys.stdout.buffer.write(content)
     else:
         write_file(output, content)
-
-
-def _waiting(what: str) -> AbstractContextManager[object]:
-    """A sign of life on a terminal; nothing anywhere else."""
-    if not sys.stderr.isatty():
-        return nullcontext()
-    from rich.console import Console
-
-    return Console(stderr=True).status(what)

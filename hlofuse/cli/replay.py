@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from hlofuse.cli.options import module_option, target_options
+from hlofuse.cli.options import input_argument, module_option, target_options
 
 _PATH = click.Path(path_type=Path)
 
 
 @click.command("replay")
-@click.argument("input", metavar="INPUT")
+@input_argument
 @click.option(
     "-o",
     "--output",
@@ -59,6 +59,7 @@ def command(
 ) -> None:
     """Write the module in INPUT as XLA's fusion passes would leave it."""
     from hlofuse.cli.output import emit, write_file
+    from hlofuse.cli.progress import spinner
     from hlofuse.inputs import StageError, load, require_input_stage
     from hlofuse.inputs.unique_ids import unique_ids_for
     from hlofuse.ir.printer import print_module
@@ -70,22 +71,24 @@ def command(
     passes_of(target, option)
     description, overrides = device_of(target, device, overrides)
     settings = parse_settings(overrides, disable)
-    before = load(input, module, target=target)
+    with spinner("reading"):
+        before = load(input, module, target=target)
     if not assume_input:
         try:
             require_input_stage(before, target)
         except StageError as e:
             # Nothing is claimed about the module here, so it is repeated as asked, with a word of warning.
-            click.echo(f"warning: {e}", err=True)
-    result = replay(
-        before,
-        target,
-        device=description,
-        option=option,
-        keep_modules=keep_passes is not None,
-        settings=settings,
-        ids=unique_ids_for(before, ids),
-    )
+            click.echo(f"warning: {e.problem}\nReplayed all the same.", err=True)
+    with spinner("replaying"):
+        result = replay(
+            before,
+            target,
+            device=description,
+            option=option,
+            keep_modules=keep_passes is not None,
+            settings=settings,
+            ids=unique_ids_for(before, ids),
+        )
     if keep_passes is not None:
         keep_passes.mkdir(parents=True, exist_ok=True)
         for number, done in enumerate((p for p in result.passes if p.changed), 1):

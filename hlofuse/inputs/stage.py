@@ -38,8 +38,10 @@ class Stage:
 class StageError(HlofuseError):
     """The module is not the input of the fusion passes; the message says how to get that."""
 
-    def __init__(self, message: str, stage: Stage) -> None:
-        super().__init__(message)
+    def __init__(self, problem: str, stage: Stage) -> None:
+        super().__init__(f"{problem}\nTo have it replayed all the same, add --assume-input.")
+        self.problem = problem
+        """The message without the way out."""
         self.stage = stage
 
 
@@ -104,7 +106,6 @@ def require_input_stage(module: Module, target: str = "cpu") -> Stage:
         lines.append("and give hlofuse DIR: the right file is found by itself.")
     if stage.name in (FUSED, SCHEDULED):
         lines.append("(stats, diff and render take a module of any stage.)")
-    lines.append("To have it replayed all the same, add --assume-input.")
     raise StageError("\n".join(lines), stage)
 
 

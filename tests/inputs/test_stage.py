@@ -10,6 +10,7 @@ from hlofuse.inputs import StageError, load, require_input_stage, stage_of
 from hlofuse.inputs.stage import BEFORE, FUSED, INPUT, SCHEDULED
 from hlofuse.ir import parse_module
 
+from ..running import Run
 from .test_dump_directory import FULL, dump
 
 
@@ -94,6 +95,17 @@ def test_the_refusal_names_the_flags() -> None:
     assert "after all optimizations, fused and scheduled (its header says is_scheduled=true)" in words
     assert 'XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*"' in words
     assert "--assume-input" in words
+
+
+def test_replay_warns_and_goes_on(hlofuse: Run, tmp_path: Path) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text(module(NEGATE, ", is_scheduled=true"))
+    result = hlofuse("replay", path, "-o", tmp_path / "out.hlo")
+    assert result.status == 0
+    assert result.err.startswith("warning: ")
+    assert "--assume-input" not in result.err
+    assert result.err.endswith("Replayed all the same.\n")
+    assert hlofuse("replay", path, "-o", tmp_path / "out.hlo", "--assume-input").err == ""
 
 
 def test_the_refusal_points_at_the_right_file(tmp_path: Path) -> None:
