@@ -33,9 +33,12 @@ def samples() -> Path:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
-    """`golden("explain/softmax.txt", text)`: equal to the file kept in tests/golden, or written there."""
+    """`golden("explain/softmax.txt", text)`: equal to the file kept in tests/golden, or written there.
 
-    def check(name: str, text: str) -> None:
+    A whole path is a file kept elsewhere.
+    """
+
+    def check(name: str | Path, text: str) -> None:
         path = GOLDEN / name
         if request.config.getoption("--update-golden"):
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 
@@ -26,4 +27,4 @@ class Run(Protocol):
 class Golden(Protocol):
     """Compares with a golden file."""
 
-    def __call__(self, name: str, text: str) -> None: ...
+    def __call__(self, name: str | Path, text: str) -> None: ...

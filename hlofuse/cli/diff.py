@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -12,10 +13,17 @@ SECTIONS = ("fusions", "sources", "instructions", "header")  # `differ.report.se
 
 
 @click.command("diff")
-@click.argument("before", metavar="BEFORE")
-@click.argument("after", metavar="AFTER")
+@click.argument("before", metavar="BEFORE", type=click.Path(allow_dash=True))
+@click.argument("after", metavar="AFTER", type=click.Path(allow_dash=True))
 @report_options
-@click.option("--limit", default=20, show_default=True, metavar="N", help="Entries in each list; 0 for all.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Entries in each list; 0 for all.",
+)
 @click.option(
     "--only",
     multiple=True,
@@ -45,15 +53,19 @@ def command(
     Exit status 0: the same, 1: different, 2: trouble.
     """
     from hlofuse.cli.output import emit, rendered
+    from hlofuse.cli.progress import spinner
     from hlofuse.differ import diff
     from hlofuse.inputs import load
     from hlofuse.ir import HlofuseError
 
-    if limit < 0:
-        raise click.BadParameter("cannot be negative", param_hint="--limit")
     if before == after == "-":
         raise HlofuseError("standard input can be only one of BEFORE and AFTER")
-    found = diff(load(before, module), load(after, module), metadata=metadata)
+    if module is not None and not any(map(os.path.isdir, (before, after))):
+        raise HlofuseError("--module picks a module from a dump directory; two files were given")
+    with spinner("reading"):
+        modules = [load(path, module if os.path.isdir(path) else None) for path in (before, after)]
+    with spinner("comparing"):
+        found = diff(*modules, metadata=metadata)
     if not quiet:
         from hlofuse.differ.report.summary import summarize
 

@@ -1,21 +1,17 @@
-"""What a person reads: golden outputs in tests/golden/diff, to be reviewed when they change.
-
-`HLOFUSE_UPDATE_GOLDEN=1 pytest tests/differ` writes them anew.
-"""
+"""What a person reads: golden outputs in tests/golden/diff, to be reviewed when they change."""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from hlofuse.cli.diff import command
+from hlofuse.differ.report.phrases import count_change_of
+
+from ..running import Golden, Run
 
 ROOT = Path(__file__).parents[2]
-GOLDEN = ROOT / "tests/golden/diff"
 CASES = {
     "softmax": ("softmax/before.hlo", "softmax/after.hlo"),
     "softmax_same": ("softmax/after.hlo", "softmax/after.hlo"),
@@ -26,11 +22,6 @@ CASES = {
 }
 
 
-def run(*arguments: str, columns: int = 80, **options: str) -> Result:
-    environment = {"COLUMNS": str(columns), "NO_COLOR": "", "TERM": "xterm"}
-    return CliRunner().invoke(command, list(arguments), env=environment, standalone_mode=False, **options)
-
-
 @pytest.fixture(autouse=True)
 def _in_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT / "samples/cpu")
@@ -38,22 +29,18 @@ def _in_samples(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("form", ["text", "markdown", "wide"])
 @pytest.mark.parametrize("case", CASES)
-def test_golden(case: str, form: str) -> None:
+def test_golden(hlofuse: Run, golden: Golden, case: str, form: str) -> None:
     columns = 160 if form == "wide" else 80
-    result = run(*CASES[case], "--format", "markdown" if form == "markdown" else "text", columns=columns)
-    assert result.exception is None, result.exception
-    assert result.return_value == (0 if case == "softmax_same" else 1)
+    words = "markdown" if form == "markdown" else "text"
+    result = hlofuse("diff", *CASES[case], "--format", words, columns=columns)
+    assert (result.status, result.err) == (0 if case == "softmax_same" else 1, "")
     if form != "markdown":
-        assert all(len(line) <= columns for line in result.output.splitlines())
-    file = GOLDEN / f"{case}.{'md' if form == 'markdown' else form + '.txt'}"
-    if os.environ.get("HLOFUSE_UPDATE_GOLDEN"):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(result.output, encoding="utf-8")
-    assert result.output == file.read_text(encoding="utf-8")
+        assert all(len(line) <= columns for line in result.out.splitlines())
+    golden(f"diff/{case}.{'md' if form == 'markdown' else form + '.txt'}", result.out)
 
 
-def test_json_has_its_schema_and_everything() -> None:
-    found = json.loads(run(*CASES["gpt2_block"], "--format", "json").output)
+def test_json_has_its_schema_and_everything(hlofuse: Run) -> None:
+    found = json.loads(hlofuse("diff", *CASES["gpt2_block"], "--format", "json").out)
     assert found["schema"] == "hlofuse.diff/1"
     assert not found["same"]
     assert found["same_program"]
@@ -64,21 +51,36 @@ def test_json_has_its_schema_and_everything() -> None:
     assert all(f"`{name}`" in documented for name in [*found["before"], *found["fusions"][0]])
 
 
-def test_only_and_quiet_and_limit() -> None:
-    whole = run(*CASES["cartpole_changed_line"]).output
-    assert "instructions" in whole
-    only = run(*CASES["cartpole_changed_line"], "--only", "fusions").output
+def test_only_and_quiet_and_limit(hlofuse: Run) -> None:
+    changed, block = CASES["cartpole_changed_line"], CASES["gpt2_block"]
+    assert "instructions" in hlofuse("diff", *changed).out
+    only = hlofuse("diff", *changed, "--only", "fusions").out
     assert "\ninstructions" not in only
     assert "\nkernels by source line" not in only
-    assert run(*CASES["cartpole_changed_line"], "--quiet").output == ""
-    assert "more (--limit 0 shows all)" in run(*CASES["gpt2_block"], "--limit", "2").output
-    assert "--limit 0" not in run(*CASES["gpt2_block"], "--limit", "0").output
+    assert hlofuse("diff", *changed, "--quiet").out == ""
+    assert "more (--limit 0 shows all)" in hlofuse("diff", *block, "--limit", "2").out
+    assert "--limit 0" not in hlofuse("diff", *block, "--limit", "0").out
 
 
-def test_colour_only_when_asked_for() -> None:
-    assert "\x1b" not in run(*CASES["softmax"]).output
-    assert "\x1b[" in run(*CASES["softmax"], "--color", "always").output
-    assert "\x1b" not in run(*CASES["softmax"], "--color", "never").output
+def test_colour_only_when_asked_for(hlofuse: Run) -> None:
+    assert "\x1b" not in hlofuse("diff", *CASES["softmax"]).out
+    assert "\x1b[" in hlofuse("diff", *CASES["softmax"], "--color", "always").out
+    assert "\x1b" not in hlofuse("diff", *CASES["softmax"], "--color", "never").out
+
+
+def test_kernels_are_counted_not_rounded() -> None:
+    assert count_change_of(12, 12) == "12"
+    assert count_change_of(10_001, 4_000) == "10,001 → 4,000 (−6,001)"
+    assert count_change_of(0, 1_000) == "0 → 1,000 (+1,000)"
+
+
+def test_a_directory_and_a_file(hlofuse: Run) -> None:
+    """--module picks where there is something to pick from."""
+    result = hlofuse("diff", ".", "softmax/before.hlo", "--module", "softmax")
+    assert (result.status, result.err) == (0, "")
+    result = hlofuse("diff", *CASES["softmax"], "--module", "softmax")
+    assert (result.status, result.out) == (2, "")
+    assert "two files were given" in result.err
 
 
 EVIL = (
@@ -88,32 +90,35 @@ EVIL = (
 )
 
 
-def test_text_from_a_dump_is_data(tmp_path: Path) -> None:
+def test_text_from_a_dump_is_data(hlofuse: Run, tmp_path: Path) -> None:
     before, after = tmp_path / "b.hlo", tmp_path / "a.hlo"
     before.write_text(EVIL.format(target="a", file="x.py"), encoding="utf-8")
     after.write_text(
         EVIL.format(target="[red]\x1b[31m|<script>`*", file="\x1b]0;x\x07|<b>.py"), encoding="utf-8"
     )
     for form in ("text", "markdown"):
-        output = run(str(before), str(after), "--format", form).output
+        output = hlofuse("diff", before, after, "--format", form).out
         assert "\x1b" not in output
         assert "\x07" not in output
-    assert "[red]" in run(str(before), str(after)).output
-    assert "<script>" not in run(str(before), str(after), "--format", "markdown").output.replace("\\<", "")
+    assert "[red]" in hlofuse("diff", before, after).out
+    assert "<script>" not in hlofuse("diff", before, after, "--format", "markdown").out.replace("\\<", "")
 
 
-def test_trouble(tmp_path: Path) -> None:
-    from hlofuse.ir import HlofuseError
-
+def test_trouble(hlofuse: Run, tmp_path: Path) -> None:
     broken = tmp_path / "broken.hlo"
     broken.write_text("HloModule m\n\nENTRY e {\n  nonsense\n}\n", encoding="utf-8")
     good = "softmax/before.hlo"
-    assert isinstance(run(good, str(tmp_path / "none.hlo")).exception, HlofuseError)
-    assert isinstance(run(good, str(broken)).exception, HlofuseError)
-    assert isinstance(run("-", "-").exception, HlofuseError)
-    assert "cannot be negative" in str(run(good, good, "--limit", "-1").exception)
+    for arguments, words in (
+        ((good, tmp_path / "none.hlo"), "does not exist"),
+        ((good, broken), "broken.hlo:"),
+        (("-", "-"), "can be only one"),
+        ((good, good, "--limit", "-1"), "not in the range"),
+    ):
+        result = hlofuse("diff", *arguments)
+        assert (result.status, result.out) == (2, "")
+        assert words in result.err
 
 
-def test_one_side_from_standard_input() -> None:
-    text = (ROOT / "samples/cpu/softmax/before.hlo").read_text(encoding="utf-8")
-    assert run("-", "softmax/before.hlo", input=text).return_value == 0
+def test_one_side_from_standard_input(hlofuse: Run) -> None:
+    data = Path("softmax/before.hlo").read_bytes()
+    assert hlofuse("diff", "-", "softmax/before.hlo", stdin=data).status == 0

@@ -1,11 +1,10 @@
 """Messages for common mistakes: `errors/NAME.hlo` is the text, `errors/NAME.txt` what we say to it.
 
-With UPDATE_GOLDEN=1 in the environment the messages are written anew; read them before you commit.
+`pytest --update-golden tests/parse/test_errors.py` writes the messages anew; read them before you commit.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -13,18 +12,16 @@ import pytest
 from hlofuse.ir import HloParseError
 from hlofuse.ir.parse.grammar import parse_module
 
+from ..running import Golden
+
 ERRORS = sorted(Path(__file__).with_name("errors").glob("*.hlo"))
 
 
 @pytest.mark.parametrize("path", ERRORS, ids=lambda p: p.stem)
-def test_message(path: Path) -> None:
+def test_message(golden: Golden, path: Path) -> None:
     with pytest.raises(HloParseError) as caught:
         parse_module(path.read_text(encoding="utf-8"), path.name)
-    message = f"{caught.value}\n"
-    golden = path.with_suffix(".txt")
-    if os.environ.get("UPDATE_GOLDEN"):
-        golden.write_text(message, encoding="utf-8")
-    assert message == golden.read_text(encoding="utf-8")
+    golden(path.with_suffix(".txt"), f"{caught.value}\n")
 
 
 def test_place_is_counted_from_one() -> None:

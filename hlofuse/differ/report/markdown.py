@@ -19,12 +19,12 @@ def to_markdown(summary: Summary, *, limit: int = 20, only: Collection[str] = AL
     b, a = diff.before, diff.after
     parts = [f"**{markdown(verdict(diff))}**\n"]
     rows = [
-        ["kernels", phrases.change_of(b.kernels, a.kernels)],
+        ["kernels", phrases.count_change_of(b.kernels, a.kernels)],
         ["bytes moved", phrases.change_of(b.cost.bytes_accessed, a.cost.bytes_accessed, "B")],
         ["flops", phrases.change_of(b.cost.flops, a.cost.flops)],
     ]
     if b.cost.unknown or a.cost.unknown:
-        rows.append(["custom calls not counted", phrases.change_of(b.cost.unknown, a.cost.unknown)])
+        rows.append(["custom calls not counted", phrases.count_change_of(b.cost.unknown, a.cost.unknown)])
     parts.append(table(["", ""], rows, right=[1]))
     if "fusions" in only and s.fusions:
         parts.append(f"### Fusions ({diff.fusions_unchanged} unchanged)\n")
@@ -34,7 +34,7 @@ def to_markdown(summary: Summary, *, limit: int = 20, only: Collection[str] = AL
         lines = [
             [
                 markdown_code(line.source),
-                phrases.change_of(line.kernels_before, line.kernels_after),
+                phrases.count_change_of(line.kernels_before, line.kernels_after),
                 phrases.change_of(line.bytes_before, line.bytes_after, "B"),
             ]
             for line in s.sources

@@ -11,7 +11,7 @@ from hlofuse.differ.matching import TRIVIAL
 from hlofuse.differ.model import Detail, FusionChange, FusionKind, Kind
 from hlofuse.ir import Instruction, Module
 from hlofuse.present.escape import shorten
-from hlofuse.present.units import quantity, ranges
+from hlofuse.present.units import plural, quantity, ranges
 
 ARROW = "→"
 LONGEST_VALUE = 60
@@ -47,12 +47,12 @@ def sources(module: Module, instructions: Iterable[Instruction], limit: int = 3)
         known = sorted(n for n in found if n)
         parts.append(f"{file}:{ranges(known)}" if known else file)
     if len(parts) > limit:
-        parts[limit:] = [f"and {len(parts) - limit} more files"]
+        parts[limit:] = [f"and {plural(len(parts) - limit, 'more file')}"]
     return "; ".join(parts)
 
 
 def change_of(before: float, after: float, unit: str = "") -> str:
-    """`12 → 4 (−8)`, with percent for large numbers; `12` where nothing changed."""
+    """`12 MB → 4 MB (−67%)`, the difference itself for small ones; `12` where nothing changed."""
     if before == after:
         return quantity(after, unit)
     delta = after - before
@@ -63,6 +63,13 @@ def change_of(before: float, after: float, unit: str = "") -> str:
         percent = 100 * abs(delta) / before
         relative = f"{sign}{percent:.0f}%" if percent >= 1 else f"{sign}{percent:.1g}%"
     return f"{quantity(before, unit)} {ARROW} {quantity(after, unit)} ({relative})"
+
+
+def count_change_of(before: int, after: int) -> str:
+    """`1,234 → 1,200 (−34)`: kernels are counted, not rounded; `12` where nothing changed."""
+    if before == after:
+        return f"{after:,}"
+    return f"{before:,} {ARROW} {after:,} ({'+' if after > before else '−'}{abs(after - before):,})"
 
 
 def bytes_saved(change: FusionChange) -> str:

@@ -23,7 +23,7 @@ from hlofuse.differ.model import (
     Place,
     Removed,
 )
-from hlofuse.differ.report.phrases import change_of
+from hlofuse.differ.report.phrases import change_of, count_change_of
 from hlofuse.differ.vocabulary import has_side_effect
 from hlofuse.ir import Instruction, Module
 from hlofuse.present.units import plural
@@ -174,12 +174,12 @@ def figures(diff: ModuleDiff) -> str:
     """The second line: kernels, bytes, flops."""
     b, a = diff.before, diff.after
     parts = [
-        f"kernels {change_of(b.kernels, a.kernels)}",
+        f"kernels {count_change_of(b.kernels, a.kernels)}",
         f"bytes {change_of(b.cost.bytes_accessed, a.cost.bytes_accessed, 'B')}",
         f"flops {change_of(b.cost.flops, a.cost.flops)}",
     ]
     if b.cost.unknown or a.cost.unknown:
-        parts.append(f"custom calls not counted: {change_of(b.cost.unknown, a.cost.unknown)}")
+        parts.append(f"custom calls not counted: {count_change_of(b.cost.unknown, a.cost.unknown)}")
     return "   ".join(parts)
 
 

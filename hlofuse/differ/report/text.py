@@ -96,7 +96,7 @@ class _Report:
         rows = []
         for line in self.summary.sources:
             moved = phrases.change_of(line.bytes_before, line.bytes_after, "B")
-            launched = phrases.change_of(line.kernels_before, line.kernels_after)
+            launched = phrases.count_change_of(line.kernels_before, line.kernels_after)
             rows.append(("", "", [f"{line.source}   kernels {launched}"], moved))
         self._list(rows)
 
