@@ -75,6 +75,21 @@ def stage_of(module: Module, target: str = "cpu") -> Stage:
     return Stage(INPUT, platform, platform_evidence, right)
 
 
+_WORDS = {
+    BEFORE: "shows a module that the fusion passes have not reached yet",
+    FUSED: "shows a module that is already fused",
+    SCHEDULED: "shows a module after all optimizations, fused and scheduled",
+}
+
+
+def doubt(module: Module, subject: str, target: str = "cpu") -> str | None:
+    """Why `module` is not likely the input of the fusion passes, in a sentence; None if it may well be."""
+    stage = stage_of(module, target)
+    if stage.name == INPUT:
+        return None
+    return f"{subject} {_WORDS[stage.name]} ({stage.evidence})."
+
+
 def require_input_stage(module: Module, target: str = "cpu") -> Stage:
     """The stage of a module that fusion can be replayed from; StageError for any other."""
     stage = stage_of(module, target)
@@ -82,11 +97,6 @@ def require_input_stage(module: Module, target: str = "cpu") -> Stage:
     if stage.name == INPUT and not foreign:
         return stage
     subject = printable(module.filename) if module.filename and module.filename != "<stdin>" else "this input"
-    words = {
-        BEFORE: "shows a module that the fusion passes have not reached yet",
-        FUSED: "shows a module that is already fused",
-        SCHEDULED: "shows a module after all optimizations, fused and scheduled",
-    }
     lines = []
     if foreign:
         lines.append(f"{subject} is a module for {str(stage.platform).upper()}, not for target {target}")
@@ -94,7 +104,7 @@ def require_input_stage(module: Module, target: str = "cpu") -> Stage:
             lines[0] += f" ({stage.evidence})"
         lines[0] += "."
     if stage.name != INPUT:
-        lines.append(f"{'It' if lines else subject} {words[stage.name]} ({stage.evidence}).")
+        lines.append(f"{'It' if lines else subject} {_WORDS[stage.name]} ({stage.evidence}).")
     lines.append(f"What is replayed is the module as it enters the fusion passes of target {target}.")
     if foreign:
         lines.append(_for_another_platform(str(stage.platform), target))

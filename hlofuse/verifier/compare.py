@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 from hlofuse.analysis.kernels import kernels
+from hlofuse.inputs.stage import doubt
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
@@ -57,6 +58,12 @@ def verify_module(
     if difference is None and not exact:
         difference = compare.difference(end, after, None, ours)
     named, total = compare.fusion_names(before, end, after)
+    remark = None
+    if not exact:
+        remark = doubt(before, "BEFORE", target)
+        if after.is_scheduled:
+            words = "AFTER shows the module after all optimizations, to which later passes have added."
+            remark = f"{remark} {words}" if remark else words
     return Verdict(
         name or before.name,
         exact,
@@ -69,6 +76,7 @@ def verify_module(
         None,
         seconds,
         _record_verdict(record, follower, ours),
+        remark,
     )
 
 

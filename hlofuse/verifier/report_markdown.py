@@ -19,6 +19,8 @@ def report_markdown(report: Report, *, limit: int = 10) -> str:
     bad = [v for v in report.verdicts if verdict_word(v) != "exact"]
     for v in bad[: limit or None]:
         out.append(f"### {markdown_code(v.name)} {verdict_word(v)}\n")
+        if v.remark:
+            out.append(f"{markdown(v.remark)}\n")
         if v.error is not None:
             out.append(f"{markdown(v.error.replace(chr(10), ' '))}\n")
         elif v.difference is not None:

@@ -58,6 +58,8 @@ def _print_bad(v: Verdict, console: Console) -> None:
         for line in v.error.split("\n"):
             console.print(Padding(Text(printable(line)), (0, 0, 0, 2)))
         return
+    if v.remark:
+        console.print(Padding(Text(printable(v.remark)), (0, 0, 0, 2)))
     if v.partition:
         console.print(Text("  the kernels agree up to the order of a multi-output fusion's results"))
     for line in step_lines(v):

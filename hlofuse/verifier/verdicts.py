@@ -98,6 +98,8 @@ class Verdict:
     """Time the replay took."""
     record: RecordVerdict | None = None
     """None where XLA left no record of its steps."""
+    remark: str | None = None
+    """What may explain a difference: files of other moments than those that can be compared."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,21 @@ def test_two_files(hlofuse: Run, samples: Path) -> None:
     assert "broadcast_divide_fusion" in result.out
 
 
+def test_files_of_the_wrong_moment_are_said_to_be_that(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    """The two files that XLA writes unasked: a difference between them says nothing about a replay."""
+    text = (samples / "cpu" / "softmax" / "before.hlo").read_text()
+    before = tmp_path / "module_0001.jit_softmax.before_optimizations.txt"
+    before.write_text(text)
+    after = tmp_path / "module_0001.jit_softmax.cpu_after_optimizations.txt"
+    after.write_text(text.replace("HloModule jit_softmax", "HloModule jit_softmax, is_scheduled=true"))
+    for form in ("text", "markdown"):
+        result = hlofuse("verify", before, after, "--format", form)
+        assert result.status == 1
+        words = " ".join(result.out.replace("\\", "").split())
+        assert "BEFORE shows a module that the fusion passes have not reached yet" in words
+        assert "AFTER shows the module after all optimizations" in words
+
+
 def test_a_module_that_cannot_be_read_does_not_stop_the_rest(hlofuse: Run, broken: Path) -> None:
     (broken / "softmax" / "before.hlo").write_text("HloModule broken\n\nENTRY %main {\n  nonsense\n}\n")
     result = hlofuse("verify", broken, "-j1")
