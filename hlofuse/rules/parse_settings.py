@@ -23,7 +23,8 @@ def parse_settings(overrides: Iterable[str], disabled: Iterable[str]) -> Setting
         if not equals:
             raise HlofuseError(f"--set {text}: expected NAME=VALUE")
         if name not in knobs:
-            raise HlofuseError(f"there is no knob {name!r}{_meant(name, knobs)}")
+            meant = _meant(name, knobs) or f"; known: {', '.join(sorted(knobs))}"
+            raise HlofuseError(f"there is no knob {name!r}{meant}")
         try:
             values[name] = float(value)
         except ValueError:
