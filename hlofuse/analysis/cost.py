@@ -244,11 +244,6 @@ def _dearest(costs: list[Cost]) -> Cost:
     )
 
 
-def instruction_cost(instruction: Instruction) -> Cost:
-    """The cost of one instruction. For many of one module keep a `CostAnalysis`."""
-    return CostAnalysis().instruction(instruction)
-
-
 def module_cost(module: Module) -> Cost:
     """What one run of the entry computation costs."""
     return CostAnalysis().computation(module.entry)

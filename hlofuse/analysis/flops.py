@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 import re
 
-from hlofuse.analysis.window import WindowDimension, window_dimensions
+from hlofuse.analysis.window import window_dimensions
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
+from hlofuse.ir.values.window import WindowDimension
 
 FMA_FLOPS = 2
 

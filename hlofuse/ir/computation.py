@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.instruction import Instruction
@@ -176,27 +175,6 @@ class Computation:
         instruction.operands = []
         for _, callee in instruction.called:
             callee.callers.pop(instruction, None)
-
-    def remove_instruction_and_unused_operands(
-        self, instruction: Instruction, has_side_effect: Callable[[Instruction], bool]
-    ) -> None:
-        """Remove it and whatever only it kept alive (`RemoveInstructionAndUnusedOperands`)."""
-        queue = deque([instruction])
-        first = True
-        while queue:
-            dead = queue.popleft()
-            if dead.computation is not self or dead.users or dead is self.root:
-                continue
-            if dead.control_predecessors or dead.control_successors:
-                continue
-            if dead.opcode == "parameter" and self.fusion is None:
-                continue
-            if not first and has_side_effect(dead):
-                continue
-            first = False
-            operands = list(dict.fromkeys(dead.operands))
-            self.remove_instruction(dead)
-            queue.extend(operands)
 
     def reorder(self, instructions: list[Instruction]) -> None:
         """Give the instructions ids in this order, oldest first; all of them have to be there."""

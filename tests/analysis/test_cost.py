@@ -10,8 +10,9 @@ import pytest
 from hlofuse.analysis.cost import CostAnalysis, module_cost
 from hlofuse.analysis.flops import valid_positions
 from hlofuse.analysis.kernels import kernels
-from hlofuse.analysis.window import WindowDimension, window_dimensions
+from hlofuse.analysis.window import window_dimensions
 from hlofuse.ir import parse_module
+from hlofuse.ir.values.window import WindowDimension
 
 from .cost_modules import MODULES
 
@@ -42,7 +43,7 @@ def brute_force(inputs: int, kernel: int, outputs: int, w: WindowDimension) -> i
 @pytest.mark.parametrize("pad", [0, 2, 5, -1])
 def test_window_positions_without_loops(stride: int, base: int, dilation: int, pad: int) -> None:
     for inputs, kernel, outputs in ((7, 3, 5), (4, 9, 6), (1, 4, 4), (5, 1, 9), (6, 6, 2)):
-        w = WindowDimension(kernel, stride, pad, pad, base, dilation)
+        w = WindowDimension(kernel, stride, pad, pad, dilation, base)
         assert valid_positions(inputs, kernel, outputs, w) == brute_force(inputs, kernel, outputs, w)
 
 
@@ -53,8 +54,8 @@ def test_a_huge_window_is_estimated_at_once() -> None:
 def test_windows_are_read_from_text() -> None:
     text = "{size=3x4 stride=2x1 pad=1_2x0_-1 lhs_dilate=1x2 rhs_dilate=3x1 rhs_reversal=1x0}"
     assert window_dimensions(text) == (
-        WindowDimension(3, 2, 1, 2, 1, 3),
-        WindowDimension(4, 1, 0, -1, 2, 1),
+        WindowDimension(3, 2, 1, 2, window_dilation=3, window_reversal=True),
+        WindowDimension(4, 1, 0, -1, base_dilation=2),
     )
     assert window_dimensions(None) == ()
     assert window_dimensions("{size=3x pad=}") == ()
