@@ -41,10 +41,10 @@ MAX_NESTED_COMPUTATIONS = 100
 
 def build_module(node: ModuleNode, text: str) -> Module:
     """The module of a whole text; raises `Rejected`."""
-    return _Builder(text).module(node)
+    return Builder(text).module(node)
 
 
-class _Scope:
+class Scope:
     """One computation in the making."""
 
     def __init__(self, name: str, implicit_parameters: bool = False) -> None:
@@ -62,7 +62,7 @@ class _Scope:
                 raise Rejected(where, f"parameter {number} of {computation.name} is missing")
 
 
-class _Builder(Operands):
+class Builder(Operands):
     def __init__(self, text: str) -> None:
         self.text = text
         self.pool: dict[str, Computation] = {}
@@ -139,7 +139,7 @@ class _Builder(Operands):
 
     def single(self, node: InstructionNode) -> Computation:
         """A text that is one instruction: operands that carry shapes become parameters."""
-        scope = _Scope("_", implicit_parameters=True)
+        scope = Scope("_", implicit_parameters=True)
         # XLA adds the entry before the computations written inside it.
         self.finished.insert(0, scope.computation)
         self.instruction(node, scope, "_" if node.name is None else None)
@@ -174,7 +174,7 @@ class _Builder(Operands):
         return computation
 
     def body(self, nodes: list[InstructionNode], name: str, where: int) -> Computation:
-        scope = _Scope(name)
+        scope = Scope(name)
         root: Instruction | None = None
         for node in nodes:
             if node.root is not None and root is not None:
@@ -189,7 +189,7 @@ class _Builder(Operands):
     # -------------------------------------------------------------- instructions
 
     def instruction(
-        self, node: InstructionNode, scope: _Scope, default_name: str | None = None
+        self, node: InstructionNode, scope: Scope, default_name: str | None = None
     ) -> Instruction:
         given = bare(node.name) if node.name is not None else default_name
         where = (node.name.start_pos or 0) if node.name is not None else node.start
@@ -238,7 +238,7 @@ class _Builder(Operands):
         scope.names[instruction.name] = instruction
         return instruction
 
-    def add(self, instruction: Instruction, given: str | None, where: int, scope: _Scope) -> None:
+    def add(self, instruction: Instruction, given: str | None, where: int, scope: Scope) -> None:
         if given is None:
             stage = split_async(instruction.opcode)[1]
             kind = instruction.opcode if stage is None else f"async-{stage}"
@@ -293,7 +293,7 @@ class _Builder(Operands):
             raise Rejected(value.start_pos or 0, f"there is no computation {name} before this place{hint}")
         return known
 
-    def payload(self, node: InstructionNode, shape: Shape, scope: _Scope) -> str | None:
+    def payload(self, node: InstructionNode, shape: Shape, scope: Scope) -> str | None:
         span = node.call.payload
         if span is None:
             return None

@@ -17,17 +17,17 @@ from hlofuse.ir.shape import Shape
 if TYPE_CHECKING:
     from lark import Token
 
-    from hlofuse.ir.parse.build import _Scope
+    from hlofuse.ir.parse.build import Scope
 
 
 class Operands(ABC):
     """The part of the builder that resolves operands; making instructions is the other part's."""
 
     @abstractmethod
-    def instruction(self, node: InstructionNode, scope: _Scope) -> Instruction:
+    def instruction(self, node: InstructionNode, scope: Scope) -> Instruction:
         """Make and add an instruction."""
 
-    def operands(self, call: CallNode, scope: _Scope) -> list[Instruction]:
+    def operands(self, call: CallNode, scope: Scope) -> list[Instruction]:
         out: list[Instruction] = []
         for operand in call.operands:
             if operand.call is not None:
@@ -40,13 +40,13 @@ class Operands(ABC):
             # A shape and nothing else: XLA notes an error but reads on without the operand.
         return out
 
-    def is_dropped(self, name: Token, scope: _Scope) -> bool:
+    def is_dropped(self, name: Token, scope: Scope) -> bool:
         """An opcode in an operand's place that names no instruction: XLA reads on without the operand."""
         if name.type == "NAME" or name in scope.names or scope.implicit_parameters:
             return False
         return signature(name) is not None
 
-    def nested(self, operand: OperandNode, scope: _Scope) -> Instruction:
+    def nested(self, operand: OperandNode, scope: Scope) -> Instruction:
         """An instruction in an operand's place, with whatever is nested in it: no recursion."""
         assert operand.call is not None
         ready: dict[int, Instruction] = {}
@@ -63,7 +63,7 @@ class Operands(ABC):
             ready[id(current)] = self._one_nested(current, scope, ready)
         return ready[id(operand)]
 
-    def _one_nested(self, operand: OperandNode, scope: _Scope, ready: dict[int, Instruction]) -> Instruction:
+    def _one_nested(self, operand: OperandNode, scope: Scope, ready: dict[int, Instruction]) -> Instruction:
         call = operand.call
         assert call is not None
         # Inner instructions stand for themselves under the names they were given.
@@ -84,7 +84,7 @@ class Operands(ABC):
         )
         return self.instruction(node, scope)
 
-    def find(self, token: Token, scope: _Scope) -> Instruction:
+    def find(self, token: Token, scope: Scope) -> Instruction:
         name = bare(token)
         known = scope.names.get(name)
         if known is None:
@@ -92,7 +92,7 @@ class Operands(ABC):
             raise Rejected(token.start_pos or 0, f"{name} is not defined before this place{hint}")
         return known
 
-    def named(self, operand: OperandNode, scope: _Scope) -> Instruction:
+    def named(self, operand: OperandNode, scope: Scope) -> Instruction:
         token = operand.name
         assert token is not None
         name = bare(token)
@@ -131,7 +131,7 @@ class Operands(ABC):
             )
         return current
 
-    def implicit(self, shape: Shape, name: str | None, scope: _Scope) -> Instruction:
+    def implicit(self, shape: Shape, name: str | None, scope: Scope) -> Instruction:
         number = len(scope.parameters)
         parameter = Instruction(name or f"_{number}", shape, "parameter", payload=str(number))
         scope.parameters[number] = parameter

@@ -49,7 +49,7 @@ class GrammarPieces:
         self._checked.add(text)
 
     def instructions(self, body: Body, text: str, start: int, end: int) -> None:
-        from hlofuse.ir.parse.build import _Builder, _Scope
+        from hlofuse.ir.parse.build import Builder, Scope
         from hlofuse.ir.parse.errors import Rejected
         from hlofuse.ir.parse.grammar import parse_rule
 
@@ -57,9 +57,9 @@ class GrammarPieces:
             raise Declined
         piece = f"x {{{text[start:end]}\n}}"
         self.characters += len(piece)
-        builder = _Builder(piece)
+        builder = Builder(piece)
         builder.pool = body.memo.computations
-        scope = _Scope("x")
+        scope = Scope("x")
         scope.computation = body.computation
         scope.names = body.by_name
         if "parameter(" in piece:
