@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hlofuse.differ.model import Place
-from hlofuse.differ.vocabulary import Vocabulary, has_side_effect
+from hlofuse.differ.vocabulary import Vocabulary, must_run_once
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 
 # A fusion nested deeper, or one that would blow the graph up, is left closed.
@@ -213,7 +213,7 @@ class Graph:
         exact = vocabulary.exact(i, callees)
         number = vocabulary.number((exact, *[values[o].number for o in operands]))
         key = (number, 0)
-        if has_side_effect(i):
+        if must_run_once(i):
             while key in known and all(x.instruction is not i for x in values[known[key]].instances):
                 key = (number, key[1] + 1)
         index = known.get(key)

@@ -58,7 +58,7 @@ _SIDE_EFFECTS = frozenset(
 Pairs = tuple[tuple[str, str], ...]
 
 
-def has_side_effect(instruction: Instruction) -> bool:
+def must_run_once(instruction: Instruction) -> bool:
     """True where computing a value once or twice is not the same."""
     if instruction.opcode == "custom-call":
         return instruction.attributes.raw("custom_call_has_side_effect") == "true"

@@ -24,7 +24,7 @@ from hlofuse.differ.model import (
     Removed,
 )
 from hlofuse.differ.report.phrases import change_of, count_change_of
-from hlofuse.differ.vocabulary import has_side_effect
+from hlofuse.differ.vocabulary import must_run_once
 from hlofuse.ir import Instruction, Module
 from hlofuse.present.units import plural
 
@@ -267,7 +267,7 @@ def _clusters(diff: ModuleDiff) -> Iterator[tuple[Cluster, ...]]:
 def _notes(head: Added | Removed) -> tuple[bool, bool]:
     instruction = _places(head)[0].instruction
     unused = not instruction.users and not instruction.is_root and instruction.opcode != "parameter"
-    return head.copy_of is not None, unused and not has_side_effect(instruction)
+    return head.copy_of is not None, unused and not must_run_once(instruction)
 
 
 def _replacements(diff: ModuleDiff, heads: set[Instruction]) -> dict[Instruction, Instruction]:
