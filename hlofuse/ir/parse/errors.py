@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Set
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.errors import HloParseError
@@ -161,6 +162,7 @@ def unexpected(error: UnexpectedToken, text: str) -> Rejected:
     from lark import Token
 
     from hlofuse.ir.parse.signatures import all_attributes
+    from hlofuse.ir.values.metadata import OpMetadata
 
     token: Token = error.token
     parser: Any = error.interactive_parser
@@ -190,6 +192,9 @@ def unexpected(error: UnexpectedToken, text: str) -> Rejected:
             return Rejected(position, f"missing ')': close the operands before the attribute {token[:-1]}")
         if line_start in ("", "ROOT", "{") and ("NAME" in expected or "IDENT" in expected):
             return Rejected(position + len(token) - 1, f"expected a space between {token[:-1]} and =")
+        if "KEY_METADATA_STRING" in expected:
+            hint = suggestion(token[:-1], [field.name for field in fields(OpMetadata)])
+            return Rejected(position, f"metadata has no part {token[:-1]}{hint}")
         if "COMMA" in expected:
             return Rejected(position, f"missing ',' before the attribute {token[:-1]}")
     if kind in ("IDENT", "NAME", "STRING", "INT") and "KEY_WINDOW" in expected:
