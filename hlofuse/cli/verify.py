@@ -64,10 +64,12 @@ def command(
     from hlofuse.cli.output import emit, rendered
     from hlofuse.cli.progress import progress_bar
     from hlofuse.ir.errors import HlofuseError
-    from hlofuse.pipelines import passes_of
+    from hlofuse.pipelines import device_of, passes_of
     from hlofuse.verifier import Case, find_cases, verify
 
     passes_of(target, option)  # a wrong name is said before anything is read
+    if device is not None:
+        device_of(target, device)
     skipped: list[str] = []
     if after is not None:
         if module is not None:

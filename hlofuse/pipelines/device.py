@@ -19,10 +19,16 @@ def device_of(
 ) -> tuple[DeviceDescription | None, tuple[str, ...]]:
     """The device (a name or file), with the overrides `NAME=VALUE` that mean its numbers, and the others.
 
-    None for targets whose decisions do not depend on a device.
+    None for targets whose decisions do not depend on a device; naming one is an error then, because
+    whoever does expects another target.
     """
     overrides = tuple(overrides)
     if not TARGETS[target].needs_device:
+        if device is not None:
+            others = " or ".join(name for name, t in TARGETS.items() if t.needs_device)
+            raise HlofuseError(
+                f"target {target} fuses alike on every device; --device goes with --target {others}"
+            )
         return None, overrides
     from hlofuse.cost.gpu.device import DeviceDescription, DeviceError, load_device
 

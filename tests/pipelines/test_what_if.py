@@ -34,6 +34,11 @@ def kernels(*, disable: tuple[str, ...] = (), overrides: tuple[str, ...] = ()) -
     return sum(i.opcode == "fusion" for i in after.entry)
 
 
+def test_a_device_for_a_target_without_devices_is_a_mistake() -> None:
+    with pytest.raises(HlofuseError, match="target cpu fuses alike on every device; --device goes with"):
+        replay(parse_module(SOFTMAX), device="h100_sxm")
+
+
 def test_a_rule_switched_off_lets_the_next_one_decide() -> None:
     # Input, row maximum and shifted exponential; without the softmax rule the input is copied.
     assert kernels() == 3
