@@ -104,7 +104,7 @@ def merge_fusion(fusion: Instruction, producer: Instruction) -> list[Instruction
     # the clone's place among the users of outer operands, and its inner users come when it is moved.
     clones: dict[Instruction, Instruction] = {}
     for inner in body:
-        clones[inner] = clone = _clone(inner, ())
+        clones[inner] = clone = _clone(inner, [])
         clone.name = names.unique(inner.name)
     readers = _readers(body)
     for parameter in order:
