@@ -128,7 +128,7 @@ def merge_fusion(fusion: Instruction, producer: Instruction) -> list[Instruction
 
 
 def _move_in(fusion: Instruction, clone: Instruction) -> None:
-    """Put `clone`, which is in no computation, into the fusion: what `append_producer` does with its clone."""
+    """Put `clone`, which is in no computation, into the fusion, as `append_producer` would its own clone."""
     body = fusion.fused_computation
     body.add_instruction(clone)
     clone.users.clear()  # the fusion, if anything: all inside the producer have moved before

@@ -23,7 +23,6 @@ from hlofuse.cost.tiling.tilings import Columns, valid_tilings
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.printer import print_instruction
 
-
 _Outcome: TypeAlias = "Tiling | tuple[object, ...]"
 """A tiling, or the parts of a refusal with operations by number."""
 
