@@ -96,7 +96,8 @@ def beside_xla(programs: Path, spec: Path, only: list[str], device: str, repeat:
     from jax.experimental import topologies
 
     found = importlib.util.spec_from_file_location("programs", programs)
-    assert found is not None and found.loader is not None
+    assert found is not None
+    assert found.loader is not None
     source: Any = importlib.util.module_from_spec(found)
     found.loader.exec_module(source)
     topology = topologies.get_topology_desc(platform="cuda", target_config=spec.read_text(), topology="1x1x1")

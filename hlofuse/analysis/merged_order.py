@@ -76,7 +76,7 @@ class MergedOrder:
     def _users(self, x: Instruction) -> list[Instruction]:
         place = self._place
         users = [*x.users, *x.control_successors] if x.control_successors else x.users
-        if all([u in place for u in users]):
+        if all(u in place for u in users):
             return users
         placed: list[Instruction] = []
         for user in users:
