@@ -5,20 +5,34 @@ Mirrors `CombinedGpuPerformanceModel` (`xla/service/gpu/model/combined_gpu_perfo
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.model import Estimate, KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.cost.tiling import Refusal, Tiling, TilingModel
+from hlofuse.cost.tiling import Refusal, Tiling
 from hlofuse.ir.instruction import Instruction
+
+if TYPE_CHECKING:
+    from hlofuse.cost.tiling import TilingModel
 
 
 class CombinedModel(KernelModel):
     """A `KernelModel` that asks a `TilingModel` about generic Triton fusions."""
 
     def __init__(self, device: DeviceDescription, tiling: TilingModel | None = None) -> None:
-        self.tiling = tiling or TilingModel(device)
+        self._tiling = tiling
         super().__init__(device, self._tiled_run)
+
+    @property
+    def tiling(self) -> TilingModel:
+        """Made when it is first asked for: without Triton fusions numpy is not even imported."""
+        if self._tiling is None:
+            from hlofuse.cost.tiling import TilingModel
+
+            self._tiling = TilingModel(self.device)
+        return self._tiling
 
     def tile(self, producer: Instruction, consumer: Instruction) -> Tiling | Refusal:
         """The best tiling of a pair; its cost becomes the pair time, as in XLA's Triton check."""

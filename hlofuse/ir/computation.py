@@ -161,6 +161,16 @@ class Computation:
         else:
             parameters.insert(place, parameter)
 
+    def renew_parameter(self, parameter: Instruction, number: int) -> None:
+        """Put a parameter at the end under another number, as if it had just been made."""
+        parameter.payload = str(number)
+        name = f"param_{number}"
+        parameter.name = self.module.instruction_names.unique(name) if self.module is not None else name
+        slots = self._slots
+        slots[parameter.id] = None
+        parameter.id = len(slots)
+        slots.append(parameter)
+
     def remove_instruction(self, instruction: Instruction) -> None:
         """Take out an instruction nobody uses."""
         if instruction.users or instruction is self.root:

@@ -99,32 +99,63 @@ def merge_fusion(fusion: Instruction, producer: Instruction) -> list[Instruction
     body = producer.fused_computation
     whole = Instruction("", producer.shape, "fusion", producer.operands)
     order = body.post_order()
+    order.reverse()
+    # XLA clones twice, for the producer and for the fusion. One object stands for both here: it takes
+    # the clone's place among the users of outer operands, and its inner users come when it is moved.
     clones: dict[Instruction, Instruction] = {}
-    for inner in _cloning_order(body):
-        clones[inner] = _clone(inner, [clones[o] for o in inner.operands])
     for inner in body:
-        clones[inner].name = names.unique(inner.name)
-    pending = []
-    for inner in reversed(order):
-        clone = clones[inner]
-        if inner.opcode == "parameter":
-            clone.replace_all_uses_with(producer.operands[inner.parameter_number])
-        else:
-            pending.append(clone)
-    root = body.root
-    if root.opcode == "parameter":
-        producer.replace_use_with(fusion, producer.operands[root.parameter_number])
-    else:
-        producer.replace_use_with(fusion, clones[root])
+        clones[inner] = clone = _clone(inner, [])
+        clone.name = names.unique(inner.name)
+    readers = _readers(body)
+    for parameter in order:
+        if parameter.opcode == "parameter":
+            outer = clones[parameter] = producer.operands[parameter.parameter_number]
+            for user in readers[parameter]:
+                outer.add_user(clones[user])
+    root = clones[body.root]
+    producer.replace_use_with(fusion, root)
+    if body.root.opcode != "parameter":
         names.unique("constant")  # a root to stand in while the clones are moved
     moved = []
-    for clone in pending:
-        fused = append_producer(fusion, clone)
-        clone.replace_all_uses_with(fused)
-        _detach(clone)
-        moved.append(fused)
+    for inner in order:
+        if inner.opcode != "parameter":
+            clone = clones[inner]
+            clone.operands = [clones[o] for o in inner.operands]
+            _move_in(fusion, clone)
+            moved.append(clone)
     _detach(whole)
     return moved
+
+
+def _move_in(fusion: Instruction, clone: Instruction) -> None:
+    """Put `clone`, which is in no computation, into the fusion, as `append_producer` would its own clone."""
+    body = fusion.fused_computation
+    body.add_instruction(clone)
+    clone.users.clear()  # the fusion, if anything: all inside the producer have moved before
+    operands = fusion.operands
+    if clone in operands:
+        number = operands.index(clone)
+        body.parameters[number].replace_all_uses_with(clone)
+        remove_parameter(body, number)
+        del operands[number]
+    outer = clone.operands
+    clone.operands = []
+    for operand in outer:
+        clone.append_operand(_parameter_for(fusion, operand))
+    for operand in dict.fromkeys(outer):
+        if operand.computation is not None:  # otherwise one that is yet to be moved
+            operand.remove_user(clone)
+
+
+def _readers(body: Computation) -> dict[Instruction, list[Instruction]]:
+    """The users of each parameter, in the order in which clones of them would be made."""
+    readers = {p: p.users for p in body.parameters}
+    if any(len(users) > 1 for users in readers.values()):
+        place = {inner: k for k, inner in enumerate(_cloning_order(body))}
+        for parameter, users in readers.items():
+            if len(users) > 1:
+                readers[parameter] = sorted(users, key=place.__getitem__)
+    return readers
 
 
 def _cloning_order(body: Computation) -> list[Instruction]:
@@ -210,16 +241,20 @@ def set_tuple_index(element: Instruction, index: int) -> None:
 
 def _connect_operands(fusion: Instruction, clone: Instruction) -> None:
     """Make the clone read the fusion's parameters, new operands going to the end."""
-    body = fusion.fused_computation
     for number, operand in enumerate(list(clone.operands)):
-        if operand in fusion.operands:
-            parameter = body.parameters[fusion.operands.index(operand)]
-        else:
-            k = len(fusion.operands)
-            parameter = Instruction(f"param_{k}", operand.shape, "parameter", payload=str(k))
-            body.add_instruction(parameter)
-            fusion.append_operand(operand)
-        clone.replace_operand(number, parameter)
+        clone.replace_operand(number, _parameter_for(fusion, operand))
+
+
+def _parameter_for(fusion: Instruction, operand: Instruction) -> Instruction:
+    """The parameter by which the inside of the fusion reads an operand, a new one if there is none."""
+    body, operands = fusion.fused_computation, fusion.operands
+    if operand in operands:
+        return body.parameters[operands.index(operand)]
+    k = len(operands)
+    parameter = Instruction(f"param_{k}", operand.shape, "parameter", payload=str(k))
+    body.add_instruction(parameter)
+    fusion.append_operand(operand)
+    return parameter
 
 
 def _add_output(fusion: Instruction, producer: Instruction, clone: Instruction) -> None:

@@ -57,16 +57,14 @@ def remove_with_unused_operands(
 
 
 def remove_parameter(body: Computation, number: int) -> None:
-    """Drop an unused parameter; every later one is made anew (`HloComputation::RemoveParameter`)."""
+    """Drop an unused parameter; every later one gets a new number, name and id (`RemoveParameter`).
+
+    XLA makes the later ones anew; here they stay the same objects, which nobody can tell.
+    """
     parameters = body.parameters
-    body.remove_instruction(parameters[number])
-    for k in range(number, len(parameters) - 1):
-        old = parameters[k + 1]
-        new = Instruction(f"param_{k}", old.shape, "parameter", payload=str(k))
-        body.add_instruction(new)
-        old.replace_all_uses_with(new)
-        body.remove_instruction(old)
-    body.replace_parameters(parameters[:-1])
+    body.remove_instruction(parameters.pop(number))
+    for k in range(number, len(parameters)):
+        body.renew_parameter(parameters[k], k)
 
 
 def _remove_fused_parameter(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from hlofuse.analysis.merged_order import MergedOrder
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
@@ -59,7 +60,7 @@ class _Driver:
         self._model = model
         self._settings = options.settings
         self._recorder = recorder
-        self._reach = _Paths(computation)
+        self._reach = MergedOrder(computation)
         self._state = MultiOutputState(model, options.settings, self._reach.reaches)
 
     def run(self) -> bool:
@@ -155,6 +156,7 @@ class _Driver:
         fusion = consumer
         if consumer.opcode != "fusion":
             fusion = fuse_in_place_of(consumer, kind, has_side_effect)
+            self._reach.replace(consumer, fusion)
         self._merge(fusion, producer)
         self._record(*names, fusion, "multi-output", SAVES_TIME.code, created=fusion is not consumer)
 
@@ -169,13 +171,13 @@ class _Driver:
     # ------------------------------------------------------------ both
 
     def _merge(self, fusion: Instruction, other: Instruction) -> None:
+        self._reach.merge(fusion, other)
         if other.opcode == "fusion":
             merge_fusion_into_multi_output(fusion, other)
         else:
             append_producer(fusion, other, add_output=True)
             self._computation.remove_instruction(other)
         self._model.changed(fusion)
-        self._reach.changed()
 
     def _forget(self, *instructions: Instruction) -> None:
         for instruction in instructions:
@@ -204,32 +206,3 @@ def _preference(instruction: Instruction) -> int:
     if instruction.opcode != "fusion":
         return 0
     return 2 if instruction.is_multi_output_fusion else 1
-
-
-class _Paths:
-    """Does one instruction depend on another, in the graph as it stands (`HloDfsReachability`)?"""
-
-    def __init__(self, computation: Computation) -> None:
-        self._computation = computation
-        self._place: dict[Instruction, int] | None = None
-
-    def changed(self) -> None:
-        self._place = None
-
-    def reaches(self, a: Instruction, b: Instruction) -> bool:
-        if self._place is None:
-            self._place = {x: k for k, x in enumerate(self._computation.post_order())}
-        place = self._place
-        first = place[a]
-        if place[b] < first:
-            return False
-        pending, seen = [b], {b}
-        while pending:
-            x = pending.pop()
-            if x is a:
-                return True
-            for source in (*x.operands, *x.control_predecessors):
-                if source not in seen and place[source] >= first:
-                    seen.add(source)
-                    pending.append(source)
-        return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,25 @@ def replay(
     `ids` are XLA's unique ids, where known; targets that break no ties by them do without. `guide` settles
     what priority fusion leaves open (`hlofuse.passes.priority_fusion.following`).
     """
+    collecting = gc.isenabled()
+    gc.disable()  # next to nothing made here is garbage, and looking for it takes up to a third of the time
+    try:
+        return _replay(module, target, device, option, keep_modules, settings, ids, guide)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _replay(
+    module: Module,
+    target: str,
+    device: str | DeviceDescription | None,
+    option: str | None,
+    keep_modules: bool,
+    settings: Settings,
+    ids: UniqueIds | None,
+    guide: Guide | None,
+) -> Replay:
     passes = passes_of(target, option)
     description, _ = device_of(target, device)
     after = copy_module(module)

@@ -18,10 +18,11 @@ from hlofuse.cost.tiling.block_level import (
     block_level_parameters,
 )
 from hlofuse.cost.tiling.refusals import Refusal
+from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.triton_support import TritonSupport
 
 if TYPE_CHECKING:
-    from hlofuse.cost.tiling.model import Tiling, TilingModel
+    from hlofuse.cost.tiling.model import TilingModel
 
 __all__ = [
     "BlockLevelParameters",
@@ -36,8 +37,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name in ("Tiling", "TilingModel"):
-        from hlofuse.cost.tiling import model
+    if name == "TilingModel":
+        from hlofuse.cost.tiling.model import TilingModel
 
-        return getattr(model, name)
+        return TilingModel
     raise AttributeError(name)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -19,36 +18,10 @@ from hlofuse.cost.tiling.op_kinds import OpKinds
 from hlofuse.cost.tiling.refusals import PREFIX, NotTiled, Operation, Refusal
 from hlofuse.cost.tiling.tick_columns import KernelTimes
 from hlofuse.cost.tiling.tiled_cost import TilingCosts, tiling_costs
+from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.tilings import Columns, valid_tilings
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.printer import print_instruction
-
-
-@dataclass(frozen=True, slots=True)
-class Tiling:
-    """One tiling with its cost. Times are ticks of 0.25 ns."""
-
-    exec_time: int
-    tile_sizes: tuple[tuple[int, ...], ...]
-    """Of each output."""
-    num_warps: int
-    compute_time: int
-    read_time: int
-    write_time: int
-    flops: int
-    bytes_read: int
-    bytes_written: int
-    blocks: int
-    threads: int
-    """In a block."""
-    candidates: int
-    """Tilings this was chosen from."""
-
-    @property
-    def block_level(self) -> BlockLevelParameters:
-        """What goes into the backend config of the fusion."""
-        return BlockLevelParameters(self.tile_sizes, self.num_warps)
-
 
 _Outcome: TypeAlias = "Tiling | tuple[object, ...]"
 """A tiling, or the parts of a refusal with operations by number."""

@@ -196,7 +196,7 @@ class Driver:
             append_producer(fusion, producer)
         if tiling is not None:
             set_attribute(fusion, "backend_config", backend_config_text(tiling.block_level))
-        model.made(fusion, key)
+        model.made(fusion, key, producer)
         return fusion
 
     def _note_removed_times(self, producer: Instruction, consumers: list[Instruction]) -> None:
