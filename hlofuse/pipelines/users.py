@@ -12,6 +12,7 @@ import re
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.visits import Uses, uses_in_order
 
 _NUMBERS = re.compile(r"(\.\d+)+$")
 
@@ -21,14 +22,20 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
     for computation in module.computations:
         if computation.fusion is not None:
             continue
+        uses = uses_in_order(computation)
         for instruction in computation:
             if len(instruction.users) > 1:
-                instruction.users[:] = _likely(instruction, instruction.users, ids_known)
+                instruction.users[:] = _likely(instruction, instruction.users, uses, ids_known)
 
 
-def _likely(producer: Instruction, users: list[Instruction], ids_known: bool) -> list[Instruction]:
+def _likely(
+    producer: Instruction, users: list[Instruction], uses: Uses, ids_known: bool
+) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
     users = [u for u in users if u.opcode != "fusion"] + [u for u in users if u.opcode == "fusion"]
+    if _is_inserted_convert(producer):
+        # Every user got one of its own; CSE made them one, in the order of the walk.
+        return sorted(users, key=lambda user: uses[producer, user])
     if not ids_known:
         return users
     if producer.opcode == "slice" or (producer.opcode == "broadcast" and _made_together(producer, users)):
@@ -57,3 +64,8 @@ def _root(instruction: Instruction) -> str:
 
 def _age(instruction: Instruction) -> int:
     return instruction.id
+
+
+def _is_inserted_convert(instruction: Instruction) -> bool:
+    """Did float normalization put it in front of what cannot compute in less than single precision?"""
+    return instruction.opcode == "convert" and not instruction.op_name
