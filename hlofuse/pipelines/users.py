@@ -36,6 +36,7 @@ def _likely(
     if _is_inserted_convert(producer):
         # Every user got one of its own; CSE made them one, in the order of the walk.
         return sorted(users, key=lambda user: uses[producer, user])
+    users = sorted(users, key=lambda user: _was_swapped_with_convert(producer, user))
     if not ids_known:
         return users
     if producer.opcode == "slice" or (producer.opcode == "broadcast" and _made_together(producer, users)):
@@ -69,3 +70,28 @@ def _age(instruction: Instruction) -> int:
 def _is_inserted_convert(instruction: Instruction) -> bool:
     """Did float normalization put it in front of what cannot compute in less than single precision?"""
     return instruction.opcode == "convert" and not instruction.op_name
+
+
+def _was_swapped_with_convert(producer: Instruction, user: Instruction) -> bool:
+    """Is it the upper half of `broadcast(convert(x))` that simplification made of `convert(broadcast(x))`?
+
+    It was made then, behind all other users. What it stands for is still there: nothing has taken away
+    dead instructions since. If `x` was a convert back to single precision, it has gone as well.
+    """
+    if user.opcode == "convert":
+        broadcasts = [u for u in user.users if u.opcode == "broadcast"]
+        return any(_is_same_broadcast(b, old) for b in broadcasts for old in producer.users)
+    if user.opcode == "broadcast":
+        narrow = [u for u in producer.users if u.opcode == "convert"]
+        return any(_is_same_broadcast(user, old) for convert in narrow for old in convert.users)
+    return False
+
+
+def _is_same_broadcast(new: Instruction, old: Instruction) -> bool:
+    """The same broadcast of another type, with nothing behind it but the convert that was swapped."""
+    return (
+        old.opcode == "broadcast"
+        and old.shape.dimensions == new.shape.dimensions
+        and old.attributes.get("dimensions") == new.attributes.get("dimensions")
+        and all(u.opcode == "convert" and not u.users for u in old.users)
+    )
