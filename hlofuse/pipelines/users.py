@@ -13,6 +13,7 @@ import re
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.visits import Uses, uses_in_order
+from hlofuse.pipelines.widened import is_inserted_convert, is_narrowing, widened
 
 _NUMBERS = re.compile(r"(\.\d+)+$")
 
@@ -22,24 +23,30 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
     for computation in module.computations:
         if computation.fusion is not None:
             continue
-        uses = uses_in_order(computation)
+        uses, wide = uses_in_order(computation), widened(computation)
         for instruction in computation:
             if len(instruction.users) > 1:
-                instruction.users[:] = _likely(instruction, instruction.users, uses, ids_known)
+                instruction.users[:] = _likely(instruction, instruction.users, uses, wide, ids_known)
 
 
 def _likely(
-    producer: Instruction, users: list[Instruction], uses: Uses, ids_known: bool
+    producer: Instruction,
+    users: list[Instruction],
+    uses: Uses,
+    wide: frozenset[Instruction],
+    ids_known: bool,
 ) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
     users = [u for u in users if u.opcode != "fusion"] + [u for u in users if u.opcode == "fusion"]
-    if _is_inserted_convert(producer):
+    if is_inserted_convert(producer) and not is_narrowing(producer):
         # Every user got one of its own; CSE made them one, in the order of the walk.
         return sorted(users, key=lambda user: uses[producer, user])
+    if producer in wide:
+        users = _of_widened(producer, users, uses, wide)
     users = sorted(users, key=lambda user: _was_swapped_with_convert(producer, user))
     if not ids_known:
         return users
-    if producer.opcode == "slice" or (producer.opcode == "broadcast" and _made_together(producer, users)):
+    if all(u.opcode == "concatenate" for u in users) or (producer.opcode == "broadcast" and _made_together(producer, users)):
         return sorted(users, key=_age)
     for square in [u for u in users if u.opcode == "multiply" and u.operands == [producer, producer]]:
         # Simplification made it of a power, so that it comes behind all that are older.
@@ -67,9 +74,21 @@ def _age(instruction: Instruction) -> int:
     return instruction.id
 
 
-def _is_inserted_convert(instruction: Instruction) -> bool:
-    """Did float normalization put it in front of what cannot compute in less than single precision?"""
-    return instruction.opcode == "convert" and not instruction.op_name
+def _of_widened(
+    producer: Instruction, users: list[Instruction], uses: Uses, wide: frozenset[Instruction]
+) -> list[Instruction]:
+    """The users of what was narrow.
+
+    Float normalization handed all of them to a convert back, and those that it widened got a convert to
+    f32 from it; what had used such a convert in the program got the producer at once. Then pairs of
+    converts were removed, in the order of the walk. The convert back went when nobody used it any
+    more, and the last user took its place.
+    """
+    back = [u for u in users if is_narrowing(u)]
+    at_once = [u for u in users if u not in back and u not in wide]
+    later = sorted([u for u in users if u in wide], key=lambda user: uses[producer, user])
+    users = [*back, *at_once, *later]
+    return users if back or not later else [users[-1], *users[:-1]]
 
 
 def _was_swapped_with_convert(producer: Instruction, user: Instruction) -> bool:
