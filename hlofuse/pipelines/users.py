@@ -44,6 +44,7 @@ def _likely(
     if producer in wide:
         users = _of_widened(producer, users, uses, wide)
     users = sorted(users, key=lambda user: _was_swapped_with_convert(producer, user))
+    users = _with_split_reductions_behind(users)
     if not ids_known:
         return users
     if all(u.opcode == "concatenate" for u in users) or (producer.opcode == "broadcast" and _made_together(producer, users)):
@@ -89,6 +90,29 @@ def _of_widened(
     later = sorted([u for u in users if u in wide], key=lambda user: uses[producer, user])
     users = [*back, *at_once, *later]
     return users if back or not later else [users[-1], *users[:-1]]
+
+
+def _with_split_reductions_behind(users: list[Instruction]) -> list[Instruction]:
+    """Reductions that simplification made of one of a concatenate are younger than that."""
+    split = [u for u in users if _is_split_reduction(u)]
+    others = [u for u in users if u not in split]
+    place = next((k for k, u in enumerate(others) if u.opcode == "concatenate"), None)
+    if place is None:
+        return users
+    return [*others[: place + 1], *split, *others[place + 1 :]]
+
+
+def _is_split_reduction(reduce: Instruction) -> bool:
+    """Is its result combined with another part's, all under one name of the framework's?"""
+    name = reduce.op_name
+    return (
+        reduce.opcode == "reduce"
+        and name is not None
+        and any(
+            len(u.operands) == 2 and u.opcode != "reduce" and all(x.op_name == name for x in (u, *u.operands))
+            for u in reduce.users
+        )
+    )
 
 
 def _was_swapped_with_convert(producer: Instruction, user: Instruction) -> bool:
