@@ -1,10 +1,11 @@
-"""Which instructions float normalization made compute in single precision."""
+"""What float normalization made compute in single precision, and how it left the users."""
 
 from __future__ import annotations
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.visits import Uses
 
 _NARROW = frozenset({"bf16"})
 
@@ -36,3 +37,20 @@ def widened(computation: Computation) -> frozenset[Instruction]:
         if narrow or any(is_narrowing(u) for u in x.users):
             found.add(x)
     return frozenset(found)
+
+
+def users_of_widened(
+    producer: Instruction, users: list[Instruction], uses: Uses, wide: frozenset[Instruction]
+) -> list[Instruction]:
+    """The users of what was narrow.
+
+    Float normalization handed all of them to a convert back, and those that it widened got a convert to
+    f32 from it; what had used such a convert in the program got the producer at once. Then pairs of
+    converts were removed, in the order of the walk. The convert back went when nobody used it any
+    more, and the last user took its place.
+    """
+    back = [u for u in users if is_narrowing(u)]
+    at_once = [u for u in users if u not in wide and not is_narrowing(u)]
+    later = sorted([u for u in users if u in wide], key=lambda user: uses[producer, user])
+    users = [*back, *at_once, *later]
+    return users if back or not later else [users[-1], *users[:-1]]
