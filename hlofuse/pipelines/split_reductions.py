@@ -7,7 +7,7 @@ from hlofuse.ir.instruction import Instruction
 
 def with_split_reductions_behind(users: list[Instruction]) -> list[Instruction]:
     """Reductions that simplification made of one of a concatenate are younger than that."""
-    split = [u for u in users if _is_split_reduction(u)]
+    split = {u: None for u in users if _is_split_reduction(u)}
     others = [u for u in users if u not in split]
     place = next((k for k, u in enumerate(others) if u.opcode == "concatenate"), None)
     if place is None:
