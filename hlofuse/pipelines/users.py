@@ -49,9 +49,9 @@ def _likely(
     users = with_split_reductions_behind(with_swapped_behind(users))
     if not ids_known:
         return users
-    if all(u.opcode == "concatenate" for u in users):
-        # A slice of a concatenate became one of slices, behind what had been there.
-        return sorted(users, key=_age)
+    if producer.opcode == "slice":
+        # Seen in records, on every device; which pass keeps this order we do not know.
+        return sorted(users, key=_age_in_program)
     if producer.opcode == "broadcast" and _made_together(producer, users):
         return sorted(users, key=_age)
     for square in [u for u in users if u.opcode == "multiply" and u.operands == [producer, producer]]:
@@ -78,3 +78,10 @@ def _root(instruction: Instruction) -> str:
 
 def _age(instruction: Instruction) -> int:
     return instruction.id
+
+
+def _age_in_program(user: Instruction) -> int:
+    """That of what an inserted convert serves, where it is one."""
+    if is_inserted_convert(user) and not is_narrowing(user):
+        return min((u.id for u in user.users), default=user.id)
+    return user.id

@@ -6,9 +6,12 @@ from hlofuse.ir import parse_module
 from hlofuse.pipelines.users import restore_users
 
 
-def users_of(name: str, body: str) -> list[str]:
+def users_of(name: str, body: str, *, ids: list[str] | None = None) -> list[str]:
     module = parse_module(f"HloModule m\n\n{_REGION}\n\nENTRY %main {{\n{body}\n}}\n")
-    restore_users(module, ids_known=False)
+    if ids is not None:
+        entry = module.entry
+        entry.reorder(sorted(entry.instructions, key=lambda x: ids.index(x.name)))
+    restore_users(module, ids_known=ids is not None)
     found = module.find(name)
     assert found is not None
     return [u.name for u in found.users]
@@ -95,3 +98,13 @@ def test_parts_of_a_split_reduction_come_behind_the_concatenate() -> None:
   %last = f32[32]{{0}} exponential(%x)
   ROOT %r = (f32[], f32[64]{{0}}, f32[32]{{0}}) tuple(%whole, %c, %last)"""
     assert users_of("x", body) == ["c", "part.1", "last"]
+
+
+def test_a_convert_counts_as_what_it_serves_among_users_of_a_slice() -> None:
+    body = """  %p = bf16[32]{0} parameter(0)
+  %x = bf16[16]{0} slice(%p), slice={[0:16]}
+  %second = bf16[16]{0} negate(%x)
+  %widened = f32[16]{0} convert(%x)
+  %first = f32[16]{0} add(%widened, %widened)
+  ROOT %r = (bf16[16]{0}, f32[16]{0}) tuple(%second, %first)"""
+    assert users_of("x", body, ids=["p", "x", "first", "second", "widened", "r"]) == ["widened", "second"]
