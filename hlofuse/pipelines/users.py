@@ -1,6 +1,7 @@
-"""The order of an instruction's users, as far as it can be told from their ids.
+"""The order of an instruction's users, as far as it can be told.
 
-XLA appends a user when it is made, or when a pass gives it another operand. A text is in post-order,
+XLA appends a user when it is made, or when a pass gives it another operand, and puts the last one
+where one was taken out. A text is in post-order,
 and so are the lists a reader builds from it, which is nearly always what XLA has: the passes that
 gave out operands last (layout assignment, simplification, CSE) went in that order. What follows are
 the exceptions that ids, or what an instruction is, give away.
@@ -12,6 +13,10 @@ import re
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.split_reductions import with_split_reductions_behind
+from hlofuse.pipelines.swapped_converts import with_swapped_behind
+from hlofuse.pipelines.visits import Uses, uses_in_order
+from hlofuse.pipelines.widened import is_inserted_convert, is_narrowing, users_of_widened, widened
 
 _NUMBERS = re.compile(r"(\.\d+)+$")
 
@@ -21,17 +26,33 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
     for computation in module.computations:
         if computation.fusion is not None:
             continue
+        uses, wide = uses_in_order(computation), widened(computation)
         for instruction in computation:
             if len(instruction.users) > 1:
-                instruction.users[:] = _likely(instruction, instruction.users, ids_known)
+                instruction.users[:] = _likely(instruction, instruction.users, uses, wide, ids_known)
 
 
-def _likely(producer: Instruction, users: list[Instruction], ids_known: bool) -> list[Instruction]:
+def _likely(
+    producer: Instruction,
+    users: list[Instruction],
+    uses: Uses,
+    wide: frozenset[Instruction],
+    ids_known: bool,
+) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
     users = [u for u in users if u.opcode != "fusion"] + [u for u in users if u.opcode == "fusion"]
+    if is_inserted_convert(producer) and not is_narrowing(producer):
+        # Every user got one of its own; CSE made them one, in the order of the walk.
+        return sorted(users, key=lambda user: uses[producer, user])
+    if producer in wide:
+        users = users_of_widened(producer, users, uses, wide)
+    users = with_split_reductions_behind(with_swapped_behind(users))
     if not ids_known:
         return users
-    if producer.opcode == "slice" or (producer.opcode == "broadcast" and _made_together(producer, users)):
+    if producer.opcode == "slice":
+        # Seen in records, on every device; which pass keeps this order we do not know.
+        return sorted(users, key=_age_in_program)
+    if producer.opcode == "broadcast" and _made_together(producer, users):
         return sorted(users, key=_age)
     for square in [u for u in users if u.opcode == "multiply" and u.operands == [producer, producer]]:
         # Simplification made it of a power, so that it comes behind all that are older.
@@ -57,3 +78,10 @@ def _root(instruction: Instruction) -> str:
 
 def _age(instruction: Instruction) -> int:
     return instruction.id
+
+
+def _age_in_program(user: Instruction) -> int:
+    """That of what an inserted convert serves, where it is one."""
+    if is_inserted_convert(user) and not is_narrowing(user):
+        return min((u.id for u in user.users), default=user.id)
+    return user.id
