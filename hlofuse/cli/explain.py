@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hlofuse.cli.options import input_argument, report_options
 from hlofuse.cli.replaying import ReplayRequest, replay_options
+
+if TYPE_CHECKING:
+    from hlofuse.explainer.costs import Observed
+    from hlofuse.explainer.model import RecordCheck
 
 
 @click.command("explain")
@@ -23,6 +27,9 @@ from hlofuse.cli.replaying import ReplayRequest, replay_options
     metavar="N",
     help="Rows of each list; 0 for all.",
 )
+@click.option(
+    "--compare-device", metavar="D", help="The same module on another device: what is decided there."
+)
 @click.option("--only-refused", is_flag=True, help="Only what was not fused.")
 @replay_options
 @report_options
@@ -31,6 +38,7 @@ def command(
     only_pass: str | None,
     computation: str | None,
     limit: int,
+    compare_device: str | None,
     only_refused: bool,
     form: str,
     color: str,
@@ -46,9 +54,19 @@ def command(
     from hlofuse.explainer import explain
 
     asked = ReplayRequest(input=input, **request)
-    replay = asked.run()
-    _check_names(replay, only_pass, computation)
-    found = explain(replay, only_pass=only_pass, computation=computation, what_if=asked.what_if)
+    observed = asked.run()
+    if compare_device is not None:
+        _compare(asked, observed, compare_device, limit, form, color, output)
+        return 0
+    _check_names(observed.replay, only_pass, computation)
+    found = explain(
+        observed.replay,
+        only_pass=only_pass,
+        computation=computation,
+        what_if=asked.what_if,
+        costs=observed.costs,
+        record=_record(observed),
+    )
     if form == "json":
         import json
 
@@ -76,6 +94,48 @@ def command(
         )
         emit(text, output)
     return 0
+
+
+def _compare(
+    asked: ReplayRequest,
+    observed: Observed,
+    other: str,
+    limit: int,
+    form: str,
+    color: str,
+    output: Path | None,
+) -> None:
+    import json
+    from dataclasses import replace
+
+    from hlofuse.cli.output import emit, rendered
+    from hlofuse.explainer.compare_devices import compare_devices
+    from hlofuse.explainer.compare_devices_report import comparison_json, print_comparison
+    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.pipelines import TARGETS
+
+    if observed.costs is None:
+        raise HlofuseError(
+            f"target {asked.target} fuses alike on every device: --compare-device says nothing"
+        )
+    second = replace(asked, device=other, xla_trace="none").run()
+    found = compare_devices(observed, second, TARGETS[asked.target].release)
+    if form == "json":
+        emit(json.dumps(comparison_json(found), indent=2), output)
+        return
+    text = rendered(lambda console: print_comparison(found, console, limit=limit), color, output)
+    emit(f"```\n{text}```" if form == "markdown" else text, output)
+
+
+def _record(observed: Observed) -> RecordCheck | None:
+    from hlofuse.explainer.model import RecordCheck
+    from hlofuse.passes.priority_fusion.following import Follower
+
+    guide = observed.guide
+    if observed.record is None or not isinstance(guide, Follower):
+        return None
+    guide.finish()
+    return RecordCheck(observed.record, guide.total, guide.agreed, tuple(guide.disagreements))
 
 
 def _check_names(replay: Any, only_pass: str | None, computation: str | None) -> None:

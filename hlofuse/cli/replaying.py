@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -11,7 +12,9 @@ import click
 from hlofuse.cli.options import module_option, target_options
 
 if TYPE_CHECKING:
-    from hlofuse.pipelines import Replay
+    from hlofuse.explainer.costs import Observed
+    from hlofuse.ir.module import Module
+    from hlofuse.passes.priority_fusion.guide import Guide
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -26,6 +29,7 @@ class ReplayRequest:
     device: str | None
     option: str | None
     ids: str | None
+    xla_trace: str | None
     overrides: tuple[str, ...]
     disable: tuple[str, ...]
     assume_input: bool
@@ -36,12 +40,16 @@ class ReplayRequest:
         words = [self.input]
         if self.module is not None:
             words += ["--module", self.module]
+        if self.target != "cpu":
+            words += ["--target", self.target]
         if self.device is not None:
             words += ["--device", self.device]
         if self.option is not None:
             words += ["--option", self.option]
         if self.ids is not None:
             words += ["--ids", self.ids]
+        if self.xla_trace is not None:
+            words += ["--xla-trace", self.xla_trace]
         for override in self.overrides:
             words += ["--set", override]
         for code in self.disable:
@@ -53,31 +61,65 @@ class ReplayRequest:
         """The overrides in words; empty when XLA itself is repeated."""
         return (*self.overrides, *(f"without {code}" for code in self.disable))
 
-    def run(self) -> Replay:
+    def run(self) -> Observed:
         """Load and replay; HlofuseError for wrong input, StageError for a dump of another stage."""
         from hlofuse.cli.progress import spinner
+        from hlofuse.explainer.costs import observed_replay
         from hlofuse.inputs import load, require_input_stage
+        from hlofuse.inputs.beside import device_in_dump, target_config_beside
         from hlofuse.inputs.unique_ids import unique_ids_for
-        from hlofuse.pipelines import device_of, passes_of, replay
+        from hlofuse.pipelines import TARGETS, device_of, passes_of
         from hlofuse.rules.parse_settings import parse_settings
 
         # What is wrong with the call is said before anything is read.
         passes_of(self.target, self.option)
-        device, overrides = device_of(self.target, self.device, self.overrides)
+        guess = self.device is None and TARGETS[self.target].needs_device
+        device, overrides = (None, ()) if guess else device_of(self.target, self.device, self.overrides)
         settings = parse_settings(overrides, self.disable)
         with spinner("reading"):
             module = load(self.input, self.module, target=self.target)
             if not self.assume_input:
                 require_input_stage(module, self.target)
+        if guess:  # XLA dumps the device's numbers beside the module
+            config = target_config_beside(module)
+            dumped = device_in_dump(config) if config is not None else None
+            device, overrides = device_of(self.target, dumped, self.overrides)
+            settings = parse_settings(overrides, self.disable)
+        make_guide, record = self._record(module)
         with spinner("replaying"):
-            return replay(
+            observed = observed_replay(
                 module,
                 self.target,
                 device=device,
                 option=self.option,
                 settings=settings,
                 ids=unique_ids_for(module, self.ids),
+                make_guide=make_guide,
             )
+        observed.record = record
+        return observed
+
+    def _record(self, module: Module) -> tuple[Callable[[], Guide] | None, str | None]:
+        """What follows XLA's own record of the pass, and where that is; None without one."""
+        from hlofuse.inputs import read_text
+        from hlofuse.inputs.beside import priority_record_beside
+        from hlofuse.ir.errors import HlofuseError
+        from hlofuse.passes.priority_fusion.following import Follower
+        from hlofuse.pipelines import TARGETS
+        from hlofuse.present.escape import printable
+        from hlofuse.trace.priority_record import read_priority_record
+
+        if self.xla_trace == "none" or not TARGETS[self.target].has_history:
+            return None, None
+        path = Path(self.xla_trace) if self.xla_trace is not None else priority_record_beside(module)
+        if path is None or (self.xla_trace is None and (self.overrides or self.disable)):
+            return None, None  # a what-if run goes its own way
+        record = read_priority_record(read_text(path, as_module=False))
+        if not record.steps:
+            raise HlofuseError(
+                f"{printable(str(path))} is no record of PriorityFusion: it holds no fusion steps"
+            )
+        return lambda: Follower(record), str(path)
 
 
 def replay_options(command: F) -> F:
@@ -96,6 +138,12 @@ def replay_options(command: F) -> F:
         "--ids",
         metavar="FILE|none",
         help="Unique ids of the instructions (.hlo.pb); taken from beside the input unless said.",
+    )(command)
+    command = click.option(
+        "--xla-trace",
+        metavar="FILE|none",
+        help="XLA's own record of PriorityFusion (…priority_fusion_dump.txt), to be followed where priorities"
+        " are equal; taken from beside the input unless said.",
     )(command)
     command = click.option(
         "--option", metavar="NAME", help="A variant of the target's passes (hlofuse targets)."

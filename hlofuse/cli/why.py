@@ -43,7 +43,8 @@ def command(
     from hlofuse.explainer.why import why
 
     asked = ReplayRequest(input=input, **request)
-    answer = why(asked.run(), name, other)
+    observed = asked.run()
+    answer = why(observed.replay, name, other, costs=observed.costs)
     if form == "json":
         import json
 

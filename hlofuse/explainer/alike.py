@@ -27,14 +27,22 @@ def group_fused(groups: Sequence[FusedGroup]) -> list[FusedGroup]:
             first[key] = g
             others[key] = []
     found = [replace(g, alike=tuple(others[key])) if others[key] else g for key, g in first.items()]
-    found.sort(key=lambda g: (-g.bytes_saved * (1 + len(g.alike)), g.steps[0].step))
+    found.sort(key=_greatest_first)
     return found
 
 
+def _greatest_first(g: FusedGroup) -> tuple[float, int, int]:
+    copies = 1 + len(g.alike)
+    return -(g.us_saved or 0.0) * copies, -g.bytes_saved * copies, g.steps[0].step
+
+
 def group_refusals(refusals: Sequence[Refusal]) -> list[list[Refusal]]:
-    """Refusals of like producers at the same source line by the same rule, together; most bytes first."""
+    """Refusals of like producers at the same source line by the same rule, together; dearest first."""
     found: dict[object, list[Refusal]] = {}
     for r in refusals:
         key = (r.rule, r.producer.opcode, r.producer.shape, r.producer.source, r.between_kernels)
         found.setdefault(key, []).append(r)
-    return sorted(found.values(), key=lambda held: -sum(r.bytes_between for r in held))
+    return sorted(
+        found.values(),
+        key=lambda held: (-sum(r.us_at_stake or 0.0 for r in held), -sum(r.bytes_between for r in held)),
+    )

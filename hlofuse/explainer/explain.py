@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.analysis.shape_size import leaves_size
+from hlofuse.explainer.cost_words import us_text
+from hlofuse.explainer.costs import PRIORITY_FUSION, Costs
 from hlofuse.explainer.lineage import Lineage
 from hlofuse.explainer.model import (
     Explanation,
@@ -14,6 +17,7 @@ from hlofuse.explainer.model import (
     FusedStep,
     PassStory,
     Place,
+    RecordCheck,
     Refusal,
     Rewrite,
     RuleText,
@@ -24,6 +28,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines import TARGETS, PassResult, Replay
 from hlofuse.rules.catalogue import catalogue
+from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
 from hlofuse.trace import Event
 
 
@@ -33,13 +38,16 @@ def explain(
     only_pass: str | None = None,
     computation: str | None = None,
     what_if: Sequence[str] = (),
+    costs: Costs | None = None,
+    record: RecordCheck | None = None,
 ) -> Explanation:
     """Say what a replay means.
 
     `only_pass` and `computation` keep the decisions of that pass or computation alone; the totals stay
-    those of the module. `what_if` names overrides the replay was made with.
+    those of the module. `what_if` names overrides the replay was made with; `costs` come with it from
+    `observed_replay`.
     """
-    facts = Facts(replay)
+    facts = Facts(replay, costs)
     stories = [
         _story(p, facts, computation) for p in replay.passes if only_pass is None or p.name == only_pass
     ]
@@ -57,14 +65,17 @@ def explain(
         tuple(stories),
         obstacles((r for s in stories for r in s.refused), facts.rule),
         _rules(stories, facts),
+        record,
+        sum(bool(step.tied_with) for s in stories for g in s.fused for step in g.steps),
     )
 
 
 class Facts:
     """What several parts of an explanation ask about a replay, worked out once."""
 
-    def __init__(self, replay: Replay) -> None:
+    def __init__(self, replay: Replay, costs: Costs | None = None) -> None:
         self.replay = replay
+        self.costs = costs
         self.lineage = Lineage(replay.events)
         self.before = {i.name: i for i in replay.before.instructions()}
         self.after = {i.name: i for c in _outer(replay.after) for i in c}
@@ -72,11 +83,27 @@ class Facts:
         self.costs_after = CostAnalysis()
         self.launched_before = _launched(replay.before)
         self.launched_after = _launched(replay.after)
-        self.totals_before = Totals(
-            len(self.launched_before), self.costs_before.computation(replay.before.entry)
-        )
-        self.totals_after = Totals(len(self.launched_after), self.costs_after.computation(replay.after.entry))
+        self.totals_before = self._totals(self.launched_before, self.costs_before, replay.before)
+        self.totals_after = self._totals(self.launched_after, self.costs_after, replay.after)
         self._catalogue = catalogue()
+
+    def _totals(self, launched: dict[str, Instruction], counts: CostAnalysis, module: Module) -> Totals:
+        cost = counts.computation(module.entry)
+        if self.costs is None:
+            return Totals(len(launched), cost)
+        return Totals(len(launched), cost, *self.costs.total(launched.values()))
+
+    def home(self, fusion: str) -> str:
+        """The kernel of the final module that holds what this fusion held; the last, if there are several."""
+        final = self.lineage.final(fusion)
+        seen = {final}
+        while final not in self.after:
+            into = self.lineage.taken_by(final)
+            if into is None or (into := self.lineage.final(into)) in seen:
+                break
+            seen.add(into)
+            final = into
+        return final
 
     def rule(self, code: str | None) -> RuleText:
         """The catalogue's words for a code; the bare code for one that has no entry."""
@@ -150,7 +177,7 @@ def _fused(events: Sequence[Event], facts: Facts) -> tuple[FusedGroup, ...]:
     for e in events:
         if e.event != "fuse" or e.fusion is None:
             continue
-        final = facts.lineage.final(e.fusion)
+        final = facts.home(e.fusion)
         homes.setdefault(final, e.computation)
         steps.setdefault(final, []).append(
             FusedStep(
@@ -164,10 +191,12 @@ def _fused(events: Sequence[Event], facts: Facts) -> tuple[FusedGroup, ...]:
                 e.rule,
                 e.reason,
                 e.figures,
+                facts.costs.fusion(e) if facts.costs is not None else None,
+                facts.costs.tied_with(e) if facts.costs is not None else (),
             )
         )
     groups = [_group(final, taken, homes[final], facts) for final, taken in steps.items()]
-    groups.sort(key=lambda g: (-g.bytes_saved, g.steps[0].step))
+    groups.sort(key=lambda g: (-(g.us_saved or 0.0), -g.bytes_saved, g.steps[0].step))
     return tuple(groups)
 
 
@@ -176,9 +205,16 @@ def _group(final: str, steps: list[FusedStep], home: str, facts: Facts) -> Fused
     inside = [name for name in facts.lineage.members(final) if name in facts.before]
     for name in inside:
         if name not in facts.after:  # where it still runs on its own as well, nothing is saved
-            copies = len(facts.lineage.kernels_of(name))
+            copies = sum(k in facts.after for k in facts.lineage.kernels_of(name)) or 1
             saved += facts.costs_before.instruction(facts.before[name]).bytes_accessed // copies
-    return FusedGroup(facts.place(final), home, tuple(steps), saved, tuple(inside))
+    kernel, us_saved = None, None
+    if facts.costs is not None:
+        told = [s.cost.us_saved for s in steps if s.cost is not None]
+        us_saved = sum(told) if told else None
+        kernel = facts.costs.kernel(facts.after[final]) if final in facts.after else None
+    return FusedGroup(
+        facts.place(final), home, tuple(steps), saved, tuple(inside), kernel=kernel, us_saved=us_saved
+    )
 
 
 # ------------------------------------------------------------ refused
@@ -189,10 +225,17 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
 
     A refusal whose pair was fused later, or whose producer or consumer is gone, stood for a while only.
     """
+    key: tuple[str, str | None]
     last: dict[tuple[str, str | None], Event] = {}
     steps: dict[tuple[str, str | None], list[int]] = {}
     for e in events:
-        if e.event not in ("ineligible", "fuse") or e.producer is None:
+        if e.producer is None or e.event == "rewrite":
+            continue
+        if e.event == "priority":
+            for name in e.consumers:
+                key = (facts.lineage.final(e.producer), facts.lineage.final(name))
+                last[key] = replace(e, consumer=name)
+                steps[key] = [e.step]
             continue
         consumer = facts.lineage.final(e.consumer) if e.consumer is not None else None
         key = (facts.lineage.final(e.producer), consumer)
@@ -206,7 +249,7 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
         refusal = _refusal(key, event, steps[key], facts)
         if refusal is not None:
             found.append(refusal)
-    found.sort(key=lambda r: (not r.between_kernels, -r.bytes_between, r.steps[0]))
+    found.sort(key=lambda r: (not r.between_kernels, -(r.us_at_stake or 0.0), -r.bytes_between, r.steps[0]))
     return tuple(found)
 
 
@@ -216,18 +259,29 @@ def _refusal(key: tuple[str, str | None], event: Event, steps: list[int], facts:
     if producer is None or (key[1] is not None and (consumer is None or producer not in consumer.operands)):
         return None
     launched = facts.launched_after
+    rule, reason, figures = event.rule, event.reason, event.figures
+    if event.event == "priority":
+        worth = facts.costs.sums(producer) if facts.costs is not None else None
+        if worth is None or worth[1] <= worth[0]:
+            return None
+        rule, figures = DOES_NOT_PAY.code, {"us_unfused": worth[0], "us_fused": worth[1]}
+        reason = f"fused {us_text(worth[1])}, unfused {us_text(worth[0])}"
     upstream = _through_views(producer)
     between = consumer is not None and upstream.name in launched and _reaches_kernel(consumer, launched)
+    at_stake = figures["us_unfused"] - figures["us_fused"] if rule == DOES_NOT_PAY.code else None
+    if at_stake is None and facts.costs is not None and between and event.pass_name == PRIORITY_FUSION:
+        at_stake = facts.costs.at_stake(producer)
     return Refusal(
         facts.place(event.producer or ""),
         key[1],
         event.consumer,
-        event.rule,
-        event.reason,
-        event.figures,
+        rule,
+        reason,
+        figures,
         tuple(dict.fromkeys(steps)),
         between,
         leaves_size(producer.shape),
+        at_stake,
     )
 
 

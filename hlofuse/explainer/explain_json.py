@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
+from hlofuse.explainer.cost_json import kernel_json, step_json, us_json
 from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, Place, Refusal, Totals
 from hlofuse.explainer.statistics_json import cost_json
 
@@ -20,6 +22,8 @@ def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str,
         "device": e.device,
         "release": e.release,
         "what_if": list(e.what_if),
+        "ties": e.ties,
+        "record": None if e.record is None else asdict(e.record),
         "before": _totals(e.before),
         "after": _totals(e.after),
         "passes": [_pass(p, only_refused) for p in e.passes],
@@ -36,7 +40,7 @@ def place_json(p: Place) -> dict[str, Any]:
 
 
 def _totals(t: Totals) -> dict[str, Any]:
-    return {"kernels": t.kernels, "cost": cost_json(t.cost)}
+    return {"kernels": t.kernels, "cost": cost_json(t.cost), "us": us_json(t.us), "untimed": t.untimed}
 
 
 def _pass(p: PassStory, only_refused: bool) -> dict[str, Any]:
@@ -63,6 +67,8 @@ def _group(g: FusedGroup) -> dict[str, Any]:
         "fusion": place_json(g.fusion),
         "computation": g.computation,
         "bytes_saved": g.bytes_saved,
+        "us_saved": us_json(g.us_saved),
+        "kernel": kernel_json(g.kernel),
         "holds": list(g.holds),
         "steps": [
             {
@@ -76,6 +82,8 @@ def _group(g: FusedGroup) -> dict[str, Any]:
                 "rule": s.rule,
                 "reason": s.reason,
                 "figures": s.figures,
+                "cost": step_json(s.cost),
+                "tied_with": list(s.tied_with),
             }
             for s in g.steps
         ],
@@ -94,6 +102,7 @@ def refusal_json(r: Refusal) -> dict[str, Any]:
         "steps": list(r.steps),
         "between_kernels": r.between_kernels,
         "bytes_between": r.bytes_between,
+        "us_at_stake": us_json(r.us_at_stake),
     }
 
 
@@ -104,5 +113,6 @@ def _obstacle(o: Obstacle) -> dict[str, Any]:
         "advice": o.rule.advice,
         "edges": o.edges,
         "bytes_between": o.bytes_between,
+        "us_at_stake": us_json(o.us_at_stake),
         "pairs": [[r.producer.name, r.consumer] for r in o.refusals],
     }

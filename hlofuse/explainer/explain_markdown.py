@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlofuse.explainer.alike import group_fused, group_refusals
+from hlofuse.explainer.cost_words import roofline, us_text
 from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, Refusal, Rewrite
-from hlofuse.explainer.words import headline, held_back_line, notes, pass_summary, result_line, sources
+from hlofuse.explainer.words import (
+    at_stake_text,
+    has_something_to_tell,
+    headline,
+    held_back_line,
+    if_allowed,
+    notes,
+    pass_summary,
+    result_line,
+    sources,
+)
 from hlofuse.present.command_line import command_line
 from hlofuse.present.escape import markdown, markdown_code
 from hlofuse.present.markdown import table
@@ -21,7 +32,7 @@ def explanation_markdown(
     """The explanation as a markdown document."""
     out = [f"## {markdown(headline(e))}\n", f"**{markdown(result_line(e))}**\n"]
     out += [f"{markdown(line)}\n" for line in (*notes(e), held_back_line(e)) if line]
-    for story in e.passes:
+    for story in (p for p in e.passes if has_something_to_tell(p)):
         out += _pass(story, e, limit, only_refused)
     out += _obstacles(e, input_words, limit)
     return "\n".join(out)
@@ -44,6 +55,8 @@ def _cut(limit: int, count: int) -> str:
 
 
 def _fused(groups: Sequence[FusedGroup], limit: int) -> str:
+    if any(g.kernel is not None for g in groups):
+        return _fused_timed(groups, limit)
     rows = []
     for g in groups[: limit or None]:
         names = [s.producer.name for s in g.steps]
@@ -64,6 +77,22 @@ def _fused(groups: Sequence[FusedGroup], limit: int) -> str:
     return table(heading, rows, right=(2,)) + _cut(limit, len(groups))
 
 
+def _fused_timed(groups: Sequence[FusedGroup], limit: int) -> str:
+    rows = [
+        (
+            markdown_code(g.fusion.name) + (f" ×{len(g.alike) + 1}" if g.alike else ""),
+            us_text((g.us_saved or 0.0) * (len(g.alike) + 1)),
+            bytes_text(g.bytes_saved * (len(g.alike) + 1)),
+            f"{len(g.steps):,}",
+            markdown(roofline(g.kernel)) if g.kernel is not None else "",
+            markdown(sources(g) or ""),
+        )
+        for g in groups[: limit or None]
+    ]
+    heading = ("kernel", "saves", "", "steps", "now", "source")
+    return table(heading, rows, right=(1, 2, 3)) + _cut(limit, len(groups))
+
+
 def _rewrites(rewrites: Sequence[Rewrite], limit: int) -> str:
     rows = [
         (
@@ -79,21 +108,25 @@ def _rewrites(rewrites: Sequence[Rewrite], limit: int) -> str:
 
 
 def _refused(groups: Sequence[list[Refusal]], e: Explanation, limit: int) -> str:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for held in groups[: limit or None]:
         r = held[0]
         rows.append(
             (
                 markdown_code(r.producer.name) + (f" ×{len(held)}" if len(held) > 1 else ""),
                 markdown_code(r.consumer or ""),
+                at_stake_text(held),
                 bytes_text(sum(x.bytes_between for x in held)),
                 r.rule or "",
                 markdown(r.reason or e.rules[r.rule].title if r.rule in e.rules else ""),
                 markdown(r.producer.source or ""),
             )
         )
-    heading = ("refused", "into", "bytes", "rule", "XLA says", "source")
-    return table(heading, rows, right=(2,)) + _cut(limit, len(groups))
+    heading: tuple[str, ...] = ("refused", "into", "at stake", "bytes", "rule", "XLA says", "source")
+    if not any(r.us_at_stake is not None for held in groups for r in held):
+        heading = (*heading[:2], *heading[3:])
+        rows = [(*row[:2], *row[3:]) for row in rows]
+    return table(heading, rows, right=tuple(range(2, len(heading) - 3))) + _cut(limit, len(groups))
 
 
 def _obstacles(e: Explanation, input_words: Sequence[str], limit: int) -> list[str]:
@@ -101,16 +134,15 @@ def _obstacles(e: Explanation, input_words: Sequence[str], limit: int) -> list[s
         return ["Nothing stands between two kernels that a rule of these passes could allow.\n"]
     out = ["### What holds back most\n"]
     for o in e.obstacles[: limit or None]:
-        out.append(_obstacle(o, input_words, e.target))
+        out.append(_obstacle(o, input_words))
     out.append(_cut(limit, len(e.obstacles)))
     return out
 
 
-def _obstacle(o: Obstacle, input_words: Sequence[str], target: str) -> str:
+def _obstacle(o: Obstacle, input_words: Sequence[str]) -> str:
     first = o.refusals[0]
-    options = ["--target", target] if target != "cpu" else []
-    why = command_line("why", *input_words, first.producer.name, first.consumer_then, *options)
-    figures = f"{plural(o.edges, 'edge')}, {bytes_text(o.bytes_between)}"
+    why = command_line("why", *input_words, first.producer.name, first.consumer_then)
+    figures = f"{plural(o.edges, 'edge')}, {bytes_text(o.bytes_between)}{if_allowed(o)}"
     lines = [f"- **{markdown(o.rule.code)}** {markdown(o.rule.title)} ({figures})"]
     if o.rule.advice:
         lines.append(f"  What to do: {markdown(o.rule.advice)}")

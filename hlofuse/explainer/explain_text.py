@@ -10,12 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from hlofuse.explainer.alike import group_fused, group_refusals
+from hlofuse.explainer.explain_text_costs import print_housekeeping, print_timed_kernel
 from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, Refusal, Rewrite, RuleText
 from hlofuse.explainer.tables import plain_table
 from hlofuse.explainer.words import (
+    at_stake_text,
     figures_text,
+    has_something_to_tell,
     headline,
     held_back_line,
+    if_allowed,
     notes,
     pass_summary,
     result_line,
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
 _WIDE = 120  # columns from which the source line has a column of its own
 _NAMES = 6  # operations named of one fusion
+_HOUSEKEEPING = frozenset({"PF042", "CS001", "CS002", "CS003", "CS004", "DC001", "DC002", "DC003", "DC004"})
 
 
 def print_explanation(
@@ -53,8 +58,13 @@ def print_explanation(
     if held:
         console.print(Text(held))
     for story in e.passes:
+        if has_something_to_tell(story):
+            console.print()
+            _print_pass(story, e.rules, console, limit, only_refused)
+    idle = [printable(s.name) for s in e.passes if not has_something_to_tell(s)]
+    if idle:
         console.print()
-        _print_pass(story, e.rules, console, limit, only_refused)
+        console.print(Text(f"changed nothing: {', '.join(dict.fromkeys(idle))}", style="dim"))
     _print_obstacles(e, console, input_words, limit)
 
 
@@ -67,7 +77,10 @@ def _print_pass(
     if story.fused and not only_refused:
         _print_fused(group_fused(story.fused), rules, console, limit)
     if story.rewrites and not only_refused:
-        _print_rewrites(story.rewrites, rules, console, limit)
+        if all(r.rule in _HOUSEKEEPING for r in story.rewrites):
+            print_housekeeping(story.rewrites, rules, console)
+        else:
+            _print_rewrites(story.rewrites, rules, console, limit)
     held = [r for r in story.refused if r.between_kernels]
     if held:
         _print_refused(group_refusals(held), console, limit)
@@ -77,7 +90,10 @@ def _print_fused(
     groups: Sequence[FusedGroup], rules: dict[str, RuleText], console: Console, limit: int
 ) -> None:
     shown = groups[:limit] if limit else groups
-    if console.width >= _WIDE:
+    if any(g.kernel is not None for g in shown):
+        for g in shown:
+            print_timed_kernel(g, console, limit)
+    elif console.width >= _WIDE:
         _fused_table(shown, console)
     else:
         for g in shown:
@@ -168,7 +184,10 @@ def _print_rewrites(
 
 def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int) -> None:
     wide = console.width >= _WIDE
+    timed = any(r.us_at_stake is not None for held in groups for r in held)
     columns = [("refused", "left"), ("bytes", "right"), ("rule", "left")]
+    if timed:
+        columns.insert(1, ("at stake", "right"))
     table = plain_table(*columns, *([("XLA says", "left"), ("source", "left")] if wide else []))
     table.columns[0].ratio = 1
     table.expand = not wide
@@ -179,6 +198,8 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
         if len(held) > 1:
             pair.append(f" ×{len(held)}", style="bold")
         row = [pair, Text(bytes_text(sum(x.bytes_between for x in held))), Text(r.rule or "")]
+        if timed:
+            row.insert(1, Text(at_stake_text(held)))
         if wide:
             row += [Text(printable(r.reason or "")), Text(shorten(r.producer.source or "", 40), style="dim")]
         table.add_row(*row)
@@ -195,12 +216,12 @@ def _print_obstacles(e: Explanation, console: Console, input_words: Sequence[str
     console.print(Text("what holds back most", style="bold cyan"))
     shown = e.obstacles[:limit] if limit else e.obstacles
     for o in shown:
-        _print_obstacle(o, console, input_words, e.target)
+        _print_obstacle(o, console, input_words)
     _more(console, len(e.obstacles) - len(shown), "rule", "rules")
 
 
-def _print_obstacle(o: Obstacle, console: Console, input_words: Sequence[str], target: str) -> None:
-    figures = f"{plural(o.edges, 'edge')}, {bytes_text(o.bytes_between)}"
+def _print_obstacle(o: Obstacle, console: Console, input_words: Sequence[str]) -> None:
+    figures = f"{plural(o.edges, 'edge')}, {bytes_text(o.bytes_between)}{if_allowed(o)}"
     line = Table.grid(padding=(0, 2, 0, 0), expand=True)
     line.add_column(no_wrap=True)
     line.add_column(ratio=1)
@@ -221,8 +242,7 @@ def _print_obstacle(o: Obstacle, console: Console, input_words: Sequence[str], t
         console.print(Padding(Text(figures_text(first.figures), style="dim"), indent))
     if o.rule.advice:
         console.print(Padding(Text(f"What to do: {o.rule.advice}"), indent))
-    options = ["--target", target] if target != "cpu" else []
-    why = command_line("why", *input_words, first.producer.name, first.consumer_then, *options)
+    why = command_line("why", *input_words, first.producer.name, first.consumer_then)
     console.print(Padding(Text(why, style="green"), indent))
     console.print(Padding(Text(command_line("rule", o.rule.code), style="green"), indent))
 

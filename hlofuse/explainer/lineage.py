@@ -18,6 +18,7 @@ class Lineage:
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._became: dict[str, str] = {}
         self._members: dict[str, dict[str, None]] = {}
+        self._taken_by: dict[str, str] = {}
         self.holders: dict[str, dict[str, None]] = {}
         """Original instruction to the fusions that hold a copy of it (names of their moment)."""
         for event in events:
@@ -37,6 +38,7 @@ class Lineage:
             self._rename(consumer, fusion)
         members = self._members.setdefault(fusion, {fusion: None})
         if producer is not None:
+            self._taken_by[producer] = fusion
             for name in self.members(producer):
                 members[name] = None
                 self.holders.setdefault(name, {})[fusion] = None
@@ -62,6 +64,10 @@ class Lineage:
         for step in path[:-1]:
             became[step] = name
         return name
+
+    def taken_by(self, name: str) -> str | None:
+        """The fusion that took this producer in last."""
+        return self._taken_by.get(name)
 
     def members(self, name: str) -> list[str]:
         """The original instructions inside, in the order they came; for an original, itself."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hlofuse.analysis.cost import Cost
+from hlofuse.explainer.costs import KernelTime, StepCost
+from hlofuse.passes.priority_fusion.following import Disagreement
 from hlofuse.trace import Figures
 
 
@@ -14,6 +16,10 @@ class Totals:
 
     kernels: int
     cost: Cost
+    us: float | None = None
+    """Estimated time of all kernels, launches included; None for targets without a model of it."""
+    untimed: int = 0
+    """Kernels left out of `us`: library calls and the like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,10 @@ class FusedStep:
     rule: str | None
     reason: str | None
     figures: Figures = field(default_factory=dict)
+    cost: StepCost | None = None
+    """What the decision rested on; None where it rested on no estimate (bitcasts, other targets)."""
+    tied_with: tuple[str, ...] = ()
+    """Producers of equal priority: without XLA's ids it is not known which it took first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +87,10 @@ class FusedGroup:
     """The instructions of the input that are inside, in the order they came."""
     alike: tuple[str, ...] = ()
     """Other fusions that take in the same operations in the same way (layers of a model)."""
+    kernel: KernelTime | None = None
+    """What the kernel takes in the end."""
+    us_saved: float | None = None
+    """What its steps saved, by the estimates of their moments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +112,8 @@ class Refusal:
     """Both run as kernels in the end: a launch and a trip through memory that fusing would save."""
     bytes_between: int
     """Size of the value that passes between the two, in bytes."""
+    us_at_stake: float | None = None
+    """What fusing the producer into its users would save if the rule allowed it; None if not estimated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +166,22 @@ class Obstacle:
         """Bytes that pass through memory because of it; a value read by two kernels counts twice."""
         return sum(r.bytes_between for r in self.refusals)
 
+    @property
+    def us_at_stake(self) -> float | None:
+        """Time that allowing it would save, each producer counted once; None if nothing is estimated."""
+        known = {r.producer.name: r.us_at_stake for r in self.refusals if r.us_at_stake is not None}
+        return sum(known.values()) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordCheck:
+    """XLA's record, followed where priorities are equal, against what the replay says."""
+
+    file: str
+    records: int
+    agreed: int
+    disagreements: tuple[Disagreement, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
@@ -171,3 +203,7 @@ class Explanation:
     """Greatest first."""
     rules: dict[str, RuleText]
     """Every rule quoted, by code."""
+    record: RecordCheck | None = None
+    """XLA's own record of priority fusion against ours, where there was one to follow."""
+    ties: int = 0
+    """Decisions that hang on the order of equal priorities, which only XLA's ids tell."""

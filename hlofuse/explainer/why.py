@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hlofuse.analysis.shape_size import leaves_size
+from hlofuse.explainer.costs import Costs, PairDetail
 from hlofuse.explainer.explain import Facts
 from hlofuse.explainer.lineage import Lineage
 from hlofuse.explainer.model import Place, RuleText
@@ -67,7 +68,8 @@ class Pair:
     swapped: bool
     """They were named the other way round."""
     outcome: str
-    """`fused`, `refused`, `not considered` (never asked) or `apart` (no edge between them)."""
+    """`fused`, `refused`, `does not pay` (allowed, but too dear), `not considered` (never asked) or
+    `apart` (no edge between them)."""
     settled_by: Decision | None
     decisions: tuple[Decision, ...]
     shared: tuple[Place, ...]
@@ -78,15 +80,17 @@ class Pair:
     """Size of the producer's value, in bytes."""
     path: tuple[str, ...] = ()
     """`apart`: how the producer's value reaches the consumer, if it does."""
+    cost: PairDetail | None = None
+    """The estimates: of a fused pair at that step, of others in the final module."""
 
 
-def why(replay: Replay, name: str, other: str | None = None) -> Story | Pair:
+def why(replay: Replay, name: str, other: str | None = None, *, costs: Costs | None = None) -> Story | Pair:
     """The story of `name`, or what was decided about `name` and `other`.
 
     Names are those of the input, of the result, or of fusions made on the way, with or without `%`.
     HlofuseError with suggestions for a name that is none of them.
     """
-    facts = Facts(replay)
+    facts = Facts(replay, costs)
     first = _known_name(name, facts)
     if other is None:
         return _story(first, facts)
@@ -116,6 +120,8 @@ def _story(name: str, facts: Facts) -> Story:
     rewrites: list[Event] = []
     live = Lineage()
     for e in facts.replay.events:
+        if e.event == "priority":
+            continue
         current = live.final(name)
         if e.event == "rewrite" and (name in e.removed or name in e.added or current in e.removed):
             rewrites.append(e)
@@ -160,12 +166,14 @@ def _pair(first: str, second: str, facts: Facts) -> Pair:
     refused = [e for e in touching if e.event == "ineligible"]
     settled: Event | None = None
     path: tuple[str, ...] = ()
+    if fused and producer != consumer:  # also where the kernel is not there any more under that name
+        shared = [k for k in shared if k in facts.after] or [facts.home(fused[-1].fusion or "")]
     if shared and producer != consumer:
         outcome, settled = "fused", fused[-1] if fused else None
     elif refused:
         outcome, settled = "refused", refused[-1]
     elif _feeds(producer, consumer, facts):
-        outcome = "not considered"
+        outcome = "does not pay" if _too_dear(producer, facts) else "not considered"
     else:
         outcome, path = "apart", _path(producer, consumer, facts)
     decisions = _collapse(touching, facts)
@@ -184,7 +192,25 @@ def _pair(first: str, second: str, facts: Facts) -> Pair:
         _running(consumer, facts),
         leaves_size(found[0].shape) if found is not None else 0,
         path,
+        _cost(producer, consumer, settled, facts),
     )
+
+
+def _too_dear(producer: str, facts: Facts) -> bool:
+    """Its priority was worked out and nothing came of it."""
+    final = facts.lineage.final(producer)
+    about = [e for e in facts.replay.events if e.producer in (producer, final)]
+    return bool(about) and about[-1].event == "priority"
+
+
+def _cost(producer: str, consumer: str, settled: Event | None, facts: Facts) -> PairDetail | None:
+    if facts.costs is None:
+        return None
+    if settled is not None and settled.event == "fuse":
+        return facts.costs.detail(settled)
+    first = facts.after.get(facts.lineage.final(producer))
+    second = facts.after.get(facts.lineage.final(consumer))
+    return facts.costs.pair(first, second) if first is not None and second is not None else None
 
 
 def _running(name: str, facts: Facts) -> tuple[Place, ...]:
@@ -199,6 +225,7 @@ def _touching(producer: str, consumer: str, facts: Facts) -> list[Event]:
     for e in facts.replay.events:
         if (
             e.producer is not None
+            and e.event != "priority"
             and e.producer in (producer, live.final(producer))
             and e.consumer is not None
         ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hlofuse.explainer.cost_json import detail_json
 from hlofuse.explainer.explain_json import place_json
 from hlofuse.explainer.why import Decision, Pair, Story
 
@@ -38,6 +39,7 @@ def why_json(answer: Story | Pair) -> dict[str, Any]:
         "consumer_kernels": [place_json(k) for k in answer.consumer_kernels],
         "bytes_between": answer.bytes_between,
         "path": list(answer.path),
+        "cost": detail_json(answer.cost),
     }
 
 

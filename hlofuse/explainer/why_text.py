@@ -11,6 +11,7 @@ from rich.text import Text
 from hlofuse.explainer.model import Place
 from hlofuse.explainer.tables import plain_table
 from hlofuse.explainer.why import Decision, Pair, Story
+from hlofuse.explainer.why_text_costs import print_pair_cost
 from hlofuse.explainer.why_words import (
     kernels_line,
     names,
@@ -84,6 +85,9 @@ def _print_pair(p: Pair, console: Console, input_words: Sequence[str], limit: in
     where = kernels_line(p)
     if where:
         _indented(console, where)
+    if p.cost is not None:
+        console.print()
+        print_pair_cost(p.cost, p.producer, console)
     if settled is not None and settled.event == "ineligible" and settled.rule.advice:
         console.print()
         _indented(console, f"What to do: {printable(settled.rule.advice)}")

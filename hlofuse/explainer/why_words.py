@@ -30,6 +30,8 @@ def pair_headline(p: Pair) -> str:
         return f"{a} was fused into {b}: both are in {names(p.shared)}."
     if p.outcome == "refused":
         return f"{a} was not fused into {b}."
+    if p.outcome == "does not pay":
+        return f"{a} was not fused into {b}: it would cost time."
     if p.outcome == "not considered":
         return f"Whether {a} may go into {b} was never asked."
     if a == b:

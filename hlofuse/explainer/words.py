@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from hlofuse.explainer.model import Explanation, FusedGroup, PassStory
+from collections.abc import Sequence
+
+from hlofuse.explainer.cost_words import us_text
+from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, RecordCheck, Refusal
 from hlofuse.present.escape import printable
 from hlofuse.present.units import bytes_text, plural, quantity
 from hlofuse.trace import Figures
@@ -19,13 +22,14 @@ def headline(e: Explanation) -> str:
 def result_line(e: Explanation) -> str:
     """Kernels, bytes and flops, before → after."""
     b, a = e.before, e.after
-    return "    ".join(
-        (
-            f"{plural(b.kernels, 'kernel')} → {a.kernels:,}",
-            f"{bytes_text(b.cost.bytes_accessed)} → {bytes_text(a.cost.bytes_accessed)} moved",
-            f"{quantity(b.cost.flops)} → {quantity(a.cost.flops)} flops",
-        )
-    )
+    parts = [
+        f"{plural(b.kernels, 'kernel')} → {a.kernels:,}",
+        f"{bytes_text(b.cost.bytes_accessed)} → {bytes_text(a.cost.bytes_accessed)} moved",
+        f"{quantity(b.cost.flops)} → {quantity(a.cost.flops)} flops",
+    ]
+    if b.us is not None and a.us is not None:
+        parts.append(f"est. {us_text(b.us)} → {us_text(a.us)}")
+    return "    ".join(parts)
 
 
 def notes(e: Explanation) -> list[str]:
@@ -39,16 +43,58 @@ def notes(e: Explanation) -> list[str]:
     if e.before.cost.unknown:
         calls = plural(e.before.cost.unknown, "custom call")
         found.append(f"{calls} not in these figures: XLA does not know their cost")
+    if e.after.untimed:
+        kernels = plural(e.after.untimed, "kernel")
+        found.append(
+            f"the times leave out {kernels} that XLA's model does not cover: matrix products, library calls"
+        )
+    if e.ties:
+        found.append(
+            f"{plural(e.ties, 'decision')} of {_fused_count(e)} {'hangs' if e.ties == 1 else 'hang'} on a tie"
+            " that only XLA's ids settle (--xla_dump_hlo_as_proto writes them): marked below"
+        )
+    if e.record is not None:
+        found += record_lines(e.record)
     return found
+
+
+def record_lines(r: RecordCheck, most: int = 3) -> list[str]:
+    """How far XLA's own record and the replay agree, and the first places where they do not."""
+    name = printable(r.file.rsplit("/", 1)[-1])
+    if r.agreed == r.records and not r.disagreements:
+        return [f"XLA's own record ({name}) says the same: {r.records:,} of {r.records:,} entries"]
+    lines = [f"XLA's own record ({name}) differs: {r.agreed:,} of {r.records:,} entries agree"]
+    for d in r.disagreements[:most]:
+        xla, ours = printable(d.xla or "nothing"), printable(d.ours or "nothing")
+        lines.append(
+            f"  {d.kind} of {printable(d.producer)}, after {plural(d.step, 'fusion')}: XLA {xla}; here {ours}"
+        )
+    if len(r.disagreements) > most:
+        lines.append(f"  and {len(r.disagreements) - most:,} more")
+    return lines
+
+
+def _fused_count(e: Explanation) -> int:
+    return sum(len(g.steps) for p in e.passes for g in p.fused)
 
 
 def held_back_line(e: Explanation) -> str:
     """The rules that hold back most, in one line; empty where none does."""
     if not e.obstacles:
         return ""
-    parts = [f"{o.rule.code} {bytes_text(o.bytes_between)}" for o in e.obstacles[:4]]
+    parts = [f"{o.rule.code} {_weight(o)}" for o in e.obstacles[:4]]
     more = f" and {len(e.obstacles) - 4} more" if len(e.obstacles) > 4 else ""
     return f"held back by {', '.join(parts)}{more} (at the end)"
+
+
+def _weight(o: Obstacle) -> str:
+    at_stake = o.us_at_stake
+    return us_text(at_stake) if at_stake is not None and at_stake > 0 else bytes_text(o.bytes_between)
+
+
+def has_something_to_tell(story: PassStory) -> bool:
+    """It fused, rewrote or kept kernels apart."""
+    return bool(story.fused or story.rewrites or any(r.between_kernels for r in story.refused))
 
 
 def pass_summary(story: PassStory) -> str:
@@ -80,8 +126,25 @@ def figures_text(figures: Figures) -> str:
         elif isinstance(value, int):
             text = bytes_text(value) if label.endswith("bytes") else f"{value:,}"
         elif isinstance(value, float):
-            text = f"{value:.4g}"
+            text = us_text(value) if label.startswith("us ") else f"{value:.4g}"
+            label = label.removeprefix("us ")
         else:
             text = printable(str(value))
         parts.append(f"{label} {text}")
     return ", ".join(parts)
+
+
+def at_stake_text(held: Sequence[Refusal]) -> str:
+    """What a row of refusals keeps from being saved; each producer counts once."""
+    known = {r.producer.name: r.us_at_stake for r in held if r.us_at_stake is not None}
+    return us_text(sum(known.values())) if known else "–"
+
+
+def if_allowed(o: Obstacle) -> str:
+    """`, −9.3 µs if allowed`; empty where nothing is estimated."""
+    at_stake = o.us_at_stake
+    if at_stake is None:
+        return ""
+    return (
+        f", −{us_text(at_stake)} if allowed" if at_stake > 0 else f", {us_text(-at_stake)} slower if allowed"
+    )

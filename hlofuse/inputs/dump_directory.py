@@ -62,6 +62,11 @@ class DumpedModule:
             (k for k in range(end) if mine[k] and self.between[k].before == stage.passes[0]),
             None,
         )
+        if exact is None:
+            # With a pass's own dumps only, the first of them shows the module it was given.
+            first = next((k for k in range(end) if mine[k]), None)
+            if first is not None and self.between[first].before in stage.also_before:
+                exact = first
         done = [k for k in range(end) if mine[k] and self.between[k].after in stage.passes]
         if exact is not None:
             start = exact

@@ -17,6 +17,8 @@ class FusionStage:
     """The pipeline that starts right after them; it ends the stage where no pass changed anything."""
     flags: str
     """XLA_FLAGS that write everything needed."""
+    also_before: tuple[str, ...] = ()
+    """Passes that a replay may as well start before: what comes ahead of them finds nothing left to do."""
 
 
 FUSION_STAGES: dict[str, FusionStage] = {
@@ -25,5 +27,19 @@ FUSION_STAGES: dict[str, FusionStage] = {
         ("fusion", "fusion-wrapper", "cpu_multi_output_fusion"),
         "simplification_after_layout_assignment",
         "--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*",
+    ),
+    "gpu": FusionStage(
+        "fusion",
+        (
+            "variadic-op-splitter",
+            "sort-iota-fusion",
+            "priority-fusion",
+            "cse",
+            "dce",
+            "multi_output_fusion",
+        ),
+        "post-fusion_optimization",
+        "--xla_dump_to=DIR --xla_dump_hlo_pass_re=.* --xla_dump_hlo_as_text --xla_dump_hlo_as_proto",
+        ("sort-iota-fusion", "priority-fusion"),
     ),
 }

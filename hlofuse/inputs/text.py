@@ -32,18 +32,19 @@ def input_limit() -> int:
     return int(text)
 
 
-def read_text(path: str | os.PathLike[str], limit: int | None = None) -> str:
+def read_text(path: str | os.PathLike[str], limit: int | None = None, *, as_module: bool = True) -> str:
     """The text of a dump: a file (gzip is seen by its first bytes), or `-` for standard input.
 
-    Raises HlofuseError for what cannot be read, is empty, is not text, or is longer than `limit` bytes.
+    Raises HlofuseError for what cannot be read, is empty, is not text, or is longer than `limit` bytes;
+    unless `as_module` is false also for what is known to be another kind of text than a module.
     """
     limit = input_limit() if limit is None else limit
     name = "standard input" if str(path) == "-" else str(path)
     if str(path) == "-":
-        return _decode(_read(sys.stdin.buffer, name, limit), name)
+        return _decode(_read(sys.stdin.buffer, name, limit), name, as_module)
     try:
         with open(path, "rb") as file:
-            return _decode(_read(file, name, limit), name)
+            return _decode(_read(file, name, limit), name, as_module)
     except FileNotFoundError:
         raise HlofuseError(_missing(Path(path))) from None
     except OSError as e:
@@ -136,7 +137,7 @@ def _refuse_binary(first: bytes, name: str) -> None:
     raise HlofuseError(f"{printable(name)} is a binary file, not an HLO text dump{hint}")
 
 
-def _decode(data: bytes, name: str) -> str:
+def _decode(data: bytes, name: str, as_module: bool) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as e:
@@ -149,7 +150,7 @@ def _decode(data: bytes, name: str) -> str:
         raise HlofuseError(f"{printable(name)} is empty")
     if "\r\n" in text:
         text = text.replace("\r\n", "\n")
-    other = _known_as_something_else(text)
+    other = _known_as_something_else(text) if as_module else None
     if other:
         raise HlofuseError(f"{printable(name)} is {other}")
     return text

@@ -57,17 +57,13 @@ def ids_beside(path: Path) -> Path | None:
 def read_unique_ids(path: Path) -> UniqueIds:
     """The ids in a `.hlo.pb` file; HlofuseError if it is something else."""
     try:
-        data = path.read_bytes()
-        ids = _module(data)
+        return ids_of_proto(path.read_bytes())
     except (IndexError, ValueError) as error:
         raise HlofuseError(f"{path} is no HLO proto: {error}") from None
-    if not ids.computations:
-        raise HlofuseError(f"{path} is no HLO proto: it holds no computations")
-    return ids
 
 
-def _module(data: bytes) -> UniqueIds:
-    """An HloProto or the HloModuleProto in it."""
+def ids_of_proto(data: bytes) -> UniqueIds:
+    """The ids in an HloProto, or in the HloModuleProto in it; ValueError or IndexError if it is neither."""
     ids = UniqueIds()
     inner: bytes | None = None
     for number, value in _fields(data):
@@ -81,6 +77,8 @@ def _module(data: bytes) -> UniqueIds:
             if number == _COMPUTATIONS and isinstance(value, bytes):
                 name, computation = _computation(value)
                 ids.computations[name] = computation
+    if not ids.computations:
+        raise ValueError("it holds no computations")
     return ids
 
 

@@ -6,6 +6,7 @@ import re
 
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
+from hlofuse.pipelines.users import restore_users
 
 _SOFTMAX = re.compile(r"triton_softmax(?:\.(\d+))?")
 
@@ -14,6 +15,7 @@ def restore_history(module: Module, ids: UniqueIds | None) -> None:
     """Unique ids and names that are spent, as XLA's fusion passes found them."""
     if ids is not None:
         ids.apply(module)
+    restore_users(module, ids_known=ids is not None)
     names = module.instruction_names
     spent = spent_fusion_names(module)
     names.reserve([f"fusion.{k}" for k in range(spent)])

@@ -105,6 +105,7 @@ def test_a_mistyped_rule_gets_suggestions(hlofuse: Run) -> None:
 
 def test_targets(hlofuse: Run, golden: Golden) -> None:
     golden("targets.txt", hlofuse("targets").out)
-    (cpu,) = json.loads(hlofuse("targets", "--format", "json").out)["targets"]
-    assert (cpu["name"], cpu["passes"]) == ("cpu", ["fusion", "fusion-wrapper"])
+    targets = {t["name"]: t for t in json.loads(hlofuse("targets", "--format", "json").out)["targets"]}
+    assert targets["cpu"]["passes"] == ["fusion", "fusion-wrapper"]
+    assert "priority-fusion" in targets["gpu"]["passes"]
     assert "## cpu: XLA:CPU" in hlofuse("targets", "--format", "markdown").out

@@ -1,0 +1,17 @@
+"""What the kernel-time model says about a replay: for explaining, never for deciding."""
+
+from hlofuse.explainer.costs.figures import KernelTime, PairDetail, ReadTerm, StepCost
+from hlofuse.explainer.costs.observer import Observer
+from hlofuse.explainer.costs.replaying import PRIORITY_FUSION, Costs, Observed, observed_replay
+
+__all__ = [
+    "PRIORITY_FUSION",
+    "Costs",
+    "KernelTime",
+    "Observed",
+    "Observer",
+    "PairDetail",
+    "ReadTerm",
+    "StepCost",
+    "observed_replay",
+]

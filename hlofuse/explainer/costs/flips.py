@@ -1,0 +1,69 @@
+"""What would turn a decision round: numbers of the device, one at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hlofuse.cost.combined import CombinedModel
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.ticks import INFINITE
+from hlofuse.explainer.costs.sums import sums
+from hlofuse.ir.instruction import Instruction
+
+NUMBERS = ("memory_bandwidth", "l2_cache_size", "core_count", "clock_rate_ghz", "fpus_per_core")
+_DOUBLINGS = 5  # up to 32 times as much, down to a 32nd
+_HALVINGS = 8  # of the last doubling: a flip is found to within a third of a percent
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """With `number` at `value` (or beyond it) the producer's fusion would be decided the other way."""
+
+    number: str
+    """A field of `DeviceDescription`, as `--set` takes it."""
+    now: float
+    value: float
+
+
+def flips(device: DeviceDescription, producer: Instruction) -> tuple[Flip, ...]:
+    """The nearest turning point of each number that has one, the nearest first."""
+
+    def pays(varied: DeviceDescription) -> bool | None:
+        unfused, fused = sums(CombinedModel(varied), producer)
+        return None if max(unfused, fused) >= INFINITE else unfused >= fused
+
+    now = pays(device)
+    if now is None:
+        return ()
+    found = [f for name in NUMBERS if (f := _flip(device, name, now, pays)) is not None]
+    found.sort(key=lambda f: abs(math.log(f.value / f.now)))
+    return tuple(found)
+
+
+def _flip(
+    device: DeviceDescription, name: str, now: bool, pays: Callable[[DeviceDescription], bool | None]
+) -> Flip | None:
+    start = getattr(device, name)
+    whole = isinstance(start, int)
+
+    def value(exponent: float) -> float:
+        varied = start * 2.0**exponent
+        return max(1, round(varied)) if whole else float(f"{varied:.4g}")
+
+    def turned(exponent: float) -> bool:
+        changes: dict[str, Any] = {name: value(exponent)}
+        verdict = pays(replace(device, **changes))
+        return verdict is not None and verdict is not now
+
+    for doublings in range(1, _DOUBLINGS + 1):
+        for direction in (-1.0, 1.0):
+            if turned(direction * doublings):
+                near, far = direction * (doublings - 1), direction * doublings
+                for _ in range(_HALVINGS):
+                    middle = (near + far) / 2
+                    near, far = (near, middle) if turned(middle) else (middle, far)
+                return Flip(name, start, value(far))
+    return None

@@ -1,0 +1,139 @@
+"""Watches priority fusion at work and takes down what its estimates were.
+
+A guide that leaves every choice to the pass, or to another guide, and only reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hlofuse.cost.combined import CombinedModel
+from hlofuse.cost.gpu.model import Estimate
+from hlofuse.explainer.costs.figures import PairDetail, StepCost, kernel_time
+from hlofuse.explainer.costs.pairs import pair_detail
+from hlofuse.ir.instruction import Instruction
+from hlofuse.passes.priority_fusion.guide import Guide
+from hlofuse.rules.gpu_fusible import is_fusible_bitcast
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimates:
+    """What was known when a producer went into a consumer; worked into figures when asked for."""
+
+    producer: Estimate
+    consumer: Estimate
+    fused: Estimate
+    consumers: int
+    leaves: bool
+
+
+class Enough(Exception):
+    """Everything wanted has been seen."""
+
+
+class Observer:
+    """Estimates of every fusion, ties, and details of the fusions in `wanted` (counted from 0)."""
+
+    def __init__(
+        self, guide: Guide | None = None, *, note_ties: bool = False, wanted: frozenset[int] = frozenset()
+    ) -> None:
+        self.model: CombinedModel | None = None
+        self.fusions = 0
+        self.ties: dict[int, tuple[str, ...]] = {}
+        """Fusion to the producers that XLA may have taken instead, with another result perhaps."""
+        self.details: dict[int, PairDetail] = {}
+        self._estimates: dict[int, _Estimates] = {}
+        self._guide = guide
+        self._note_ties = note_ties
+        self._wanted = wanted
+        self._last = max(wanted, default=None)
+        self._equal: Sequence[Instruction] = ()
+        self._tied: tuple[str, ...] = ()
+        self._now: dict[str, _Estimates] = {}
+
+    def cost(self, fusion: int) -> StepCost | None:
+        """The figures of a fusion; None for bitcasts, which are free."""
+        found = self._estimates.get(fusion)
+        if found is None:
+            return None
+        first, second, both = (kernel_time(e) for e in (found.producer, found.consumer, found.fused))
+        if first is None or second is None or both is None:
+            return None
+        return StepCost(first, second, both, found.consumers, found.leaves)
+
+    # ------------------------------------------------------------ what the pass asks and tells
+
+    def begin(self, model: CombinedModel) -> None:
+        self.model = model
+        if self._guide is not None:
+            self._guide.begin(model)
+
+    def order_updates(self, producers: list[Instruction]) -> None:
+        if self._guide is not None:
+            self._guide.order_updates(producers)
+
+    def choose(self, equal: Sequence[Instruction]) -> Instruction:
+        self._equal = equal
+        return self._guide.choose(equal) if self._guide is not None else equal[0]
+
+    def order_users(self, producer: Instruction) -> None:
+        if self._guide is not None:
+            self._guide.order_users(producer)
+
+    def order_consumers(self, producer: Instruction, consumers: list[Instruction]) -> list[Instruction]:
+        if self._guide is not None:
+            consumers = self._guide.order_consumers(producer, consumers)
+        self._now, self._tied = {}, ()
+        if not is_fusible_bitcast(producer):
+            self._take_down(producer, consumers)
+            if self._note_ties and len(self._equal) > 1:
+                self._tied = tuple(x.name for x in self._equal if _meet(producer, x))
+        return consumers
+
+    def fused(self, fusion: Instruction, producer: str, consumer: str) -> None:
+        estimates = self._now.get(consumer)
+        if estimates is not None:
+            self._estimates[self.fusions] = estimates
+        if self._tied:
+            self.ties[self.fusions] = self._tied
+        self.fusions += 1
+        if self._guide is not None:
+            self._guide.fused(fusion, producer, consumer)
+        if self._last is not None and self.fusions > self._last:
+            raise Enough
+
+    def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
+        if self._guide is not None:
+            self._guide.priority(producer, us_fused, us_unfused)
+
+    def refused(self, producer: Instruction, reasons: Sequence[str]) -> None:
+        if self._guide is not None:
+            self._guide.refused(producer, reasons)
+
+    # ------------------------------------------------------------ reading
+
+    def _take_down(self, producer: Instruction, consumers: Sequence[Instruction]) -> None:
+        model = self.model
+        assert model is not None
+        pairs = model.pairs_of(producer)
+        into = [c for c in consumers if not is_fusible_bitcast(c)]
+        leaves = len(into) == len(producer.users)
+        first = model.run_time(producer)
+        for place, consumer in enumerate(into):
+            fused = pairs.get(consumer)
+            if fused is None:
+                continue
+            self._now[consumer.name] = _Estimates(first, model.run_time(consumer), fused, len(into), leaves)
+            if self.fusions + place in self._wanted:
+                detail = pair_detail(model, producer, consumer)
+                if detail is not None:
+                    self.details[self.fusions + place] = detail
+
+
+def _meet(a: Instruction, b: Instruction) -> bool:
+    """Would fusing one change what there is to decide about the other?"""
+    if a is b:
+        return False
+    users = set(a.users)
+    return b in users or a in b.users or any(u in users for u in b.users)

@@ -1,0 +1,176 @@
+"""A replay together with what the cost model said on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from hlofuse.cost.combined import CombinedModel
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.ticks import INFINITE
+from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
+from hlofuse.explainer.costs.figures import (
+    US_LAUNCH,
+    KernelTime,
+    PairDetail,
+    StepCost,
+    kernel_time,
+    us,
+)
+from hlofuse.explainer.costs.observer import Enough, Observer
+from hlofuse.explainer.costs.pairs import pair_detail
+from hlofuse.explainer.costs.sums import pair_estimate, sums
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.unique_ids import UniqueIds
+from hlofuse.passes.priority_fusion.guide import Guide
+from hlofuse.pipelines import Replay, replay
+from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
+from hlofuse.rules.settings import AS_XLA, Settings
+from hlofuse.trace import Event
+
+PRIORITY_FUSION = "priority-fusion"
+
+
+class Costs:
+    """Times of a replay's kernels and fusions; nothing is worked out before it is asked for."""
+
+    def __init__(
+        self,
+        device: DeviceDescription,
+        observer: Observer,
+        events: Iterable[Event],
+        again: Callable[[frozenset[int]], Observer],
+        *,
+        ids_known: bool,
+    ) -> None:
+        self.device = device
+        self.ids_known = ids_known
+        """Ties are XLA's own; else they are marked."""
+        self.observer = observer
+        self._again = again
+        fuses = (e for e in events if e.event == "fuse" and e.pass_name == PRIORITY_FUSION)
+        self._number = {e.step: k for k, e in enumerate(fuses)}
+        # The pass's own model knows fusions that later passes have changed, so this is another one.
+        self.model = CombinedModel(device)
+
+    # ------------------------------------------------------------ kernels
+
+    def kernel(self, instruction: Instruction) -> KernelTime | None:
+        """None for library calls and whatever else XLA makes no estimate of."""
+        return kernel_time(self.model.run_time(instruction)) if may_be_fused(instruction) else None
+
+    def total(self, kernels: Iterable[Instruction]) -> tuple[float, int]:
+        """Microseconds of all with their launches, and how many are left out."""
+        time, left_out = 0.0, 0
+        for instruction in kernels:
+            estimate = self.kernel(instruction)
+            if estimate is None:
+                left_out += 1
+            else:
+                time += estimate.us + US_LAUNCH
+        return time, left_out
+
+    def sums(self, producer: Instruction) -> tuple[float, float] | None:
+        """What XLA compares for a producer, in microseconds: unfused and fused, over all its users."""
+        if not may_be_fused(producer) or not all(may_be_fused(u) for u in producer.users):
+            return None
+        unfused, fused = sums(self.model, producer)
+        return None if max(unfused, fused) >= INFINITE else (us(unfused), us(fused))
+
+    def at_stake(self, producer: Instruction) -> float | None:
+        """What fusing a kernel into its users would save if no rule forbade it.
+
+        None where there is no estimate: library calls on either side of every edge.
+        """
+        if not may_be_fused(producer):
+            return None
+        users = [u for u in producer.users if u.opcode not in ("tuple", "get-tuple-element")]
+        into = [u for u in users if may_be_fused(u) and not is_fusible_bitcast(u)]
+        if not into:
+            return None
+        saved = 0
+        if len(into) == len(producer.users):  # nobody else needs it
+            saved = KERNEL_LAUNCH + self.model.run_time(producer).ticks
+        for user in into:
+            fused = pair_estimate(self.model, producer, user).ticks
+            if fused >= INFINITE:
+                return None
+            saved += self.model.run_time(user).ticks - fused
+        return us(saved) if abs(saved) < INFINITE else None
+
+    # ------------------------------------------------------------ fusions
+
+    def fusion(self, event: Event) -> StepCost | None:
+        """The figures of a fuse event; None for bitcasts and for other passes."""
+        number = self._number_of(event)
+        return self.observer.cost(number) if number is not None else None
+
+    def tied_with(self, event: Event) -> tuple[str, ...]:
+        """Producers of equal priority that XLA may have taken first."""
+        number = self._number_of(event)
+        return self.observer.ties.get(number, ()) if number is not None else ()
+
+    def detail(self, event: Event) -> PairDetail | None:
+        """A fuse event in full; repeats the replay up to there."""
+        number = self._number_of(event)
+        if number is None:
+            return None
+        return self._again(frozenset({number})).details.get(number)
+
+    def pair(self, producer: Instruction, consumer: Instruction) -> PairDetail | None:
+        """A pair of the final module in full."""
+        if not may_be_fused(producer) or not may_be_fused(consumer) or producer not in consumer.operands:
+            return None
+        return pair_detail(self.model, producer, consumer)
+
+    def _number_of(self, event: Event) -> int | None:
+        if event.event != "fuse" or event.pass_name != PRIORITY_FUSION:
+            return None
+        return self._number.get(event.step)
+
+
+@dataclass(slots=True)
+class Observed:
+    """A replay and its costs; None for targets that ask no cost model."""
+
+    replay: Replay
+    costs: Costs | None
+    guide: Guide | None = None
+    """What settled ties, after it has seen everything."""
+    record: str | None = None
+    """The file with XLA's own record, where it was followed."""
+
+
+def observed_replay(
+    module: Module,
+    target: str,
+    *,
+    device: DeviceDescription | None = None,
+    option: str | None = None,
+    settings: Settings = AS_XLA,
+    ids: UniqueIds | None = None,
+    make_guide: Callable[[], Guide] | None = None,
+) -> Observed:
+    """Like `replay`, with an eye on the costs.
+
+    `make_guide` makes a guide that settles what the pass leaves open; each repetition gets a new one.
+    """
+
+    def run(guide: Guide | None) -> Replay:
+        return replay(module, target, device=device, option=option, settings=settings, ids=ids, guide=guide)
+
+    def again(wanted: frozenset[int]) -> Observer:
+        observer = Observer(make_guide() if make_guide is not None else None, wanted=wanted)
+        with suppress(Enough):
+            run(observer)
+        return observer
+
+    guide = make_guide() if make_guide is not None else None
+    if device is None:
+        return Observed(run(guide), None, guide)
+    ids_known = ids is not None or guide is not None
+    observer = Observer(guide, note_ties=not ids_known)
+    done = run(observer)
+    return Observed(done, Costs(device, observer, done.events, again, ids_known=ids_known), guide)

@@ -1,0 +1,77 @@
+"""The cost story of a pair for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.text import Text
+
+from hlofuse.explainer.cost_words import flip_text, roofline, us_text, why_saves, worth_text
+from hlofuse.explainer.costs import PairDetail, ReadTerm
+from hlofuse.explainer.model import Place
+from hlofuse.explainer.tables import plain_table
+from hlofuse.present.escape import printable, shorten
+from hlofuse.present.units import bytes_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_READS = 6
+
+
+def print_pair_cost(d: PairDetail, producer: Place, console: Console) -> None:
+    """The sums, the three kernels they come from, what the kernel would read, and what would turn it."""
+
+    def say(text: str, style: str = "default", by: int = 2) -> None:
+        console.print(Padding(Text(text, style=style), (0, 0, 0, by)))
+
+    say("by XLA's cost model", "bold cyan")
+    say(worth_text(d), "default", 4)
+    say(why_saves(d.cost, producer.opcode), "default", 4)
+    table = plain_table(("", "left"), ("", "left"), ("", "right"), ("", "right"))
+    table.show_header = False
+    for label, kernel in (
+        ("producer", d.cost.producer),
+        ("consumer", d.cost.consumer),
+        ("fused", d.cost.fused),
+    ):
+        table.add_row(
+            Text(label, style="dim"),
+            Text(roofline(kernel)),
+            Text(f"{bytes_text(kernel.bytes_read)} in"),
+            Text(f"{bytes_text(kernel.bytes_written)} out"),
+        )
+    console.print(Padding(table, (0, 0, 0, 4)))
+    if d.fused_reads:
+        _print_reads(d.consumer_reads, d.fused_reads, console)
+    for remark in d.remarks:
+        say(printable(remark), "default", 4)
+    if d.flips:
+        turn = "it would stop paying" if d.us_saved >= 0 else "it would pay"
+        say(f"{turn} {' or '.join(flip_text(f) for f in d.flips[:3])}", "default", 4)
+        first = d.flips[0]
+        say(f"try it: --set {first.number}={first.value:.10g}", "dim", 4)
+
+
+def _print_reads(before: Sequence[ReadTerm], after: Sequence[ReadTerm], console: Console) -> None:
+    """Operand by operand: what the consumer reads now, and what it would with the producer inside."""
+    now = {r.operand: r for r in before}
+    table = plain_table(
+        ("reads", "left"), ("size", "right"), ("consumer", "right"), ("fused", "right"), ("", "right")
+    )
+    for r in after[:_READS]:
+        old = now.get(r.operand)
+        table.add_row(
+            Text(f"{printable(r.operand)} {shorten(printable(r.shape), 28)}"),
+            Text(bytes_text(r.size)),
+            Text(bytes_text(old.read) if old is not None else "–"),
+            Text(bytes_text(r.read)),
+            Text(us_text(r.us)),
+        )
+    console.print(Padding(table, (0, 0, 0, 4)))
+    if len(after) > _READS:
+        rest = sum(r.us for r in after[_READS:])
+        more = f"and {len(after) - _READS} more operands, {us_text(rest)}"
+        console.print(Padding(Text(more, style="dim"), (0, 0, 0, 4)))

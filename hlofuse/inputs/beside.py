@@ -1,0 +1,52 @@
+"""Files that XLA writes beside a module's dumps, or that a corpus keeps beside `before.hlo`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.module import Module
+
+if TYPE_CHECKING:
+    from hlofuse.cost.gpu.device import DeviceDescription
+
+_DUMP = re.compile(
+    r"((?:.+?\.)?module_\d+\.)(.+?)\.(?:cl_\d+\.)?(?:\d{4,9}\.|before_|after_|cpu_|gpu_|sm_|gfx)"
+)
+
+
+def target_config_beside(module: Module) -> Path | None:
+    """`….gpu_target_config.pbtxt`: the device the module was compiled for."""
+    return _beside(module, ("gpu_target_config.pbtxt",), ())
+
+
+def device_in_dump(config: Path) -> DeviceDescription:
+    """The device of a target configuration, by a name that fits a headline."""
+    from hlofuse.cost.gpu.device import DeviceError, load_device
+
+    try:
+        device = load_device(str(config))
+    except DeviceError as error:
+        raise HlofuseError(str(error)) from None
+    return replace(device, name="the dump's device")
+
+
+def priority_record_beside(module: Module) -> Path | None:
+    """`….priority_fusion_dump.txt`: XLA's own record of the pass."""
+    return _beside(
+        module, ("priority_fusion_dump.txt",), ("priority_fusion.txtpb", "priority_fusion.txtpb.gz")
+    )
+
+
+def _beside(module: Module, endings: tuple[str, ...], corpus_names: tuple[str, ...]) -> Path | None:
+    if not module.filename or module.filename.startswith("<"):
+        return None
+    path = Path(module.filename)
+    names = list(corpus_names) if path.name in ("before.hlo", "before.hlo.gz") else []
+    match = _DUMP.match(path.name)
+    if match is not None:
+        names += [f"{match[1]}{match[2]}.{ending}" for ending in endings]
+    return next((p for n in names if (p := path.with_name(n)).is_file()), None)

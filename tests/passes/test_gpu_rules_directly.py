@@ -1,0 +1,106 @@
+"""Rules of the GPU passes that no module reaches as XLA hands it to them: asked with modules of our own."""
+
+from __future__ import annotations
+
+from hlofuse.cost.gpu import KernelModel, load_device
+from hlofuse.ir import parse_module
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.pipelines import Replay, replay
+from hlofuse.rules.gpu_multi_output_fusion import MultiOutputState, ProducerPair
+from hlofuse.rules.gpu_multi_output_fusion.producer import producer_is_multi_output, too_much_code
+from hlofuse.rules.priority_fusion.eligible import consumer_is_bitcast
+from hlofuse.rules.priority_fusion.question import PriorityPair
+from hlofuse.rules.settings import Settings
+
+DEVICE = "h100_sxm"
+
+
+def replayed(text: str) -> Replay:
+    return replay(parse_module(text), "gpu", device=DEVICE)
+
+
+def spoke(text: str) -> set[str | None]:
+    return {e.rule for e in replayed(text).events}
+
+
+def find(module: Module, name: str) -> Instruction:
+    found = module.find(name)
+    assert found is not None
+    return found
+
+
+ROOT_WITH_USER = """HloModule m
+
+ENTRY %main (x: f32[64]) -> f32[64] {
+  %x = f32[64]{0} parameter(0)
+  %neg = f32[64]{0} negate(%x)
+  %log = f32[64]{0} abs(%neg)
+  %call = () custom-call(%log), custom_call_target="print", custom_call_has_side_effect=true
+  ROOT %out = f32[64]{0} copy(%neg)
+}
+"""
+
+
+def test_the_root_is_fused_into_nothing() -> None:
+    root_used = ROOT_WITH_USER.replace("ROOT %out", "%out").replace("%neg = ", "ROOT %neg = ", 1)
+    assert "PF001" in spoke(root_used)
+    assert "PF001" not in spoke(ROOT_WITH_USER)
+
+
+BITCAST = """HloModule m
+
+ENTRY %main (x: f32[64]) -> (f32[8,8], f32[64]) {
+  %x = f32[64]{0} parameter(0)
+  %neg = f32[64]{0} negate(%x)
+  %view = f32[8,8]{1,0} bitcast(%neg)
+  %abs = f32[64]{0} abs(%neg)
+  ROOT %out = (f32[8,8]{1,0}, f32[64]{0}) tuple(%view, %abs)
+}
+"""
+
+
+def test_nothing_is_fused_into_a_single_bitcast() -> None:
+    module = parse_module(BITCAST)
+    state = None  # this rule looks at nothing else
+    into_bitcast = PriorityPair(find(module, "neg"), find(module, "view"), state)  # type: ignore[arg-type]
+    into_abs = PriorityPair(find(module, "neg"), find(module, "abs"), state)  # type: ignore[arg-type]
+    verdict = consumer_is_bitcast(into_bitcast)
+    assert verdict is not None
+    assert verdict.reason == "not fusing into a single bitcast as consumer"
+    assert consumer_is_bitcast(into_abs) is None
+
+
+SIBLINGS = """HloModule m
+
+%a (p: f32[64]) -> (f32[64], f32[64]) {
+  %p = f32[64]{0} parameter(0)
+  %n = f32[64]{0} negate(%p)
+  %b = f32[64]{0} abs(%p)
+  ROOT %t = (f32[64]{0}, f32[64]{0}) tuple(%n, %b)
+}
+
+ENTRY %main (x: f32[64]) -> f32[64] {
+  %x = f32[64]{0} parameter(0)
+  %f = (f32[64]{0}, f32[64]{0}) fusion(%x), kind=kLoop, calls=%a
+  %g0 = f32[64]{0} get-tuple-element(%f), index=0
+  %g1 = f32[64]{0} get-tuple-element(%f), index=1
+  ROOT %sum = f32[64]{0} add(%g0, %g1)
+}
+"""
+
+
+def test_a_multi_output_fusion_is_no_producer() -> None:
+    module = parse_module(SIBLINGS)
+    assert producer_is_multi_output(find(module, "f")) is not None
+    assert producer_is_multi_output(find(module, "sum")) is None
+    assert "GM020" in {e.rule for e in replay(module, "gpu", device=DEVICE).events}
+
+
+def test_too_much_code_for_several_results() -> None:
+    module = parse_module(BITCAST)
+    model = KernelModel(load_device(DEVICE))
+    for limit, refused in ((1, True), (2, False)):
+        state = MultiOutputState(model, Settings({"gpu-max-ir-size": limit}), lambda a, b: False)
+        verdict = too_much_code(ProducerPair(find(module, "neg"), find(module, "abs"), state))
+        assert (verdict is not None) == refused

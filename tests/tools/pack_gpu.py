@@ -1,0 +1,109 @@
+"""Pack XLA:GPU's answers into tests/data/gpu.tar.xz.
+
+    pack_gpu.py OUT.tar.xz DEVICE=FOLDER...
+
+Each FOLDER holds cases as XLA left them: before.hlo, NN-PASS.hlo, before.hlo.pb and priority_fusion.txtpb.
+What the passes do not look at (metadata, source tables, shardings) is left out, and of the proto
+everything but names, ids and operands. Cases are taken from the smallest up, until LIMIT bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import lzma
+import re
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from hlofuse.inputs.unique_ids import read_unique_ids
+from hlofuse.ir.unique_ids import UniqueIds
+
+LIMIT = 1_200_000
+_TABLES = re.compile(r"^(FileNames|FunctionNames|FileLocations|StackFrames)\n(?:.+\n)*\n?", re.MULTILINE)
+_METADATA = re.compile(r', metadata=\{(?:[^{}"]|"[^"]*")*\}')
+_SHARDING = re.compile(r", sharding=\{replicated\}")
+_MESH = re.compile(r', frontend_attributes=\{xla\.sdy\.sharding="[^"]*"\}')
+_HEADER = re.compile(r", (?:allow_spmd_\w+=\{[^}]*\}|frontend_attributes=\{.*\})")
+
+
+def lean(text: str) -> str:
+    """The module without what no pass looks at."""
+    head, _, rest = text.partition("\n")
+    rest = _TABLES.sub("", rest.lstrip("\n"))
+    return _HEADER.sub("", head) + "\n\n" + _MESH.sub("", _SHARDING.sub("", _METADATA.sub("", rest)))
+
+
+def lean_proto(ids: UniqueIds) -> bytes:
+    """A proto that says no more than the ids."""
+    computations = b""
+    for name, computation in ids.computations.items():
+        elements = {n: (o, i) for (o, i), (_, n) in computation.elements.items()}
+        body = _field(1, name.encode())
+        for instruction, number in computation.by_name.items():
+            one = _field(1, instruction.encode()) + _varint(35 << 3) + _varint(number)
+            if instruction in elements:
+                operand, index = elements[instruction]
+                one += _field(2, b"get-tuple-element") + _field(36, _varint(operand))
+                one += _varint(13 << 3) + _varint(index)
+            body += _field(2, one)
+        computations += _field(3, body)
+    return _field(1, computations)
+
+
+def _field(number: int, data: bytes) -> bytes:
+    return _varint(number << 3 | 2) + _varint(len(data)) + data
+
+
+def _varint(value: int) -> bytes:
+    out = b""
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+def files_of(case: Path) -> Iterator[tuple[str, bytes]]:
+    record = (case / "priority_fusion.txtpb").read_text(encoding="utf-8")
+    # Some refusals quote an instruction with its metadata.
+    strip = (lambda text: text) if "metadata={" in record else lean
+    for file in sorted(case.glob("*.hlo")):
+        if file.name != "after.hlo":
+            yield file.name, strip(file.read_text(encoding="utf-8")).encode()
+    yield "priority_fusion.txtpb", record[record.index("fusion_steps") :].encode()
+    yield "before.hlo.pb", lean_proto(read_unique_ids(case / "before.hlo.pb"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("out", type=Path)
+    parser.add_argument("folders", nargs="+", metavar="DEVICE=FOLDER")
+    a = parser.parse_args()
+    cases: list[tuple[int, str, Path]] = []
+    for folder in a.folders:
+        device, _, path = folder.partition("=")
+        for before in sorted(Path(path).glob("*/before.hlo")):
+            record = before.with_name("priority_fusion.txtpb")
+            if record.exists() and "fusion_steps" in record.read_text(encoding="utf-8"):
+                cases.append((before.stat().st_size, f"{device}/{before.parent.name}", before.parent))
+    packed, count = b"", 0
+    with io.BytesIO() as buffer:
+        with tarfile.open(fileobj=buffer, mode="w") as tar:
+            for _, name, case in sorted(cases):
+                for file, data in files_of(case):
+                    info = tarfile.TarInfo(f"{name}/{file}")
+                    info.size = len(data)
+                    tar.addfile(info, io.BytesIO(data))
+                count += 1
+                if count % 20 == 0 and len(lzma.compress(buffer.getvalue())) > LIMIT:
+                    break
+        packed = lzma.compress(buffer.getvalue(), preset=9 | lzma.PRESET_EXTREME)
+    a.out.write_bytes(packed)
+    print(f"{count} cases of {len(cases)}, {len(packed)} bytes")
+
+
+if __name__ == "__main__":
+    main()
