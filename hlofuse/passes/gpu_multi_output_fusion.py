@@ -87,7 +87,8 @@ class _Driver:
 
     def _fuse_siblings(self, parent: Instruction) -> bool:
         if parent.shape.is_array and parent.shape.is_effective_scalar:
-            words = f"Operand {parent.name} is not profitable"
+            operands = ", ".join(o.name for o in parent.operands)
+            words = f"Operand {parent.name} = {parent.opcode}({operands}) is not profitable"
             self._refuse(parent, None, Verdict(IS_SCALAR, words=words))
             return False
         if len(parent.users) < 2:
@@ -105,7 +106,7 @@ class _Driver:
                     SIBLING_RULES, SiblingPair(fusion, other, parent, self._state), self._settings
                 )
                 if verdict is not None:
-                    self._refuse(other, fusion, verdict)
+                    self._refuse(other, fusion, verdict, both_read=parent.name)
                     later += 1
                     continue
                 self._join(fusion, other)
@@ -180,9 +181,12 @@ class _Driver:
         for instruction in instructions:
             self._model.forget(instruction)
 
-    def _refuse(self, producer: Instruction, consumer: Instruction | None, verdict: Verdict) -> None:
+    def _refuse(
+        self, producer: Instruction, consumer: Instruction | None, verdict: Verdict, **more: str
+    ) -> None:
+        figures = verdict.figures | more
         self._recorder.ineligible(
-            producer, consumer, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
+            producer, consumer, rule=verdict.rule.code, reason=verdict.reason, figures=figures
         )
 
     def _record(

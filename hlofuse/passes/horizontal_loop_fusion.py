@@ -1,4 +1,5 @@
-"""Joins small loop kernels that feed one consumer (`xla/service/gpu/transforms/horizontal_loop_fusion.cc`)."""
+"""Joins small loop kernels that feed one consumer "
+"(`xla/service/gpu/transforms/horizontal_loop_fusion.cc`)."""
 
 from __future__ import annotations
 
@@ -89,7 +90,8 @@ class _Driver:
             if refusal is None:
                 kept.append(kernel)
             else:
-                self._recorder.ineligible(kernel, consumer, rule=refusal.code, reason=refusal.title)
+                words = f"sliced_input_fusion={int(self._sliced)} {refusal.message.replace('…', kernel.name)}"
+                self._recorder.ineligible(kernel, consumer, rule=refusal.code, reason=words)
         return kept
 
     def _refusal(
@@ -102,7 +104,11 @@ class _Driver:
             return rules.OTHER_USERS
         if outputs_of(kernel)[0].shape.element_count > elements and rules.LARGE.code not in off:
             return rules.LARGE
-        if kernel.opcode == "fusion" and instruction_count(kernel) > instructions and rules.LONG.code not in off:
+        if (
+            kernel.opcode == "fusion"
+            and instruction_count(kernel) > instructions
+            and rules.LONG.code not in off
+        ):
             return rules.LONG
         if not rules.is_row_major(kernel):
             return rules.NOT_ROW_MAJOR
@@ -122,30 +128,39 @@ class _Driver:
         outputs = pointers = cost = 0
         for end in range(start, len(kernels)):
             kernel = kernels[end]
-            results = len(outputs_of(kernel))
-            outputs += results
-            pointers += len(kernel.operands) + results
-            cost += unroll_cost(kernel)
-            rule = None
-            if not self._alike(first, kernel):
-                rule = rules.UNLIKE
-            elif (
-                outputs >= most
-                or pointers * 8 >= self._settings.value(rules.MAX_PARAMETER_BYTES)
-                or cost >= self._settings.value(rules.MAX_UNROLL_COST)
-            ):
+            words, rule = self._unlike(first, kernel), rules.UNLIKE
+            if not words:
                 rule = rules.TOO_MANY
-            if rule is not None:
-                if end > start:
-                    self._recorder.ineligible(kernel, first, rule=rule.code, reason=rule.title)
+                results = len(outputs_of(kernel))
+                outputs += results
+                pointers += len(kernel.operands) + results
+                cost += unroll_cost(kernel)
+                if outputs >= most:
+                    words = f"hit max fusion batch size: {outputs}"
+                elif pointers * 8 >= self._settings.value(rules.MAX_PARAMETER_BYTES):
+                    words = f"hit max cuda param size: {pointers}"
+                elif cost >= self._settings.value(rules.MAX_UNROLL_COST):
+                    words = f"hit max instr unroll cost: {cost}"
+            if words:
+                self._recorder.ineligible(
+                    kernel, first if end > start else None, rule=rule.code, reason=words
+                )
                 return max(end, start + 1)
         return len(kernels)
 
-    def _alike(self, a: Instruction, b: Instruction) -> bool:
-        if _sorting_key(a)[:3] != _sorting_key(b)[:3]:
-            return False
-        x, y = outputs_of(a)[0].shape, outputs_of(b)[0].shape
-        return self._sliced or x.key_ignoring_element_type == y.key_ignoring_element_type
+    def _unlike(self, a: Instruction, b: Instruction) -> str:
+        """XLA's words for how the two differ; empty if they do not."""
+        words = (
+            "different multiple output types",
+            "different number of outputs",
+            "different instruction count",
+        )
+        for x, y, word in zip(_sorting_key(a), _sorting_key(b), words, strict=False):
+            if x != y:
+                return word
+        shape, other = outputs_of(a)[0].shape, outputs_of(b)[0].shape
+        same = shape.key_ignoring_element_type == other.key_ignoring_element_type
+        return "" if self._sliced or same else "different output shape"
 
     def _join(self, kernels: list[Instruction]) -> Instruction:
         names, figures = [k.name for k in kernels], figures_of(kernels)

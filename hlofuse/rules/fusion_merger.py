@@ -43,9 +43,10 @@ MERGED = register(
     Rule(
         code="FM001",
         title="A kernel goes into all of its consumers",
-        asks="May the fusion be merged into each of its users, and is that no slower than leaving it a kernel?",
-        why="Its result need not be written and read, and one kernel less is launched; what its users read several "
-        "times is computed several times instead.",
+        asks="May the fusion be merged into each of its users, and is that no slower than leaving it a "
+        "kernel?",
+        why="Its result need not be written and read, and one kernel less is launched; what its users read "
+        "several times is computed several times instead.",
         advice="Nothing to do: the kernel is part of its consumers.",
         mirrors=f"{_FILE}: FusionInstructionMerger::FuseIntoAllUsers",
         allows=True,
@@ -97,8 +98,8 @@ PRODUCER_RULES = (no_users, not_a_loop)
         title="A bitcast is no kernel",
         asks="Is a user of the fusion a bitcast?",
         why="A bitcast costs nothing as it is; made a fusion, it would be a kernel.",
-        advice="Reshape once everything else is done: a value used both before and after a reshape is kept apart "
-        "from both.",
+        advice="Reshape once everything else is done: a value used both before and after a reshape is kept "
+        "apart from both.",
         mirrors=_SHOULD,
         message="not fusing bitcast ops",
         history=_GONE,
@@ -138,9 +139,10 @@ USER_RULES = (user_is_bitcast, user_is_custom, heroes_clash, *FUSIBLE_RULES)
     Rule(
         code="FM014",
         title="A reduction would read mostly across the grain of memory",
-        asks="Is a user a parallel reduction, and does the fusion move at least half as many elements about as it "
-        "has results?",
-        why="The reduction's threads read neighbouring elements together; through transposes these lie apart.",
+        asks="Is a user a parallel reduction, and does the fusion move at least half as many elements about "
+        "as it has results?",
+        why="The reduction's threads read neighbouring elements together; through transposes these lie "
+        "apart.",
         advice="Reduce before transposing.",
         mirrors=f"{_FILE}: TransposesMostData",
         message="would read mostly uncoalesced",
@@ -175,8 +177,8 @@ HUGE_CODE = register(
     Rule(
         code="FM015",
         title="Too much code would be copied",
-        asks="Would more than 10000 instructions be emitted for a user's kernel, copies counted, each concatenate, "
-        "dot, dynamic-update-slice, pad, reduce and reduce-window doubling the count?",
+        asks="Would more than 10000 instructions be emitted for a user's kernel, copies counted, each "
+        "concatenate, dot, dynamic-update-slice, pad, reduce and reduce-window doubling the count?",
         why="Compiling would take for ever.",
         advice="See PF013.",
         mirrors="xla/service/gpu/model/gpu_hlo_cost_analysis.cc: "
@@ -206,11 +208,12 @@ SLOWER = register(
     Rule(
         code="FM016",
         title="The consumers would take longer than the kernel saves",
-        asks="Do the kernels of all users, each computing what it needs of the fusion, take longer by XLA's model than "
-        "the fusion's own kernel and the users reading what it wrote, launches included?",
-        why="What a user reads several times is computed several times, and its inputs are read for each user.",
-        advice="Usually right. Where the users could share the work, let one of them take it and the others read "
-        "that one's result.",
+        asks="Do the kernels of all users, each computing what it needs of the fusion, take longer by XLA's "
+        "model than the fusion's own kernel and the users reading what it wrote, launches included?",
+        why="What a user reads several times is computed several times, and its inputs are read for each "
+        "user.",
+        advice="Usually right. Where the users could share the work, let one of them take it and the others "
+        "read that one's result.",
         mirrors="xla/service/gpu/model/gpu_performance_model.cc: GpuPerformanceModel::EstimateRunTimes",
         message="will execute slower if fused",
         history=_GONE,

@@ -19,19 +19,19 @@ _INPUT = "xla/service/gpu/transforms/horizontal_input_fusion.cc"
 _INIT = f"{_LOOP}: HorizontalLoopFusionImpl::FusionCandidates::Initialize"
 _SPAN = f"{_LOOP}: HorizontalLoopFusionImpl::FusionCandidates::GetNextSpanOfFusions"
 
-ELEMENT_TYPES = (
-    """
+ELEMENT_TYPES = """
     invalid pred s8 s16 s32 s64 u8 u16 u32 u64 f16 f32 f64 tuple opaque c64 bf16 token c128 f8e5m2 f8e4m3fn
     s4 u4 f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz s2 u2 f8e4m3 f8e3m4 s1 u1 f4e2m1fn f8e8m0fnu f6e2m3fn f6e3m2fn
     """.split()
-)
 """In the order of their numbers (`xla/xla_data.proto: PrimitiveType`), which kernels are sorted by."""
 
 MAX_ELEMENTS = Knob("horizontal-max-elements", 8192 * 8192, "elements", "Of a kernel that is joined whole.")
 MAX_ELEMENTS_SLICED = Knob(
     "horizontal-max-elements-sliced", 128 * 2048, "elements", "Of a kernel joined by concatenating results."
 )
-MAX_INSTRUCTIONS = Knob("horizontal-max-instructions", 128, "instructions", "In a kernel that is joined whole.")
+MAX_INSTRUCTIONS = Knob(
+    "horizontal-max-instructions", 128, "instructions", "In a kernel that is joined whole."
+)
 MAX_INSTRUCTIONS_SLICED = Knob(
     "horizontal-max-instructions-sliced", 30, "instructions", "In a kernel joined by concatenating results."
 )
@@ -39,15 +39,18 @@ MAX_OUTPUTS = Knob("horizontal-max-outputs", 32, "results", "Of all kernels join
 MAX_OUTPUTS_UNFUSED = Knob(
     "horizontal-max-outputs-unfused", 64, "results", "The same, of operations that are no fusions yet."
 )
-MAX_PARAMETER_BYTES = Knob("horizontal-max-parameter-bytes", 4000, "bytes", "Pointers that a kernel is given.")
+MAX_PARAMETER_BYTES = Knob(
+    "horizontal-max-parameter-bytes", 4000, "bytes", "Pointers that a kernel is given."
+)
 MAX_UNROLL_COST = Knob("horizontal-max-unroll-cost", 100, "units", "Code that is unrolled for all results.")
 
 JOINED_LOOPS = register(
     Rule(
         code="HF001",
         title="Small independent kernels become one",
-        asks="Do several small loop kernels with results of one type, equally many of them and of instructions, feed "
-        "one consumer and nothing else (and, unless they are flattened, have results of one shape)?",
+        asks="Do several small loop kernels with results of one type, equally many of them and of "
+        "instructions, feed one consumer and nothing else (and, unless they are flattened, have results of "
+        "one shape)?",
         why="Each launch costs microseconds, more than the work of a small kernel.",
         advice="Nothing to do: the kernels of an optimizer's small arrays run as one.",
         mirrors=f"{_LOOP}: HorizontalLoopFusionImpl::Fuse",
@@ -58,7 +61,8 @@ JOINED_REDUCTIONS = register(
     Rule(
         code="HF002",
         title="Independent reductions become one kernel",
-        asks="Do several parallel reductions of arrays of one shape, reduced alike, feed one consumer and nothing else?",
+        asks="Do several parallel reductions of arrays of one shape, reduced alike, feed one consumer and "
+        "nothing else?",
         why="Each launch costs microseconds, more than the work of a small reduction.",
         advice="Nothing to do.",
         mirrors=f"{_INPUT}: HorizontalInputFusionImpl::Run",
@@ -70,8 +74,8 @@ WRAPPED_REDUCTION = register(
         code="HF003",
         title="A reduction becomes a fusion of its own before it is compared",
         asks="Is a reduction that feeds a consumer beside other reductions not a fusion yet?",
-        why="Only fusions are joined. Where nothing is joined in the end, the fusion of one operation stays; it is the "
-        "same kernel.",
+        why="Only fusions are joined. Where nothing is joined in the end, the fusion of one operation stays; "
+        "it is the same kernel.",
         advice="Nothing to do.",
         mirrors=f"{_INPUT}: HorizontalInputFusionImpl::Run",
         allows=True,
@@ -79,10 +83,18 @@ WRAPPED_REDUCTION = register(
 )
 
 
-def _refuses(code: str, title: str, asks: str, why: str, mirrors: str, *knobs: Knob) -> Rule:
-    advice = "Nothing to do: the kernels run one after the other."
+def _refuses(code: str, title: str, asks: str, why: str, mirrors: str, message: str, *knobs: Knob) -> Rule:
     return register(
-        Rule(code=code, title=title, asks=asks, why=why, advice=advice, mirrors=mirrors, knobs=knobs)
+        Rule(
+            code=code,
+            title=title,
+            asks=asks,
+            why=why,
+            advice="Nothing to do: the kernels run one after the other.",
+            mirrors=mirrors,
+            message=message,
+            knobs=knobs,
+        )
     )
 
 
@@ -90,8 +102,10 @@ OTHER_USERS = _refuses(
     "HF010",
     "Something else uses the kernel's result",
     "Has the kernel users other than the consumer and the computation's root?",
-    "The joined kernel runs when all of its inputs are there; another user might have to wait for it in a circle.",
+    "The joined kernel runs when all of its inputs are there; another user might have to wait for it in a "
+    "circle.",
     f"{_LOOP}: IsConsumerTheOnlyNonRootUser",
+    "rejects maybe illegal instr …; including it may create cycles in HLO.",
 )
 LARGE = _refuses(
     "HF011",
@@ -99,6 +113,7 @@ LARGE = _refuses(
     "Has its result more than 8192² elements (262144 where results are concatenated)?",
     "A large kernel fills the device; its launch costs little beside it.",
     _INIT,
+    "rejects may-not-be profitable fusion instr …",
     MAX_ELEMENTS,
     MAX_ELEMENTS_SLICED,
 )
@@ -108,6 +123,7 @@ LONG = _refuses(
     "Are more than 128 instructions in it (30 where results are concatenated)?",
     "Long kernels gain little from sharing a launch, and their registers add up.",
     _INIT,
+    "rejects may-not-be profitable fusion instr …",
     MAX_INSTRUCTIONS,
     MAX_INSTRUCTIONS_SLICED,
 )
@@ -117,6 +133,7 @@ NOT_ROW_MAJOR = _refuses(
     "Has anything in the kernel another layout than the default?",
     "Results are flattened, which costs nothing only in row-major order.",
     f"{_LOOP}: HasOnlyRowMajorLayout",
+    "rejects non-row-major fusion instr …",
 )
 SHARED_PARAMETER = _refuses(
     "HF014",
@@ -124,14 +141,16 @@ SHARED_PARAMETER = _refuses(
     "Is a parameter of the computation an operand of this kernel and of another candidate?",
     "Such kernels are left to multi-output fusion.",
     f"{_LOOP}: AnyOpndIsParamSharedAmongFusions",
+    "rejects the fusion instr because it shares parameter with other fusion candidates, instr: …",
 )
 TOO_MANY = _refuses(
     "HF015",
     "The joined kernel is full",
-    "Would the joined kernel have 32 results or more (64 of operations that are no fusions yet), 4000 bytes of "
-    "pointers, or unrolled code of cost 100?",
+    "Would the joined kernel have 32 results or more (64 of operations that are no fusions yet), 4000 bytes "
+    "of pointers, or unrolled code of cost 100?",
     "Kernel parameters live in a small space, and long code is slow to compile.",
     _SPAN,
+    "hit max …",
     MAX_OUTPUTS,
     MAX_OUTPUTS_UNFUSED,
     MAX_PARAMETER_BYTES,
@@ -140,10 +159,11 @@ TOO_MANY = _refuses(
 UNLIKE = _refuses(
     "HF016",
     "The kernel is unlike its neighbours",
-    "Does it differ from the others in element type, number of results or of instructions, or (unless results are "
-    "concatenated) in shape?",
+    "Does it differ from the others in element type, number of results or of instructions, or (unless "
+    "results are concatenated) in shape?",
     "Threads of one kernel should all do the same.",
     _SPAN,
+    "different …",
 )
 
 
@@ -188,7 +208,8 @@ def is_row_major(instruction: Instruction) -> bool:
     """Everything lies in memory as its dimensions say (`HasOnlyRowMajorLayout`)."""
     inside = instruction.fused_computation if instruction.opcode == "fusion" else (instruction,)
     return all(
-        not x.shape.is_array or x.shape.minor_to_major == tuple(range(x.shape.rank - 1, -1, -1)) for x in inside
+        not x.shape.is_array or x.shape.minor_to_major == tuple(range(x.shape.rank - 1, -1, -1))
+        for x in inside
     )
 
 

@@ -41,7 +41,8 @@ def _reduction_launch(device: DeviceDescription, kernel: Kernel, reduction: Redu
     several_rows = minor < warp and warp % minor == 0
     in_row, rows = minor, 1
     if not several_rows:
-        in_row = min(_MAX_THREADS_OF_ROW, -(-(-(-minor // _ROW_TILE[2])) // warp) * warp)
+        threads = -(-minor // _ROW_TILE[2])
+        in_row = min(_MAX_THREADS_OF_ROW, -(-threads // warp) * warp)
     if in_row * 2 <= _THREADS_TARGET:
         rows = _THREADS_TARGET // in_row
         if kept * in_row <= _THREADS_TARGET:

@@ -89,9 +89,7 @@ class MergingModel(KernelModel):
             slot = consumer.operands.index(producer)
             share = self.summary(consumer).utilization[slot]
             total = half_away(fp32(fp32(written) * share))
-            alone = self.timing.read_from_caches(
-                min(written, total), total, self.launch(consumer).blocks
-            )
+            alone = self.timing.read_from_caches(min(written, total), total, self.launch(consumer).blocks)
             launch = self.pair_launch(producer, consumer)
             compute = self.timing.compute(int(fp32(fp32(flops) * share)), launch.blocks, launch.threads)
             read = self._read_operands_in(producer, consumer, slot, launch.blocks)
@@ -106,9 +104,7 @@ class MergingModel(KernelModel):
         times = self.merge_times(producer, [consumer], multi_output=True)
         return times.fused, times.unfused
 
-    def _read_operands_in(
-        self, producer: Instruction, consumer: Instruction, slot: int, blocks: int
-    ) -> int:
+    def _read_operands_in(self, producer: Instruction, consumer: Instruction, slot: int, blocks: int) -> int:
         """`ProducerInputAccessTime`."""
         a, b = self.summary(producer), self.summary(consumer)
         share = b.utilization[slot]

@@ -80,7 +80,6 @@ class Timing:
             ticks = self._writes[written] = seconds(fp32(fp32(written) / self._bandwidth))
         return ticks
 
-
     def combine(self, compute: int, memory: int) -> int:
         """`CombineComputeAndMemoryAccessTime`: the two overlap, but not wholly."""
         return compute + memory - times(min(compute, memory), _PARALLELISM)

@@ -47,8 +47,8 @@ def producer_not_loop_fusible(pair: GpuPair) -> dict[str, Any] | None:
     Rule(
         code="GI011",
         title="The reduction takes several blocks for one result",
-        asks="Is the producer a parallel reduction, a row of more than 16384 elements or a column of more than "
-        "4096, whose parts are added up by atomic operations?",
+        asks="Is the producer a parallel reduction, a row of more than 16384 elements or a column of more "
+        "than 4096, whose parts are added up by atomic operations?",
         why="Nothing can follow inside the kernel, because no thread knows when the sum is complete.",
         advice="Reduce in two steps: reshape long rows into several shorter ones first.",
         essential=True,
@@ -139,7 +139,8 @@ def producer_is_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
     Rule(
         code="GI016",
         title="The producer reads the array that a scatter updates",
-        asks="Does the producer of a scatter's updates or indices read the array that the scatter writes over?",
+        asks="Does the producer of a scatter's updates or indices read the array that the scatter writes "
+        "over?",
         why="It might read elements that have been updated already.",
         advice="Nothing to do.",
         essential=True,
@@ -156,11 +157,11 @@ def producer_reads_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
     Rule(
         code="GI017",
         title="The consumer takes nothing in",
-        asks="Is the consumer neither a loop nor a kernel that goes by its input (reduction, tiled transpose, "
-        "scatter)?",
+        asks="Is the consumer neither a loop nor a kernel that goes by its input (reduction, tiled "
+        "transpose, scatter)?",
         why="Library calls, sorts, collectives and the tuple that collects results read finished arrays.",
-        advice="Nothing for library calls. The tuple at the end of a function is not a kernel: the producer is "
-        "written because it is returned.",
+        advice="Nothing for library calls. The tuple at the end of a function is not a kernel: the producer "
+        "is written because it is returned.",
         essential=True,
         mirrors=_MIRRORS + ", IsLoopFusibleAsConsumer, IsInputFusible",
         message="the consumer is not input-fusible and not loop-fusible",
@@ -194,8 +195,8 @@ def producer_has_several_results(pair: GpuPair) -> dict[str, Any] | None:
         code="GI019",
         title="A constant is not a kernel's beginning",
         asks="Is the producer a constant of more than one element, or the consumer no fusion yet?",
-        why="A large constant is an array in memory like any other; a small one goes into a fusion once there is "
-        "one, but a fusion is not made for its sake.",
+        why="A large constant is an array in memory like any other; a small one goes into a fusion once "
+        "there is one, but a fusion is not made for its sake.",
         advice="Nothing to do.",
         mirrors=_MIRRORS,
         message="not fusing constant",

@@ -66,8 +66,8 @@ def consumer_is_custom(pair: GpuPair) -> dict[str, Any] | None:
     Rule(
         code="GI003",
         title="The consumer would compute an expensive producer several times",
-        asks="Is the producer an expensive operation and does the consumer read its elements more than once (as a "
-        "broadcast does)? Division, sqrt, rsqrt and exp of f32 and f16 count as cheap.",
+        asks="Is the producer an expensive operation and does the consumer read its elements more than once "
+        "(as a broadcast does)? Division, sqrt, rsqrt and exp of f32 and f16 count as cheap.",
         why="Each read inside the kernel computes the element again.",
         advice="Usually right as it is: the row maximum or sum of a softmax is stored, then broadcast.",
         mirrors=_SHOULD_FUSE + ", IsExpensive; xla/service/instruction_fusion.cc: ReusesOperandElements",
@@ -88,8 +88,10 @@ def reused_expensive_producer(pair: GpuPair) -> dict[str, Any] | None:
     Rule(
         code="GI004",
         title="A reduction would read its input across the grain of memory",
-        asks="Is the consumer a parallel reduction, and the producer a copy or a transpose that moves elements?",
-        why="The reduction's threads read neighbouring elements together; through a transpose these lie apart.",
+        asks="Is the consumer a parallel reduction, and the producer a copy or a transpose that moves "
+        "elements?",
+        why="The reduction's threads read neighbouring elements together; through a transpose these lie "
+        "apart.",
         advice="Reduce over the other dimension of the array before it is transposed.",
         mirrors=_SHOULD_FUSE,
         message="fusing the producer would break read coalescing",
@@ -105,8 +107,9 @@ def breaks_coalescing(pair: GpuPair) -> dict[str, Any] | None:
     Rule(
         code="GI005",
         title="A long computation would be repeated for each element",
-        asks="Does the producer (or something inside) reduce or window more than 10 elements into one in a plain "
-        "loop, and does the consumer read elements repeatedly (a broadcast, gather or overlapping window)?",
+        asks="Does the producer (or something inside) reduce or window more than 10 elements into one in a "
+        "plain loop, and does the consumer read elements repeatedly (a broadcast, gather or overlapping "
+        "window)?",
         why="Each repeated read runs through all those elements again.",
         advice="Nothing to do: the small array is computed once and read from memory.",
         mirrors=_HEAVY,
@@ -144,11 +147,11 @@ def over_kernel_budget(pair: GpuPair) -> Verdict | None:
     Rule(
         code="GI006",
         title="The producer would be computed too often inside the fusion",
-        asks="Would each element of the producer be computed more than 15 times; or more than once, where the "
-        "producer is a concatenate, dot, dynamic-update-slice, pad, reduce or reduce-window?",
+        asks="Would each element of the producer be computed more than 15 times; or more than once, where "
+        "the producer is a concatenate, dot, dynamic-update-slice, pad, reduce or reduce-window?",
         why="The emitter computes an element anew for each different index it is asked for.",
-        advice="Break the diamond with jax.lax.optimization_barrier around the shared value, or replace shifted "
-        "copies of the same array by a convolution or reduce_window.",
+        advice="Break the diamond with jax.lax.optimization_barrier around the shared value, or replace "
+        "shifted copies of the same array by a convolution or reduce_window.",
         mirrors=f"{_FILE}: GpuInstructionFusion::ShouldFuse; "
         "xla/service/fusion_node_indexing_evaluation.cc: CodeDuplicationTooHigh",
         message="the fusion would result in an overly large code duplication",
