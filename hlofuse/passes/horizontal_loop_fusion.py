@@ -1,5 +1,4 @@
-"""Joins small loop kernels that feed one consumer "
-"(`xla/service/gpu/transforms/horizontal_loop_fusion.cc`)."""
+"""Joins small loops that feed one consumer (`xla/service/gpu/transforms/horizontal_loop_fusion.cc`)."""
 
 from __future__ import annotations
 

@@ -21,8 +21,9 @@ from hlofuse.pipelines import Replay
 from hlofuse.trace import Event
 
 DECISION = re.compile(
-    r"(?:not fusing operand|Operand |Fusing |created new fusion|Considering producer|Not fusing |Merged |Fuse |"
-    r"Not considering |\S+ is a constant\.|sliced_input_fusion=\d rejects|different |hit max |Fused \d+ instructions)"
+    r"(?:not fusing operand|Operand |Fusing |created new fusion|Considering producer|Not fusing |Merged |"
+    r"Fuse |Not considering |\S+ is a constant\.|sliced_input_fusion=\d rejects|different |hit max |"
+    r"Fused \d+ instructions)"
 )
 """The lines of XLA's log that are compared."""
 _PIPELINE_OF_HORIZONTAL = ("horizontal_loop_fusion", "horizontal_input_fusion")
