@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from .running import Golden, Result, Run
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = Path(__file__).parent / "golden"
+
+# A test run says the same each time; HYPOTHESIS_PROFILE=explore looks for new cases.
+settings.register_profile("repeat", derandomize=True, deadline=None, database=None)
+settings.register_profile("explore", deadline=None, max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -81,7 +81,7 @@ class ReplayRequest:
             if not self.assume_input:
                 require_input_stage(module, self.target)
         if guess:  # XLA dumps the device's numbers beside the module
-            config = target_config_beside(module)
+            config = target_config_beside(module.filename)
             dumped = device_in_dump(config) if config is not None else None
             device, overrides = device_of(self.target, dumped, self.overrides)
             settings = parse_settings(overrides, self.disable)
@@ -111,7 +111,7 @@ class ReplayRequest:
 
         if self.xla_trace == "none" or not TARGETS[self.target].has_history:
             return None, None
-        path = Path(self.xla_trace) if self.xla_trace is not None else priority_record_beside(module)
+        path = Path(self.xla_trace) if self.xla_trace is not None else priority_record_beside(module.filename)
         if path is None or (self.xla_trace is None and (self.overrides or self.disable)):
             return None, None  # a what-if run goes its own way
         record = read_priority_record(read_text(path, as_module=False))

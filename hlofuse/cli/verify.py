@@ -18,6 +18,13 @@ from hlofuse.cli.options import module_option, report_options
 @click.option("--device", metavar="D", help="The device, for targets that ask for one.")
 @click.option("--option", metavar="NAME", help="A variant of the target's passes (hlofuse targets).")
 @click.option(
+    "--ties",
+    type=click.Choice(["ours", "xla"]),
+    default="ours",
+    show_default=True,
+    help="Whose choice among equal priorities: ours, or XLA's by its record (a difference is real then).",
+)
+@click.option(
     "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; one for each CPU unless said."
 )
 @click.option(
@@ -37,6 +44,7 @@ def command(
     target: str,
     device: str | None,
     option: str | None,
+    ties: str,
     jobs: int | None,
     limit: int,
     verbose: bool,
@@ -80,6 +88,7 @@ def command(
             target=target,
             device=device,
             option=option,
+            ties_from_record=ties == "xla",
             jobs=workers,
             skipped=skipped,
             progress=progress,

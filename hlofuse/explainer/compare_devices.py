@@ -55,12 +55,13 @@ def compare_devices(first: Observed, second: Observed, release: str) -> Comparis
     """Edges of the input that are inside a kernel on one device and between kernels on the other."""
     facts = Facts(first.replay, first.costs), Facts(second.replay, second.costs)
     inside = _inside(facts[0]), _inside(facts[1])
-    flipped = []
+    flipped: list[FlippedEdge] = []
     for here, there in ((0, 1), (1, 0)):
         costs = (first.costs, second.costs)[there]
         other = (first.costs, second.costs)[here]
         for producer, consumer in sorted(inside[here] - inside[there]):
-            answer, terms = None, ()
+            answer: Pair | None = None
+            terms: tuple[tuple[str, Any, Any], ...] = ()
             if len(flipped) < _DETAILED and costs is not None and other is not None:
                 found = why((first, second)[there].replay, producer, consumer, costs=costs)
                 answer = found if isinstance(found, Pair) else None

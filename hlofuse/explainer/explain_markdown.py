@@ -144,7 +144,7 @@ def _obstacle(o: Obstacle, input_words: Sequence[str]) -> str:
     why = command_line("why", *input_words, first.producer.name, first.consumer_then)
     figures = f"{plural(o.edges, 'edge')}, {bytes_text(o.bytes_between)}{if_allowed(o)}"
     lines = [f"- **{markdown(o.rule.code)}** {markdown(o.rule.title)} ({figures})"]
-    if o.rule.advice:
+    if o.rule.advice and not o.rule.advice.startswith("Nothing to do"):
         lines.append(f"  What to do: {markdown(o.rule.advice)}")
     lines.append(f"  {markdown_code(why)}")
     return "\n".join(lines)

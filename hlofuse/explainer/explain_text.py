@@ -240,7 +240,7 @@ def _print_obstacle(o: Obstacle, console: Console, input_words: Sequence[str]) -
     console.print(Padding(pair, indent))
     if first.figures:
         console.print(Padding(Text(figures_text(first.figures), style="dim"), indent))
-    if o.rule.advice:
+    if o.rule.advice and not o.rule.advice.startswith("Nothing to do"):
         console.print(Padding(Text(f"What to do: {o.rule.advice}"), indent))
     why = command_line("why", *input_words, first.producer.name, first.consumer_then)
     console.print(Padding(Text(why, style="green"), indent))

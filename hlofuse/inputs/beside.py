@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.module import Module
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
@@ -18,9 +17,9 @@ _DUMP = re.compile(
 )
 
 
-def target_config_beside(module: Module) -> Path | None:
+def target_config_beside(filename: str | None) -> Path | None:
     """`….gpu_target_config.pbtxt`: the device the module was compiled for."""
-    return _beside(module, ("gpu_target_config.pbtxt",), ())
+    return _beside(filename, ("gpu_target_config.pbtxt",), ())
 
 
 def device_in_dump(config: Path) -> DeviceDescription:
@@ -34,17 +33,17 @@ def device_in_dump(config: Path) -> DeviceDescription:
     return replace(device, name="the dump's device")
 
 
-def priority_record_beside(module: Module) -> Path | None:
+def priority_record_beside(filename: str | None) -> Path | None:
     """`….priority_fusion_dump.txt`: XLA's own record of the pass."""
     return _beside(
-        module, ("priority_fusion_dump.txt",), ("priority_fusion.txtpb", "priority_fusion.txtpb.gz")
+        filename, ("priority_fusion_dump.txt",), ("priority_fusion.txtpb", "priority_fusion.txtpb.gz")
     )
 
 
-def _beside(module: Module, endings: tuple[str, ...], corpus_names: tuple[str, ...]) -> Path | None:
-    if not module.filename or module.filename.startswith("<"):
+def _beside(filename: str | None, endings: tuple[str, ...], corpus_names: tuple[str, ...]) -> Path | None:
+    if not filename or filename.startswith("<"):
         return None
-    path = Path(module.filename)
+    path = Path(filename)
     names = list(corpus_names) if path.name in ("before.hlo", "before.hlo.gz") else []
     match = _DUMP.match(path.name)
     if match is not None:

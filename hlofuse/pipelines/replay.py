@@ -13,7 +13,7 @@ from hlofuse.ir.printer import print_module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes import make_pass
 from hlofuse.pipelines.device import device_of
-from hlofuse.pipelines.history import restore_history
+from hlofuse.pipelines.history import reserve_spent_names, restore_history
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.pipelines.users_order import restore_users_order
 from hlofuse.rules.settings import AS_XLA, Settings
@@ -77,6 +77,7 @@ def replay(
         restore_history(after, ids)
     if TARGETS[target].restores_users:
         restore_users_order(after)
+        reserve_spent_names(after)
     release = RELEASES[TARGETS[target].release]
     for text in passes:
         made = make_pass(text, target, settings, device=description, guide=guide, release=release)

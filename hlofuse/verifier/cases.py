@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from hlofuse.inputs.beside import priority_record_beside
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, is_corpus_case
 from hlofuse.inputs.dump_stages import FUSION_STAGES
 from hlofuse.inputs.text import read_text
@@ -30,6 +31,8 @@ class Case:
     """Dumps after the passes that changed something, in order; None where that is not known."""
     recorded: tuple[str, ...] | None = None
     """The passes whose dumps were kept if they left one, where not all were."""
+    record: Path | None = None
+    """XLA's own record of PriorityFusion."""
 
     def load(self) -> tuple[Module, Module, list[tuple[str, Module]] | None]:
         """Everything parsed; a file that stands for two things is read once."""
@@ -76,9 +79,15 @@ def _corpus_case(path: Path, target: str) -> Case:
     if before is None or after is None:
         raise HlofuseError(f"{printable(str(path))} has before.hlo but no after.hlo")
     if not passes and before.suffix == ".gz":
-        return Case(path.name, before, after)  # packed without the steps between
+        return Case(path.name, before, after, record=_record_of(before))  # without the steps between
     recorded = FUSION_STAGES[target].passes if target in FUSION_STAGES else None
-    return Case(path.name, before, after, tuple((name, p) for _, name, p in passes), recorded)
+    return Case(
+        path.name, before, after, tuple((name, p) for _, name, p in passes), recorded, _record_of(before)
+    )
+
+
+def _record_of(before: Path) -> Path | None:
+    return priority_record_beside(str(before))
 
 
 def _name_of_run(name: str, target: str) -> str:
@@ -106,7 +115,7 @@ def _dumped(path: Path, target: str, option: str | None, module: str | None) -> 
             continue
         after = passes[-1][1] if passes else before
         label = m.name if sum(x.name == m.name for x in directory.modules) == 1 else m.label
-        cases.append(Case(label, before, after, tuple(passes)))
+        cases.append(Case(label, before, after, tuple(passes), record=_record_of(before)))
     if not cases:
         raise HlofuseError("\n".join(["nothing to verify:", *skipped[:10]]))
     return cases, skipped

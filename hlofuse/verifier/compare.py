@@ -11,9 +11,12 @@ from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
+from hlofuse.passes.priority_fusion.following import Follower
 from hlofuse.pipelines import Replay, replay
+from hlofuse.trace.priority_record import PriorityRecord
+from hlofuse.verifier.records import compare_record, follow_record
 from hlofuse.verifier.structure import ModuleStructure, Structures, first_unmatched
-from hlofuse.verifier.verdicts import Difference, PassVerdict, Side, Verdict
+from hlofuse.verifier.verdicts import Difference, PassVerdict, RecordVerdict, Side, Verdict
 
 
 def verify_module(
@@ -26,14 +29,18 @@ def verify_module(
     option: str | None = None,
     after_passes: Sequence[tuple[str, Module]] | None = None,
     recorded: Sequence[str] | None = None,
+    record: PriorityRecord | None = None,
+    ties_from_record: bool = False,
 ) -> Verdict:
     """Replay `before` and compare with XLA's `after`, and with its modules after single passes.
 
     `after_passes` holds (pass, module) for the passes that changed something, in order, as XLA dumps
     them: for none of them to have done so it is empty. None compares the end alone. `recorded` names
     the passes whose dumps are among them if they left one, where not all were kept; `after` is then the
-    module after the last of those.
+    module after the last of those. `record` are XLA's own steps of PriorityFusion; `ties_from_record` takes
+    its choice among equal priorities, so that a difference is no echo of ids that are not known.
     """
+    follower = Follower(record) if record is not None and ties_from_record else None
     start = time.perf_counter()
     ours = replay(
         before,
@@ -42,6 +49,7 @@ def verify_module(
         option=option,
         keep_modules=after_passes is not None,
         ids=unique_ids_for(before),
+        guide=follower,
     )
     seconds = time.perf_counter() - start
     compare = _Comparison()
@@ -61,7 +69,16 @@ def verify_module(
         difference,
         None,
         seconds,
+        _record_verdict(record, follower, ours),
     )
+
+
+def _record_verdict(
+    record: PriorityRecord | None, follower: Follower | None, ours: Replay
+) -> RecordVerdict | None:
+    if record is None:
+        return None
+    return follow_record(follower, record) if follower is not None else compare_record(record, ours.events)
 
 
 class _Comparison:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from hlofuse.present.escape import printable
 from hlofuse.present.units import plural
-from hlofuse.verifier.report_words import sides, summary_rows, verdict_word
+from hlofuse.verifier.report_words import sides, step_lines, summary_rows, verdict_word
 from hlofuse.verifier.verdicts import Report, Verdict
 
 if TYPE_CHECKING:
@@ -36,6 +36,13 @@ def print_report(report: Report, console: Console, *, limit: int = 10, every: bo
     for v in bad[: limit or None]:
         console.print()
         _print_bad(v, console)
+    other = [v for v in report.compared if v not in bad and step_lines(v)]
+    for v in other[: limit or None]:
+        console.print(Text(f"\n{printable(v.name)}  the same kernels by other steps", style="bold"))
+        for line in step_lines(v):
+            console.print(Padding(Text(line), (0, 0, 0, 2)))
+    if limit and len(other) > limit:
+        console.print(Text(f"\nand {len(other) - limit} more by other steps (--limit)"))
     if limit and len(bad) > limit:
         console.print(Text(f"\nand {len(bad) - limit} more that differ (--limit)"))
     if report.skipped:
@@ -53,6 +60,8 @@ def _print_bad(v: Verdict, console: Console) -> None:
         return
     if v.partition:
         console.print(Text("  the kernels agree up to the order of a multi-output fusion's results"))
+    for line in step_lines(v):
+        console.print(Padding(Text(line), (0, 0, 0, 2)))
     d = v.difference
     if d is None:
         return

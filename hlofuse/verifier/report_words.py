@@ -20,9 +20,40 @@ def summary_rows(report: Report) -> list[tuple[str, str]]:
         for p in v.passes:
             passes.setdefault(p.name, []).append(p.exact)
     rows += [(f"after {printable(name)}", f"{sum(ok)} of {len(ok)}") for name, ok in passes.items()]
+    rows += _record_rows(report)
     named, total = sum(v.fusion_names for v in compared), sum(v.fusions for v in compared)
     rows.append(("names of new fusions", f"{named:,} of {total:,}"))
     return rows
+
+
+def _record_rows(report: Report) -> list[tuple[str, str]]:
+    found = [v.record for v in report.compared if v.record is not None]
+    if not found:
+        return []
+    steps = "fusions in XLA's order" + (", ties as XLA" if found[0].followed else "")
+    rows = [(steps, f"{sum(r.in_order for r in found)} of {len(found)}")]
+    if not found[0].followed:
+        rows.append(("the same fusions in any order", f"{sum(r.any_order for r in found)} of {len(found)}"))
+    rows.append(_share("priorities to 1e-3", [(r.priorities, r.priorities_total) for r in found]))
+    rows.append(_share("refusals word for word", [(r.refusals, r.refusals_total) for r in found]))
+    return rows
+
+
+def _share(what: str, counts: list[tuple[int, int]]) -> tuple[str, str]:
+    good, total = (sum(c) for c in zip(*counts, strict=True))
+    return what, f"{good:,} of {total:,}"
+
+
+def step_lines(v: Verdict) -> list[str]:
+    """The first entry of XLA's record that is not ours, both sides with their figures."""
+    d = v.record.difference if v.record is not None else None
+    if d is None:
+        return []
+    return [
+        f"first step that differs: {d.kind} of {printable(d.producer)}, after {d.fusions:,} fusions",
+        f"  XLA   {printable(d.xla or 'nothing')}",
+        f"  ours  {printable(d.ours or 'nothing')}",
+    ]
 
 
 def verdict_word(v: Verdict) -> str:

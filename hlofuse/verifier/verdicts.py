@@ -47,6 +47,37 @@ class PassVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class StepDifference:
+    """The first entry of XLA's record that is not ours."""
+
+    kind: str
+    """choice, fusion, priority or refusal."""
+    fusions: int
+    """Fusions made before."""
+    producer: str
+    xla: str | None
+    ours: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordVerdict:
+    """Our decisions against XLA's own record of PriorityFusion."""
+
+    in_order: bool
+    """The same fusions in the same order (L2)."""
+    any_order: bool
+    priorities: int
+    """XLA's priorities that are ours to 1e-3 (L3)."""
+    priorities_total: int
+    refusals: int
+    """XLA's refusals that are ours word for word (L4)."""
+    refusals_total: int
+    difference: StepDifference | None
+    followed: bool = False
+    """XLA's choice among equal priorities was taken from the record."""
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """One module: our replay against XLA's result."""
 
@@ -65,6 +96,8 @@ class Verdict:
     """Why there was no comparison; everything else then says nothing."""
     seconds: float
     """Time the replay took."""
+    record: RecordVerdict | None = None
+    """None where XLA left no record of its steps."""
 
 
 @dataclass(frozen=True, slots=True)

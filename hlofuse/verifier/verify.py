@@ -6,7 +6,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 
+from hlofuse.inputs import read_text
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.pipelines import TARGETS
+from hlofuse.trace.priority_record import read_priority_record
 from hlofuse.verifier.cases import Case
 from hlofuse.verifier.compare import verify_module
 from hlofuse.verifier.verdicts import Report, Verdict
@@ -21,6 +24,7 @@ class _Job:
     target: str
     device: str | None
     option: str | None
+    ties_from_record: bool
 
 
 def verify(
@@ -29,6 +33,7 @@ def verify(
     target: str = "cpu",
     device: str | None = None,
     option: str | None = None,
+    ties_from_record: bool = False,
     jobs: int = 1,
     skipped: Sequence[str] = (),
     progress: Progress | None = None,
@@ -37,7 +42,7 @@ def verify(
 
     A case that cannot be read or replayed becomes a verdict with an error and does not stop the rest.
     """
-    work = [_Job(case, target, device, option) for case in cases]
+    work = [_Job(case, target, device, option, ties_from_record) for case in cases]
     verdicts: list[Verdict | None] = [None] * len(work)
     jobs = min(jobs, len(work))
     if jobs <= 1:
@@ -58,6 +63,9 @@ def verify(
 def _verify(job: _Job) -> Verdict:
     try:
         before, after, passes = job.case.load()
+        record = None
+        if job.case.record is not None and TARGETS[job.target].has_history:
+            record = read_priority_record(read_text(job.case.record, as_module=False))
         return verify_module(
             before,
             after,
@@ -67,6 +75,8 @@ def _verify(job: _Job) -> Verdict:
             option=job.option,
             after_passes=passes,
             recorded=job.case.recorded,
+            record=record,
+            ties_from_record=job.ties_from_record,
         )
     except HlofuseError as e:
         error = str(e)

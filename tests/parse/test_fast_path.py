@@ -175,3 +175,12 @@ def test_numbers_of_numbered_names_are_their_own() -> None:
     text = "HloModule m\n\nENTRY %e {\n  %p.1.0 = f32[] parameter(0)\n  ROOT %p.1 = f32[] negate(%p.1.0)\n}\n"
     assert [i.name for i in read_fast(text, GrammarPieces()).entry] == ["p.1.0", "p.1"]
     assert list(differences(parse_module(text), parse_by_grammar(text))) == []
+
+
+@pytest.mark.parametrize("name", ["__x", "f32", "x.01", "true"])
+def test_names_xla_would_not_keep_are_left_to_the_grammar(name: str) -> None:
+    text = f"HloModule m\n\nENTRY %e {{\n  ROOT %{name} = f32[] parameter(0)\n}}\n"
+    with pytest.raises(Declined):
+        read_fast(text, GrammarPieces())
+    with pytest.raises(Declined):
+        read_fast(text.replace("HloModule m", "HloModule f32").replace(name, "p"), GrammarPieces())

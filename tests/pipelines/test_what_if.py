@@ -78,7 +78,7 @@ def test_a_wrong_pass_is_said_to_be_one(text: str, message: str) -> None:
 
 
 def test_a_wrong_target_or_option_is_said_to_be_one() -> None:
-    with pytest.raises(HlofuseError, match="there is no target 'tpu'; known: cpu"):
+    with pytest.raises(HlofuseError, match="there is no target 'tpu'; known: cpu, gpu"):
         passes_of("tpu")
     with pytest.raises(HlofuseError, match="target cpu has no option 'mof'; known: multi-output"):
         passes_of("cpu", "mof")

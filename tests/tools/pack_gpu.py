@@ -3,7 +3,7 @@
     pack_gpu.py OUT.tar.xz DEVICE=FOLDER...
 
 Each FOLDER holds cases as XLA left them: before.hlo, NN-PASS.hlo, before.hlo.pb and priority_fusion.txtpb.
-What the passes do not look at (metadata, source tables, shardings) is left out, and of the proto
+What the passes do not look at (source tables, shardings) is left out, and of the proto
 everything but names, ids and operands. Cases are taken from the smallest up, until LIMIT bytes.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from hlofuse.inputs.unique_ids import read_unique_ids
 from hlofuse.ir.unique_ids import UniqueIds
 
-LIMIT = 1_200_000
+LIMIT = 1_450_000
 _TABLES = re.compile(r"^(FileNames|FunctionNames|FileLocations|StackFrames)\n(?:.+\n)*\n?", re.MULTILINE)
 _METADATA = re.compile(r', metadata=\{(?:[^{}"]|"[^"]*")*\}')
 _SHARDING = re.compile(r", sharding=\{replicated\}")
@@ -28,11 +28,12 @@ _MESH = re.compile(r', frontend_attributes=\{xla\.sdy\.sharding="[^"]*"\}')
 _HEADER = re.compile(r", (?:allow_spmd_\w+=\{[^}]*\}|frontend_attributes=\{.*\})")
 
 
-def lean(text: str) -> str:
-    """The module without what no pass looks at."""
+def lean(text: str, *, metadata: bool) -> str:
+    """The module without what no pass looks at, and without metadata unless asked for."""
     head, _, rest = text.partition("\n")
     rest = _TABLES.sub("", rest.lstrip("\n"))
-    return _HEADER.sub("", head) + "\n\n" + _MESH.sub("", _SHARDING.sub("", _METADATA.sub("", rest)))
+    rest = _MESH.sub("", _SHARDING.sub("", rest))
+    return _HEADER.sub("", head) + "\n\n" + (rest if metadata else _METADATA.sub("", rest))
 
 
 def lean_proto(ids: UniqueIds) -> bytes:
@@ -66,11 +67,11 @@ def _varint(value: int) -> bytes:
 
 def files_of(case: Path) -> Iterator[tuple[str, bytes]]:
     record = (case / "priority_fusion.txtpb").read_text(encoding="utf-8")
-    # Some refusals quote an instruction with its metadata.
-    strip = (lambda text: text) if "metadata={" in record else lean
     for file in sorted(case.glob("*.hlo")):
         if file.name != "after.hlo":
-            yield file.name, strip(file.read_text(encoding="utf-8")).encode()
+            # What the program calls its operations tells something about ids, and refusals quote it.
+            text = lean(file.read_text(encoding="utf-8"), metadata=file.name == "before.hlo")
+            yield file.name, text.encode()
     yield "priority_fusion.txtpb", record[record.index("fusion_steps") :].encode()
     yield "before.hlo.pb", lean_proto(read_unique_ids(case / "before.hlo.pb"))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hlofuse.ir.attributes import Attributes
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
@@ -16,6 +18,13 @@ Row = tuple[str, str, str, str, str, str]
 """ROOT, name, shape, opcode, what stands between the parentheses, attributes."""
 Opcode = tuple[str, int, int, Check | None, TailMemo]
 """The one string of its name, how the loop treats it, its operand count, its check, its attribute texts."""
+
+
+_FEW = tuple(map(str, range(64)))
+
+
+def _numbers(count: int) -> Iterable[str]:
+    return _FEW[:count] if count <= len(_FEW) else map(str, range(count))
 
 
 class Memo:
@@ -77,6 +86,7 @@ class Body:
         constants = memo.constants
         parameters = self.parameters
         percent = memo.has_percent
+        mark = "%" if percent else ""
         append = slots.append
         new = Instruction.__new__
         # What never has operands does without a list of its own: a tenth of the memory.
@@ -116,16 +126,19 @@ class Body:
                     x.payload = None
                     if inner:
                         # List displays, not list(): they take no more room than they need.
-                        names = inner.removeprefix("%").split(", %") if percent else inner.split(", ")
                         try:
-                            if len(names) == 1:
-                                operands = [by_name[names[0]]]
-                            elif len(names) == 2:
-                                operands = [by_name[names[0]], by_name[names[1]]]
+                            if arity == 1 and inner[0] == mark:
+                                operands = [by_name[inner[1:]]]
                             else:
-                                operands = [*map(instruction_at, names)]
-                                if len(names) > 5:
-                                    memo.has_operand_numbers = False
+                                names = inner.removeprefix("%").split(", %") if percent else inner.split(", ")
+                                if len(names) == 2:
+                                    operands = [by_name[names[0]], by_name[names[1]]]
+                                elif len(names) == 1:
+                                    operands = [by_name[names[0]]]
+                                else:
+                                    operands = [*map(instruction_at, names)]
+                                    if len(names) > 5:
+                                        memo.has_operand_numbers = False
                         except KeyError:
                             operands = self._operands(inner)
                             number = len(slots)
@@ -254,7 +267,7 @@ class Body:
         if len(self.by_name) != len(slots) or not slots:
             raise Declined  # a name comes twice, or there is no instruction
         try:
-            computation.parameters = [parameters[str(n)] for n in range(len(parameters))]
+            computation.parameters = [*map(parameters.__getitem__, _numbers(len(parameters)))]
         except KeyError:
             raise Declined from None
         computation.root = self.root or slots[-1]  # type: ignore[assignment]

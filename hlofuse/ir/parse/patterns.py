@@ -19,11 +19,20 @@ def nested(opening: str, closing: str, leaf: str, depth: int) -> str:
     return pattern
 
 
+def _json(depth: int) -> str:
+    """A pattern for braces nested at most `depth` deep, where braces inside strings do not count."""
+    plain = r'[^{}"\n\0]*+'
+    pattern = rf"\{{{plain}(?:{STRING}{plain})*+\}}"
+    for _ in range(depth):
+        pattern = rf"\{{{plain}(?:(?:{STRING}|{pattern}){plain})*+\}}"
+    return pattern
+
+
 NAME = r"[A-Za-z_][\w.\-]*+"
 # Escapes as XLA writes them; others are the grammar's to judge.
-STRING = r'"(?:[^"\\\n\0]++|\\(?:[\\\'"nrt]|[0-3][0-7]{2}))*+"'
+STRING = r'"[^"\\\n\0]*+(?:\\(?:[\\\'"nrt]|[0-3][0-7]{2})[^"\\\n\0]*+)*+"'
 INTS = r"\{(?:\d{1,18}+(?:,\d{1,18}+)*+)?\}"
-JSON = nested(r"\{", r"\}", rf'(?:[^{{}}"\n\0]++|{STRING})', 8)
+JSON = _json(8)
 _USUAL_TYPES = ("f32", "bf16", "s32", "pred", "u32", "f16", "u8", "s8", "f64", "s64")  # tried first
 PRIMITIVE = "(?:" + "|".join((*_USUAL_TYPES, *sorted(ARRAY_TYPES.difference(_USUAL_TYPES)))) + ")"
 _TILES = r"(?:T(?:\(\d{1,9}+(?:,\d{1,9}+)*+\))++)?"

@@ -41,6 +41,7 @@ class TailMemo(dict[str, Attributes]):
         self._form = form
         self._calls = form.kind == CALLING
         self._memo = memo
+        self._computations = memo.computations
         self._checked: set[str] = set()
         self._checked_calls: dict[str, str] = {}
         """Texts up to the computation called, where that is the last thing: `, kind=kLoop, calls`."""
@@ -52,7 +53,7 @@ class TailMemo(dict[str, Attributes]):
         if self._calls:
             start, _, name = own.rpartition("=")
             key = self._checked_calls.get(start)
-            callee = self._memo.computations.get(name.removeprefix("%"))
+            callee = self._computations.get(name.removeprefix("%"))
             if key is not None and callee is not None:
                 self.called[text] = ((key, callee),)
             else:
@@ -115,7 +116,7 @@ class TailMemo(dict[str, Attributes]):
         for key, value in pairs:
             if key in _CALL_ORDER:
                 for name in CALLED_NAME.findall(value):
-                    callee = self._memo.computations.get(name)
+                    callee = self._computations.get(name)
                     if callee is None:
                         raise Declined
                     out.append((key, callee))

@@ -1,0 +1,195 @@
+"""A guess at the order in which XLA made the instructions of a computation, from their names.
+
+A text is in post-order and does not carry ids, by which equal priorities are settled. Names tell some
+of it: what the framework made is named after its operation (`mul.24` for jit(f)/mul) and numbered in
+the order of the program; what passes made since is named after its opcode and comes later. Numbers
+of one root grow with the ids.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from typing import NamedTuple
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+
+_NUMBER = re.compile(r"(.*)\.(\d+)", re.DOTALL)
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
+_KEPT_NAMES = frozenset({"parameter", "fusion", "custom-call"})
+_SHARED_ROOTS = frozenset({"constant", "broadcast", "iota", "tuple"})
+
+
+def guess_ids(module: Module) -> None:
+    """Give the instructions outside of fusions ids in their likely order of age.
+
+    Where nothing is known of the program (no op_name in the dump) the order of the text is as good as any.
+    """
+    for computation in module.computations:
+        if computation.fusion is None:
+            guess = _Guess(computation)
+            if guess.knows_program:
+                computation.reorder(guess.order())
+
+
+class _Name(NamedTuple):
+    root: str
+    number: int
+
+
+def _name(instruction: Instruction) -> _Name:
+    """Root and number before `rename-instructions` appended .0."""
+    text = instruction.name
+    renamed = instruction.opcode not in _KEPT_NAMES
+    numbered = not renamed
+    if renamed and text.endswith(".0"):
+        text, numbered = text[:-2], True
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return _Name(text, 0)
+    # Where nothing was appended the number is the renaming's own, and there was none before.
+    return _Name(match[1], int(match[2]) if numbered else 0)
+
+
+class _Guess:
+    """Instructions of the program first, each behind what it needs and behind lower numbers of its root."""
+
+    def __init__(self, computation: Computation) -> None:
+        self._all = computation.instructions
+        self._place = {x: k for k, x in enumerate(self._all)}
+        self._names = {x: _name(x) for x in self._all}
+        self._program = {x for x in self._all if self._is_of_program(x)}
+        self._early = self._program | {x for x in self._all if self._feeds_program(x)}
+        self._before = self._lower_numbers()
+        self._out: list[Instruction] = []
+        self._done: set[Instruction] = set()
+
+    @property
+    def knows_program(self) -> bool:
+        return bool(self._program)
+
+    def order(self) -> list[Instruction]:
+        for parameter in sorted(self._all, key=lambda x: x.parameter_number if _is_input(x) else 0):
+            if _is_input(parameter):
+                self._emit(parameter)
+        for instruction in self._program_order():
+            self._emit(instruction)
+        for instruction in self._all:
+            self._emit(instruction)
+        return self._out
+
+    # ------------------------------------------------------------ what names tell
+
+    def _is_of_program(self, x: Instruction) -> bool:
+        """Is it named after the framework's operation?"""
+        op_name = x.op_name
+        if not op_name or _is_input(x):
+            return False
+        root, last = self._names[x].root, _NOT_IN_NAMES.sub("_", op_name.rpartition("/")[2])
+        return root == last or (last.startswith(root) and root != x.opcode)
+
+    def _feeds_program(self, x: Instruction) -> bool:
+        """A constant or the like that the framework made for an operation."""
+        if self._names[x].root not in _SHARED_ROOTS or x in self._program or _is_input(x):
+            return False
+        program = self._program
+        return any(u in program or any(v in program for v in u.users) for u in x.users)
+
+    def _lower_numbers(self) -> dict[Instruction, Instruction]:
+        """For each instruction the one of the same kind and root with the next lower number."""
+        chains: dict[tuple[str, bool, bool], list[Instruction]] = {}
+        for x in self._all:
+            if not _is_input(x):
+                key = (self._names[x].root, x in self._program, x in self._early)
+                chains.setdefault(key, []).append(x)
+        before: dict[Instruction, Instruction] = {}
+        for chain in chains.values():
+            chain.sort(key=lambda x: (self._names[x].number, self._place[x]))
+            before.update(zip(chain[1:], chain, strict=False))
+        return before
+
+    # ------------------------------------------------------------ the order
+
+    def _program_order(self) -> list[Instruction]:
+        """By source line as far as data and numbers allow."""
+        needs = {x: self._program_operands(x) for x in self._all if x in self._program}
+        for x, lower in self._before.items():
+            if x in needs and lower in needs:
+                needs[x].add(lower)
+        waiting: dict[Instruction, list[Instruction]] = {}
+        for x, sources in needs.items():
+            for source in sources:
+                waiting.setdefault(source, []).append(x)
+        missing = {x: len(sources) for x, sources in needs.items()}
+        rank = {x: (_frame(x), self._place[x]) for x in needs}
+        by_place = {self._place[x]: x for x in needs}
+        ready = [rank[x] for x, count in missing.items() if count == 0]
+        heapq.heapify(ready)
+        rest = sorted(needs, key=rank.__getitem__, reverse=True)
+        order: dict[Instruction, None] = {}
+        while len(order) < len(needs):
+            if not ready:  # numbers contradict the data
+                while rest[-1] in order:
+                    rest.pop()
+                ready = [rank[rest[-1]]]
+            x = by_place[heapq.heappop(ready)[1]]
+            if x in order:
+                continue
+            order[x] = None
+            for user in waiting.get(x, ()):
+                missing[user] -= 1
+                if missing[user] == 0:
+                    heapq.heappush(ready, rank[user])
+        return list(order)
+
+    def _program_operands(self, x: Instruction) -> set[Instruction]:
+        """Instructions of the program whose values reach it, others between them or not."""
+        found: set[Instruction] = set()
+        pending, seen = list(x.operands), set(x.operands)
+        while pending:
+            source = pending.pop()
+            if source in self._program:
+                found.add(source)
+                continue
+            for operand in source.operands:
+                if operand not in seen:
+                    seen.add(operand)
+                    pending.append(operand)
+        return found
+
+    def _emit(self, start: Instruction) -> None:
+        """Put out the instruction, before it what has to be older."""
+        done, visiting = self._done, set[Instruction]()
+        stack = [start]
+        while stack:
+            x = stack[-1]
+            if x in done:
+                stack.pop()
+                continue
+            visiting.add(x)
+            needed = next((y for y in self._needed(x) if y not in done and y not in visiting), None)
+            if needed is not None:
+                stack.append(needed)
+                continue
+            stack.pop()
+            done.add(x)
+            self._out.append(x)
+
+    def _needed(self, x: Instruction) -> list[Instruction]:
+        lower = self._before.get(x)
+        needed = [lower, *x.operands] if lower is not None else x.operands
+        if x in self._early:
+            # What passes put between two operations of the program is younger than both.
+            return [y for y in needed if _is_input(y) or y in self._early]
+        return list(needed)
+
+
+def _is_input(x: Instruction) -> bool:
+    return x.opcode == "parameter"
+
+
+def _frame(x: Instruction) -> int:
+    metadata = x.attributes.get("metadata")
+    return (metadata.stack_frame_id or 0) if metadata is not None else 0

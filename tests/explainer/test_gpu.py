@@ -1,0 +1,127 @@
+"""What a reader is told about GPU fusion: times, the record, two devices, and how it looks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.explainer import explain
+from hlofuse.explainer.costs import observed_replay
+from hlofuse.explainer.model import Explanation
+from hlofuse.explainer.why import Pair, why
+from hlofuse.inputs import load
+from hlofuse.inputs.unique_ids import unique_ids_for
+
+from ..running import Golden, Run
+
+H100 = ("--target", "gpu", "--device", "h100_sxm")
+SAMPLES = ("softmax", "gpt2_block", "cartpole_baseline", "cartpole_no_concatenate")
+
+
+def explained(folder: Path) -> Explanation:
+    observed = observed_replay(load(folder), "gpu", device=load_device("h100_sxm"))
+    return explain(observed.replay, costs=observed.costs)
+
+
+@pytest.mark.parametrize("columns", [80, 160])
+@pytest.mark.parametrize("name", ["softmax", "gpt2_block", "cartpole_no_concatenate"])
+def test_text(
+    hlofuse: Run, golden: Golden, samples: Path,
+    monkeypatch: pytest.MonkeyPatch, name: str, columns: int,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(samples / "gpu")
+    result = hlofuse("explain", name, *H100, "--limit", 4, columns=columns)
+    assert (result.status, result.err) == (0, "")
+    golden(f"explain/gpu_{name}.{columns}.txt", result.out)
+    assert all(len(line) <= columns for line in result.out.split("\n"))
+
+
+def test_other_reports(hlofuse: Run, golden: Golden, samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(samples / "gpu")
+    for form, ending in (("markdown", "md"), ("json", "json")):
+        golden(f"explain/gpu_softmax.{ending}", hlofuse("explain", "softmax", *H100, "--format", form).out)
+    golden("why/gpu_fused.txt", hlofuse("why", "gpt2_block", *H100, "mul.27.0", "tanh.1.0").out)
+    golden("verify/gpu.txt", hlofuse("verify", ".", *H100, "-j", 1, "--ties", "xla").out)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_steps_add_up_to_the_totals(samples: Path, name: str) -> None:
+    """What each step saved is the difference of the totals, but for what CSE and merging save later."""
+    e = explained(samples / "gpu" / name)
+    assert e.before.us is not None
+    assert e.after.us is not None
+    saved = sum(g.us_saved or 0.0 for p in e.passes for g in p.fused)
+    assert saved == pytest.approx(e.before.us - e.after.us, rel=0.1)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_xlas_record_is_followed(hlofuse: Run, samples: Path, name: str) -> None:
+    report = json.loads(hlofuse("explain", samples / "gpu" / name, *H100, "--format", "json").out)
+    assert report["record"]["agreed"] == report["record"]["records"] > 0
+    assert report["record"]["disagreements"] == []
+
+
+def test_ties_are_marked_only_without_ids(hlofuse: Run, samples: Path) -> None:
+    folder = samples / "gpu" / "softmax"
+    words = ("explain", folder, *H100, "--xla-trace", "none")
+    assert "a tie: XLA may have taken" in hlofuse(*words, "--ids", "none").out
+    assert "a tie" not in hlofuse(*words).out
+
+
+def test_why_gives_the_sums_of_the_moment(samples: Path) -> None:
+    module = load(samples / "gpu" / "softmax")
+    ids = unique_ids_for(module)
+    observed = observed_replay(module, "gpu", device=load_device("h100_sxm"), ids=ids)
+    answer = why(observed.replay, "triton_softmax.3", "exp.1.0", costs=observed.costs)
+    assert isinstance(answer, Pair)
+    assert answer.cost is not None
+    # As in XLA's record.
+    assert answer.cost.us_fused == pytest.approx(3.57225)
+    assert answer.cost.us_unfused == pytest.approx(7.07475)
+
+
+def test_devices_are_compared(hlofuse: Run, samples: Path) -> None:
+    folder = samples / "gpu" / "gpt2_block"
+    report = json.loads(hlofuse("explain", folder, *H100, "--compare-device", "v100", "--format", "json").out)
+    assert report["schema"] == "hlofuse.compare-devices/1"
+    assert [d["device"] for d in report["devices"]] == ["h100_sxm", "v100"]
+
+
+def test_a_gpu_module_without_a_device_or_target(hlofuse: Run, samples: Path) -> None:
+    folder = samples / "gpu" / "gpt2_block"
+    missing = hlofuse("explain", folder, "--target", "gpu")
+    assert missing.status == 2
+    assert "--device" in missing.err
+    foreign = hlofuse("explain", folder)
+    assert foreign.status == 2
+    assert "--target gpu" in foreign.err
+
+
+TOO_DEAR = """HloModule dear
+
+ENTRY main {
+  x = f32[65536]{0} parameter(0)
+  y = f32[512,65536]{1,0} parameter(1)
+  t = f32[65536]{0} tanh(x)
+  e = f32[65536]{0} exponential(t)
+  b = f32[512,65536]{1,0} broadcast(e), dimensions={1}
+  ROOT r = f32[512,65536]{1,0} add(b, y)
+}
+"""
+
+
+def test_what_does_not_pay_is_told_with_its_price(hlofuse: Run, tmp_path: Path) -> None:
+    file = tmp_path / "dear.hlo"
+    file.write_text(TOO_DEAR)
+    report = json.loads(hlofuse("explain", file, *H100, "--format", "json").out)
+    (refused,) = [r for p in report["passes"] for r in p["refused"] if r["rule"] == "PF032"]
+    assert refused["us_at_stake"] == pytest.approx(
+        refused["figures"]["us_unfused"] - refused["figures"]["us_fused"], abs=1e-4
+    )
+    answer = hlofuse("why", file, *H100, refused["producer"]["name"], refused["consumer_then"])
+    assert "it would cost time" in answer.out
+    assert "evaluated 512 times" in answer.out
+    assert "it would pay with" in answer.out

@@ -1,0 +1,87 @@
+"""Unique ids from a proto: read, applied, and refused where they are of something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hlofuse.inputs import load
+from hlofuse.inputs.unique_ids import ids_beside, read_unique_ids, unique_ids_for
+from hlofuse.ir.errors import HlofuseError
+
+TEXT = """HloModule m
+
+ENTRY %main (x: (f32[4], f32[4])) -> f32[4] {
+  %x = (f32[4]{0}, f32[4]{0}) parameter(0)
+  %abs = f32[4]{0} abs(%x#1)
+  ROOT %add = f32[4]{0} add(%abs, %x#0)
+}
+"""
+IDS = {"x": 0, "add": 1, "gte.0": 2, "gte.1": 3, "abs": 4}
+
+
+def varint(value: int) -> bytes:
+    return bytes([value & 127 | 128]) + varint(value >> 7) if value > 127 else bytes([value])
+
+
+def message(number: int, data: bytes) -> bytes:
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def proto(name: str = "main") -> bytes:
+    """An HloProto with the ids of the module above, in computation 7, and fields nobody asks for."""
+    body = message(1, name.encode())
+    for instruction, number in IDS.items():
+        one = message(1, instruction.encode()) + b"\x21" + bytes(8)
+        if instruction.startswith("gte"):
+            one += message(2, b"get-tuple-element") + message(36, varint(7 << 32))
+            one += varint(13 << 3) + varint(int(instruction[-1]))
+        body += message(2, one + varint(35 << 3) + varint(7 << 32 | number))
+    return message(1, message(1, b"m") + message(3, body))
+
+
+def module_file(tmp_path: Path) -> Path:
+    file = tmp_path / "before.hlo"
+    file.write_text(TEXT)
+    return file
+
+
+def test_ids_and_names_are_given(tmp_path: Path) -> None:
+    file = module_file(tmp_path)
+    (tmp_path / "before.hlo.pb").write_bytes(proto())
+    module = load(file)
+    ids = unique_ids_for(module)
+    assert ids is not None
+    ids.apply(module)
+    assert {x.name: x.id for x in module.entry} == IDS
+
+
+def test_none_means_none(tmp_path: Path) -> None:
+    file = module_file(tmp_path)
+    (tmp_path / "before.hlo.pb").write_bytes(proto())
+    assert unique_ids_for(load(file), "none") is None
+
+
+def test_another_modules_ids_are_passed_over_unless_asked_for(tmp_path: Path) -> None:
+    file = module_file(tmp_path)
+    beside = tmp_path / "before.hlo.pb"
+    beside.write_bytes(proto("other"))
+    assert unique_ids_for(load(file)) is None
+    with pytest.raises(HlofuseError, match="holds another module than m"):
+        unique_ids_for(load(file), str(beside))
+
+
+@pytest.mark.parametrize("data", [b"", b"HloModule m", b"\x0a\xff\xff\xff\xff\x0f", b"\x0a"])
+def test_what_is_no_proto_is_said_so(tmp_path: Path, data: bytes) -> None:
+    file = tmp_path / "x.pb"
+    file.write_bytes(data)
+    with pytest.raises(HlofuseError, match="is no HLO proto"):
+        read_unique_ids(file)
+
+
+def test_where_the_proto_lies(tmp_path: Path) -> None:
+    for text, beside in (("a.hlo", "a.hlo.pb"), ("b.txt", "b.hlo.pb"), ("c.hlo.gz", "c.hlo.pb")):
+        (tmp_path / beside).write_bytes(b"")
+        assert ids_beside(tmp_path / text) == tmp_path / beside
+    assert ids_beside(tmp_path / "d.hlo") is None
