@@ -23,7 +23,6 @@ class FusionStage:
     also_before: tuple[str, ...] = ()
     """Passes that a replay may as well start before: what comes ahead of them finds nothing left to do."""
 
-
     @property
     def pipelines(self) -> tuple[str, ...]:
         """All pipelines whose passes are compared."""

@@ -64,7 +64,9 @@ def _leads_to_a_dot(node: Node) -> bool:
     while source is not None and source.opcode in ("bitcast", "pad") and len(node.users) == 1:
         node = node.users[0]
         source = node.source
-    return source is not None and source.opcode in ("custom-call", "dot")
+    if source is None:
+        return False
+    return source.opcode in ("custom-call", "dot") or source.fusion_kind == "kCustom"
 
 
 # ---------------------------------------------------------------- LayoutNormalization

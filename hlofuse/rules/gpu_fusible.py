@@ -148,9 +148,9 @@ def is_physically_transposing(instruction: Instruction) -> bool:
 
 
 def fusible_computations(module: Module) -> list[Computation]:
-    """Those whose instructions become kernels of their own, callees first (`GetFusibleComputations`)."""
+    """Those whose instructions become kernels, in the text's order (`GetFusibleComputations`)."""
     applied: set[Computation] = set()
-    order = module.computation_post_order()
+    order = module.computations
     for computation in order:
         for instruction in computation:
             if (

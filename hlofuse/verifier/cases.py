@@ -71,7 +71,7 @@ def find_cases(
 
 def _corpus_case(path: Path, target: str) -> Case:
     passes = sorted(
-        (int(m[1]), _name_of_run(m[2], target), p)
+        (int(m[1]), name_of_run(m[2], target), p)
         for p in path.iterdir()
         if (m := _NUMBERED.fullmatch(p.name))
     )
@@ -90,7 +90,7 @@ def _record_of(before: Path) -> Path | None:
     return priority_record_beside(str(before))
 
 
-def _name_of_run(name: str, target: str) -> str:
+def name_of_run(name: str, target: str) -> str:
     """Pass and run in the form of dump directories, of `PASS` or `PIPELINE.PASS-RUN`."""
     m = _OF_PIPELINE.fullmatch(name)
     if m is None or target not in FUSION_STAGES:

@@ -42,6 +42,19 @@ def our_decisions(replay: Replay) -> list[str]:
     return lines
 
 
+def without_repeats(lines: Iterable[str]) -> list[str]:
+    """Each line once within a run of a pass, as the logs of large programs were cut down."""
+    kept: list[str] = []
+    seen: set[str] = set()
+    for line in lines:
+        if line.startswith("#"):
+            seen = set()
+        if line not in seen:
+            kept.append(line)
+            seen.add(line)
+    return kept
+
+
 def xla_decisions(log: Iterable[str]) -> list[str]:
     """The lines of XLA's log that tell decisions."""
     return [line for line in log if line.startswith("#") or DECISION.match(line)]
