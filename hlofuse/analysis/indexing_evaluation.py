@@ -55,6 +55,17 @@ class IndexingEvaluation:
                 indexing.add(inner)
 
 
+def code_duplication(
+    evaluation: IndexingEvaluation, producer: Instruction, limit: float
+) -> dict[str, int] | None:
+    """The figures, if fusing `producer` would copy too much code (`CodeDuplicationTooHigh`)."""
+    if producer.opcode == "broadcast":
+        return None
+    emitted, uses = evaluation.emitted(producer), use_count(producer)
+    loses_cache = producer.opcode in INVALIDATES_CACHE and (emitted > 1 or uses > 1)
+    return {"emitted": emitted, "uses": uses} if emitted > limit or loses_cache else None
+
+
 def use_count(instruction: Instruction) -> int:
     """Users, a fusion counting as many as use its parameter."""
     count = 0

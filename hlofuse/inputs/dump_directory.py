@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hlofuse.inputs.dump_names import DumpFile, read_name
-from hlofuse.inputs.dump_stages import FUSION_STAGES
+from hlofuse.inputs.dump_stages import FUSION_STAGES, FusionStage
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.present.escape import printable
@@ -58,7 +58,7 @@ class DumpedModule:
             if f.pipeline == stage.next_pipeline:
                 end = k
                 break
-        mine = [f.pipeline == stage.pipeline for f in self.between]
+        mine = [f.pipeline in stage.pipelines for f in self.between]
         exact = next(
             (k for k in range(end) if mine[k] and self.between[k].before == stage.passes[0]),
             None,
@@ -82,7 +82,8 @@ class DumpedModule:
             raise HlofuseError(self._no_input(target))
         if passes is not None and (done or exact is not None):
             done = [k for k in range(start + 1, end) if mine[k] and self.between[k].after in passes]
-        return self.between[start].path, [(str(self.between[k].after), self.between[k].path) for k in done]
+        names = _names_of_runs(stage, [self.between[k] for k in done], passes or ())
+        return self.between[start].path, list(zip(names, [self.between[k].path for k in done], strict=True))
 
     def _no_input(self, target: str) -> str:
         stage = FUSION_STAGES[target]
@@ -97,6 +98,25 @@ class DumpedModule:
             f'Run the program again with XLA_FLAGS="{stage.flags}" and give hlofuse that directory.'
             + (f"\n(stats, diff and render take the files that are there: {whole})" if whole else "")
         )
+
+
+def _names_of_runs(stage: FusionStage, files: Sequence[DumpFile], passes: Sequence[str]) -> list[str]:
+    """The passes after which the files were written; with a number, `cse-2`, where a pass runs several times
+    and the pass that came next tells which run it was.
+    """
+    names, place = [], -1
+    for file in files:
+        name = str(file.after)
+        if passes.count(name) > 1:
+            for k in range(place + 1, len(passes)):
+                following = passes[k + 1] if k + 1 < len(passes) else "pipeline-end"
+                ends = file.before == "pipeline-end" and following in stage.first_passes
+                if passes[k] == name and (file.before == following or ends):
+                    place = k
+                    name = f"{name}-{passes[: k + 1].count(name)}"
+                    break
+        names.append(name)
+    return names
 
 
 class DumpDirectory:

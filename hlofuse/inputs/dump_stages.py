@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -17,8 +18,29 @@ class FusionStage:
     """The pipeline that starts right after them; it ends the stage where no pass changed anything."""
     flags: str
     """XLA_FLAGS that write everything needed."""
+    more_pipelines: tuple[tuple[str, str], ...] = ()
+    """Pipelines right behind the first whose passes are compared, too, each with its first pass."""
     also_before: tuple[str, ...] = ()
     """Passes that a replay may as well start before: what comes ahead of them finds nothing left to do."""
+
+    @property
+    def pipelines(self) -> tuple[str, ...]:
+        """All pipelines whose passes are compared."""
+        return (self.pipeline, *(name for name, _ in self.more_pipelines))
+
+    @property
+    def first_passes(self) -> tuple[str, ...]:
+        """The first passes of the pipelines behind the first."""
+        return tuple(name for _, name in self.more_pipelines)
+
+    def name_of_run(self, passes: Sequence[str], pipeline: str, name: str, number: int) -> str:
+        """How the `number`th run of a pass within a pipeline is called among all: `cse-3`.
+
+        `passes` are those of all pipelines in order; a pass that runs once is called by its name.
+        """
+        first = dict(self.more_pipelines).get(pipeline, "")
+        before = list(passes).index(first) if first in passes else 0
+        return f"{name}-{passes[:before].count(name) + number}" if passes.count(name) > 1 else name
 
 
 FUSION_STAGES: dict[str, FusionStage] = {
@@ -40,6 +62,24 @@ FUSION_STAGES: dict[str, FusionStage] = {
         ),
         "post-fusion_optimization",
         "--xla_dump_to=DIR --xla_dump_hlo_pass_re=.* --xla_dump_hlo_as_text --xla_dump_hlo_as_proto",
-        ("sort-iota-fusion", "priority-fusion"),
+        also_before=("sort-iota-fusion", "priority-fusion"),
+    ),
+    "gpu-legacy": FusionStage(
+        "fusion",
+        (
+            "variadic-op-splitter",
+            "fusion",
+            "fusion_merger",
+            "cse",
+            "dce",
+            "multi_output_fusion",
+            "horizontal_loop_fusion",
+            "horizontal_input_fusion",
+        ),
+        "post-fusion_optimization",
+        "--xla_gpu_enable_priority_fusion=false --xla_dump_to=DIR --xla_dump_hlo_pass_re=.* "
+        "--xla_dump_hlo_as_text",
+        more_pipelines=(("horizontal_fusion", "horizontal_loop_fusion"),),
+        also_before=("fusion",),
     ),
 }

@@ -221,6 +221,8 @@ def merge_fusion_into_multi_output(fusion: Instruction, other: Instruction) -> N
         outputs.add(root)
         other.replace_all_uses_with(root)
     parent.remove_instruction(other)
+    if not body.callers:
+        _module_of(parent).remove_computation(body)
     for clone in reversed(pending):
         append_producer(fusion, clone, add_output=clone in outputs)
         parent.remove_instruction(clone)

@@ -32,9 +32,14 @@ class HloCSE(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in list(module.computations):
-            if computation.fusion is not None or not self.only_fusion_computations:
+            if _was_made_for_a_fusion(computation) or not self.only_fusion_computations:
                 changed |= _OneComputation(self, computation, recorder).run()
         return changed
+
+
+def _was_made_for_a_fusion(computation: Computation) -> bool:
+    """A fusion's body (`IsFusionComputation`), also where the fusion has been merged into others since."""
+    return computation.fusion is not None or not (computation.callers or computation.is_entry)
 
 
 class _OneComputation:

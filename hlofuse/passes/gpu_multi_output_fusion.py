@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from hlofuse.analysis.merged_order import MergedOrder
+from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.errors import HlofuseError
@@ -20,17 +22,18 @@ from hlofuse.ir.fusing import (
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
-from hlofuse.rules.gpu_fusible import fusible_computations, is_scatter_fusion
+from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations, is_nested_variadic_reduction
 from hlofuse.rules.gpu_multi_output_fusion import (
     CONSUMER_RULES,
     PRODUCER_RULES,
     SIBLING_RULES,
+    LoneProducer,
     MultiOutputState,
     ProducerPair,
     SiblingPair,
 )
-from hlofuse.rules.gpu_multi_output_fusion.producer import SAVES_TIME, has_tiled_transpose, is_possible_root
-from hlofuse.rules.gpu_multi_output_fusion.siblings import SHARED_READ
+from hlofuse.rules.gpu_multi_output_fusion.producer import ANOTHER_PREFERRED, SAVES_TIME, is_possible_root
+from hlofuse.rules.gpu_multi_output_fusion.siblings import IS_CONSTANT, IS_SCALAR, SHARED_READ
 from hlofuse.rules.verdict import Verdict, first_verdict
 from hlofuse.trace import Recorder
 
@@ -41,11 +44,12 @@ class GpuMultiOutputFusion(Pass):
 
     name: ClassVar[str] = "multi_output_fusion"
     device: DeviceDescription | None = field(default=None, compare=False, repr=False)
+    release: Release = field(default=JAXLIB_0_11_1, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         if self.device is None:
             raise HlofuseError("multi_output_fusion asks for a device")
-        model = KernelModel(self.device)
+        model = kernel_model(self.device, self.release)
         changed = False
         for computation in fusible_computations(module):
             changed |= _Driver(computation, model, self, recorder).run()
@@ -66,7 +70,10 @@ class _Driver:
     def run(self) -> bool:
         changed = False
         for producer in reversed(self._computation.post_order()):
-            if producer.computation is None or producer.opcode == "constant":
+            if producer.computation is None:
+                continue
+            if producer.opcode == "constant":
+                self._refuse(producer, None, Verdict(IS_CONSTANT, words=f"{producer.name} is a constant."))
                 continue
             if producer.fusion_kind == "kCustom":
                 continue
@@ -81,6 +88,9 @@ class _Driver:
 
     def _fuse_siblings(self, parent: Instruction) -> bool:
         if parent.shape.is_array and parent.shape.is_effective_scalar:
+            operands = ", ".join(o.name for o in parent.operands)
+            words = f"Operand {parent.name} = {parent.opcode}({operands}) is not profitable"
+            self._refuse(parent, None, Verdict(IS_SCALAR, words=words))
             return False
         if len(parent.users) < 2:
             return False
@@ -97,7 +107,7 @@ class _Driver:
                     SIBLING_RULES, SiblingPair(fusion, other, parent, self._state), self._settings
                 )
                 if verdict is not None:
-                    self._refuse(other, fusion, verdict)
+                    self._refuse(other, fusion, verdict, both_read=parent.name)
                     later += 1
                     continue
                 self._join(fusion, other)
@@ -107,17 +117,11 @@ class _Driver:
 
     def _is_candidate(self, user: Instruction) -> bool:
         """`IsSiblingFusionCandidate`."""
-        if not user.users or not is_possible_root(user, self._model) or self._is_nested_reduction(user):
+        if not user.users or not is_possible_root(user, self._model):
+            return False
+        if is_nested_variadic_reduction(user, self._model):
             return False
         return not user.is_multi_output_fusion or all(u.opcode == "get-tuple-element" for u in user.users)
-
-    def _is_nested_reduction(self, instruction: Instruction) -> bool:
-        """`IsNestableVariadicReduction`."""
-        if not instruction.shape.is_tuple:
-            return False
-        if instruction.opcode == "reduce":
-            return not self._model.summary(instruction).is_reduction
-        return instruction.fusion_kind == "kLoop" and instruction.fused_root.opcode == "reduce"
 
     def _join(self, fusion: Instruction, other: Instruction) -> None:
         names, is_input = (other.name, fusion.name), other.fusion_kind == "kInput"
@@ -134,24 +138,28 @@ class _Driver:
         users = producer.users
         if not users or (len(users) == 1 and not users[0].is_multi_output_fusion):
             return None
-        verdict = first_verdict(PRODUCER_RULES, producer, self._settings)
+        verdict = first_verdict(PRODUCER_RULES, LoneProducer(producer, self._state), self._settings)
         if verdict is not None:
             self._refuse(producer, None, verdict)
             return None
-        best: Instruction | None = None
+        candidates: list[Instruction] = []
         for consumer in users:
             verdict = first_verdict(
                 CONSUMER_RULES, ProducerPair(producer, consumer, self._state), self._settings
             )
             if verdict is not None:
                 self._refuse(producer, consumer, verdict)
-            elif best is None or _preference(consumer) > _preference(best):
-                best = consumer
+            else:
+                candidates.append(consumer)
+        best = max(candidates, key=_preference, default=None)
+        for consumer in candidates:
+            if consumer is not best:
+                self._refuse(producer, consumer, Verdict(ANOTHER_PREFERRED))
         return best
 
     def _fuse_producer(self, producer: Instruction, consumer: Instruction) -> None:
         names = producer.name, consumer.name
-        kind = "kInput" if self._is_input(consumer) or self._is_input(producer) else "kLoop"
+        kind = choose_kind(producer, consumer, self._model)
         self._forget(producer, consumer)
         fusion = consumer
         if consumer.opcode != "fusion":
@@ -159,14 +167,6 @@ class _Driver:
             self._reach.replace(consumer, fusion)
         self._merge(fusion, producer)
         self._record(*names, fusion, "multi-output", SAVES_TIME.code, created=fusion is not consumer)
-
-    def _is_input(self, instruction: Instruction) -> bool:
-        """`IsInputFusible`."""
-        return (
-            self._model.summary(instruction).is_reduction
-            or is_scatter_fusion(instruction)
-            or has_tiled_transpose(instruction, self._model)
-        )
 
     # ------------------------------------------------------------ both
 
@@ -183,9 +183,12 @@ class _Driver:
         for instruction in instructions:
             self._model.forget(instruction)
 
-    def _refuse(self, producer: Instruction, consumer: Instruction | None, verdict: Verdict) -> None:
+    def _refuse(
+        self, producer: Instruction, consumer: Instruction | None, verdict: Verdict, **more: str
+    ) -> None:
+        figures = verdict.figures | more
         self._recorder.ineligible(
-            producer, consumer, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
+            producer, consumer, rule=verdict.rule.code, reason=verdict.reason, figures=figures
         )
 
     def _record(

@@ -73,6 +73,10 @@ class FusionDriver:
 
     # ------------------------------------------------------------ hooks
 
+    def computations(self) -> list[Computation]:
+        """Those to go through, in order (`GetFusionComputations`)."""
+        return [c for c in non_fusion_computations(self.module) if not is_embedded(c)]
+
     def prepare(self) -> None:
         """Called once before the first computation."""
 
@@ -113,9 +117,8 @@ class FusionDriver:
     def run(self) -> bool:
         self.prepare()
         changed = False
-        for computation in non_fusion_computations(self.module):
-            if not (self.release.embedded_computations_skipped and is_embedded(computation)):
-                changed |= self._run_on(computation)
+        for computation in self.computations():
+            changed |= self._run_on(computation)
         return changed
 
     def _run_on(self, computation: Computation) -> bool:

@@ -24,6 +24,14 @@ _PASSES: dict[str, dict[str, str]] = {
         "priority-fusion": "hlofuse.passes.priority_fusion:PriorityFusion",
         "multi_output_fusion": "hlofuse.passes.gpu_multi_output_fusion:GpuMultiOutputFusion",
     },
+    "gpu-legacy": {
+        "variadic-op-splitter": "hlofuse.passes.variadic_op_splitter:VariadicOpSplitter",
+        "fusion": "hlofuse.passes.gpu_instruction_fusion:GpuInstructionFusion",
+        "fusion_merger": "hlofuse.passes.fusion_merger:FusionMerger",
+        "multi_output_fusion": "hlofuse.passes.gpu_multi_output_fusion:GpuMultiOutputFusion",
+        "horizontal_loop_fusion": "hlofuse.passes.horizontal_loop_fusion:HorizontalLoopFusion",
+        "horizontal_input_fusion": "hlofuse.passes.horizontal_input_fusion:HorizontalInputFusion",
+    },
     "cpu": {
         "fusion": "hlofuse.passes.cpu_instruction_fusion:CpuInstructionFusion",
         "fusion-wrapper": "hlofuse.passes.cpu_fusion_wrapper:CpuFusionWrapper",

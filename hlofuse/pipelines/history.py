@@ -20,9 +20,13 @@ def restore_history(module: Module, ids: UniqueIds | None) -> None:
         guess_ids(module)
     restore_users(module, ids_known=ids is not None)
     names = module.instruction_names
-    spent = spent_fusion_names(module)
-    names.reserve([f"fusion.{k}" for k in range(spent)])
+    reserve_spent_names(module)
     names.reserve([name for i in module.instructions() if (name := _name_before_renaming(i.name))])
+
+
+def reserve_spent_names(module: Module) -> None:
+    """Have new fusions not called as fusions that are there already once were."""
+    module.instruction_names.reserve([f"fusion.{k}" for k in range(spent_fusion_names(module))])
 
 
 def _name_before_renaming(name: str) -> str | None:

@@ -6,6 +6,7 @@ import gc
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from hlofuse.analysis.release import RELEASES
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
@@ -13,8 +14,9 @@ from hlofuse.ir.printer import print_module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes import make_pass
 from hlofuse.pipelines.device import device_of
-from hlofuse.pipelines.history import restore_history
+from hlofuse.pipelines.history import reserve_spent_names, restore_history
 from hlofuse.pipelines.targets import TARGETS
+from hlofuse.pipelines.users_order import restore_users_order
 from hlofuse.rules.settings import AS_XLA, Settings
 from hlofuse.trace import Event, Recorder
 
@@ -93,8 +95,12 @@ def _replay(
     result = Replay(target, description.name if description is not None else None, module, after)
     if TARGETS[target].has_history:
         restore_history(after, ids)
+    if TARGETS[target].restores_users:
+        restore_users_order(after)
+        reserve_spent_names(after)
+    release = RELEASES[TARGETS[target].release]
     for text in passes:
-        made = make_pass(text, target, settings, device=description, guide=guide)
+        made = make_pass(text, target, settings, device=description, guide=guide, release=release)
         recorder = Recorder()
         recorder.begin_pass(made.name)
         changed = made.run(after, recorder)

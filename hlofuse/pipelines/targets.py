@@ -24,6 +24,8 @@ class Target:
     """Its decisions rest on a device's numbers (`hlofuse devices`)."""
     has_history: bool = False
     """They also rest on what earlier passes left in memory: ids, users' order, spent names."""
+    restores_users: bool = False
+    """The order of users is that which earlier passes leave (`hlofuse.pipelines.users_order`)."""
 
 
 TARGETS: dict[str, Target] = {
@@ -61,5 +63,29 @@ TARGETS: dict[str, Target] = {
         {},
         needs_device=True,
         has_history=True,
+    ),
+    "gpu-legacy": Target(
+        "gpu-legacy",
+        "XLA:GPU, the four strategies before priority fusion",
+        "jaxlib 0.4.35",
+        (
+            "variadic-op-splitter",
+            "fusion(may_duplicate=false)",
+            "fusion",
+            "fusion_merger",
+            "cse",
+            "dce",
+            "multi_output_fusion",
+            "cse",
+            "dce",
+            "horizontal_loop_fusion",
+            "horizontal_input_fusion",
+            "cse",
+            "dce",
+        ),
+        "every pass of 124 of 124 corpus modules on two devices",
+        {},
+        needs_device=True,
+        restores_users=True,
     ),
 }

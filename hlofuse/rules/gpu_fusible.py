@@ -9,7 +9,9 @@ from __future__ import annotations
 from hlofuse.analysis.bitcasts import transpose_is_bitcast
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise
 from hlofuse.analysis.fusible import is_fusible
+from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
+from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
@@ -67,20 +69,73 @@ def is_scatter_fusion(instruction: Instruction) -> bool:
     return instruction.opcode == "scatter"
 
 
-def is_loop_fusible_producer(instruction: Instruction) -> bool:
-    """It has code for a single element (`IsLoopFusibleAsProducer`)."""
-    opcode = instruction.opcode
-    if not is_fusible(instruction):
+def has_tiled_transpose(instruction: Instruction, model: KernelModel) -> bool:
+    """It is a tiled transpose, or a kernel about one (`IsInputFusibleTranspose`)."""
+    if instruction.opcode == "bitcast" or instruction.fusion_kind == "kCustom":
         return False
-    if opcode in ("iota", "constant", "copy"):
-        return True
-    if opcode == "reduce":
-        return not instruction.shape.is_tuple
+    summary = model.summary(instruction)
+    if summary.atom is not None:
+        return summary.atom.transpose is not None
+    return any(hero is not None and hero.transpose is not None for hero, _ in (r.hero for r in summary.roots))
+
+
+def is_input_fusible(instruction: Instruction, model: KernelModel) -> bool:
+    """A kernel that goes by its input: reduction, tiled transpose or scatter (`IsInputFusible`)."""
+    return is_fusible(instruction) and (
+        model.summary(instruction).is_reduction
+        or is_scatter_fusion(instruction)
+        or has_tiled_transpose(instruction, model)
+    )
+
+
+def choose_kind(producer: Instruction, consumer: Instruction, model: KernelModel) -> str:
+    """The kind of the fusion of the two (`ChooseFusionKind`)."""
+    by_input = is_input_fusible(consumer, model) or is_input_fusible(producer, model)
+    return "kInput" if by_input else "kLoop"
+
+
+def is_universally_loop_fusible(instruction: Instruction, release: Release) -> bool:
+    """It has code for a single element, as a producer and as a consumer (`IsUniversallyLoopFusible`)."""
+    opcode = instruction.opcode
     if is_elementwise(instruction) and instruction.operands:
         return True
     if opcode == "fusion":
         return instruction.fusion_kind == "kLoop"
-    return opcode in _LOOPS or is_fusible_bitcast(instruction)
+    if opcode == "bitcast":
+        return not release.bitcasts_keep_width or keeps_bit_width(instruction)
+    return opcode in _LOOPS
+
+
+def is_loop_fusible_producer(instruction: Instruction, release: Release = JAXLIB_0_11_1) -> bool:
+    """It has code for a single element (`IsLoopFusibleAsProducer`)."""
+    opcode = instruction.opcode
+    if not is_fusible(instruction):
+        return False
+    if opcode in ("iota", "constant"):
+        return True
+    if opcode == "reduce":
+        return not instruction.shape.is_tuple
+    return is_universally_loop_fusible(instruction, release)
+
+
+def is_loop_fusible_consumer(instruction: Instruction, model: KernelModel) -> bool:
+    """It can compute its operands' elements in its own loop (`IsLoopFusibleAsConsumer`)."""
+    if not is_fusible(instruction) or instruction.opcode == "bitcast":
+        return False
+    if instruction.opcode == "reduce":
+        return True
+    if instruction.fusion_kind == "kInput" and not is_input_fusible(instruction, model):
+        return True  # what made it an input fusion has been fused in too deep
+    return is_universally_loop_fusible(instruction, model.release)
+
+
+def is_nested_variadic_reduction(instruction: Instruction, model: KernelModel) -> bool:
+    """A reduction with several results that is a plain loop (`IsNestableVariadicReduction`)."""
+    if not instruction.shape.is_tuple:
+        return False
+    if instruction.opcode == "reduce":
+        return not model.summary(instruction).is_reduction
+    return instruction.fusion_kind == "kLoop" and instruction.fused_root.opcode == "reduce"
 
 
 def is_physically_transposing(instruction: Instruction) -> bool:
@@ -93,9 +148,9 @@ def is_physically_transposing(instruction: Instruction) -> bool:
 
 
 def fusible_computations(module: Module) -> list[Computation]:
-    """Those whose instructions become kernels of their own, callees first (`GetFusibleComputations`)."""
+    """Those whose instructions become kernels, in the text's order (`GetFusibleComputations`)."""
     applied: set[Computation] = set()
-    order = module.computation_post_order()
+    order = module.computations
     for computation in order:
         for instruction in computation:
             if (

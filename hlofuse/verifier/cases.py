@@ -17,6 +17,7 @@ from hlofuse.pipelines import passes_of
 from hlofuse.present.escape import printable
 
 _NUMBERED = re.compile(r"(\d{1,6})-(.+)\.hlo(?:\.gz)?")
+_OF_PIPELINE = re.compile(r"([^.]+)\.(.+?)(?:-(\d))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,11 @@ def find_cases(
 
 
 def _corpus_case(path: Path, target: str) -> Case:
-    passes = sorted((int(m[1]), m[2], p) for p in path.iterdir() if (m := _NUMBERED.fullmatch(p.name)))
+    passes = sorted(
+        (int(m[1]), name_of_run(m[2], target), p)
+        for p in path.iterdir()
+        if (m := _NUMBERED.fullmatch(p.name))
+    )
     before, after = corpus_file(path, "before"), corpus_file(path, "after")
     if before is None or after is None:
         raise HlofuseError(f"{printable(str(path))} has before.hlo but no after.hlo")
@@ -83,6 +88,15 @@ def _corpus_case(path: Path, target: str) -> Case:
 
 def _record_of(before: Path) -> Path | None:
     return priority_record_beside(str(before))
+
+
+def name_of_run(name: str, target: str) -> str:
+    """Pass and run in the form of dump directories, of `PASS` or `PIPELINE.PASS-RUN`."""
+    m = _OF_PIPELINE.fullmatch(name)
+    if m is None or target not in FUSION_STAGES:
+        return name
+    passes = [p.split("(")[0] for p in passes_of(target)]
+    return FUSION_STAGES[target].name_of_run(passes, m[1], m[2], int(m[3] or 1))
 
 
 def _dumped(path: Path, target: str, option: str | None, module: str | None) -> tuple[list[Case], list[str]]:

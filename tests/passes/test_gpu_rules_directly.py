@@ -7,7 +7,7 @@ from hlofuse.ir import parse_module
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines import Replay, replay
-from hlofuse.rules.gpu_multi_output_fusion import MultiOutputState, ProducerPair
+from hlofuse.rules.gpu_multi_output_fusion import LoneProducer, MultiOutputState, ProducerPair
 from hlofuse.rules.gpu_multi_output_fusion.producer import producer_is_multi_output, too_much_code
 from hlofuse.rules.priority_fusion.eligible import consumer_is_bitcast
 from hlofuse.rules.priority_fusion.question import PriorityPair
@@ -92,8 +92,9 @@ ENTRY %main (x: f32[64]) -> f32[64] {
 
 def test_a_multi_output_fusion_is_no_producer() -> None:
     module = parse_module(SIBLINGS)
-    assert producer_is_multi_output(find(module, "f")) is not None
-    assert producer_is_multi_output(find(module, "sum")) is None
+    state = MultiOutputState(KernelModel(load_device(DEVICE)), Settings(), lambda a, b: False)
+    assert producer_is_multi_output(LoneProducer(find(module, "f"), state)) is not None
+    assert producer_is_multi_output(LoneProducer(find(module, "sum"), state)) is None
     assert "GM020" in {e.rule for e in replay(module, "gpu", device=DEVICE).events}
 
 

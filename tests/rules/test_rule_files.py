@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parent
 FILES = sorted(
     p.name.removesuffix(".hlo") for p in FOLDER.glob("*.hlo") if not p.name.endswith(".expected.hlo")
 )
-_COMMAND = re.compile(r"// replay --target (\w+)(?: --option ([\w-]+))?(?: --device (\w+))?")
+_COMMAND = re.compile(r"// replay --target ([\w-]+)(?: --option ([\w-]+))?(?: --device (\w+))?")
 _CLAIM = re.compile(r"// ([A-Z]+\d+) (settles|passes over)")
 
 
@@ -85,7 +85,7 @@ def test_the_rule_speaks_or_does_not(name: str) -> None:
 _ASKED_DIRECTLY = {
     "CPU011", "IF003", "IF010", "IF011", "IF021", "IF022", "IF030", "MO002", "MO012", "MO013", "MO022",
     "CS001", "CS002", "CS003", "CS004", "DC001", "DC002", "DC003", "DC004", "TS001", "TS002",
-    "PF001", "PF004", "GM020", "GM032", "PF032",
+    "GI014", "GI018", "GM018", "PF001", "PF004", "GM020", "GM032", "PF032",
 }  # fmt: skip
 
 

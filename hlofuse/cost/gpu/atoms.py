@@ -11,7 +11,10 @@ from collections.abc import Hashable
 
 from hlofuse.analysis.bitcasts import transpose_is_bitcast
 from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.analysis.indexing_evaluation import INVALIDATES_CACHE
+from hlofuse.analysis.release import Release
 from hlofuse.analysis.window import window_dimensions
+from hlofuse.cost.gpu import llvm_emitters
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.op_costs import op_cost
 from hlofuse.cost.gpu.op_profiles import op_profile
@@ -53,6 +56,8 @@ KEEPS_ROLLED = 1
 """Unrolling may cost performance (`MayCausePerformanceDropIfUnrolled`)."""
 HAS_REDUCE = 2
 HAS_PAD = 4
+IS_STRIDED = 8
+"""A slice that leaves elements out."""
 
 
 class Atom:
@@ -81,6 +86,7 @@ class Atom:
         "shape",
         "shared_memory",
         "significant_reduce",
+        "splits_block",
         "transpose",
         "transposes_minor",
         "unnested_reductions",
@@ -115,6 +121,8 @@ class Atom:
     shared_memory: int
     unnested_reductions: int
     significant_reduce: bool
+    splits_block: bool
+    """What it computes is not reused across it (`OpInvalidatesCache`)."""
     attributes: tuple[str | None, ...]
 
     @property
@@ -126,9 +134,10 @@ class Atom:
 class AtomTable:
     """Instructions to atoms, on one device."""
 
-    def __init__(self, device: DeviceDescription, shapes: ShapeTable) -> None:
+    def __init__(self, device: DeviceDescription, shapes: ShapeTable, release: Release) -> None:
         self._device = device
-        self._profile = op_profile(device)
+        self._release = release
+        self._profile = op_profile(device, release)
         self._shapes = shapes
         self._atoms: dict[Hashable, Atom] = {}
         self._regions: dict[Computation, float] = {}
@@ -144,6 +153,8 @@ class AtomTable:
         if names is not None:
             raw = instruction.attributes.raw
             key += tuple([raw(name) for name in names])
+        if opcode == "slice":
+            key += (is_strided(instruction),)
         if instruction.called:
             key += tuple([self.region_flops(c) for _, c in instruction.called])
         atom = self._atoms.get(key)
@@ -177,17 +188,20 @@ class AtomTable:
             opcode == "bitcast"
             and operands[0].shape.key_ignoring_element_type == result.shape.key_ignoring_element_type
         )
+        same_place = same_place and self._release.bitcasts_pass_use
         atom.passes_use = atom.elementwise or same_place or opcode in ("tuple", "get-tuple-element")
         like_bitcast = _is_intermediate(instruction, atom.elementwise)
         atom.intermediate = like_bitcast and 1 <= len(operands) <= 3
         atom.intermediate_chain = like_bitcast and len(operands) == 1
         atom.reads_complex = any(o.is_complex for o in operands)
-        atom.features = _features(instruction)
+        mlir = self._release.mlir_emitters
+        atom.features = _features(instruction, mlir)
         atom.transpose = None
         atom.minor_of_transpose = LARGE
         if opcode == "transpose":
             source, permutation = instruction.operands[0].shape, instruction.dimensions
-            atom.transpose = tiled_transpose(source, instruction.shape, permutation)
+            describe = tiled_transpose if mlir else llvm_emitters.tiled_transpose
+            atom.transpose = describe(source, instruction.shape, permutation)
             normalized = normalized_transpose(source, instruction.shape, permutation)
             moved = normalized[0] if normalized else instruction.shape.dimensions
             atom.minor_of_transpose = moved[-1] if moved else 1
@@ -201,9 +215,12 @@ class AtomTable:
                 atom.race_free = is_race_free(self._device, reduction)
                 atom.unnested_reductions = 1
                 width = sum(o.element_bytes for o in operands[: len(operands) // 2])
+                if not mlir:  # as if all inputs were like the first
+                    width = operands[0].element_bytes * (len(operands) // 2)
                 atom.shared_memory = shared_memory_of_reduction(reduction, width)
         elif atom.transpose is not None:
             atom.shared_memory = atom.transpose.shared_memory
+        atom.splits_block = opcode in INVALIDATES_CACHE
         atom.significant_reduce = (
             opcode == "reduce"
             and not instruction.shape.is_tuple
@@ -225,8 +242,18 @@ def _is_intermediate(instruction: Instruction, elementwise: bool) -> bool:
     return opcode == "bitcast" or (opcode == "transpose" and transpose_is_bitcast(instruction))
 
 
-def _features(instruction: Instruction) -> int:
+def is_strided(instruction: Instruction) -> bool:
+    """A slice with a step other than 1."""
+    bounds = (instruction.attributes.raw("slice") or "").split("]")
+    return any(piece.count(":") > 1 and not piece.endswith(":1") for piece in bounds)
+
+
+def _features(instruction: Instruction, mlir: bool) -> int:
     opcode, shape = instruction.opcode, instruction.shape
+    if opcode == "slice":
+        return IS_STRIDED if is_strided(instruction) else 0
+    if not mlir and (opcode == "reduce-window" or opcode in llvm_emitters.KEPT_ROLLED):
+        return KEEPS_ROLLED
     if opcode in ("sort", "dot"):
         return KEEPS_ROLLED
     if opcode == "concatenate":

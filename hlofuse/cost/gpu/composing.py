@@ -48,6 +48,7 @@ def compose(
     fused.ir_size = merged.own_ir_size + sum(fused.parameter_ir_size)
     if fused.ir_size >= _EXACT:
         return None
+    fused.splits = consumer.splits + merged.copies * producer.splits
     fused.written = _written(consumer)
     _set_sums(fused, producer, consumer, origins)
     _set_roots(fused, producer, consumer, slot, origins)

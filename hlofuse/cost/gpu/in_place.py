@@ -13,14 +13,18 @@ from hlofuse.cost.gpu.kernel_graph import KernelGraph
 from hlofuse.ir.instruction import Instruction
 
 
-def can_update_in_place(parts: Sequence[Instruction]) -> bool:
-    """True if every output updates a buffer that nothing else in the kernel reads elsewhere."""
+def can_update_in_place(parts: Sequence[Instruction], bitcasts: int = 1 << 30) -> bool:
+    """True if every output updates a buffer that nothing else in the kernel reads elsewhere.
+
+    An update is looked for behind so many bitcasts at most.
+    """
     kernel = KernelGraph(parts)
     updates = []
     roots = kernel.roots()
     for root in roots:
-        while root.opcode == "bitcast":
-            root = kernel.operand(root, 0)
+        left = bitcasts
+        while root.opcode == "bitcast" and left:
+            root, left = kernel.operand(root, 0), left - 1
         if root.opcode == "dynamic-update-slice":
             updates.append(root)
     if len(updates) != len(roots):

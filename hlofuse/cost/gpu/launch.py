@@ -96,10 +96,10 @@ def launch_of(device: DeviceDescription, kernel: Kernel) -> Launch:
             if hero.opcode == "concatenate" and not root.result.shape.is_tuple and len(hero.operands) <= 4:
                 return _concatenate(device, kernel, hero)
         return _loop(device, kernel)
-    first = next((h for h, is_root in heroes if _is_real(h, is_root)), None)
-    if first is not None and first.reduction is not None and _reductions_agree(kernel, first):
+    first = first_reduction(kernel)
+    if first is not None and first.reduction is not None and reductions_agree(kernel, first):
         return _reduction(device, kernel, first.reduction)
-    transpose = _common_transpose(kernel)
+    transpose = common_transpose(kernel)
     return _loop(device, kernel) if transpose is None else _transpose(device, kernel, transpose)
 
 
@@ -108,12 +108,18 @@ def per_element(result: ShapeFacts, kind: str) -> Launch:
     return Launch(kind, -(-result.elements // 128), 128)
 
 
+def first_reduction(kernel: Kernel) -> Atom | None:
+    """The first hero that a reduction kernel would be about."""
+    return next((h for h, is_root in kernel.heroes if _is_real(h, is_root)), None)
+
+
 def _is_real(hero: Atom | None, is_root: bool) -> bool:
     """`IsRealReductionHero`."""
     return hero is not None and hero.reduction is not None and (is_root or hero.race_free)
 
 
-def _reductions_agree(kernel: Kernel, first: Atom) -> bool:
+def reductions_agree(kernel: Kernel, first: Atom) -> bool:
+    """All outputs can be results of the kernel of that reduction."""
     elements = first.operands[0].elements
     for root, (hero, is_root) in zip(kernel.roots, kernel.heroes, strict=True):
         if _is_real(hero, is_root):
@@ -124,7 +130,7 @@ def _reductions_agree(kernel: Kernel, first: Atom) -> bool:
     return True
 
 
-def _common_transpose(kernel: Kernel) -> TiledTranspose | None:
+def common_transpose(kernel: Kernel) -> TiledTranspose | None:
     """`FindConsistentTransposeHero`."""
     found: Atom | None = None
     others = []
@@ -133,7 +139,7 @@ def _common_transpose(kernel: Kernel) -> TiledTranspose | None:
             others.append(root)
         elif found is None:
             found = hero
-        elif found.transpose != hero.transpose:
+        elif found.transpose is None or not found.transpose.is_equivalent(hero.transpose):
             return None
     if found is None:
         return None

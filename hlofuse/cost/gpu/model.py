@@ -7,21 +7,23 @@ known by the summaries of its two parts and by which operands they share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
+from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu import backend_config as config
+from hlofuse.cost.gpu import llvm_launch
 from hlofuse.cost.gpu.atoms import AtomTable
 from hlofuse.cost.gpu.composing import compose, origins_of
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.heroes import fuse_roots
+from hlofuse.cost.gpu.heroes import Root, fuse_roots
 from hlofuse.cost.gpu.in_place import can_update_in_place
 from hlofuse.cost.gpu.launch import Kernel, Launch, launch_of, per_element
 from hlofuse.cost.gpu.reduction_groups import reduction_groups
 from hlofuse.cost.gpu.shapes import NO_BITS, ShapeTable
 from hlofuse.cost.gpu.summary import Summary, SummaryTable, is_broadcast
 from hlofuse.cost.gpu.ticks import INFINITE, fp32, half_away
-from hlofuse.cost.gpu.timing import Timing, combine
+from hlofuse.cost.gpu.timing import KERNEL_LAUNCH, Timing
 from hlofuse.ir.instruction import Instruction
 
 Key = tuple[Any, ...]
@@ -67,13 +69,18 @@ class KernelModel:
     """
 
     def __init__(
-        self, device: DeviceDescription, tiled: Callable[[Instruction], Estimate] | None = None
+        self,
+        device: DeviceDescription,
+        tiled: Callable[[Instruction], Estimate] | None = None,
+        release: Release = JAXLIB_0_11_1,
     ) -> None:
         """`tiled` estimates generic Triton fusions; without it they count as if emitted otherwise."""
         self.device = device
+        self.release = release
         self.timing = Timing(device)
+        self._launch_of = launch_of if release.mlir_emitters else llvm_launch.launch_of
         self.shapes = ShapeTable()
-        self.atoms = AtomTable(device, self.shapes)
+        self.atoms = AtomTable(device, self.shapes, release)
         self.summaries = SummaryTable(self.shapes, self.atoms)
         self._tiled = tiled
         self._summary_of: dict[Instruction, Summary] = {}
@@ -114,10 +121,15 @@ class KernelModel:
         first = self.run_time(producer)
         write = fused.write + first.write
         return fused._replace(
-            ticks=combine(fused.compute, fused.read + write),
+            ticks=self.timing.combine(fused.compute, fused.read + write),
             write=write,
             bytes_written=fused.bytes_written + first.bytes_written,
         )
+
+    def multi_output_times(self, producer: Instruction, consumer: Instruction) -> tuple[int, int]:
+        """Ticks of one kernel for both results and of two kernels, launches included."""
+        fused = KERNEL_LAUNCH + self.multi_output_time(producer, consumer).ticks
+        return fused, 2 * KERNEL_LAUNCH + self.run_time(producer).ticks + self.run_time(consumer).ticks
 
     def set_pair_time(self, producer: Instruction, consumer: Instruction, estimate: Estimate) -> None:
         """Keep an estimate made elsewhere, as the Triton check does."""
@@ -240,7 +252,7 @@ class KernelModel:
         coalesced: bool,
     ) -> Estimate:
         compute = self.timing.compute(flops, launch.blocks, launch.threads)
-        ticks = combine(compute, read + write)
+        ticks = self.timing.combine(compute, read + write)
         return Estimate(ticks, flops, bytes_read, written, read, write, compute, launch, coalesced)
 
     def _read_operands(self, summary: Summary, blocks: int, coalesced: bool) -> tuple[int, list[int]]:
@@ -266,12 +278,18 @@ class KernelModel:
                 summary.minor_of_transpose,
                 summary.input_bits,
                 summary.storage_bits,
-                lambda: can_update_in_place([instruction]),
-                lambda: reduction_groups([instruction], summary.roots),
+                lambda: self._in_place([instruction]),
+                lambda: self._groups([instruction], summary.roots),
             )
-            known = launch_of(self.device, kernel)
+            known = self._launch_of(self.device, kernel)
         self._launch_by_structure[summary.number] = known
         return known
+
+    def _in_place(self, parts: Sequence[Instruction]) -> bool:
+        return can_update_in_place(parts) if self.release.mlir_emitters else can_update_in_place(parts, 1)
+
+    def _groups(self, parts: Sequence[Instruction], roots: Sequence[Root]) -> int:
+        return reduction_groups(parts, roots, in_one_walk=not self.release.mlir_emitters)
 
     def _named_emitter(self, fusion: config.FusionConfig, summary: Summary) -> Launch | None:
         """The launch where the backend config names the emitter."""
@@ -395,10 +413,10 @@ class KernelModel:
             min(a.minor_of_transpose, b.minor_of_transpose),
             min(remaining, default=NO_BITS),
             storage,
-            lambda: can_update_in_place([producer, consumer]),
-            lambda: reduction_groups([producer, consumer], roots),
+            lambda: self._in_place([producer, consumer]),
+            lambda: self._groups([producer, consumer], roots),
         )
-        known = self._launch_by_structure[key] = launch_of(self.device, kernel)
+        known = self._launch_by_structure[key] = self._launch_of(self.device, kernel)
         return known
 
 

@@ -6,6 +6,7 @@ import tomllib
 from functools import cache
 from importlib import resources
 
+from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.device import DeviceDescription
 
 DEFAULT_FLOPS = 3
@@ -18,7 +19,9 @@ def _tables() -> dict[str, dict[str, dict[str, int]]]:
     return tomllib.loads((resources.files("hlofuse.cost.gpu") / "op_profiles.toml").read_text())
 
 
-def op_profile(device: DeviceDescription) -> dict[str, dict[str, int]]:
+def op_profile(device: DeviceDescription, release: Release = JAXLIB_0_11_1) -> dict[str, dict[str, int]]:
     """Cycles by opcode and element type; a device without a table of its own has that of sm_86."""
     tables = _tables()
+    if device.compute_capability > release.newest_op_profile:
+        return tables[_DEFAULT_PROFILE]
     return tables.get(device.op_profile, tables[_DEFAULT_PROFILE])

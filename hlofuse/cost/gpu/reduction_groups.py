@@ -12,10 +12,14 @@ from hlofuse.cost.gpu.kernel_graph import KernelGraph
 from hlofuse.ir.instruction import Instruction
 
 
-def reduction_groups(parts: Sequence[Instruction], roots: Sequence[Root]) -> int:
+def reduction_groups(
+    parts: Sequence[Instruction], roots: Sequence[Root], *, in_one_walk: bool = False
+) -> int:
     """The number of groups; outputs that share work beyond constants and scalars are in one.
 
     `parts` is a fusion, or a producer and its consumer; `roots` are the roots of the whole, in order.
+    `in_one_walk`: as until 0.4.35 what each output reaches is told on during a single walk from all of them,
+    and does not get everywhere.
     """
     graph = KernelGraph(parts)
     outputs = graph.roots()
@@ -31,19 +35,8 @@ def reduction_groups(parts: Sequence[Instruction], roots: Sequence[Root]) -> int
     for k in others[1:]:
         group[find(k)] = find(others[0])
 
-    reaches: dict[Instruction, list[int]] = {}
-    for k, output in enumerate(outputs):
-        queue, seen = [output], {output}
-        for node in queue:
-            reaches.setdefault(node, []).append(k)
-            if not graph.holds(node):
-                continue
-            for number in range(len(node.operands)):
-                operand = graph.operand(node, number)
-                if operand not in seen:
-                    seen.add(operand)
-                    queue.append(operand)
-    for node, reached in reaches.items():
+    walk = _reached_in_one_walk if in_one_walk else _reached
+    for node, reached in walk(graph, outputs).items():
         joined = reached
         if _is_constant_or_scalar(node):
             first = next((k for k in reached if reduces[k]), -1)
@@ -51,6 +44,39 @@ def reduction_groups(parts: Sequence[Instruction], roots: Sequence[Root]) -> int
         for k in joined[1:]:
             group[find(k)] = find(joined[0])
     return len({find(k) for k in range(len(outputs))})
+
+
+def _reached(graph: KernelGraph, outputs: Sequence[Instruction]) -> dict[Instruction, list[int]]:
+    """For what outputs depend on, their numbers."""
+    reaches: dict[Instruction, list[int]] = {}
+    for k, output in enumerate(outputs):
+        queue, seen = [output], {output}
+        for node in queue:
+            reaches.setdefault(node, []).append(k)
+            for operand in _operands(graph, node):
+                if operand not in seen:
+                    seen.add(operand)
+                    queue.append(operand)
+    return reaches
+
+
+def _reached_in_one_walk(graph: KernelGraph, outputs: Sequence[Instruction]) -> dict[Instruction, list[int]]:
+    reaches: dict[Instruction, set[int]] = {}
+    for k, output in enumerate(outputs):
+        reaches.setdefault(output, set()).add(k)
+    queue = list(dict.fromkeys(outputs))
+    seen = set(queue)
+    for node in queue:
+        for operand in _operands(graph, node):
+            reaches.setdefault(operand, set()).update(reaches[node])
+            if operand not in seen:
+                seen.add(operand)
+                queue.append(operand)
+    return {node: sorted(reached) for node, reached in reaches.items()}
+
+
+def _operands(graph: KernelGraph, node: Instruction) -> list[Instruction]:
+    return [graph.operand(node, k) for k in range(len(node.operands))] if graph.holds(node) else []
 
 
 def _is_constant_or_scalar(instruction: Instruction) -> bool:

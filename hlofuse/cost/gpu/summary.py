@@ -55,6 +55,7 @@ class Summary:
         "shared_memory",
         "significant_reduce",
         "skipped",
+        "splits",
         "storage_bits",
         "total_read",
         "unnested_reductions",
@@ -84,6 +85,8 @@ class Summary:
     utilization: Sequence[float]
     ir_size: float
     parameter_ir_size: Sequence[int]
+    splits: float
+    """Blocks of code begun anew inside (`BasicBlockSplitCount`)."""
     parameter_uses: Sequence[frozenset[int]]
     """The roots of element-wise use of each parameter; 0 is the fusion's own root."""
     root_utilization: Sequence[float]
@@ -232,7 +235,7 @@ class SummaryTable:
         updated = frozenset([o for o in _written_outputs(root) if o.opcode == "dynamic-update-slice"])
         use = fusion_use(order, atoms, root, parameters, updated)
         summary.flops = int(use.flops)
-        summary.ir_size = use.ir_size
+        summary.ir_size, summary.splits = use.ir_size, use.splits
         summary.operand_bytes = use.parameter_bytes
         summary.utilization = use.parameter_utilization
         summary.parameter_ir_size = use.parameter_ir_size
@@ -302,7 +305,7 @@ def _of_atom(atom: Atom, slots: tuple[int, ...]) -> Summary:
     read = [int(b) for b in atom.operand_bytes]
     summary.operand_bytes = [read[k] for k in slots] if slots else read
     summary.utilization = atom.operand_utilization
-    summary.ir_size = 1.0
+    summary.ir_size, summary.splits = 1.0, float(atom.splits_block)
     summary.parameter_ir_size = [1] * len(read)
     _set_use_of_atom(summary, atom)
     summary.roots = roots_of_atom(atom, len(read))

@@ -57,18 +57,21 @@ class Timing:
     def read_at_rate(self, net: int, total: int, rate: float, blocks: int) -> int:
         """The same, with the part of each DRAM transaction that is used given."""
         dram = fp32(self._device.memory_bandwidth * rate)
-        rest = self._bandwidth
-        if net < self._device.l2_cache_size:
-            rest = fp32(rest * _L2_SPEEDUP)
-            if net < self._l1_bytes:
-                rest = fp32(rest * _L1_SPEEDUP)
-        else:
+        rest = self.cache_rate(net)
+        if net >= self._device.l2_cache_size:
             rest = fp32(rest * rate)
         most = fp32(fp32(blocks) * self._per_block)
         dram, rest = min(dram, most), min(rest, most)
         from_dram = min(net, total)
         ticks = seconds(fp32(fp32(from_dram) / dram)) if from_dram else 0
         return ticks + (seconds(fp32(fp32(total - from_dram) / rest)) if total != from_dram else 0)
+
+    def cache_rate(self, net: int) -> float:
+        """Bytes a second out of the fastest cache that holds `net` bytes, or out of memory."""
+        if net >= self._device.l2_cache_size:
+            return self._bandwidth
+        rate = fp32(self._bandwidth * _L2_SPEEDUP)
+        return fp32(rate * _L1_SPEEDUP) if net < self._l1_bytes else rate
 
     def write(self, written: int) -> int:
         """`WriteTime` of so many bytes."""
@@ -77,7 +80,6 @@ class Timing:
             ticks = self._writes[written] = seconds(fp32(fp32(written) / self._bandwidth))
         return ticks
 
-
-def combine(compute: int, memory: int) -> int:
-    """`CombineComputeAndMemoryAccessTime`: the two overlap, but not wholly."""
-    return compute + memory - times(min(compute, memory), _PARALLELISM)
+    def combine(self, compute: int, memory: int) -> int:
+        """`CombineComputeAndMemoryAccessTime`: the two overlap, but not wholly."""
+        return compute + memory - times(min(compute, memory), _PARALLELISM)

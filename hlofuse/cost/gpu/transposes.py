@@ -28,8 +28,13 @@ class TiledTranspose(NamedTuple):
     """Of the result, normalised."""
     permutation: tuple[int, ...]
     bits: int
+    """0 where elements of different sizes may go together."""
     shared_memory: int
     """Bytes in a block before vectorising."""
+
+    def is_equivalent(self, other: TiledTranspose) -> bool:
+        """One kernel can do both (`TransposeDescription::IsEquivalent`)."""
+        return self[:3] == other[:3]
 
 
 @lru_cache(maxsize=4096)

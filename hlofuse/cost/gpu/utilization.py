@@ -37,6 +37,8 @@ class FusionUse:
     """How often each of those roots is evaluated."""
     root_emitted: list[int]
     """How often code is emitted for each of them."""
+    splits: float
+    """Blocks of code that instructions begin anew, counted like `ir_size` (`BasicBlockSplitCount`)."""
     granule: float
     """A power of two that divides every summand of `flops`; 0 if there is none."""
 
@@ -56,7 +58,7 @@ def fusion_use(
     sums: dict[Uses, tuple[float, float]] = {}
     utilization: dict[Instruction, float] = {}
     ir_sizes: dict[Instruction, float] = {}
-    flops = ir_size = 0.0
+    flops = ir_size = splits = 0.0
     granule = math.inf
     for instruction in consumers_first:
         use = uses.get(instruction, _NOT_USED)
@@ -76,6 +78,8 @@ def fusion_use(
             flops = fp32(flops + work)
             granule = min(granule, lowest_bit(work))
         ir_size = fp32(ir_size + copies)
+        if atom.splits_block:
+            splits = fp32(splits + copies)
         if atom.passes_use:
             for operand in instruction.operands:
                 present = uses.get(operand)
@@ -104,6 +108,7 @@ def fusion_use(
         [uses.get(p, _NOT_USED) for p in parameters],
         evaluated,
         emitted,
+        splits,
         granule,
     )
 

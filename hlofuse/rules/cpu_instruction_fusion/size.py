@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlofuse.analysis.indexing_evaluation import INVALIDATES_CACHE, use_count
-from hlofuse.ir.instruction import Instruction
+from hlofuse.analysis.indexing_evaluation import code_duplication as duplication
 from hlofuse.rules.catalogue import Knob, Rule
 from hlofuse.rules.instruction_fusion.question import Pair
 from hlofuse.rules.verdict import asks
@@ -129,13 +128,6 @@ def too_many_reductions(pair: Pair) -> dict[str, Any] | None:
 )
 def code_duplication(pair: Pair) -> dict[str, Any] | None:
     producer, consumer, state = pair.producer, pair.consumer, pair.state
-    if not state.may_duplicate or consumer.opcode != "fusion" or producer.opcode == "broadcast":
+    if not state.may_duplicate or consumer.opcode != "fusion":
         return None
-    emitted = state.evaluation(consumer).emitted(producer)
-    if emitted > state.settings.value(ALLOWED_CODE_DUPLICATION) or _loses_cache(producer, emitted):
-        return {"emitted": emitted, "uses": use_count(producer)}
-    return None
-
-
-def _loses_cache(producer: Instruction, emitted: int) -> bool:
-    return producer.opcode in INVALIDATES_CACHE and (emitted > 1 or use_count(producer) > 1)
+    return duplication(state.evaluation(consumer), producer, state.settings.value(ALLOWED_CODE_DUPLICATION))

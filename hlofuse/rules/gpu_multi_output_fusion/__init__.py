@@ -4,13 +4,19 @@
 """
 
 from hlofuse.rules.gpu_multi_output_fusion.producer import CONSUMER_RULES, PRODUCER_RULES
-from hlofuse.rules.gpu_multi_output_fusion.question import MultiOutputState, ProducerPair, SiblingPair
+from hlofuse.rules.gpu_multi_output_fusion.question import (
+    LoneProducer,
+    MultiOutputState,
+    ProducerPair,
+    SiblingPair,
+)
 from hlofuse.rules.gpu_multi_output_fusion.siblings import SIBLING_RULES
 
 __all__ = [
     "CONSUMER_RULES",
     "PRODUCER_RULES",
     "SIBLING_RULES",
+    "LoneProducer",
     "MultiOutputState",
     "ProducerPair",
     "SiblingPair",

@@ -7,14 +7,12 @@ from typing import Any
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.fusible import is_fusible
 from hlofuse.analysis.in_place import in_place_pairs
-from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import microseconds
-from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
 from hlofuse.ir.instruction import Instruction
 from hlofuse.rules.catalogue import Rule, register
-from hlofuse.rules.gpu_fusible import is_loop_fusible_producer, is_physically_transposing
-from hlofuse.rules.gpu_multi_output_fusion.question import ProducerPair
+from hlofuse.rules.gpu_fusible import has_tiled_transpose, is_loop_fusible_producer, is_physically_transposing
+from hlofuse.rules.gpu_multi_output_fusion.question import LoneProducer, ProducerPair
 from hlofuse.rules.gpu_multi_output_fusion.shapes import shapes_differ
 from hlofuse.rules.priority_fusion.budget import MAX_IR_SIZE, over_budget
 from hlofuse.rules.verdict import Verdict, asks
@@ -33,6 +31,18 @@ SAVES_TIME = register(
         advice="Nothing to do: the two are results of one kernel.",
         mirrors=f"{_FILE}: MultiOutputFusion::DoMultiOutputFusion",
         allows=True,
+        history="Until 0.4.35 the times of a producer and all its consumers were compared as FM016 says.",
+    )
+)
+ANOTHER_PREFERRED = register(
+    Rule(
+        code="GM034",
+        title="Another consumer is preferred",
+        asks="Is there another consumer whose kernel the producer may join, with more results already, "
+        "or of the same kind and before this one?",
+        why="The producer can be computed and written in one kernel only.",
+        advice="Nothing to do: the producer joins the other consumer.",
+        mirrors=f"{_FILE}: MultiOutputFusion::DoMultiOutputFusion, SelectPreferredFusionCandidate",
     )
 )
 
@@ -48,8 +58,8 @@ SAVES_TIME = register(
         message="Producer is a multi-output fusion",
     )
 )
-def producer_is_multi_output(producer: Instruction) -> dict[str, Any] | None:
-    return {} if producer.is_multi_output_fusion else None
+def producer_is_multi_output(lone: LoneProducer) -> dict[str, Any] | None:
+    return {} if lone.producer.is_multi_output_fusion else None
 
 
 @asks(
@@ -64,8 +74,8 @@ def producer_is_multi_output(producer: Instruction) -> dict[str, Any] | None:
         essential=True,
     )
 )
-def producer_in_place(producer: Instruction) -> dict[str, Any] | None:
-    return {} if in_place_pairs(producer, JAXLIB_0_11_1) else None
+def producer_in_place(lone: LoneProducer) -> dict[str, Any] | None:
+    return {} if in_place_pairs(lone.producer, lone.state.model.release) else None
 
 
 @asks(
@@ -82,8 +92,11 @@ def producer_in_place(producer: Instruction) -> dict[str, Any] | None:
         essential=True,
     )
 )
-def producer_not_a_loop(producer: Instruction) -> dict[str, Any] | None:
-    return None if is_loop_fusible_producer(producer) else {"opcode": producer.opcode}
+def producer_not_a_loop(lone: LoneProducer) -> dict[str, Any] | None:
+    producer = lone.producer
+    if is_loop_fusible_producer(producer, lone.state.model.release):
+        return None
+    return {"opcode": producer.opcode}
 
 
 @asks(
@@ -98,8 +111,8 @@ def producer_not_a_loop(producer: Instruction) -> dict[str, Any] | None:
         message="producer is physically transposing",
     )
 )
-def producer_transposes(producer: Instruction) -> dict[str, Any] | None:
-    return {} if is_physically_transposing(producer) else None
+def producer_transposes(lone: LoneProducer) -> dict[str, Any] | None:
+    return {} if is_physically_transposing(lone.producer) else None
 
 
 PRODUCER_RULES = (producer_is_multi_output, producer_in_place, producer_not_a_loop, producer_transposes)
@@ -114,16 +127,6 @@ def is_possible_root(instruction: Instruction, model: KernelModel) -> bool:
         return True
     summary = model.summary(instruction)
     return summary.is_reduction or has_tiled_transpose(instruction, model)
-
-
-def has_tiled_transpose(instruction: Instruction, model: KernelModel) -> bool:
-    """`IsInputFusibleTranspose`."""
-    if instruction.opcode == "bitcast" or instruction.fusion_kind == "kCustom":
-        return False
-    summary = model.summary(instruction)
-    if summary.atom is not None:
-        return summary.atom.transpose is not None
-    return any(hero is not None and hero.transpose is not None for hero, _ in (r.hero for r in summary.roots))
 
 
 @asks(
@@ -207,9 +210,7 @@ def too_much_code(pair: ProducerPair) -> dict[str, Any] | None:
     )
 )
 def slower(pair: ProducerPair) -> dict[str, Any] | None:
-    model = pair.state.model
-    fused = KERNEL_LAUNCH + model.multi_output_time(pair.producer, pair.consumer).ticks
-    unfused = 2 * KERNEL_LAUNCH + model.run_time(pair.producer).ticks + model.run_time(pair.consumer).ticks
+    fused, unfused = pair.state.model.multi_output_times(pair.producer, pair.consumer)
     if fused <= unfused:
         return None
     return {"us_fused": microseconds(fused), "us_unfused": microseconds(unfused)}

@@ -31,6 +31,14 @@ class SiblingPair:
 
 
 @dataclass(slots=True)
+class LoneProducer:
+    """May `producer` become a further result of some consumer's kernel at all?"""
+
+    producer: Instruction
+    state: MultiOutputState
+
+
+@dataclass(slots=True)
 class ProducerPair:
     """May `producer` become a further result of `consumer`'s kernel?"""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shapes import is_reshape_or_transpose_bitcast
@@ -43,6 +44,20 @@ TRANSPOSES_DIFFER = register(
         mirrors=_HEROES,
         message="tiled transposes with different shapes",
         essential=True,
+        history="Until 0.4.35 element sizes could differ.",
+    )
+)
+BECOMES_UNTILED = register(
+    Rule(
+        code="GM018",
+        title="A tiled transpose would lie too deep in the kernel",
+        asks="Is one a kernel about a tiled transpose whose result the other reads, and does it do more "
+        "with it than a chain of single-operand element-wise operations?",
+        why="The transpose emitter finds the transpose only at the end of such a chain.",
+        advice="Transpose last: let what follows the transpose work on the array before it.",
+        mirrors=_HEROES,
+        message="tiled transpose would become untiled",
+        history="Asked until 0.4.35; later releases look at the fused kernel's hero (GM013).",
     )
 )
 PLAIN_TRANSPOSE = register(
@@ -55,6 +70,7 @@ PLAIN_TRANSPOSE = register(
         advice="Nothing to do: such a transpose moves very small pieces.",
         mirrors=_HEROES,
         message="multi-output fusion of a nested transpose with an unnested hero op",
+        history="Not asked until 0.4.35.",
     )
 )
 TRANSPOSE_AND_REDUCTION = register(
@@ -67,6 +83,7 @@ TRANSPOSE_AND_REDUCTION = register(
         mirrors=_HEROES,
         message="multi-output fusion of a transpose and a reduction",
         essential=True,
+        history="Until 0.4.35: “MOF-fusion of a transpose and a reduction”.",
     )
 )
 LOOPS_DIFFER = register(
@@ -106,6 +123,12 @@ def _hero(instruction: Instruction, model: KernelModel) -> _Hero:
     return _Hero(first.atom, first.result.shape)
 
 
+def hero_input_shape(instruction: Instruction, model: KernelModel) -> Shape:
+    """The shape of what the kernel's hero reads; an empty one if it reads nothing."""
+    atom = _hero(instruction, model).atom
+    return atom.operands[0].shape if atom is not None and atom.operands else Shape("")
+
+
 def _loop_shape(hero: _Hero) -> Shape:
     atom = hero.atom
     if atom is not None and (atom.reduction is not None or atom.transpose is not None):
@@ -113,33 +136,69 @@ def _loop_shape(hero: _Hero) -> Shape:
     return hero.shape
 
 
-def heroes_differ(a: Atom | None, b: Atom | None) -> tuple[Rule, dict[str, Any]] | None:
+def heroes_differ(
+    a: Atom | None, b: Atom | None, release: Release = JAXLIB_0_11_1
+) -> tuple[Rule, dict[str, Any]] | None:
     """`FusionHeroesAreCompatible`."""
     if a is None or b is None:
         return None
     if a.reduction is not None and b.reduction is not None and a.reduction != b.reduction:
         return REDUCTIONS_DIFFER, {"sizes": list(a.reduction.sizes), "other_sizes": list(b.reduction.sizes)}
     s, t = a.transpose, b.transpose
-    if s is not None and t is not None and s[:3] != t[:3]:
+    if s is not None and t is not None and not s.is_equivalent(t):
         return TRANSPOSES_DIFFER, {"dimensions": list(s.dimensions), "other_dimensions": list(t.dimensions)}
     tiled_a, tiled_b = s is not None or a.reduction is not None, t is not None or b.reduction is not None
     plain_a = a.opcode == "transpose" and s is None
     plain_b = b.opcode == "transpose" and t is None
-    if (tiled_a and plain_b) or (plain_a and tiled_b):
+    if release.mlir_emitters and ((tiled_a and plain_b) or (plain_a and tiled_b)):
         return PLAIN_TRANSPOSE, {}
     if (s is not None and b.reduction is not None) or (a.reduction is not None and t is not None):
         return TRANSPOSE_AND_REDUCTION, {}
     return None
 
 
+def heroes_verdict(
+    first: Instruction, second: Instruction, model: KernelModel, settings: Settings
+) -> Verdict | None:
+    """What keeps the heroes of two kernels from being results of one."""
+    release = model.release
+    a, b = _hero(first, model).atom, _hero(second, model).atom
+    found = heroes_differ(a, b, release)
+    if found is not None and found[0].code not in settings.disabled:
+        old_words = found[0] is TRANSPOSE_AND_REDUCTION and not release.mlir_emitters
+        return Verdict(*found, "MOF-fusion of a transpose and a reduction" if old_words else None)
+    if not release.mlir_emitters and BECOMES_UNTILED.code not in settings.disabled:
+        tiled = ((first, second, a), (second, first, b))
+        for fusion, reader, hero in tiled:
+            if hero is not None and hero.transpose is not None and _reads(reader, fusion):
+                return None if _at_the_end(fusion, reader, model) else Verdict(BECOMES_UNTILED)
+    return None
+
+
+def _reads(reader: Instruction, fusion: Instruction) -> bool:
+    return fusion.opcode == reader.opcode == "fusion" and fusion in reader.operands
+
+
+def _at_the_end(fusion: Instruction, reader: Instruction, model: KernelModel) -> bool:
+    """Between the fusion and the reader's root there is a chain of element-wise operations only."""
+    users = reader.fused_computation.parameters[reader.operands.index(fusion)].users
+    if len(users) != 1:
+        return False
+    while users[0].users:
+        if not model.atoms.atom(users[0]).intermediate_chain:
+            return False
+        users = users[0].users
+    return True
+
+
 def shapes_differ(
     first: Instruction, second: Instruction, model: KernelModel, settings: Settings
 ) -> Verdict | None:
     """`ShapesCompatibleForMultiOutputFusion`."""
+    found = heroes_verdict(first, second, model, settings)
+    if found is not None:
+        return found
     a, b = _hero(first, model), _hero(second, model)
-    found = heroes_differ(a.atom, b.atom)
-    if found is not None and found[0].code not in settings.disabled:
-        return Verdict(*found)
     x, y = _loop_shape(a), _loop_shape(b)
     if x.key_ignoring_element_type == y.key_ignoring_element_type:
         return None

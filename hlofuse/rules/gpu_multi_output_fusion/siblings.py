@@ -29,6 +29,28 @@ SHARED_READ = register(
         allows=True,
     )
 )
+IS_CONSTANT = register(
+    Rule(
+        code="GM003",
+        title="A constant is no reason to join kernels",
+        asks="Is what the kernels share a constant?",
+        why="Constants are part of the code of every kernel that reads them.",
+        advice="Nothing to do.",
+        mirrors=f"{_FILE}: MultiOutputFusion::DoMultiOutputFusion",
+        message="… is a constant.",
+    )
+)
+IS_SCALAR = register(
+    Rule(
+        code="GM004",
+        title="One element is no reason to join kernels",
+        asks="Has the array that the kernels share a single element?",
+        why="Reading it once instead of twice saves nothing.",
+        advice="Nothing to do.",
+        mirrors=f"{_FILE}: IsProfitableOperand",
+        message="Operand … is not profitable",
+    )
+)
 CONNECTED = register(
     Rule(
         code="GM010",

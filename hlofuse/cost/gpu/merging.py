@@ -1,0 +1,130 @@
+"""Times that decide whether a kernel goes into its consumers, as jaxlib 0.4.35 estimates them.
+
+Mirrors `GpuPerformanceModel::EstimateRunTimes` (`xla/service/gpu/model/gpu_performance_model.cc` of that
+release), with `EstimateUnfusedExecTime` and `EstimateFusedExecTime`. Later releases estimate pairs of a
+producer and a consumer instead (`model`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hlofuse.analysis.release import JAXLIB_0_4_35, Release
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.cost.gpu.ticks import fp32, half_away, nanoseconds, seconds
+from hlofuse.cost.gpu.timing import KERNEL_LAUNCH, Timing
+from hlofuse.ir.instruction import Instruction
+
+
+class ConsumerTimes(NamedTuple):
+    """Ticks that one consumer adds."""
+
+    read_unfused: int
+    """Reading what the producer wrote."""
+    compute: int
+    """Computing in the consumer's kernel what it needs of the producer's result."""
+    read_fused: int
+    """Reading the producer's operands there."""
+
+
+class MergeTimes(NamedTuple):
+    """Ticks with and without merging, and what they consist of (`RunTimes`)."""
+
+    fused: int
+    unfused: int
+    consumers: tuple[ConsumerTimes, ...]
+
+
+class _Timing(Timing):
+    """The clock as 0.4.35 reads it: compute and memory overlap wholly, flops in a cycle are whole."""
+
+    def compute(self, flops: int, blocks: int, threads: int) -> int:
+        device = self._device
+        units = min(blocks, device.core_count) * min(threads, device.fpus_per_core)
+        return nanoseconds(fp32(fp32(flops) / fp32(int(self._flops_per_ns_and_fpu) * units)))
+
+    def combine(self, compute: int, memory: int) -> int:
+        return max(compute, memory)
+
+    def read_from_caches(self, net: int, total: int, blocks: int) -> int:
+        """`ReadTime`: the whole at the rate of the cache that holds `net` bytes."""
+        rate = min(self.cache_rate(net), fp32(fp32(blocks) * self._per_block))
+        return seconds(fp32(fp32(total) / rate))
+
+
+class MergingModel(KernelModel):
+    """The kernel model of jaxlib 0.4.35."""
+
+    def __init__(self, device: DeviceDescription) -> None:
+        super().__init__(device, release=JAXLIB_0_4_35)
+        self.timing: _Timing = _Timing(device)
+
+    def merged_ir_size(self, producer: Instruction, consumer: Instruction) -> int:
+        """Instructions emitted after merging; each block begun anew doubles them."""
+        first, second = self.summary(producer), self.summary(consumer)
+        copies = self.emissions(producer, consumer)
+        splits = int(copies * first.splits + second.splits)
+        return int(first.ir_size * copies + second.ir_size) << splits
+
+    def emissions(self, producer: Instruction, consumer: Instruction) -> int:
+        """How often the consumer's kernel would emit the producer (`IrSize` of its parameter)."""
+        second = self.summary(consumer)
+        return second.parameter_ir_size[consumer.operands.index(producer)] if second.is_fusion else 1
+
+    def merge_times(
+        self, producer: Instruction, consumers: Sequence[Instruction], *, multi_output: bool = False
+    ) -> MergeTimes:
+        """`EstimateRunTimes`: the producer in all of the consumers, or kernels of their own.
+
+        `multi_output`: the producer's result is written besides.
+        """
+        first = self.run_time(producer)
+        written, flops = first.bytes_written, first.flops
+        unfused = KERNEL_LAUNCH * (len(consumers) + 1) + first.ticks
+        fused = KERNEL_LAUNCH * len(consumers)
+        terms = []
+        for consumer in consumers:
+            slot = consumer.operands.index(producer)
+            share = self.summary(consumer).utilization[slot]
+            total = half_away(fp32(fp32(written) * share))
+            alone = self.timing.read_from_caches(min(written, total), total, self.launch(consumer).blocks)
+            launch = self.pair_launch(producer, consumer)
+            compute = self.timing.compute(int(fp32(fp32(flops) * share)), launch.blocks, launch.threads)
+            read = self._read_operands_in(producer, consumer, slot, launch.blocks)
+            terms.append(ConsumerTimes(alone, compute, read))
+            unfused += alone
+            fused += self.timing.combine(compute, read)
+        if multi_output:
+            fused += first.write
+        return MergeTimes(fused, unfused, tuple(terms))
+
+    def multi_output_times(self, producer: Instruction, consumer: Instruction) -> tuple[int, int]:
+        times = self.merge_times(producer, [consumer], multi_output=True)
+        return times.fused, times.unfused
+
+    def _read_operands_in(self, producer: Instruction, consumer: Instruction, slot: int, blocks: int) -> int:
+        """`ProducerInputAccessTime`."""
+        a, b = self.summary(producer), self.summary(consumer)
+        share = b.utilization[slot]
+        ticks = 0
+        for k, operand in enumerate(producer.operands):
+            size = fp32(a.operand_bytes[k])
+            net = half_away(fp32(size / max(a.utilization[k], 1.0)))
+            common = 0.0
+            in_step = a.elementwise or (a.is_fusion and a.common_with_root(k) == 1.0)
+            if in_step and operand in consumer.operands:
+                both = consumer.operands.index(operand)
+                if b.is_fusion:
+                    common = b.common_utilization(both, slot)
+                elif b.elementwise:
+                    common = 1.0
+            total = int(fp32(size * fp32(share - common)))
+            ticks += self.timing.read_from_caches(net, total, blocks)
+        return ticks
+
+
+def kernel_model(device: DeviceDescription, release: Release) -> KernelModel:
+    """The model of that release."""
+    return KernelModel(device) if release.mlir_emitters else MergingModel(device)

@@ -1,0 +1,142 @@
+"""Joining fusions that do not depend on each other into one (`HorizontalLoopFusionImpl::Fuse`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from hlofuse.ir.attributes import Attributes
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.fusing import get_tuple_element
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.removing import remove_parameter
+from hlofuse.ir.replacing import replace_instruction
+from hlofuse.ir.shape import Layout, Shape
+
+_PREFIX = "horizontally_fused_computation"
+
+
+def join_fusions(
+    fusions: Sequence[Instruction], has_side_effect: Callable[[Instruction], bool], *, sliced: bool
+) -> Instruction:
+    """One fusion in place of several with equally many results each.
+
+    `sliced`: results are flattened and concatenated, and what users read are slices of that; otherwise
+    they stay results of their own.
+    """
+    computation = fusions[0].computation
+    assert computation is not None
+    module = computation.module
+    assert module is not None
+    body = _joined_body(fusions, sliced)
+    module.add_computation(body)
+    raw = {"kind": "kInput" if sliced else "kLoop", "calls": f"%{body.name}"}
+    operands = [o for f in fusions for o in f.operands]
+    joined = Instruction(
+        "fusion", body.root.shape, "fusion", operands, Attributes(raw=raw), called=[("calls", body)]
+    )
+    computation.add_instruction(joined)
+    index = 0
+    for fusion in fusions:
+        results = []
+        for output in _outputs(fusion):
+            element = get_tuple_element(joined, index, joined.shape.tuple_shapes[index])
+            index += 1
+            if output.shape.rank != 1:
+                element = computation.add_instruction(
+                    Instruction("bitcast", output.shape, "bitcast", [element])
+                )
+            results.append(element)
+        result = results[0]
+        if len(results) > 1:
+            shape = Shape.tuple_of([r.shape for r in results])
+            result = computation.add_instruction(Instruction("tuple", shape, "tuple", results))
+        old_body = fusion.fused_computation
+        replace_instruction(fusion, result, has_side_effect)
+        module.remove_computation(old_body)
+    _share_operands(joined)
+    return joined
+
+
+def _outputs(fusion: Instruction) -> list[Instruction]:
+    root = fusion.fused_root
+    return list(root.operands) if root.opcode == "tuple" else [root]
+
+
+def _joined_body(fusions: Sequence[Instruction], sliced: bool) -> Computation:
+    """`CreateFusedComputation`."""
+    body = Computation(_PREFIX)
+    clones: dict[Instruction, Instruction] = {}
+    number = 0
+    for i, fusion in enumerate(fusions):
+        for j, old in enumerate(fusion.fused_computation.parameters):
+            new = Instruction(f"param_{i}_{j}", old.shape, "parameter", payload=str(number))
+            body.append_parsed(new)
+            clones[old] = new
+            number += 1
+    for fusion in fusions:
+        for old in fusion.fused_computation.post_order():
+            if old.opcode == "parameter" or (sliced and old.opcode == "tuple" and old is fusion.fused_root):
+                continue
+            clones[old] = old.clone([clones[o] for o in old.operands])
+            body.append_parsed(clones[old])
+    outputs = [[clones[o] for o in _outputs(fusion)] for fusion in fusions]
+    if sliced:
+        columns = [_slices(body, column) for column in zip(*outputs, strict=True)]
+        outputs = [list(row) for row in zip(*columns, strict=True)]
+    elements = [o for row in outputs for o in row]
+    root = Instruction("tuple", Shape.tuple_of([e.shape for e in elements]), "tuple", elements)
+    body.append_parsed(root)
+    body.root = root
+    return body
+
+
+def _slices(body: Computation, results: Sequence[Instruction]) -> list[Instruction]:
+    """The results again, as slices of all of them behind each other."""
+    flat = []
+    for result in results:
+        if result.shape.rank != 1:
+            result = Instruction(
+                "reshape",
+                Shape(result.shape.element_type, (result.shape.element_count,), Layout((0,))),
+                "reshape",
+                [result],
+            )
+            body.append_parsed(result)
+        flat.append(result)
+    total = sum(r.shape.element_count for r in flat)
+    whole = replace(flat[0].shape, dimensions=(total,))
+    concatenate = Instruction(
+        "concatenate", whole, "concatenate", flat, Attributes(raw={"dimensions": "{0}"})
+    )
+    body.append_parsed(concatenate)
+    slices, start = [], 0
+    for result in flat:
+        limit = start + result.shape.element_count
+        piece = Instruction(
+            "slice",
+            replace(whole, dimensions=(limit - start,)),
+            "slice",
+            [concatenate],
+            Attributes(raw={"slice": f"{{[{start}:{limit}]}}"}),
+        )
+        body.append_parsed(piece)
+        slices.append(piece)
+        start = limit
+    return slices
+
+
+def _share_operands(fusion: Instruction) -> None:
+    """Parameters for the same operand become one (`HloFusionInstruction::DeduplicateFusionOperands`)."""
+    body = fusion.fused_computation
+    first: dict[Instruction, int] = {}
+    repeated = []
+    for number, operand in enumerate(fusion.operands):
+        if operand in first:
+            body.parameters[number].replace_all_uses_with(body.parameters[first[operand]])
+            repeated.append(number)
+        else:
+            first[operand] = number
+    for number in reversed(repeated):
+        remove_parameter(body, number)
+        fusion.remove_operand(number)

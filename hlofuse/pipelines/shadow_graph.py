@@ -1,0 +1,132 @@
+"""A graph of bare nodes that rewrites can be played on to see which order of users they leave."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable
+
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+
+
+class Node:
+    """An instruction of the shadow graph. One that a rewrite puts in has no source, until it stands for
+    one of the text's.
+    """
+
+    __slots__ = ("dead", "is_bitcast", "operands", "shape", "source", "users")
+
+    def __init__(
+        self, source: Instruction | None, shape: Hashable, operands: list[Node], *, is_bitcast: bool = False
+    ) -> None:
+        self.source = source
+        self.shape = shape
+        self.operands = operands
+        self.is_bitcast = is_bitcast
+        self.dead = False
+        self.users: list[Node] = []
+        for operand in operands:
+            operand.add_user(self)
+
+    def add_user(self, user: Node) -> None:
+        """Append `user` unless it is there (`HloInstruction::Users::AddUser`)."""
+        if user not in self.users:
+            self.users.append(user)
+
+    def remove_user(self, user: Node) -> None:
+        """Take `user` out; the last user takes its place (`HloInstruction::Users::RemoveUser`)."""
+        last = self.users.pop()
+        if last is not user:
+            self.users[self.users.index(user)] = last
+
+    def give_user(self, user: Node, to: Node) -> None:
+        """`user` reads `to` wherever it read this (`ReplaceUseWith`)."""
+        user.operands = [to if o is self else o for o in user.operands]
+        self.remove_user(user)
+        to.add_user(user)
+
+
+class ShadowGraph:
+    """The nodes of one computation, users in the order of the text to begin with."""
+
+    def __init__(self, computation: Computation) -> None:
+        order = computation.post_order()
+        self.of: dict[Instruction, Node] = {}
+        for x in order:
+            operands = [self.of[o] for o in x.operands]
+            self.of[x] = Node(x, x.shape.key, operands, is_bitcast=x.opcode == "bitcast")
+        for x, node in self.of.items():
+            node.users = [self.of[u] for u in x.users]
+        self.nodes = list(self.of.values())
+        self.root = self.of[computation.root]
+        self.visited: set[Node] = set()
+
+    def add(self, node: Node) -> Node:
+        self.nodes.append(node)
+        return node
+
+    def add_bitcast(self, of: Node) -> Node:
+        return self.add(Node(None, of.shape, [of], is_bitcast=True))
+
+    def replace_uses(self, old: Node, new: Node) -> None:
+        """Users other than `new` itself, and the root role, go over (`ReplaceAllUsesWith`)."""
+        for user in list(old.users):
+            if user is not new:
+                user.operands = [new if o is old else o for o in user.operands]
+                new.add_user(user)
+        old.users = [new] if new in old.users else []
+        if old is self.root:
+            self.root = new
+
+    def replace(self, old: Node, new: Node) -> None:
+        """The same; then the old one goes, and what only it used (`ReplaceInstruction`)."""
+        self.replace_uses(old, new)
+        queue = deque([old])
+        while queue:
+            node = queue.popleft()
+            source = node.source
+            if node.dead or node.users or node is self.root:
+                continue
+            if source is not None and (
+                source.opcode == "parameter" or (node is not old and has_side_effect(source))
+            ):
+                continue
+            node.dead = True
+            for operand in dict.fromkeys(node.operands):
+                operand.remove_user(node)
+            queue.extend(node.operands)
+            node.operands = []
+
+    def visit(self, action: Callable[[Node], None]) -> None:
+        """Depth first, operands before users; what is dead already first, then from the root.
+
+        Mirrors `DfsHloRewriteVisitor`: `action` may put nodes into `visited` to have them passed over.
+        """
+        visited = self.visited = set()
+        visiting: set[Node] = set()
+        unused = [x for x in self.nodes if not x.dead and not x.users and x is not self.root]
+        for start in (*unused, self.root):
+            stack = [] if start.dead else [start]
+            while stack:
+                node = stack[-1]
+                if node in visited:
+                    stack.pop()
+                elif node in visiting:
+                    stack.pop()
+                    visited.add(node)
+                    if not node.dead:
+                        action(node)
+                else:
+                    visiting.add(node)
+                    stack += [o for o in reversed(node.operands) if o not in visited]
+
+    def take_over(self) -> None:
+        """Give the instructions the order of users found, where it is complete."""
+        for node in self.nodes:
+            source = node.source
+            if node.dead or source is None:
+                continue
+            users = [u.source for u in node.users if u.source is not None]
+            if len(users) == len(source.users) and set(users) == set(source.users):
+                source.users = users

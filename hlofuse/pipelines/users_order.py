@@ -1,0 +1,158 @@
+"""The order in which XLA lists the users of an instruction, as the passes before fusion leave it.
+
+FusionMerger and multi-output fusion go through users in list order, and a text does not carry it: what
+is read back lists users in the order of the text. XLA's lists were last rebuilt by LayoutNormalization
+(`xla/service/layout_normalization.cc`), which puts every operation behind bitcasts, and by
+AlgebraicSimplifier (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`, `HandleBitcast`), which
+takes those away again. `GpuCompiler` runs the two three times. `restore_users_order` plays that on a
+shadow of the graph, in which every node has its users and hardly anything else, and takes over the order
+that comes out. What cannot be told from a text is the order before the first of the three rounds, which
+comes from the order of the program's own operations; that of the text is taken, with one exception
+(`_late_operands_of_dots`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
+from hlofuse.pipelines.sunk_broadcasts import SunkBroadcasts
+
+_ROUNDS = 3
+_MADE_ANEW = frozenset(
+    """
+    broadcast concatenate dynamic-slice dynamic-update-slice iota pad reshape reverse scatter slice transpose
+    """.split()
+)
+# Operands from this number on are taken as they stand, not in their normalised form.
+_TAKEN_AS_THEY_STAND = {"dynamic-slice": 1, "dynamic-update-slice": 2, "pad": 1, "reduce-window": 1}
+
+
+def restore_users_order(module: Module) -> None:
+    """Bring the users of every instruction outside fusions into XLA's order, as far as it can be told."""
+    for computation in module.computations:
+        if computation.fusion is None:
+            _restore(computation)
+
+
+def _restore(computation: Computation) -> None:
+    graph = ShadowGraph(computation)
+    sunk = SunkBroadcasts(graph)
+    _late_operands_of_dots(graph)
+    for left in reversed(range(_ROUNDS)):
+        _normalize_layouts(graph)
+        _simplify(graph, sunk if left == 0 else None)
+    sunk.cancel_converts()
+    _merge_equal_bitcasts(graph)
+    graph.take_over()
+
+
+def _late_operands_of_dots(graph: ShadowGraph) -> None:
+    """DotDecomposer reshapes the operands of dots, which puts these reshapes behind the other users."""
+    for node in graph.of.values():
+        late = [u for u in node.users if u.is_bitcast and _leads_to_a_dot(u)]
+        if late:
+            node.users = [u for u in node.users if u not in late] + late
+
+
+def _leads_to_a_dot(node: Node) -> bool:
+    source = node.source
+    while source is not None and source.opcode in ("bitcast", "pad") and len(node.users) == 1:
+        node = node.users[0]
+        source = node.source
+    if source is None:
+        return False
+    return source.opcode in ("custom-call", "dot") or source.fusion_kind == "kCustom"
+
+
+# ---------------------------------------------------------------- LayoutNormalization
+
+
+def _normalize_layouts(graph: ShadowGraph) -> None:
+    """`LayoutNormalizationVisitor`: every operation on row-major arrays, bitcasts around."""
+
+    def action(node: Node) -> None:
+        source = node.source
+        if node.is_bitcast or source is None:
+            _put_bitcasts_behind(graph, node)
+        elif source.opcode == "constant":
+            graph.replace_uses(node, graph.add_bitcast(node))
+        elif _is_made_anew(source):
+            first = _TAKEN_AS_THEY_STAND.get(source.opcode, len(node.operands))
+            operands = [o.operands[0] if k < first else o for k, o in enumerate(node.operands)]
+            anew = graph.add(Node(source, node.shape, operands))
+            graph.visited.add(anew)
+            graph.replace(node, graph.add_bitcast(anew))
+        elif source.shape.is_array or source.shape.element_type == "opaque":
+            _put_bitcasts_behind(graph, node)
+
+    graph.visit(action)
+
+
+def _is_made_anew(source: Instruction) -> bool:
+    opcode = source.opcode
+    if opcode == "reduce-window":
+        return not source.shape.is_tuple
+    if opcode == "bitcast-convert":
+        return source.shape.rank == source.operands[0].shape.rank
+    return opcode in _MADE_ANEW or opcode in ELEMENTWISE_OPCODES
+
+
+def _put_bitcasts_behind(graph: ShadowGraph, node: Node) -> None:
+    """`DefaultAction`: users read the node through a bitcast to row-major order and one back."""
+    users = list(node.users)
+    if not users:
+        return
+    there = graph.add_bitcast(node)
+    graph.visited.add(there)
+    back = graph.add_bitcast(there)
+    for user in users:
+        node.give_user(user, back)
+
+
+# ---------------------------------------------------------------- AlgebraicSimplifier, HloCSE
+
+
+def _simplify(graph: ShadowGraph, sunk: SunkBroadcasts | None) -> None:
+    """`HandleBitcast`: chains become one, what changes nothing goes; broadcasts sink if that is due."""
+
+    def action(node: Node) -> None:
+        if node.is_bitcast:
+            _simplify_bitcast(graph, node)
+        elif sunk is not None:
+            sunk.sink(node)
+
+    graph.visit(action)
+
+
+def _simplify_bitcast(graph: ShadowGraph, node: Node) -> None:
+    # Chains are as long as users are many: the innermost bitcast goes first, without recursion.
+    chain = [node]
+    while chain[-1].operands and chain[-1].operands[0].is_bitcast:
+        chain.append(chain[-1].operands[0])
+    for bitcast in reversed(chain):
+        if bitcast.dead:
+            continue
+        operand = bitcast.operands[0]
+        if operand.is_bitcast:
+            source = bitcast.source or operand.source
+            merged = graph.add(Node(source, bitcast.shape, [operand.operands[0]], is_bitcast=True))
+            graph.replace(bitcast, merged)
+            bitcast, operand = merged, merged.operands[0]
+        if operand.shape == bitcast.shape:
+            graph.replace(bitcast, operand)
+
+
+def _merge_equal_bitcasts(graph: ShadowGraph) -> None:
+    """`HloCSE`, as far as the rounds made two bitcasts of one."""
+    bitcasts: list[Node] = []
+    graph.visit(lambda node: bitcasts.append(node) if node.is_bitcast else None)
+    first: dict[tuple[Node, Hashable], Node] = {}
+    for node in bitcasts:
+        kept = first.setdefault((node.operands[0], node.shape), node)
+        if kept is not node:
+            graph.replace(node, kept)

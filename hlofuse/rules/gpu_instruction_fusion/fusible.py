@@ -1,0 +1,243 @@
+"""Can the two be one kernel at all? (`IsProducerConsumerFusible`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.rules.catalogue import Rule
+from hlofuse.rules.gpu_fusible import (
+    has_tiled_transpose,
+    is_input_fusible,
+    is_loop_fusible_consumer,
+    is_loop_fusible_producer,
+    is_scatter_fusion,
+)
+from hlofuse.rules.gpu_instruction_fusion.question import GpuPair
+from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
+from hlofuse.rules.verdict import asks
+
+_FILE = "xla/service/gpu/gpu_fusible.cc"
+_MIRRORS = f"{_FILE}: IsProducerConsumerFusible"
+_SCATTER = f"{_FILE}: CanEmitInputFusedScatter"
+_PRIORITY = "Asked by the passes until 0.4.35; PriorityFusion asks "
+
+
+@asks(
+    Rule(
+        code="GI010",
+        title="The producer has no code for a single element",
+        asks="Is the producer neither an operation (or fusion) that a loop can inline nor a tiled transpose?",
+        why="Library calls, sorts, collectives and reductions with several results run by code of their own.",
+        advice="Nothing for library calls: their inputs and results go through memory.",
+        essential=True,
+        mirrors=_MIRRORS + ", IsLoopFusibleAsProducer",
+        message="the producer is not loop-fusible",
+        history=_PRIORITY + "its own list of operations first.",
+    )
+)
+def producer_not_loop_fusible(pair: GpuPair) -> dict[str, Any] | None:
+    model = pair.state.model
+    if is_loop_fusible_producer(pair.producer, model.release) or has_tiled_transpose(pair.producer, model):
+        return None
+    return {"opcode": pair.producer.opcode}
+
+
+@asks(
+    Rule(
+        code="GI011",
+        title="The reduction takes several blocks for one result",
+        asks="Is the producer a parallel reduction, a row of more than 16384 elements or a column of more "
+        "than 4096, whose parts are added up by atomic operations?",
+        why="Nothing can follow inside the kernel, because no thread knows when the sum is complete.",
+        advice="Reduce in two steps: reshape long rows into several shorter ones first.",
+        essential=True,
+        mirrors=_MIRRORS + "; xla/service/gpu/reduction_utils.cc: ReductionIsRaceFree",
+        message="Reduction output fusion only works for race free reductions",
+    )
+)
+def reduction_not_race_free(pair: GpuPair) -> dict[str, Any] | None:
+    hero = _reduction_hero(pair)
+    if hero is None or hero.race_free:
+        return None
+    return {"sizes": list(hero.reduction.sizes) if hero.reduction is not None else []}
+
+
+@asks(
+    Rule(
+        code="GI012",
+        title="What follows the reduction is more than a chain of element-wise operations",
+        asks="Is the producer a parallel reduction, and does the consumer hold anything but single-operand "
+        "element-wise operations and bitcasts?",
+        why="The reduction emitter applies such a chain to each result before writing it, nothing else.",
+        advice="Nothing to do: the reduced array is small, and reading it again costs little.",
+        mirrors=_MIRRORS,
+        message="Reductions from/to continuous dims epilogue not fusible",
+    )
+)
+def epilogue_not_a_chain(pair: GpuPair) -> dict[str, Any] | None:
+    if _reduction_hero(pair) is None:
+        return None
+    consumer, atom = pair.consumer, pair.state.model.atoms.atom
+    body = list(consumer.fused_computation) if consumer.opcode == "fusion" else [consumer]
+    for inner in body:
+        if inner.opcode != "parameter" and not atom(inner).intermediate_chain:
+            return {"operation": inner.name}
+    return None
+
+
+@asks(
+    Rule(
+        code="GI013",
+        title="The reduction has several users",
+        asks="Is the producer a parallel reduction with more than one user?",
+        why="Fused into each of them the reduction would be computed once for each.",
+        advice="Give the reduction a single user, or leave it: its result is small.",
+        mirrors=_MIRRORS,
+        message="reduction output fusion only works for single user",
+    )
+)
+def reduction_has_users(pair: GpuPair) -> dict[str, Any] | None:
+    if _reduction_hero(pair) is None or len(pair.producer.users) <= 1:
+        return None
+    return {"users": len(pair.producer.users)}
+
+
+@asks(
+    Rule(
+        code="GI014",
+        title="Nothing follows a scatter in its kernel",
+        asks="Is the producer a scatter, or a kernel that ends in one?",
+        why="A scatter's threads go by the updates; an element is complete only when all of them have run.",
+        advice="Nothing to do.",
+        essential=True,
+        mirrors=_SCATTER,
+        message="do not fuse into the output of scatter",
+    )
+)
+def producer_is_scatter(pair: GpuPair) -> dict[str, Any] | None:
+    return {} if is_scatter_fusion(pair.producer) else None
+
+
+@asks(
+    Rule(
+        code="GI015",
+        title="The producer makes the array that a scatter updates",
+        asks="Is the producer the first operand of a scatter?",
+        why="A scatter writes over that array, so the array has to be there.",
+        advice="Nothing to do.",
+        essential=True,
+        mirrors=_SCATTER,
+        message="do not fuse into the in-place operand of scatter",
+    )
+)
+def producer_is_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
+    return {} if _scattered_into(pair.consumer) is pair.producer else None
+
+
+@asks(
+    Rule(
+        code="GI016",
+        title="The producer reads the array that a scatter updates",
+        asks="Does the producer of a scatter's updates or indices read the array that the scatter writes "
+        "over?",
+        why="It might read elements that have been updated already.",
+        advice="Nothing to do.",
+        essential=True,
+        mirrors=_SCATTER,
+        message="Producer uses the in-place operand of a scatter",
+    )
+)
+def producer_reads_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
+    array = _scattered_into(pair.consumer)
+    return {} if array is not None and array in pair.producer.operands else None
+
+
+@asks(
+    Rule(
+        code="GI017",
+        title="The consumer takes nothing in",
+        asks="Is the consumer neither a loop nor a kernel that goes by its input (reduction, tiled "
+        "transpose, scatter)?",
+        why="Library calls, sorts, collectives and the tuple that collects results read finished arrays.",
+        advice="Nothing for library calls. The tuple at the end of a function is not a kernel: the producer "
+        "is written because it is returned.",
+        essential=True,
+        mirrors=_MIRRORS + ", IsLoopFusibleAsConsumer, IsInputFusible",
+        message="the consumer is not input-fusible and not loop-fusible",
+    )
+)
+def consumer_takes_nothing(pair: GpuPair) -> dict[str, Any] | None:
+    model = pair.state.model
+    if is_input_fusible(pair.consumer, model) or is_loop_fusible_consumer(pair.consumer, model):
+        return None
+    return {"opcode": pair.consumer.opcode}
+
+
+@asks(
+    Rule(
+        code="GI018",
+        title="The producer has several results",
+        asks="Is the producer a multi-output fusion?",
+        why="Its other results would be lost, or computed a second time.",
+        advice="Nothing to do.",
+        essential=True,
+        mirrors=_MIRRORS,
+        message="the producer is not fusible as it is a multi-output fusion",
+    )
+)
+def producer_has_several_results(pair: GpuPair) -> dict[str, Any] | None:
+    return {} if pair.producer.is_multi_output_fusion else None
+
+
+@asks(
+    Rule(
+        code="GI019",
+        title="A constant is not a kernel's beginning",
+        asks="Is the producer a constant of more than one element, or the consumer no fusion yet?",
+        why="A large constant is an array in memory like any other; a small one goes into a fusion once "
+        "there is one, but a fusion is not made for its sake.",
+        advice="Nothing to do.",
+        mirrors=_MIRRORS,
+        message="not fusing constant",
+    )
+)
+def constant_stays(pair: GpuPair) -> dict[str, Any] | None:
+    producer = pair.producer
+    if producer.opcode != "constant":
+        return None
+    if producer.shape.is_effective_scalar and pair.consumer.opcode == "fusion":
+        return None
+    return {"elements": producer.shape.element_count}
+
+
+FUSIBLE_RULES = (
+    producer_not_loop_fusible,
+    reduction_not_race_free,
+    epilogue_not_a_chain,
+    reduction_has_users,
+    producer_is_scatter,
+    producer_is_scattered_into,
+    producer_reads_scattered_into,
+    consumer_takes_nothing,
+    producer_has_several_results,
+    constant_stays,
+    may_fuse_into_in_place,
+)
+"""`IsProducerConsumerFusible`, in its order."""
+
+
+def _reduction_hero(pair: GpuPair) -> Any:
+    """What the kernel of a producer that is a parallel reduction is about; None for other producers."""
+    summary = pair.state.model.summary(pair.producer)
+    return summary.roots[0].hero[0] if summary.is_reduction else None
+
+
+def _scattered_into(consumer: Instruction) -> Instruction | None:
+    """The operand that a scatter, or a kernel that ends in one, writes over."""
+    if not is_scatter_fusion(consumer):
+        return None
+    if consumer.opcode != "fusion":
+        return consumer.operands[0]
+    inner = consumer.fused_root.operands[0]
+    return consumer.operands[inner.parameter_number] if inner.opcode == "parameter" else None

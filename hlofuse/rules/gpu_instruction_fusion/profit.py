@@ -1,0 +1,192 @@
+"""Rules of GpuInstructionFusion itself: what would be slow, or too much code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlofuse.analysis.indexing_evaluation import code_duplication as duplication
+from hlofuse.analysis.window import window_dimensions
+from hlofuse.ir.instruction import Instruction
+from hlofuse.rules.catalogue import Knob, Rule
+from hlofuse.rules.gpu_fusible import is_physically_transposing
+from hlofuse.rules.gpu_instruction_fusion.question import GpuPair
+from hlofuse.rules.priority_fusion.budget import over_budget
+from hlofuse.rules.verdict import Verdict, asks
+
+_FILE = "xla/service/gpu/transforms/instruction_fusion.cc"
+_SHOULD_FUSE = f"{_FILE}: GpuInstructionFusion::ShouldFuseInexpensiveChecks"
+_HEAVY = "xla/service/gpu/gpu_fusible.cc: CreatesHeavyComputation"
+
+ALLOWED_CODE_DUPLICATION = Knob(
+    "gpu-code-duplication-limit",
+    15,
+    "times",
+    "How often an element of a producer may be computed inside a fusion.",
+)
+MAX_REPEATED = Knob(
+    "gpu-heavy-computation",
+    10,
+    "elements",
+    "What reads more elements for one of its result is not computed several times.",
+)
+
+
+@asks(
+    Rule(
+        code="GI001",
+        title="The producer is a fusion already",
+        asks="Is the producer a fusion?",
+        why="This pass takes in single operations; FusionMerger, which comes next, merges fusions.",
+        advice="See what FusionMerger says about the pair.",
+        mirrors=_SHOULD_FUSE,
+        message="the producer is a fusion",
+    )
+)
+def producer_is_a_fusion(pair: GpuPair) -> dict[str, Any] | None:
+    return {} if pair.producer.opcode == "fusion" else None
+
+
+@asks(
+    Rule(
+        code="GI002",
+        title="The consumer is a custom fusion",
+        asks="Is the consumer a fusion of kind kCustom, such as a Triton matrix product?",
+        why="What such a fusion holds was chosen for its own emitter.",
+        advice="Nothing to do.",
+        essential=True,
+        mirrors=_SHOULD_FUSE,
+        message="the consumer is a custom fusion",
+    )
+)
+def consumer_is_custom(pair: GpuPair) -> dict[str, Any] | None:
+    return {} if pair.consumer.fusion_kind == "kCustom" else None
+
+
+@asks(
+    Rule(
+        code="GI003",
+        title="The consumer would compute an expensive producer several times",
+        asks="Is the producer an expensive operation and does the consumer read its elements more than once "
+        "(as a broadcast does)? Division, sqrt, rsqrt and exp of f32 and f16 count as cheap.",
+        why="Each read inside the kernel computes the element again.",
+        advice="Usually right as it is: the row maximum or sum of a softmax is stored, then broadcast.",
+        mirrors=_SHOULD_FUSE + ", IsExpensive; xla/service/instruction_fusion.cc: ReusesOperandElements",
+        message="the producer is expensive, and the consumer reuses inputs",
+    )
+)
+def reused_expensive_producer(pair: GpuPair) -> dict[str, Any] | None:
+    producer, state = pair.producer, pair.state
+    if not state.is_expensive(producer) or producer not in state.reused.of(pair.consumer):
+        return None
+    return {
+        "producer_elements": producer.shape.element_count,
+        "consumer_elements": pair.consumer.shape.element_count,
+    }
+
+
+@asks(
+    Rule(
+        code="GI004",
+        title="A reduction would read its input across the grain of memory",
+        asks="Is the consumer a parallel reduction, and the producer a copy or a transpose that moves "
+        "elements?",
+        why="The reduction's threads read neighbouring elements together; through a transpose these lie "
+        "apart.",
+        advice="Reduce over the other dimension of the array before it is transposed.",
+        mirrors=_SHOULD_FUSE,
+        message="fusing the producer would break read coalescing",
+    )
+)
+def breaks_coalescing(pair: GpuPair) -> dict[str, Any] | None:
+    if not pair.state.model.summary(pair.consumer).is_reduction:
+        return None
+    return {} if is_physically_transposing(pair.producer) else None
+
+
+@asks(
+    Rule(
+        code="GI005",
+        title="A long computation would be repeated for each element",
+        asks="Does the producer (or something inside) reduce or window more than 10 elements into one in a "
+        "plain loop, and does the consumer read elements repeatedly (a broadcast, gather or overlapping "
+        "window)?",
+        why="Each repeated read runs through all those elements again.",
+        advice="Nothing to do: the small array is computed once and read from memory.",
+        mirrors=_HEAVY,
+        message="the fusion would create a heavy computation",
+        knobs=(MAX_REPEATED,),
+    )
+)
+def creates_heavy_computation(pair: GpuPair) -> dict[str, Any] | None:
+    producer, consumer = pair.producer, pair.consumer
+    body = list(producer.fused_computation) if producer.opcode == "fusion" else [producer]
+    heavy = next((x for x in body if _is_heavy(x, pair)), None)
+    if heavy is None:
+        return None
+    if consumer.opcode != "fusion":
+        return {"heavy": heavy.name} if _reads_repeatedly(consumer) else None
+    pending = [consumer.fused_computation.parameters[consumer.operands.index(producer)]]
+    seen = set(pending)
+    while pending:
+        inner = pending.pop()
+        if _reads_repeatedly(inner):
+            return {"heavy": heavy.name, "repeated_by": inner.name}
+        new = [u for u in inner.users if u not in seen]
+        seen.update(new)
+        pending += new
+    return None
+
+
+def over_kernel_budget(pair: GpuPair) -> Verdict | None:
+    """`FusionFitsInBudget`, the consumer first."""
+    state = pair.state
+    return over_budget(pair.consumer, pair.producer, state.model, state.settings, producer_consumer=True)
+
+
+@asks(
+    Rule(
+        code="GI006",
+        title="The producer would be computed too often inside the fusion",
+        asks="Would each element of the producer be computed more than 15 times; or more than once, where "
+        "the producer is a concatenate, dot, dynamic-update-slice, pad, reduce or reduce-window?",
+        why="The emitter computes an element anew for each different index it is asked for.",
+        advice="Break the diamond with jax.lax.optimization_barrier around the shared value, or replace "
+        "shifted copies of the same array by a convolution or reduce_window.",
+        mirrors=f"{_FILE}: GpuInstructionFusion::ShouldFuse; "
+        "xla/service/fusion_node_indexing_evaluation.cc: CodeDuplicationTooHigh",
+        message="the fusion would result in an overly large code duplication",
+        knobs=(ALLOWED_CODE_DUPLICATION,),
+        history="PriorityFusion uses the same words for PF013.",
+    )
+)
+def code_duplication(pair: GpuPair) -> dict[str, Any] | None:
+    state = pair.state
+    if pair.consumer.opcode != "fusion":
+        return None
+    limit = state.settings.value(ALLOWED_CODE_DUPLICATION)
+    return duplication(state.evaluation(pair.consumer), pair.producer, limit)
+
+
+def _is_heavy(instruction: Instruction, pair: GpuPair) -> bool:
+    """Costly for one element (`IsExpensiveToRepeat`)."""
+    limit = pair.state.settings.value(MAX_REPEATED)
+    if instruction.opcode == "reduce" and not pair.state.model.summary(instruction).is_reduction:
+        results = 1 if instruction.shape.is_tuple else instruction.shape.element_count
+        return instruction.operands[0].shape.element_count // max(results, 1) > limit
+    if instruction.opcode == "reduce-window":
+        window = window_dimensions(instruction.attributes.raw("window"))
+        size = 1
+        for dimension in window:
+            size *= dimension.size
+        return size > limit
+    return False
+
+
+def _reads_repeatedly(instruction: Instruction) -> bool:
+    """It reads an element of an operand for several of its own (`IfFusedReadsElementsMultipleTimes`)."""
+    opcode = instruction.opcode
+    if opcode in ("gather", "broadcast"):
+        return instruction.shape.element_count > instruction.operands[0].shape.element_count
+    if opcode == "reduce-window":
+        return any(d.size > d.stride for d in window_dimensions(instruction.attributes.raw("window")))
+    return False

@@ -1,0 +1,22 @@
+"""What GPU instruction fusion and FusionMerger ask their rules: may this producer go into this consumer?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlofuse.cost.gpu.merging import MergingModel
+from hlofuse.rules.instruction_fusion.question import FusionState, Pair
+
+
+@dataclass(slots=True, kw_only=True)
+class GpuFusionState(FusionState):
+    """What a run of the pass knows besides the graph."""
+
+    model: MergingModel
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPair(Pair):
+    """The question: `producer` is operand `operand_index` of `consumer`."""
+
+    state: GpuFusionState

@@ -1,0 +1,232 @@
+"""Rules of HorizontalLoopFusion and HorizontalInputFusion: codes HF….
+
+Both join small kernels that have nothing to do with each other but feed the same consumer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import INTEGER_TYPES
+from hlofuse.rules.catalogue import Knob, Rule, register
+from hlofuse.rules.gpu_fusible import is_nested_variadic_reduction
+
+_LOOP = "xla/service/gpu/transforms/horizontal_loop_fusion.cc"
+_INPUT = "xla/service/gpu/transforms/horizontal_input_fusion.cc"
+_INIT = f"{_LOOP}: HorizontalLoopFusionImpl::FusionCandidates::Initialize"
+_SPAN = f"{_LOOP}: HorizontalLoopFusionImpl::FusionCandidates::GetNextSpanOfFusions"
+
+ELEMENT_TYPES = """
+    invalid pred s8 s16 s32 s64 u8 u16 u32 u64 f16 f32 f64 tuple opaque c64 bf16 token c128 f8e5m2 f8e4m3fn
+    s4 u4 f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz s2 u2 f8e4m3 f8e3m4 s1 u1 f4e2m1fn f8e8m0fnu f6e2m3fn f6e3m2fn
+    """.split()
+"""In the order of their numbers (`xla/xla_data.proto: PrimitiveType`), which kernels are sorted by."""
+
+MAX_ELEMENTS = Knob("horizontal-max-elements", 8192 * 8192, "elements", "Of a kernel that is joined whole.")
+MAX_ELEMENTS_SLICED = Knob(
+    "horizontal-max-elements-sliced", 128 * 2048, "elements", "Of a kernel joined by concatenating results."
+)
+MAX_INSTRUCTIONS = Knob(
+    "horizontal-max-instructions", 128, "instructions", "In a kernel that is joined whole."
+)
+MAX_INSTRUCTIONS_SLICED = Knob(
+    "horizontal-max-instructions-sliced", 30, "instructions", "In a kernel joined by concatenating results."
+)
+MAX_OUTPUTS = Knob("horizontal-max-outputs", 32, "results", "Of all kernels joined, less than this.")
+MAX_OUTPUTS_UNFUSED = Knob(
+    "horizontal-max-outputs-unfused", 64, "results", "The same, of operations that are no fusions yet."
+)
+MAX_PARAMETER_BYTES = Knob(
+    "horizontal-max-parameter-bytes", 4000, "bytes", "Pointers that a kernel is given."
+)
+MAX_UNROLL_COST = Knob("horizontal-max-unroll-cost", 100, "units", "Code that is unrolled for all results.")
+
+JOINED_LOOPS = register(
+    Rule(
+        code="HF001",
+        title="Small independent kernels become one",
+        asks="Do several small loop kernels with results of one type, equally many of them and of "
+        "instructions, feed one consumer and nothing else (and, unless they are flattened, have results of "
+        "one shape)?",
+        why="Each launch costs microseconds, more than the work of a small kernel.",
+        advice="Nothing to do: the kernels of an optimizer's small arrays run as one.",
+        mirrors=f"{_LOOP}: HorizontalLoopFusionImpl::Fuse",
+        allows=True,
+    )
+)
+JOINED_REDUCTIONS = register(
+    Rule(
+        code="HF002",
+        title="Independent reductions become one kernel",
+        asks="Do several parallel reductions of arrays of one shape, reduced alike, feed one consumer and "
+        "nothing else?",
+        why="Each launch costs microseconds, more than the work of a small reduction.",
+        advice="Nothing to do.",
+        mirrors=f"{_INPUT}: HorizontalInputFusionImpl::Run",
+        allows=True,
+    )
+)
+WRAPPED_REDUCTION = register(
+    Rule(
+        code="HF003",
+        title="A reduction becomes a fusion of its own before it is compared",
+        asks="Is a reduction that feeds a consumer beside other reductions not a fusion yet?",
+        why="Only fusions are joined. Where nothing is joined in the end, the fusion of one operation stays; "
+        "it is the same kernel.",
+        advice="Nothing to do.",
+        mirrors=f"{_INPUT}: HorizontalInputFusionImpl::Run",
+        allows=True,
+    )
+)
+
+
+def _refuses(code: str, title: str, asks: str, why: str, mirrors: str, message: str, *knobs: Knob) -> Rule:
+    return register(
+        Rule(
+            code=code,
+            title=title,
+            asks=asks,
+            why=why,
+            advice="Nothing to do: the kernels run one after the other.",
+            mirrors=mirrors,
+            message=message,
+            knobs=knobs,
+        )
+    )
+
+
+OTHER_USERS = _refuses(
+    "HF010",
+    "Something else uses the kernel's result",
+    "Has the kernel users other than the consumer and the computation's root?",
+    "The joined kernel runs when all of its inputs are there; another user might have to wait for it in a "
+    "circle.",
+    f"{_LOOP}: IsConsumerTheOnlyNonRootUser",
+    "rejects maybe illegal instr …; including it may create cycles in HLO.",
+)
+LARGE = _refuses(
+    "HF011",
+    "The kernel is large",
+    "Has its result more than 8192² elements (262144 where results are concatenated)?",
+    "A large kernel fills the device; its launch costs little beside it.",
+    _INIT,
+    "rejects may-not-be profitable fusion instr …",
+    MAX_ELEMENTS,
+    MAX_ELEMENTS_SLICED,
+)
+LONG = _refuses(
+    "HF012",
+    "The kernel has many instructions",
+    "Are more than 128 instructions in it (30 where results are concatenated)?",
+    "Long kernels gain little from sharing a launch, and their registers add up.",
+    _INIT,
+    "rejects may-not-be profitable fusion instr …",
+    MAX_INSTRUCTIONS,
+    MAX_INSTRUCTIONS_SLICED,
+)
+NOT_ROW_MAJOR = _refuses(
+    "HF013",
+    "An array in the kernel is not in row-major order",
+    "Has anything in the kernel another layout than the default?",
+    "Results are flattened, which costs nothing only in row-major order.",
+    f"{_LOOP}: HasOnlyRowMajorLayout",
+    "rejects non-row-major fusion instr …",
+)
+SHARED_PARAMETER = _refuses(
+    "HF014",
+    "The kernel reads a parameter that another candidate reads",
+    "Is a parameter of the computation an operand of this kernel and of another candidate?",
+    "Such kernels are left to multi-output fusion.",
+    f"{_LOOP}: AnyOpndIsParamSharedAmongFusions",
+    "rejects the fusion instr because it shares parameter with other fusion candidates, instr: …",
+)
+TOO_MANY = _refuses(
+    "HF015",
+    "The joined kernel is full",
+    "Would the joined kernel have 32 results or more (64 of operations that are no fusions yet), 4000 bytes "
+    "of pointers, or unrolled code of cost 100?",
+    "Kernel parameters live in a small space, and long code is slow to compile.",
+    _SPAN,
+    "hit max …",
+    MAX_OUTPUTS,
+    MAX_OUTPUTS_UNFUSED,
+    MAX_PARAMETER_BYTES,
+    MAX_UNROLL_COST,
+)
+UNLIKE = _refuses(
+    "HF016",
+    "The kernel is unlike its neighbours",
+    "Does it differ from the others in element type, number of results or of instructions, or (unless "
+    "results are concatenated) in shape?",
+    "Threads of one kernel should all do the same.",
+    _SPAN,
+    "different …",
+)
+
+
+def outputs_of(instruction: Instruction) -> list[Instruction]:
+    """The results of a kernel (`GetOutputsOfFusible`)."""
+    if instruction.opcode != "fusion":
+        return [instruction]
+    root = instruction.fused_root
+    return list(root.operands) if root.opcode == "tuple" else [root]
+
+
+def instruction_count(instruction: Instruction) -> int:
+    """Instructions in a kernel, parameters counted (`GetInstrCountOfFusible`)."""
+    return len(instruction.fused_computation) if instruction.opcode == "fusion" else 1
+
+
+def is_horizontal_candidate(instruction: Instruction, model: KernelModel) -> bool:
+    """A loop, or an operation that could be one (`IsFusibleCandidate`)."""
+    if instruction.control_predecessors or instruction.control_successors:
+        return False
+    if is_nested_variadic_reduction(instruction, model):
+        return False
+    if is_elementwise(instruction) and instruction.operands:
+        return True
+    if instruction.fusion_kind != "kLoop":
+        return False
+    return len({output.shape.element_type for output in outputs_of(instruction)}) == 1
+
+
+def feeds_only(instruction: Instruction, consumer: Instruction) -> bool:
+    """No user besides the consumer and the root (`IsConsumerTheOnlyNonRootUser`)."""
+    for user in instruction.users:
+        if user.opcode == "get-tuple-element":
+            if not feeds_only(user, consumer):
+                return False
+        elif user is not consumer and not user.is_root:
+            return False
+    return True
+
+
+def is_row_major(instruction: Instruction) -> bool:
+    """Everything lies in memory as its dimensions say (`HasOnlyRowMajorLayout`)."""
+    inside = instruction.fused_computation if instruction.opcode == "fusion" else (instruction,)
+    return all(
+        not x.shape.is_array or x.shape.minor_to_major == tuple(range(x.shape.rank - 1, -1, -1))
+        for x in inside
+    )
+
+
+_FREE = frozenset({"parameter", "constant", "tuple", "broadcast", "bitcast", "reshape", "transpose", "slice"})
+_DEAR = frozenset({"abs", "ceil", "floor", "round-nearest-afz", "round-nearest-even", "rsqrt", "sqrt"})
+
+
+def unroll_cost(instruction: Instruction) -> int:
+    """What unrolling the kernel costs in code (`GetUnrollCost`)."""
+    if instruction.opcode == "fusion":
+        return sum(map(unroll_cost, instruction.fused_computation))
+    if instruction.opcode in _FREE:
+        return 0
+    is_integer = instruction.shape.element_type in INTEGER_TYPES
+    return 20 if instruction.opcode in _DEAR and not is_integer else 1
+
+
+def figures_of(kernels: list[Instruction]) -> dict[str, Any]:
+    """What a joined kernel consists of."""
+    return {"kernels": len(kernels), "outputs": sum(len(outputs_of(k)) for k in kernels)}
