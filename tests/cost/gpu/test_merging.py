@@ -19,7 +19,12 @@ DATA = Path(__file__).parents[2] / "data" / "gpu-legacy.tar.xz"
 
 def duration(ticks: int) -> str:
     """As `absl::FormatDuration` writes it."""
-    for size, unit, digits in ((4_000_000_000, "s", 11), (4_000_000, "ms", 6), (4_000, "us", 3), (4, "ns", 0)):
+    for size, unit, digits in (
+        (4_000_000_000, "s", 11),
+        (4_000_000, "ms", 6),
+        (4_000, "us", 3),
+        (4, "ns", 0),
+    ):
         if ticks >= size or unit == "ns":
             whole, rest = divmod(ticks, size)
             if not ticks:
