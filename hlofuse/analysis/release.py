@@ -20,6 +20,8 @@ class Release:
     mlir_emitters: bool = True
     """Kernels come from the MLIR emitters; before, from those that write LLVM IR
     (`xla_gpu_mlir_emitter_level` is 0 in the plugin of jaxlib 0.4.35)."""
+    merged_bodies_stay: bool = False
+    """CSE still takes the body of a fusion that has been merged into others for one."""
     newest_op_profile: tuple[int, int] = (10, 3)
     """The newest compute capability with a table of clock cycles of its own."""
 
@@ -31,6 +33,7 @@ JAXLIB_0_4_35 = Release(
     bitcasts_keep_width=False,
     bitcasts_pass_use=False,
     mlir_emitters=False,
+    merged_bodies_stay=True,
     newest_op_profile=(9, 0),
 )
 

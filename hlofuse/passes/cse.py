@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
+from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.computation import Computation
@@ -28,18 +29,21 @@ class HloCSE(Pass):
     name: ClassVar[str] = "cse"
     layout_sensitive: bool = True
     only_fusion_computations: bool = True
+    release: Release = field(default=JAXLIB_0_11_1, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in list(module.computations):
-            if _was_made_for_a_fusion(computation) or not self.only_fusion_computations:
+            if self._is_fusion_body(computation) or not self.only_fusion_computations:
                 changed |= _OneComputation(self, computation, recorder).run()
         return changed
 
-
-def _was_made_for_a_fusion(computation: Computation) -> bool:
-    """A fusion's body (`IsFusionComputation`), also where the fusion has been merged into others since."""
-    return computation.fusion is not None or not (computation.callers or computation.is_entry)
+    def _is_fusion_body(self, computation: Computation) -> bool:
+        """`IsFusionComputation`."""
+        if computation.fusion is not None:
+            return True
+        unused = not computation.callers and not computation.is_entry
+        return unused and self.release.merged_bodies_stay
 
 
 class _OneComputation:
