@@ -3,7 +3,8 @@
     pack_legacy.py OUT.tar.xz DEVICE=FOLDER...
 
 Each FOLDER holds cases as XLA left them: before.hlo, NN-PIPELINE.PASS.hlo and decisions.log. What the
-passes do not look at is left out; the log is taken apart into decisions and terms of the cost model. Cases are taken from the
+passes do not look at is left out; the log is taken apart into
+decisions and terms of the cost model. Cases are taken from the
 smallest up, until LIMIT bytes.
 """
 
