@@ -89,13 +89,17 @@ class DumpedModule:
         stage = FUSION_STAGES[target]
         there = sorted(self.whole) or ["dumps of other passes"]
         whole = ", ".join(printable(str(self.whole[name])) for name in sorted(self.whole))
-        other = ""
-        if target == "cpu" and any("gpu" in w for w in self.whole):
-            other = " It is a GPU dump."
-        return (
+        head = (
             f"{printable(self.label)} has no dump of the module as it enters"
-            f" the fusion passes of target {target} (there: {', '.join(there)}).{other}\n"
-            f'Run the program again with XLA_FLAGS="{stage.flags}" and give hlofuse that directory.'
+            f" the fusion passes of target {target} (there: {', '.join(there)})."
+        )
+        if target == "cpu" and any("gpu" in w for w in self.whole):
+            return (
+                f"{head}\nIt is a GPU dump: give --target gpu, or gpu-legacy for a dump of jaxlib 0.4.35."
+                + (f"\n(stats, diff and render take single files, too: {whole})" if whole else "")
+            )
+        return (
+            f'{head}\nRun the program again with XLA_FLAGS="{stage.flags}" and give hlofuse that directory.'
             + (f"\n(stats, diff and render take the files that are there: {whole})" if whole else "")
         )
 

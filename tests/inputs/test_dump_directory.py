@@ -159,3 +159,12 @@ def test_passes_of_a_variant_are_found_when_asked_for(tmp_path: Path) -> None:
     assert [n for n, _ in module.stages()[1]] == ["fusion", "fusion-wrapper"]
     wanted = ["fusion", "fusion-wrapper", "tuple-simplifier"]
     assert sorted(n for n, _ in module.stages("cpu", wanted)[1]) == wanted
+
+
+def test_a_gpu_dump_given_to_the_cpu_is_told_apart(tmp_path: Path) -> None:
+    dump(
+        tmp_path,
+        ["0001.fusion.after_sort-iota-fusion.before_priority-fusion", "sm_9.0_gpu_after_optimizations"],
+    )
+    with pytest.raises(HlofuseError, match="It is a GPU dump: give --target gpu"):
+        load(tmp_path)
