@@ -9,13 +9,11 @@ everything but names, ids and operands. Cases are taken from the smallest up, un
 
 from __future__ import annotations
 
-import argparse
-import io
-import lzma
 import re
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from packing import pack
 
 from hlofuse.inputs.unique_ids import read_unique_ids
 from hlofuse.ir.unique_ids import UniqueIds
@@ -76,35 +74,10 @@ def files_of(case: Path) -> Iterator[tuple[str, bytes]]:
     yield "before.hlo.pb", lean_proto(read_unique_ids(case / "before.hlo.pb"))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("out", type=Path)
-    parser.add_argument("folders", nargs="+", metavar="DEVICE=FOLDER")
-    a = parser.parse_args()
-    cases: list[tuple[int, str, Path]] = []
-    for folder in a.folders:
-        device, _, path = folder.partition("=")
-        for before in sorted(Path(path).glob("*/before.hlo")):
-            record = before.with_name("priority_fusion.txtpb")
-            if record.exists() and "fusion_steps" in record.read_text(encoding="utf-8"):
-                cases.append((before.stat().st_size, f"{device}/{before.parent.name}", before.parent))
-    packed, count = b"", 0
-    with io.BytesIO() as buffer:
-        with tarfile.open(fileobj=buffer, mode="w") as tar:
-            for _, name, case in sorted(cases):
-                for file, data in files_of(case):
-                    info = tarfile.TarInfo(f"{name}/{file}")
-                    info.size = len(data)
-                    tar.addfile(info, io.BytesIO(data))
-                count += 1
-                if count % 20 == 0 and len(lzma.compress(buffer.getvalue())) > LIMIT:
-                    break
-        packed = lzma.compress(buffer.getvalue(), preset=9 | lzma.PRESET_EXTREME)
-    a.out.write_bytes(packed)
-    print(f"{count} cases of {len(cases)}, {len(packed)} bytes")
+def has_record(case: Path) -> bool:
+    record = case / "priority_fusion.txtpb"
+    return record.exists() and "fusion_steps" in record.read_text(encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    pack(__doc__, has_record, files_of, LIMIT)
