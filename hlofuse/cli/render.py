@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from hlofuse.cli.options import input_argument, module_option, target_options
+from hlofuse.cli.rules_option import banner, rules_option, with_rules
 
 
 @click.command("render")
@@ -58,6 +59,7 @@ from hlofuse.cli.options import input_argument, module_option, target_options
 @target_options
 @click.option("--option", metavar="NAME", help="A variant of the target's passes (hlofuse targets).")
 @module_option
+@rules_option
 def command(
     input: str,
     output: Path,
@@ -74,6 +76,7 @@ def command(
     assume_input: bool,
     option: str | None,
     module: str | None,
+    rules: tuple[str, ...],
 ) -> None:
     """Draw the module in INPUT and its fusions: one frame a kernel, bytes on the arrows.
 
@@ -86,12 +89,14 @@ def command(
     from hlofuse.pipelines import passes_of, replay
     from hlofuse.renderer import format_of, render
     from hlofuse.renderer.engine import engine
+    from hlofuse.rules.settings import AS_XLA
 
     to_stdout = str(output) == "-"
     form = form or ("dot" if to_stdout else format_of(output))
     if form != "dot":
         engine()  # nobody should wait for a replay only to hear that nothing can draw it
     passes_of(target, option)
+    settings = with_rules(AS_XLA, rules)
     with spinner("reading"):
         before = load(input, module, target=target)
     if view in ("after", "both") and not assume_input:
@@ -100,7 +105,11 @@ def command(
         stage = stage_of(before, target)
         view = "after" if stage.name == INPUT and stage.platform in (None, target) else "before"
     with spinner("replaying"):
-        subject = before if view == "before" else replay(before, target, device=device, option=option)
+        subject = (
+            before
+            if view == "before"
+            else replay(before, target, device=device, option=option, settings=settings)
+        )
     with spinner("drawing"):
         drawing = render(
             subject,
@@ -113,6 +122,8 @@ def command(
             legend=not no_legend,
         )
         content = drawing.to_bytes(form)
+    if rules and subject is not before:
+        click.echo(banner(rules), err=True)
     for notice in drawing.notices:
         click.echo(f"note: {notice}", err=True)
     if to_stdout:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from hlofuse.cli.options import input_argument, module_option, target_options
+from hlofuse.cli.rules_option import banner, rules_option, with_rules
 
 _PATH = click.Path(path_type=Path)
 
@@ -43,6 +44,7 @@ _PATH = click.Path(path_type=Path)
     help="What if this knob, or number of the device, had another value?",
 )
 @click.option("--disable", multiple=True, metavar="CODE", help="What if this rule did not exist?")
+@rules_option
 def command(
     input: str,
     output: Path,
@@ -56,6 +58,7 @@ def command(
     keep_passes: Path | None,
     overrides: tuple[str, ...],
     disable: tuple[str, ...],
+    rules: tuple[str, ...],
 ) -> None:
     """Write the module in INPUT as XLA's fusion passes would leave it."""
     from hlofuse.cli.output import emit, write_file
@@ -70,7 +73,7 @@ def command(
     # What is wrong with the call is said before anything is read.
     passes_of(target, option)
     description, overrides = device_of(target, device, overrides)
-    settings = parse_settings(overrides, disable)
+    settings = with_rules(parse_settings(overrides, disable), rules)
     with spinner("reading"):
         before = load(input, module, target=target)
     if not assume_input:
@@ -89,6 +92,8 @@ def command(
             settings=settings,
             ids=unique_ids_for(before, ids),
         )
+    if rules:
+        click.echo(banner(rules), err=True)
     if keep_passes is not None:
         keep_passes.mkdir(parents=True, exist_ok=True)
         for number, done in enumerate((p for p in result.passes if p.changed), 1):

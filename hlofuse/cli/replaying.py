@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hlofuse.cli.options import module_option, target_options
+from hlofuse.cli.rules_option import rules_option, with_rules
 
 if TYPE_CHECKING:
     from hlofuse.explainer.costs import Observed
@@ -32,6 +33,7 @@ class ReplayRequest:
     xla_trace: str | None
     overrides: tuple[str, ...]
     disable: tuple[str, ...]
+    rules: tuple[str, ...]
     assume_input: bool
 
     @property
@@ -54,6 +56,8 @@ class ReplayRequest:
             words += ["--set", override]
         for code in self.disable:
             words += ["--disable", code]
+        for name in self.rules:
+            words += ["--rules", name]
         return (*words, "--assume-input") if self.assume_input else tuple(words)
 
     @property
@@ -70,9 +74,11 @@ class ReplayRequest:
         from hlofuse.inputs.unique_ids import unique_ids_for
         from hlofuse.pipelines import TARGETS, device_of, passes_of
         from hlofuse.rules.parse_settings import parse_settings
+        from hlofuse.rules.settings import AS_XLA
 
         # What is wrong with the call is said before anything is read.
         passes_of(self.target, self.option)
+        with_rules(AS_XLA, self.rules)
         guess = self.device is None and TARGETS[self.target].needs_device
         device, overrides = (None, ()) if guess else device_of(self.target, self.device, self.overrides)
         settings = parse_settings(overrides, self.disable)
@@ -85,6 +91,7 @@ class ReplayRequest:
             dumped = device_in_dump(config) if config is not None else None
             device, overrides = device_of(self.target, dumped, self.overrides)
             settings = parse_settings(overrides, self.disable)
+        settings = with_rules(settings, self.rules)
         make_guide, record = self._record(module)
         with spinner("replaying"):
             observed = observed_replay(
@@ -112,7 +119,7 @@ class ReplayRequest:
         if self.xla_trace == "none" or not TARGETS[self.target].has_history:
             return None, None
         path = Path(self.xla_trace) if self.xla_trace is not None else priority_record_beside(module.filename)
-        if path is None or (self.xla_trace is None and (self.overrides or self.disable)):
+        if path is None or (self.xla_trace is None and (self.overrides or self.disable or self.rules)):
             return None, None  # a what-if run goes its own way
         record = read_priority_record(read_text(path, as_module=False))
         if not record.steps:
@@ -148,4 +155,4 @@ def replay_options(command: F) -> F:
     command = click.option(
         "--option", metavar="NAME", help="A variant of the target's passes (hlofuse targets)."
     )(command)
-    return module_option(target_options(command))
+    return module_option(target_options(rules_option(command)))

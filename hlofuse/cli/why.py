@@ -45,21 +45,22 @@ def command(
     asked = ReplayRequest(input=input, **request)
     observed = asked.run()
     answer = why(observed.replay, name, other, costs=observed.costs)
+    packages = observed.replay.outside_packages
     if form == "json":
         import json
 
         from hlofuse.explainer.why_json import why_json
 
-        emit(json.dumps(why_json(answer), indent=2), output)
+        emit(json.dumps(why_json(answer, packages), indent=2), output)
     elif form == "markdown":
         from hlofuse.explainer.why_markdown import why_markdown
 
-        emit(why_markdown(answer, limit=limit), output)
+        emit(why_markdown(answer, packages, limit=limit), output)
     else:
         from hlofuse.explainer.why_text import print_why
 
         text = rendered(
-            lambda console: print_why(answer, console, input_words=asked.input_words, limit=limit),
+            lambda console: print_why(answer, console, packages, input_words=asked.input_words, limit=limit),
             color,
             output,
         )

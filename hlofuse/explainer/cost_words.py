@@ -28,9 +28,10 @@ def roofline(k: KernelTime) -> str:
     more, less = max(k.us_memory, k.us_compute), min(k.us_memory, k.us_compute)
     factor = f" {times_text(more / less)}" if less > _NOTABLE else ""
     reads = "coalesced" if k.coalesced else "reads not coalesced"
+    launch = f", {k.blocks:,} × {k.threads:,} threads, {reads}" if k.blocks else ""
     return (
         f"{us_text(k.us)}, {k.bound_by}-bound{factor} (compute {_bare(k.us_compute)}, memory"
-        f" {_bare(k.us_memory)}); {k.emitter}, {k.blocks:,} × {k.threads:,} threads, {reads}"
+        f" {_bare(k.us_memory)}); {printable(k.emitter)}{launch}"
     )
 
 

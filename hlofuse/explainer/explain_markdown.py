@@ -21,6 +21,7 @@ from hlofuse.explainer.words import (
 from hlofuse.present.command_line import command_line
 from hlofuse.present.escape import markdown, markdown_code
 from hlofuse.present.markdown import table
+from hlofuse.present.not_xla import not_xla
 from hlofuse.present.units import bytes_text, plural, ranges
 
 _NAMES = 12
@@ -30,7 +31,10 @@ def explanation_markdown(
     e: Explanation, *, input_words: Sequence[str] = (), limit: int = 10, only_refused: bool = False
 ) -> str:
     """The explanation as a markdown document."""
-    out = [f"## {markdown(headline(e))}\n", f"**{markdown(result_line(e))}**\n"]
+    out = [f"## {markdown(headline(e))}\n"]
+    if e.packages:
+        out.append(f"{markdown(not_xla(e.packages))}\n")
+    out.append(f"**{markdown(result_line(e))}**\n")
     out += [f"{markdown(line)}\n" for line in (*notes(e), held_back_line(e)) if line]
     for story in (p for p in e.passes if has_something_to_tell(p)):
         out += _pass(story, e, limit, only_refused)

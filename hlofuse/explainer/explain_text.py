@@ -27,6 +27,7 @@ from hlofuse.explainer.words import (
 )
 from hlofuse.present.command_line import command_line
 from hlofuse.present.escape import printable, shorten
+from hlofuse.present.not_xla import not_xla
 from hlofuse.present.units import bytes_text, plural, ranges
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def print_explanation(
     """
     e = explanation
     console.print(Text(headline(e), style="bold"))
+    if e.packages:
+        console.print(Text(not_xla(e.packages), style="yellow"))
     console.print(Text(result_line(e), style="bold green" if e.after.kernels < e.before.kernels else "bold"))
     for note in notes(e):
         console.print(Text(note, style="dim"))

@@ -207,3 +207,5 @@ class Explanation:
     """XLA's own record of priority fusion against ours, where there was one to follow."""
     ties: int = 0
     """Decisions that hang on the order of equal priorities, which only XLA's ids tell."""
+    packages: tuple[str, ...] = ()
+    """Packages whose rules took part, in words: with any, this is not XLA's behaviour."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hlofuse.explainer.cost_json import detail_json
@@ -11,8 +12,12 @@ from hlofuse.explainer.why import Decision, Pair, Story
 SCHEMA = "hlofuse.why/1"
 
 
-def why_json(answer: Story | Pair) -> dict[str, Any]:
-    """A story or a pair as JSON values; `about` tells which."""
+def why_json(answer: Story | Pair, packages: Sequence[str] = ()) -> dict[str, Any]:
+    """A story or a pair as JSON values; `about` tells which. `packages` took part besides XLA's rules."""
+    return _answer(answer) | {"packages": list(packages)}
+
+
+def _answer(answer: Story | Pair) -> dict[str, Any]:
     if isinstance(answer, Story):
         return {
             "schema": SCHEMA,

@@ -18,11 +18,13 @@ from hlofuse.explainer.why_words import (
 from hlofuse.explainer.words import figures_text
 from hlofuse.present.escape import markdown, markdown_code
 from hlofuse.present.markdown import table
+from hlofuse.present.not_xla import not_xla
 
 
-def why_markdown(answer: Story | Pair, *, limit: int = 20) -> str:
-    """The answer as a markdown document."""
-    out = _pair(answer, limit) if isinstance(answer, Pair) else _story(answer, limit)
+def why_markdown(answer: Story | Pair, packages: Sequence[str] = (), *, limit: int = 20) -> str:
+    """The answer as a markdown document; `packages` took part besides XLA's rules."""
+    out = [f"{markdown(not_xla(packages))}\n"] if packages else []
+    out += _pair(answer, limit) if isinstance(answer, Pair) else _story(answer, limit)
     return "\n".join(out)
 
 

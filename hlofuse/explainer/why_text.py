@@ -25,6 +25,7 @@ from hlofuse.explainer.why_words import (
 from hlofuse.explainer.words import figures_text
 from hlofuse.present.command_line import command_line
 from hlofuse.present.escape import printable, shorten
+from hlofuse.present.not_xla import not_xla
 from hlofuse.present.units import ranges
 
 if TYPE_CHECKING:
@@ -34,9 +35,16 @@ _PRODUCERS = 8  # operands named where one rule refused many
 
 
 def print_why(
-    answer: Story | Pair, console: Console, *, input_words: Sequence[str] = (), limit: int = 20
+    answer: Story | Pair,
+    console: Console,
+    packages: Sequence[str] = (),
+    *,
+    input_words: Sequence[str] = (),
+    limit: int = 20,
 ) -> None:
-    """The answer in the first line, then what it rests on."""
+    """The answer in the first line, then what it rests on; `packages` took part besides XLA's rules."""
+    if packages:
+        console.print(Text(not_xla(packages), style="yellow"))
     if isinstance(answer, Pair):
         _print_pair(answer, console, input_words, limit)
     else:

@@ -16,6 +16,8 @@ def headline(e: Explanation) -> str:
     device = f" ({printable(e.device)})" if e.device else ""
     if e.what_if:
         return f"{printable(e.module)} on {e.target}{device}, if {', '.join(map(printable, e.what_if))}"
+    if e.packages:
+        return f"{printable(e.module)} on {e.target}{device}, XLA in {e.release} with rules added"
     return f"{printable(e.module)} on {e.target}{device}, as XLA in {e.release}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,14 +15,17 @@ from hlofuse.ir.printer import print_module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes import make_pass
 from hlofuse.pipelines.device import device_of
+from hlofuse.pipelines.from_outside import custom_kernels, with_outside
 from hlofuse.pipelines.history import reserve_spent_names, restore_history
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.pipelines.users_order import restore_users_order
+from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.settings import AS_XLA, Settings
 from hlofuse.trace import Event, Recorder
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
+    from hlofuse.extending.entries import CustomFusion, Kernel
     from hlofuse.passes.priority_fusion.guide import Guide
 
 
@@ -46,6 +50,12 @@ class Replay:
     before: Module
     after: Module
     passes: list[PassResult] = field(default_factory=list)
+    outside_packages: tuple[str, ...] = ()
+    """Packages whose rules took part, in words; empty when this is XLA's own result."""
+    outside_rules: Mapping[str, Rule] = field(default_factory=dict)
+    """Their catalogue entries, by code."""
+    custom_kernels: dict[str, tuple[CustomFusion, Kernel]] = field(default_factory=dict)
+    """Fusions that patterns from outside made, by name."""
 
     @property
     def events(self) -> list[Event]:
@@ -89,10 +99,12 @@ def _replay(
     ids: UniqueIds | None,
     guide: Guide | None,
 ) -> Replay:
-    passes = passes_of(target, option)
+    passes = with_outside(passes_of(target, option), target, settings)
     description, _ = device_of(target, device)
     after = copy_module(module)
     result = Replay(target, description.name if description is not None else None, module, after)
+    if settings.outside is not None:
+        result.outside_rules, result.outside_packages = settings.outside.rules, settings.outside.names
     if TARGETS[target].has_history:
         restore_history(after, ids)
     if TARGETS[target].restores_users:
@@ -104,6 +116,7 @@ def _replay(
         recorder = Recorder()
         recorder.begin_pass(made.name)
         changed = made.run(after, recorder)
+        result.custom_kernels |= custom_kernels(made)
         kept = print_module(after) if keep_modules else None
         result.passes.append(PassResult(made.name, changed, recorder.events, kept))
     return result

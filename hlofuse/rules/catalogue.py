@@ -42,6 +42,8 @@ class Rule:
     """What differed in the other releases hlofuse repeats."""
     essential: bool = False
     """Without it the program would be wrong, so a what-if run cannot switch it off."""
+    package: str = ""
+    """The package it comes from; empty for XLA's own."""
 
 
 _CATALOGUE: dict[str, Rule] = {}

@@ -33,6 +33,13 @@ def family_of(code: str) -> str:
     return code.rstrip("0123456789")
 
 
+def family_title(rule: Rule) -> str:
+    """What a rule's letters stand for; the package for rules that are not XLA's."""
+    if rule.package:
+        return f"{rule.package}, not XLA's"
+    return FAMILIES.get(family_of(rule.code), "Other")
+
+
 def by_family(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
     """The rules under their letters, known letters first."""
     out: dict[str, list[Rule]] = {letters: [] for letters in FAMILIES}
@@ -52,11 +59,12 @@ def sections(rule: Rule) -> list[tuple[str, str]]:
     found = [
         ("What it asks", rule.asks),
         ("If so", "The fusion or rewrite is made." if rule.allows else "It is refused."),
-        ("Why XLA asks", rule.why),
+        ("Why" if rule.package else "Why XLA asks", rule.why),
         ("What you can do", rule.advice),
         ("XLA's words", f"“{rule.message}”" if rule.message else ""),
         ("Knobs", "\n".join(knob_words(k) for k in rule.knobs)),
         ("In XLA", rule.mirrors),
+        ("Comes from", f"{rule.package}; it is not XLA's" if rule.package else ""),
         ("History", rule.history),
     ]
     return [(heading, text) for heading, text in found if text]
@@ -66,7 +74,8 @@ def rule_json(rule: Rule) -> dict[str, Any]:
     """The entry as JSON values."""
     return {
         "code": rule.code,
-        "family": FAMILIES.get(family_of(rule.code), ""),
+        "family": rule.package or FAMILIES.get(family_of(rule.code), ""),
+        "package": rule.package or None,
         "title": rule.title,
         "asks": rule.asks,
         "why": rule.why,
@@ -103,7 +112,7 @@ def index_markdown(rules: Iterable[Rule], link: str = "{code}.md") -> str:
     """A table for each family; `link` makes the target of an entry."""
     out = []
     for letters, found in by_family(rules).items():
-        out.append(f"## {letters}: {FAMILIES.get(letters, 'Other')}\n")
+        out.append(f"## {letters}: {family_title(found[0])}\n")
         rows = []
         for r in found:
             words = r.message.replace("|", "\\|") or "–"

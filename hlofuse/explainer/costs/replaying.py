@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
+from hlofuse.explainer.costs.custom import custom_kernel_time
 from hlofuse.explainer.costs.figures import (
     US_LAUNCH,
     KernelTime,
@@ -21,6 +23,7 @@ from hlofuse.explainer.costs.figures import (
 from hlofuse.explainer.costs.observer import Enough, Observer
 from hlofuse.explainer.costs.pairs import pair_detail
 from hlofuse.explainer.costs.sums import pair_estimate, sums
+from hlofuse.extending.entries import CustomFusion, Kernel
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
@@ -44,11 +47,13 @@ class Costs:
         again: Callable[[frozenset[int]], Observer],
         *,
         ids_known: bool,
+        custom_kernels: Mapping[str, tuple[CustomFusion, Kernel]] = MappingProxyType({}),
     ) -> None:
         self.device = device
         self.ids_known = ids_known
         """Ties are XLA's own; else they are marked."""
         self.observer = observer
+        self._custom = custom_kernels
         self._again = again
         fuses = (e for e in events if e.event == "fuse" and e.pass_name == PRIORITY_FUSION)
         self._number = {e.step: k for k, e in enumerate(fuses)}
@@ -59,6 +64,9 @@ class Costs:
 
     def kernel(self, instruction: Instruction) -> KernelTime | None:
         """None for library calls and whatever else XLA makes no estimate of."""
+        custom = self._custom.get(instruction.name)
+        if custom is not None and instruction.fusion_kind == "kCustom":
+            return custom_kernel_time(*custom, self.device)
         return kernel_time(self.model.run_time(instruction)) if may_be_fused(instruction) else None
 
     def total(self, kernels: Iterable[Instruction]) -> tuple[float, int]:
@@ -173,4 +181,7 @@ def observed_replay(
     ids_known = ids is not None or guide is not None
     observer = Observer(guide, note_ties=not ids_known)
     done = run(observer)
-    return Observed(done, Costs(device, observer, done.events, again, ids_known=ids_known), guide)
+    costs = Costs(
+        device, observer, done.events, again, ids_known=ids_known, custom_kernels=done.custom_kernels
+    )
+    return Observed(done, costs, guide)

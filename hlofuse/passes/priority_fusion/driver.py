@@ -149,6 +149,7 @@ class Driver:
             changed = True
             name = consumer.name
             pair = legality.pair_id(producer, consumer)
+            allowed = legality.allowed.pop((producer, consumer), None)
             fusion = self._fuse(producer, consumer, tilings.get(consumer))
             legality.fused(fusion, pair)
             if self._guide is not None:
@@ -157,7 +158,7 @@ class Driver:
                 producer.name,
                 name,
                 fusion,
-                rule=rule.code,
+                rule=allowed.rule.code if allowed is not None else rule.code,
                 created=fusion is not consumer,
                 duplicated=bool(producer.users),
                 figures=figures,

@@ -13,6 +13,7 @@ from hlofuse.ir.module import Module
 from hlofuse.passes.priority_fusion.structural_ids import PairId, StructuralIds
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.rules.instruction_fusion.question import FusionState
+from hlofuse.rules.outside import pair_verdict
 from hlofuse.rules.priority_fusion import FIRST, RULES, TRITON_RULES, PriorityPair, PriorityState
 from hlofuse.rules.priority_fusion.outcome import NO_USERS, ONLY_BITCASTS
 from hlofuse.rules.settings import Settings
@@ -39,6 +40,8 @@ class Legality:
         self._verdicts: dict[Instruction, dict[Instruction, Verdict | None]] = {}
         self._keys: dict[Instruction, dict[Instruction, Key]] = {}
         self._by_structure: dict[object, Verdict | None] = {}
+        self.allowed: dict[tuple[Instruction, Instruction], Verdict] = {}
+        """Pairs that a rule from outside allows."""
         self._tilings: dict[PairId, Tiling | Refusal] = {}
         # Nothing becomes a Triton fusion unless a neighbour is one already.
         self._ids = (
@@ -64,6 +67,13 @@ class Legality:
         verdict = first_verdict(FIRST, pair, settings)
         if verdict is not None:
             return verdict
+        if settings.outside is not None:  # what it says is about this pair, not about its structure
+            triton = is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
+            verdict = pair_verdict(TRITON_RULES if triton else RULES, pair, settings, producer, consumer)
+            if verdict is None or not verdict.allows:
+                return verdict
+            self.allowed[producer, consumer] = verdict
+            return None
         if is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer):
             return first_verdict(TRITON_RULES, pair, settings)
         key = self.key(producer, consumer)
