@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from hlofuse.cli.options import input_argument, module_option, target_options
-from hlofuse.cli.rules_option import banner, rules_option, with_rules
+from hlofuse.cli.rules_option import banner, rules_option, settings_of
 
 
 @click.command("render")
@@ -89,14 +89,13 @@ def command(
     from hlofuse.pipelines import passes_of, replay
     from hlofuse.renderer import format_of, render
     from hlofuse.renderer.engine import engine
-    from hlofuse.rules.settings import AS_XLA
 
     to_stdout = str(output) == "-"
     form = form or ("dot" if to_stdout else format_of(output))
     if form != "dot":
         engine()  # nobody should wait for a replay only to hear that nothing can draw it
     passes_of(target, option)
-    settings = with_rules(AS_XLA, rules)
+    settings = settings_of((), (), rules)
     with spinner("reading"):
         before = load(input, module, target=target)
     if view in ("after", "both") and not assume_input:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hlofuse.cli.options import input_argument, module_option, target_options
-from hlofuse.cli.rules_option import banner, rules_option, with_rules
+from hlofuse.cli.rules_option import banner, rules_option, settings_of
 
 _PATH = click.Path(path_type=Path)
 
@@ -67,13 +67,12 @@ def command(
     from hlofuse.inputs.unique_ids import unique_ids_for
     from hlofuse.ir.printer import print_module
     from hlofuse.pipelines import device_of, passes_of, replay
-    from hlofuse.rules.parse_settings import parse_settings
     from hlofuse.trace.jsonl import to_jsonl
 
     # What is wrong with the call is said before anything is read.
     passes_of(target, option)
     description, overrides = device_of(target, device, overrides)
-    settings = with_rules(parse_settings(overrides, disable), rules)
+    settings = settings_of(overrides, disable, rules)
     with spinner("reading"):
         before = load(input, module, target=target)
     if not assume_input:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hlofuse.cli.options import module_option, target_options
-from hlofuse.cli.rules_option import rules_option, with_rules
+from hlofuse.cli.rules_option import rules_option, settings_of
 
 if TYPE_CHECKING:
     from hlofuse.explainer.costs import Observed
@@ -73,15 +73,12 @@ class ReplayRequest:
         from hlofuse.inputs.beside import device_in_dump, target_config_beside
         from hlofuse.inputs.unique_ids import unique_ids_for
         from hlofuse.pipelines import TARGETS, device_of, passes_of
-        from hlofuse.rules.parse_settings import parse_settings
-        from hlofuse.rules.settings import AS_XLA
 
         # What is wrong with the call is said before anything is read.
         passes_of(self.target, self.option)
-        with_rules(AS_XLA, self.rules)
         guess = self.device is None and TARGETS[self.target].needs_device
         device, overrides = (None, ()) if guess else device_of(self.target, self.device, self.overrides)
-        settings = parse_settings(overrides, self.disable)
+        settings = settings_of(overrides, self.disable, self.rules)
         with spinner("reading"):
             module = load(self.input, self.module, target=self.target)
             if not self.assume_input:
@@ -90,8 +87,7 @@ class ReplayRequest:
             config = target_config_beside(module.filename)
             dumped = device_in_dump(config) if config is not None else None
             device, overrides = device_of(self.target, dumped, self.overrides)
-            settings = parse_settings(overrides, self.disable)
-        settings = with_rules(settings, self.rules)
+            settings = settings_of(overrides, self.disable, self.rules)
         make_guide, record = self._record(module)
         with spinner("replaying"):
             observed = observed_replay(

@@ -53,7 +53,7 @@ def _is_xlas(word: str, known: dict[str, Rule]) -> bool:
 
 
 def _outside_rules() -> dict[str, Rule]:
-    """Of every package that can be used; the others are told about, and do not keep XLA's from being shown."""
+    """Of every package that can be used; of the others a warning tells."""
     from hlofuse.extending.installed import installed_names, load_package
     from hlofuse.ir.errors import HlofuseError
 

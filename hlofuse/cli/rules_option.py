@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -23,15 +23,18 @@ def rules_option(command: F) -> F:
     )(command)
 
 
-def with_rules(settings: Settings, names: Sequence[str]) -> Settings:
-    """The settings with these packages taking part; HlofuseError for one that cannot be used."""
-    if not names:
-        return settings
+def settings_of(overrides: Iterable[str], disabled: Iterable[str], rules: Sequence[str]) -> Settings:
+    """What `--set`, `--disable` and `--rules` say; HlofuseError for what is not known or cannot be used."""
     from dataclasses import replace
 
+    from hlofuse.rules.parse_settings import parse_settings
+
+    if not rules:
+        return parse_settings(overrides, disabled)
     from hlofuse.extending import load_rules
 
-    return replace(settings, outside=load_rules(names))
+    active = load_rules(rules)
+    return replace(parse_settings(overrides, disabled, active.rules), outside=active)
 
 
 def banner(names: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hlofuse.extending.calling import call_outside
@@ -39,15 +39,20 @@ class ActiveRules:
 
     def fusions(self, target: str) -> Sequence[CustomFusion]:
         """Custom fusions for a target, in the order they are registered."""
-        return [e for p in self.packages for e in p.entries if isinstance(e, CustomFusion) and _for(e, target)]
+        return [
+            e for p in self.packages for e in p.entries if isinstance(e, CustomFusion) and _for(e, target)
+        ]
 
-    def in_pass(self, name: str, target: str) -> ActiveRules:
-        """Those that are about a pass (XLA's name) of a target."""
+    def in_pass(self, name: str, target: str, disabled: Collection[str] = ()) -> ActiveRules:
+        """Those that are about a pass (XLA's name) of a target, the disabled ones left out."""
         asked = tuple(
             e
             for p in self.packages
             for e in p.entries
-            if isinstance(e, FusionRule) and _for(e, target) and (not e.passes or name in e.passes)
+            if isinstance(e, FusionRule)
+            and e.code not in disabled
+            and _for(e, target)
+            and (not e.passes or name in e.passes)
         )
         return replace(self, pass_name=name, target=target, _asked=asked)
 

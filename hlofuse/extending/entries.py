@@ -167,7 +167,7 @@ def _check(entry: Entry, where: str) -> None:
     if isinstance(entry, FusionRule):
         return
     if not _KERNEL.fullmatch(entry.kernel):
-        raise HlofuseError(f"{where}: {entry.kernel!r} is no name for a kernel: expected letters, digits and _")
+        raise HlofuseError(f"{where}: {entry.kernel!r} is no kernel's name: expected letters, digits and _")
     if not entry.patterns or isinstance(entry.patterns, str):
         raise HlofuseError(f"{where}: expected the patterns' texts in a tuple")
     for number, text in enumerate(entry.patterns, 1):

@@ -87,7 +87,6 @@ class CustomKernelFusionRewriter(Pass):
                 made,
                 rule=fusion.code,
                 created=consumer != made.name,
-                reason=fusion.title,
                 figures={"kernel": fusion.kernel},
             )
             consumer = made.name

@@ -39,10 +39,10 @@ def _check_names(active: ActiveRules) -> None:
             where = f"rules package {package.name}: {entry.code}"
             for target in entry.targets:
                 if target not in TARGETS:
-                    raise HlofuseError(
-                        f"{where} is about target {target!r}; there are: {', '.join(TARGETS)}"
-                    )
+                    raise HlofuseError(f"{where} is about target {target!r}; there are: {', '.join(TARGETS)}")
             known = set().union(*(pass_names(t) for t in entry.targets or TARGETS))
             for name in entry.passes if isinstance(entry, FusionRule) else ():
                 if name not in known:
-                    raise HlofuseError(f"{where} is about pass {name!r}; there are: {', '.join(sorted(known))}")
+                    raise HlofuseError(
+                        f"{where} is about pass {name!r}; there are: {', '.join(sorted(known))}"
+                    )

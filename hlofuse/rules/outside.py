@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
@@ -28,8 +28,8 @@ class OutsideRules(Protocol):
         """Their catalogue entries, by code."""
         ...
 
-    def in_pass(self, name: str, target: str) -> OutsideRules:
-        """Those that are about a pass (XLA's name) of a target."""
+    def in_pass(self, name: str, target: str, disabled: Collection[str] = ()) -> OutsideRules:
+        """Those that are about a pass (XLA's name) of a target, the disabled ones left out."""
         ...
 
     def ask(self, producer: Instruction, consumer: Instruction) -> Verdict | None:

@@ -29,7 +29,9 @@ class Settings:
 
     def in_pass(self, name: str, target: str) -> Settings:
         """As they hold in one pass (XLA's name) of a target."""
-        return self if self.outside is None else replace(self, outside=self.outside.in_pass(name, target))
+        if self.outside is None:
+            return self
+        return replace(self, outside=self.outside.in_pass(name, target, self.disabled))
 
 
 AS_XLA = Settings()

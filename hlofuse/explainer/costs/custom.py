@@ -13,7 +13,7 @@ from hlofuse.ir.errors import HlofuseError
 
 
 def custom_kernel_time(fusion: CustomFusion, kernel: Kernel, device: DeviceDescription) -> KernelTime:
-    """Compute and memory at the device's full rates, overlapping as in XLA's model; or as the package says."""
+    """Compute and memory at the device's full rates, overlapping as in XLA's model; or as it says."""
     cost = call_outside(fusion.code, "the cost", fusion.cost, kernel, device)
     if not isinstance(cost, KernelCost):
         raise HlofuseError(

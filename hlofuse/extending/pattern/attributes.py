@@ -60,5 +60,7 @@ def _json(text: str | None) -> Any:
 
 def _contains(found: Any, wanted: Any) -> bool:
     if isinstance(wanted, dict):
-        return isinstance(found, dict) and all(k in found and _contains(found[k], v) for k, v in wanted.items())
+        return isinstance(found, dict) and all(
+            k in found and _contains(found[k], v) for k, v in wanted.items()
+        )
     return bool(found == wanted)

@@ -81,7 +81,7 @@ def _match(
 
 
 def is_copied(instruction: Instruction) -> bool:
-    """What is made of constants and iotas alone is made anew in every kernel, so that others may use it, too."""
+    """What is made of constants and iotas alone is made anew in every kernel: others may use it, too."""
     pending, steps = [instruction], 0
     while pending:
         x = pending.pop()

@@ -66,9 +66,7 @@ class Graph:
     @property
     def holes(self) -> dict[str, int]:
         """The holes and their numbers, in order of numbers."""
-        found = {
-            name: d.number for name, ds in self.definitions.items() for d in ds if isinstance(d, Hole)
-        }
+        found = {name: d.number for name, ds in self.definitions.items() for d in ds if isinstance(d, Hole)}
         return dict(sorted(found.items(), key=lambda item: item[1]))
 
 

@@ -102,7 +102,7 @@ class _Reader:
         others: dict[str, list[Definition]],
         where: int,
     ) -> None:
-        """Other definitions of a name are alternatives; a parameter has one number, a number one parameter."""
+        """Definitions of one name are alternatives, but a parameter has one number and one name."""
         if not isinstance(new, Hole):
             if any(isinstance(d, Hole) for d in known):
                 raise Rejected(where, f"{name} is a parameter already, and a parameter matches anything")
@@ -171,9 +171,7 @@ class _Reader:
         self.at = opcode.end()
         return m is not None, where, name, self._operation(opcode[1], shape, uses)
 
-    def _operation(
-        self, opcode: str, shape: ShapePattern | None, uses: list[tuple[str, int]]
-    ) -> Definition:
+    def _operation(self, opcode: str, shape: ShapePattern | None, uses: list[tuple[str, int]]) -> Definition:
         if opcode in ("parameter", "constant"):
             place = self._here()
             payload = self._until(")").strip()

@@ -96,36 +96,34 @@ def fit(pattern: ShapePattern | None, shape: Shape, sizes: Sizes) -> Sizes | Non
     """The named sizes with what this shape adds; None where it does not fit."""
     if pattern is None:
         return sizes
-    if pattern.parts is not None:
-        if not shape.is_tuple or len(shape.tuple_shapes) != len(pattern.parts):
-            return None
-        found: Sizes | None = sizes
-        for part, element in zip(pattern.parts, shape.tuple_shapes, strict=True):
-            found = fit(part, element, found)
-            if found is None:
-                return None
-        return found
-    if shape.is_tuple:
-        return None
     named = dict(sizes)
-    if pattern.element in ARRAY_TYPES or pattern.element in _OTHERS:
-        if shape.element_type != pattern.element:
-            return None
-    elif pattern.element is not None and named.setdefault(pattern.element, shape.element_type) != (
-        shape.element_type
-    ):
-        return None
+    return named if _fits(pattern, shape, named) else None
+
+
+def _fits(pattern: ShapePattern, shape: Shape, named: dict[str, int | str]) -> bool:
+    """Adds to `named` what it finds."""
+    if pattern.parts is not None:
+        inner = shape.tuple_shapes
+        return (
+            shape.is_tuple
+            and len(inner) == len(pattern.parts)
+            and all(_fits(p, s, named) for p, s in zip(pattern.parts, inner, strict=True))
+        )
+    if shape.is_tuple or not _same_or_named(pattern.element, shape.element_type, named):
+        return False
     if pattern.layout is not None and pattern.layout != shape.minor_to_major:
-        return None
-    dims = shape.dimensions
-    trailing = pattern.trailing or ()
-    wanted = len(pattern.leading) + len(trailing)
+        return False
+    dims, first, last = shape.dimensions, pattern.leading, pattern.trailing or ()
+    wanted = len(first) + len(last)
     if len(dims) < wanted or (pattern.trailing is None and len(dims) != wanted):
-        return None
-    found_dims = (*dims[: len(pattern.leading)], *dims[len(dims) - len(trailing) :])
-    for dim, size in zip((*pattern.leading, *trailing), found_dims, strict=True):
-        if isinstance(dim, int) and dim != size:
-            return None
-        if isinstance(dim, str) and named.setdefault(dim, size) != size:
-            return None
-    return named
+        return False
+    found = (*dims[: len(first)], *dims[len(dims) - len(last) :])
+    return all(_same_or_named(p, d, named) for p, d in zip((*first, *last), found, strict=True))
+
+
+def _same_or_named(pattern: Dim, found: int | str, named: dict[str, int | str]) -> bool:
+    """Anything, this very size or type, or what the name stands for, from now on if it is new."""
+    if pattern is None or pattern == found:
+        return True
+    is_name = isinstance(pattern, str) and pattern not in ARRAY_TYPES | _OTHERS
+    return is_name and named.setdefault(str(pattern), found) == found
