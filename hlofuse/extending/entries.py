@@ -30,6 +30,11 @@ class Candidate:
     """XLA's name of the pass, as in its dump files."""
     target: str
 
+    @property
+    def producer_root(self) -> Instruction:
+        """The operation that computes the producer's value: inside, where it is a fusion already."""
+        return self.producer.fused_root if self.producer.opcode == "fusion" else self.producer
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
