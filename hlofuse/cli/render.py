@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from hlofuse.cli.options import input_argument, module_option, target_options
-from hlofuse.cli.rules_option import banner, rules_option, settings_of
+from hlofuse.cli.rules_option import rules_option, settings_of
 
 
 @click.command("render")
@@ -121,8 +121,6 @@ def command(
             legend=not no_legend,
         )
         content = drawing.to_bytes(form)
-    if rules and subject is not before:
-        click.echo(banner(rules), err=True)
     for notice in drawing.notices:
         click.echo(f"note: {notice}", err=True)
     if to_stdout:

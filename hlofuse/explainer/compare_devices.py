@@ -49,6 +49,8 @@ class Comparison:
     release: str
     sides: tuple[DeviceSide, DeviceSide]
     flipped: tuple[FlippedEdge, ...]
+    packages: tuple[str, ...] = ()
+    """Packages whose rules took part in both, in words."""
 
 
 def compare_devices(first: Observed, second: Observed, release: str) -> Comparison:
@@ -77,7 +79,10 @@ def compare_devices(first: Observed, second: Observed, release: str) -> Comparis
                 )
             )
     sides = tuple(DeviceSide(f.replay.device or "", f.totals_before, f.totals_after) for f in facts)
-    return Comparison(first.replay.before.name, release, (sides[0], sides[1]), tuple(flipped))
+    replay = first.replay
+    return Comparison(
+        replay.before.name, release, (sides[0], sides[1]), tuple(flipped), replay.outside_packages
+    )
 
 
 def _inside(facts: Facts) -> set[tuple[str, str]]:

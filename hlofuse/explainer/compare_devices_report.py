@@ -13,6 +13,7 @@ from hlofuse.explainer.cost_words import us_text, worth_text
 from hlofuse.explainer.explain_json import place_json
 from hlofuse.explainer.tables import plain_table
 from hlofuse.present.escape import printable
+from hlofuse.present.not_xla import not_xla
 from hlofuse.present.units import bytes_text, plural
 
 if TYPE_CHECKING:
@@ -24,7 +25,10 @@ SCHEMA = "hlofuse.compare-devices/1"
 def print_comparison(c: Comparison, console: Console, *, limit: int = 10) -> None:
     """Both results in figures, then what is decided differently and why."""
     names = " and ".join(printable(s.device) for s in c.sides)
-    console.print(Text(f"{printable(c.module)} on {names}, as XLA in {c.release}", style="bold"))
+    xla = f"XLA in {c.release} with rules added" if c.packages else f"as XLA in {c.release}"
+    console.print(Text(f"{printable(c.module)} on {names}, {xla}", style="bold"))
+    if c.packages:
+        console.print(Text(not_xla(c.packages), style="yellow"))
     table = plain_table(("", "left"), ("kernels", "left"), ("moved", "left"), ("est. time", "left"))
     for s in c.sides:
         table.add_row(Text(printable(s.device)), *map(Text, _figures(s)))
@@ -80,6 +84,7 @@ def comparison_json(c: Comparison) -> dict[str, Any]:
         "schema": SCHEMA,
         "module": c.module,
         "release": c.release,
+        "packages": list(c.packages),
         "devices": [
             {
                 "device": s.device,

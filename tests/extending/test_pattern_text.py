@@ -61,6 +61,11 @@ WRONG = {
     "x = parameter(0)": (1, 1, "the root is a parameter"),
     "x = parameter(0)\nROOT y = negate(x)\nROOT w = negate(y)": (3, 6, "y is the root already"),
     "main {\nx = parameter(0)\ny = negate(x)\n": (3, 14, "expected '}' to end the computation"),
+    "x0 = parameter(0)\n" + "".join(f"x{k + 1} = tanh(x{k})\n" for k in range(210)): (
+        11,
+        1,
+        "at most 200 operations deep",
+    ),
     "": (1, 1, "at least one instruction"),
     "// nothing\n": (1, 1, "at least one instruction"),
     "main {\nx = negate(\n": (2, 12, "expected ')'"),

@@ -20,6 +20,7 @@ _NAME = re.compile(r"\s*%?([A-Za-z_][\w.\-]*)")
 _OPCODE = re.compile(r"\s*([a-z][a-z0-9\-]*)\s*\(")
 _ATTRIBUTE = re.compile(r"\s*,\s*([A-Za-z_][\w\-]*)\s*=\s*")
 _DIGITS = re.compile(r"\d+")
+_DEEPEST = 200  # matching goes down a pattern by recursion
 _BRACKETS = {"{": "}", "[": "]", "(": ")"}
 # Said about an instruction, but not part of what it computes.
 _IGNORED = frozenset("metadata frontend_attributes sharding origin original_value statistics".split())
@@ -133,6 +134,9 @@ class _Reader:
             raise Rejected(self._place_of(name, start), f"{name} depends on itself")
         if name in done:
             return
+        if len(above) >= _DEEPEST:
+            where = self._place_of(name, start)
+            raise Rejected(where, f"a pattern is at most {_DEEPEST} operations deep, counted from its root")
         for definition in graph.definitions[name]:
             below = definition.operands if isinstance(definition, Operation) else ()
             if isinstance(definition, Alias):
