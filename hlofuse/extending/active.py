@@ -57,18 +57,22 @@ class ActiveRules:
         return replace(self, pass_name=name, target=target, _asked=asked)
 
     def ask(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
-        """A custom kernel stays as it is; else what the first rule says that applies."""
-        for instruction in (producer, consumer):
-            code = self._kernels().get(custom_kernel_name(instruction) or "")
-            if code is not None:
-                words = f"{instruction.name} is a custom kernel and takes part in no other fusion"
-                return Verdict(replace(self.rules[code], allows=False), words=words)
+        """What the first rule says that applies."""
         for entry in self._asked:
             candidate = Candidate(producer, consumer, self.pass_name, self.target)
             answer = call_outside(entry.code, "the condition", entry.applies, candidate)
             if answer:
                 figures = dict(answer) if isinstance(answer, Mapping) else {}
                 return Verdict(self.rules[entry.code], figures)
+        return None
+
+    def keep_apart(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
+        """A custom kernel stays as it is."""
+        for instruction in (producer, consumer):
+            code = self._kernels().get(custom_kernel_name(instruction) or "")
+            if code is not None:
+                words = f"{instruction.name} is a custom kernel and takes part in no other fusion"
+                return Verdict(replace(self.rules[code], allows=False), words=words)
         return None
 
     def _kernels(self) -> dict[str, str]:

@@ -36,6 +36,10 @@ class OutsideRules(Protocol):
         """The first answer to whether the two may be one kernel; None if none has one."""
         ...
 
+    def keep_apart(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
+        """Why the two stay apart although every rule would let them: one is a kernel from outside."""
+        ...
+
 
 def pair_verdict(
     rules: Iterable[Callable[[Q], Verdict | None]],
@@ -49,14 +53,20 @@ def pair_verdict(
     A rule from outside that allows lifts the refusals that could be disabled as well, no others: without
     them the program would be wrong. Its own verdict comes back only where it was needed.
     """
-    own = settings.outside.ask(producer, consumer) if settings.outside is not None else None
+    outside = settings.outside
+    if outside is None:
+        return first_verdict(rules, question, settings)
+    own = outside.ask(producer, consumer)
     if own is not None and not own.allows:
         return own
     verdict = first_verdict(rules, question, settings)
-    if own is None or verdict is None or verdict.allows:
+    if own is not None and verdict is not None and not verdict.allows:
+        verdict = first_verdict(rules, question, replace(settings, lifted=True))
+        if verdict is None or verdict.allows:
+            verdict = own
+    if verdict is not None and not verdict.allows:
         return verdict
-    verdict = first_verdict(rules, question, replace(settings, lifted=True))
-    return own if verdict is None or verdict.allows else verdict
+    return outside.keep_apart(producer, consumer) or verdict
 
 
 def pair_refusal(
