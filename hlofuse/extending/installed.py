@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from hlofuse.extending.active import ActiveRules
 from hlofuse.extending.entries import Package, make_package
 from hlofuse.ir.errors import HlofuseError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "hlofuse.rules"
 
@@ -66,6 +69,8 @@ def _load(point: EntryPoint) -> Package:
 
 
 def _found() -> Mapping[str, EntryPoint]:
+    from importlib.metadata import entry_points  # slow to import, and most runs do without
+
     found: dict[str, EntryPoint] = {}
     for point in entry_points(group=GROUP):
         other = found.setdefault(point.name, point)

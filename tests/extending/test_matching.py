@@ -272,6 +272,29 @@ def test_the_deepest_pattern_is_matched() -> None:
     assert [m.size for m in matches(text, module_of(text))] == [199]
 
 
+def test_what_cannot_match_is_known_soon() -> None:
+    """A tree of additions, whose operands can be exchanged everywhere, with one leaf that is nowhere."""
+    lines, level = [f"p{k} = f32[8] parameter({k})" for k in range(4)], [f"p{k % 4}" for k in range(256)]
+    holes = [f"h{k} = parameter({k})" for k in range(32)] + ["never = cosine(h31)"]
+    wanted = [f"h{k}" for k in range(31)] + ["never"]
+    assert (
+        matches(
+            "\n".join(holes + tree("m", "", wanted)),
+            module_of("\n".join(lines + tree("x", "f32[8] ", level))),
+        )
+        == []
+    )
+
+
+def tree(name: str, shape: str, level: list[str]) -> list[str]:
+    lines: list[str] = []
+    while len(level) > 1:
+        pairs = list(zip(level[::2], level[1::2], strict=True))
+        level = [f"{name}{len(lines) + k}" for k in range(len(pairs))]
+        lines += [f"{new} = {shape}add({a}, {b})" for new, (a, b) in zip(level, pairs, strict=True)]
+    return lines
+
+
 def test_library_calls_can_be_told_apart() -> None:
     module = module_of(
         """

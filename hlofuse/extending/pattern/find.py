@@ -47,8 +47,9 @@ def find_matches(
     """At most one match for each root, in post-order; the first of several ways that may be replaced."""
     order = computation.post_order()
     place = {x: k for k, x in enumerate(order)}
+    at = matcher.search()
     for root in order:
-        for found in islice(matcher.at(root), _WAYS):
+        for found in islice(at(root), _WAYS):
             match = _match(matcher, root, found, place)
             if match is not None and (where is None or where(match)):
                 yield match

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import permutations
 
 from hlofuse.extending.pattern.attributes import attribute_fits
-from hlofuse.extending.pattern.nodes import Alias, Graph, Hole, Operation, Pattern
+from hlofuse.extending.pattern.nodes import Alias, Definition, Graph, Hole, Operation, Pattern
 from hlofuse.extending.pattern.shapes import Sizes, fit
 from hlofuse.extending.pattern.values import Value, origin, ways
 from hlofuse.ir.computation import Computation
@@ -38,13 +37,18 @@ class Matcher:
 
     def at(self, root: Instruction) -> Iterator[Found]:
         """All ways in which the pattern stands with its root here."""
-        if root.opcode not in self._roots and root.opcode != "fusion" and root.opcode not in self.through:
-            return
-        if root.opcode in self.through and root.opcode not in self._roots:
-            return  # the same match without what comes after it
-        yield from _Walk(self.pattern.graph, self.pattern.called, self.through).named(
-            self.pattern.graph.root, Value(root), Found()
-        )
+        return self.search()(root)
+
+    def search(self) -> Callable[[Instruction], Iterator[Found]]:
+        """`at` for many roots of a graph that stays as it is: what is learnt at one serves the others."""
+        walk = _Walk(self.pattern.graph, self.pattern.called, self.through)
+
+        def at(root: Instruction) -> Iterator[Found]:
+            # An operation that is passed over is no root: the same match stands without it.
+            if root.opcode in self._roots or root.opcode == "fusion":
+                yield from walk.named(self.pattern.graph.root, Value(root), Found())
+
+        return at
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ class _Walk:
     through: frozenset[str]
     applied: bool = False
     """The computation is called by an instruction: its parameters are what they are."""
+    impossible: dict[tuple[str, Value], bool] = field(default_factory=dict)
 
     def named(self, name: str, value: Value, found: Found) -> Iterator[Found]:
         known = found.names.get(name)
@@ -64,6 +69,8 @@ class _Walk:
                 same = known == value or origin(known, self.through) == origin(value, self.through)
             if same:
                 yield found
+            return
+        if not self._possible(name, value):
             return
         for definition in self.graph.definitions[name]:
             if isinstance(definition, Alias):
@@ -101,14 +108,9 @@ class _Walk:
         return None, ()
 
     def _operation(self, name: str, wanted: Operation, value: Value, found: Found) -> Iterator[Found]:
-        for place, passed in ways(value, self.through):
-            instruction = place.instruction
-            if instruction.opcode != wanted.opcode or not _same_constant(wanted, instruction):
-                continue
-            if wanted.opcode != "constant" and len(instruction.operands) != len(wanted.operands):
-                continue
-            sizes = fit(wanted.shape, instruction.shape, found.sizes)
-            if sizes is None or not self._attributes(wanted, instruction):
+        for place, passed in self._places(wanted, value):
+            sizes = fit(wanted.shape, place.instruction.shape, found.sizes)
+            if sizes is None:
                 continue
             here = replace(
                 found,
@@ -116,13 +118,19 @@ class _Walk:
                 sizes=sizes,
                 matched=(*found.matched, *passed, place),
             )
-            orders = (
-                permutations(range(2))
-                if wanted.opcode in COMMUTATIVE and len(wanted.operands) == 2
-                else (tuple(range(len(wanted.operands))),)
-            )
-            for order in orders:
-                yield from self._operands(wanted.operands, place, tuple(order), here)
+            for order in _orders(wanted):
+                yield from self._operands(wanted.operands, place, order, here)
+
+    def _places(self, wanted: Operation, value: Value) -> Iterator[tuple[Value, tuple[Value, ...]]]:
+        """What may be meant by an operation, its operands and named sizes aside."""
+        for place, passed in ways(value, self.through):
+            instruction = place.instruction
+            if instruction.opcode != wanted.opcode or not _same_constant(wanted, instruction):
+                continue
+            if wanted.opcode != "constant" and len(instruction.operands) != len(wanted.operands):
+                continue
+            if self._attributes(wanted, instruction):
+                yield place, passed
 
     def _operands(
         self, names: tuple[str, ...], place: Value, order: tuple[int, ...], found: Found
@@ -132,6 +140,42 @@ class _Walk:
             return
         for more in self.named(names[0], place.operand(order[0]), found):
             yield from self._operands(names[1:], place, order[1:], more)
+
+    # ------------------------------------------------------------ what cannot be, whatever else is found
+
+    def _possible(self, name: str, value: Value) -> bool:
+        """False where no choice of anything else would make it fit: asked once for each name and value.
+
+        Without this, trying both orders of nested operations takes exponential time.
+        """
+        key = (name, value)
+        known = self.impossible.get(key)
+        if known is None:
+            known = True
+            for definition in self.graph.definitions[name]:
+                if self._may_be(definition, value):
+                    known = False
+                    break
+            self.impossible[key] = known
+        return not known
+
+    def _may_be(self, definition: Definition, value: Value) -> bool:
+        # Loops, not generators: this goes as deep as the pattern, and each would be another frame.
+        if isinstance(definition, Alias):
+            return self._possible(definition.other, value)
+        if isinstance(definition, Hole):
+            place = value if self.applied else self._outside(value)[0]
+            return place is not None and fit(definition.shape, place.instruction.shape, {}) is not None
+        for place, _ in self._places(definition, value):
+            if fit(definition.shape, place.instruction.shape, {}) is None:
+                continue
+            for order in _orders(definition):
+                for name, number in zip(definition.operands, order, strict=True):
+                    if not self._possible(name, place.operand(number)):
+                        break
+                else:
+                    return True
+        return False
 
     # ------------------------------------------------------------ what else is said of an operation
 
@@ -155,6 +199,13 @@ class _Walk:
         if root.opcode != name or len(numbers) != len(root.operands):
             return False
         return numbers == [0, 1] or (name in COMMUTATIVE and numbers == [1, 0])
+
+
+def _orders(wanted: Operation) -> tuple[tuple[int, ...], ...]:
+    """The orders in which an operation's operands may stand."""
+    if wanted.opcode in COMMUTATIVE and len(wanted.operands) == 2:
+        return (0, 1), (1, 0)
+    return (tuple(range(len(wanted.operands))),)
 
 
 def _same_constant(wanted: Operation, instruction: Instruction) -> bool:
