@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlofuse.explainer.costs import KernelTime, PairDetail, StepCost
+from hlofuse.explainer.costs import KernelTime, PairDetail, ReadTerm, StepCost
 from hlofuse.explainer.costs.figures import US_LAUNCH
-from hlofuse.explainer.costs.flips import Flip
+from hlofuse.explainer.costs.flips import RANGE, Flip
 from hlofuse.present.escape import printable
 from hlofuse.present.units import bytes_text, quantity
 
@@ -27,11 +27,19 @@ def roofline(k: KernelTime) -> str:
     """What bounds a kernel and by how much, how it is launched, how it reads."""
     more, less = max(k.us_memory, k.us_compute), min(k.us_memory, k.us_compute)
     factor = f" {times_text(more / less)}" if less > _NOTABLE else ""
-    reads = "coalesced" if k.coalesced else "reads not coalesced"
     return (
         f"{us_text(k.us)}, {k.bound_by}-bound{factor} (compute {_bare(k.us_compute)}, memory"
-        f" {_bare(k.us_memory)}); {k.emitter}, {k.blocks:,} × {k.threads:,} threads, {reads}"
+        f" {_bare(k.us_memory)}); {k.emitter}, {k.blocks:,} × {k.threads:,} threads, {_access(k)}"
     )
+
+
+def _access(k: KernelTime) -> str:
+    """How it reads: Triton by tiles, the others by threads that lie side by side or do not."""
+    if k.tile_sizes:
+        return f"tile {_tiles(k)}"
+    if k.emitter == "triton":
+        return "by tiles"
+    return "coalesced" if k.coalesced else "reads not coalesced"
 
 
 def _bare(value: float) -> str:
@@ -131,3 +139,33 @@ def flip_text(f: Flip) -> str:
     if not unit:
         return f"with {f.value:,.0f} {what} {beyond} (now {f.now:,.0f})"
     return f"with {what} of {quantity(f.value, unit)} {beyond} (now {quantity(f.now, unit)})"
+
+
+def turning_text(d: PairDetail, *, forbidden: bool = False) -> str:
+    """Which number of the device would turn the sums round, or that none alone would."""
+    turn = "cost time" if d.us_saved >= 0 else "pay"
+    if not forbidden:
+        turn = "stop paying" if d.us_saved >= 0 else "pay"
+    if d.flips:
+        return f"it would {turn} {' or '.join(flip_text(f) for f in d.flips[:3])}"
+    return (
+        f"it would {turn} at no memory bandwidth, L2 size, number of cores or FPUs, or clock within"
+        f" {RANGE} times of this device's, changed alone"
+    )
+
+
+def choice_text(k: KernelTime) -> str:
+    """`tile 1×1×32×64 was the fastest of 196 tilings`; empty for kernels that are not tiled or had no choice."""
+    if not k.tilings:
+        return ""
+    return f"fused, tile {_tiles(k)} is the fastest of {k.tilings:,} tilings"
+
+
+def _tiles(k: KernelTime) -> str:
+    """The tile of each output."""
+    return " and ".join("×".join(map(str, t)) or "1" for t in dict.fromkeys(k.tile_sizes))
+
+
+def share_text(r: ReadTerm) -> str:
+    """`at 50 % of the bandwidth`; empty where all of what is fetched is used."""
+    return f"at {100 * r.share:.3g} % of the bandwidth" if r.share < 0.995 else ""

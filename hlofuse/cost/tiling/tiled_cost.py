@@ -40,6 +40,8 @@ class TilingCosts:
     num_warps: Column
     outputs: list[Column]
     """For each output the position of the node that is written (see `multi_output`)."""
+    reads: dict[int, tuple[Value, NDArray[np.float64]]]
+    """By number of the operation: bytes read of it, and the share of the bandwidth that attains."""
 
 
 def num_warps(largest_tile: Value) -> Column:
@@ -244,5 +246,15 @@ def tiling_costs(
     exec_time = np.where(fits, np.maximum(combine(compute, read + write), dot_total), INFINITE)
     bytes_read = np.broadcast_to(np.asarray(costing.bytes_read), full)
     return TilingCosts(
-        exec_time, compute, read, write, flops, bytes_read, bytes_written, blocks, used_warps, outputs
+        exec_time,
+        compute,
+        read,
+        write,
+        flops,
+        bytes_read,
+        bytes_written,
+        blocks,
+        used_warps,
+        outputs,
+        costing.reads,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hlofuse.cost.gpu.model import Estimate
 from hlofuse.cost.gpu.ticks import TICKS_PER_MICROSECOND
 from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
+from hlofuse.cost.tiling import Tiling
 from hlofuse.explainer.costs.flips import Flip
 
 US_LAUNCH = KERNEL_LAUNCH / TICKS_PER_MICROSECOND
@@ -32,6 +33,10 @@ class KernelTime:
     blocks: int
     threads: int
     coalesced: bool
+    tile_sizes: tuple[tuple[int, ...], ...] = ()
+    """Of each output, for what Triton emits."""
+    tilings: int = 0
+    """How many tilings there were to choose from; 0 where there was no choice."""
 
     @property
     def bound_by(self) -> str:
@@ -39,8 +44,8 @@ class KernelTime:
         return "compute" if self.us_compute > self.us_memory else "memory"
 
 
-def kernel_time(estimate: Estimate) -> KernelTime | None:
-    """None where the model has no figure (`absl::InfiniteDuration`)."""
+def kernel_time(estimate: Estimate, tiling: Tiling | None = None) -> KernelTime | None:
+    """None where the model has no figure (`absl::InfiniteDuration`); `tiling` is the one it is of."""
     if estimate.is_infinite:
         return None
     return KernelTime(
@@ -54,6 +59,8 @@ def kernel_time(estimate: Estimate) -> KernelTime | None:
         estimate.launch.blocks,
         estimate.launch.threads,
         estimate.coalesced,
+        tiling.tile_sizes if tiling is not None else (),
+        tiling.candidates if tiling is not None and tiling.candidates > 1 else 0,
     )
 
 
@@ -68,6 +75,11 @@ class StepCost:
     """Kernels the producer goes into at this step; its own time and launch are saved once for all."""
     leaves: bool
     """The producer is no kernel any more; else bitcasts still need it and nothing of its own is saved."""
+
+    @property
+    def kernels(self) -> tuple[tuple[str, KernelTime], ...]:
+        """The three with what they are called."""
+        return ("producer", self.producer), ("consumer", self.consumer), ("fused", self.fused)
 
     @property
     def us_saved(self) -> float:
@@ -107,6 +119,8 @@ class ReadTerm:
     read: int
     """Bytes read; what goes beyond `size` is read again."""
     us: float
+    share: float = 1.0
+    """Of the bandwidth, what this way of reading attains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +134,6 @@ class PairDetail:
     users: int
     consumer_reads: tuple[ReadTerm, ...]
     fused_reads: tuple[ReadTerm, ...]
-    """Empty for Triton fusions, which read by tiles."""
     flips: tuple[Flip, ...] = ()
     """Numbers of the device that would turn the decision, the nearest first."""
     remarks: tuple[str, ...] = ()

@@ -14,7 +14,9 @@ from hlofuse.explainer.costs.sums import sums
 from hlofuse.ir.instruction import Instruction
 
 NUMBERS = ("memory_bandwidth", "l2_cache_size", "core_count", "clock_rate_ghz", "fpus_per_core")
-_DOUBLINGS = 5  # up to 32 times as much, down to a 32nd
+_DOUBLINGS = 5
+RANGE = 2**_DOUBLINGS
+"""Up to so many times as much is tried, and down to one part in so many."""
 _HALVINGS = 8  # of the last doubling: a flip is found to within a third of a percent
 
 

@@ -21,6 +21,7 @@ from hlofuse.explainer.costs.figures import (
 from hlofuse.explainer.costs.observer import Enough, Observer
 from hlofuse.explainer.costs.pairs import pair_detail
 from hlofuse.explainer.costs.sums import pair_estimate, sums
+from hlofuse.explainer.costs.tiles import tiling_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
@@ -59,7 +60,10 @@ class Costs:
 
     def kernel(self, instruction: Instruction) -> KernelTime | None:
         """None for library calls and whatever else XLA makes no estimate of."""
-        return kernel_time(self.model.run_time(instruction)) if may_be_fused(instruction) else None
+        if not may_be_fused(instruction):
+            return None
+        estimate = self.model.run_time(instruction)
+        return kernel_time(estimate, tiling_of(self.model, estimate, instruction))
 
     def total(self, kernels: Iterable[Instruction]) -> tuple[float, int]:
         """Microseconds of all with their launches, and how many are left out."""
