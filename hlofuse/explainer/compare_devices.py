@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.explainer.costs import Observed
+from hlofuse.explainer.costs.models import model_of
 from hlofuse.explainer.costs.sums import sums
 from hlofuse.explainer.explain import Facts
 from hlofuse.explainer.model import Place, Totals
@@ -102,11 +102,12 @@ def _terms(
 ) -> tuple[tuple[str, Any, Any], ...]:
     """Each number of the other device that alone would make the fusion pay (or not) here."""
     instruction = facts.after.get(facts.lineage.final(producer))
-    if instruction is None or not instruction.users:
+    if instruction is None or not instruction.users or facts.costs is None:
         return ()
+    release = facts.costs.model.release
 
     def pays(varied: DeviceDescription) -> bool | None:
-        unfused, fused = sums(CombinedModel(varied), instruction)
+        unfused, fused = sums(model_of(varied, release), instruction)
         return None if max(unfused, fused) >= INFINITE else unfused >= fused
 
     try:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hlofuse.explainer.costs import KernelTime, PairDetail, ReadTerm, StepCost
 from hlofuse.explainer.costs.figures import US_LAUNCH
 from hlofuse.explainer.costs.flips import RANGE, Flip
+from hlofuse.explainer.model import FusedStep
 from hlofuse.present.escape import printable
 from hlofuse.present.units import bytes_text, quantity
 
@@ -77,6 +78,24 @@ def why_saves(cost: StepCost, producer_opcode: str = "") -> str:
     text = " and ".join(t for _, t in sorted(gains, key=lambda pair: -pair[0])) or "nothing"
     against = ", ".join(t for _, t in sorted(pays, key=lambda pair: -pair[0]))
     return f"{text}; {against}" if against else text
+
+
+def saves_text(value: float) -> str:
+    """`saves 1.2 µs`, or `costs` it."""
+    return f"{'saves' if value >= 0 else 'costs'} {us_text(abs(value))}"
+
+
+def step_text(s: FusedStep) -> str:
+    """The reason for a step in one line; for what is not priority fusion's the two times compared."""
+    if s.cost is not None:
+        return why_saves(s.cost, s.producer.opcode)
+    fused, unfused = (float(s.figures.get(key, 0.0)) for key in ("us_fused", "us_unfused"))
+    if s.consumers > 1:
+        return f"apart {us_text(unfused)}, fused into all {s.consumers} users {us_text(fused)}"
+    return f"apart {us_text(unfused)}, one kernel {us_text(fused)}"
+
+
+SIBLINGS_UNTIMED = "XLA joins kernels that read the same array without asking how long they take"
 
 
 def _memory_less(cost: StepCost) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -48,9 +49,8 @@ def explain(
     `observed_replay`.
     """
     facts = Facts(replay, costs)
-    stories = [
-        _story(p, facts, computation) for p in replay.passes if only_pass is None or p.name == only_pass
-    ]
+    stories = [_story(p, facts, computation) for p in replay.passes]
+    stories = [p for p in _counted_once(stories) if only_pass is None or p.name == only_pass]
     target = TARGETS[replay.target]
     return Explanation(
         replay.before.name,
@@ -171,9 +171,24 @@ def _story(result: PassResult, facts: Facts, computation: str | None) -> PassSto
 # ------------------------------------------------------------ fused
 
 
+def _counted_once(stories: Sequence[PassStory]) -> Iterable[PassStory]:
+    """A kernel that an earlier pass has made saves what it saves there; later passes add what they share."""
+    seen: set[str] = set()
+    for story in stories:
+        groups = []
+        for g in story.fused:
+            if g.fusion.name in seen:
+                shared = (s.figures.get("shared_bytes", 0) for s in g.steps)
+                g = replace(g, bytes_saved=sum(b for b in shared if isinstance(b, int)))
+            groups.append(g)
+        seen.update(g.fusion.name for g in groups)
+        yield replace(story, fused=tuple(groups))
+
+
 def _fused(events: Sequence[Event], facts: Facts) -> tuple[FusedGroup, ...]:
     steps: dict[str, list[FusedStep]] = {}
     homes: dict[str, str] = {}
+    consumers = Counter(e.producer for e in events if e.event == "fuse")
     for e in events:
         if e.event != "fuse" or e.fusion is None:
             continue
@@ -193,6 +208,7 @@ def _fused(events: Sequence[Event], facts: Facts) -> tuple[FusedGroup, ...]:
                 e.figures,
                 facts.costs.fusion(e) if facts.costs is not None else None,
                 facts.costs.tied_with(e) if facts.costs is not None else (),
+                consumers[e.producer],
             )
         )
     groups = [_group(final, taken, homes[final], facts) for final, taken in steps.items()]
@@ -209,7 +225,7 @@ def _group(final: str, steps: list[FusedStep], home: str, facts: Facts) -> Fused
             saved += facts.costs_before.instruction(facts.before[name]).bytes_accessed // copies
     kernel, us_saved = None, None
     if facts.costs is not None:
-        told = [s.cost.us_saved for s in steps if s.cost is not None]
+        told = [s.us_saved for s in steps if s.us_saved is not None]
         us_saved = sum(told) if told else None
         kernel = facts.costs.kernel(facts.after[final]) if final in facts.after else None
     return FusedGroup(

@@ -83,6 +83,7 @@ def _group(g: FusedGroup) -> dict[str, Any]:
                 "reason": s.reason,
                 "figures": s.figures,
                 "cost": step_json(s.cost),
+                "us_saved": us_json(s.us_saved),
                 "tied_with": list(s.tied_with),
             }
             for s in g.steps

@@ -16,6 +16,8 @@ from hlofuse.explainer.words import (
     notes,
     pass_summary,
     result_line,
+    rewrite_text,
+    rewrites_by_rule,
     sources,
 )
 from hlofuse.present.command_line import command_line
@@ -43,7 +45,7 @@ def _pass(story: PassStory, e: Explanation, limit: int, only_refused: bool) -> l
     if story.fused and not only_refused:
         out.append(_fused(group_fused(story.fused), limit))
     if story.rewrites and not only_refused:
-        out.append(_rewrites(story.rewrites, limit))
+        out.append(_rewrites(story.rewrites, e))
     held = [r for r in story.refused if r.between_kernels]
     if held:
         out.append(_refused(group_refusals(held), e, limit))
@@ -93,18 +95,13 @@ def _fused_timed(groups: Sequence[FusedGroup], limit: int) -> str:
     return table(heading, rows, right=(1, 2, 3)) + _cut(limit, len(groups))
 
 
-def _rewrites(rewrites: Sequence[Rewrite], limit: int) -> str:
-    rows = [
-        (
-            str(r.step),
-            ", ".join(markdown_code(n) for n in r.removed),
-            ", ".join(markdown_code(n) for n in r.added),
-            r.rule or "",
-            markdown(r.source or ""),
-        )
-        for r in rewrites[: limit or None]
-    ]
-    return table(("step", "replaced", "by", "rule", "source"), rows) + _cut(limit, len(rewrites))
+def _rewrites(rewrites: Sequence[Rewrite], e: Explanation) -> str:
+    rows = []
+    for code, held in rewrites_by_rule(rewrites).items():
+        names = ", ".join(markdown_code(rewrite_text(r)) for r in held[:_NAMES])
+        more = f" and {len(held) - _NAMES:,} more" if len(held) > _NAMES else ""
+        rows.append((code, markdown(e.rules[code].title) if code in e.rules else "", f"{len(held):,}", names + more))
+    return table(("rule", "", "", "rewritten"), rows, right=(2,))
 
 
 def _refused(groups: Sequence[list[Refusal]], e: Explanation, limit: int) -> str:

@@ -69,6 +69,19 @@ class FusedStep:
     tied_with: tuple[str, ...] = ()
     """Producers of equal priority: without XLA's ids it is not known which it took first."""
 
+    consumers: int = 1
+    """Kernels the producer went into by this decision, where the figures speak of all of them."""
+
+    @property
+    def us_saved(self) -> float | None:
+        """What it saved by the model; None where nothing is estimated, and for bitcasts, which are free."""
+        if self.cost is not None:
+            return self.cost.us_saved
+        fused, unfused = self.figures.get("us_fused"), self.figures.get("us_unfused")
+        if fused is None or unfused is None:
+            return None
+        return (float(unfused) - float(fused)) / self.consumers
+
 
 @dataclass(frozen=True, slots=True)
 class FusedGroup:
@@ -81,7 +94,8 @@ class FusedGroup:
     bytes_saved: int
     """Bytes the operations inside move when each runs alone, less what the fusion moves.
 
-    An operation copied into several fusions counts in equal parts, so that the groups add up.
+    An operation copied into several fusions counts in equal parts, and what an earlier pass has put into
+    the same kernel counts there, so that the groups add up.
     """
     holds: tuple[str, ...]
     """The instructions of the input that are inside, in the order they came."""

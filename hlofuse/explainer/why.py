@@ -89,6 +89,11 @@ class Pair:
     inside: tuple[tuple[str, str], ...] = ()
     """A name that was asked about and is only a part of the producer or the consumer, and which of them."""
 
+    @property
+    def forbidden(self) -> bool:
+        """A rule keeps the two apart, whatever they cost."""
+        return self.outcome == "refused" and not (self.settled_by and "us_fused" in self.settled_by.figures)
+
 
 def why(replay: Replay, name: str, other: str | None = None, *, costs: Costs | None = None) -> Story | Pair:
     """The story of `name`, or what was decided about `name` and `other`.

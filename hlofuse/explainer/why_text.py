@@ -90,7 +90,7 @@ def _print_pair(p: Pair, console: Console, input_words: Sequence[str], limit: in
         _indented(console, where)
     if p.cost is not None:
         console.print()
-        print_pair_cost(p.cost, p.producer, console, forbidden=p.outcome == "refused")
+        print_pair_cost(p.cost, p.producer, console, forbidden=p.forbidden)
     if settled is not None and settled.event == "ineligible" and settled.rule.advice:
         console.print()
         _indented(console, f"What to do: {printable(settled.rule.advice)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlofuse.explainer.cost_words import us_text
-from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, RecordCheck, Refusal
+from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, RecordCheck, Refusal, Rewrite
 from hlofuse.present.escape import printable
 from hlofuse.present.units import bytes_text, plural, quantity
 from hlofuse.trace import Figures
@@ -109,6 +109,21 @@ def pass_summary(story: PassStory) -> str:
     if held:
         parts.append(f"{plural(held, 'edge')} between kernels refused")
     return ", ".join(parts) or ("changed nothing" if not story.changed else "nothing of its own to tell")
+
+
+def rewrites_by_rule(rewrites: Sequence[Rewrite]) -> dict[str, list[Rewrite]]:
+    """Replacements for the same reason, together."""
+    found: dict[str, list[Rewrite]] = {}
+    for r in rewrites:
+        found.setdefault(r.rule or "", []).append(r)
+    return found
+
+
+def rewrite_text(r: Rewrite) -> str:
+    """`sort.3 → fusion.2`; the first name alone where nothing new took its place."""
+    removed, added = (", ".join(printable(n) for n in names) for names in (r.removed, r.added))
+    new = set(r.added) - set(r.removed)
+    return f"{removed} → {added}" if removed and new else removed or added
 
 
 def sources(g: FusedGroup) -> str | None:

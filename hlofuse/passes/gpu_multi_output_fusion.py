@@ -11,6 +11,8 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.cost.gpu.ticks import INFINITE, microseconds
+from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import (
@@ -125,11 +127,13 @@ class _Driver:
 
     def _join(self, fusion: Instruction, other: Instruction) -> None:
         names, is_input = (other.name, fusion.name), other.fusion_kind == "kInput"
+        apart = self._ticks(fusion, other)
         self._forget(fusion, other)
         self._merge(fusion, other)
         if is_input:
             set_fusion_kind(fusion, "kInput")
-        self._record(*names, fusion, "sibling", SHARED_READ.code)
+        # XLA does not ask what joining saves; who reads the record does.
+        self._record(*names, fusion, "sibling", SHARED_READ.code, (self._ticks(fusion), apart))
 
     # ------------------------------------------------------------ producer and consumer
 
@@ -160,13 +164,14 @@ class _Driver:
     def _fuse_producer(self, producer: Instruction, consumer: Instruction) -> None:
         names = producer.name, consumer.name
         kind = choose_kind(producer, consumer, self._model)
+        times = self._model.multi_output_times(producer, consumer)
         self._forget(producer, consumer)
         fusion = consumer
         if consumer.opcode != "fusion":
             fusion = fuse_in_place_of(consumer, kind, has_side_effect)
             self._reach.replace(consumer, fusion)
         self._merge(fusion, producer)
-        self._record(*names, fusion, "multi-output", SAVES_TIME.code, created=fusion is not consumer)
+        self._record(*names, fusion, "multi-output", SAVES_TIME.code, times, created=fusion is not consumer)
 
     # ------------------------------------------------------------ both
 
@@ -198,10 +203,21 @@ class _Driver:
         fusion: Instruction,
         kind: str,
         rule: str,
+        times: tuple[int, int],
         *,
         created: bool = False,
     ) -> None:
-        self._recorder.fuse(producer, consumer, fusion, rule=rule, kind=kind, created=created)
+        """`times`: ticks of one kernel and of two, launches included."""
+        figures = {}
+        if max(times) < INFINITE:
+            figures = {"us_fused": microseconds(times[0]), "us_unfused": microseconds(times[1])}
+        self._recorder.fuse(
+            producer, consumer, fusion, rule=rule, kind=kind, created=created, figures=figures
+        )
+
+    def _ticks(self, *kernels: Instruction) -> int:
+        """Estimated time of some kernels, launches included."""
+        return sum(KERNEL_LAUNCH + self._model.run_time(k).ticks for k in kernels)
 
 
 def _preference(instruction: Instruction) -> int:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
+from hlofuse.explainer.costs.models import model_of
 from hlofuse.explainer.costs.sums import sums
 from hlofuse.ir.instruction import Instruction
 
@@ -30,11 +31,12 @@ class Flip:
     value: float
 
 
-def flips(device: DeviceDescription, producer: Instruction) -> tuple[Flip, ...]:
-    """The nearest turning point of each number that has one, the nearest first."""
+def flips(model: KernelModel, producer: Instruction) -> tuple[Flip, ...]:
+    """The nearest turning point of each number of the model's device that has one, the nearest first."""
+    device = model.device
 
     def pays(varied: DeviceDescription) -> bool | None:
-        unfused, fused = sums(CombinedModel(varied), producer)
+        unfused, fused = sums(model_of(varied, model.release), producer)
         return None if max(unfused, fused) >= INFINITE else unfused >= fused
 
     now = pays(device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hlofuse.cost.combined import CombinedModel
+from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.terms import OperandRead
 from hlofuse.explainer.costs.figures import PairDetail, ReadTerm, StepCost, kernel_time, us
 from hlofuse.explainer.costs.flips import flips
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hlofuse.cost.tiling.terms import TileRead
 
 
-def pair_detail(model: CombinedModel, producer: Instruction, consumer: Instruction) -> PairDetail | None:
+def pair_detail(model: KernelModel, producer: Instruction, consumer: Instruction) -> PairDetail | None:
     """The cost story of a pair in the graph as it stands; None where the model has no figures."""
     first, second = model.run_time(producer), model.run_time(consumer)
     fused = pair_estimate(model, producer, consumer)
@@ -42,7 +42,7 @@ def pair_detail(model: CombinedModel, producer: Instruction, consumer: Instructi
         len(producer.users),
         _terms(reads_of(model, second, tiling, consumer)),
         _terms(reads_of(model, fused, fused_tiling, producer, consumer)),
-        flips(model.device, producer),
+        flips(model, producer),
         remarks(producer, consumer),
     )
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from hlofuse.cost.combined import CombinedModel
+from hlofuse.analysis.release import RELEASES
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
 from hlofuse.explainer.costs.figures import (
@@ -18,6 +19,7 @@ from hlofuse.explainer.costs.figures import (
     kernel_time,
     us,
 )
+from hlofuse.explainer.costs.models import model_of
 from hlofuse.explainer.costs.observer import Enough, Observer
 from hlofuse.explainer.costs.pairs import pair_detail
 from hlofuse.explainer.costs.sums import pair_estimate, sums
@@ -26,7 +28,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes.priority_fusion.guide import Guide
-from hlofuse.pipelines import Replay, replay
+from hlofuse.pipelines import TARGETS, Replay, replay
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.rules.settings import AS_XLA, Settings
 from hlofuse.trace import Event
@@ -39,14 +41,14 @@ class Costs:
 
     def __init__(
         self,
-        device: DeviceDescription,
+        model: KernelModel,
         observer: Observer,
         events: Iterable[Event],
         again: Callable[[frozenset[int]], Observer],
         *,
         ids_known: bool,
     ) -> None:
-        self.device = device
+        self.device = model.device
         self.ids_known = ids_known
         """Ties are XLA's own; else they are marked."""
         self.observer = observer
@@ -54,7 +56,7 @@ class Costs:
         fuses = (e for e in events if e.event == "fuse" and e.pass_name == PRIORITY_FUSION)
         self._number = {e.step: k for k, e in enumerate(fuses)}
         # The pass's own model knows fusions that later passes have changed, so this is another one.
-        self.model = CombinedModel(device)
+        self.model = model
 
     # ------------------------------------------------------------ kernels
 
@@ -177,4 +179,4 @@ def observed_replay(
     ids_known = ids is not None or guide is not None
     observer = Observer(guide, note_ties=not ids_known)
     done = run(observer)
-    return Observed(done, Costs(device, observer, done.events, again, ids_known=ids_known), guide)
+    return Observed(done, Costs(model_of(device, RELEASES[TARGETS[target].release]), observer, done.events, again, ids_known=ids_known), guide)

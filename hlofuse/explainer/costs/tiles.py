@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hlofuse.cost.combined import CombinedModel
-from hlofuse.cost.gpu.model import Estimate
+from hlofuse.cost.gpu.model import Estimate, KernelModel
 from hlofuse.cost.gpu.terms import OperandRead, operand_reads, pair_operand_reads
 from hlofuse.cost.tiling import Tiling, is_generic_triton_fusion
 from hlofuse.ir.instruction import Instruction
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from hlofuse.cost.tiling.terms import TileRead
 
 
-def tiling_of(model: CombinedModel, estimate: Estimate, *parts: Instruction) -> Tiling | None:
+def tiling_of(model: KernelModel, estimate: Estimate, *parts: Instruction) -> Tiling | None:
     """The tiling an estimate of a kernel, or of a pair, is of; None where it is of none."""
-    if estimate.launch.kind != "triton":
+    if estimate.launch.kind != "triton" or not isinstance(model, CombinedModel):
         return None
     if len(parts) > 1:
         found = model.tiling.best_tiling(*parts)
@@ -30,10 +30,10 @@ def tiling_of(model: CombinedModel, estimate: Estimate, *parts: Instruction) -> 
 
 
 def reads_of(
-    model: CombinedModel, estimate: Estimate, tiling: Tiling | None, *parts: Instruction
+    model: KernelModel, estimate: Estimate, tiling: Tiling | None, *parts: Instruction
 ) -> Sequence[OperandRead | TileRead]:
     """Operand by operand, of a kernel or of a producer and its consumer as one."""
-    if tiling is not None:
+    if tiling is not None and isinstance(model, CombinedModel):
         return model.tiling.reads(tiling, *parts)
     if estimate.launch.kind == "triton" and (len(parts) == 1 or any(map(is_generic_triton_fusion, parts))):
         return ()
