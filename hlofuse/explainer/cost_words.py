@@ -123,11 +123,23 @@ def _busy(k: KernelTime) -> int:
     return k.blocks * k.threads
 
 
-def tie_text(tied_with: Sequence[str]) -> str:
-    """`a tie: XLA may have taken add.3 first`."""
-    names = ", ".join(printable(n) for n in tied_with[:2])
-    more = f" or {len(tied_with) - 2} others" if len(tied_with) > 2 else ""
-    return f"a tie: XLA may have taken {names}{more} first"
+def tie_text(tied_with: Sequence[str], other_order: Sequence[str] | None = None) -> str:
+    """`a tie: XLA may have taken add.3 first; then …`, as far as that was tried."""
+    text = f"a tie: XLA may have taken {_some(tied_with, 2, ' or ')} first"
+    if other_order is None:
+        return text
+    if not other_order:
+        return f"{text} (same kernels)"
+    return f"{text}; then other kernels hold {_some(other_order, 3, ' and ')}"
+
+
+def _some(names: Sequence[str], most: int, joint: str) -> str:
+    """`a, b or 3 others`."""
+    shown = [printable(n) for n in names[:most]]
+    if len(names) > most:
+        rest = len(names) - most
+        return f"{', '.join(shown)}{joint}{rest} other{'s' if rest > 1 else ''}"
+    return joint.join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def worth_text(d: PairDetail) -> str:

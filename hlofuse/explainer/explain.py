@@ -70,6 +70,10 @@ def explain(
     )
 
 
+TIE_WORK = 400
+"""Ties are tried the other way round where that repeats no more fusions than this: less than a second."""
+
+
 class Facts:
     """What several parts of an explanation ask about a replay, worked out once."""
 
@@ -92,6 +96,27 @@ class Facts:
         if self.costs is None:
             return Totals(len(launched), cost)
         return Totals(len(launched), cost, *self.costs.total(launched.values()))
+
+    def other_order(self, e: Event) -> tuple[str, ...] | None:
+        """Operations of the input that end in other kernels with a tie settled otherwise; None for no tie."""
+        tied = self.costs.tied_with(e) if self.costs is not None else ()
+        if self.costs is None or not tied:
+            return None
+        moved: dict[str, None] = {}
+        for producer in tied:
+            other = self.costs.other_order(e, producer)
+            if other is not None:
+                moved |= dict.fromkeys(_moved(self, Facts(other)))
+        return tuple(moved)
+
+    def company(self) -> dict[str, set[frozenset[str]]]:
+        """Of each operation of the input: what else is in the kernels it ends in."""
+        found: dict[str, set[frozenset[str]]] = {}
+        for kernel in self.launched_after:
+            together = frozenset(m for m in self.lineage.members(kernel) if m in self.before)
+            for name in together:
+                found.setdefault(name, set()).add(together)
+        return found
 
     def home(self, fusion: str) -> str:
         """The kernel of the final module that holds what this fusion held; the last, if there are several."""
@@ -132,6 +157,13 @@ class Facts:
         if source is not None:
             text = f"{source} {source.function}" if source.function else str(source)
         return Place(name, instruction.opcode, str(instruction.shape), text, instruction.op_name)
+
+
+def _moved(one: Facts, other: Facts) -> list[str]:
+    """Operations that the two replays put into kernels with something in it that the other has not."""
+    first, second = one.company(), other.company()
+    told = (name for name, i in one.before.items() if i.opcode not in ("constant", "bitcast", "parameter"))
+    return [name for name in told if first.get(name) != second.get(name)]
 
 
 def _launched(module: Module) -> dict[str, Instruction]:
@@ -189,6 +221,7 @@ def _fused(events: Sequence[Event], facts: Facts) -> tuple[FusedGroup, ...]:
     steps: dict[str, list[FusedStep]] = {}
     homes: dict[str, str] = {}
     consumers = Counter(e.producer for e in events if e.event == "fuse")
+    ties_are_tried = facts.costs is not None and facts.costs.work_of_other_orders <= TIE_WORK
     for e in events:
         if e.event != "fuse" or e.fusion is None:
             continue
@@ -208,6 +241,7 @@ def _fused(events: Sequence[Event], facts: Facts) -> tuple[FusedGroup, ...]:
                 e.figures,
                 facts.costs.fusion(e) if facts.costs is not None else None,
                 facts.costs.tied_with(e) if facts.costs is not None else (),
+                facts.other_order(e) if ties_are_tried else None,
                 consumers[e.producer],
             )
         )

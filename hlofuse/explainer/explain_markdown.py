@@ -100,7 +100,9 @@ def _rewrites(rewrites: Sequence[Rewrite], e: Explanation) -> str:
     for code, held in rewrites_by_rule(rewrites).items():
         names = ", ".join(markdown_code(rewrite_text(r)) for r in held[:_NAMES])
         more = f" and {len(held) - _NAMES:,} more" if len(held) > _NAMES else ""
-        rows.append((code, markdown(e.rules[code].title) if code in e.rules else "", f"{len(held):,}", names + more))
+        rows.append(
+            (code, markdown(e.rules[code].title) if code in e.rules else "", f"{len(held):,}", names + more)
+        )
     return table(("rule", "", "", "rewritten"), rows, right=(2,))
 
 

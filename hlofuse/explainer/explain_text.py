@@ -101,7 +101,9 @@ def _print_fused(
     _more(console, len(groups) - len(shown), "kernel", "kernels")
     _legend(console, dict.fromkeys(s.rule for g in shown for s in g.steps), rules)
     if any(s.kind == "sibling" and s.us_saved is not None for g in shown for s in g.steps):
-        console.print(Padding(Text(f"({SIBLINGS_UNTIMED}; the times are the model's)", style="dim"), (0, 0, 0, 2)))
+        console.print(
+            Padding(Text(f"({SIBLINGS_UNTIMED}; the times are the model's)", style="dim"), (0, 0, 0, 2))
+        )
 
 
 def _fused_table(groups: Sequence[FusedGroup], console: Console) -> None:

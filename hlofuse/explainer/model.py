@@ -69,6 +69,8 @@ class FusedStep:
     tied_with: tuple[str, ...] = ()
     """Producers of equal priority: without XLA's ids it is not known which it took first."""
 
+    other_order: tuple[str, ...] | None = None
+    """Of a tie: operations that would end in other kernels if another had been first; None if not tried."""
     consumers: int = 1
     """Kernels the producer went into by this decision, where the figures speak of all of them."""
 

@@ -68,7 +68,12 @@ def _print_reads(before: Sequence[ReadTerm], after: Sequence[ReadTerm], console:
     """Operand by operand: what the consumer reads now, and what it would with the producer inside."""
     now = {r.operand: r for r in before}
     table = plain_table(
-        ("reads", "left"), ("size", "right"), ("consumer", "right"), ("fused", "right"), ("", "right"), ("", "left")
+        ("reads", "left"),
+        ("size", "right"),
+        ("consumer", "right"),
+        ("fused", "right"),
+        ("", "right"),
+        ("", "left"),
     )
     for r in after[:_READS]:
         old = now.get(r.operand)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlofuse.explainer.cost_words import us_text
-from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, RecordCheck, Refusal, Rewrite
+from hlofuse.explainer.model import (
+    Explanation,
+    FusedGroup,
+    Obstacle,
+    PassStory,
+    RecordCheck,
+    Refusal,
+    Rewrite,
+)
 from hlofuse.present.escape import printable
 from hlofuse.present.units import bytes_text, plural, quantity
 from hlofuse.trace import Figures
@@ -51,11 +59,22 @@ def notes(e: Explanation) -> list[str]:
     if e.ties:
         found.append(
             f"{plural(e.ties, 'decision')} of {_fused_count(e)} {'hangs' if e.ties == 1 else 'hang'} on a tie"
-            " that only XLA's ids settle (--xla_dump_hlo_as_proto writes them): marked below"
+            f" that only XLA's ids settle (--xla_dump_hlo_as_proto writes them): marked below{_tried(e)}"
         )
     if e.record is not None:
         found += record_lines(e.record)
     return found
+
+
+def _tried(e: Explanation) -> str:
+    """What trying the ties the other way round, one at a time, has shown."""
+    tied = [s for p in e.passes for g in p.fused for s in g.steps if s.tied_with]
+    if any(s.other_order is None for s in tied):
+        return ""
+    differ = sum(bool(s.other_order) for s in tied)
+    if not differ:
+        return "; the kernels are the same whichever comes first"
+    return f"; {differ} of them {'changes' if differ == 1 else 'change'} which kernels there are"
 
 
 def record_lines(r: RecordCheck, most: int = 3) -> list[str]:

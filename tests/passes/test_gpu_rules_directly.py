@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from hlofuse.cost.gpu import KernelModel, load_device
 from hlofuse.ir import parse_module
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
 from hlofuse.pipelines import Replay, replay
 from hlofuse.rules.gpu_multi_output_fusion import LoneProducer, MultiOutputState, ProducerPair
 from hlofuse.rules.gpu_multi_output_fusion.producer import producer_is_multi_output, too_much_code
@@ -15,6 +13,8 @@ from hlofuse.rules.settings import Settings
 
 DEVICE = "h100_sxm"
 
+from ..running import find
+
 
 def replayed(text: str) -> Replay:
     return replay(parse_module(text), "gpu", device=DEVICE)
@@ -22,12 +22,6 @@ def replayed(text: str) -> Replay:
 
 def spoke(text: str) -> set[str | None]:
     return {e.rule for e in replayed(text).events}
-
-
-def find(module: Module, name: str) -> Instruction:
-    found = module.find(name)
-    assert found is not None
-    return found
 
 
 ROOT_WITH_USER = """HloModule m

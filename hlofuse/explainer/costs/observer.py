@@ -131,6 +131,21 @@ class Observer:
                     self.details[self.fusions + place] = detail
 
 
+class OtherOrder(Observer):
+    """Takes `producer` where it is among the equals for a fusion (counted from 0); else as an Observer."""
+
+    def __init__(self, fusion: int, producer: str) -> None:
+        super().__init__()
+        self._turned = fusion
+        self._producer = producer
+
+    def choose(self, equal: Sequence[Instruction]) -> Instruction:
+        usual = super().choose(equal)
+        if self.fusions != self._turned:
+            return usual
+        return next((x for x in equal if x.name == self._producer), usual)
+
+
 def _meet(a: Instruction, b: Instruction) -> bool:
     """Would fusing one change what there is to decide about the other?"""
     if a is b:

@@ -48,6 +48,8 @@ def pair_detail(model: KernelModel, producer: Instruction, consumer: Instruction
 
 
 def _terms(reads: Sequence[OperandRead | TileRead]) -> tuple[ReadTerm, ...]:
-    found = [ReadTerm(r.operand.name, str(r.operand.shape), r.size, r.read, us(r.ticks), r.share) for r in reads]
+    found = [
+        ReadTerm(r.operand.name, str(r.operand.shape), r.size, r.read, us(r.ticks), r.share) for r in reads
+    ]
     found.sort(key=lambda t: -t.us)
     return tuple(found)

@@ -20,7 +20,7 @@ from hlofuse.explainer.costs.figures import (
     us,
 )
 from hlofuse.explainer.costs.models import model_of
-from hlofuse.explainer.costs.observer import Enough, Observer
+from hlofuse.explainer.costs.observer import Enough, Observer, OtherOrder
 from hlofuse.explainer.costs.pairs import pair_detail
 from hlofuse.explainer.costs.sums import pair_estimate, sums
 from hlofuse.explainer.costs.tiles import tiling_of
@@ -45,6 +45,7 @@ class Costs:
         observer: Observer,
         events: Iterable[Event],
         again: Callable[[frozenset[int]], Observer],
+        turned: Callable[[int, str], Replay],
         *,
         ids_known: bool,
     ) -> None:
@@ -53,6 +54,7 @@ class Costs:
         """Ties are XLA's own; else they are marked."""
         self.observer = observer
         self._again = again
+        self._turned = turned
         fuses = (e for e in events if e.event == "fuse" and e.pass_name == PRIORITY_FUSION)
         self._number = {e.step: k for k, e in enumerate(fuses)}
         # The pass's own model knows fusions that later passes have changed, so this is another one.
@@ -118,6 +120,16 @@ class Costs:
         number = self._number_of(event)
         return self.observer.ties.get(number, ()) if number is not None else ()
 
+    def other_order(self, event: Event, producer: str) -> Replay | None:
+        """The replay with `producer`, of equal priority, taken first at this event; a whole replay's work."""
+        number = self._number_of(event)
+        return self._turned(number, producer) if number is not None else None
+
+    @property
+    def work_of_other_orders(self) -> int:
+        """Fusions that trying every tie the other way round would repeat."""
+        return self.observer.fusions * sum(len(names) for names in self.observer.ties.values())
+
     def detail(self, event: Event) -> PairDetail | None:
         """A fuse event in full; repeats the replay up to there."""
         number = self._number_of(event)
@@ -173,10 +185,24 @@ def observed_replay(
             run(observer)
         return observer
 
+    def turned(fusion: int, producer: str) -> Replay:
+        return run(OtherOrder(fusion, producer))
+
     guide = make_guide() if make_guide is not None else None
     if device is None:
         return Observed(run(guide), None, guide)
     ids_known = ids is not None or guide is not None
     observer = Observer(guide, note_ties=not ids_known)
     done = run(observer)
-    return Observed(done, Costs(model_of(device, RELEASES[TARGETS[target].release]), observer, done.events, again, ids_known=ids_known), guide)
+    return Observed(
+        done,
+        Costs(
+            model_of(device, RELEASES[TARGETS[target].release]),
+            observer,
+            done.events,
+            again,
+            turned,
+            ids_known=ids_known,
+        ),
+        guide,
+    )
