@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from hlofuse.explainer.costs import KernelTime, PairDetail, ReadTerm, StepCost
 from hlofuse.explainer.costs.figures import US_LAUNCH
@@ -165,11 +166,18 @@ def flip_text(f: Flip) -> str:
     """`with memory bandwidth of 1.23 TB/s or less (now 3.35 TB/s)`."""
     what, unit = _UNITS.get(f.number, (f.number, ""))
     beyond = "or more" if f.value > f.now else "or less"
+    value, now = number_text(f.number, f.value), number_text(f.number, f.now)
+    return f"with {f'{what} of {value}' if unit else f'{value} {what}'} {beyond} (now {now})"
+
+
+def number_text(number: str, value: Any) -> str:
+    """A number of a device as people read it: `3.35 TB/s`."""
+    unit = _UNITS.get(number, ("", ""))[1]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return printable(".".join(map(str, value)) if isinstance(value, tuple) else str(value))
     if unit == "GHz":
-        return f"with {what} of {f.value:.3g} GHz {beyond} (now {f.now:.3g} GHz)"
-    if not unit:
-        return f"with {f.value:,.0f} {what} {beyond} (now {f.now:,.0f})"
-    return f"with {what} of {quantity(f.value, unit)} {beyond} (now {quantity(f.now, unit)})"
+        return f"{value:.3g} GHz"
+    return quantity(value, unit) if unit else f"{value:,.10g}"
 
 
 def turning_text(d: PairDetail, *, forbidden: bool = False) -> str:

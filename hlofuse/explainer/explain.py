@@ -313,10 +313,14 @@ def _refusal(key: tuple[str, str | None], event: Event, steps: list[int], facts:
     if event.event == "priority":
         worth = facts.costs.sums(producer) if facts.costs is not None else None
         if worth is None or worth[1] <= worth[0]:
-            return None
+            # Later passes have made it cheaper; what counted is what was estimated then.
+            then = event.us_unfused, event.us_fused
+            if then[0] is None or then[1] is None or then[1] <= then[0]:
+                return None
+            worth = float(then[0]), float(then[1])
         rule, figures = DOES_NOT_PAY.code, {"us_unfused": worth[0], "us_fused": worth[1]}
         reason = f"fused {us_text(worth[1])}, unfused {us_text(worth[0])}"
-    upstream = _through_views(producer)
+    upstream = through_views(producer)
     between = consumer is not None and upstream.name in launched and _reaches_kernel(consumer, launched)
     at_stake = figures["us_unfused"] - figures["us_fused"] if rule == DOES_NOT_PAY.code else None
     if at_stake is None and facts.costs is not None and between and event.pass_name == PRIORITY_FUSION:
@@ -338,7 +342,7 @@ def _refusal(key: tuple[str, str | None], event: Event, steps: list[int], facts:
 _VIEWS = frozenset({"bitcast", "get-tuple-element"})
 
 
-def _through_views(instruction: Instruction) -> Instruction:
+def through_views(instruction: Instruction) -> Instruction:
     """What computes a value that is only seen differently here."""
     while instruction.opcode in _VIEWS and instruction.operands:
         instruction = instruction.operands[0]

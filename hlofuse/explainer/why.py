@@ -19,6 +19,11 @@ from hlofuse.pipelines import Replay
 from hlofuse.present.escape import printable
 from hlofuse.trace import Event, Figures
 
+_FURTHER_RESULTS = frozenset(
+    {"multi_output_fusion", "cpu_multi_output_fusion", "horizontal_loop_fusion", "horizontal_input_fusion"}
+)
+"""Passes that only make one kernel with several results of what those before them have left apart."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -214,10 +219,14 @@ def _pair(first: str, second: str, facts: Facts, inside: tuple[tuple[str, str], 
         shared = [k for k in shared if k in facts.after] or [facts.home(fused[-1].fusion or "")]
     if shared and producer != consumer:
         outcome, settled = "fused", fused[-1] if fused else None
+    elif first_asked := [e for e in refused if e.pass_name not in _FURTHER_RESULTS]:
+        outcome, settled = "refused", first_asked[-1]
+    elif _feeds(producer, consumer, facts) and _too_dear(producer, facts):
+        outcome = "does not pay"
     elif refused:
         outcome, settled = "refused", refused[-1]
     elif _feeds(producer, consumer, facts):
-        outcome = "does not pay" if _too_dear(producer, facts) else "not considered"
+        outcome = "not considered"
     else:
         outcome, path = "apart", _path(producer, consumer, facts)
     decisions = _collapse(touching, facts)
@@ -244,8 +253,27 @@ def _pair(first: str, second: str, facts: Facts, inside: tuple[tuple[str, str], 
 def _too_dear(producer: str, facts: Facts) -> bool:
     """Its priority was worked out and nothing came of it."""
     final = facts.lineage.final(producer)
-    about = [e for e in facts.replay.events if e.producer in (producer, final)]
+    about = [
+        e
+        for e in facts.replay.events
+        if e.producer in (producer, final) and e.pass_name not in _FURTHER_RESULTS
+    ]
     return bool(about) and about[-1].event == "priority"
+
+
+def last_priority(producer: str, consumer: str, facts: Facts) -> tuple[Event, str] | None:
+    """When the pair was last estimated, and the consumer's name then; None if another verdict came after."""
+    found = None
+    live = Lineage()
+    for e in facts.replay.events:
+        if e.producer is not None and e.producer in (producer, live.final(producer)):
+            if e.event == "priority":
+                name = next((c for c in e.consumers if c in (consumer, live.final(consumer))), None)
+                found = (e, name) if name is not None else None
+            elif e.pass_name not in _FURTHER_RESULTS:
+                found = None
+        live.follow(e)
+    return found
 
 
 def _cost(producer: str, consumer: str, settled: Event | None, facts: Facts) -> PairDetail | None:
@@ -253,6 +281,9 @@ def _cost(producer: str, consumer: str, settled: Event | None, facts: Facts) -> 
         return None
     if settled is not None and settled.event == "fuse":
         return facts.costs.detail(settled)
+    found = last_priority(producer, consumer, facts) if settled is None else None
+    if found is not None:
+        return facts.costs.detail(*found)
     first = facts.after.get(facts.lineage.final(producer))
     second = facts.after.get(facts.lineage.final(consumer))
     return facts.costs.pair(first, second) if first is not None and second is not None else None

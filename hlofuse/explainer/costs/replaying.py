@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from hlofuse.explainer.costs.figures import (
     us,
 )
 from hlofuse.explainer.costs.models import model_of
-from hlofuse.explainer.costs.observer import Enough, Observer, OtherOrder
+from hlofuse.explainer.costs.observer import Enough, Look, Observer, OtherOrder
 from hlofuse.explainer.costs.pairs import pair_detail
 from hlofuse.explainer.costs.sums import pair_estimate, sums
 from hlofuse.explainer.costs.tiles import tiling_of
@@ -44,7 +44,8 @@ class Costs:
         model: KernelModel,
         observer: Observer,
         events: Iterable[Event],
-        again: Callable[[frozenset[int]], Observer],
+        again: Callable[[Observer], None],
+        make_guide: Callable[[], Guide | None],
         turned: Callable[[int, str], Replay],
         *,
         ids_known: bool,
@@ -54,9 +55,11 @@ class Costs:
         """Ties are XLA's own; else they are marked."""
         self.observer = observer
         self._again = again
+        self._make_guide = make_guide
         self._turned = turned
-        fuses = (e for e in events if e.event == "fuse" and e.pass_name == PRIORITY_FUSION)
-        self._number = {e.step: k for k, e in enumerate(fuses)}
+        mine = [e for e in events if e.pass_name == PRIORITY_FUSION]
+        self._number = {e.step: k for k, e in enumerate(e for e in mine if e.event == "fuse")}
+        self._priorities = {e.step: k for k, e in enumerate(e for e in mine if e.event == "priority")}
         # The pass's own model knows fusions that later passes have changed, so this is another one.
         self.model = model
 
@@ -130,12 +133,26 @@ class Costs:
         """Fusions that trying every tie the other way round would repeat."""
         return self.observer.fusions * sum(len(names) for names in self.observer.ties.values())
 
-    def detail(self, event: Event) -> PairDetail | None:
-        """A fuse event in full; repeats the replay up to there."""
-        number = self._number_of(event)
-        if number is None:
-            return None
-        return self._again(frozenset({number})).details.get(number)
+    def look(self, event: Event, look: Look) -> None:
+        """Show `look` the graph as it stood when priority fusion decided this; repeats the replay up to there."""
+        if event.pass_name != PRIORITY_FUSION:
+            return
+        fusion, priority = self._number_of(event), None
+        if event.event == "priority":
+            priority = self._priorities.get(event.step)
+        if fusion is not None or priority is not None:
+            self._again(Observer(self._make_guide(), fusion=fusion, priority=priority, look=look))
+
+    def detail(self, event: Event, consumer: str | None = None) -> PairDetail | None:
+        """A fuse event in full, or what a priority says of one `consumer`, by its name then."""
+        found: list[PairDetail | None] = []
+
+        def look(model: KernelModel, producer: Instruction, consumers: Sequence[Instruction]) -> None:
+            chosen = next((c for c in consumers if consumer in (None, c.name)), None)
+            found.append(pair_detail(model, producer, chosen) if chosen is not None else None)
+
+        self.look(event, look)
+        return found[0] if found else None
 
     def pair(self, producer: Instruction, consumer: Instruction) -> PairDetail | None:
         """A pair of the final module in full."""
@@ -179,11 +196,9 @@ def observed_replay(
     def run(guide: Guide | None) -> Replay:
         return replay(module, target, device=device, option=option, settings=settings, ids=ids, guide=guide)
 
-    def again(wanted: frozenset[int]) -> Observer:
-        observer = Observer(make_guide() if make_guide is not None else None, wanted=wanted)
+    def again(observer: Observer) -> None:
         with suppress(Enough):
             run(observer)
-        return observer
 
     def turned(fusion: int, producer: str) -> Replay:
         return run(OtherOrder(fusion, producer))
@@ -201,6 +216,7 @@ def observed_replay(
             observer,
             done.events,
             again,
+            make_guide or (lambda: None),
             turned,
             ids_known=ids_known,
         ),

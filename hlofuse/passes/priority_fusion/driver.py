@@ -228,11 +228,11 @@ class Driver:
                     continue
                 name = user.name
                 fusion = self._fuse(constant, user)
-                added = [fusion.name] if fusion is user else [name, fusion.name]
+                replaced = [constant.name] if fusion is user else [constant.name, name]
                 self._recorder.rewrite(
                     self._computation.name,
-                    [constant.name],
-                    added[-1:],
+                    replaced,
+                    [fusion.name],
                     rule=SMALL_CONSTANT.code,
                     reason=SMALL_CONSTANT.title,
                 )
