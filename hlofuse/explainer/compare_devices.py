@@ -70,8 +70,11 @@ def compare_devices(first: Observed, second: Observed, release: str) -> Comparis
             kernels = next(_between(producer, consumer, facts[there]), None)
             asked = kernels or (producer, consumer)
             if asked not in known and len(flipped) < _DETAILED and costs is not None and other is not None:
-                found = why((first, second)[there].replay, *asked, costs=costs)
-                answer = found if isinstance(found, Pair) else None
+                answer = _answer(asked, (first, second)[there])
+                if answer is None and kernels is not None:
+                    # Not decided about these two, so before the producer got there.
+                    kernels, asked = None, (producer, consumer)
+                    answer = _answer(asked, (first, second)[there])
                 known[asked] = answer, _terms(asked, facts[there], costs, other.device)
             flipped.append(
                 FlippedEdge(
@@ -87,16 +90,21 @@ def compare_devices(first: Observed, second: Observed, release: str) -> Comparis
     return Comparison(first.replay.before.name, release, (sides[0], sides[1]), tuple(flipped))
 
 
+def _answer(pair: tuple[str, str], observed: Observed) -> Pair | None:
+    """What was decided about the two; None if nothing was."""
+    found = why(observed.replay, *pair, costs=observed.costs)
+    if isinstance(found, Pair) and (found.settled_by is not None or found.cost is not None):
+        return found
+    return None
+
+
 def _between(producer: str, consumer: str, facts: Facts) -> Iterator[tuple[str, str]]:
     """Kernels that hold the two, of which the second reads the first."""
     for first in facts.lineage.kernels_of(producer):
         for second in facts.lineage.kernels_of(consumer):
             reader = facts.after.get(second)
-            if (
-                first != second
-                and reader is not None
-                and any(through_views(o).name == first for o in reader.operands)
-            ):
+            read = [through_views(o).name for o in reader.operands] if reader is not None else []
+            if first != second and first in read:
                 yield first, second
 
 

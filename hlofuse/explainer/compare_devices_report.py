@@ -70,9 +70,8 @@ def _print_edges(edges: Sequence[FlippedEdge], console: Console) -> None:
             line.append(f"  {printable(e.producer.source)}", style="not bold dim")
         console.print(Padding(line, (0, 0, 0, 2)))
     if len(edges) > _EDGES:
-        console.print(
-            Padding(Text(f"and {len(edges) - _EDGES:,} more between the same two", style="dim"), (0, 0, 0, 2))
-        )
+        more = Text(f"and {len(edges) - _EDGES:,} more between the same two", style="dim")
+        console.print(Padding(more, (0, 0, 0, 2)))
     for text in edge_words(first):
         console.print(Padding(Text(text), (0, 0, 0, 6)))
 
@@ -100,7 +99,7 @@ def edge_words(e: FlippedEdge) -> list[str]:
     if not out:
         out.append("what was decided before about their neighbours leads there")
     elif not e.terms:
-        out.append("no number of the device turns that alone")
+        out.append("no number of the device turns that alone: several do together")
     return out
 
 

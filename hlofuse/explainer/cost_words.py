@@ -194,7 +194,7 @@ def turning_text(d: PairDetail, *, forbidden: bool = False) -> str:
 
 
 def choice_text(k: KernelTime) -> str:
-    """`tile 1×1×32×64 was the fastest of 196 tilings`; empty for kernels that are not tiled or had no choice."""
+    """`tile 1×1×32×64 is the fastest of 196 tilings`; empty where there are no tiles or was no choice."""
     if not k.tilings:
         return ""
     return f"fused, tile {_tiles(k)} is the fastest of {k.tilings:,} tilings"

@@ -268,7 +268,8 @@ def last_priority(producer: str, consumer: str, facts: Facts) -> tuple[Event, st
     for e in facts.replay.events:
         if e.producer is not None and e.producer in (producer, live.final(producer)):
             if e.event == "priority":
-                name = next((c for c in e.consumers if c in (consumer, live.final(consumer))), None)
+                then = (consumer, live.final(consumer))
+                name = next((c for c in e.consumers if c in then or consumer in live.members(c)), None)
                 found = (e, name) if name is not None else None
             elif e.pass_name not in _FURTHER_RESULTS:
                 found = None

@@ -11,9 +11,9 @@ from hlofuse.rules.priority_fusion.eligible import consumer_is_bitcast
 from hlofuse.rules.priority_fusion.question import PriorityPair
 from hlofuse.rules.settings import Settings
 
-DEVICE = "h100_sxm"
-
 from ..running import find
+
+DEVICE = "h100_sxm"
 
 
 def replayed(text: str) -> Replay:

@@ -1,4 +1,4 @@
-"""What comes from a dump is plain words in a markdown report: it formats nothing, links nothing, calls nobody."""
+"""What comes from a dump is plain words in a markdown report: no markup, no links, nobody called."""
 
 from __future__ import annotations
 

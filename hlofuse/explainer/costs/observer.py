@@ -38,8 +38,8 @@ class Enough(Exception):
 class Observer:
     """Estimates of every fusion, ties, and what `look` finds at one moment.
 
-    `fusion` is the fusion to look at, `priority` the priority worked out, both counted from 0; `look` is given
-    the model, the producer and its consumers as the graph stands then.
+    `fusion` is the fusion to look at, `priority` the priority worked out, both counted from 0; `look` is
+    given the model, the producer and its consumers as the graph stands then.
     """
 
     def __init__(

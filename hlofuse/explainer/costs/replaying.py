@@ -134,7 +134,7 @@ class Costs:
         return self.observer.fusions * sum(len(names) for names in self.observer.ties.values())
 
     def look(self, event: Event, look: Look) -> None:
-        """Show `look` the graph as it stood when priority fusion decided this; repeats the replay up to there."""
+        """Show `look` the graph as it stood when this was decided; repeats the replay up to there."""
         if event.pass_name != PRIORITY_FUSION:
             return
         fusion, priority = self._number_of(event), None
