@@ -182,15 +182,27 @@ def number_text(number: str, value: Any) -> str:
 
 def turning_text(d: PairDetail, *, forbidden: bool = False) -> str:
     """Which number of the device would turn the sums round, or that none alone would."""
-    turn = "cost time" if d.us_saved >= 0 else "pay"
-    if not forbidden:
-        turn = "stop paying" if d.us_saved >= 0 else "pay"
     if d.flips:
+        turn = "pay" if d.us_saved < 0 else "cost time" if forbidden else "stop paying"
         return f"it would {turn} {' or '.join(flip_text(f) for f in d.flips[:3])}"
     return (
-        f"it would {turn} at no memory bandwidth, L2 size, number of cores or FPUs, or clock within"
-        f" {RANGE} times of this device's, changed alone"
+        "no memory bandwidth, L2 size, number of cores or FPUs, or clock within"
+        f" {RANGE} times of this device's would turn that alone"
     )
+
+
+def cost_heading(*, forbidden: bool) -> str:
+    """Whose figures these are, and what for."""
+    return "by XLA's cost model" + (", if the rule allowed it" if forbidden else "")
+
+
+def try_text(d: PairDetail, *, forbidden: bool) -> str:
+    """`try it: --set core_count=80`; empty where nothing would turn the decision."""
+    if forbidden or not d.flips:
+        return ""
+    first = d.flips[0]
+    value = f"{first.value:.0f}" if first.value == int(first.value) else f"{first.value:.10g}"
+    return f"try it: --set {first.number}={value}"
 
 
 def choice_text(k: KernelTime) -> str:
@@ -207,4 +219,4 @@ def _tiles(k: KernelTime) -> str:
 
 def share_text(r: ReadTerm) -> str:
     """`at 50 % of the bandwidth`; empty where all of what is fetched is used."""
-    return f"at {100 * r.share:.3g} % of the bandwidth" if r.share < 0.995 else ""
+    return f"at {100 * r.share:.3g} % of the bandwidth" if r.share < 0.995 and r.us > _NOTABLE else ""

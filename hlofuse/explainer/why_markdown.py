@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hlofuse.explainer.model import Place
 from hlofuse.explainer.why import Decision, Pair, Story
+from hlofuse.explainer.why_markdown_costs import pair_cost
 from hlofuse.explainer.why_words import (
     inside_lines,
     kernels_line,
@@ -53,6 +54,8 @@ def _pair(p: Pair, limit: int) -> list[str]:
     where = kernels_line(p)
     if where:
         out.append(f"{markdown(where)}\n")
+    if p.cost is not None:
+        out.append(pair_cost(p.cost, p.producer, forbidden=p.forbidden))
     if d is not None and d.event == "ineligible" and d.rule.advice:
         out.append(f"What to do: {markdown(d.rule.advice)}\n")
     out.append(_decisions(p.decisions, limit))

@@ -10,8 +10,10 @@ from rich.text import Text
 
 from hlofuse.explainer.cost_words import (
     choice_text,
+    cost_heading,
     roofline,
     share_text,
+    try_text,
     turning_text,
     us_text,
     why_saves,
@@ -38,7 +40,7 @@ def print_pair_cost(d: PairDetail, producer: Place, console: Console, *, forbidd
     def say(text: str, style: str = "default", by: int = 2) -> None:
         console.print(Padding(Text(text, style=style), (0, 0, 0, by)))
 
-    say("by XLA's cost model" + (", if the rule allowed it" if forbidden else ""), "bold cyan")
+    say(cost_heading(forbidden=forbidden), "bold cyan")
     say(worth_text(d), "default", 4)
     say(why_saves(d.cost, producer.opcode), "default", 4)
     table = plain_table(("", "left"), ("", "left"), ("", "right"), ("", "right"))
@@ -59,9 +61,9 @@ def print_pair_cost(d: PairDetail, producer: Place, console: Console, *, forbidd
     for remark in d.remarks:
         say(printable(remark), "default", 4)
     say(turning_text(d, forbidden=forbidden), "default", 4)
-    if d.flips and not forbidden:
-        first = d.flips[0]
-        say(f"try it: --set {first.number}={first.value:.10g}", "dim", 4)
+    attempt = try_text(d, forbidden=forbidden)
+    if attempt:
+        say(attempt, "dim", 4)
 
 
 def _print_reads(before: Sequence[ReadTerm], after: Sequence[ReadTerm], console: Console) -> None:
