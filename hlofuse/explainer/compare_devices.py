@@ -12,8 +12,9 @@ from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.explainer.costs import Costs, Observed
 from hlofuse.explainer.costs.models import model_of
 from hlofuse.explainer.costs.sums import sums
-from hlofuse.explainer.explain import Facts, through_views
+from hlofuse.explainer.facts import Facts
 from hlofuse.explainer.model import Place, Totals
+from hlofuse.explainer.refusals import through_views
 from hlofuse.explainer.why import Pair, last_priority, why
 from hlofuse.ir.instruction import Instruction
 

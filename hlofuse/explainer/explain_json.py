@@ -98,6 +98,7 @@ def refusal_json(r: Refusal) -> dict[str, Any]:
         "producer": place_json(r.producer),
         "consumer": r.consumer,
         "consumer_then": r.consumer_then,
+        "said_of": r.said_of,
         "rule": r.rule,
         "reason": r.reason,
         "figures": r.figures,

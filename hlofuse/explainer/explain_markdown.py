@@ -113,7 +113,8 @@ def _refused(groups: Sequence[list[Refusal]], e: Explanation, limit: int) -> str
         rows.append(
             (
                 markdown_code(r.producer.name) + (f" ×{len(held)}" if len(held) > 1 else ""),
-                markdown_code(r.consumer or ""),
+                markdown_code(r.consumer or "")
+                + (f" (said of {markdown_code(r.said_of)})" if r.said_of else ""),
                 at_stake_text(held),
                 bytes_text(sum(x.bytes_between for x in held)),
                 r.rule or "",

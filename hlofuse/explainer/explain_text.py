@@ -198,6 +198,8 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
         pair = Text(f"{printable(r.producer.name)} → {printable(r.consumer or '')}")
         if len(held) > 1:
             pair.append(f" ×{len(held)}", style="bold")
+        if r.said_of is not None:
+            pair.append(f" (said of {printable(r.said_of)})", style="dim")
         row = [pair, Text(bytes_text(sum(x.bytes_between for x in held))), Text(r.rule or "")]
         if timed:
             row.insert(1, Text(at_stake_text(held)))

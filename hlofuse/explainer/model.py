@@ -128,6 +128,8 @@ class Refusal:
     """Both run as kernels in the end: a launch and a trip through memory that fusing would save."""
     bytes_between: int
     """Size of the value that passes between the two, in bytes."""
+    said_of: str | None = None
+    """The user that was asked about, where that is another: priority fusion takes all users or none."""
     us_at_stake: float | None = None
     """What fusing the producer into its users would save if the rule allowed it; None if not estimated."""
 

@@ -8,21 +8,17 @@ from dataclasses import dataclass
 
 from hlofuse.analysis.kernels import launched_computations
 from hlofuse.analysis.shape_size import leaves_size
-from hlofuse.explainer.costs import Costs, PairDetail
-from hlofuse.explainer.explain import Facts
+from hlofuse.explainer.costs import PRIORITY_FUSION, Costs, PairDetail
+from hlofuse.explainer.facts import Facts
 from hlofuse.explainer.lineage import Lineage
 from hlofuse.explainer.model import Place, RuleText
+from hlofuse.explainer.obstacles import FURTHER_RESULTS
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines import Replay
 from hlofuse.present.escape import printable
 from hlofuse.trace import Event, Figures
-
-_FURTHER_RESULTS = frozenset(
-    {"multi_output_fusion", "cpu_multi_output_fusion", "horizontal_loop_fusion", "horizontal_input_fusion"}
-)
-"""Passes that only make one kernel with several results of what those before them have left apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +87,8 @@ class Pair:
     """`apart`: how the producer's value reaches the consumer, if it does."""
     cost: PairDetail | None = None
     """The estimates: of a fused pair at that step, of others in the final module."""
+    said_of: str | None = None
+    """The user that the verdict was about, where it is another: priority fusion takes all users or none."""
     inside: tuple[tuple[str, str], ...] = ()
     """A name that was asked about and is only a part of the producer or the consumer, and which of them."""
 
@@ -215,17 +213,30 @@ def _pair(first: str, second: str, facts: Facts, inside: tuple[tuple[str, str], 
     refused = [e for e in touching if e.event == "ineligible"]
     settled: Event | None = None
     path: tuple[str, ...] = ()
+    said_of: str | None = None
+    before_results = [e for e in refused if e.pass_name not in FURTHER_RESULTS]
+    direct = _feeds(producer, consumer, facts) or last_priority(producer, consumer, facts) is not None
+    whole = _verdict_on_all_users(producer, facts) if direct else None
+    if whole is not None and before_results and before_results[-1].step > whole.step:
+        whole = None
     if fused and producer != consumer:  # also where the kernel is not there any more under that name
         shared = [k for k in shared if k in facts.after] or [facts.home(fused[-1].fusion or "")]
     if shared and producer != consumer:
         outcome, settled = "fused", fused[-1] if fused else None
-    elif first_asked := [e for e in refused if e.pass_name not in _FURTHER_RESULTS]:
-        outcome, settled = "refused", first_asked[-1]
-    elif _feeds(producer, consumer, facts) and _too_dear(producer, facts):
+    elif whole is not None and whole.event == "priority":
         outcome = "does not pay"
+    elif whole is not None:
+        outcome, settled = "refused", whole
+        if whole not in touching:
+            touching.append(whole)
+            asked = whole.consumer or consumer
+            same = facts.lineage.final(asked) == facts.lineage.final(consumer)
+            said_of = None if same else asked
+    elif before_results:
+        outcome, settled = "refused", before_results[-1]
     elif refused:
         outcome, settled = "refused", refused[-1]
-    elif _feeds(producer, consumer, facts):
+    elif direct:
         outcome = "not considered"
     else:
         outcome, path = "apart", _path(producer, consumer, facts)
@@ -246,19 +257,20 @@ def _pair(first: str, second: str, facts: Facts, inside: tuple[tuple[str, str], 
         leaves_size(found[0].shape) if found is not None else 0,
         path,
         _cost(producer, consumer, settled, facts),
+        said_of,
         inside,
     )
 
 
-def _too_dear(producer: str, facts: Facts) -> bool:
-    """Its priority was worked out and nothing came of it."""
-    final = facts.lineage.final(producer)
-    about = [
-        e
-        for e in facts.replay.events
-        if e.producer in (producer, final) and e.pass_name not in _FURTHER_RESULTS
-    ]
-    return bool(about) and about[-1].event == "priority"
+def _verdict_on_all_users(producer: str, facts: Facts) -> Event | None:
+    """What priority fusion said last of a producer and any of its users: it takes all of them or none."""
+    found = None
+    live = Lineage()
+    for e in facts.replay.events:
+        if e.pass_name == PRIORITY_FUSION and e.producer in (producer, live.final(producer)):
+            found = e
+        live.follow(e)
+    return found if found is not None and found.event != "fuse" else None
 
 
 def last_priority(producer: str, consumer: str, facts: Facts) -> tuple[Event, str] | None:
@@ -271,7 +283,7 @@ def last_priority(producer: str, consumer: str, facts: Facts) -> tuple[Event, st
                 then = (consumer, live.final(consumer))
                 name = next((c for c in e.consumers if c in then or consumer in live.members(c)), None)
                 found = (e, name) if name is not None else None
-            elif e.pass_name not in _FURTHER_RESULTS:
+            elif e.pass_name not in FURTHER_RESULTS:
                 found = None
         live.follow(e)
     return found

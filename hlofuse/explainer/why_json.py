@@ -34,6 +34,7 @@ def why_json(answer: Story | Pair) -> dict[str, Any]:
         "inside": [{"name": name, "holder": holder} for name, holder in answer.inside],
         "swapped": answer.swapped,
         "outcome": answer.outcome,
+        "said_of": answer.said_of,
         "settled_by": _decision(answer.settled_by) if answer.settled_by is not None else None,
         "decisions": [_decision(d) for d in answer.decisions],
         "shared_kernels": [place_json(k) for k in answer.shared],

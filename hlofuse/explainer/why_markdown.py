@@ -12,6 +12,7 @@ from hlofuse.explainer.why_words import (
     kernels_line,
     not_considered,
     pair_headline,
+    said_of_line,
     steps_text,
     story_headline,
     verdict,
@@ -44,6 +45,8 @@ def _pair(p: Pair, limit: int) -> list[str]:
         out.append(f"{markdown(d.rule.code)}, {markdown_code(d.pass_name)} {steps_text(d)}{words}\n")
         if d.rule.title:
             out.append(f"{markdown(d.rule.title)}. {markdown(d.rule.why)}\n")
+        if p.said_of is not None:
+            out.append(f"{markdown(said_of_line(p))}\n")
         if d.figures:
             out.append(f"{markdown(figures_text(d.figures))}\n")
     elif p.outcome == "not considered":

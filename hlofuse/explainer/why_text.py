@@ -18,6 +18,7 @@ from hlofuse.explainer.why_words import (
     names,
     not_considered,
     pair_headline,
+    said_of_line,
     steps_text,
     story_headline,
     verdict,
@@ -75,6 +76,8 @@ def _print_pair(p: Pair, console: Console, input_words: Sequence[str], limit: in
             _indented(console, printable(settled.rule.title) + ".")
         if settled.figures:
             _indented(console, figures_text(settled.figures))
+        if p.said_of is not None:
+            _indented(console, said_of_line(p))
         if settled.rule.why:
             _indented(console, Text(printable(settled.rule.why), style="dim"))
     elif p.outcome == "not considered":

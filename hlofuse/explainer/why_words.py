@@ -50,6 +50,16 @@ def pair_headline(p: Pair) -> str:
     return f"{a} is no operand of {b}, so nothing was decided about the two."
 
 
+def said_of_line(p: Pair) -> str:
+    """Which user the verdict was about, where it was not this one; else empty."""
+    if p.said_of is None:
+        return ""
+    return (
+        f"(Said of {printable(p.said_of)}, another user: this pass takes a producer into all of its users"
+        " or into none.)"
+    )
+
+
 def not_considered(p: Pair) -> str:
     """Why a pair with an edge was never asked about."""
     if len(p.inside) == 2:

@@ -149,7 +149,7 @@ def cost_of(samples: Path, name: str, producer: str, consumer: str) -> PairDetai
     ],
 )
 def test_operands_add_up_to_what_is_read(samples: Path, name: str, producer: str, consumer: str) -> None:
-    """Tiled or not: bytes are those of the estimate, and reading takes no longer than all of memory traffic."""
+    """Tiled or not: bytes are those of the estimate, and reading is a part of the time for memory."""
     cost = cost_of(samples, name, producer, consumer)
     fused = cost.cost.fused
     assert sum(r.read for r in cost.fused_reads) == fused.bytes_read
@@ -158,7 +158,7 @@ def test_operands_add_up_to_what_is_read(samples: Path, name: str, producer: str
 
 
 def test_turning_points_of_a_triton_pair_are_true(hlofuse: Run, samples: Path) -> None:
-    """Replayed with the number at its turning point, the decision is the other one; just before, it is not."""
+    """Replayed with the number at its turning point the decision is the other one; just before it is not."""
     cost = cost_of(samples, "gpt2_block", "fusion.28", "triton_softmax.6")
     flip = next(f for f in cost.flips if f.number == "memory_bandwidth")
     for value, outcome in ((flip.value, "does not pay"), (flip.value * 1.05, "fused")):
@@ -218,3 +218,16 @@ def test_a_tie_is_tried_the_other_way_round(hlofuse: Run, samples: Path) -> None
     report = json.loads(hlofuse(*words, "--format", "json").out)
     tied = [s for p in report["passes"] for g in p["fused"] for s in g["steps"] if s["tied_with"]]
     assert [s["other_order"] for s in tied] == [[]]
+
+
+def test_one_user_that_refuses_keeps_the_producer_from_all(hlofuse: Run, samples: Path) -> None:
+    """The result of the program is asked about; the other user hears that it was that one."""
+    folder = samples / "gpu" / "cartpole_baseline"
+    report = json.loads(hlofuse("why", folder, *H100, "fusion.125", "fusion.31", "--format", "json").out)
+    assert (report["outcome"], report["settled_by"]["rule"], report["said_of"]) == (
+        "refused",
+        "PF003",
+        "tuple.3.0",
+    )
+    told = json.loads(hlofuse("explain", folder, *H100, "--format", "json").out)
+    assert [o["rule"] for o in told["obstacles"]] == ["PF003"]
