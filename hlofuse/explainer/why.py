@@ -186,7 +186,10 @@ def _story(name: str, facts: Facts) -> Story:
         fate = "kernel"
     else:
         fate = "no kernel" if final in facts.after else "gone"
-    holds = [m for m in facts.lineage.members(final) if m in facts.before and m != final]
+    if fate == "gone" and (home := facts.home(name)) in facts.launched_after:
+        fate, runs = "fused", [home]  # made on the way and taken in
+    made = name not in facts.before or fate == "kernel"
+    holds = [m for m in facts.lineage.members(final) if m in facts.before and m != final] if made else []
     return Story(
         facts.place(name),
         fate,
@@ -336,7 +339,7 @@ def _feeds(producer: str, consumer: str, facts: Facts) -> bool:
 def _path(producer: str, consumer: str, facts: Facts) -> tuple[str, ...]:
     """The shortest way from one to the other along users; empty if there is none."""
     start, goal = facts.before.get(producer), facts.before.get(consumer)
-    if start is None or goal is None:
+    if start is None or goal is None or start is goal:
         return ()
     came: dict[Instruction, Instruction | None] = {start: None}
     queue = deque([start])

@@ -80,11 +80,11 @@ def _decisions(decisions: Sequence[Decision], limit: int) -> str:
     rows = []
     for d in decisions[: limit or None]:
         if d.event == "rewrite":
-            what = "replaced"
-            pair = f"{', '.join(map(markdown_code, d.removed))} → {', '.join(map(markdown_code, d.added))}"
+            what = "replaced" if d.added else "removed"
+            pair = " → ".join(", ".join(map(markdown_code, names)) for names in (d.removed, d.added) if names)
         else:
             what = "fused" if d.event == "fuse" else "refused"
-            pair = f"{markdown_code(d.producer or '')} → {markdown_code(d.consumer or '')}"
+            pair = " → ".join(markdown_code(n) for n in (d.producer, d.consumer) if n)
         rows.append(
             (f"{markdown_code(d.pass_name)} {steps_text(d)}", what, pair, d.rule.code, markdown(verdict(d)))
         )

@@ -18,6 +18,7 @@ from hlofuse.explainer.why_words import (
     names,
     not_considered,
     pair_headline,
+    pair_text,
     said_of_line,
     steps_text,
     story_headline,
@@ -53,7 +54,7 @@ def _print_places(console: Console, places: Sequence[Place]) -> None:
     table.show_header = False
     table.columns[0].no_wrap = max((len(p.name) for p in places), default=0) <= 44
     for p in places:
-        what = f"{printable(p.opcode)} {shorten(p.shape, 60)}".strip()
+        what = f"{printable(p.opcode)} {shorten(p.shape, 60)}".strip() or "made on the way, no more there"
         table.add_row(Text(printable(p.name)), Text(what), Text(printable(p.source or ""), style="dim"))
     console.print(Padding(table, (0, 0, 0, 2)))
 
@@ -146,10 +147,9 @@ def _print_decisions(console: Console, title: str, decisions: Sequence[Decision]
 
 def _outcome(d: Decision) -> tuple[Text, Text]:
     if d.event == "rewrite":
-        return Text("replaced"), Text(
-            f"{', '.join(map(printable, d.removed))} → {', '.join(map(printable, d.added))}"
-        )
-    pair = f"{printable(d.producer or '')} → {printable(d.consumer or '')}"
+        pair = pair_text(", ".join(d.removed), ", ".join(d.added))
+        return Text("replaced" if d.added else "removed"), Text(pair)
+    pair = pair_text(d.producer, d.consumer)
     if d.event == "fuse":
         made = f" = {printable(d.fusion or '')}" if d.created else ""
         copied = " (a copy; it stays for other users)" if d.duplicated else ""
