@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hlofuse.analysis.release import JAXLIB_0_4_35, Release
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.cost.gpu.ticks import fp32, half_away, nanoseconds, seconds
+from hlofuse.cost.gpu.ticks import INFINITE, fp32, half_away, nanoseconds, seconds
 from hlofuse.cost.gpu.timing import KERNEL_LAUNCH, Timing
 from hlofuse.ir.instruction import Instruction
 
@@ -43,7 +43,8 @@ class _Timing(Timing):
     def compute(self, flops: int, blocks: int, threads: int) -> int:
         device = self._device
         units = min(blocks, device.core_count) * min(threads, device.fpus_per_core)
-        return nanoseconds(fp32(fp32(flops) / fp32(int(self._flops_per_ns_and_fpu) * units)))
+        per_ns = int(self._flops_per_ns_and_fpu) * units
+        return nanoseconds(fp32(fp32(flops) / fp32(per_ns))) if per_ns else INFINITE
 
     def combine(self, compute: int, memory: int) -> int:
         return max(compute, memory)
