@@ -63,7 +63,7 @@ def command(
         observed.replay,
         only_pass=only_pass,
         computation=computation,
-        what_if=asked.what_if,
+        what_if=observed.changes,
         costs=observed.costs,
         record=_record(observed),
     )
@@ -116,10 +116,10 @@ def _compare(
 
     if observed.costs is None:
         raise HlofuseError(
-            f"target {asked.target} fuses alike on every device: --compare-device says nothing"
+            f"target {observed.replay.target} fuses alike on every device: --compare-device says nothing"
         )
     second = replace(asked, device=other, xla_trace="none").run()
-    found = compare_devices(observed, second, TARGETS[asked.target].release)
+    found = compare_devices(observed, second, TARGETS[observed.replay.target].release)
     if form == "json":
         emit(json.dumps(comparison_json(found), indent=2), output)
         return

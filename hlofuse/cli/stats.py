@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.options import module_option, report_options
+from hlofuse.cli.options import report_options
+from hlofuse.cli.replaying import ReplayRequest, replay_options
+
+if TYPE_CHECKING:
+    from hlofuse.ir.module import Module
 
 
 @click.command("stats")
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...", type=click.Path(allow_dash=True))
-@module_option
+@click.option("--after", is_flag=True, help="Replay the fusion passes first: what they leave.")
+@replay_options
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
@@ -22,22 +28,29 @@ from hlofuse.cli.options import module_option, report_options
 )
 @report_options
 def command(
-    inputs: tuple[str, ...], module: str | None, limit: int, form: str, color: str, output: Path | None
+    inputs: tuple[str, ...],
+    after: bool,
+    limit: int,
+    form: str,
+    color: str,
+    output: Path | None,
+    **request: Any,
 ) -> int:
     """Instructions, kernels, fusions, flops and bytes of modules of any stage.
 
     Flops and bytes are counted as XLA's HloCostAnalysis does: a loop counts as one turn of it. From a
-    dump directory the module is taken as it enters the fusion passes.
+    dump directory the module is taken as it enters the fusion passes; with --after, --set, --disable,
+    --enable or --passes it is the module that those passes leave.
     """
     from hlofuse.cli.output import emit, rendered
     from hlofuse.cli.progress import spinner
     from hlofuse.explainer.statistics import statistics
-    from hlofuse.inputs import load
 
+    requests = [ReplayRequest(input=path, **request) for path in inputs]
     # A list in JSON is complete: --limit is for people.
     heaviest = None if form == "json" else limit or None
     with spinner("reading"):
-        found = [statistics(load(path, module), heaviest=heaviest) for path in inputs]
+        found = [statistics(_module(r, after or r.changes_xla), heaviest=heaviest) for r in requests]
     if form == "json":
         import json
 
@@ -53,3 +66,8 @@ def command(
 
         emit(rendered(lambda console: print_statistics(found, console), color, output), output)
     return 0
+
+
+def _module(request: ReplayRequest, after: bool) -> Module:
+    subject = request.read(any_stage=not after)
+    return subject.replay().after if after else subject.module

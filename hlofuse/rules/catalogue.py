@@ -41,7 +41,12 @@ class Rule:
     history: str = ""
     """What differed in the other releases hlofuse repeats."""
     essential: bool = False
-    """Without it the program would be wrong, so a what-if run cannot switch it off."""
+    """Without it the program would be wrong, or have no code: a what-if run cannot switch it off."""
+
+    @property
+    def fixed(self) -> str:
+        """Why a what-if run cannot switch it off; empty where it can."""
+        return "without it the program would be wrong, or have no code" if self.essential else ""
 
 
 _CATALOGUE: dict[str, Rule] = {}

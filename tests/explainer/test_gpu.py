@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.cost.gpu.device import load_device
 from hlofuse.explainer import explain
 from hlofuse.explainer.costs import observed_replay
 from hlofuse.explainer.model import Explanation
 from hlofuse.explainer.why import Pair, why
 from hlofuse.inputs import load
 from hlofuse.inputs.unique_ids import unique_ids_for
+from hlofuse.pipelines import variant_of
 
 from ..running import Golden, Run
 
@@ -22,7 +22,7 @@ SAMPLES = ("softmax", "gpt2_block", "cartpole_baseline", "cartpole_no_concatenat
 
 
 def explained(folder: Path) -> Explanation:
-    observed = observed_replay(load(folder), "gpu", device=load_device("h100_sxm"))
+    observed = observed_replay(load(folder), variant_of("gpu", "h100_sxm"))
     return explain(observed.replay, costs=observed.costs)
 
 
@@ -74,7 +74,7 @@ def test_ties_are_marked_only_without_ids(hlofuse: Run, samples: Path) -> None:
 def test_why_gives_the_sums_of_the_moment(samples: Path) -> None:
     module = load(samples / "gpu" / "softmax")
     ids = unique_ids_for(module)
-    observed = observed_replay(module, "gpu", device=load_device("h100_sxm"), ids=ids)
+    observed = observed_replay(module, variant_of("gpu", "h100_sxm"), ids=ids)
     answer = why(observed.replay, "triton_softmax.3", "exp.1.0", costs=observed.costs)
     assert isinstance(answer, Pair)
     assert answer.cost is not None
@@ -95,7 +95,11 @@ def test_a_gpu_module_without_a_device_or_target(hlofuse: Run, samples: Path) ->
     missing = hlofuse("explain", folder, "--target", "gpu")
     assert missing.status == 2
     assert "--device" in missing.err
-    foreign = hlofuse("explain", folder)
+    unsaid = hlofuse("explain", folder)
+    assert unsaid.status == 2
+    assert "this is for target gpu" in unsaid.err
+    assert "--device" in unsaid.err
+    foreign = hlofuse("explain", folder, "--target", "cpu")
     assert foreign.status == 2
     assert "--target gpu" in foreign.err
 

@@ -25,9 +25,8 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes.priority_fusion.guide import Guide
-from hlofuse.pipelines import Replay, replay
+from hlofuse.pipelines import Replay, Variant
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
-from hlofuse.rules.settings import AS_XLA, Settings
 from hlofuse.trace import Event
 
 PRIORITY_FUSION = "priority-fusion"
@@ -51,7 +50,8 @@ class Costs:
         self.observer = observer
         self._again = again
         fuses = (e for e in events if e.event == "fuse" and e.pass_name == PRIORITY_FUSION)
-        self._number = {e.step: k for k, e in enumerate(fuses)}
+        # Steps count anew where the pass runs again.
+        self._number = {id(e): k for k, e in enumerate(fuses)}
         # The pass's own model knows fusions that later passes have changed, so this is another one.
         self.model = CombinedModel(device)
 
@@ -126,9 +126,7 @@ class Costs:
         return pair_detail(self.model, producer, consumer)
 
     def _number_of(self, event: Event) -> int | None:
-        if event.event != "fuse" or event.pass_name != PRIORITY_FUSION:
-            return None
-        return self._number.get(event.step)
+        return self._number.get(id(event))
 
 
 @dataclass(slots=True)
@@ -141,25 +139,26 @@ class Observed:
     """What settled ties, after it has seen everything."""
     record: str | None = None
     """The file with XLA's own record, where it was followed."""
+    changes: tuple[str, ...] = ()
+    """What differs from XLA, in words; empty when XLA itself is repeated."""
+    xla: Observed | None = None
+    """XLA's own replay, where this one is another."""
 
 
 def observed_replay(
     module: Module,
-    target: str,
+    variant: Variant,
     *,
-    device: DeviceDescription | None = None,
-    option: str | None = None,
-    settings: Settings = AS_XLA,
     ids: UniqueIds | None = None,
     make_guide: Callable[[], Guide] | None = None,
 ) -> Observed:
-    """Like `replay`, with an eye on the costs.
+    """Like `Variant.replay`, with an eye on the costs; with XLA's own beside it where the variant is another.
 
     `make_guide` makes a guide that settles what the pass leaves open; each repetition gets a new one.
     """
 
     def run(guide: Guide | None) -> Replay:
-        return replay(module, target, device=device, option=option, settings=settings, ids=ids, guide=guide)
+        return variant.replay(module, ids=ids, guide=guide)
 
     def again(wanted: frozenset[int]) -> Observer:
         observer = Observer(make_guide() if make_guide is not None else None, wanted=wanted)
@@ -167,10 +166,12 @@ def observed_replay(
             run(observer)
         return observer
 
+    xla = observed_replay(module, variant.xla, ids=ids) if variant.xla is not None else None
     guide = make_guide() if make_guide is not None else None
-    if device is None:
-        return Observed(run(guide), None, guide)
+    if variant.device is None:
+        return Observed(run(guide), None, guide, changes=variant.changes, xla=xla)
     ids_known = ids is not None or guide is not None
     observer = Observer(guide, note_ties=not ids_known)
     done = run(observer)
-    return Observed(done, Costs(device, observer, done.events, again, ids_known=ids_known), guide)
+    costs = Costs(variant.device, observer, done.events, again, ids_known=ids_known)
+    return Observed(done, costs, guide, changes=variant.changes, xla=xla)
