@@ -62,8 +62,8 @@ def command(
     """
     from hlofuse.cli.output import emit, rendered
     from hlofuse.cli.progress import progress_bar
-    from hlofuse.inputs.choose_target import choose_target, target_of_files
     from hlofuse.inputs.beside import device_beside
+    from hlofuse.inputs.choose_target import choose_target, target_of_files
     from hlofuse.ir.errors import HlofuseError
     from hlofuse.pipelines import TARGETS, device_of, passes_of
     from hlofuse.verifier import Case, find_cases, verify
@@ -87,9 +87,9 @@ def command(
         raise HlofuseError(f"to verify {path} its result is needed, too: hlofuse verify BEFORE AFTER")
     else:
         raise HlofuseError(f"{path} does not exist")
-    if device is None and TARGETS[target].needs_device:
-        if not any(device_beside(str(c.before)) for c in cases):
-            raise HlofuseError(f"target {target} asks for --device (hlofuse devices lists them)")
+    known = device is not None or not TARGETS[target].needs_device
+    if not known and not any(device_beside(str(c.before)) for c in cases):
+        raise HlofuseError(f"target {target} asks for --device (hlofuse devices lists them)")
     workers = jobs or (os.cpu_count() or 1)
     if len(cases) < 8 and jobs is None:
         workers = 1  # starting processes would take longer

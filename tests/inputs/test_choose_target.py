@@ -14,7 +14,8 @@ from .test_dump_directory import FULL, dump, module_text
 GPU = ["0001.fusion.after_sort-iota-fusion.before_priority-fusion", "sm_9.0_gpu_after_optimizations"]
 LEGACY = ["0001.fusion.after_fusion.before_fusion_merger", "sm_8.0_gpu_after_optimizations"]
 WHOLE = ["before_optimizations", "sm_9.0_gpu_after_optimizations"]
-DEVICE = """gpu_device_info { core_count: 132 fpus_per_core: 128 clock_rate_ghz: 1.98 memory_bandwidth: 3352320000000
+DEVICE = """gpu_device_info { core_count: 132 fpus_per_core: 128
+clock_rate_ghz: 1.98 memory_bandwidth: 3352320000000
 l2_cache_size: 52428800 threads_per_core_limit: 2048 shared_memory_per_block: 49152
 cuda_compute_capability { major: 9 } } platform_name: "CUDA" """
 
