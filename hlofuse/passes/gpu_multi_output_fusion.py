@@ -72,7 +72,7 @@ class _Driver:
         for producer in reversed(self._computation.post_order()):
             if producer.computation is None:
                 continue
-            if producer.opcode == "constant":
+            if producer.opcode == "constant" and IS_CONSTANT.code not in self._settings.disabled:
                 self._refuse(producer, None, Verdict(IS_CONSTANT, words=f"{producer.name} is a constant."))
                 continue
             if producer.fusion_kind == "kCustom":
@@ -87,7 +87,8 @@ class _Driver:
     # ------------------------------------------------------------ siblings
 
     def _fuse_siblings(self, parent: Instruction) -> bool:
-        if parent.shape.is_array and parent.shape.is_effective_scalar:
+        scalar = parent.shape.is_array and parent.shape.is_effective_scalar
+        if scalar and IS_SCALAR.code not in self._settings.disabled:
             operands = ", ".join(o.name for o in parent.operands)
             words = f"Operand {parent.name} = {parent.opcode}({operands}) is not profitable"
             self._refuse(parent, None, Verdict(IS_SCALAR, words=words))

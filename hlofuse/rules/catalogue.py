@@ -42,11 +42,15 @@ class Rule:
     """What differed in the other releases hlofuse repeats."""
     essential: bool = False
     """Without it the program would be wrong, or have no code: a what-if run cannot switch it off."""
+    outcome: bool = False
+    """It names what came out of a pass and asks nothing of its own: there is nothing to switch off."""
 
     @property
     def fixed(self) -> str:
         """Why a what-if run cannot switch it off; empty where it can."""
-        return "without it the program would be wrong, or have no code" if self.essential else ""
+        if self.essential:
+            return "without it the program would be wrong, or have no code"
+        return "it names what came out and asks nothing of its own" if self.outcome else ""
 
 
 _CATALOGUE: dict[str, Rule] = {}

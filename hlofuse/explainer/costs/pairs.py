@@ -26,7 +26,7 @@ def pair_detail(model: CombinedModel, producer: Instruction, consumer: Instructi
     unfused_sum, fused_sum = sums(model, producer)
     by_tiles = any("triton" in (model.run_time(x).launch.kind) for x in (producer, *producer.users))
     return PairDetail(
-        StepCost(*times, len(kernels), leaves),  # type: ignore[arg-type]  # told apart above
+        StepCost(*times, len(kernels), leaves, model.device.launch_overhead_us),  # type: ignore[arg-type]  # told apart above
         us(unfused_sum),
         us(fused_sum),
         len(producer.users),

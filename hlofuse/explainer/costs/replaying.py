@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
 from hlofuse.explainer.costs.figures import (
-    US_LAUNCH,
     KernelTime,
     PairDetail,
     StepCost,
@@ -69,7 +67,7 @@ class Costs:
             if estimate is None:
                 left_out += 1
             else:
-                time += estimate.us + US_LAUNCH
+                time += estimate.us + self.device.launch_overhead_us
         return time, left_out
 
     def sums(self, producer: Instruction) -> tuple[float, float] | None:
@@ -92,7 +90,7 @@ class Costs:
             return None
         saved = 0
         if len(into) == len(producer.users):  # nobody else needs it
-            saved = KERNEL_LAUNCH + self.model.run_time(producer).ticks
+            saved = self.device.launch_ticks + self.model.run_time(producer).ticks
         for user in into:
             fused = pair_estimate(self.model, producer, user).ticks
             if fused >= INFINITE:
