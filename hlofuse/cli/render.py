@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hlofuse.cli.options import input_argument
 from hlofuse.cli.replaying import ReplayRequest, replay_options
+
+if TYPE_CHECKING:
+    from hlofuse.ir.module import Module
+    from hlofuse.pipelines import Replay
 
 
 @click.command("render")
@@ -77,6 +81,8 @@ def command(
     """
     from hlofuse.cli.output import write_file
     from hlofuse.cli.progress import spinner
+    from hlofuse.explainer.difference import difference_of
+    from hlofuse.explainer.difference_words import difference_lines
     from hlofuse.inputs import require_input_stage, stage_of
     from hlofuse.inputs.stage import INPUT
     from hlofuse.renderer import format_of, render
@@ -95,7 +101,14 @@ def command(
         stage = stage_of(module, target)
         fits = stage.name == INPUT and target.startswith(stage.platform or target)
         view = "after" if fits and subject.variant is not None else "before"
-    drawn = module if view == "before" else subject.replay()
+    drawn: Module | Replay = module
+    caption: list[str] = []
+    if view != "before" and subject.changes:
+        observed = subject.observe()
+        drawn, difference = observed.replay, difference_of(observed)
+        caption = difference_lines(difference) if difference is not None else []
+    elif view != "before":
+        drawn = subject.replay()
     with spinner("drawing"):
         drawing = render(
             drawn,
@@ -106,6 +119,7 @@ def command(
             open=opened,
             collapse=collapsed,
             legend=not no_legend,
+            caption=caption,
         )
         content = drawing.to_bytes(form)
     for notice in drawing.notices:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -84,7 +84,7 @@ class ReplayRequest:
         if self.target is not None:  # what is wrong with the call is said before anything is read
             passes_of(self.target, self.option)
             if self.device is not None or not TARGETS[self.target].needs_device:
-                self._variant(self.target, self.device)
+                self.variant(self.target, self.device)
         with spinner("reading"):
             module = load(self.input, self.module, target=self.target)
         chosen = choose_target(self.input, self.module, device=self.device is not None, read=module)
@@ -101,7 +101,7 @@ class ReplayRequest:
                 )
         if not (any_stage or self.assume_input):
             require_input_stage(module, target)
-        variant = self._variant(target, device)
+        variant = self.variant(target, device)
         make_guide, record = self._record(module, target)
         return Subject(module, target, variant, unique_ids_for(module, self.ids), make_guide, record)
 
@@ -109,14 +109,17 @@ class ReplayRequest:
         """Load and replay, with an eye on the costs."""
         return self.read().observe()
 
-    def _variant(self, target: str, device: str | DeviceDescription | None) -> Variant:
+    def variant(
+        self, target: str, device: str | DeviceDescription | None, more: Sequence[str] = ()
+    ) -> Variant:
+        """What is asked for on a device, with `more` overrides (`NAME=VALUE`)."""
         from hlofuse.pipelines import variant_of
 
         return variant_of(
             target,
             device,
             option=self.option,
-            overrides=self.overrides,
+            overrides=(*self.overrides, *more),
             disable=self.disable,
             enable=self.enable,
             passes=self.passes,

@@ -11,6 +11,7 @@ from hlofuse.cli.options import report_options
 from hlofuse.cli.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
+    from hlofuse.explainer.difference import Difference
     from hlofuse.ir.module import Module
 
 
@@ -42,32 +43,38 @@ def command(
     dump directory the module is taken as it enters the fusion passes; with --after, --set, --disable,
     --enable or --passes it is the module that those passes leave.
     """
-    from hlofuse.cli.output import emit, rendered
-    from hlofuse.cli.progress import spinner
+    from hlofuse.cli.reporting import report
     from hlofuse.explainer.statistics import statistics
+    from hlofuse.explainer.statistics_json import statistics_json
+    from hlofuse.explainer.statistics_markdown import statistics_markdown
+    from hlofuse.explainer.statistics_text import print_statistics
 
     requests = [ReplayRequest(input=path, **request) for path in inputs]
     # A list in JSON is complete: --limit is for people.
     heaviest = None if form == "json" else limit or None
-    with spinner("reading"):
-        found = [statistics(_module(r, after or r.changes_xla), heaviest=heaviest) for r in requests]
-    if form == "json":
-        import json
-
-        from hlofuse.explainer.statistics_json import statistics_json
-
-        emit(json.dumps(statistics_json(found), indent=2), output)
-    elif form == "markdown":
-        from hlofuse.explainer.statistics_markdown import statistics_markdown
-
-        emit(statistics_markdown(found), output)
-    else:
-        from hlofuse.explainer.statistics_text import print_statistics
-
-        emit(rendered(lambda console: print_statistics(found, console), color, output), output)
+    found, differences = [], []
+    for asked in requests:
+        module, difference = _module(asked, after or asked.changes_xla)
+        found.append(statistics(module, heaviest=heaviest))
+        differences += [difference] if difference is not None else []
+    report(
+        form,
+        color,
+        output,
+        text=lambda console: print_statistics(found, console),
+        markdown=lambda: statistics_markdown(found),
+        json=lambda: statistics_json(found),
+        differences=differences,
+        limit=limit,
+    )
     return 0
 
 
-def _module(request: ReplayRequest, after: bool) -> Module:
+def _module(request: ReplayRequest, after: bool) -> tuple[Module, Difference | None]:
+    from hlofuse.explainer.difference import difference_of
+
     subject = request.read(any_stage=not after)
-    return subject.replay().after if after else subject.module
+    if not after:
+        return subject.module, None
+    observed = subject.observe()
+    return observed.replay.after, difference_of(observed)
