@@ -4,6 +4,6 @@ The folder is not called `what_if`, as the function is: importing it would hide 
 """
 
 from hlofuse.whatifs.model import Axis, FixedRule, Point, Ranking, RelaxedRule, Sweep
-from hlofuse.whatifs.what_if import what_if
+from hlofuse.whatifs.run import what_if
 
 __all__ = ["Axis", "FixedRule", "Point", "Ranking", "RelaxedRule", "Sweep", "what_if"]

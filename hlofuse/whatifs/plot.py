@@ -81,7 +81,7 @@ def plot_sweep(s: Sweep) -> Plot:
     room = len(measures) * (_WIDTH + _GAP)
     canvas.text((-44, _HEIGHT + 66), words.sweep_headline(s), size=14, width=room, bold=True)
     lines = ["Not XLA's behaviour, except where ringed. Dashed: XLA's own result."]
-    note = words.untimed_note(s.xla[0]) if s.timed else ""
+    note = words.untimed_note(s.xla[0])
     for k, line in enumerate([*lines, note]):
         color = ALERT if k == 0 else FAINT
         canvas.text((-44, _HEIGHT + 50 - 13 * k), line, size=9, width=room, color=color)

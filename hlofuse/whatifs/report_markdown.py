@@ -53,7 +53,12 @@ def sweep_markdown(s: Sweep) -> str:
     out.append("> **Not XLA's behaviour, but for the rows marked XLA; per cent are against those.**\n")
     out += [f"- {markdown(words.axis_line(a, [v[k] for v in s.xla_values]))}" for k, a in enumerate(s.axes)]
     out.append("")
+    note = words.untimed_note(s.xla[0])
+    if note:
+        out.append(f"({note})\n")
     columns = words.sweep_columns(s)
-    rows = [tuple(map(markdown, row)) for _, row in words.sweep_rows(s)]
-    out.append(table(columns, rows, right=tuple(range(len(columns)))))
+    shown = [k for k, c in enumerate(columns) if s.timed or c != "est. time"]
+    rows = [[markdown(row[k]) for k in shown] for _, row in words.sweep_rows(s)]
+    out.append(table([columns[k] for k in shown], rows, right=tuple(range(len(shown)))))
+    out.append(f"{words.TURNED}\n")
     return "\n".join(out)

@@ -73,10 +73,9 @@ def _print_edges(r: RelaxedRule, console: Console, limit: int) -> None:
 
 def _print_table(r: Ranking, console: Console, limit: int) -> None:
     rows = [x for x in r.relaxed if x.changes_anything]
-    shown = words.ranking_columns(r)
+    shown = [k for k in words.ranking_columns(r) if words.RANKING_COLUMNS[k] != "rule"]
     names = [words.RANKING_COLUMNS[k] for k in shown]
-    table = plain_table(*((c, "left" if c in ("without", "rule") else "right") for c in names))
-    table.columns[-1].no_wrap, table.columns[-1].overflow = True, "ellipsis"
+    table = plain_table(*((c, "left" if c == "without" else "right") for c in names))
     for x in rows[: limit or None]:
         cells = words.ranking_row(x)
         table.add_row(*(Text(cells[k], style="" if x.saves else "dim") for k in shown))
@@ -85,9 +84,13 @@ def _print_table(r: Ranking, console: Console, limit: int) -> None:
     if limit and len(rows) > limit:
         more = plural(len(rows) - limit, "rule")
         console.print(Padding(Text(f"and {more} more (--limit)", style="dim"), (0, 0, 0, 2)))
-    idle = words.idle_line(r)
-    if idle:
-        console.print(Padding(Text(idle, style="dim"), (0, 0, 0, 2)))
+    for x in rows[: limit or None]:
+        legend = Text(f"{x.rule.code}  ", style="dim")
+        legend.append(printable(x.rule.title), style="not dim")
+        console.print(Padding(legend, (0, 0, 0, 2)))
+    for note in (words.TURNED if rows else "", words.idle_line(r)):
+        if note:
+            console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
 
 
 def _print_blocks(r: RelaxedRule, console: Console, limit: int) -> None:
@@ -132,6 +135,7 @@ def print_sweep(s: Sweep, console: Console) -> None:
     for is_xla, row in words.sweep_rows(s):
         table.add_row(*(Text(row[k], style="bold" if is_xla else "") for k in shown))
     console.print(Padding(table, (0, 0, 0, 2)))
+    console.print(Padding(Text(words.TURNED, style="dim"), (0, 0, 0, 2)))
 
 
 def _folded(heading: str, width: int = 12) -> str:

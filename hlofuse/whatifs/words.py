@@ -30,7 +30,12 @@ def totals_line(t: Totals) -> str:
 
 
 def untimed_note(t: Totals) -> str:
-    """What the times leave out; empty for nothing."""
+    """What the times leave out, or that there are none; empty for nothing to say."""
+    if t.us is None:
+        return (
+            "no time is estimated for this target: fewer kernels and bytes may yet be slower, where a value"
+            " is computed anew for each read"
+        )
     if not t.untimed:
         return ""
     return (
@@ -46,8 +51,9 @@ def lead(r: Ranking) -> list[str]:
     """The answer: which one rule costs most, what it blocks, what would be saved."""
     best = r.relaxed[0] if r.relaxed and r.relaxed[0].saves else None
     if best is not None:
+        unit = "" if r.after.us is not None else ", in kernels and bytes,"
         return [
-            f"The one rule that costs you most is {best.rule.code}: {printable(best.rule.title)}.",
+            f"The one rule that costs you most{unit} is {best.rule.code}: {printable(best.rule.title)}.",
             f"{_blocks(best)}; without it: {figures_line(best.difference).replace('    ', ', ')}.",
         ]
     if r.relaxed:
@@ -104,6 +110,9 @@ RANKING_COLUMNS = (
     "edges turned",
     "rule",
 )
+
+
+TURNED = "Edges turned: + fused here and apart in XLA's, − the other way round."
 
 
 def edges_text(d: Difference) -> str:
