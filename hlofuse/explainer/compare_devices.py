@@ -12,6 +12,7 @@ from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.explainer.costs import Costs, Observed
 from hlofuse.explainer.costs.models import model_of
 from hlofuse.explainer.costs.sums import sums
+from hlofuse.explainer.edges import edges_inside
 from hlofuse.explainer.facts import Facts
 from hlofuse.explainer.model import Place, Totals
 from hlofuse.explainer.refusals import through_views
@@ -61,7 +62,7 @@ class Comparison:
 def compare_devices(first: Observed, second: Observed, release: str) -> Comparison:
     """Edges of the input that are inside a kernel on one device and between kernels on the other."""
     facts = Facts(first.replay, first.costs), Facts(second.replay, second.costs)
-    inside = _inside(facts[0]), _inside(facts[1])
+    inside = edges_inside(facts[0]), edges_inside(facts[1])
     flipped: list[FlippedEdge] = []
     for here, there in ((0, 1), (1, 0)):
         costs = (first.costs, second.costs)[there]
@@ -107,23 +108,6 @@ def _between(producer: str, consumer: str, facts: Facts) -> Iterator[tuple[str, 
             read = [through_views(o).name for o in reader.operands] if reader is not None else []
             if first != second and first in read:
                 yield first, second
-
-
-def _inside(facts: Facts) -> set[tuple[str, str]]:
-    """Edges between operations of the input that one kernel holds both ends of."""
-    homes: dict[str, set[str]] = {}
-    for kernel in facts.launched_after:
-        for member in facts.lineage.members(kernel):
-            homes.setdefault(member, set()).add(kernel)
-    edges = set()
-    for kernel_of_consumer in facts.before.values():
-        mine = homes.get(kernel_of_consumer.name)
-        if mine is None or kernel_of_consumer.opcode in ("bitcast", "constant"):
-            continue
-        for operand in kernel_of_consumer.operands:
-            if operand.opcode not in ("bitcast", "constant") and mine & homes.get(operand.name, set()):
-                edges.add((operand.name, kernel_of_consumer.name))
-    return edges
 
 
 def _terms(

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from hlofuse.explainer.costs import KernelTime, PairDetail, ReadTerm, StepCost
-from hlofuse.explainer.costs.figures import US_LAUNCH
 from hlofuse.explainer.costs.flips import RANGE, Flip
 from hlofuse.explainer.model import FusedStep
 from hlofuse.present.escape import printable
@@ -59,7 +58,7 @@ def why_saves(cost: StepCost, producer_opcode: str = "") -> str:
     pays: list[tuple[float, str]] = []
     if cost.leaves:
         shared = f" shared by {cost.consumers}" if cost.consumers > 1 else ""
-        gains.append((US_LAUNCH / cost.consumers, f"one launch ({us_text(US_LAUNCH)}){shared}"))
+        gains.append((cost.us_launch / cost.consumers, f"one launch ({us_text(cost.us_launch)}){shared}"))
     memory = _memory_less(cost)
     if cost.bytes_less > 0 and memory > -_NOTABLE:
         gains.append((memory, f"{bytes_text(cost.bytes_less)} less traffic"))

@@ -24,8 +24,8 @@ def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str,
         "what_if": list(e.what_if),
         "ties": e.ties,
         "record": None if e.record is None else asdict(e.record),
-        "before": _totals(e.before),
-        "after": _totals(e.after),
+        "before": totals_json(e.before),
+        "after": totals_json(e.after),
         "passes": [_pass(p, only_refused) for p in e.passes],
         "obstacles": [_obstacle(o) for o in e.obstacles],
         "rules": {
@@ -39,7 +39,8 @@ def place_json(p: Place) -> dict[str, Any]:
     return {"name": p.name, "opcode": p.opcode, "shape": p.shape, "source": p.source, "op_name": p.op_name}
 
 
-def _totals(t: Totals) -> dict[str, Any]:
+def totals_json(t: Totals) -> dict[str, Any]:
+    """A module as a whole."""
     return {"kernels": t.kernels, "cost": cost_json(t.cost), "us": us_json(t.us), "untimed": t.untimed}
 
 

@@ -23,7 +23,7 @@ def headline(e: Explanation) -> str:
     """`jit_f on cpu, as XLA in jaxlib 0.11.1 fuses it`."""
     device = f" ({printable(e.device)})" if e.device else ""
     if e.what_if:
-        return f"{printable(e.module)} on {e.target}{device}, if {', '.join(map(printable, e.what_if))}"
+        return f"{printable(e.module)} on {e.target}{device}, what if: {', '.join(map(printable, e.what_if))}"
     return f"{printable(e.module)} on {e.target}{device}, as XLA in {e.release}"
 
 

@@ -12,7 +12,6 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
-from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import (
@@ -74,7 +73,7 @@ class _Driver:
         for producer in reversed(self._computation.post_order()):
             if producer.computation is None:
                 continue
-            if producer.opcode == "constant":
+            if producer.opcode == "constant" and IS_CONSTANT.code not in self._settings.disabled:
                 self._refuse(producer, None, Verdict(IS_CONSTANT, words=f"{producer.name} is a constant."))
                 continue
             if producer.fusion_kind == "kCustom":
@@ -89,7 +88,8 @@ class _Driver:
     # ------------------------------------------------------------ siblings
 
     def _fuse_siblings(self, parent: Instruction) -> bool:
-        if parent.shape.is_array and parent.shape.is_effective_scalar:
+        scalar = parent.shape.is_array and parent.shape.is_effective_scalar
+        if scalar and IS_SCALAR.code not in self._settings.disabled:
             operands = ", ".join(o.name for o in parent.operands)
             words = f"Operand {parent.name} = {parent.opcode}({operands}) is not profitable"
             self._refuse(parent, None, Verdict(IS_SCALAR, words=words))
@@ -217,7 +217,7 @@ class _Driver:
 
     def _ticks(self, *kernels: Instruction) -> int:
         """Estimated time of some kernels, launches included."""
-        return sum(KERNEL_LAUNCH + self._model.run_time(k).ticks for k in kernels)
+        return sum(self._model.device.launch_ticks + self._model.run_time(k).ticks for k in kernels)
 
 
 def _preference(instruction: Instruction) -> int:

@@ -94,6 +94,8 @@ class FusionDriver:
 
     def unfusible(self, computation: Computation) -> dict[Instruction, Verdict]:
         """Producers refused before any pair is looked at (`ComputeGloballyUnfusible`)."""
+        if CANNOT_BE_DUPLICATED.code in self.state.settings.disabled:
+            return {}
         may_fuse = lambda consumer, number: self.should_fuse(consumer, number).allows  # noqa: E731
         found = globally_unfusible(computation, may_fuse)
         return {x: Verdict(CANNOT_BE_DUPLICATED, figures) for x, figures in found.items()}

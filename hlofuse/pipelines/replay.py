@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes import make_pass
 from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.history import reserve_spent_names, restore_history
+from hlofuse.pipelines.pass_list import MOST_ROUNDS, repeated
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.pipelines.users_order import restore_users_order
 from hlofuse.rules.settings import AS_XLA, Settings
@@ -59,6 +61,7 @@ def replay(
     *,
     device: str | DeviceDescription | None = None,
     option: str | None = None,
+    passes: Sequence[str] | None = None,
     keep_modules: bool = False,
     settings: Settings = AS_XLA,
     ids: UniqueIds | None = None,
@@ -66,14 +69,16 @@ def replay(
 ) -> Replay:
     """Repeat what XLA's fusion passes do to `module` on `target`.
 
-    `option` names a variant of the target's pipeline (`Target.options`); `settings` makes it a what-if run.
+    `option` names a variant of the target's pipeline (`Target.options`); other `passes` (`fixpoint(a, b)`
+    repeats some until nothing changes) or `settings` make it a what-if run.
     `ids` are XLA's unique ids, where known; targets that break no ties by them do without. `guide` settles
     what priority fusion leaves open (`hlofuse.passes.priority_fusion.following`).
     """
     collecting = gc.isenabled()
+    chosen = passes_of(target, option) if passes is None else tuple(passes)
     gc.disable()  # next to nothing made here is garbage, and looking for it takes up to a third of the time
     try:
-        return _replay(module, target, device, option, keep_modules, settings, ids, guide)
+        return _replay(module, target, device, chosen, keep_modules, settings, ids, guide)
     finally:
         if collecting:
             gc.enable()
@@ -83,13 +88,12 @@ def _replay(
     module: Module,
     target: str,
     device: str | DeviceDescription | None,
-    option: str | None,
+    passes: tuple[str, ...],
     keep_modules: bool,
     settings: Settings,
     ids: UniqueIds | None,
     guide: Guide | None,
 ) -> Replay:
-    passes = passes_of(target, option)
     description, _ = device_of(target, device)
     after = copy_module(module)
     result = Replay(target, description.name if description is not None else None, module, after)
@@ -99,14 +103,31 @@ def _replay(
         restore_users_order(after)
         reserve_spent_names(after)
     release = RELEASES[TARGETS[target].release]
-    for text in passes:
+
+    def run(text: str) -> bool:
+        inner = repeated(text)
+        if inner is not None:
+            return _until_nothing_changes(inner, run)
         made = make_pass(text, target, settings, device=description, guide=guide, release=release)
         recorder = Recorder()
         recorder.begin_pass(made.name)
         changed = made.run(after, recorder)
         kept = print_module(after) if keep_modules else None
         result.passes.append(PassResult(made.name, changed, recorder.events, kept))
+        return changed
+
+    for text in passes:
+        run(text)
     return result
+
+
+def _until_nothing_changes(passes: tuple[str, ...], run: Callable[[str], bool]) -> bool:
+    """Run a `fixpoint(…)`; True if the passes changed anything."""
+    for turn in range(MOST_ROUNDS):
+        changed = [run(text) for text in passes]
+        if not any(changed):
+            return turn > 0
+    raise HlofuseError(f"fixpoint({', '.join(passes)}) still changes the module after {MOST_ROUNDS} rounds")
 
 
 def passes_of(target: str, option: str | None = None) -> tuple[str, ...]:

@@ -6,6 +6,17 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Addition:
+    """Passes that a what-if run can add to a target's (`--enable NAME`)."""
+
+    name: str
+    title: str
+    passes: tuple[str, ...]
+    families: tuple[str, ...] = ()
+    """The letters of the rules they ask, where the target's own passes ask none of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A backend of one XLA release and its fusion passes in order.
 
@@ -26,6 +37,8 @@ class Target:
     """They also rest on what earlier passes left in memory: ids, users' order, spent names."""
     restores_users: bool = False
     """The order of users is that which earlier passes leave (`hlofuse.pipelines.users_order`)."""
+    additions: tuple[Addition, ...] = ()
+    """What XLA has, or once had, beyond these passes."""
 
 
 TARGETS: dict[str, Target] = {
@@ -44,6 +57,14 @@ TARGETS: dict[str, Target] = {
                 "tuple-simplifier",
             )
         },
+        additions=(
+            Addition(
+                "multi-output",
+                "CpuMultiOutputFusion, behind a flag in XLA",
+                ("cpu_multi_output_fusion", "tuple-simplifier"),
+                ("MO", "TS"),
+            ),
+        ),
     ),
     "gpu": Target(
         "gpu",
@@ -63,6 +84,14 @@ TARGETS: dict[str, Target] = {
         {},
         needs_device=True,
         has_history=True,
+        additions=(
+            Addition(
+                "horizontal",
+                "HorizontalLoopFusion and HorizontalInputFusion, which XLA had until 0.4.35",
+                ("horizontal_loop_fusion", "horizontal_input_fusion", "cse", "dce"),
+                ("HF",),
+            ),
+        ),
     ),
     "gpu-legacy": Target(
         "gpu-legacy",

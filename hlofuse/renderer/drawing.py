@@ -47,7 +47,7 @@ class Drawing:
 
     def to_pdf(self) -> bytes:
         """A PDF of one page in the picture's size."""
-        return _DATE.sub(lambda m: _NO_DATE[: len(m[0])].ljust(len(m[0])), engine.run(self.dot, "pdf"))
+        return undated(engine.run(self.dot, "pdf"))
 
     def to_bytes(self, fmt: str) -> bytes:
         """The picture in one of `FORMATS`."""
@@ -65,6 +65,11 @@ class Drawing:
         if self._raw_svg is None:
             self._raw_svg = engine.run(self.dot, "svg")
         return self._raw_svg
+
+
+def undated(pdf: bytes) -> bytes:
+    """The same PDF whenever it is made."""
+    return _DATE.sub(lambda m: _NO_DATE[: len(m[0])].ljust(len(m[0])), pdf)
 
 
 def format_of(path: str | os.PathLike[str]) -> str:

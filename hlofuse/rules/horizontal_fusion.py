@@ -47,6 +47,7 @@ MAX_UNROLL_COST = Knob("horizontal-max-unroll-cost", 100, "units", "Code that is
 JOINED_LOOPS = register(
     Rule(
         code="HF001",
+        outcome=True,
         title="Small independent kernels become one",
         asks="Do several small loop kernels with results of one type, equally many of them and of "
         "instructions, feed one consumer and nothing else (and, unless they are flattened, have results of "
@@ -60,6 +61,7 @@ JOINED_LOOPS = register(
 JOINED_REDUCTIONS = register(
     Rule(
         code="HF002",
+        outcome=True,
         title="Independent reductions become one kernel",
         asks="Do several parallel reductions of arrays of one shape, reduced alike, feed one consumer and "
         "nothing else?",
@@ -72,6 +74,7 @@ JOINED_REDUCTIONS = register(
 WRAPPED_REDUCTION = register(
     Rule(
         code="HF003",
+        outcome=True,
         title="A reduction becomes a fusion of its own before it is compared",
         asks="Is a reduction that feeds a consumer beside other reductions not a fusion yet?",
         why="Only fusions are joined. Where nothing is joined in the end, the fusion of one operation stays; "
@@ -83,7 +86,16 @@ WRAPPED_REDUCTION = register(
 )
 
 
-def _refuses(code: str, title: str, asks: str, why: str, mirrors: str, message: str, *knobs: Knob) -> Rule:
+def _refuses(
+    code: str,
+    title: str,
+    asks: str,
+    why: str,
+    mirrors: str,
+    message: str,
+    *knobs: Knob,
+    essential: bool = False,
+) -> Rule:
     return register(
         Rule(
             code=code,
@@ -94,6 +106,7 @@ def _refuses(code: str, title: str, asks: str, why: str, mirrors: str, message: 
             mirrors=mirrors,
             message=message,
             knobs=knobs,
+            essential=essential,
         )
     )
 
@@ -106,6 +119,7 @@ OTHER_USERS = _refuses(
     "circle.",
     f"{_LOOP}: IsConsumerTheOnlyNonRootUser",
     "rejects maybe illegal instr …; including it may create cycles in HLO.",
+    essential=True,
 )
 LARGE = _refuses(
     "HF011",
@@ -134,6 +148,7 @@ NOT_ROW_MAJOR = _refuses(
     "Results are flattened, which costs nothing only in row-major order.",
     f"{_LOOP}: HasOnlyRowMajorLayout",
     "rejects non-row-major fusion instr …",
+    essential=True,
 )
 SHARED_PARAMETER = _refuses(
     "HF014",
@@ -164,6 +179,7 @@ UNLIKE = _refuses(
     "Threads of one kernel should all do the same.",
     _SPAN,
     "different …",
+    essential=True,
 )
 
 

@@ -17,6 +17,7 @@ from hlofuse.explainer.why import Pair, why
 from hlofuse.inputs import load
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir import parse_module
+from hlofuse.pipelines import variant_of
 
 from ..running import Golden, Run
 
@@ -25,7 +26,7 @@ SAMPLES = ("softmax", "gpt2_block", "cartpole_baseline", "cartpole_no_concatenat
 
 
 def explained(folder: Path) -> Explanation:
-    observed = observed_replay(load(folder), "gpu", device=load_device("h100_sxm"))
+    observed = observed_replay(load(folder), variant_of("gpu", "h100_sxm"))
     return explain(observed.replay, costs=observed.costs)
 
 
@@ -77,7 +78,7 @@ def test_ties_are_marked_only_without_ids(hlofuse: Run, samples: Path) -> None:
 def test_why_gives_the_sums_of_the_moment(samples: Path) -> None:
     module = load(samples / "gpu" / "softmax")
     ids = unique_ids_for(module)
-    observed = observed_replay(module, "gpu", device=load_device("h100_sxm"), ids=ids)
+    observed = observed_replay(module, variant_of("gpu", "h100_sxm"), ids=ids)
     answer = why(observed.replay, "triton_softmax.3", "exp.1.0", costs=observed.costs)
     assert isinstance(answer, Pair)
     assert answer.cost is not None
@@ -98,7 +99,11 @@ def test_a_gpu_module_without_a_device_or_target(hlofuse: Run, samples: Path) ->
     missing = hlofuse("explain", folder, "--target", "gpu")
     assert missing.status == 2
     assert "--device" in missing.err
-    foreign = hlofuse("explain", folder)
+    unsaid = hlofuse("explain", folder)
+    assert unsaid.status == 2
+    assert "this is for target gpu" in unsaid.err
+    assert "--device" in unsaid.err
+    foreign = hlofuse("explain", folder, "--target", "cpu")
     assert foreign.status == 2
     assert "--target gpu" in foreign.err
 
@@ -133,7 +138,7 @@ def test_what_does_not_pay_is_told_with_its_price(hlofuse: Run, tmp_path: Path) 
 def cost_of(samples: Path, name: str, producer: str, consumer: str) -> PairDetail:
     module = load(samples / "gpu" / name)
     ids = unique_ids_for(module)
-    observed = observed_replay(module, "gpu", device=load_device("h100_sxm"), ids=ids)
+    observed = observed_replay(module, variant_of("gpu", "h100_sxm"), ids=ids)
     answer = why(observed.replay, producer, consumer, costs=observed.costs)
     assert isinstance(answer, Pair)
     assert answer.cost is not None
@@ -177,7 +182,7 @@ def test_multi_output_fusions_have_times(samples: Path) -> None:
 def test_two_devices_and_the_number_that_makes_the_difference() -> None:
     module, here = parse_module(TOO_DEAR), load_device("h100_sxm")
     quick = replace(here, clock_rate_ghz=60.0)
-    observed = [observed_replay(module, "gpu", device=d) for d in (here, quick)]
+    observed = [observed_replay(module, variant_of("gpu", d)) for d in (here, quick)]
     found = compare_devices(*observed, "jaxlib 0.11.1")
     assert found.flipped
     for edge in found.flipped:

@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from hlofuse.ir import parse_module
+from hlofuse.ir.verifier import verify_module as check_graph
 from hlofuse.pipelines import replay
 from hlofuse.rules.catalogue import catalogue
+from hlofuse.rules.settings import Settings
 from hlofuse.verifier import verify_module
 
 FOLDER = Path(__file__).parent
@@ -78,6 +80,20 @@ def test_the_rule_speaks_or_does_not(name: str) -> None:
     spoke = {e.rule for e in events}
     assert question.settles <= spoke
     assert not question.passes_over & spoke
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_rule_switched_off_says_nothing(name: str) -> None:
+    question = read(name)
+    module = parse_module(question.text)
+    rules = catalogue()
+    for code in sorted(c for c in question.settles if not rules[c].fixed):
+        settings = Settings(disabled=frozenset({code}))
+        result = replay(
+            module, question.target, option=question.option, device=question.device, settings=settings
+        )
+        assert code not in {e.rule for e in result.events}
+        assert check_graph(result.after) == []
 
 
 # Rules no module that XLA lets through to its fusion passes can reach; `tests/passes` asks them directly.

@@ -14,7 +14,7 @@ from hlofuse.analysis.release import JAXLIB_0_4_35, Release
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE, fp32, half_away, nanoseconds, seconds
-from hlofuse.cost.gpu.timing import KERNEL_LAUNCH, Timing
+from hlofuse.cost.gpu.timing import Timing
 from hlofuse.ir.instruction import Instruction
 
 
@@ -83,8 +83,9 @@ class MergingModel(KernelModel):
         """
         first = self.run_time(producer)
         written, flops = first.bytes_written, first.flops
-        unfused = KERNEL_LAUNCH * (len(consumers) + 1) + first.ticks
-        fused = KERNEL_LAUNCH * len(consumers)
+        launch_ticks = self.device.launch_ticks
+        unfused = launch_ticks * (len(consumers) + 1) + first.ticks
+        fused = launch_ticks * len(consumers)
         terms = []
         for consumer in consumers:
             slot = consumer.operands.index(producer)

@@ -23,7 +23,7 @@ from hlofuse.cost.gpu.reduction_groups import reduction_groups
 from hlofuse.cost.gpu.shapes import NO_BITS, ShapeTable
 from hlofuse.cost.gpu.summary import Summary, SummaryTable, is_broadcast
 from hlofuse.cost.gpu.ticks import INFINITE, fp32, half_away
-from hlofuse.cost.gpu.timing import KERNEL_LAUNCH, Timing
+from hlofuse.cost.gpu.timing import Timing
 from hlofuse.ir.instruction import Instruction
 
 Key = tuple[Any, ...]
@@ -128,8 +128,9 @@ class KernelModel:
 
     def multi_output_times(self, producer: Instruction, consumer: Instruction) -> tuple[int, int]:
         """Ticks of one kernel for both results and of two kernels, launches included."""
-        fused = KERNEL_LAUNCH + self.multi_output_time(producer, consumer).ticks
-        return fused, 2 * KERNEL_LAUNCH + self.run_time(producer).ticks + self.run_time(consumer).ticks
+        launch = self.device.launch_ticks
+        fused = launch + self.multi_output_time(producer, consumer).ticks
+        return fused, 2 * launch + self.run_time(producer).ticks + self.run_time(consumer).ticks
 
     def set_pair_time(self, producer: Instruction, consumer: Instruction, estimate: Estimate) -> None:
         """Keep an estimate made elsewhere, as the Triton check does."""

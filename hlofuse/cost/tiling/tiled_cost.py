@@ -17,7 +17,7 @@ from hlofuse.cost.tiling.expressions import Expr
 from hlofuse.cost.tiling.multi_output import NO_TILE, output_nodes
 from hlofuse.cost.tiling.op_kinds import OpKind
 from hlofuse.cost.tiling.refusals import NotTiled, Operation
-from hlofuse.cost.tiling.tick_columns import KernelTimes, Ticks, combine
+from hlofuse.cost.tiling.tick_columns import KernelTimes, Ticks
 from hlofuse.cost.tiling.tile_merging import TileMerger
 from hlofuse.cost.tiling.tilings import Column, Columns, Mask, Value, block_count
 
@@ -243,7 +243,7 @@ def tiling_costs(
         counted = np.broadcast_to(np.asarray(new), full)
         compute = compute + np.where(counted, own.compute, 0)
         dot_total = np.maximum(dot_total, np.where(counted, own.total, 0))
-    exec_time = np.where(fits, np.maximum(combine(compute, read + write), dot_total), INFINITE)
+    exec_time = np.where(fits, np.maximum(times.combine(compute, read + write), dot_total), INFINITE)
     bytes_read = np.broadcast_to(np.asarray(costing.bytes_read), full)
     return TilingCosts(
         exec_time,

@@ -6,12 +6,8 @@ from dataclasses import dataclass
 
 from hlofuse.cost.gpu.model import Estimate
 from hlofuse.cost.gpu.ticks import TICKS_PER_MICROSECOND
-from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
 from hlofuse.cost.tiling import Tiling
 from hlofuse.explainer.costs.flips import Flip
-
-US_LAUNCH = KERNEL_LAUNCH / TICKS_PER_MICROSECOND
-"""What XLA counts for launching a kernel."""
 
 
 def us(ticks: int) -> float:
@@ -75,6 +71,8 @@ class StepCost:
     """Kernels the producer goes into at this step; its own time and launch are saved once for all."""
     leaves: bool
     """The producer is no kernel any more; else bitcasts still need it and nothing of its own is saved."""
+    us_launch: float = 1.0
+    """What launching a kernel takes."""
 
     @property
     def kernels(self) -> tuple[tuple[str, KernelTime], ...]:
@@ -84,7 +82,7 @@ class StepCost:
     @property
     def us_saved(self) -> float:
         """This consumer's part of the step's priority."""
-        own = (US_LAUNCH + self.producer.us) / self.consumers if self.leaves else 0.0
+        own = (self.us_launch + self.producer.us) / self.consumers if self.leaves else 0.0
         return own + self.consumer.us - self.fused.us
 
     @property

@@ -72,7 +72,8 @@ class Observer:
         first, second, both = (kernel_time(e) for e in (found.producer, found.consumer, found.fused))
         if first is None or second is None or both is None:
             return None
-        return StepCost(first, second, both, found.consumers, found.leaves)
+        launch = self.model.device.launch_overhead_us if self.model is not None else 1.0
+        return StepCost(first, second, both, found.consumers, found.leaves, launch)
 
     # ------------------------------------------------------------ what the pass asks and tells
 

@@ -36,7 +36,7 @@ def pair_detail(model: KernelModel, producer: Instruction, consumer: Instruction
     leaves = len(kernels) == len(producer.users)
     unfused_sum, fused_sum = sums(model, producer)
     return PairDetail(
-        StepCost(*times, len(kernels), leaves),  # type: ignore[arg-type]  # told apart above
+        StepCost(*times, len(kernels), leaves, model.device.launch_overhead_us),  # type: ignore[arg-type]  # told apart above
         us(unfused_sum),
         us(fused_sum),
         len(producer.users),

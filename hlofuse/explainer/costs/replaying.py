@@ -7,12 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from hlofuse.analysis.release import RELEASES
-from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
 from hlofuse.explainer.costs.figures import (
-    US_LAUNCH,
     KernelTime,
     PairDetail,
     StepCost,
@@ -28,9 +25,8 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes.priority_fusion.guide import Guide
-from hlofuse.pipelines import TARGETS, Replay, replay
+from hlofuse.pipelines import TARGETS, Replay, Variant
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
-from hlofuse.rules.settings import AS_XLA, Settings
 from hlofuse.trace import Event
 
 PRIORITY_FUSION = "priority-fusion"
@@ -58,8 +54,9 @@ class Costs:
         self._make_guide = make_guide
         self._turned = turned
         mine = [e for e in events if e.pass_name == PRIORITY_FUSION]
-        self._number = {e.step: k for k, e in enumerate(e for e in mine if e.event == "fuse")}
-        self._priorities = {e.step: k for k, e in enumerate(e for e in mine if e.event == "priority")}
+        # Steps count anew where the pass runs again.
+        self._number = {id(e): k for k, e in enumerate(e for e in mine if e.event == "fuse")}
+        self._priorities = {id(e): k for k, e in enumerate(e for e in mine if e.event == "priority")}
         # The pass's own model knows fusions that later passes have changed, so this is another one.
         self.model = model
 
@@ -80,7 +77,7 @@ class Costs:
             if estimate is None:
                 left_out += 1
             else:
-                time += estimate.us + US_LAUNCH
+                time += estimate.us + self.device.launch_overhead_us
         return time, left_out
 
     def sums(self, producer: Instruction) -> tuple[float, float] | None:
@@ -103,7 +100,7 @@ class Costs:
             return None
         saved = 0
         if len(into) == len(producer.users):  # nobody else needs it
-            saved = KERNEL_LAUNCH + self.model.run_time(producer).ticks
+            saved = self.device.launch_ticks + self.model.run_time(producer).ticks
         for user in into:
             fused = pair_estimate(self.model, producer, user).ticks
             if fused >= INFINITE:
@@ -139,7 +136,7 @@ class Costs:
             return
         fusion, priority = self._number_of(event), None
         if event.event == "priority":
-            priority = self._priorities.get(event.step)
+            priority = self._priorities.get(id(event))
         if fusion is not None or priority is not None:
             self._again(Observer(self._make_guide(), fusion=fusion, priority=priority, look=look))
 
@@ -161,9 +158,7 @@ class Costs:
         return pair_detail(self.model, producer, consumer)
 
     def _number_of(self, event: Event) -> int | None:
-        if event.event != "fuse" or event.pass_name != PRIORITY_FUSION:
-            return None
-        return self._number.get(event.step)
+        return self._number.get(id(event))
 
 
 @dataclass(slots=True)
@@ -176,25 +171,26 @@ class Observed:
     """What settled ties, after it has seen everything."""
     record: str | None = None
     """The file with XLA's own record, where it was followed."""
+    changes: tuple[str, ...] = ()
+    """What differs from XLA, in words; empty when XLA itself is repeated."""
+    xla: Observed | None = None
+    """XLA's own replay, where this one is another."""
 
 
 def observed_replay(
     module: Module,
-    target: str,
+    variant: Variant,
     *,
-    device: DeviceDescription | None = None,
-    option: str | None = None,
-    settings: Settings = AS_XLA,
     ids: UniqueIds | None = None,
     make_guide: Callable[[], Guide] | None = None,
 ) -> Observed:
-    """Like `replay`, with an eye on the costs.
+    """Like `Variant.replay`, with an eye on the costs; with XLA's own beside it where the variant is another.
 
     `make_guide` makes a guide that settles what the pass leaves open; each repetition gets a new one.
     """
 
     def run(guide: Guide | None) -> Replay:
-        return replay(module, target, device=device, option=option, settings=settings, ids=ids, guide=guide)
+        return variant.replay(module, ids=ids, guide=guide)
 
     def again(observer: Observer) -> None:
         with suppress(Enough):
@@ -203,22 +199,20 @@ def observed_replay(
     def turned(fusion: int, producer: str) -> Replay:
         return run(OtherOrder(fusion, producer))
 
+    xla = observed_replay(module, variant.xla, ids=ids) if variant.xla is not None else None
     guide = make_guide() if make_guide is not None else None
-    if device is None:
-        return Observed(run(guide), None, guide)
+    if variant.device is None:
+        return Observed(run(guide), None, guide, changes=variant.changes, xla=xla)
     ids_known = ids is not None or guide is not None
     observer = Observer(guide, note_ties=not ids_known)
     done = run(observer)
-    return Observed(
-        done,
-        Costs(
-            model_of(device, RELEASES[TARGETS[target].release]),
-            observer,
-            done.events,
-            again,
-            make_guide or (lambda: None),
-            turned,
-            ids_known=ids_known,
-        ),
-        guide,
+    costs = Costs(
+        model_of(variant.device, RELEASES[TARGETS[variant.target].release]),
+        observer,
+        done.events,
+        again,
+        make_guide or (lambda: None),
+        turned,
+        ids_known=ids_known,
     )
+    return Observed(done, costs, guide, changes=variant.changes, xla=xla)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.model import Estimate, KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
 from hlofuse.ir.instruction import Instruction
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 
@@ -13,8 +12,9 @@ from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 def sums(model: KernelModel, producer: Instruction) -> tuple[int, int]:
     """What XLA compares, in ticks: everything apart, and the producer in all its users (full form)."""
     users = producer.users
-    unfused = KERNEL_LAUNCH * (len(users) + 1) + model.run_time(producer).ticks
-    fused = KERNEL_LAUNCH * len(users)
+    launch = model.device.launch_ticks
+    unfused = launch * (len(users) + 1) + model.run_time(producer).ticks
+    fused = launch * len(users)
     for user in users:
         unfused += model.run_time(user).ticks
         fused += pair_estimate(model, producer, user).ticks

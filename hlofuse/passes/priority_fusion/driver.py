@@ -6,7 +6,6 @@ from hlofuse.analysis.fusible import is_fusible
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
-from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
 from hlofuse.cost.tiling import Tiling, backend_config_text
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion
@@ -37,6 +36,7 @@ class Driver:
     ) -> None:
         self._computation = computation
         self._model = model
+        self._launch = model.device.launch_ticks
         self._legality = legality
         self._recorder = recorder
         self._guide = guide
@@ -81,7 +81,7 @@ class Driver:
             self._guide.order_updates(producers)
         priorities = [self._priority(producer) for producer in producers]
         for producer, priority in zip(producers, priorities, strict=True):
-            if priority is None or priority < 0:
+            if priority is None or (priority < 0 and not self._legality.whatever_it_costs):
                 self._queue.discard(producer)
             else:
                 self._queue.set(producer, priority)
@@ -108,8 +108,8 @@ class Driver:
         removed = self._removed_times.get(producer)
         users = producer.users if removed is None else self._new_consumers[producer]
         count = len(users)
-        unfused = KERNEL_LAUNCH * (count + 1) + model.run_time(producer).ticks
-        fused = KERNEL_LAUNCH * count
+        unfused = self._launch * (count + 1) + model.run_time(producer).ticks
+        fused = self._launch * count
         key = self._legality.key
         for user in users:
             unfused += model.run_time(user).ticks
@@ -206,7 +206,7 @@ class Driver:
             if operand not in self._queue or is_fusible_bitcast(operand):
                 continue
             pairs = model.pairs_of(operand)
-            fused, unfused = 0, model.run_time(operand).ticks + KERNEL_LAUNCH
+            fused, unfused = 0, model.run_time(operand).ticks + self._launch
             for gone in (*consumers, producer):
                 pair = pairs.get(gone)
                 if pair is not None:

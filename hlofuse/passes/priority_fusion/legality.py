@@ -14,6 +14,7 @@ from hlofuse.passes.priority_fusion.structural_ids import PairId, StructuralIds
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.rules.instruction_fusion.question import FusionState
 from hlofuse.rules.priority_fusion import FIRST, RULES, TRITON_RULES, PriorityPair, PriorityState
+from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
 from hlofuse.rules.priority_fusion.outcome import NO_USERS, ONLY_BITCASTS
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict, first_verdict
@@ -29,6 +30,8 @@ class Legality:
     def __init__(self, module: Module, model: CombinedModel, settings: Settings) -> None:
         self._model = model
         self._settings = settings
+        self.whatever_it_costs = DOES_NOT_PAY.code in settings.disabled
+        """A what-if run: what is allowed is fused even where that costs time."""
         self._state = PriorityState(
             model,
             settings,
