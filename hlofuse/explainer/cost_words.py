@@ -75,7 +75,8 @@ def why_saves(cost: StepCost, producer_opcode: str = "") -> str:
         pays.append((more, f"compute grows by {us_text(more)}{_because(cost, producer_opcode)}"))
     elif more < -_NOTABLE:
         gains.append((-more, f"{us_text(-more)} less compute{_wider(cost)}"))
-    text = " and ".join(t for _, t in sorted(gains, key=lambda pair: -pair[0])) or "nothing"
+    told = [t for _, t in sorted(gains, key=lambda pair: -pair[0])]
+    text = " and ".join([", ".join(told[:-1]), told[-1]] if len(told) > 1 else told) or "nothing"
     against = ", ".join(t for _, t in sorted(pays, key=lambda pair: -pair[0]))
     return f"{text}; {against}" if against else text
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.model import Estimate, KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
+from hlofuse.cost.tiling import Tiling
 from hlofuse.ir.instruction import Instruction
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 
@@ -29,6 +30,8 @@ def pair_estimate(model: KernelModel, producer: Instruction, consumer: Instructi
     triton = any(
         x.opcode == "fusion" and x.fusion_kind == "kCustom" and may_be_fused(x) for x in (producer, consumer)
     )
-    if triton and isinstance(model, CombinedModel) and not is_fusible_bitcast(consumer):
-        model.tile(producer, consumer)  # enters the pair's time where a tiling is found
-    return model.pair_time(producer, consumer)
+    if not triton or not isinstance(model, CombinedModel) or is_fusible_bitcast(consumer):
+        return model.pair_time(producer, consumer)
+    tiled = isinstance(model.tile(producer, consumer), Tiling)  # then that has become the pair's time
+    estimate = model.pair_time(producer, consumer)
+    return estimate if tiled else estimate._replace(ticks=INFINITE)
