@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.instruction import Instruction
 
 if TYPE_CHECKING:
@@ -172,9 +173,17 @@ class Computation:
         slots.append(parameter)
 
     def remove_instruction(self, instruction: Instruction) -> None:
-        """Take out an instruction nobody uses."""
+        """Take out an instruction nobody uses.
+
+        Passes that fuse do not look at control dependencies and fail here, as XLA's do: `HlofuseError`.
+        """
         if instruction.users or instruction is self.root:
             raise ValueError(f"{instruction.name} is still in use")
+        if instruction.control_predecessors or instruction.control_successors:
+            raise HlofuseError(
+                f"cannot remove instruction: {instruction.name} has been fused but has control "
+                "dependencies; XLA stops here with the same error"
+            )
         self._detach(instruction)
 
     def _detach(self, instruction: Instruction) -> None:

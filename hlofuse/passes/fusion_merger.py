@@ -112,5 +112,6 @@ class _Driver:
             )
         computation = producer.computation
         assert computation is not None
-        computation.remove_instruction(producer)
+        if producer is not computation.root:  # a root with users, all of them dead: XLA gives up there
+            computation.remove_instruction(producer)
         self._model.forget(producer)
