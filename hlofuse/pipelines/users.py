@@ -14,7 +14,7 @@ import re
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.split_reductions import with_split_reductions_behind
-from hlofuse.pipelines.swapped_converts import with_swapped_behind
+from hlofuse.pipelines.swapped_converts import _is_same_broadcast, with_swapped_behind
 from hlofuse.pipelines.visits import Uses, uses_in_order
 from hlofuse.pipelines.widened import is_inserted_convert, is_narrowing, users_of_widened, widened
 
@@ -41,6 +41,8 @@ def _likely(
 ) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
     users = [u for u in users if u.opcode != "fusion"] + [u for u in users if u.opcode == "fusion"]
+    if ids_known:
+        users = _own_scope_by_age(producer, users)
     if is_inserted_convert(producer) and not is_narrowing(producer):
         # Every user got one of its own; CSE made them one, in the order of the walk.
         return sorted(users, key=lambda user: uses[producer, user])
@@ -49,11 +51,20 @@ def _likely(
     users = with_split_reductions_behind(with_swapped_behind(users))
     if not ids_known:
         return users
+    import os
+    if True:
+        late = [u for u in users if _leads_to_a_dot(u, producer)]
+        users = [u for u in users if u not in late] + late
+    if not scope(producer) and _program(producer):
+        users = [u for u in users if u.id > producer.id] + [u for u in users if u.id < producer.id]
     if producer.opcode == "slice":
         # Seen in records, on every device; which pass keeps this order we do not know.
         return sorted(users, key=_age_in_program)
     if producer.opcode == "broadcast" and _made_together(producer, users):
-        return sorted(users, key=_age)
+        users = sorted(users, key=_age)
+        if True:
+            users = _without_ghosts(producer, users)
+        return users
     for square in [u for u in users if u.opcode == "multiply" and u.operands == [producer, producer]]:
         # Simplification made it of a power, so that it comes behind all that are older.
         others = [u for u in users if u is not square]
@@ -85,3 +96,90 @@ def _age_in_program(user: Instruction) -> int:
     if is_inserted_convert(user) and not is_narrowing(user):
         return min((u.id for u in user.users), default=user.id)
     return user.id
+
+
+def scope(x):
+    name = x.op_name
+    if not name:
+        return None
+    parts = name.split("/")[1:]
+    last = max((k for k, p in enumerate(parts) if "jit(" in p), default=-1)
+    return "/".join(parts[: last + 1])
+
+
+def _program(u):
+    op_name = u.op_name
+    if not op_name:
+        return False
+    name = u.name[:-2] if u.name.endswith(".0") else u.name
+    root = _NUMBERS.sub("", name)
+    last = re.sub("[^A-Za-z0-9_]", "_", op_name.rpartition("/")[2])
+    return root == last
+
+
+def _served(user):
+    if not is_inserted_convert(user) or is_narrowing(user):
+        return user
+    if user.users:
+        return min(user.users, key=lambda u: u.id)
+    old = user.operands[0]
+    if old.opcode == "broadcast":
+        for lifted in old.operands[0].users:
+            if lifted.opcode == "convert":
+                for new in lifted.users:
+                    if new.opcode == "broadcast" and new.shape.dimensions == old.shape.dimensions and new.attributes.get("dimensions") == old.attributes.get("dimensions") and new.users:
+                        return min(new.users, key=lambda u: u.id)
+    return user
+
+
+def _own_scope_by_age(producer, users):
+    if is_narrowing(producer):
+        producer = producer.operands[0]
+    s = scope(producer)
+    if not s:
+        return users
+    served = {u: _served(u) for u in users}
+    own = [u for u in users if scope(served[u]) == s and served[u].id > producer.id and _program(served[u])]
+    if not own:
+        return users
+    it = iter(sorted(own, key=lambda u: served[u].id))
+    users = [next(it) if u in own else u for u in users]
+    return [u for u in users if scope(served[u]) == s] + [u for u in users if scope(served[u]) != s]
+
+
+def _leads_to_a_dot(user, producer):
+    came = producer
+    node = user
+    while node.opcode in ("bitcast", "pad") and len(node.users) == 1:
+        came, node = node, node.users[0]
+    if node.opcode != "fusion" or node.fusion_kind != "kCustom":
+        return False
+    k = node.operands.index(came)
+    x = next(y for y in node.fused_computation.instructions if y.opcode == "parameter" and y.parameter_number == k)
+    while len(x.users) == 1 and x.users[0].opcode in ("bitcast", "transpose", "reshape", "copy"):
+        x = x.users[0]
+    return any(u.opcode not in ("dot", "bitcast", "transpose", "reshape", "copy") for u in x.users)
+
+
+def _without_ghosts(producer, users):
+    constant = producer.operands[0]
+    if constant.opcode != "constant":
+        return users
+    order = {x: k for k, x in enumerate(producer.computation.post_order())}
+    out = list(users)
+    ghosts = []
+    for f in order:
+        if f.opcode != "fusion" or not f.name.startswith("triton_softmax"):
+            continue
+        for b in f.fused_computation.instructions:
+            if b.opcode == "broadcast" and b.operands[0].opcode == "constant" and str(b.operands[0].literal) == str(constant.literal) and b.shape.key == producer.shape.key:
+                for u in b.users:
+                    place = next((k for k, v in enumerate(out) if v not in ghosts and order[v] > order[f]), len(out))
+                    out.insert(place, u)
+                    ghosts.append(u)
+    for g in ghosts:
+        k = out.index(g)
+        last = out.pop()
+        if k < len(out):
+            out[k] = last
+    return out
