@@ -52,6 +52,12 @@ def _likely(
     if not ids_known:
         return users
     import os
+    R = os.environ.get('RULES','')
+    root = producer.computation.root
+    if len(users) > 1 and all(_made(u, root) for u in users) and not _made(producer, root) and producer.opcode == 'reduce':
+        users = sorted(users, key=_age)
+        if _moved(users[-1]):
+            return [users[-1], *users[:-1]]
     if True:
         late = [u for u in users if _leads_to_a_dot(u, producer)]
         users = [u for u in users if u not in late] + late
@@ -183,3 +189,12 @@ def _without_ghosts(producer, users):
         if k < len(out):
             out[k] = last
     return out
+
+
+def _made(u, root):
+    return not scope(u) and u.id > root.id
+
+
+def _moved(u):
+    from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+    return u.opcode in ELEMENTWISE_OPCODES and _program(u) and u.name.endswith(".0.0")
