@@ -108,7 +108,7 @@ def scope(x):
     name = x.op_name
     if not name:
         return None
-    parts = name.split("/")[1:]
+    parts = name.partition(";")[0].split("/")[1:]
     last = max((k for k, p in enumerate(parts) if "jit(" in p), default=-1)
     return "/".join(parts[: last + 1])
 
@@ -145,12 +145,55 @@ def _own_scope_by_age(producer, users):
     if not s:
         return users
     served = {u: _served(u) for u in users}
+    before = users
     own = [u for u in users if scope(served[u]) == s and served[u].id > producer.id and _program(served[u])]
-    if not own:
-        return users
     it = iter(sorted(own, key=lambda u: served[u].id))
     users = [next(it) if u in own else u for u in users]
-    return [u for u in users if scope(served[u]) == s] + [u for u in users if scope(served[u]) != s]
+    users = [u for u in users if scope(served[u]) == s] + [u for u in users if scope(served[u]) != s]
+    inner = [u for u in users if scope(served[u]) == s]
+    outer = [u for u in users if scope(served[u]) != s]
+    import os
+    if outer and _has_other_results(producer, s):
+        out = []
+        seen = set()
+        for u in inner:
+            key = _kind(u)
+            if key in seen:
+                out.append(None)
+                seen.clear()
+            seen.add(key)
+            out.append(u)
+        out += [None, *outer]
+        while None in out:
+            k = out.index(None)
+            last = out.pop()
+            if k < len(out):
+                out[k] = last
+        return out
+    if not own:
+        return before
+    return [*inner, *outer]
+
+
+def _has_other_results(producer, s):
+    for near in (lambda x: x.operands, lambda x: x.users):
+        found = {producer}
+        pending = [producer]
+        while pending:
+            for x in near(pending.pop()):
+                if x not in found and scope(x) == s:
+                    found.add(x)
+                    pending.append(x)
+        for x in found:
+            if x is producer or not _program(x) or x.opcode in ("constant", "iota") or x.opcode == "broadcast" and x.operands[0].opcode == "constant":
+                continue
+            if any(scope(u) != s for u in x.users):
+                return True
+    return False
+
+
+def _kind(u):
+    return (u.opcode, u.op_name, tuple((o.opcode, o.op_name) for o in u.operands))
 
 
 def _leads_to_a_dot(user, producer):
@@ -197,4 +240,4 @@ def _made(u, root):
 
 def _moved(u):
     from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-    return u.opcode in ELEMENTWISE_OPCODES and _program(u) and u.name.endswith(".0.0")
+    return u.opcode in ELEMENTWISE_OPCODES and _program(u)
