@@ -43,7 +43,7 @@ def _likely(
     users = [u for u in users if u.opcode != "fusion"] + [u for u in users if u.opcode == "fusion"]
     if ids_known:
         users = _own_scope_by_age(producer, users)
-    if is_inserted_convert(producer) and not is_narrowing(producer):
+    if _widening(producer) or _widening_broadcast(producer):
         # Every user got one of its own; CSE made them one, in the order of the walk.
         return sorted(users, key=lambda user: uses[producer, user])
     if producer in wide:
@@ -51,8 +51,10 @@ def _likely(
     users = with_split_reductions_behind(with_swapped_behind(users))
     if not ids_known:
         return users
-    import os
-    R = os.environ.get('RULES','')
+    users = _behind_narrowed(users)
+    if _is_sort_bits(producer):
+        return sorted(users, key=_age)
+    users = _sort_keys(producer, users)
     root = producer.computation.root
     if len(users) > 1 and all(_made(u, root) for u in users) and not _made(producer, root) and producer.opcode == 'reduce':
         users = sorted(users, key=_age)
@@ -241,3 +243,44 @@ def _made(u, root):
 def _moved(u):
     from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
     return u.opcode in ELEMENTWISE_OPCODES and _program(u)
+
+
+def _widening(x):
+    return is_inserted_convert(x) and not is_narrowing(x)
+
+
+def _widening_broadcast(x):
+    """Broadcast of an inserted convert, the old one still there."""
+    return x.opcode == "broadcast" and _widening(x.operands[0]) and any(
+        old.opcode == "broadcast" and old.shape.dimensions == x.shape.dimensions and old.attributes.get("dimensions") == x.attributes.get("dimensions")
+        for old in x.operands[0].operands[0].users
+    )
+
+
+def _behind_narrowed(users):
+    """Concatenates cut down to what one slice needs"""
+    cut = sorted((u for u in users if _cut(u)), key=_age)
+    if len(cut) < 2:
+        return users
+    others = [u for u in users if u not in cut]
+    if any(u.opcode == "concatenate" and all(o in u.operands for c in cut for o in c.operands) for u in others):
+        return [*others, *cut]
+    return [*others, cut[-1], *cut[:-1]]
+
+
+def _cut(u):
+    return u.opcode == "concatenate" and len(u.users) == 1 and u.users[0].opcode == "slice" and u.users[0].id == u.id + 1
+
+
+def _is_sort_bits(x):
+    """The bits of a key of which SortRewriter makes an ordered integer."""
+    return x.opcode == "bitcast" and sorted(u.opcode for u in x.users) == ["not", "xor"] and len({v for u in x.users for v in u.users}) == 1
+
+
+def _sort_keys(x, users):
+    ne = [u for u in users if u.opcode == "compare" and u.operands == [x, x]]
+    made = [u for u in users if u in ne or u.opcode == "compare" and u.attributes.get("direction") == "EQ" and any(v.opcode == "select" and v.operands[0] is u and v.operands[2] is x for v in u.users) or u.opcode == "select" and u.operands[2] is x and u.operands[0].opcode == "compare" and u.operands[1] in u.operands[0].operands]
+    if len(ne) != 1 or len(made) != 3:
+        return users
+    others = [u for u in users if u not in made]
+    return [*others, *sorted(made, key=_age)]
