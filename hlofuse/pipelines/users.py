@@ -43,6 +43,10 @@ def _likely(
     users = [u for u in users if u.opcode != "fusion"] + [u for u in users if u.opcode == "fusion"]
     if ids_known:
         users = _own_scope_by_age(producer, users)
+    if producer.opcode == "fusion" or (
+        _program(producer) and not producer.name.endswith(".0.0") and not (ids_known and _made(producer, producer.computation.root))
+    ):
+        users = _of_expression(producer, users)
     if _widening(producer) or _widening_broadcast(producer):
         # Every user got one of its own; CSE made them one, in the order of the walk.
         return sorted(users, key=lambda user: uses[producer, user])
@@ -284,3 +288,32 @@ def _sort_keys(x, users):
         return users
     others = [u for u in users if u not in made]
     return [*others, *sorted(made, key=_age)]
+
+
+def _place(x):
+    metadata = x.attributes.get("metadata")
+    if metadata is None or not metadata.stack_frame_id:
+        return None
+    frames = x.computation.module.stack_frames
+    frame = frames.frames.get(metadata.stack_frame_id)
+    place = frame and frames.locations.get(frame.get("file_location_id", 0))
+    if not place or "end_column" not in place:
+        return None
+    parent = frame.get("parent_frame_id")
+    return (
+        (place.get("file_name_id"), None if parent == metadata.stack_frame_id else parent),
+        (place["line"], place["column"]),
+        (place["end_line"], place["end_column"]),
+    )
+
+
+def _of_expression(x, users):
+    mine = _place(x)
+    if mine is None:
+        return users
+    places = {u: _place(u) for u in users}
+    around = [u for u in users if (p := places[u]) and p[0] == mine[0] and p[1] <= mine[1] and p[2] >= mine[2]]
+    if all(places[u] == mine for u in around):
+        return users
+    rest = [u for u in users if u not in around]
+    return around + rest
