@@ -9,16 +9,12 @@ of one root grow with the ids.
 from __future__ import annotations
 
 import heapq
-import re
-from typing import NamedTuple
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.names import is_of_program, name_before_renaming
 
-_NUMBER = re.compile(r"(.*)\.(\d+)", re.DOTALL)
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
-_KEPT_NAMES = frozenset({"parameter", "fusion", "custom-call"})
 _SHARED_ROOTS = frozenset({"constant", "broadcast", "iota", "tuple"})
 
 
@@ -34,33 +30,14 @@ def guess_ids(module: Module) -> None:
                 computation.reorder(guess.order())
 
 
-class _Name(NamedTuple):
-    root: str
-    number: int
-
-
-def _name(instruction: Instruction) -> _Name:
-    """Root and number before `rename-instructions` appended .0."""
-    text = instruction.name
-    renamed = instruction.opcode not in _KEPT_NAMES
-    numbered = not renamed
-    if renamed and text.endswith(".0"):
-        text, numbered = text[:-2], True
-    match = _NUMBER.fullmatch(text)
-    if match is None:
-        return _Name(text, 0)
-    # Where nothing was appended the number is the renaming's own, and there was none before.
-    return _Name(match[1], int(match[2]) if numbered else 0)
-
-
 class _Guess:
     """Instructions of the program first, each behind what it needs and behind lower numbers of its root."""
 
     def __init__(self, computation: Computation) -> None:
         self._all = computation.instructions
         self._place = {x: k for k, x in enumerate(self._all)}
-        self._names = {x: _name(x) for x in self._all}
-        self._program = {x for x in self._all if self._is_of_program(x)}
+        self._names = {x: name_before_renaming(x) for x in self._all}
+        self._program = {x for x in self._all if is_of_program(x)}
         self._early = self._program | {x for x in self._all if self._feeds_program(x)}
         self._before = self._lower_numbers()
         self._out: list[Instruction] = []
@@ -81,14 +58,6 @@ class _Guess:
         return self._out
 
     # ------------------------------------------------------------ what names tell
-
-    def _is_of_program(self, x: Instruction) -> bool:
-        """Is it named after the framework's operation?"""
-        op_name = x.op_name
-        if not op_name or _is_input(x):
-            return False
-        root, last = self._names[x].root, _NOT_IN_NAMES.sub("_", op_name.rpartition("/")[2])
-        return root == last or (last.startswith(root) and root != x.opcode)
 
     def _feeds_program(self, x: Instruction) -> bool:
         """A constant or the like that the framework made for an operation."""

@@ -1,0 +1,85 @@
+"""The users of values in functions that were calls in the program, such as jit(silu).
+
+CallInliner (`xla/service/call_inliner.cc`) clones the body of a function operands first, so that inside
+of it age and the order of users agree; who uses a result outside comes behind them. A function with
+several results ends in a tuple, which is a user of each as well. It goes when its elements have found
+their users, and the last user takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.holes import without
+from hlofuse.pipelines.names import is_of_program, scope
+from hlofuse.pipelines.widened import is_narrowing, served_by
+
+
+def in_order_of_calls(
+    producer: Instruction, users: list[Instruction], *, ids_known: bool
+) -> list[Instruction]:
+    """The users of `producer` with those in the same function first, by age if it is known."""
+    source = producer.operands[0] if is_narrowing(producer) else producer
+    function = scope(source)
+    if not function:
+        return users
+    served = {u: served_by(u) for u in users}
+    inner = [u for u in users if scope(served[u]) == function]
+    outer = [u for u in users if scope(served[u]) != function]
+    cloned = {u for u in inner if served[u].id > source.id and is_of_program(served[u])} if ids_known else set()
+    if cloned:
+        by_age = iter(sorted(cloned, key=lambda u: served[u].id))
+        inner = [next(by_age) if u in cloned else u for u in inner]
+    if outer and _has_other_results(source, function):
+        return _without_tuples(inner, outer)
+    return [*inner, *outer] if cloned else users
+
+
+def _without_tuples(inner: list[Instruction], outer: list[Instruction]) -> list[Instruction]:
+    """Each call had a tuple of its own, CSE made one value of what several of them computed."""
+    listed: list[Instruction | int] = []
+    tuples: list[Instruction | int] = []
+    seen: set[Hashable] = set()
+    for user in inner:
+        kind = _kind(user)
+        if kind in seen:
+            seen.clear()
+            tuples.append(len(tuples))
+            listed.append(tuples[-1])
+        seen.add(kind)
+        listed.append(user)
+    tuples.append(len(tuples))
+    left = without([*listed, tuples[-1], *outer], tuples)
+    return [u for u in left if isinstance(u, Instruction)]
+
+
+def _has_other_results(result: Instruction, function: str) -> bool:
+    """Does anything else that the same call computed have users outside?"""
+    return _reaches_result(result, function, lambda x: x.operands) or _reaches_result(
+        result, function, lambda x: x.users
+    )
+
+
+def _reaches_result(
+    start: Instruction, function: str, near: Callable[[Instruction], list[Instruction]]
+) -> bool:
+    kind = _kind(start)
+    found, pending = {start}, [start]
+    while pending:
+        for x in near(pending.pop()):
+            if x in found or scope(x) != function or _kind(x) == kind:
+                continue  # the like of it is that of another call
+            found.add(x)
+            pending.append(x)
+            if is_of_program(x) and not _is_constant(x) and any(scope(u) != function for u in x.users):
+                return True
+    return False
+
+
+def _is_constant(x: Instruction) -> bool:
+    return x.opcode in {"constant", "iota"} or (x.opcode == "broadcast" and x.operands[0].opcode == "constant")
+
+
+def _kind(x: Instruction) -> Hashable:
+    return (x.opcode, x.op_name, tuple((o.opcode, o.op_name) for o in x.operands))
