@@ -15,6 +15,7 @@ from hlofuse.pipelines.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.moved_reshapes import with_moved_in_front
 from hlofuse.pipelines.names import name_before_renaming
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
+from hlofuse.pipelines.normalized_convolutions import restore_convolution_users
 from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.split_reductions import with_split_reductions_behind
@@ -35,10 +36,11 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
     for computation in module.computations:
         if computation.fusion is not None:
             continue
+        normalized = restore_convolution_users(computation)
         uses, wide = uses_in_order(computation), widened(computation)
         order = {x: k for k, x in enumerate(computation.post_order())}
         for instruction in computation:
-            if len(instruction.users) > 1:
+            if len(instruction.users) > 1 and instruction not in normalized:
                 users = _as_program_has_it(instruction, ids_known=ids_known)
                 users = _as_normalization_leaves_it(instruction, users, uses, wide)
                 if ids_known:
@@ -78,14 +80,13 @@ def _as_age_tells(
     if producer.opcode == "broadcast" and _made_together(producer, users):
         return without_those_in_softmax(producer, sorted(users, key=_age), order)
     users = in_order_of_keys(producer, with_narrowed_behind(users))
-    users = with_moved_in_front(producer, users)
     for square in [u for u in users if u.opcode == "multiply" and u.operands == [producer, producer]]:
         # Simplification made it of a power, so that it comes behind all that are older.
         others = [u for u in users if u is not square]
         older = max((k for k, u in enumerate(others) if u.id < square.id), default=-1)
         place = max(older + 1, users.index(square))
         users = [*others[:place], square, *others[place:]]
-    return users
+    return with_moved_in_front(producer, users)
 
 
 def _made_together(broadcast: Instruction, users: list[Instruction]) -> bool:
