@@ -8,6 +8,7 @@ their users, and the last user takes its place.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable
 
 from hlofuse.ir.instruction import Instruction
@@ -23,7 +24,7 @@ def in_order_of_calls(
     source = producer.operands[0] if is_narrowing(producer) else producer
     function = scope(source)
     if not function:
-        return users
+        return _with_calls_inlined(users, ids_known=ids_known)
     served = {u: served_by(u) for u in users}
     inner = [u for u in users if scope(served[u]) == function]
     outer = [u for u in users if scope(served[u]) != function]
@@ -34,6 +35,44 @@ def in_order_of_calls(
     if outer and _has_other_results(source, function):
         return _without_tuples(inner, outer)
     return [*inner, *outer] if cloned else users
+
+
+def _with_calls_inlined(users: list[Instruction], *, ids_known: bool) -> list[Instruction]:
+    """Each call was a user itself; its clones came behind all, the last of them into its place."""
+    calls: dict[Hashable, list[Instruction]] = {}
+    results: Counter[Hashable] = Counter()
+    listed: list[Instruction | Hashable] = []
+    for user in users:
+        clone = served_by(user)
+        place = _place_of_call(clone)
+        if place is None:
+            listed.append(user)
+            continue
+        kind = (place, clone.opcode, clone.op_name)
+        # The same result again is another call's from the same place.
+        call = (place, results[kind])
+        results[kind] += _is_result(clone)
+        if call not in calls:
+            listed.append(call)
+        calls.setdefault(call, []).append(user)
+    for call, clones in calls.items():
+        if ids_known:
+            clones.sort(key=lambda u: served_by(u).id)
+        listed = without([*listed, *clones], [call])
+    return [u for u in listed if isinstance(u, Instruction)]
+
+
+def _is_result(x: Instruction) -> bool:
+    return any(scope(u) != scope(x) for u in x.users)
+
+
+def _place_of_call(x: Instruction) -> Hashable | None:
+    """Where in the program it is called what `x` is of; None for what is no function's."""
+    function = scope(x)
+    if not function:
+        return None
+    metadata = x.attributes.get("metadata")
+    return (function, metadata.stack_frame_id if metadata is not None else None)
 
 
 def _without_tuples(inner: list[Instruction], outer: list[Instruction]) -> list[Instruction]:
