@@ -26,15 +26,18 @@ def in_order_of_calls(
     if not function:
         return _with_calls_inlined(users, ids_known=ids_known)
     served = {u: served_by(u) for u in users}
-    inner = [u for u in users if scope(served[u]) == function]
-    outer = [u for u in users if scope(served[u]) != function]
+    # A bitcast bears the name of what it was put behind.
+    within = {u for u, it in served.items() if scope(it) == function and it.opcode != "bitcast"}
+    inner = [u for u in users if u in within]
+    outer = [u for u in users if u not in within]
+    outer = _with_calls_inlined(outer, ids_known=ids_known)
     cloned = {u for u in inner if served[u].id > source.id and is_of_program(served[u])} if ids_known else set()
     if cloned:
         by_age = iter(sorted(cloned, key=lambda u: served[u].id))
         inner = [next(by_age) if u in cloned else u for u in inner]
     if outer and _has_other_results(source, function):
         return _without_tuples(inner, outer)
-    return [*inner, *outer] if cloned else users
+    return [*inner, *outer]
 
 
 def _with_calls_inlined(users: list[Instruction], *, ids_known: bool) -> list[Instruction]:
@@ -44,7 +47,7 @@ def _with_calls_inlined(users: list[Instruction], *, ids_known: bool) -> list[In
     listed: list[Instruction | Hashable] = []
     for user in users:
         clone = served_by(user)
-        place = _place_of_call(clone)
+        place = _place_of_call(clone) if clone.opcode != "bitcast" else None
         if place is None:
             listed.append(user)
             continue
