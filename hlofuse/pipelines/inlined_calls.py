@@ -31,7 +31,9 @@ def in_order_of_calls(
     inner = [u for u in users if u in within]
     outer = [u for u in users if u not in within]
     outer = _with_calls_inlined(outer, ids_known=ids_known)
-    cloned = {u for u in inner if served[u].id > source.id and is_of_program(served[u])} if ids_known else set()
+    cloned = (
+        {u for u in inner if served[u].id > source.id and is_of_program(served[u])} if ids_known else set()
+    )
     if cloned:
         by_age = iter(sorted(cloned, key=lambda u: served[u].id))
         inner = [next(by_age) if u in cloned else u for u in inner]
@@ -42,9 +44,9 @@ def in_order_of_calls(
 
 def _with_calls_inlined(users: list[Instruction], *, ids_known: bool) -> list[Instruction]:
     """Each call was a user itself; its clones came behind all, the last of them into its place."""
-    calls: dict[Hashable, list[Instruction]] = {}
+    calls: dict[tuple[Hashable, int], list[Instruction]] = {}
     results: Counter[Hashable] = Counter()
-    listed: list[Instruction | Hashable] = []
+    listed: list[Instruction | tuple[Hashable, int]] = []
     for user in users:
         clone = served_by(user)
         place = _place_of_call(clone) if clone.opcode != "bitcast" else None
@@ -120,7 +122,9 @@ def _reaches_result(
 
 
 def _is_constant(x: Instruction) -> bool:
-    return x.opcode in {"constant", "iota"} or (x.opcode == "broadcast" and x.operands[0].opcode == "constant")
+    return x.opcode in {"constant", "iota"} or (
+        x.opcode == "broadcast" and x.operands[0].opcode == "constant"
+    )
 
 
 def _kind(x: Instruction) -> Hashable:

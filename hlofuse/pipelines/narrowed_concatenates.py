@@ -24,7 +24,5 @@ def with_narrowed_behind(users: list[Instruction]) -> list[Instruction]:
 def _is_narrowed(x: Instruction) -> bool:
     """A concatenate made together with the slice of it."""
     return (
-        x.opcode == "concatenate"
-        and [u.opcode for u in x.users] == ["slice"]
-        and x.users[0].id == x.id + 1
+        x.opcode == "concatenate" and [u.opcode for u in x.users] == ["slice"] and x.users[0].id == x.id + 1
     )

@@ -1,9 +1,9 @@
 """The users of values between convolutions that run in another layout than the program's.
 
-Layout assignment gives all that a convolution reads or feeds the layout the library wants. LayoutNormalization
-then makes it anew, row-major, and AlgebraicSimplifier takes the bitcasts in between away again; what is
-row-major from the start both leave alone. Until jaxlib 0.4.35 they did so to everything, three times
-(`users_order`).
+Layout assignment gives all that a convolution reads or feeds the layout the library wants.
+LayoutNormalization then makes it anew, row-major, and AlgebraicSimplifier takes the bitcasts in between
+away again; what is row-major from the start both leave alone. Until jaxlib 0.4.35 they did so to
+everything, three times (`users_order`).
 """
 
 from __future__ import annotations

@@ -60,7 +60,12 @@ def _users_of_expression(x: Instruction, users: list[Instruction]) -> set[Instru
 
 def _extent(x: Instruction) -> _Extent | None:
     metadata = x.attributes.get("metadata")
-    if metadata is None or not metadata.stack_frame_id or x.computation is None or x.computation.module is None:
+    if (
+        metadata is None
+        or not metadata.stack_frame_id
+        or x.computation is None
+        or x.computation.module is None
+    ):
         return None
     tables = x.computation.module.stack_frames
     frame = tables.frames.get(metadata.stack_frame_id, {})

@@ -122,7 +122,7 @@ def simplify_bitcasts(
 ) -> None:
     """`HandleBitcast`: chains become one, what changes nothing goes; broadcasts sink if that is due.
 
-    With `broadcasts_anew` the bitcast of a broadcast becomes a broadcast of its own, as it does in jaxlib 0.11.
+    With `broadcasts_anew` the bitcast of a broadcast becomes a broadcast of its own (jaxlib 0.11).
     """
 
     def action(node: Node) -> None:
