@@ -13,7 +13,7 @@ import heapq
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.names import is_of_program, name_before_renaming
+from hlofuse.pipelines.names import is_of_program, name_before_renaming, scope
 
 _SHARED_ROOTS = frozenset({"constant", "broadcast", "iota", "tuple"})
 
@@ -39,6 +39,8 @@ class _Guess:
         self._names = {x: name_before_renaming(x) for x in self._all}
         self._program = {x for x in self._all if is_of_program(x)}
         self._early = self._program | {x for x in self._all if self._feeds_program(x)}
+        self._inlined = {x for x in self._early if scope(x)}
+        self._own = self._early - self._inlined
         self._before = self._lower_numbers()
         self._out: list[Instruction] = []
         self._done: set[Instruction] = set()
@@ -51,7 +53,8 @@ class _Guess:
         for parameter in sorted(self._all, key=lambda x: x.parameter_number if _is_input(x) else 0):
             if _is_input(parameter):
                 self._emit(parameter)
-        for instruction in self._program_order():
+        # What was called is cloned behind all that the program's own level has.
+        for instruction in sorted(self._program_order(), key=lambda x: x in self._inlined):
             self._emit(instruction)
         for instruction in self._all:
             self._emit(instruction)
@@ -68,10 +71,10 @@ class _Guess:
 
     def _lower_numbers(self) -> dict[Instruction, Instruction]:
         """For each instruction the one of the same kind and root with the next lower number."""
-        chains: dict[tuple[str, bool, bool], list[Instruction]] = {}
+        chains: dict[tuple[str, bool, bool, bool], list[Instruction]] = {}
         for x in self._all:
             if not _is_input(x):
-                key = (self._names[x].root, x in self._program, x in self._early)
+                key = (self._names[x].root, x in self._program, x in self._early, x in self._inlined)
                 chains.setdefault(key, []).append(x)
         before: dict[Instruction, Instruction] = {}
         for chain in chains.values():
@@ -119,7 +122,7 @@ class _Guess:
         pending, seen = list(x.operands), set(x.operands)
         while pending:
             source = pending.pop()
-            if source in self._program:
+            if source in self._program and (x in self._inlined or source not in self._inlined):
                 found.add(source)
                 continue
             for operand in source.operands:
@@ -151,7 +154,8 @@ class _Guess:
         needed = [lower, *x.operands] if lower is not None else x.operands
         if x in self._early:
             # What passes put between two operations of the program is younger than both.
-            return [y for y in needed if _is_input(y) or y in self._early]
+            early = self._early if x in self._inlined else self._own
+            return [y for y in needed if _is_input(y) or y in early]
         return list(needed)
 
 
