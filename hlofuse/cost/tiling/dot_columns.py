@@ -16,6 +16,7 @@ from hlofuse.cost.tiling.fusion_view import FusionView
 from hlofuse.cost.tiling.tick_columns import Ticks
 from hlofuse.cost.tiling.tilings import Column, Columns
 
+
 class DotTicks(NamedTuple):
     """Compute time and whole time of one dot for each tiling."""
 
