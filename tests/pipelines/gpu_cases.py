@@ -34,9 +34,9 @@ class Case:
     def after(self) -> str:
         return self.texts[max(self.texts, key=lambda name: name[:2] if name[0].isdigit() else "")]
 
-    def replay(self, *, ids: bool, guide: Follower | None = None) -> Replay:
-        module = parse_module(self.before)
-        return replay(module, "gpu", device=self.device, ids=self.ids if ids else None, guide=guide)
+    def replay(self, *, ids: bool, guide: Follower | None = None, option: str | None = None) -> Replay:
+        module, known = parse_module(self.before), self.ids if ids else None
+        return replay(module, "gpu", device=self.device, option=option, ids=known, guide=guide)
 
 
 @cache

@@ -15,6 +15,7 @@ from .gpu_cases import Case, cases
 USUAL = cases("gpu")
 # What programs rarely hold: products in Triton fusions, collectives, dynamic shapes, narrow types, AMD.
 UNUSUAL = cases("gpu-unusual")
+EXTRA_OUTPUTS = cases("gpu-triton-multi-output")
 NAMES = sorted(USUAL)
 EXAMPLES = NAMES[::6]
 # XLA does not always repeat these steps itself: equal pairs share a tiling, and threads race for the first.
@@ -34,9 +35,9 @@ def test_the_kernels_are_xlas_from_text_alone(name: str) -> None:
     assert v.partition, str(v.difference)
 
 
-def follow(case: Case) -> None:
+def follow(case: Case, option: str | None = None) -> None:
     follower = Follower(case.record)
-    case.replay(ids=True, guide=follower)
+    case.replay(ids=True, guide=follower, option=option)
     follower.finish()
     assert follower.disagreements == []
     assert follower.agreed == follower.total
@@ -50,6 +51,24 @@ def test_every_step_is_xlas_but_for_ties(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(UNUSUAL))
 def test_every_step_of_unusual_modules_is_xlas_but_for_ties(name: str) -> None:
     follow(UNUSUAL[name])
+
+
+@pytest.mark.parametrize("name", sorted(EXTRA_OUTPUTS))
+def test_every_step_with_extra_outputs_of_triton_fusions(name: str) -> None:
+    follow(EXTRA_OUTPUTS[name], "triton-multi-output")
+
+
+def test_extra_outputs_are_made_and_only_with_the_option() -> None:
+    made = {
+        option: sum(
+            e.kind == "multi-output" and e.pass_name == "priority-fusion"
+            for case in EXTRA_OUTPUTS.values()
+            for e in case.replay(ids=True, option=option).events
+        )
+        for option in (None, "triton-multi-output")
+    }
+    assert made[None] == 0
+    assert made["triton-multi-output"] == 8
 
 
 def test_with_ids_most_sequences_are_exact() -> None:

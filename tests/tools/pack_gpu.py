@@ -1,4 +1,4 @@
-"""Pack XLA:GPU's answers into tests/data/gpu.tar.xz and tests/data/gpu-unusual.tar.xz.
+"""Pack XLA:GPU's answers into tests/data/gpu.tar.xz, gpu-unusual.tar.xz and gpu-triton-multi-output.tar.xz.
 
     pack_gpu.py OUT.tar.xz DEVICE=FOLDER... [--limit BYTES]
 
