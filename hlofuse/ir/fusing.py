@@ -228,6 +228,15 @@ def merge_fusion_into_multi_output(fusion: Instruction, other: Instruction) -> N
         parent.remove_instruction(clone)
 
 
+def merge_extra_output(fusion: Instruction, producer: Instruction) -> None:
+    """Take in another instruction, which becomes a further output where others use it; it is removed."""
+    if producer.opcode == "fusion":
+        merge_fusion_into_multi_output(fusion, producer)
+    else:
+        append_producer(fusion, producer, add_output=True)
+        _computation_of(producer).remove_instruction(producer)
+
+
 def get_tuple_element(source: Instruction, index: int, shape: Shape) -> Instruction:
     """A new `get-tuple-element` of `source`, added to its computation."""
     element = Instruction(

@@ -14,12 +14,7 @@ from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.fusing import (
-    append_producer,
-    fuse_in_place_of,
-    merge_fusion_into_multi_output,
-    set_fusion_kind,
-)
+from hlofuse.ir.fusing import fuse_in_place_of, merge_extra_output, set_fusion_kind
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
@@ -177,11 +172,7 @@ class _Driver:
 
     def _merge(self, fusion: Instruction, other: Instruction) -> None:
         self._reach.merge(fusion, other)
-        if other.opcode == "fusion":
-            merge_fusion_into_multi_output(fusion, other)
-        else:
-            append_producer(fusion, other, add_output=True)
-            self._computation.remove_instruction(other)
+        merge_extra_output(fusion, other)
         self._model.changed(fusion)
 
     def _forget(self, *instructions: Instruction) -> None:

@@ -41,6 +41,11 @@ class Target:
     """What XLA has, or once had, beyond these passes."""
 
 
+def _gpu_passes(priority_fusion: str = "priority-fusion") -> tuple[str, ...]:
+    first = ("variadic-op-splitter", "sort-iota-fusion", priority_fusion)
+    return (*first, "cse", "dce", "multi_output_fusion", "cse", "dce")
+
+
 TARGETS: dict[str, Target] = {
     "cpu": Target(
         "cpu",
@@ -70,18 +75,9 @@ TARGETS: dict[str, Target] = {
         "gpu",
         "XLA:GPU, priority fusion",
         "jaxlib 0.11.1",
-        (
-            "variadic-op-splitter",
-            "sort-iota-fusion",
-            "priority-fusion",
-            "cse",
-            "dce",
-            "multi_output_fusion",
-            "cse",
-            "dce",
-        ),
+        _gpu_passes(),
         "the final kernels of 252 of 252 corpus modules on four devices; every step but for ties",
-        {},
+        {"triton-multi-output": _gpu_passes("priority-fusion(triton_multi_output=true)")},
         needs_device=True,
         has_history=True,
         additions=(

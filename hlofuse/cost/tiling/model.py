@@ -153,7 +153,7 @@ class TilingModel:
         values = Columns(columns)
         if not all(np.all(values.satisfied(c)) for c in analysis.conditions):
             raise NotTiled("Tiling does not satisfy constraints.")
-        costs = tiling_costs(analysis, columns, self._times, parameters.num_warps)
+        costs = tiling_costs(analysis, columns, self._times, parameters)
         for root, chosen in zip(analysis.view.roots, costs.outputs, strict=True):
             if chosen[0] == NO_TILE:
                 text = "Unsupported case of multi-output fusion, we found no tiling to reuse for "

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.analysis import Analysis, TiledNode
+from hlofuse.cost.tiling.block_level import BlockLevelParameters
 from hlofuse.cost.tiling.contractions import dot_contraction
 from hlofuse.cost.tiling.dot_columns import dot_problem, dot_times
 from hlofuse.cost.tiling.expressions import Expr
@@ -198,9 +199,12 @@ class _Costing:
 
 
 def tiling_costs(
-    analysis: Analysis, columns: list[Column], times: KernelTimes, warps: int | None = None
+    analysis: Analysis,
+    columns: list[Column],
+    times: KernelTimes,
+    given: BlockLevelParameters | None = None,
 ) -> TilingCosts:
-    """Costs of the tilings given as a column for each parameter; `warps` if they are not free.
+    """Costs of the tilings given as a column for each parameter; `given` if warps and stages are not free.
 
     Raises NotTiled where XLA reports an error.
     """
@@ -209,7 +213,10 @@ def tiling_costs(
     view, count = analysis.view, costing.count
     full = (count,)
     blocks = costing.blocks
-    used_warps = np.broadcast_to(num_warps(costing.largest) if warps is None else np.asarray(warps), full)
+    used_warps = np.broadcast_to(
+        num_warps(costing.largest) if given is None else np.asarray(given.num_warps), full
+    )
+    stages = 1 if given is None else given.num_stages
     read: Ticks = np.zeros(count, dtype=np.int64)
     for op, (total, share) in costing.reads.items():
         read = read + times.read(
@@ -238,7 +245,7 @@ def tiling_costs(
     compute = times.compute(flops, blocks, used_warps * times.device.threads_per_warp)
     dot_total: Ticks = np.zeros(count, dtype=np.int64)
     for node, new in costing.dots:
-        own = dot_times(view, node, costing.sizes, used_warps, times.device)
+        own = dot_times(view, node, costing.sizes, used_warps, stages, times.device)
         # No estimate, or merged with another tile: nothing to add.
         counted = np.broadcast_to(np.asarray(new), full)
         compute = compute + np.where(counted, own.compute, 0)

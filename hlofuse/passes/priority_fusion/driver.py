@@ -8,7 +8,7 @@ from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
 from hlofuse.cost.tiling import Tiling, backend_config_text
 from hlofuse.ir.computation import Computation
-from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion
+from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_extra_output, merge_fusion
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.passes.priority_fusion.guide import Guide
@@ -33,6 +33,8 @@ class Driver:
         legality: Legality,
         recorder: Recorder,
         guide: Guide | None = None,
+        *,
+        extra_outputs: bool = False,
     ) -> None:
         self._computation = computation
         self._model = model
@@ -40,6 +42,9 @@ class Driver:
         self._legality = legality
         self._recorder = recorder
         self._guide = guide
+        self._extra_outputs = extra_outputs
+        # Of producers refused by some user: the Triton fusion that can also write them out.
+        self._preferred: dict[Instruction, Instruction] = {}
         self._queue = PriorityQueue(guide.choose if guide is not None else None)
         # What the step under way has touched, in the order it did.
         self._marked: dict[Instruction, None] = {}
@@ -59,8 +64,9 @@ class Driver:
         changed = False
         while (entry := self._queue.pop()) is not None:
             producer, priority = entry
-            consumers = list(producer.users)
-            if self._guide is not None:
+            preferred = self._preferred.get(producer)
+            consumers = list(producer.users) if preferred is None else [preferred]
+            if self._guide is not None and preferred is None:
                 consumers = self._guide.order_consumers(producer, consumers)
             if is_fusible_bitcast(producer):
                 consumers = [c for c in consumers if self._legality.verdict(producer, c) is None]
@@ -88,6 +94,7 @@ class Driver:
 
     def _priority(self, producer: Instruction) -> int | None:
         """Ticks that fusing saves; None if it is not possible (`CalculateProducerPriority`)."""
+        self._preferred.pop(producer, None)
         if is_fusible_bitcast(producer):
             return INFINITE
         if producer.opcode == "constant":
@@ -97,6 +104,10 @@ class Driver:
             guide.order_users(producer)
         refusal = self._legality.refusal(producer)
         if refusal is not None:
+            preferred = self._legality.sole_extra_output(producer) if self._extra_outputs else None
+            if preferred is not None:
+                self._preferred[producer] = preferred
+                return self._saved_by(producer, preferred)
             verdict, user = refusal
             self._recorder.ineligible(
                 producer, user, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
@@ -126,6 +137,12 @@ class Driver:
             guide.priority(producer, us_fused, us_unfused)
         return INFINITE if unfused >= INFINITE else current + unfused - fused
 
+    def _saved_by(self, producer: Instruction, user: Instruction) -> int:
+        """Ticks saved where one user computes the producer and writes it out as well."""
+        model = self._model
+        together = model.pair_time(producer, user, self._legality.key(producer, user)).ticks
+        return KERNEL_LAUNCH + model.run_time(producer).ticks + model.run_time(user).ticks - together
+
     def _update_priorities(self) -> None:
         marked = list(self._marked)
         for instruction in marked:
@@ -138,7 +155,9 @@ class Driver:
     def _step(self, producer: Instruction, consumers: list[Instruction], priority: int) -> bool:
         """Fuse the producer into the consumers, bitcasts left out."""
         legality = self._legality
-        tilings = {c: t for c in consumers if (t := legality.tiling_of(producer, c)) is not None}
+        extra = producer in self._preferred
+        found = [(c, legality.tiling_of(producer, c, extra_outputs=extra)) for c in consumers]
+        tilings = {c: t for c, t in found if t is not None}
         bitcast = is_fusible_bitcast(producer)
         rule = BITCAST_FIRST if bitcast else PAYS
         figures = {} if bitcast else {"us_saved": microseconds(priority)}
@@ -148,8 +167,8 @@ class Driver:
                 continue
             changed = True
             name = consumer.name
-            pair = legality.pair_id(producer, consumer)
-            fusion = self._fuse(producer, consumer, tilings.get(consumer))
+            pair = legality.pair_id(producer, consumer, extra_outputs=extra)
+            fusion = self._fuse(producer, consumer, tilings.get(consumer), extra_outputs=extra)
             legality.fused(fusion, pair)
             if self._guide is not None:
                 self._guide.fused(fusion, producer.name, name)
@@ -158,10 +177,12 @@ class Driver:
                 name,
                 fusion,
                 rule=rule.code,
+                kind="multi-output" if extra else "producer-consumer",
                 created=fusion is not consumer,
                 duplicated=bool(producer.users),
                 figures=figures,
             )
+            self._preferred.pop(consumer, None)
             if fusion is not consumer:
                 self._marked.pop(consumer, None)
                 self._queue.discard(consumer)
@@ -170,33 +191,46 @@ class Driver:
                     continue
                 self._marked[operand] = None
                 self._new_consumers.setdefault(operand, []).append(fusion)
+                if self._preferred.get(operand) is consumer:
+                    del self._preferred[operand]
             self._marked[fusion] = None
         self._note_removed_times(producer, consumers)
         if not producer.users:
             self._invalidate(producer)
             self._marked.pop(producer, None)
             self._queue.discard(producer)
-            self._computation.remove_instruction(producer)
+            if not extra:
+                self._computation.remove_instruction(producer)
         for consumer in consumers:
             self._invalidate(consumer)
         self._update_priorities()
         return changed
 
     def _fuse(
-        self, producer: Instruction, consumer: Instruction, tiling: Tiling | None = None
+        self,
+        producer: Instruction,
+        consumer: Instruction,
+        tiling: Tiling | None = None,
+        *,
+        extra_outputs: bool = False,
     ) -> Instruction:
         """`PriorityFusion::Fuse`."""
         model = self._model
         key = self._legality.key(producer, consumer)
         kind = _KINDS.get(model.pair_launch(producer, consumer, key).kind, "kInput")
         fusion = fuse_in_place_of(consumer, "kCustom" if tiling is not None else kind, has_side_effect)
-        if producer.opcode == "fusion":
+        if extra_outputs:
+            merge_extra_output(fusion, producer)
+        elif producer.opcode == "fusion":
             merge_fusion(fusion, producer)
         else:
             append_producer(fusion, producer)
         if tiling is not None:
             set_attribute(fusion, "backend_config", backend_config_text(tiling.block_level))
-        model.made(fusion, key, producer)
+        if extra_outputs:
+            model.changed(fusion)
+        else:
+            model.made(fusion, key, producer)
         return fusion
 
     def _note_removed_times(self, producer: Instruction, consumers: list[Instruction]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.analysis.in_place import in_place_pairs
+from hlofuse.analysis.reachability import depends_on
 from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.combined import CombinedModel, estimate_of
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
@@ -108,6 +109,24 @@ class Legality:
         verdicts = [self.verdict(producer, user) for user in users]
         return [v.reason for v in verdicts if v is not None]
 
+    def sole_extra_output(self, producer: Instruction) -> Instruction | None:
+        """The one user that can compute the producer as a further output of its Triton kernel, if there is
+        just one (`FindPossibleConsumersForTritonMultiOutputFusion`)."""
+        users = [u for u in producer.users if not is_fusible_bitcast(u)]
+        possible = [u for u in users if self._extra_output(producer, u)]
+        return possible[0] if len(possible) == 1 else None
+
+    def _extra_output(self, producer: Instruction, user: Instruction) -> bool:
+        if not (is_generic_triton_fusion(producer) or is_generic_triton_fusion(user)):
+            return False
+        pair = PriorityPair(producer, user, self._state)
+        # Whether there is a tiling is asked last, and here with the further output.
+        if first_verdict((*FIRST, *TRITON_RULES[:-1]), pair, self._settings) is not None:
+            return False
+        if isinstance(self._tile(producer, user, extra_outputs=True), Refusal):
+            return False
+        return not any(o is not producer and depends_on(o, producer) for o in user.operands)
+
     def constant_refused(self, constant: Instruction, user: Instruction) -> bool:
         """`PriorityFusion::CanFuseConstant`."""
         pair = PriorityPair(constant, user, self._state)
@@ -133,27 +152,34 @@ class Legality:
 
     # ------------------------------------------------------------ tilings
 
-    def _tile(self, producer: Instruction, consumer: Instruction) -> Tiling | Refusal:
+    def _tile(
+        self, producer: Instruction, consumer: Instruction, *, extra_outputs: bool = False
+    ) -> Tiling | Refusal:
         """`GetTiledRunTimeDataCached`; the cost becomes the pair's time."""
-        pair = self._ids.pair(producer, consumer) if self._ids is not None else None
+        pair = self.pair_id(producer, consumer, extra_outputs=extra_outputs)
         tiling = self._tilings.get(pair) if pair is not None else None
         if tiling is None:
-            tiling = self._model.tiling.best_tiling(producer, consumer)
+            tiling = self._model.tiling.best_tiling(producer, consumer, extra_outputs=extra_outputs)
             if pair is not None:
                 self._tilings[pair] = tiling
         if isinstance(tiling, Tiling):
             self._model.set_pair_time(producer, consumer, estimate_of(tiling))
         return tiling
 
-    def tiling_of(self, producer: Instruction, consumer: Instruction) -> Tiling | None:
+    def tiling_of(
+        self, producer: Instruction, consumer: Instruction, *, extra_outputs: bool = False
+    ) -> Tiling | None:
         """The tiling the pair will get as a Triton fusion (`GetCurrentBlockLevelParametersMap`)."""
-        pair = self._ids.pair(producer, consumer) if self._ids is not None else None
+        pair = self.pair_id(producer, consumer, extra_outputs=extra_outputs)
         tiling = self._tilings.get(pair) if pair is not None else None
         return tiling if isinstance(tiling, Tiling) else None
 
-    def pair_id(self, producer: Instruction, consumer: Instruction) -> PairId | None:
+    def pair_id(
+        self, producer: Instruction, consumer: Instruction, *, extra_outputs: bool = False
+    ) -> PairId | None:
         """To be asked before fusing, for `fused` afterwards."""
-        return self._ids.pair(producer, consumer) if self._ids is not None else None
+        ids = self._ids
+        return None if ids is None else ids.pair(producer, consumer, extra_outputs=extra_outputs)
 
     def fused(self, fusion: Instruction, pair: PairId | None) -> None:
         if self._ids is not None:
