@@ -9,8 +9,9 @@ from hlofuse.cost.gpu.ticks import INFINITE, microseconds
 from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
 from hlofuse.cost.tiling import Tiling, backend_config_text
 from hlofuse.ir.computation import Computation
-from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion
+from hlofuse.ir.fusing import append_producer, fuse_in_place_of
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.passes.priority_fusion.guide import Guide
 from hlofuse.passes.priority_fusion.legality import Legality

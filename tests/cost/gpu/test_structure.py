@@ -11,7 +11,8 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.gpu import KernelModel, load_device
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.summary import Summary
-from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion
+from hlofuse.ir.fusing import append_producer, fuse_in_place_of
+from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
