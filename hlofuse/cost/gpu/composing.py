@@ -8,9 +8,9 @@ left to the walk (`summary`): the two agree, and the tests hold them against eac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from hlofuse.cost.gpu.heroes import Root, fuse_roots
+from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.summary import Summary, set_bits
 from hlofuse.cost.gpu.ticks import fp32, half_away
@@ -24,13 +24,12 @@ Origin = tuple[int, int]
 """Where a parameter of the new fusion comes from: slots of the consumer and of the producer, or -1."""
 
 
-def compose(
-    producer: Summary, consumer: Summary, slot: int, origins: Sequence[Origin], operands: Sequence[ShapeFacts]
-) -> Summary | None:
-    """The producer fused into the consumer at `slot`; None where only a walk can tell.
+def compose(pair: Pair, origins: Sequence[Origin], operands: Sequence[ShapeFacts]) -> Summary | None:
+    """The producer of the pair fused into its consumer; None where only a walk can tell.
 
     `origins` and `operands` describe the parameters of the new fusion, in order.
     """
+    producer, consumer, slot = pair.producer, pair.consumer, pair.slot
     if any(s.is_triton or s.skipped or any(r.atom is None for r in s.roots) for s in (producer, consumer)):
         return None
     if len(producer.roots) != 1 or slot in consumer.crossed or any(o.shape.is_tuple for o in operands):
@@ -56,14 +55,12 @@ def compose(
     return fused
 
 
-def origins_of(
-    fusion: Instruction, key: tuple[Any, ...], producer: Instruction, a: Summary, b: Summary
-) -> list[Origin] | None:
-    """Where each operand of a fusion just made from the parts of `key` comes from; None if that is not plain.
+def origins_of(fusion: Instruction, pair: Pair, producer: Instruction) -> list[Origin] | None:
+    """Where each operand of a fusion just made from such a pair comes from; None if that is not plain.
 
     Fusing keeps the consumer's operands in their order and appends the producer's new ones.
     """
-    slot, shared = key[2], key[3:]
+    slot, shared, b = pair.slot, pair.shared, pair.consumer
     firsts = b.first_slots or range(len(b.operands))
     inner: dict[int, int] = {}
     for k, both in enumerate(shared):
@@ -206,7 +203,7 @@ def _set_roots(
         for outer, inner in origins
     ]
     inside = producer.roots[0]
-    new = fuse_roots(consumer.roots, consumer.clean, _slots_of(consumer, slot), inside)
+    new = fuse_roots(consumer.roots, consumer.clean, consumer.slots_like(slot), inside)
     fused.roots = [r.copy() if r is old else r for old, r in zip(consumer.roots, new, strict=True)]
     for old, root in zip(consumer.roots, fused.roots, strict=True):
         joins = slot in old.reached
@@ -216,12 +213,6 @@ def _set_roots(
         root.updated_parameter = _moved(old, slot, origins)
     fused.is_reduction = any(root.is_reduction for root in fused.roots)
     fused.skipped = frozenset()
-
-
-def _slots_of(summary: Summary, slot: int) -> list[int]:
-    if not summary.first_slots:
-        return [slot]
-    return [k for k, first in enumerate(summary.first_slots) if first == slot]
 
 
 def _moved(root: Root, slot: int, origins: Sequence[Origin]) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlofuse.cost.combined import CombinedModel
-from hlofuse.cost.gpu.model import Estimate
+from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.explainer.costs.figures import PairDetail, StepCost, kernel_time
 from hlofuse.explainer.costs.pairs import pair_detail
 from hlofuse.ir.instruction import Instruction

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.cost.combined import CombinedModel
-from hlofuse.cost.gpu.model import Estimate
+from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
 from hlofuse.ir.instruction import Instruction

@@ -111,10 +111,10 @@ class Driver:
         count = len(users)
         unfused = KERNEL_LAUNCH * (count + 1) + model.run_time(producer).ticks
         fused = KERNEL_LAUNCH * count
-        key = self._legality.key
+        pair = self._legality.pair
         for user in users:
             unfused += model.run_time(user).ticks
-            fused += model.pair_time(producer, user, key(producer, user)).ticks
+            fused += model.pair_time(producer, user, pair(producer, user)).ticks
         current = 0
         if removed is not None:
             # Only what this step changed is added; what it did away with is subtracted.
@@ -188,8 +188,8 @@ class Driver:
     ) -> Instruction:
         """`PriorityFusion::Fuse`."""
         model = self._model
-        key = self._legality.key(producer, consumer)
-        kind = _KINDS.get(model.pair_launch(producer, consumer, key).kind, "kInput")
+        pair = self._legality.pair(producer, consumer)
+        kind = _KINDS.get(model.pair_launch(producer, consumer, pair).kind, "kInput")
         fusion = fuse_in_place_of(consumer, "kCustom" if tiling is not None else kind, has_side_effect)
         if producer.opcode == "fusion":
             merge_fusion(fusion, producer)
@@ -197,7 +197,7 @@ class Driver:
             append_producer(fusion, producer)
         if tiling is not None:
             set_attribute(fusion, "backend_config", backend_config_text(tiling.block_level))
-        model.made(fusion, key, producer)
+        model.made(fusion, pair, producer)
         return fusion
 
     def _note_removed_times(self, producer: Instruction, consumers: list[Instruction]) -> None:

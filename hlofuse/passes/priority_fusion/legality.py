@@ -6,14 +6,22 @@ from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.combined import CombinedModel, estimate_of
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
-from hlofuse.cost.gpu.model import Key
+from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.tiling import Refusal, Tiling, TritonSupport
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.passes.priority_fusion.structural_ids import PairId, StructuralIds
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.rules.instruction_fusion.question import FusionState
-from hlofuse.rules.priority_fusion import FIRST, RULES, TRITON_RULES, PriorityPair, PriorityState
+from hlofuse.rules.priority_fusion import (
+    OF_CONSUMER,
+    OF_PRODUCER,
+    RULES,
+    TRITON_RULES,
+    PairRule,
+    PriorityPair,
+    PriorityState,
+)
 from hlofuse.rules.priority_fusion.outcome import NO_USERS, ONLY_BITCASTS
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict, first_verdict
@@ -37,8 +45,11 @@ class Legality:
             FusionState(True, JAXLIB_0_11_1, settings, lambda _: False),
         )
         self._verdicts: dict[Instruction, dict[Instruction, Verdict | None]] = {}
-        self._keys: dict[Instruction, dict[Instruction, Key]] = {}
-        self._by_structure: dict[object, Verdict | None] = {}
+        self._pairs: dict[Instruction, dict[Instruction, Pair]] = {}
+        self._of_producer: dict[Instruction, Verdict | None] = {}
+        self._of_consumer: dict[Instruction, Verdict | None] = {}
+        self._in_place: dict[Instruction, bool] = {}
+        self._by_structure: dict[Pair, Verdict | None] = {}
         self._tilings: dict[PairId, Tiling | Refusal] = {}
         # Nothing becomes a Triton fusion unless a neighbour is one already.
         self._ids = (
@@ -59,30 +70,55 @@ class Legality:
 
     def _ask(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """`PriorityFusionQueue::CanFuse`."""
-        settings = self._settings
-        pair = PriorityPair(producer, consumer, self._state)
-        verdict = first_verdict(FIRST, pair, settings)
+        verdict = self._about_one(OF_PRODUCER, self._of_producer, producer, producer, consumer)
+        if verdict is None:
+            verdict = self._about_one(OF_CONSUMER, self._of_consumer, consumer, producer, consumer)
         if verdict is not None:
             return verdict
-        if is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer):
-            return first_verdict(TRITON_RULES, pair, settings)
-        key = self.key(producer, consumer)
-        found = self._by_structure.get(key, _NOT_ASKED)
+        settings = self._settings
+        if self._ids is not None and (
+            is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
+        ):
+            return first_verdict(TRITON_RULES, PriorityPair(producer, consumer, self._state), settings)
+        pair = self.pair(producer, consumer)
+        found = self._by_structure.get(pair, _NOT_ASKED)
         if found is _NOT_ASKED:
-            found = self._by_structure[key] = first_verdict(_OF_STRUCTURE, pair, settings)
-        if found is None and in_place_pairs(consumer, JAXLIB_0_11_1):
-            return first_verdict(_OF_INSTRUCTIONS, pair, settings)
+            question = PriorityPair(producer, consumer, self._state)
+            found = self._by_structure[pair] = first_verdict(_OF_STRUCTURE, question, settings)
+        if found is None and self._works_in_place(consumer):
+            return first_verdict(_OF_INSTRUCTIONS, PriorityPair(producer, consumer, self._state), settings)
         return found  # type: ignore[return-value]
 
-    def key(self, producer: Instruction, consumer: Instruction) -> Key:
-        """The structure of the pair (`KernelModel.parts_key`), kept as long as its verdict."""
-        known = self._keys.get(producer)
+    def _about_one(
+        self,
+        rules: tuple[PairRule, ...],
+        known: dict[Instruction, Verdict | None],
+        one: Instruction,
+        producer: Instruction,
+        consumer: Instruction,
+    ) -> Verdict | None:
+        """The answer of rules that look at one of the two only."""
+        verdict = known.get(one, _NOT_ASKED)
+        if verdict is _NOT_ASKED:
+            question = PriorityPair(producer, consumer, self._state)
+            verdict = known[one] = first_verdict(rules, question, self._settings)
+        return verdict  # type: ignore[return-value]
+
+    def _works_in_place(self, consumer: Instruction) -> bool:
+        known = self._in_place.get(consumer)
         if known is None:
-            known = self._keys[producer] = {}
-        key = known.get(consumer)
-        if key is None:
-            key = known[consumer] = self._model.parts_key(producer, consumer)
-        return key
+            known = self._in_place[consumer] = bool(in_place_pairs(consumer, JAXLIB_0_11_1))
+        return known
+
+    def pair(self, producer: Instruction, consumer: Instruction) -> Pair:
+        """The structure of the pair (`KernelModel.pair`), kept as long as its verdict."""
+        known = self._pairs.get(producer)
+        if known is None:
+            known = self._pairs[producer] = {}
+        pair = known.get(consumer)
+        if pair is None:
+            pair = known[consumer] = self._model.pair(producer, consumer)
+        return pair
 
     def refusal(self, producer: Instruction) -> tuple[Verdict, Instruction | None] | None:
         """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
@@ -117,14 +153,17 @@ class Legality:
 
     def invalidate(self, instruction: Instruction) -> None:
         """Forget verdicts about the instruction and its present operands."""
-        verdicts, keys = self._verdicts, self._keys
+        self._of_producer.pop(instruction, None)
+        self._of_consumer.pop(instruction, None)
+        self._in_place.pop(instruction, None)
+        verdicts, pairs = self._verdicts, self._pairs
         verdicts.pop(instruction, None)
-        keys.pop(instruction, None)
+        pairs.pop(instruction, None)
         for operand in instruction.operands:
             known = verdicts.get(operand)
             if known is not None:
                 known.pop(instruction, None)
-                of_operand = keys.get(operand)
+                of_operand = pairs.get(operand)
                 if of_operand is not None:
                     of_operand.pop(instruction, None)
 

@@ -12,8 +12,8 @@ from hlofuse.cost.gpu import KernelModel, load_device
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of
-from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
 
@@ -52,13 +52,13 @@ def _fuse(model: KernelModel, module: Module, producer: str, consumer: str) -> I
     p, c = module.find(producer), module.find(consumer)
     assert p is not None
     assert c is not None
-    key = model.parts_key(p, c)
+    pair = model.pair(p, c)
     fusion = fuse_in_place_of(c, "kLoop", has_side_effect)
     if p.opcode == "fusion":
         merge_fusion(fusion, p)
     else:
         append_producer(fusion, p)
-    model.made(fusion, key, p)
+    model.made(fusion, pair, p)
     if not p.users:
         model.invalidate(p)
         assert p.computation is not None
@@ -69,7 +69,7 @@ def _fuse(model: KernelModel, module: Module, producer: str, consumer: str) -> I
 
 def _figures(summary: Summary) -> dict[str, object]:
     """Everything two ways to the same structure have to agree on."""
-    apart = ("number", "atom", "operands", "reads", "roots", "granule")
+    apart = ("number", "atom", "operands", "reads", "launch", "estimates", "roots", "granule")
     apart += ("parameter_uses", "root_utilization", "root_emitted")  # numbered in another order
     figures = {name: getattr(summary, name) for name in Summary.__slots__ if name not in apart}
     count = len(summary.operands)
