@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.trace.events import Event, Figures
+from hlofuse.trace.events import NO_FIGURES, Event, Figures
 
 _Priority = tuple[str, str, int, str, tuple[str, ...], float, float]
 
@@ -23,7 +23,7 @@ class Recorder:
         """What was decided, in order."""
         log = self._log
         for k, entry in enumerate(log):
-            if isinstance(entry, tuple):
+            if type(entry) is tuple:  # an event is one too
                 log[k] = _priority_event(entry)
         return log  # type: ignore[return-value]  # every entry is an event now
 
@@ -64,7 +64,7 @@ class Recorder:
                 duplicated=duplicated,
                 rule=rule,
                 reason=reason,
-                figures=figures or {},
+                figures=figures or NO_FIGURES,
             )
         )
 
@@ -88,7 +88,7 @@ class Recorder:
                 consumer=consumer.name if consumer is not None else None,
                 rule=rule,
                 reason=reason,
-                figures=figures or {},
+                figures=figures or NO_FIGURES,
             )
         )
 

@@ -6,7 +6,7 @@ from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.heroes import roots_of_atom
 from hlofuse.cost.gpu.summary import Summary, set_bits
 from hlofuse.cost.gpu.ticks import fp32
-from hlofuse.cost.gpu.utilization import elements_read, lowest_bit
+from hlofuse.cost.gpu.utilization import elements_read, lowest_bit, reads_whole
 
 
 def summary_of_atom(atom: Atom, slots: tuple[int, ...]) -> Summary:
@@ -44,15 +44,17 @@ def _set_use_of_atom(summary: Summary, atom: Atom) -> None:
     count = len(atom.operands)
     if atom.passes_use:
         summary.parameter_uses = [frozenset((0,))] * count
-        summary.root_utilization, summary.root_emitted = [1.0], [1]
+        summary.root_utilization, summary.root_emitted, summary.whole = [1.0], [1], True
         return
     first = summary.first_slots or range(count)
+    summary.whole = True
     evaluated, emitted = [1.0] + [0.0] * count, [1] + [0] * count
     for slot, number in enumerate(first):
         # The buffer of a dynamic-update-slice that is an output is not read.
         updated = slot == 0 and atom.opcode == "dynamic-update-slice"
         share = 0.0 if updated else atom.operand_utilization[slot]
         evaluated[number + 1] = fp32(evaluated[number + 1] + elements_read(1.0, share, atom.operands[slot]))
+        summary.whole = summary.whole and reads_whole(1.0, share, atom.operands[slot])
         emitted[number + 1] += 1
     summary.parameter_uses = [frozenset((number + 1,)) for number in first]
     summary.root_utilization, summary.root_emitted = evaluated, emitted

@@ -8,13 +8,15 @@ left to the walk (`summary`): the two agree, and the tests hold them against eac
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import frexp
 
+from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.heroes import Root, fuse_roots
 from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.summary import Summary, set_bits
 from hlofuse.cost.gpu.ticks import fp32, half_away
-from hlofuse.cost.gpu.utilization import elements_read, lowest_bit
+from hlofuse.cost.gpu.utilization import elements_read, lowest_bit, reads_whole
 from hlofuse.ir.instruction import Instruction
 
 _EXACT = float(1 << 24)
@@ -47,6 +49,7 @@ def compose(pair: Pair, origins: Sequence[Origin], operands: Sequence[ShapeFacts
     fused.ir_size = merged.own_ir_size + sum(fused.parameter_ir_size)
     if fused.ir_size >= _EXACT:
         return None
+    fused.whole = consumer.whole and merged.whole
     fused.splits = consumer.splits + merged.copies * producer.splits
     fused.written = _written(consumer)
     _set_sums(fused, producer, consumer, origins)
@@ -92,33 +95,41 @@ class _Uses:
             often = fp32(often + self.evaluated[number])
             copies += self.emitted[number]
         self.often, self.copies = often, copies
-        own = producer.atom
-        # An instruction may be evaluated at any rate; the inside of a fusion would have to be gone through.
-        self.is_known = often == 1.0 or own is not None
         shift = len(self.evaluated) - 1
         self.producer_uses = [
             frozenset([n for number in uses for n in (joint if number == 0 else (number + shift,))])
             for uses in producer.parameter_uses
         ]
-        if own is None or often == 1.0:
+        self.is_known = self.whole = True
+        if often == 1.0:
+            self.whole = producer.whole
             self.evaluated += producer.root_utilization[1:]
+        elif producer.atom is not None:
+            self._add_reads(producer, producer.atom)
         else:
-            self.evaluated += _reads_of(producer, often)
+            # The inside of a fusion would have to be gone through, but where nothing is rounded.
+            self.is_known = producer.whole and all(map(self._scales, producer.root_utilization))
+            self.evaluated += [e * often for e in producer.root_utilization[1:]]
         self.emitted += [n * copies for n in producer.root_emitted[1:]]
         self.own_ir_size = _own_ir_size(consumer) + copies * _own_ir_size(producer)
 
+    def _add_reads(self, instruction: Summary, atom: Atom) -> None:
+        """How often an instruction reads each operand that is not used as it is."""
+        if atom.passes_use:
+            return
+        evaluated = [0.0] * len(atom.operands)
+        for slot, number in enumerate(instruction.first_slots or range(len(atom.operands))):
+            share, operand = atom.operand_utilization[slot], atom.operands[slot]
+            evaluated[number] = fp32(evaluated[number] + elements_read(self.often, share, operand))
+            self.whole = self.whole and reads_whole(self.often, share, operand)
+        self.evaluated += evaluated
 
-def _reads_of(instruction: Summary, often: float) -> list[float]:
-    """How often an instruction evaluated `often` reads each operand that is not used as it is."""
-    atom = instruction.atom
-    assert atom is not None
-    if atom.passes_use:
-        return []
-    evaluated = [0.0] * len(atom.operands)
-    for slot, number in enumerate(instruction.first_slots or range(len(atom.operands))):
-        read = elements_read(often, atom.operand_utilization[slot], atom.operands[slot])
-        evaluated[number] = fp32(evaluated[number] + read)
-    return evaluated
+    def _scales(self, evaluated: float) -> bool:
+        """A rate within the producer is exact, and so are its sums, when multiplied."""
+        often = self.often
+        return (
+            frexp(often)[0] == 0.5 and often >= 1.0 and evaluated.is_integer() and evaluated * often < _EXACT
+        )
 
 
 def _own_ir_size(summary: Summary) -> float:
@@ -131,7 +142,7 @@ def _set_flops(fused: Summary, producer: Summary, consumer: Summary, merged: _Us
     work, granule = float(producer.flops), producer.granule
     if merged.often != 1.0:
         work = fp32(merged.often * work)
-        granule = lowest_bit(work)
+        granule = lowest_bit(work) if producer.atom is not None else granule * merged.often
     total = work + consumer.flops
     fused.granule = min(granule, consumer.granule)
     fused.flops = int(total)

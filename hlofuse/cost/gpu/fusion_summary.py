@@ -51,6 +51,7 @@ def _set_costs(
     summary.parameter_uses = use.parameter_uses
     summary.root_utilization = use.root_utilization
     summary.root_emitted, summary.granule = use.root_emitted, use.granule
+    summary.whole = use.whole
     summary.written = int(_written(fusion, root, facts))
     if fusion.fusion_kind == "kCustom":
         _library_call(summary, order, atoms)

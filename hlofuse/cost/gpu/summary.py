@@ -58,6 +58,7 @@ class Summary:
         "total_read",
         "unnested_reductions",
         "utilization",
+        "whole",
         "written",
     )
 
@@ -91,6 +92,8 @@ class Summary:
     root_emitted: Sequence[int]
     granule: float
     """A power of two dividing every summand of `flops` (see `utilization`)."""
+    whole: bool
+    """Every read inside is of a whole number of elements."""
     roots: Sequence[Root]
     clean: Sequence[bool]
     """Nothing but operations a hero may lie beyond uses the parameter, directly or not."""

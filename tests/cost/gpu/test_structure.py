@@ -69,7 +69,7 @@ def _fuse(model: KernelModel, module: Module, producer: str, consumer: str) -> I
 
 def _figures(summary: Summary) -> dict[str, object]:
     """Everything two ways to the same structure have to agree on."""
-    apart = ("number", "atom", "operands", "reads", "launch", "estimates", "roots", "granule")
+    apart = ("number", "atom", "operands", "reads", "launch", "estimates", "roots", "granule", "whole")
     apart += ("parameter_uses", "root_utilization", "root_emitted")  # numbered in another order
     figures = {name: getattr(summary, name) for name in Summary.__slots__ if name not in apart}
     count = len(summary.operands)
