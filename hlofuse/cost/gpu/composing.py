@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import frexp
 
 from hlofuse.cost.gpu.atoms import Atom
-from hlofuse.cost.gpu.heroes import Root, fuse_roots
+from hlofuse.cost.gpu.heroes import Root
 from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.summary import Summary, set_bits
@@ -32,7 +32,7 @@ def compose(pair: Pair, origins: Sequence[Origin], operands: Sequence[ShapeFacts
     `origins` and `operands` describe the parameters of the new fusion, in order.
     """
     producer, consumer, slot = pair.producer, pair.consumer, pair.slot
-    if any(s.is_triton or s.skipped or any(r.atom is None for r in s.roots) for s in (producer, consumer)):
+    if not (producer.composes and consumer.composes):
         return None
     if len(producer.roots) != 1 or slot in consumer.crossed or any(o.shape.is_tuple for o in operands):
         return None
@@ -53,7 +53,7 @@ def compose(pair: Pair, origins: Sequence[Origin], operands: Sequence[ShapeFacts
     fused.splits = consumer.splits + merged.copies * producer.splits
     fused.written = _written(consumer)
     _set_sums(fused, producer, consumer, origins)
-    _set_roots(fused, producer, consumer, slot, origins)
+    _set_roots(fused, pair, origins)
     set_bits(fused)
     return fused
 
@@ -205,17 +205,15 @@ def _set_sums(fused: Summary, producer: Summary, consumer: Summary, origins: Seq
     )
 
 
-def _set_roots(
-    fused: Summary, producer: Summary, consumer: Summary, slot: int, origins: Sequence[Origin]
-) -> None:
+def _set_roots(fused: Summary, pair: Pair, origins: Sequence[Origin]) -> None:
+    producer, consumer, slot = pair.producer, pair.consumer, pair.slot
     through = consumer.clean[slot]
     fused.clean = [
         (outer < 0 or consumer.clean[outer]) and (inner < 0 or (producer.clean[inner] and through))
         for outer, inner in origins
     ]
     inside = producer.roots[0]
-    new = fuse_roots(consumer.roots, consumer.clean, consumer.slots_like(slot), inside)
-    fused.roots = [r.copy() if r is old else r for old, r in zip(consumer.roots, new, strict=True)]
+    fused.roots = [root.copy() for root in pair.roots]
     for old, root in zip(consumer.roots, fused.roots, strict=True):
         joins = slot in old.reached
         numbers = enumerate(origins)

@@ -7,6 +7,7 @@ from typing import Any
 
 from hlofuse.cost.gpu.backend_config import FusionConfig
 from hlofuse.cost.gpu.estimate import Estimate
+from hlofuse.cost.gpu.heroes import Root, fuse_roots
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.ir.instruction import Instruction
@@ -18,7 +19,7 @@ class Pair:
     What is worked out for one pair of instructions is kept here for all like it.
     """
 
-    __slots__ = ("consumer", "estimates", "fused", "launch", "producer", "shared", "slot")
+    __slots__ = ("_roots", "consumer", "estimates", "fused", "launch", "producer", "shared", "slot")
 
     def __init__(self, producer: Summary, consumer: Summary, slot: int, shared: Sequence[int | None]) -> None:
         self.producer = producer
@@ -31,8 +32,18 @@ class Pair:
         self.launch: Launch | None = None
         self.estimates: list[Estimate | None] = [None, None]
         """By whether something inside reads across the grain of memory."""
+        self._roots: Sequence[Root] | None = None
         self.fused: dict[FusionConfig | None, Summary] = {}
         """The summary of the two fused, by the fusion's config."""
+
+    @property
+    def roots(self) -> Sequence[Root]:
+        """The consumer's roots as they are with the producer in."""
+        roots = self._roots
+        if roots is None:
+            b = self.consumer
+            roots = self._roots = fuse_roots(b.roots, b.clean, self.slots, self.producer.roots[0])
+        return roots
 
     @property
     def slots(self) -> list[int]:

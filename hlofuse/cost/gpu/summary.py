@@ -26,6 +26,7 @@ class Summary:
         "bad_transpose",
         "bits",
         "clean",
+        "composes",
         "config",
         "crossed",
         "elementwise",
@@ -71,6 +72,8 @@ class Summary:
     """The backend config, part of the structure because it may name the emitter."""
     is_triton: bool
     """A generic Triton fusion (`IsGenericTritonFusion`)."""
+    composes: bool
+    """The summary of a fusion with it as a part follows from its own (`composing`)."""
     elementwise: bool
     operands: Sequence[ShapeFacts]
     first_slots: Sequence[int]

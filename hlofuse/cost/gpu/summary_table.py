@@ -67,6 +67,8 @@ class SummaryTable:
     def _numbered(self, summary: Summary, config: FusionConfig | None) -> Summary:
         summary.config = config
         summary.is_triton = config is not None and config.kind == TRITON and summary.is_fusion
+        roots = summary.roots
+        summary.composes = not (summary.is_triton or summary.skipped or any(r.atom is None for r in roots))
         summary.number = self._count
         self._count += 1
         summary.reads = {}
