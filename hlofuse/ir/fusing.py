@@ -27,7 +27,7 @@ def create_fusion(consumer: Instruction, kind: str, prefix: str = "") -> Instruc
     computation = computation_of(consumer)
     module = module_of(computation)
     body = Computation("fused_computation")
-    clone = clone_of(consumer)
+    clone = clone_of(consumer, ())
     body.append_parsed(clone)
     body.root = clone
     module.add_computation(body)
@@ -40,7 +40,7 @@ def create_fusion(consumer: Instruction, kind: str, prefix: str = "") -> Instruc
     fusion = Instruction(
         f"{prefix}fusion", consumer.shape, "fusion", (), Attributes(raw=raw), called=[("calls", body)]
     )
-    _connect_operands(fusion, clone)
+    _read_through_parameters(fusion, clone, consumer.operands)
     return computation.add_instruction(fusion)
 
 
@@ -75,7 +75,7 @@ def append_producer(fusion: Instruction, producer: Instruction, *, add_output: b
     body = fusion.fused_computation
     # A tuple that is only taken apart again is not cloned: its elements become the outputs.
     keep = producer.opcode == "tuple" and all(u.opcode == "get-tuple-element" for u in producer.users)
-    clone = producer if keep else body.add_instruction(clone_of(producer))
+    clone = producer if keep else body.add_instruction(clone_of(producer, ()))
     if producer in fusion.operands:
         number = fusion.operands.index(producer)
         body.parameters[number].replace_all_uses_with(clone)
@@ -83,7 +83,12 @@ def append_producer(fusion: Instruction, producer: Instruction, *, add_output: b
         fusion.remove_operand(number)
         if not producer.users:
             add_output = False
-    _connect_operands(fusion, clone)
+    if keep:
+        for number, operand in enumerate(list(clone.operands)):
+            clone.replace_operand(number, _parameter_for(fusion, operand))
+    else:
+        # XLA's clone reads the producer's operands first; nothing of that is left among their users.
+        _read_through_parameters(fusion, clone, producer.operands)
     if add_output:
         _add_output(fusion, producer, clone)
     return clone
@@ -144,10 +149,10 @@ def set_tuple_index(element: Instruction, index: int) -> None:
     element.attributes = element.attributes.updated(index=str(index))
 
 
-def _connect_operands(fusion: Instruction, clone: Instruction) -> None:
-    """Make the clone read the fusion's parameters, new operands going to the end."""
-    for number, operand in enumerate(list(clone.operands)):
-        clone.replace_operand(number, _parameter_for(fusion, operand))
+def _read_through_parameters(fusion: Instruction, clone: Instruction, operands: list[Instruction]) -> None:
+    """Make the clone read the operands by the fusion's parameters, new ones going to the end."""
+    for operand in operands:
+        clone.append_operand(_parameter_for(fusion, operand))
 
 
 def _parameter_for(fusion: Instruction, operand: Instruction) -> Instruction:
