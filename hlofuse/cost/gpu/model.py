@@ -147,7 +147,9 @@ class KernelModel:
 
     def pair(self, producer: Instruction, consumer: Instruction) -> Pair:
         """What tells the structure of the two from others."""
-        return self._pair_table.of(producer, self.summary(producer), consumer, self.summary(consumer))
+        known = self._summary_of
+        first = known.get(producer) or self.summary(producer)
+        return self._pair_table.of(producer, first, consumer, known.get(consumer) or self.summary(consumer))
 
     def made(self, fusion: Instruction, pair: Pair, producer: Instruction | None = None) -> None:
         """`fusion` has come into being, or grown, from such a pair; its config is final.

@@ -89,9 +89,10 @@ class Driver:
 
     def _priority(self, producer: Instruction) -> int | None:
         """Ticks that fusing saves; None if it is not possible (`CalculateProducerPriority`)."""
-        if is_fusible_bitcast(producer):
+        opcode = producer.opcode
+        if opcode == "bitcast" and is_fusible_bitcast(producer):
             return INFINITE
-        if producer.opcode == "constant":
+        if opcode == "constant":
             return None
         guide = self._guide
         if guide is not None:
@@ -109,12 +110,13 @@ class Driver:
         removed = self._removed_times.get(producer)
         users = producer.users if removed is None else self._new_consumers[producer]
         count = len(users)
-        unfused = KERNEL_LAUNCH * (count + 1) + model.run_time(producer).ticks
+        run_time, pair_time = model.run_time, model.pair_time
+        unfused = KERNEL_LAUNCH * (count + 1) + run_time(producer).ticks
         fused = KERNEL_LAUNCH * count
         pair = self._legality.pair
         for user in users:
-            unfused += model.run_time(user).ticks
-            fused += model.pair_time(producer, user, pair(producer, user)).ticks
+            unfused += run_time(user).ticks
+            fused += pair_time(producer, user, pair(producer, user)).ticks
         current = 0
         if removed is not None:
             # Only what this step changed is added; what it did away with is subtracted.
@@ -145,7 +147,7 @@ class Driver:
         figures = {} if bitcast else {"us_saved": microseconds(priority)}
         changed = False
         for consumer in consumers:
-            if is_fusible_bitcast(consumer):
+            if consumer.opcode == "bitcast" and is_fusible_bitcast(consumer):
                 continue
             changed = True
             name = consumer.name

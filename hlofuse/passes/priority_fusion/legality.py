@@ -18,7 +18,6 @@ from hlofuse.rules.priority_fusion import (
     OF_PRODUCER,
     RULES,
     TRITON_RULES,
-    PairRule,
     PriorityPair,
     PriorityState,
 )
@@ -62,7 +61,9 @@ class Legality:
 
     def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """The refusal of this pair, kept until one of the two changes (`CanFuseCached`)."""
-        known = self._verdicts.setdefault(producer, {})
+        known = self._verdicts.get(producer)
+        if known is None:
+            known = self._verdicts[producer] = {}
         verdict = known.get(consumer, _NOT_ASKED)
         if verdict is _NOT_ASKED:
             verdict = known[consumer] = self._ask(producer, consumer)
@@ -70,12 +71,18 @@ class Legality:
 
     def _ask(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """`PriorityFusionQueue::CanFuse`."""
-        verdict = self._about_one(OF_PRODUCER, self._of_producer, producer, producer, consumer)
-        if verdict is None:
-            verdict = self._about_one(OF_CONSUMER, self._of_consumer, consumer, producer, consumer)
-        if verdict is not None:
-            return verdict
         settings = self._settings
+        alone = self._of_producer.get(producer, _NOT_ASKED)
+        if alone is _NOT_ASKED:
+            question = PriorityPair(producer, consumer, self._state)
+            alone = self._of_producer[producer] = first_verdict(OF_PRODUCER, question, settings)
+        if alone is None:
+            alone = self._of_consumer.get(consumer, _NOT_ASKED)
+            if alone is _NOT_ASKED:
+                question = PriorityPair(producer, consumer, self._state)
+                alone = self._of_consumer[consumer] = first_verdict(OF_CONSUMER, question, settings)
+        if alone is not None:
+            return alone  # type: ignore[return-value]
         if self._ids is not None and (
             is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
         ):
@@ -88,21 +95,6 @@ class Legality:
         if found is None and self._works_in_place(consumer):
             return first_verdict(_OF_INSTRUCTIONS, PriorityPair(producer, consumer, self._state), settings)
         return found  # type: ignore[return-value]
-
-    def _about_one(
-        self,
-        rules: tuple[PairRule, ...],
-        known: dict[Instruction, Verdict | None],
-        one: Instruction,
-        producer: Instruction,
-        consumer: Instruction,
-    ) -> Verdict | None:
-        """The answer of rules that look at one of the two only."""
-        verdict = known.get(one, _NOT_ASKED)
-        if verdict is _NOT_ASKED:
-            question = PriorityPair(producer, consumer, self._state)
-            verdict = known[one] = first_verdict(rules, question, self._settings)
-        return verdict  # type: ignore[return-value]
 
     def _works_in_place(self, consumer: Instruction) -> bool:
         known = self._in_place.get(consumer)
@@ -126,7 +118,7 @@ class Legality:
             return Verdict(NO_USERS), None
         only_bitcasts = True
         for user in producer.users:
-            if not is_fusible_bitcast(user):
+            if user.opcode != "bitcast" or not is_fusible_bitcast(user):
                 only_bitcasts = False
                 verdict = self.verdict(producer, user)
                 if verdict is not None:
