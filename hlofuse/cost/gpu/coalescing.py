@@ -12,7 +12,7 @@ def is_broadcast(instruction: Instruction) -> bool:
 
 
 def chain_end(instruction: Instruction) -> Instruction:
-    """Upwards through bitcasts and one-operand element-wise operations, to a broadcast or iota if there is one."""
+    """Upwards through bitcasts and one-operand element-wise operations, to a broadcast or iota at most."""
     while instruction.opcode not in ("broadcast", "iota") and len(instruction.operands) == 1:
         if instruction.opcode != "bitcast" and not is_elementwise(instruction):
             break

@@ -15,12 +15,9 @@ from hlofuse.cost.gpu.heroes import Root
 from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.summary import Summary, set_bits
-from hlofuse.cost.gpu.ticks import fp32, half_away
+from hlofuse.cost.gpu.ticks import EXACT, fp32, half_away
 from hlofuse.cost.gpu.utilization import elements_read, lowest_bit, reads_whole
 from hlofuse.ir.instruction import Instruction
-
-_EXACT = float(1 << 24)
-"""Whole numbers below this are exact in single precision."""
 
 Origin = tuple[int, int]
 """Where a parameter of the new fusion comes from: slots of the consumer and of the producer, or -1."""
@@ -47,7 +44,7 @@ def compose(pair: Pair, origins: Sequence[Origin], operands: Sequence[ShapeFacts
     if not (_set_flops(fused, producer, consumer, merged) and _set_uses(fused, merged, origins)):
         return None
     fused.ir_size = merged.own_ir_size + sum(fused.parameter_ir_size)
-    if fused.ir_size >= _EXACT:
+    if fused.ir_size >= EXACT:
         return None
     fused.whole = consumer.whole and merged.whole
     fused.splits = consumer.splits + merged.copies * producer.splits
@@ -70,16 +67,15 @@ def origins_of(fusion: Instruction, pair: Pair, producer: Instruction) -> list[O
         if both is not None:
             inner.setdefault(both, k)
     origins = [(k, inner.get(k, -1)) for k, first in enumerate(firsts) if k == first and k != slot]
-    brought = producer.operands
-    for operand in fusion.operands[len(origins) :]:
+    kept, brought = len(origins), producer.operands
+    for operand in fusion.operands[kept:]:
         if operand not in brought:
             return None
         origins.append((-1, brought.index(operand)))
     if len(origins) != len(fusion.operands):
         return None
-    new = {k for k in range(len(brought)) if not (shared and shared[k] is not None)}
-    appended = {brought[k] for k in new}
-    return origins if len(appended) == sum(outer < 0 for outer, _ in origins) else None
+    new = {o for o, both in zip(brought, shared, strict=True) if both is None} if shared else set(brought)
+    return origins if len(new) == len(origins) - kept else None
 
 
 class _Uses:
@@ -128,7 +124,7 @@ class _Uses:
         """A rate within the producer is exact, and so are its sums, when multiplied."""
         often = self.often
         return (
-            frexp(often)[0] == 0.5 and often >= 1.0 and evaluated.is_integer() and evaluated * often < _EXACT
+            frexp(often)[0] == 0.5 and often >= 1.0 and evaluated.is_integer() and evaluated * often < EXACT
         )
 
 
@@ -146,7 +142,7 @@ def _set_flops(fused: Summary, producer: Summary, consumer: Summary, merged: _Us
     total = work + consumer.flops
     fused.granule = min(granule, consumer.granule)
     fused.flops = int(total)
-    return total == 0 or total < fused.granule * _EXACT
+    return total == 0 or total < fused.granule * EXACT
 
 
 def _set_uses(fused: Summary, merged: _Uses, origins: Sequence[Origin]) -> bool:
@@ -160,16 +156,17 @@ def _set_uses(fused: Summary, merged: _Uses, origins: Sequence[Origin]) -> bool:
         total, copies = 0.0, 0
         for number in both:
             value = merged.evaluated[number]
-            if len(both) > 1 and not (value.is_integer() and value < _EXACT):
+            if len(both) > 1 and not (value.is_integer() and value < EXACT):
                 return False
             total += value
             copies += merged.emitted[number]
-        if total >= _EXACT and len(both) > 1:
+        if total >= EXACT and len(both) > 1:
             return False
         uses.append(frozenset([numbers.setdefault(n, len(numbers)) for n in both]))
         utilization.append(total)
         ir_sizes.append(copies)
-        read.append(half_away(fp32(operand.size_fp32 * total)))
+        size = operand.size_fp32
+        read.append(int(size) if total == 1.0 else half_away(fp32(size * total)))
     fused.parameter_uses, fused.utilization = uses, utilization
     fused.operand_bytes, fused.parameter_ir_size = read, ir_sizes
     fused.root_utilization = [merged.evaluated[n] for n in numbers]

@@ -194,7 +194,7 @@ def _fuse_root(root: Root, clean: Sequence[bool], slots: Sequence[int], producer
         update = producer.update
     transposes, concatenates = root.transposes, root.concatenates
     if producer.transposes or producer.concatenates:
-        users_clean = all([clean[s] for s in slots])
+        users_clean = all(clean[s] for s in slots)
         transposes += tuple([(a, c and users_clean) for a, c in producer.transposes])
         concatenates += tuple([(a, c and users_clean) for a, c in producer.concatenates])
     return Root(

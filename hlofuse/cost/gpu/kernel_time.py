@@ -6,7 +6,7 @@ from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.summary import Summary
-from hlofuse.cost.gpu.ticks import fp32, half_away
+from hlofuse.cost.gpu.ticks import EXACT, fp32, half_away
 from hlofuse.cost.gpu.timing import Timing
 
 
@@ -24,14 +24,16 @@ def time_of(timing: Timing, summary: Summary, launch: Launch, coalesced: bool) -
 def time_of_pair(
     timing: Timing, pair: Pair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
 ) -> Estimate:
-    """The producer fused into the consumer, whose own estimates are given (`EstimateRunTimeForFusionImpl`)."""
+    """The producer fused into the consumer, whose estimates are given (`EstimateRunTimeForFusionImpl`)."""
     a, b = pair.producer, pair.consumer
     slot, shared, slots = pair.slot, pair.shared, pair.slots
     share = b.utilization[slot]
     evaluated = share
     for other in slots[1:]:
         evaluated = fp32(evaluated + b.utilization[other])
-    flops = int(fp32(fp32(fp32(first.flops) * evaluated) + fp32(second.flops)))
+    flops = first.flops + second.flops
+    if evaluated != 1.0 or flops >= EXACT:
+        flops = int(fp32(fp32(fp32(first.flops) * evaluated) + fp32(second.flops)))
 
     blocks = min(launch.blocks, timing.saturating_blocks)
     time = timing.read
@@ -60,7 +62,8 @@ def time_of_pair(
             # Where both read the operand in step, it is read once (`GetCommonUtilization`).
             common = b.common_utilization(both, slot) if b.is_fusion else 1.0
             if common:
-                total -= half_away(fp32(operand.size_fp32 * common))
+                size = operand.size_fp32
+                total -= int(size) if common == 1.0 else half_away(fp32(size * common))
         if total == read_by_b[both]:
             continue
         ticks = time(operand.size, total, 0 if coalesced else operand.element_bytes, blocks)
