@@ -5,7 +5,8 @@ The JSON form (one object a line) is a public contract, see `docs/trace.md`.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 Figures = dict[str, Any]
 """What a verdict rested on: names to plain JSON values, units in the name (`bytes`, `us`)."""
@@ -14,10 +15,12 @@ NO_FIGURES: Figures = {}
 """Shared by all that have none: not to be changed."""
 
 
-class Event(NamedTuple):
+@dataclass(slots=True)
+class Event:
     """A decision: instruction and computation names are those at that moment.
 
-    `event` is `fuse`, `ineligible`, `priority` or `rewrite`.
+    `event` is `fuse`, `ineligible`, `priority` or `rewrite`. Nobody changes one:
+    `frozen` would say so, but there are thousands, which would take three times as long to make.
     """
 
     event: str
@@ -39,7 +42,7 @@ class Event(NamedTuple):
     """Catalogue code of the rule that settled it."""
     reason: str | None = None
     """XLA's words for it."""
-    figures: Figures = NO_FIGURES
+    figures: Figures = field(default_factory=dict)
     consumers: tuple[str, ...] = ()
     us_fused: float | None = None
     us_unfused: float | None = None
