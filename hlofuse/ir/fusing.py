@@ -8,7 +8,7 @@ because later decisions and names depend on them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from hlofuse.ir.attributes import Attributes
 from hlofuse.ir.computation import Computation
@@ -196,7 +196,7 @@ def _add_output(fusion: Instruction, producer: Instruction, clone: Instruction) 
 
 
 def clone_of(
-    instruction: Instruction, operands: list[Instruction] | None = None, name: str | None = None
+    instruction: Instruction, operands: Iterable[Instruction] | None = None, name: str | None = None
 ) -> Instruction:
     clone = instruction.clone(operands, name=name)
     # What must run before an instruction does not hold for its copy.
