@@ -139,13 +139,19 @@ class Computation:
 
     def append_parsed(self, instruction: Instruction) -> None:
         """Put `instruction` at the end under the name it has."""
-        instruction.computation = self
-        instruction.id = len(self._slots)
-        self._slots.append(instruction)
+        self.append_unnumbered(instruction)
         if instruction.opcode == "parameter":
             self._number_parameter(instruction)
-        for _, callee in instruction.called:
-            callee.add_caller(instruction)
+        if instruction.called:
+            for _, callee in instruction.called:
+                callee.add_caller(instruction)
+
+    def append_unnumbered(self, instruction: Instruction) -> None:
+        """Put it at the end, where `replace_parameters` will say of a parameter which number it has."""
+        instruction.computation = self
+        slots = self._slots
+        instruction.id = len(slots)
+        slots.append(instruction)
 
     def _number_parameter(self, parameter: Instruction) -> None:
         # Parameters may come in any order. A text may also name a number far too high, so room for the

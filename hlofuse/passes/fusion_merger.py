@@ -13,8 +13,9 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import MergingModel
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.fusing import fuse_in_place_of, merge_fusion
+from hlofuse.ir.fusing import fuse_in_place_of
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
 from hlofuse.rules.fusion_merger import (

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hlofuse.cost.gpu.model import Estimate, KernelModel
+from hlofuse.cost.gpu.estimate import Estimate
+from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.gpu.ticks import fp32, half_away

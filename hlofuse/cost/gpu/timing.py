@@ -6,7 +6,7 @@ All results are ticks (see `ticks`). Equal questions come again and again, so an
 from __future__ import annotations
 
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.ticks import INFINITE, fp32, nanoseconds, seconds, times
+from hlofuse.cost.gpu.ticks import EXACT, INFINITE, fp32, nanoseconds, seconds, times
 
 
 class Timing:
@@ -24,6 +24,8 @@ class Timing:
         self.saturating_blocks = (
             int(self._bandwidth * device.l2_cache_speedup * device.l1_cache_speedup / self._per_block) + 2
         )
+        self._rates: dict[int, float] = {}
+        """Flops a nanosecond by FPUs."""
         self._reads: dict[tuple[int, int, int, int], int] = {}
         self._writes: dict[int, int] = {}
 
@@ -31,8 +33,10 @@ class Timing:
         """`ComputeTime`, for the FPUs that a launch keeps busy."""
         device = self._device
         units = min(blocks, device.core_count) * min(threads, device.fpus_per_core)
-        per_ns = int(self._flops_per_ns_and_fpu * units)
-        return nanoseconds(fp32(fp32(flops) / fp32(per_ns))) if per_ns else INFINITE
+        rate = self._rates.get(units)
+        if rate is None:
+            rate = self._rates[units] = fp32(int(self._flops_per_ns_and_fpu * units))
+        return nanoseconds(fp32((flops if flops < EXACT else fp32(flops)) / rate)) if rate else INFINITE
 
     def uncoalesced_rate(self, element_bytes: int) -> float:
         """The part of a DRAM transaction that is used when neighbours read apart."""

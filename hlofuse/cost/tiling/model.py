@@ -92,7 +92,7 @@ class TilingModel:
                 return []
             columns = [np.array([n], dtype=np.int64) for n in tiling.parameters]
             costs = tiling_costs(
-                analysis, columns or [np.ones(1, dtype=np.int64)], self._times, tiling.num_warps
+                analysis, columns or [np.ones(1, dtype=np.int64)], self._times, tiling.block_level
             )
         except NotTiled:
             return []

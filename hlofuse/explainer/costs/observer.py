@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from hlofuse.cost.combined import CombinedModel
-from hlofuse.cost.gpu.model import Estimate
+from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.explainer.costs.figures import StepCost, kernel_time
 from hlofuse.ir.instruction import Instruction
 from hlofuse.passes.priority_fusion.guide import Guide

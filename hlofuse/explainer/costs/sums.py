@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hlofuse.cost.combined import CombinedModel
-from hlofuse.cost.gpu.model import Estimate, KernelModel
+from hlofuse.cost.gpu.estimate import Estimate
+from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling import Tiling
 from hlofuse.ir.instruction import Instruction

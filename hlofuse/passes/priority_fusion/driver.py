@@ -8,8 +8,9 @@ from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
 from hlofuse.cost.tiling import Tiling, backend_config_text
 from hlofuse.ir.computation import Computation
-from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_extra_output, merge_fusion
+from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_extra_output
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.passes.priority_fusion.guide import Guide
 from hlofuse.passes.priority_fusion.legality import Legality
@@ -95,9 +96,10 @@ class Driver:
     def _priority(self, producer: Instruction) -> int | None:
         """Ticks that fusing saves; None if it is not possible (`CalculateProducerPriority`)."""
         self._preferred.pop(producer, None)
-        if is_fusible_bitcast(producer):
+        opcode = producer.opcode
+        if opcode == "bitcast" and is_fusible_bitcast(producer):
             return INFINITE
-        if producer.opcode == "constant":
+        if opcode == "constant":
             return None
         guide = self._guide
         if guide is not None:
@@ -119,12 +121,13 @@ class Driver:
         removed = self._removed_times.get(producer)
         users = producer.users if removed is None else self._new_consumers[producer]
         count = len(users)
-        unfused = self._launch * (count + 1) + model.run_time(producer).ticks
+        run_time, pair_time = model.run_time, model.pair_time
+        unfused = self._launch * (count + 1) + run_time(producer).ticks
         fused = self._launch * count
-        key = self._legality.key
+        pair = self._legality.pair
         for user in users:
-            unfused += model.run_time(user).ticks
-            fused += model.pair_time(producer, user, key(producer, user)).ticks
+            unfused += run_time(user).ticks
+            fused += pair_time(producer, user, pair(producer, user)).ticks
         current = 0
         if removed is not None:
             # Only what this step changed is added; what it did away with is subtracted.
@@ -140,8 +143,8 @@ class Driver:
     def _saved_by(self, producer: Instruction, user: Instruction) -> int:
         """Ticks saved where one user computes the producer and writes it out as well."""
         model = self._model
-        together = model.pair_time(producer, user, self._legality.key(producer, user)).ticks
-        return KERNEL_LAUNCH + model.run_time(producer).ticks + model.run_time(user).ticks - together
+        together = model.pair_time(producer, user, self._legality.pair(producer, user)).ticks
+        return self._launch + model.run_time(producer).ticks + model.run_time(user).ticks - together
 
     def _update_priorities(self) -> None:
         marked = list(self._marked)
@@ -163,7 +166,7 @@ class Driver:
         figures = {} if bitcast else {"us_saved": microseconds(priority)}
         changed = False
         for consumer in consumers:
-            if is_fusible_bitcast(consumer):
+            if consumer.opcode == "bitcast" and is_fusible_bitcast(consumer):
                 continue
             changed = True
             name = consumer.name
@@ -216,8 +219,8 @@ class Driver:
     ) -> Instruction:
         """`PriorityFusion::Fuse`."""
         model = self._model
-        key = self._legality.key(producer, consumer)
-        kind = _KINDS.get(model.pair_launch(producer, consumer, key).kind, "kInput")
+        pair = self._legality.pair(producer, consumer)
+        kind = _KINDS.get(model.pair_launch(producer, consumer, pair).kind, "kInput")
         fusion = fuse_in_place_of(consumer, "kCustom" if tiling is not None else kind, has_side_effect)
         if extra_outputs:
             merge_extra_output(fusion, producer)
@@ -230,7 +233,7 @@ class Driver:
         if extra_outputs:
             model.changed(fusion)
         else:
-            model.made(fusion, key, producer)
+            model.made(fusion, pair, producer)
         return fusion
 
     def _note_removed_times(self, producer: Instruction, consumers: list[Instruction]) -> None:

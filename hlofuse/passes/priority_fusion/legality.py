@@ -7,14 +7,21 @@ from hlofuse.analysis.reachability import depends_on
 from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.combined import CombinedModel, estimate_of
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
-from hlofuse.cost.gpu.model import Key
+from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.tiling import Refusal, Tiling, TritonSupport
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.passes.priority_fusion.structural_ids import PairId, StructuralIds
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.rules.instruction_fusion.question import FusionState
-from hlofuse.rules.priority_fusion import FIRST, RULES, TRITON_RULES, PriorityPair, PriorityState
+from hlofuse.rules.priority_fusion import (
+    OF_CONSUMER,
+    OF_PRODUCER,
+    RULES,
+    TRITON_RULES,
+    PriorityPair,
+    PriorityState,
+)
 from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
 from hlofuse.rules.priority_fusion.outcome import NO_USERS, ONLY_BITCASTS
 from hlofuse.rules.settings import Settings
@@ -41,8 +48,11 @@ class Legality:
             FusionState(True, JAXLIB_0_11_1, settings, lambda _: False),
         )
         self._verdicts: dict[Instruction, dict[Instruction, Verdict | None]] = {}
-        self._keys: dict[Instruction, dict[Instruction, Key]] = {}
-        self._by_structure: dict[object, Verdict | None] = {}
+        self._pairs: dict[Instruction, dict[Instruction, Pair]] = {}
+        self._of_producer: dict[Instruction, Verdict | None] = {}
+        self._of_consumer: dict[Instruction, Verdict | None] = {}
+        self._in_place: dict[Instruction, bool] = {}
+        self._by_structure: dict[Pair, Verdict | None] = {}
         self._tilings: dict[PairId, Tiling | Refusal] = {}
         # Nothing becomes a Triton fusion unless a neighbour is one already.
         self._ids = (
@@ -55,7 +65,9 @@ class Legality:
 
     def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """The refusal of this pair, kept until one of the two changes (`CanFuseCached`)."""
-        known = self._verdicts.setdefault(producer, {})
+        known = self._verdicts.get(producer)
+        if known is None:
+            known = self._verdicts[producer] = {}
         verdict = known.get(consumer, _NOT_ASKED)
         if verdict is _NOT_ASKED:
             verdict = known[consumer] = self._ask(producer, consumer)
@@ -64,29 +76,45 @@ class Legality:
     def _ask(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """`PriorityFusionQueue::CanFuse`."""
         settings = self._settings
-        pair = PriorityPair(producer, consumer, self._state)
-        verdict = first_verdict(FIRST, pair, settings)
-        if verdict is not None:
-            return verdict
-        if is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer):
-            return first_verdict(TRITON_RULES, pair, settings)
-        key = self.key(producer, consumer)
-        found = self._by_structure.get(key, _NOT_ASKED)
+        alone = self._of_producer.get(producer, _NOT_ASKED)
+        if alone is _NOT_ASKED:
+            question = PriorityPair(producer, consumer, self._state)
+            alone = self._of_producer[producer] = first_verdict(OF_PRODUCER, question, settings)
+        if alone is None:
+            alone = self._of_consumer.get(consumer, _NOT_ASKED)
+            if alone is _NOT_ASKED:
+                question = PriorityPair(producer, consumer, self._state)
+                alone = self._of_consumer[consumer] = first_verdict(OF_CONSUMER, question, settings)
+        if alone is not None:
+            return alone  # type: ignore[return-value]
+        if self._ids is not None and (
+            is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
+        ):
+            return first_verdict(TRITON_RULES, PriorityPair(producer, consumer, self._state), settings)
+        pair = self.pair(producer, consumer)
+        found = self._by_structure.get(pair, _NOT_ASKED)
         if found is _NOT_ASKED:
-            found = self._by_structure[key] = first_verdict(_OF_STRUCTURE, pair, settings)
-        if found is None and in_place_pairs(consumer, JAXLIB_0_11_1):
-            return first_verdict(_OF_INSTRUCTIONS, pair, settings)
+            question = PriorityPair(producer, consumer, self._state)
+            found = self._by_structure[pair] = first_verdict(_OF_STRUCTURE, question, settings)
+        if found is None and self._works_in_place(consumer):
+            return first_verdict(_OF_INSTRUCTIONS, PriorityPair(producer, consumer, self._state), settings)
         return found  # type: ignore[return-value]
 
-    def key(self, producer: Instruction, consumer: Instruction) -> Key:
-        """The structure of the pair (`KernelModel.parts_key`), kept as long as its verdict."""
-        known = self._keys.get(producer)
+    def _works_in_place(self, consumer: Instruction) -> bool:
+        known = self._in_place.get(consumer)
         if known is None:
-            known = self._keys[producer] = {}
-        key = known.get(consumer)
-        if key is None:
-            key = known[consumer] = self._model.parts_key(producer, consumer)
-        return key
+            known = self._in_place[consumer] = bool(in_place_pairs(consumer, JAXLIB_0_11_1))
+        return known
+
+    def pair(self, producer: Instruction, consumer: Instruction) -> Pair:
+        """The structure of the pair (`KernelModel.pair`), kept as long as its verdict."""
+        known = self._pairs.get(producer)
+        if known is None:
+            known = self._pairs[producer] = {}
+        pair = known.get(consumer)
+        if pair is None:
+            pair = known[consumer] = self._model.pair(producer, consumer)
+        return pair
 
     def refusal(self, producer: Instruction) -> tuple[Verdict, Instruction | None] | None:
         """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
@@ -94,7 +122,7 @@ class Legality:
             return Verdict(NO_USERS), None
         only_bitcasts = True
         for user in producer.users:
-            if not is_fusible_bitcast(user):
+            if user.opcode != "bitcast" or not is_fusible_bitcast(user):
                 only_bitcasts = False
                 verdict = self.verdict(producer, user)
                 if verdict is not None:
@@ -121,7 +149,7 @@ class Legality:
             return False
         pair = PriorityPair(producer, user, self._state)
         # Whether there is a tiling is asked last, and here with the further output.
-        if first_verdict((*FIRST, *TRITON_RULES[:-1]), pair, self._settings) is not None:
+        if first_verdict((*OF_PRODUCER, *OF_CONSUMER, *TRITON_RULES[:-1]), pair, self._settings) is not None:
             return False
         if isinstance(self._tile(producer, user, extra_outputs=True), Refusal):
             return False
@@ -139,14 +167,17 @@ class Legality:
 
     def invalidate(self, instruction: Instruction) -> None:
         """Forget verdicts about the instruction and its present operands."""
-        verdicts, keys = self._verdicts, self._keys
+        self._of_producer.pop(instruction, None)
+        self._of_consumer.pop(instruction, None)
+        self._in_place.pop(instruction, None)
+        verdicts, pairs = self._verdicts, self._pairs
         verdicts.pop(instruction, None)
-        keys.pop(instruction, None)
+        pairs.pop(instruction, None)
         for operand in instruction.operands:
             known = verdicts.get(operand)
             if known is not None:
                 known.pop(instruction, None)
-                of_operand = keys.get(operand)
+                of_operand = pairs.get(operand)
                 if of_operand is not None:
                     of_operand.pop(instruction, None)
 
