@@ -103,7 +103,9 @@ class ReplayRequest:
             require_input_stage(module, target)
         variant = self.variant(target, device)
         make_guide, record = self._record(module, target)
-        return Subject(module, target, variant, unique_ids_for(module, self.ids), make_guide, record)
+        ids = unique_ids_for(module, self.ids)
+        follows = self.xla_trace is not None
+        return Subject(module, target, variant, ids, make_guide, record, always_follows=follows)
 
     def run(self) -> Observed:
         """Load and replay, with an eye on the costs."""
@@ -158,6 +160,8 @@ class Subject:
     ids: UniqueIds | None = None
     make_guide: Callable[[], Guide] | None = None
     record: str | None = None
+    always_follows: bool = False
+    """XLA's record was asked for; else only `observe` follows the one that lies there."""
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -176,12 +180,13 @@ class Subject:
         return observed
 
     def replay(self, *, keep_modules: bool = False) -> Replay:
-        """Replay it; XLA's record is not followed."""
+        """Replay it from the module alone; XLA's record is followed only where it was asked for."""
         from hlofuse.cli.progress import spinner
 
         assert self.variant is not None
         with spinner("replaying"):
-            return self.variant.replay(self.module, ids=self.ids, keep_modules=keep_modules)
+            guide = self.make_guide() if self.always_follows and self.make_guide is not None else None
+            return self.variant.replay(self.module, ids=self.ids, guide=guide, keep_modules=keep_modules)
 
 
 def replay_options(command: F) -> F:

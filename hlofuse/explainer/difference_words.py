@@ -18,7 +18,9 @@ def warning_line(changes: Sequence[str]) -> str:
 
 def difference_lines(d: Difference) -> list[str]:
     """What everyone who reads such a report has to know first."""
-    return [warning_line(d.changes), f"against XLA's own: {figures_line(d)}", decisions_line(d)]
+    other = " Numbers of the device are changed, so the two times are by different models."
+    decisions = decisions_line(d) + (other if d.other_model else "")
+    return [warning_line(d.changes), f"against XLA's own: {figures_line(d)}", decisions]
 
 
 def figures_line(d: Difference) -> str:
@@ -50,7 +52,7 @@ def decisions_line(d: Difference) -> str:
         parts.append(f"{plural(len(d.fused), 'edge')} fused that XLA leaves apart")
     if d.parted:
         parts.append(f"{plural(len(d.parted), 'edge')} left apart that XLA fuses")
-    return ", ".join(parts)
+    return f"{', '.join(parts)}."
 
 
 def percent(old: float, new: float) -> str:
