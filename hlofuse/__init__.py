@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hlofuse.inputs.load import load as load
     from hlofuse.pipelines.replay import replay as replay
     from hlofuse.renderer import render as render
+    from hlofuse.whatifs import what_if as what_if
 
 __version__ = "0.1.0"
 
@@ -23,8 +24,9 @@ _HOME: dict[str, str] = {
     "explain": "hlofuse.explainer",
     "diff": "hlofuse.differ",
     "render": "hlofuse.renderer",
+    "what_if": "hlofuse.whatifs",
 }
-__all__ = ["diff", "explain", "load", "render", "replay"]
+__all__ = ["diff", "explain", "load", "render", "replay", "what_if"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,10 +1,13 @@
-"""Types of the fixtures in conftest.py."""
+"""What tests share: types of the fixtures in conftest.py, and looking things up."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
 
 
 @dataclass(frozen=True)
@@ -14,6 +17,13 @@ class Result:
     status: int
     out: str
     err: str
+
+
+def find(module: Module, name: str) -> Instruction:
+    """The instruction of that name, which is there."""
+    found = module.find(name)
+    assert found is not None
+    return found
 
 
 class Run(Protocol):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from hlofuse.analysis.convolution import dimension_numbers
 from hlofuse.ir.instruction import Instruction
-
-_LABELS = re.compile(r"(\w+)_(\w+)->(\w+)")
+from hlofuse.ir.values.convolution import ConvolutionDimensionNumbers
 
 
 def why_not_eigen(convolution: Instruction) -> str | None:
@@ -22,14 +22,15 @@ def why_not_eigen(convolution: Instruction) -> str | None:
     window = str(convolution.attributes.raw("window") or "")
     if re.search(r"rhs_reversal=[\dx]*1", window):
         return "the window is reversed"
-    m = _LABELS.fullmatch(str(convolution.attributes.raw("dim_labels") or ""))
-    if not m:
+    numbers = dimension_numbers(convolution)
+    if numbers is None:
         return "the dimension labels are not understood"
-    spatial = "".join(str(k) for k in range(len(m[1]) - 2))
+    spatial = "".join(str(k) for k in range(len(numbers.lhs) - 2))
     if not 1 <= len(spatial) <= 3:
         return f"there are {len(spatial)} spatial dimensions, not 1 to 3"
-    if (m[1], m[2], m[3]) != (f"b{spatial}f", f"{spatial}io", f"b{spatial}f"):
-        return f"the dimensions are {m[0]}, not b{spatial}f_{spatial}io->b{spatial}f"
+    wanted = ConvolutionDimensionNumbers(f"b{spatial}f", f"{spatial}io", f"b{spatial}f")
+    if numbers != wanted:
+        return f"the dimensions are {numbers}, not {wanted}"
     for shape in (source, kernel, convolution.shape):
         if shape.minor_to_major != tuple(range(shape.rank - 1, -1, -1)):
             return f"a layout is not row-major: {shape}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 
+from hlofuse.analysis.convolution import dimension_numbers
 from hlofuse.analysis.window import window_dimensions
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
@@ -32,7 +33,6 @@ ELEMENTWISE: frozenset[str] = frozenset(
     """.split()
 )
 
-_LABELS = re.compile(r"([0-9a-z?]+)_([0-9a-z?]+)->([0-9a-z?]+)")
 # Beyond this many steps positions are estimated: only a damaged dump has such a window.
 _LOOP_LIMIT = 1_000_000
 
@@ -68,12 +68,14 @@ def _numbers(text: str | None) -> list[int]:
 
 def convolution_flops(instruction: Instruction) -> int:
     """Multiply-adds that touch real input, padding and dilation holes left out (`GetConvolutionFlops`)."""
-    labels = _LABELS.fullmatch(instruction.attributes.raw("dim_labels") or "")
+    numbers = dimension_numbers(instruction)
     left, right = (o.shape.dimensions for o in instruction.operands[:2])
     result = instruction.shape.dimensions
-    if labels is None or [len(x) for x in labels.groups()] != [len(left), len(right), len(result)]:
+    if numbers is None:
         return 0
-    inputs, kernel, output = labels.groups()
+    inputs, kernel, output = numbers.lhs, numbers.rhs, numbers.output
+    if [len(inputs), len(kernel), len(output)] != [len(left), len(right), len(result)]:
+        return 0
     if not {"b", "f"} <= set(inputs) or not {"b", "f"} <= set(output):
         return 0
     features, batch = left[inputs.index("f")], left[inputs.index("b")]

@@ -19,7 +19,7 @@ class IndexingEvaluation:
 
     def __init__(self, fusion: Instruction) -> None:
         self._fusion = fusion
-        self._users: dict[Instruction, set[Instruction]] = {fusion.fused_root: {fusion}}
+        self._users: dict[Instruction, set[Instruction]] = {self._outside(fusion.fused_root): {fusion}}
         self._count: dict[Instruction, int] = {fusion: 1}
         for inner in reversed(fusion.fused_computation.post_order()):
             if inner.opcode != "parameter":
@@ -27,11 +27,11 @@ class IndexingEvaluation:
 
     def emitted(self, operand: Instruction) -> int:
         """Times an element of this operand of the fusion would be computed if it were fused."""
-        return sum(self._count[user] for user in self._users[operand])
+        return sum(self._count[user] for user in self._users.get(operand, ()))
 
     def take_out(self, operand: Instruction) -> set[Instruction]:
         """The indexing users of an operand that is about to be fused (`RemoveFusionOperand`)."""
-        return self._users.pop(operand)
+        return self._users.pop(operand, set())
 
     def put_in(self, clone: Instruction, users: set[Instruction]) -> None:
         """The operand's clone is now inside (`UpdateEvaluationCache`)."""
@@ -44,15 +44,15 @@ class IndexingEvaluation:
         transpose = inner.opcode == "transpose"
         key = inner.shape.key_ignoring_element_type
         for operand in inner.operands:
-            # Parameters come and go; the fusion's operand behind one stays.
-            source = (
-                self._fusion.operands[operand.parameter_number] if operand.opcode == "parameter" else operand
-            )
-            indexing = self._users.setdefault(source, set())
+            indexing = self._users.setdefault(self._outside(operand), set())
             if transpose or operand.shape.key_ignoring_element_type == key:
                 indexing |= users
             else:
                 indexing.add(inner)
+
+    def _outside(self, inner: Instruction) -> Instruction:
+        """Parameters come and go; the fusion's operand behind one stays."""
+        return self._fusion.operands[inner.parameter_number] if inner.opcode == "parameter" else inner
 
 
 def code_duplication(

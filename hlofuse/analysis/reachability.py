@@ -49,3 +49,16 @@ class Reachability:
         for k, row in enumerate(rows):
             if row >> i & 1 or row >> j & 1:
                 rows[k] = row | both
+
+
+def depends_on(instruction: Instruction, source: Instruction) -> bool:
+    """True if `instruction` is `source` or works on its value, looked up without a snapshot."""
+    pending, seen = [instruction], {instruction}
+    while pending:
+        current = pending.pop()
+        if current is source:
+            return True
+        new = {o for o in (*current.operands, *current.control_predecessors) if o not in seen}
+        seen |= new
+        pending += new
+    return False

@@ -82,6 +82,7 @@ def _print_one(device: DeviceDescription, console: Console) -> None:
 
 
 def _markdown(devices: dict[str, DeviceDescription]) -> str:
-    lines = [" | ".join(("", *_COLUMNS, "")).strip(), "|" + "---|" * len(_COLUMNS)]
-    lines += [" | ".join(("", *_row(n, d), "")).strip() for n, d in devices.items()]
-    return "\n".join(lines) + "\n"
+    from hlofuse.present.escape import markdown
+    from hlofuse.present.markdown import table
+
+    return table(_COLUMNS, [tuple(map(markdown, _row(n, d))) for n, d in devices.items()], right=(1, 2, 3))

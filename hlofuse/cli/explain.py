@@ -50,8 +50,12 @@ def command(
     First the result: kernels, bytes and flops before and after. Then, pass by pass, what was fused and by
     which rule, and what was refused. Last the rules that hold back most, with what would change them.
     """
-    from hlofuse.cli.output import emit, rendered
+    from hlofuse.cli.reporting import report
     from hlofuse.explainer import explain
+    from hlofuse.explainer.difference import difference_of
+    from hlofuse.explainer.explain_json import explanation_json
+    from hlofuse.explainer.explain_markdown import explanation_markdown
+    from hlofuse.explainer.explain_text import print_explanation
 
     asked = ReplayRequest(input=input, **request)
     observed = asked.run()
@@ -63,36 +67,22 @@ def command(
         observed.replay,
         only_pass=only_pass,
         computation=computation,
-        what_if=asked.what_if,
+        what_if=observed.changes,
         costs=observed.costs,
         record=_record(observed),
     )
-    if form == "json":
-        import json
-
-        from hlofuse.explainer.explain_json import explanation_json
-
-        emit(json.dumps(explanation_json(found, only_refused=only_refused), indent=2), output)
-    elif form == "markdown":
-        from hlofuse.explainer.explain_markdown import explanation_markdown
-
-        emit(
-            explanation_markdown(
-                found, input_words=asked.input_words, limit=limit, only_refused=only_refused
-            ),
-            output,
-        )
-    else:
-        from hlofuse.explainer.explain_text import print_explanation
-
-        text = rendered(
-            lambda console: print_explanation(
-                found, console, input_words=asked.input_words, limit=limit, only_refused=only_refused
-            ),
-            color,
-            output,
-        )
-        emit(text, output)
+    words: dict[str, Any] = {"input_words": asked.input_words, "limit": limit, "only_refused": only_refused}
+    difference = difference_of(observed)
+    report(
+        form,
+        color,
+        output,
+        text=lambda console: print_explanation(found, console, **words),
+        markdown=lambda: explanation_markdown(found, **words),
+        json=lambda: explanation_json(found, only_refused=only_refused),
+        differences=[difference] if difference is not None else [],
+        limit=limit,
+    )
     return 0
 
 
@@ -116,10 +106,10 @@ def _compare(
 
     if observed.costs is None:
         raise HlofuseError(
-            f"target {asked.target} fuses alike on every device: --compare-device says nothing"
+            f"target {observed.replay.target} fuses alike on every device: --compare-device says nothing"
         )
     second = replace(asked, device=other, xla_trace="none").run()
-    found = compare_devices(observed, second, TARGETS[asked.target].release)
+    found = compare_devices(observed, second, TARGETS[observed.replay.target].release)
     if form == "json":
         emit(json.dumps(comparison_json(found), indent=2), output)
         return

@@ -17,6 +17,10 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "why": ("hlofuse.cli.why", "Why two operations were fused, or were not."),
     "replay": ("hlofuse.cli.replay", "Write the module as XLA's fusion passes would leave it."),
     "verify": ("hlofuse.cli.verify", "Compare our replay with XLA's own result."),
+    "what-if": (
+        "hlofuse.cli.what_if",
+        "Which rule costs most; what if a knob had other values, a rule did not exist.",
+    ),
     "diff": ("hlofuse.cli.diff", "What changed between two modules, fusion by fusion."),
     "stats": ("hlofuse.cli.stats", "Instructions, kernels, flops and bytes of modules."),
     "render": ("hlofuse.cli.render", "Draw a module and its fusions as SVG, PNG, PDF or DOT."),

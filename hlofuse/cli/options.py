@@ -24,19 +24,65 @@ def module_option(command: F) -> F:
 
 
 def target_options(command: F) -> F:
-    """`--target`, `--device`, `--assume-input`: what the replay needs to know."""
+    """`--target`, `--device`, `--option`, `--ids`: what is replayed, as XLA does it."""
     command = click.option(
+        "--ids",
+        metavar="FILE|none",
+        help="Unique ids of the instructions (.hlo.pb); taken from beside the input unless said.",
+    )(command)
+    command = click.option(
+        "--option", metavar="NAME", help="A variant of the target's passes (hlofuse targets)."
+    )(command)
+    command = click.option(
+        "--device",
+        metavar="D",
+        help="The device, a name or a file (hlofuse devices); taken from the dump unless said.",
+    )(command)
+    return click.option(
+        "--target",
+        metavar="T",
+        help="What XLA compiles for (hlofuse targets).  [default: gpu with --device, else what the dump says,"
+        " else cpu]",
+    )(command)
+
+
+def assume_input_option(command: F) -> F:
+    """`--assume-input`: no questions about the stage."""
+    return click.option(
         "--assume-input",
         is_flag=True,
         help="Take the module for the fusion passes' input whatever stage it looks like.",
     )(command)
-    command = click.option("--device", metavar="D", help="The device, for targets that ask for one.")(command)
+
+
+def what_if_options(command: F) -> F:
+    """`--set`, `--disable`, `--enable`, `--rules`, `--passes`: what is to be other than in XLA."""
+    command = click.option(
+        "--passes",
+        metavar="LIST",
+        help="What if these passes ran? Separated by commas; fixpoint(A, B) repeats until nothing changes.",
+    )(command)
+    command = click.option(
+        "--rules",
+        multiple=True,
+        metavar="NAME|all",
+        help="What if the rules of an installed package took part (hlofuse rule lists them)?",
+    )(command)
+    command = click.option(
+        "--enable",
+        multiple=True,
+        metavar="NAME",
+        help="What if XLA ran this pass, or asked this rule, that it leaves out (hlofuse targets)?",
+    )(command)
+    command = click.option(
+        "--disable", multiple=True, metavar="CODE", help="What if this rule did not exist?"
+    )(command)
     return click.option(
-        "--target",
-        default="cpu",
-        show_default=True,
-        metavar="T",
-        help="What XLA compiles for (hlofuse targets).",
+        "--set",
+        "overrides",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="What if this knob, or number of the device, had another value?  (hlofuse what-if --knobs)",
     )(command)
 
 

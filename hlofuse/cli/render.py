@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.options import input_argument, module_option, target_options
-from hlofuse.cli.rules_option import rules_option, settings_of
+from hlofuse.cli.options import input_argument
+from hlofuse.cli.replaying import ReplayRequest, replay_options
+
+if TYPE_CHECKING:
+    from hlofuse.ir.module import Module
+    from hlofuse.pipelines import Replay
 
 
 @click.command("render")
@@ -56,10 +61,7 @@ from hlofuse.cli.rules_option import rules_option, settings_of
     help="Boxes a side; what does not fit is collapsed.",
 )
 @click.option("--no-legend", is_flag=True, help="Leave the legend out.")
-@target_options
-@click.option("--option", metavar="NAME", help="A variant of the target's passes (hlofuse targets).")
-@module_option
-@rules_option
+@replay_options
 def command(
     input: str,
     output: Path,
@@ -71,12 +73,7 @@ def command(
     collapsed: tuple[str, ...],
     max_nodes: int,
     no_legend: bool,
-    target: str,
-    device: str | None,
-    assume_input: bool,
-    option: str | None,
-    module: str | None,
-    rules: tuple[str, ...],
+    **request: Any,
 ) -> None:
     """Draw the module in INPUT and its fusions: one frame a kernel, bytes on the arrows.
 
@@ -84,9 +81,10 @@ def command(
     """
     from hlofuse.cli.output import write_file
     from hlofuse.cli.progress import spinner
-    from hlofuse.inputs import load, require_input_stage, stage_of
+    from hlofuse.explainer.difference import difference_of
+    from hlofuse.explainer.difference_words import difference_lines
+    from hlofuse.inputs import require_input_stage, stage_of
     from hlofuse.inputs.stage import INPUT
-    from hlofuse.pipelines import passes_of, replay
     from hlofuse.renderer import format_of, render
     from hlofuse.renderer.engine import engine
 
@@ -94,24 +92,26 @@ def command(
     form = form or ("dot" if to_stdout else format_of(output))
     if form != "dot":
         engine()  # nobody should wait for a replay only to hear that nothing can draw it
-    passes_of(target, option)
-    settings = settings_of((), (), rules)
-    with spinner("reading"):
-        before = load(input, module, target=target)
-    if view in ("after", "both") and not assume_input:
-        require_input_stage(before, target)
-    if view is None and not assume_input:
-        stage = stage_of(before, target)
-        view = "after" if stage.name == INPUT and stage.platform in (None, target) else "before"
-    with spinner("replaying"):
-        subject = (
-            before
-            if view == "before"
-            else replay(before, target, device=device, option=option, settings=settings)
-        )
+    asked = ReplayRequest(input=input, **request)
+    subject = asked.read(any_stage=True)
+    module, target = subject.module, subject.target
+    if (view in ("after", "both") or asked.changes_xla) and not asked.assume_input:
+        require_input_stage(module, target)
+    if view is None and not (asked.assume_input or asked.changes_xla):
+        stage = stage_of(module, target)
+        fits = stage.name == INPUT and target.startswith(stage.platform or target)
+        view = "after" if fits and subject.variant is not None else "before"
+    drawn: Module | Replay = module
+    caption: list[str] = []
+    if view != "before" and subject.changes:
+        observed = subject.observe()
+        drawn, difference = observed.replay, difference_of(observed)
+        caption = difference_lines(difference) if difference is not None else []
+    elif view != "before":
+        drawn = subject.replay()
     with spinner("drawing"):
         drawing = render(
-            subject,
+            drawn,
             view,
             max_nodes=max_nodes,
             focus=focus,
@@ -119,6 +119,7 @@ def command(
             open=opened,
             collapse=collapsed,
             legend=not no_legend,
+            caption=caption,
         )
         content = drawing.to_bytes(form)
     for notice in drawing.notices:

@@ -1,108 +1,136 @@
-"""From command line options to a replay: what explain and why have in common."""
+"""From command line options to a replay: the one way in which all commands say what to replay."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hlofuse.cli.options import module_option, target_options
-from hlofuse.cli.rules_option import rules_option, settings_of
+from hlofuse.cli.options import assume_input_option, module_option, target_options, what_if_options
 
 if TYPE_CHECKING:
+    from hlofuse.cost.gpu.device import DeviceDescription
     from hlofuse.explainer.costs import Observed
     from hlofuse.ir.module import Module
+    from hlofuse.ir.unique_ids import UniqueIds
     from hlofuse.passes.priority_fusion.guide import Guide
+    from hlofuse.pipelines import Replay, Variant
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """Which module to replay, and how."""
+    """Which module to replay, and how: the options as they were given."""
 
     input: str
-    module: str | None
-    target: str
-    device: str | None
-    option: str | None
-    ids: str | None
-    xla_trace: str | None
-    overrides: tuple[str, ...]
-    disable: tuple[str, ...]
-    rules: tuple[str, ...]
-    assume_input: bool
+    module: str | None = None
+    target: str | None = None
+    device: str | None = None
+    option: str | None = None
+    ids: str | None = None
+    xla_trace: str | None = None
+    overrides: tuple[str, ...] = ()
+    disable: tuple[str, ...] = ()
+    enable: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    passes: str | None = None
+    assume_input: bool = False
 
     @property
     def input_words(self) -> tuple[str, ...]:
         """The words that name the same input and settings in another command."""
         words = [self.input]
-        if self.module is not None:
-            words += ["--module", self.module]
-        if self.target != "cpu":
-            words += ["--target", self.target]
-        if self.device is not None:
-            words += ["--device", self.device]
-        if self.option is not None:
-            words += ["--option", self.option]
-        if self.ids is not None:
-            words += ["--ids", self.ids]
-        if self.xla_trace is not None:
-            words += ["--xla-trace", self.xla_trace]
-        for override in self.overrides:
-            words += ["--set", override]
-        for code in self.disable:
-            words += ["--disable", code]
-        for name in self.rules:
-            words += ["--rules", name]
+        for flag, value in (
+            ("--module", self.module),
+            ("--target", self.target),
+            ("--device", self.device),
+            ("--option", self.option),
+            ("--ids", self.ids),
+            ("--xla-trace", self.xla_trace),
+            ("--passes", self.passes),
+        ):
+            if value is not None:
+                words += [flag, value]
+        for flag, values in (
+            ("--set", self.overrides),
+            ("--disable", self.disable),
+            ("--enable", self.enable),
+            ("--rules", self.rules),
+        ):
+            for value in values:
+                words += [flag, value]
         return (*words, "--assume-input") if self.assume_input else tuple(words)
 
     @property
-    def what_if(self) -> tuple[str, ...]:
-        """The overrides in words; empty when XLA itself is repeated."""
-        return (*self.overrides, *(f"without {code}" for code in self.disable))
+    def changes_xla(self) -> bool:
+        """Something is asked for that XLA does not do."""
+        return bool(self.overrides or self.disable or self.enable or self.rules or self.passes is not None)
 
-    def run(self) -> Observed:
-        """Load and replay; HlofuseError for wrong input, StageError for a dump of another stage."""
+    def read(self, *, any_stage: bool = False) -> Subject:
+        """Load the module and settle what is replayed how.
+
+        HlofuseError for wrong input, its subclass StageError for a dump of another stage unless `any_stage`.
+        """
         from hlofuse.cli.progress import spinner
-        from hlofuse.explainer.costs import observed_replay
-        from hlofuse.inputs import load, require_input_stage
-        from hlofuse.inputs.beside import device_in_dump, target_config_beside
+        from hlofuse.inputs import choose_target, load, require_input_stage
+        from hlofuse.inputs.beside import device_beside
         from hlofuse.inputs.unique_ids import unique_ids_for
-        from hlofuse.pipelines import TARGETS, device_of, passes_of
+        from hlofuse.ir.errors import HlofuseError
+        from hlofuse.pipelines import TARGETS, passes_of
+        from hlofuse.present.escape import printable
 
-        # What is wrong with the call is said before anything is read.
-        passes_of(self.target, self.option)
-        guess = self.device is None and TARGETS[self.target].needs_device
-        device, overrides = (None, ()) if guess else device_of(self.target, self.device, self.overrides)
-        settings = settings_of(overrides, self.disable, self.rules)
+        if self.target is not None:  # what is wrong with the call is said before anything is read
+            passes_of(self.target, self.option)
+            if self.device is not None or not TARGETS[self.target].needs_device:
+                self.variant(self.target, self.device)
         with spinner("reading"):
             module = load(self.input, self.module, target=self.target)
-            if not self.assume_input:
-                require_input_stage(module, self.target)
-        if guess:  # XLA dumps the device's numbers beside the module
-            config = target_config_beside(module.filename)
-            dumped = device_in_dump(config) if config is not None else None
-            device, overrides = device_of(self.target, dumped, self.overrides)
-            settings = settings_of(overrides, self.disable, self.rules)
-        make_guide, record = self._record(module)
-        with spinner("replaying"):
-            observed = observed_replay(
-                module,
-                self.target,
-                device=device,
-                option=self.option,
-                settings=settings,
-                ids=unique_ids_for(module, self.ids),
-                make_guide=make_guide,
-            )
-        observed.record = record
-        return observed
+        chosen = choose_target(self.input, self.module, device=self.device is not None, read=module)
+        target = self.target or chosen.name
+        device: str | DeviceDescription | None = self.device
+        if device is None and TARGETS[target].needs_device:
+            device = device_beside(module.filename)
+            if device is None and any_stage:
+                return Subject(module, target)
+            if device is None and self.target is None:
+                raise HlofuseError(
+                    f"this is for target {target} ({printable(chosen.evidence)}), which asks for --device"
+                    " (hlofuse devices lists them); --target says otherwise"
+                )
+        if not (any_stage or self.assume_input):
+            require_input_stage(module, target)
+        variant = self.variant(target, device)
+        make_guide, record = self._record(module, target)
+        ids = unique_ids_for(module, self.ids)
+        follows = self.xla_trace is not None
+        return Subject(module, target, variant, ids, make_guide, record, always_follows=follows)
 
-    def _record(self, module: Module) -> tuple[Callable[[], Guide] | None, str | None]:
+    def run(self) -> Observed:
+        """Load and replay, with an eye on the costs."""
+        return self.read().observe()
+
+    def variant(
+        self, target: str, device: str | DeviceDescription | None, more: Sequence[str] = ()
+    ) -> Variant:
+        """What is asked for on a device, with `more` overrides (`NAME=VALUE`)."""
+        from hlofuse.pipelines import variant_of
+
+        return variant_of(
+            target,
+            device,
+            option=self.option,
+            overrides=(*self.overrides, *more),
+            disable=self.disable,
+            enable=self.enable,
+            rules=self.rules,
+            passes=self.passes,
+        )
+
+    def _record(self, module: Module, target: str) -> tuple[Callable[[], Guide] | None, str | None]:
         """What follows XLA's own record of the pass, and where that is; None without one."""
         from hlofuse.inputs import read_text
         from hlofuse.inputs.beside import priority_record_beside
@@ -112,10 +140,10 @@ class ReplayRequest:
         from hlofuse.present.escape import printable
         from hlofuse.trace.priority_record import read_priority_record
 
-        if self.xla_trace == "none" or not TARGETS[self.target].has_history:
+        if self.xla_trace == "none" or not TARGETS[target].has_history:
             return None, None
         path = Path(self.xla_trace) if self.xla_trace is not None else priority_record_beside(module.filename)
-        if path is None or (self.xla_trace is None and (self.overrides or self.disable or self.rules)):
+        if path is None or (self.xla_trace is None and self.changes_xla):
             return None, None  # a what-if run goes its own way
         record = read_priority_record(read_text(path, as_module=False))
         if not record.steps:
@@ -125,30 +153,51 @@ class ReplayRequest:
         return lambda: Follower(record), str(path)
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A module that has been read, and how it is replayed."""
+
+    module: Module
+    target: str
+    variant: Variant | None = None
+    ids: UniqueIds | None = None
+    make_guide: Callable[[], Guide] | None = None
+    record: str | None = None
+    always_follows: bool = False
+    """XLA's record was asked for; else only `observe` follows the one that lies there."""
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What differs from XLA, in words; empty when XLA itself is repeated."""
+        return self.variant.changes if self.variant is not None else ()
+
+    def observe(self) -> Observed:
+        """Replay it, with an eye on the costs; with XLA's own replay beside it where that is another."""
+        from hlofuse.cli.progress import spinner
+        from hlofuse.explainer.costs import observed_replay
+
+        assert self.variant is not None
+        with spinner("replaying"):
+            observed = observed_replay(self.module, self.variant, ids=self.ids, make_guide=self.make_guide)
+        observed.record = self.record
+        return observed
+
+    def replay(self, *, keep_modules: bool = False) -> Replay:
+        """Replay it from the module alone; XLA's record is followed only where it was asked for."""
+        from hlofuse.cli.progress import spinner
+
+        assert self.variant is not None
+        with spinner("replaying"):
+            guide = self.make_guide() if self.always_follows and self.make_guide is not None else None
+            return self.variant.replay(self.module, ids=self.ids, guide=guide, keep_modules=keep_modules)
+
+
 def replay_options(command: F) -> F:
     """The options that make a ReplayRequest, the INPUT argument not among them."""
-    command = click.option(
-        "--disable", multiple=True, metavar="CODE", help="What if this rule did not exist?"
-    )(command)
-    command = click.option(
-        "--set",
-        "overrides",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="What if this knob, or number of the device, had another value?",
-    )(command)
-    command = click.option(
-        "--ids",
-        metavar="FILE|none",
-        help="Unique ids of the instructions (.hlo.pb); taken from beside the input unless said.",
-    )(command)
     command = click.option(
         "--xla-trace",
         metavar="FILE|none",
         help="XLA's own record of PriorityFusion (…priority_fusion_dump.txt), to be followed where priorities"
         " are equal; taken from beside the input unless said.",
     )(command)
-    command = click.option(
-        "--option", metavar="NAME", help="A variant of the target's passes (hlofuse targets)."
-    )(command)
-    return module_option(target_options(rules_option(command)))
+    return module_option(target_options(what_if_options(assume_input_option(command))))

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.options import module_option, report_options
+from hlofuse.cli.options import report_options
+from hlofuse.cli.replaying import ReplayRequest, replay_options
+
+if TYPE_CHECKING:
+    from hlofuse.explainer.difference import Difference
+    from hlofuse.ir.module import Module
 
 
 @click.command("stats")
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...", type=click.Path(allow_dash=True))
-@module_option
+@click.option("--after", is_flag=True, help="Replay the fusion passes first: what they leave.")
+@replay_options
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
@@ -22,34 +29,52 @@ from hlofuse.cli.options import module_option, report_options
 )
 @report_options
 def command(
-    inputs: tuple[str, ...], module: str | None, limit: int, form: str, color: str, output: Path | None
+    inputs: tuple[str, ...],
+    after: bool,
+    limit: int,
+    form: str,
+    color: str,
+    output: Path | None,
+    **request: Any,
 ) -> int:
     """Instructions, kernels, fusions, flops and bytes of modules of any stage.
 
     Flops and bytes are counted as XLA's HloCostAnalysis does: a loop counts as one turn of it. From a
-    dump directory the module is taken as it enters the fusion passes.
+    dump directory the module is taken as it enters the fusion passes; with --after, --set, --disable,
+    --enable, --rules or --passes it is the module that those passes leave.
     """
-    from hlofuse.cli.output import emit, rendered
-    from hlofuse.cli.progress import spinner
+    from hlofuse.cli.reporting import report
     from hlofuse.explainer.statistics import statistics
-    from hlofuse.inputs import load
+    from hlofuse.explainer.statistics_json import statistics_json
+    from hlofuse.explainer.statistics_markdown import statistics_markdown
+    from hlofuse.explainer.statistics_text import print_statistics
 
+    requests = [ReplayRequest(input=path, **request) for path in inputs]
     # A list in JSON is complete: --limit is for people.
     heaviest = None if form == "json" else limit or None
-    with spinner("reading"):
-        found = [statistics(load(path, module), heaviest=heaviest) for path in inputs]
-    if form == "json":
-        import json
-
-        from hlofuse.explainer.statistics_json import statistics_json
-
-        emit(json.dumps(statistics_json(found), indent=2), output)
-    elif form == "markdown":
-        from hlofuse.explainer.statistics_markdown import statistics_markdown
-
-        emit(statistics_markdown(found), output)
-    else:
-        from hlofuse.explainer.statistics_text import print_statistics
-
-        emit(rendered(lambda console: print_statistics(found, console), color, output), output)
+    found, differences = [], []
+    for asked in requests:
+        module, difference = _module(asked, after or asked.changes_xla)
+        found.append(statistics(module, heaviest=heaviest))
+        differences += [difference] if difference is not None else []
+    report(
+        form,
+        color,
+        output,
+        text=lambda console: print_statistics(found, console),
+        markdown=lambda: statistics_markdown(found),
+        json=lambda: statistics_json(found),
+        differences=differences,
+        limit=limit,
+    )
     return 0
+
+
+def _module(request: ReplayRequest, after: bool) -> tuple[Module, Difference | None]:
+    from hlofuse.explainer.difference import difference_of
+
+    subject = request.read(any_stage=not after)
+    if not after:
+        return subject.module, None
+    observed = subject.observe()
+    return observed.replay.after, difference_of(observed)

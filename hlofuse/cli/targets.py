@@ -44,6 +44,7 @@ def _json(target: Target) -> dict[str, Any]:
         "release": target.release,
         "passes": list(target.passes),
         "options": {name: list(passes) for name, passes in target.options.items()},
+        "additions": {a.name: list(a.passes) for a in target.additions},
         "fidelity": target.fidelity,
     }
 
@@ -55,6 +56,10 @@ def _markdown(target: Target) -> str:
         *(
             f"- with `--option {n}`: {', '.join(f'`{p}`' for p in passes)}"
             for n, passes in target.options.items()
+        ),
+        *(
+            f"- with `--enable {a.name}` also: {', '.join(f'`{p}`' for p in a.passes)}"
+            for a in target.additions
         ),
         f"- fidelity: {target.fidelity}",
     ]
@@ -72,5 +77,7 @@ def _print(targets: list[Target], console: Console) -> None:
         table.add_row("passes", ", ".join(target.passes))
         for name, passes in target.options.items():
             table.add_row(f"--option {name}", ", ".join(passes))
+        for a in target.additions:
+            table.add_row(f"--enable {a.name}", f"also {', '.join(a.passes)}: {a.title}")
         table.add_row("fidelity", target.fidelity)
         console.print(table)

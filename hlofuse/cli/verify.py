@@ -7,16 +7,14 @@ from pathlib import Path
 
 import click
 
-from hlofuse.cli.options import module_option, report_options
+from hlofuse.cli.options import module_option, report_options, target_options
 
 
 @click.command("verify")
 @click.argument("path", metavar="BEFORE|DIR", type=click.Path(path_type=Path))
 @click.argument("after", metavar="[AFTER]", required=False, type=click.Path(path_type=Path))
 @module_option
-@click.option("--target", default="cpu", show_default=True, metavar="T", help="What XLA compiled for.")
-@click.option("--device", metavar="D", help="The device, for targets that ask for one.")
-@click.option("--option", metavar="NAME", help="A variant of the target's passes (hlofuse targets).")
+@target_options
 @click.option(
     "--ties",
     type=click.Choice(["ours", "xla"]),
@@ -41,9 +39,10 @@ def command(
     path: Path,
     after: Path | None,
     module: str | None,
-    target: str,
+    target: str | None,
     device: str | None,
     option: str | None,
+    ids: str | None,
     ties: str,
     jobs: int | None,
     limit: int,
@@ -63,13 +62,20 @@ def command(
     """
     from hlofuse.cli.output import emit, rendered
     from hlofuse.cli.progress import progress_bar
+    from hlofuse.inputs.beside import device_beside
+    from hlofuse.inputs.choose_target import choose_target, target_of_files
     from hlofuse.ir.errors import HlofuseError
-    from hlofuse.pipelines import device_of, passes_of
+    from hlofuse.pipelines import TARGETS, device_of, passes_of
     from hlofuse.verifier import Case, find_cases, verify
 
+    if target is None:  # what the dumps were made by counts more than what they are asked about
+        found = target_of_files(path, module) or choose_target(path, module, device=device is not None)
+        target = found.name
     passes_of(target, option)  # a wrong name is said before anything is read
     if device is not None:
         device_of(target, device)
+    if ids not in (None, "none") and after is None:
+        raise HlofuseError("--ids FILE goes with BEFORE AFTER; for a directory there is --ids none")
     skipped: list[str] = []
     if after is not None:
         if module is not None:
@@ -81,6 +87,9 @@ def command(
         raise HlofuseError(f"to verify {path} its result is needed, too: hlofuse verify BEFORE AFTER")
     else:
         raise HlofuseError(f"{path} does not exist")
+    known = device is not None or not TARGETS[target].needs_device
+    if not known and not any(device_beside(str(c.before)) for c in cases):
+        raise HlofuseError(f"target {target} asks for --device (hlofuse devices lists them)")
     workers = jobs or (os.cpu_count() or 1)
     if len(cases) < 8 and jobs is None:
         workers = 1  # starting processes would take longer
@@ -90,6 +99,7 @@ def command(
             target=target,
             device=device,
             option=option,
+            ids=ids,
             ties_from_record=ties == "xla",
             jobs=workers,
             skipped=skipped,

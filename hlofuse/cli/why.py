@@ -39,30 +39,25 @@ def command(
 
     Names are those of the dump, of the result, or of fusions made on the way, with or without %.
     """
-    from hlofuse.cli.output import emit, rendered
+    from hlofuse.cli.reporting import report
+    from hlofuse.explainer.difference import difference_of
     from hlofuse.explainer.why import why
+    from hlofuse.explainer.why_json import why_json
+    from hlofuse.explainer.why_markdown import why_markdown
+    from hlofuse.explainer.why_text import print_why
 
     asked = ReplayRequest(input=input, **request)
     observed = asked.run()
     answer = why(observed.replay, name, other, costs=observed.costs)
-    packages = observed.replay.outside_packages
-    if form == "json":
-        import json
-
-        from hlofuse.explainer.why_json import why_json
-
-        emit(json.dumps(why_json(answer, packages), indent=2), output)
-    elif form == "markdown":
-        from hlofuse.explainer.why_markdown import why_markdown
-
-        emit(why_markdown(answer, packages, limit=limit), output)
-    else:
-        from hlofuse.explainer.why_text import print_why
-
-        text = rendered(
-            lambda console: print_why(answer, console, packages, input_words=asked.input_words, limit=limit),
-            color,
-            output,
-        )
-        emit(text, output)
+    difference = difference_of(observed)
+    report(
+        form,
+        color,
+        output,
+        text=lambda console: print_why(answer, console, input_words=asked.input_words, limit=limit),
+        markdown=lambda: why_markdown(answer, limit=limit),
+        json=lambda: why_json(answer),
+        differences=[difference] if difference is not None else [],
+        limit=limit,
+    )
     return 0

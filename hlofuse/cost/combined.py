@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.launch import Launch
-from hlofuse.cost.gpu.model import Estimate, KernelModel
+from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling import Refusal, Tiling
 from hlofuse.ir.instruction import Instruction

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.padding import Padding
@@ -9,26 +10,27 @@ from rich.text import Text
 
 from hlofuse.explainer.compare_devices import Comparison, DeviceSide, FlippedEdge
 from hlofuse.explainer.cost_json import detail_json, us_json
-from hlofuse.explainer.cost_words import us_text, worth_text
+from hlofuse.explainer.cost_words import number_text, us_text, worth_text
+from hlofuse.explainer.difference_words import warning_line
 from hlofuse.explainer.explain_json import place_json
 from hlofuse.explainer.tables import plain_table
 from hlofuse.present.escape import printable
-from hlofuse.present.not_xla import not_xla
 from hlofuse.present.units import bytes_text, plural
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+_EDGES = 4  # named of those between the same two kernels
 SCHEMA = "hlofuse.compare-devices/1"
 
 
 def print_comparison(c: Comparison, console: Console, *, limit: int = 10) -> None:
     """Both results in figures, then what is decided differently and why."""
     names = " and ".join(printable(s.device) for s in c.sides)
-    xla = f"XLA in {c.release} with rules added" if c.packages else f"as XLA in {c.release}"
-    console.print(Text(f"{printable(c.module)} on {names}, {xla}", style="bold"))
-    if c.packages:
-        console.print(Text(not_xla(c.packages), style="yellow"))
+    xla = "" if c.what_if else f", as XLA in {c.release}"
+    console.print(Text(f"{printable(c.module)} on {names}{xla}", style="bold"))
+    if c.what_if:
+        console.print(Text(warning_line(c.what_if), style="bold yellow"))
     table = plain_table(("", "left"), ("kernels", "left"), ("moved", "left"), ("est. time", "left"))
     for s in c.sides:
         table.add_row(Text(printable(s.device)), *map(Text, _figures(s)))
@@ -37,11 +39,22 @@ def print_comparison(c: Comparison, console: Console, *, limit: int = 10) -> Non
     if not c.flipped:
         console.print(Text("Every edge is decided the same on both."))
         return
+    groups = _alike(c.flipped)
     console.print(Text(f"{plural(len(c.flipped), 'edge')} decided differently", style="bold cyan"))
-    for edge in c.flipped[: limit or None]:
-        _print_edge(edge, console)
-    if limit and len(c.flipped) > limit:
-        console.print(Text(f"  and {len(c.flipped) - limit} more (--limit)", style="dim"))
+    for edges in groups[: limit or None]:
+        _print_edges(edges, console)
+    left = sum(map(len, groups[limit:])) if limit else 0
+    if left:
+        console.print(Text(f"  and {plural(left, 'edge')} more (--limit)", style="dim"))
+
+
+def _alike(flipped: Sequence[FlippedEdge]) -> list[list[FlippedEdge]]:
+    """Edges that come apart because of the same two kernels, together."""
+    found: dict[object, list[FlippedEdge]] = {}
+    for e in flipped:
+        key = (e.apart_on, *(e.kernels or (e.producer.name, e.consumer.name)))
+        found.setdefault(key, []).append(e)
+    return list(found.values())
 
 
 def _figures(s: DeviceSide) -> tuple[str, str, str]:
@@ -50,32 +63,48 @@ def _figures(s: DeviceSide) -> tuple[str, str, str]:
     return f"{s.before.kernels:,} → {s.after.kernels:,}", moved, time
 
 
-def _print_edge(e: FlippedEdge, console: Console) -> None:
-    line = Text(f"{printable(e.producer.name)} → {printable(e.consumer.name)}", style="bold")
-    line.append(f"  fused on {printable(e.fused_on)}, apart on {printable(e.apart_on)}", style="not bold")
-    if e.producer.source:
-        line.append(f"  {printable(e.producer.source)}", style="not bold dim")
-    console.print(Padding(line, (0, 0, 0, 2)))
-    for text in edge_words(e):
+def _print_edges(edges: Sequence[FlippedEdge], console: Console) -> None:
+    first = edges[0]
+    for e in edges[:_EDGES]:
+        line = Text(f"{printable(e.producer.name)} → {printable(e.consumer.name)}", style="bold")
+        if e is first:
+            where = f"  fused on {printable(e.fused_on)}, apart on {printable(e.apart_on)}"
+            line.append(where, style="not bold")
+        if e.producer.source:
+            line.append(f"  {printable(e.producer.source)}", style="not bold dim")
+        console.print(Padding(line, (0, 0, 0, 2)))
+    if len(edges) > _EDGES:
+        more = Text(f"and {len(edges) - _EDGES:,} more between the same two", style="dim")
+        console.print(Padding(more, (0, 0, 0, 2)))
+    for text in edge_words(first):
         console.print(Padding(Text(text), (0, 0, 0, 6)))
 
 
 def edge_words(e: FlippedEdge) -> list[str]:
     """Why the two stay apart where they do, and which number of the device makes the difference."""
     out = []
+    between = ""
+    if e.kernels is not None and e.kernels != (e.producer.name, e.consumer.name):
+        between = f" {printable(e.kernels[0])} → {printable(e.kernels[1])}:"
     if e.answer is not None:
         settled = e.answer.settled_by
         if settled is not None and settled.event == "ineligible":
-            out.append(f"{settled.rule.code} on {printable(e.apart_on)}: {printable(settled.reason or '')}")
+            out.append(
+                f"on {printable(e.apart_on)}:{between} {settled.rule.code},"
+                f" {printable(settled.reason or settled.rule.title)}"
+            )
         elif e.answer.cost is not None:
-            out.append(f"{printable(e.apart_on)}: {worth_text(e.answer.cost)}")
+            out.append(f"on {printable(e.apart_on)}:{between} {worth_text(e.answer.cost)}")
     for name, mine, theirs in e.terms[:3]:
-        out.append(f"{name} is enough to turn it: {_number(mine)} here, {_number(theirs)} there")
+        out.append(
+            f"{name} alone would turn that: {number_text(name, mine)} on {printable(e.apart_on)},"
+            f" {number_text(name, theirs)} on {printable(e.fused_on)}"
+        )
+    if not out:
+        out.append("what was decided before about their neighbours leads there")
+    elif not e.terms:
+        out.append("no number of the device turns that alone: several do together")
     return out
-
-
-def _number(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int | float) else printable(str(value))
 
 
 def comparison_json(c: Comparison) -> dict[str, Any]:
@@ -84,7 +113,7 @@ def comparison_json(c: Comparison) -> dict[str, Any]:
         "schema": SCHEMA,
         "module": c.module,
         "release": c.release,
-        "packages": list(c.packages),
+        "what_if": list(c.what_if),
         "devices": [
             {
                 "device": s.device,
@@ -101,6 +130,7 @@ def comparison_json(c: Comparison) -> dict[str, Any]:
                 "consumer": place_json(e.consumer),
                 "fused_on": e.fused_on,
                 "apart_on": e.apart_on,
+                "kernels": list(e.kernels) if e.kernels is not None else None,
                 "rule": e.answer.settled_by.rule.code
                 if e.answer is not None and e.answer.settled_by is not None
                 else None,

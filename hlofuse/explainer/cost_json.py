@@ -23,6 +23,8 @@ def kernel_json(k: KernelTime | None) -> dict[str, Any] | None:
         "blocks": k.blocks,
         "threads": k.threads,
         "coalesced": k.coalesced,
+        "tile_sizes": [list(t) for t in k.tile_sizes],
+        "tilings": k.tilings,
     }
 
 
@@ -68,4 +70,11 @@ def _us(value: float) -> float:
 
 
 def _read(r: ReadTerm) -> dict[str, Any]:
-    return {"operand": r.operand, "shape": r.shape, "bytes": r.size, "bytes_read": r.read, "us": _us(r.us)}
+    return {
+        "operand": r.operand,
+        "shape": r.shape,
+        "bytes": r.size,
+        "bytes_read": r.read,
+        "bandwidth_share": round(r.share, 4),
+        "us": _us(r.us),
+    }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from hlofuse.explainer.costs import KernelTime, PairDetail, StepCost
-from hlofuse.explainer.costs.figures import US_LAUNCH
-from hlofuse.explainer.costs.flips import Flip
+from hlofuse.explainer.costs import KernelTime, PairDetail, ReadTerm, StepCost
+from hlofuse.explainer.costs.flips import RANGE, Flip
+from hlofuse.explainer.model import FusedStep
 from hlofuse.present.escape import printable
 from hlofuse.present.units import bytes_text, quantity
 
@@ -27,12 +28,20 @@ def roofline(k: KernelTime) -> str:
     """What bounds a kernel and by how much, how it is launched, how it reads."""
     more, less = max(k.us_memory, k.us_compute), min(k.us_memory, k.us_compute)
     factor = f" {times_text(more / less)}" if less > _NOTABLE else ""
-    reads = "coalesced" if k.coalesced else "reads not coalesced"
-    launch = f", {k.blocks:,} × {k.threads:,} threads, {reads}" if k.blocks else ""
+    launch = f", {k.blocks:,} × {k.threads:,} threads, {_access(k)}" if k.blocks else ""
     return (
         f"{us_text(k.us)}, {k.bound_by}-bound{factor} (compute {_bare(k.us_compute)}, memory"
         f" {_bare(k.us_memory)}); {printable(k.emitter)}{launch}"
     )
+
+
+def _access(k: KernelTime) -> str:
+    """How it reads: Triton by tiles, the others by threads that lie side by side or do not."""
+    if k.tile_sizes:
+        return f"tile {_tiles(k)}"
+    if k.emitter == "triton":
+        return "by tiles"
+    return "coalesced" if k.coalesced else "reads not coalesced"
 
 
 def _bare(value: float) -> str:
@@ -50,7 +59,7 @@ def why_saves(cost: StepCost, producer_opcode: str = "") -> str:
     pays: list[tuple[float, str]] = []
     if cost.leaves:
         shared = f" shared by {cost.consumers}" if cost.consumers > 1 else ""
-        gains.append((US_LAUNCH / cost.consumers, f"one launch ({us_text(US_LAUNCH)}){shared}"))
+        gains.append((cost.us_launch / cost.consumers, f"one launch ({us_text(cost.us_launch)}){shared}"))
     memory = _memory_less(cost)
     if cost.bytes_less > 0 and memory > -_NOTABLE:
         gains.append((memory, f"{bytes_text(cost.bytes_less)} less traffic"))
@@ -67,9 +76,28 @@ def why_saves(cost: StepCost, producer_opcode: str = "") -> str:
         pays.append((more, f"compute grows by {us_text(more)}{_because(cost, producer_opcode)}"))
     elif more < -_NOTABLE:
         gains.append((-more, f"{us_text(-more)} less compute{_wider(cost)}"))
-    text = " and ".join(t for _, t in sorted(gains, key=lambda pair: -pair[0])) or "nothing"
+    told = [t for _, t in sorted(gains, key=lambda pair: -pair[0])]
+    text = " and ".join([", ".join(told[:-1]), told[-1]] if len(told) > 1 else told) or "nothing"
     against = ", ".join(t for _, t in sorted(pays, key=lambda pair: -pair[0]))
     return f"{text}; {against}" if against else text
+
+
+def saves_text(value: float) -> str:
+    """`saves 1.2 µs`, or `costs` it."""
+    return f"{'saves' if value >= 0 else 'costs'} {us_text(abs(value))}"
+
+
+def step_text(s: FusedStep) -> str:
+    """The reason for a step in one line; for what is not priority fusion's the two times compared."""
+    if s.cost is not None:
+        return why_saves(s.cost, s.producer.opcode)
+    fused, unfused = (float(s.figures.get(key, 0.0)) for key in ("us_fused", "us_unfused"))
+    if s.consumers > 1:
+        return f"apart {us_text(unfused)}, fused into all {s.consumers} users {us_text(fused)}"
+    return f"apart {us_text(unfused)}, one kernel {us_text(fused)}"
+
+
+SIBLINGS_UNTIMED = "XLA joins kernels that read the same array without asking how long they take"
 
 
 def _memory_less(cost: StepCost) -> float:
@@ -97,11 +125,23 @@ def _busy(k: KernelTime) -> int:
     return k.blocks * k.threads
 
 
-def tie_text(tied_with: Sequence[str]) -> str:
-    """`a tie: XLA may have taken add.3 first`."""
-    names = ", ".join(printable(n) for n in tied_with[:2])
-    more = f" or {len(tied_with) - 2} others" if len(tied_with) > 2 else ""
-    return f"a tie: XLA may have taken {names}{more} first"
+def tie_text(tied_with: Sequence[str], other_order: Sequence[str] | None = None) -> str:
+    """`a tie: XLA may have taken add.3 first; then …`, as far as that was tried."""
+    text = f"a tie: XLA may have taken {_some(tied_with, 2, ' or ')} first"
+    if other_order is None:
+        return text
+    if not other_order:
+        return f"{text} (same kernels)"
+    return f"{text}; then other kernels hold {_some(other_order, 3, ' and ')}"
+
+
+def _some(names: Sequence[str], most: int, joint: str) -> str:
+    """`a, b or 3 others`."""
+    shown = [printable(n) for n in names[:most]]
+    if len(names) > most:
+        rest = len(names) - most
+        return f"{', '.join(shown)}{joint}{rest} other{'s' if rest > 1 else ''}"
+    return joint.join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def worth_text(d: PairDetail) -> str:
@@ -127,8 +167,57 @@ def flip_text(f: Flip) -> str:
     """`with memory bandwidth of 1.23 TB/s or less (now 3.35 TB/s)`."""
     what, unit = _UNITS.get(f.number, (f.number, ""))
     beyond = "or more" if f.value > f.now else "or less"
+    value, now = number_text(f.number, f.value), number_text(f.number, f.now)
+    return f"with {f'{what} of {value}' if unit else f'{value} {what}'} {beyond} (now {now})"
+
+
+def number_text(number: str, value: Any) -> str:
+    """A number of a device as people read it: `3.35 TB/s`."""
+    unit = _UNITS.get(number, ("", ""))[1]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return printable(".".join(map(str, value)) if isinstance(value, tuple) else str(value))
     if unit == "GHz":
-        return f"with {what} of {f.value:.3g} GHz {beyond} (now {f.now:.3g} GHz)"
-    if not unit:
-        return f"with {f.value:,.0f} {what} {beyond} (now {f.now:,.0f})"
-    return f"with {what} of {quantity(f.value, unit)} {beyond} (now {quantity(f.now, unit)})"
+        return f"{value:.3g} GHz"
+    return quantity(value, unit) if unit else f"{value:,.10g}"
+
+
+def turning_text(d: PairDetail, *, forbidden: bool = False) -> str:
+    """Which number of the device would turn the sums round, or that none alone would."""
+    if d.flips:
+        turn = "pay" if d.us_saved < 0 else "cost time" if forbidden else "stop paying"
+        return f"it would {turn} {' or '.join(flip_text(f) for f in d.flips[:3])}"
+    return (
+        "no memory bandwidth, L2 size, number of cores or FPUs, or clock within"
+        f" {RANGE} times of this device's would turn that alone"
+    )
+
+
+def cost_heading(*, forbidden: bool) -> str:
+    """Whose figures these are, and what for."""
+    return "by XLA's cost model" + (", if the rule allowed it" if forbidden else "")
+
+
+def try_text(d: PairDetail, *, forbidden: bool) -> str:
+    """`try it: --set core_count=80`; empty where nothing would turn the decision."""
+    if forbidden or not d.flips:
+        return ""
+    first = d.flips[0]
+    value = f"{first.value:.0f}" if first.value == int(first.value) else f"{first.value:.10g}"
+    return f"try it: --set {first.number}={value}"
+
+
+def choice_text(k: KernelTime) -> str:
+    """`tile 1×1×32×64 is the fastest of 196 tilings`; empty where there are no tiles or was no choice."""
+    if not k.tilings:
+        return ""
+    return f"fused, tile {_tiles(k)} is the fastest of {k.tilings:,} tilings"
+
+
+def _tiles(k: KernelTime) -> str:
+    """The tile of each output."""
+    return " and ".join("×".join(map(str, t)) or "1" for t in dict.fromkeys(k.tile_sizes))
+
+
+def share_text(r: ReadTerm) -> str:
+    """`at 50 % of the bandwidth`; empty where all of what is fetched is used."""
+    return f"at {100 * r.share:.3g} % of the bandwidth" if r.share < 0.995 and r.us > _NOTABLE else ""

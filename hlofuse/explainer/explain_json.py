@@ -22,11 +22,10 @@ def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str,
         "device": e.device,
         "release": e.release,
         "what_if": list(e.what_if),
-        "packages": list(e.packages),
         "ties": e.ties,
         "record": None if e.record is None else asdict(e.record),
-        "before": _totals(e.before),
-        "after": _totals(e.after),
+        "before": totals_json(e.before),
+        "after": totals_json(e.after),
         "passes": [_pass(p, only_refused) for p in e.passes],
         "obstacles": [_obstacle(o) for o in e.obstacles],
         "rules": {
@@ -40,7 +39,8 @@ def place_json(p: Place) -> dict[str, Any]:
     return {"name": p.name, "opcode": p.opcode, "shape": p.shape, "source": p.source, "op_name": p.op_name}
 
 
-def _totals(t: Totals) -> dict[str, Any]:
+def totals_json(t: Totals) -> dict[str, Any]:
+    """A module as a whole."""
     return {"kernels": t.kernels, "cost": cost_json(t.cost), "us": us_json(t.us), "untimed": t.untimed}
 
 
@@ -84,7 +84,9 @@ def _group(g: FusedGroup) -> dict[str, Any]:
                 "reason": s.reason,
                 "figures": s.figures,
                 "cost": step_json(s.cost),
+                "us_saved": us_json(s.us_saved),
                 "tied_with": list(s.tied_with),
+                "other_order": None if s.other_order is None else list(s.other_order),
             }
             for s in g.steps
         ],
@@ -97,6 +99,7 @@ def refusal_json(r: Refusal) -> dict[str, Any]:
         "producer": place_json(r.producer),
         "consumer": r.consumer,
         "consumer_then": r.consumer_then,
+        "said_of": r.said_of,
         "rule": r.rule,
         "reason": r.reason,
         "figures": r.figures,

@@ -16,12 +16,13 @@ from hlofuse.explainer.words import (
     notes,
     pass_summary,
     result_line,
+    rewrite_text,
+    rewrites_by_rule,
     sources,
 )
 from hlofuse.present.command_line import command_line
 from hlofuse.present.escape import markdown, markdown_code
 from hlofuse.present.markdown import table
-from hlofuse.present.not_xla import not_xla
 from hlofuse.present.units import bytes_text, plural, ranges
 
 _NAMES = 12
@@ -31,10 +32,7 @@ def explanation_markdown(
     e: Explanation, *, input_words: Sequence[str] = (), limit: int = 10, only_refused: bool = False
 ) -> str:
     """The explanation as a markdown document."""
-    out = [f"## {markdown(headline(e))}\n"]
-    if e.packages:
-        out.append(f"{markdown(not_xla(e.packages))}\n")
-    out.append(f"**{markdown(result_line(e))}**\n")
+    out = [f"## {markdown(headline(e))}\n", f"**{markdown(result_line(e))}**\n"]
     out += [f"{markdown(line)}\n" for line in (*notes(e), held_back_line(e)) if line]
     for story in (p for p in e.passes if has_something_to_tell(p)):
         out += _pass(story, e, limit, only_refused)
@@ -47,7 +45,7 @@ def _pass(story: PassStory, e: Explanation, limit: int, only_refused: bool) -> l
     if story.fused and not only_refused:
         out.append(_fused(group_fused(story.fused), limit))
     if story.rewrites and not only_refused:
-        out.append(_rewrites(story.rewrites, limit))
+        out.append(_rewrites(story.rewrites, e))
     held = [r for r in story.refused if r.between_kernels]
     if held:
         out.append(_refused(group_refusals(held), e, limit))
@@ -105,18 +103,15 @@ def _time_saved(g: FusedGroup) -> str:
     return us_text(g.us_saved * copies)
 
 
-def _rewrites(rewrites: Sequence[Rewrite], limit: int) -> str:
-    rows = [
-        (
-            str(r.step),
-            ", ".join(markdown_code(n) for n in r.removed),
-            ", ".join(markdown_code(n) for n in r.added),
-            r.rule or "",
-            markdown(r.source or ""),
+def _rewrites(rewrites: Sequence[Rewrite], e: Explanation) -> str:
+    rows = []
+    for code, held in rewrites_by_rule(rewrites).items():
+        names = ", ".join(markdown_code(rewrite_text(r)) for r in held[:_NAMES])
+        more = f" and {len(held) - _NAMES:,} more" if len(held) > _NAMES else ""
+        rows.append(
+            (code, markdown(e.rules[code].title) if code in e.rules else "", f"{len(held):,}", names + more)
         )
-        for r in rewrites[: limit or None]
-    ]
-    return table(("step", "replaced", "by", "rule", "source"), rows) + _cut(limit, len(rewrites))
+    return table(("rule", "", "", "rewritten"), rows, right=(2,))
 
 
 def _refused(groups: Sequence[list[Refusal]], e: Explanation, limit: int) -> str:
@@ -126,7 +121,8 @@ def _refused(groups: Sequence[list[Refusal]], e: Explanation, limit: int) -> str
         rows.append(
             (
                 markdown_code(r.producer.name) + (f" ×{len(held)}" if len(held) > 1 else ""),
-                markdown_code(r.consumer or ""),
+                markdown_code(r.consumer or "")
+                + (f" (said of {markdown_code(r.said_of)})" if r.said_of else ""),
                 at_stake_text(held),
                 bytes_text(sum(x.bytes_between for x in held)),
                 r.rule or "",

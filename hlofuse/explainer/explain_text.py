@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hlofuse.explainer.alike import group_fused, group_refusals
-from hlofuse.explainer.explain_text_costs import print_housekeeping, print_timed_kernel
+from hlofuse.explainer.cost_words import SIBLINGS_UNTIMED
+from hlofuse.explainer.explain_text_costs import print_timed_kernel
 from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, Refusal, Rewrite, RuleText
 from hlofuse.explainer.tables import plain_table
 from hlofuse.explainer.words import (
@@ -23,11 +24,12 @@ from hlofuse.explainer.words import (
     notes,
     pass_summary,
     result_line,
+    rewrite_text,
+    rewrites_by_rule,
     sources,
 )
 from hlofuse.present.command_line import command_line
 from hlofuse.present.escape import printable, shorten
-from hlofuse.present.not_xla import not_xla
 from hlofuse.present.units import bytes_text, plural, ranges
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 _WIDE = 120  # columns from which the source line has a column of its own
 _NAMES = 6  # operations named of one fusion
-_HOUSEKEEPING = frozenset({"PF042", "CS001", "CS002", "CS003", "CS004", "DC001", "DC002", "DC003", "DC004"})
+_REWRITES = 3  # named of one rule
 
 
 def print_explanation(
@@ -52,8 +54,6 @@ def print_explanation(
     """
     e = explanation
     console.print(Text(headline(e), style="bold"))
-    if e.packages:
-        console.print(Text(not_xla(e.packages), style="yellow"))
     console.print(Text(result_line(e), style="bold green" if e.after.kernels < e.before.kernels else "bold"))
     for note in notes(e):
         console.print(Text(note, style="dim"))
@@ -80,10 +80,7 @@ def _print_pass(
     if story.fused and not only_refused:
         _print_fused(group_fused(story.fused), rules, console, limit)
     if story.rewrites and not only_refused:
-        if all(r.rule in _HOUSEKEEPING for r in story.rewrites):
-            print_housekeeping(story.rewrites, rules, console)
-        else:
-            _print_rewrites(story.rewrites, rules, console, limit)
+        _print_rewrites(story.rewrites, rules, console, limit)
     held = [r for r in story.refused if r.between_kernels]
     if held:
         _print_refused(group_refusals(held), console, limit)
@@ -103,6 +100,10 @@ def _print_fused(
             _fused_block(g, console)
     _more(console, len(groups) - len(shown), "kernel", "kernels")
     _legend(console, dict.fromkeys(s.rule for g in shown for s in g.steps), rules)
+    if any(s.kind == "sibling" and s.us_saved is not None for g in shown for s in g.steps):
+        console.print(
+            Padding(Text(f"({SIBLINGS_UNTIMED}; the times are the model's)", style="dim"), (0, 0, 0, 2))
+        )
 
 
 def _fused_table(groups: Sequence[FusedGroup], console: Console) -> None:
@@ -171,18 +172,15 @@ def _codes(g: FusedGroup) -> list[str]:
 def _print_rewrites(
     rewrites: Sequence[Rewrite], rules: dict[str, RuleText], console: Console, limit: int
 ) -> None:
-    table = plain_table(("step", "left"), ("replaced", "left"), ("by", "left"), ("rule", "left"))
-    shown = rewrites[:limit] if limit else rewrites
-    for r in shown:
-        removed = Text(", ".join(printable(n) for n in r.removed))
-        if r.source:
-            removed.append(f"\n{printable(r.source)}", style="dim")
-        table.add_row(
-            str(r.step), removed, Text(", ".join(printable(n) for n in r.added) or "nothing"), r.rule or ""
-        )
-    console.print(Padding(table, (0, 0, 0, 2)))
-    _more(console, len(rewrites) - len(shown), "rewrite", "rewrites")
-    _legend(console, dict.fromkeys(r.rule for r in shown), rules)
+    """A line for each rule: the single replacements are of interest to few."""
+    for code, held in rewrites_by_rule(rewrites).items():
+        known = rules.get(code)
+        text = Text(f"{code}  ", style="yellow")
+        text.append(f"{printable(known.title) if known is not None else ''}: ", style="default")
+        most = _REWRITES if limit else len(held)
+        more = f" and {len(held) - most:,} more" if len(held) > most else ""
+        text.append(", ".join(rewrite_text(r) for r in held[:most]) + more, style="dim")
+        console.print(Padding(text, (0, 0, 0, 2)))
 
 
 def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int) -> None:
@@ -200,6 +198,8 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
         pair = Text(f"{printable(r.producer.name)} → {printable(r.consumer or '')}")
         if len(held) > 1:
             pair.append(f" ×{len(held)}", style="bold")
+        if r.said_of is not None:
+            pair.append(f" (said of {printable(r.said_of)})", style="dim")
         row = [pair, Text(bytes_text(sum(x.bytes_between for x in held))), Text(r.rule or "")]
         if timed:
             row.insert(1, Text(at_stake_text(held)))

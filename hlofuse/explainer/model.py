@@ -69,6 +69,21 @@ class FusedStep:
     tied_with: tuple[str, ...] = ()
     """Producers of equal priority: without XLA's ids it is not known which it took first."""
 
+    other_order: tuple[str, ...] | None = None
+    """Of a tie: operations that would end in other kernels if another had been first; None if not tried."""
+    consumers: int = 1
+    """Kernels the producer went into by this decision, where the figures speak of all of them."""
+
+    @property
+    def us_saved(self) -> float | None:
+        """What it saved by the model; None where nothing is estimated, and for bitcasts, which are free."""
+        if self.cost is not None:
+            return self.cost.us_saved
+        fused, unfused = self.figures.get("us_fused"), self.figures.get("us_unfused")
+        if fused is None or unfused is None:
+            return None
+        return (float(unfused) - float(fused)) / self.consumers
+
 
 @dataclass(frozen=True, slots=True)
 class FusedGroup:
@@ -81,7 +96,8 @@ class FusedGroup:
     bytes_saved: int
     """Bytes the operations inside move when each runs alone, less what the fusion moves.
 
-    An operation copied into several fusions counts in equal parts, so that the groups add up.
+    An operation copied into several fusions counts in equal parts, and what an earlier pass has put into
+    the same kernel counts there, so that the groups add up.
     """
     holds: tuple[str, ...]
     """The instructions of the input that are inside, in the order they came."""
@@ -112,6 +128,8 @@ class Refusal:
     """Both run as kernels in the end: a launch and a trip through memory that fusing would save."""
     bytes_between: int
     """Size of the value that passes between the two, in bytes."""
+    said_of: str | None = None
+    """The user that was asked about, where that is another: priority fusion takes all users or none."""
     us_at_stake: float | None = None
     """What fusing the producer into its users would save if the rule allowed it; None if not estimated."""
 
@@ -207,5 +225,3 @@ class Explanation:
     """XLA's own record of priority fusion against ours, where there was one to follow."""
     ties: int = 0
     """Decisions that hang on the order of equal priorities, which only XLA's ids tell."""
-    packages: tuple[str, ...] = ()
-    """Packages whose rules took part, in words: with any, this is not XLA's behaviour."""

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from hlofuse.explainer.model import Obstacle, Refusal, RuleText
+from hlofuse.explainer.model import Obstacle, PassStory, Refusal, RuleText
+
+FURTHER_RESULTS = frozenset(
+    {"multi_output_fusion", "cpu_multi_output_fusion", "horizontal_loop_fusion", "horizontal_input_fusion"}
+)
+"""Passes that only make one kernel with several results of what those before them have left apart."""
 
 
-def obstacles(refusals: Iterable[Refusal], rule: Callable[[str | None], RuleText]) -> tuple[Obstacle, ...]:
+def obstacles(stories: Iterable[PassStory], rule: Callable[[str | None], RuleText]) -> tuple[Obstacle, ...]:
     """Refusals between kernels by rule: most time at stake first, then most bytes kept in memory.
 
-    A pair refused by several passes counts once, for the last of them.
+    A pair refused by several passes counts once, for the last of them; those that only give a kernel further
+    results count where no other had something to say.
     """
     pairs: dict[tuple[str, str | None], Refusal] = {}
-    for r in refusals:
-        if r.between_kernels:
-            pairs[r.producer.name, r.consumer] = r
+    for story in stories:
+        for r in story.refused:
+            if r.between_kernels and not (
+                story.name in FURTHER_RESULTS and (r.producer.name, r.consumer) in pairs
+            ):
+                pairs[r.producer.name, r.consumer] = r
     by_rule: dict[str | None, list[Refusal]] = {}
     for r in pairs.values():
         by_rule.setdefault(r.rule, []).append(r)

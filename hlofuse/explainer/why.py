@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from hlofuse.analysis.kernels import launched_computations
 from hlofuse.analysis.shape_size import leaves_size
-from hlofuse.explainer.costs import Costs, PairDetail
-from hlofuse.explainer.explain import Facts
+from hlofuse.explainer.costs import PRIORITY_FUSION, Costs, PairDetail
+from hlofuse.explainer.facts import Facts
 from hlofuse.explainer.lineage import Lineage
 from hlofuse.explainer.model import Place, RuleText
+from hlofuse.explainer.obstacles import FURTHER_RESULTS
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.instruction import Instruction
@@ -86,8 +87,15 @@ class Pair:
     """`apart`: how the producer's value reaches the consumer, if it does."""
     cost: PairDetail | None = None
     """The estimates: of a fused pair at that step, of others in the final module."""
+    said_of: str | None = None
+    """The user that the verdict was about, where it is another: priority fusion takes all users or none."""
     inside: tuple[tuple[str, str], ...] = ()
     """A name that was asked about and is only a part of the producer or the consumer, and which of them."""
+
+    @property
+    def forbidden(self) -> bool:
+        """A rule keeps the two apart, whatever they cost."""
+        return self.outcome == "refused" and not (self.settled_by and "us_fused" in self.settled_by.figures)
 
 
 def why(replay: Replay, name: str, other: str | None = None, *, costs: Costs | None = None) -> Story | Pair:
@@ -178,7 +186,10 @@ def _story(name: str, facts: Facts) -> Story:
         fate = "kernel"
     else:
         fate = "no kernel" if final in facts.after else "gone"
-    holds = [m for m in facts.lineage.members(final) if m in facts.before and m != final]
+    if fate == "gone" and (home := facts.home(name)) in facts.launched_after:
+        fate, runs = "fused", [home]  # made on the way and taken in
+    made = name not in facts.before or fate == "kernel"
+    holds = [m for m in facts.lineage.members(final) if m in facts.before and m != final] if made else []
     return Story(
         facts.place(name),
         fate,
@@ -205,14 +216,31 @@ def _pair(first: str, second: str, facts: Facts, inside: tuple[tuple[str, str], 
     refused = [e for e in touching if e.event == "ineligible"]
     settled: Event | None = None
     path: tuple[str, ...] = ()
+    said_of: str | None = None
+    before_results = [e for e in refused if e.pass_name not in FURTHER_RESULTS]
+    direct = _feeds(producer, consumer, facts) or last_priority(producer, consumer, facts) is not None
+    whole = _verdict_on_all_users(producer, facts) if direct else None
+    if whole is not None and before_results and before_results[-1].step > whole.step:
+        whole = None
     if fused and producer != consumer:  # also where the kernel is not there any more under that name
         shared = [k for k in shared if k in facts.after] or [facts.home(fused[-1].fusion or "")]
     if shared and producer != consumer:
         outcome, settled = "fused", fused[-1] if fused else None
+    elif whole is not None and whole.event == "priority":
+        outcome = "does not pay"
+    elif whole is not None:
+        outcome, settled = "refused", whole
+        if whole not in touching:
+            touching.append(whole)
+            asked = whole.consumer or consumer
+            same = facts.lineage.final(asked) == facts.lineage.final(consumer)
+            said_of = None if same else asked
+    elif before_results:
+        outcome, settled = "refused", before_results[-1]
     elif refused:
         outcome, settled = "refused", refused[-1]
-    elif _feeds(producer, consumer, facts):
-        outcome = "does not pay" if _too_dear(producer, facts) else "not considered"
+    elif direct:
+        outcome = "not considered"
     else:
         outcome, path = "apart", _path(producer, consumer, facts)
     decisions = _collapse(touching, facts)
@@ -232,15 +260,36 @@ def _pair(first: str, second: str, facts: Facts, inside: tuple[tuple[str, str], 
         leaves_size(found[0].shape) if found is not None else 0,
         path,
         _cost(producer, consumer, settled, facts),
+        said_of,
         inside,
     )
 
 
-def _too_dear(producer: str, facts: Facts) -> bool:
-    """Its priority was worked out and nothing came of it."""
-    final = facts.lineage.final(producer)
-    about = [e for e in facts.replay.events if e.producer in (producer, final)]
-    return bool(about) and about[-1].event == "priority"
+def _verdict_on_all_users(producer: str, facts: Facts) -> Event | None:
+    """What priority fusion said last of a producer and any of its users: it takes all of them or none."""
+    found = None
+    live = Lineage()
+    for e in facts.replay.events:
+        if e.pass_name == PRIORITY_FUSION and e.producer in (producer, live.final(producer)):
+            found = e
+        live.follow(e)
+    return found if found is not None and found.event != "fuse" else None
+
+
+def last_priority(producer: str, consumer: str, facts: Facts) -> tuple[Event, str] | None:
+    """When the pair was last estimated, and the consumer's name then; None if another verdict came after."""
+    found = None
+    live = Lineage()
+    for e in facts.replay.events:
+        if e.producer is not None and e.producer in (producer, live.final(producer)):
+            if e.event == "priority":
+                then = (consumer, live.final(consumer))
+                name = next((c for c in e.consumers if c in then or consumer in live.members(c)), None)
+                found = (e, name) if name is not None else None
+            elif e.pass_name not in FURTHER_RESULTS:
+                found = None
+        live.follow(e)
+    return found
 
 
 def _cost(producer: str, consumer: str, settled: Event | None, facts: Facts) -> PairDetail | None:
@@ -248,6 +297,9 @@ def _cost(producer: str, consumer: str, settled: Event | None, facts: Facts) -> 
         return None
     if settled is not None and settled.event == "fuse":
         return facts.costs.detail(settled)
+    found = last_priority(producer, consumer, facts) if settled is None else None
+    if found is not None:
+        return facts.costs.detail(*found)
     first = facts.after.get(facts.lineage.final(producer))
     second = facts.after.get(facts.lineage.final(consumer))
     return facts.costs.pair(first, second) if first is not None and second is not None else None
@@ -287,7 +339,7 @@ def _feeds(producer: str, consumer: str, facts: Facts) -> bool:
 def _path(producer: str, consumer: str, facts: Facts) -> tuple[str, ...]:
     """The shortest way from one to the other along users; empty if there is none."""
     start, goal = facts.before.get(producer), facts.before.get(consumer)
-    if start is None or goal is None:
+    if start is None or goal is None or start is goal:
         return ()
     came: dict[Instruction, Instruction | None] = {start: None}
     queue = deque([start])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from hlofuse.explainer.cost_json import detail_json
@@ -12,12 +11,8 @@ from hlofuse.explainer.why import Decision, Pair, Story
 SCHEMA = "hlofuse.why/1"
 
 
-def why_json(answer: Story | Pair, packages: Sequence[str] = ()) -> dict[str, Any]:
-    """A story or a pair as JSON values; `about` tells which. `packages` took part besides XLA's rules."""
-    return _answer(answer) | {"packages": list(packages)}
-
-
-def _answer(answer: Story | Pair) -> dict[str, Any]:
+def why_json(answer: Story | Pair) -> dict[str, Any]:
+    """A story or a pair as JSON values; `about` tells which."""
     if isinstance(answer, Story):
         return {
             "schema": SCHEMA,
@@ -39,6 +34,7 @@ def _answer(answer: Story | Pair) -> dict[str, Any]:
         "inside": [{"name": name, "holder": holder} for name, holder in answer.inside],
         "swapped": answer.swapped,
         "outcome": answer.outcome,
+        "said_of": answer.said_of,
         "settled_by": _decision(answer.settled_by) if answer.settled_by is not None else None,
         "decisions": [_decision(d) for d in answer.decisions],
         "shared_kernels": [place_json(k) for k in answer.shared],

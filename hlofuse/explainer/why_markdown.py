@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from hlofuse.explainer.model import Place
 from hlofuse.explainer.why import Decision, Pair, Story
+from hlofuse.explainer.why_markdown_costs import pair_cost
 from hlofuse.explainer.why_words import (
     inside_lines,
     kernels_line,
     not_considered,
     pair_headline,
+    said_of_line,
     steps_text,
     story_headline,
     verdict,
@@ -18,13 +20,11 @@ from hlofuse.explainer.why_words import (
 from hlofuse.explainer.words import figures_text
 from hlofuse.present.escape import markdown, markdown_code
 from hlofuse.present.markdown import table
-from hlofuse.present.not_xla import not_xla
 
 
-def why_markdown(answer: Story | Pair, packages: Sequence[str] = (), *, limit: int = 20) -> str:
-    """The answer as a markdown document; `packages` took part besides XLA's rules."""
-    out = [f"{markdown(not_xla(packages))}\n"] if packages else []
-    out += _pair(answer, limit) if isinstance(answer, Pair) else _story(answer, limit)
+def why_markdown(answer: Story | Pair, *, limit: int = 20) -> str:
+    """The answer as a markdown document."""
+    out = _pair(answer, limit) if isinstance(answer, Pair) else _story(answer, limit)
     return "\n".join(out)
 
 
@@ -45,6 +45,8 @@ def _pair(p: Pair, limit: int) -> list[str]:
         out.append(f"{markdown(d.rule.code)}, {markdown_code(d.pass_name)} {steps_text(d)}{words}\n")
         if d.rule.title:
             out.append(f"{markdown(d.rule.title)}. {markdown(d.rule.why)}\n")
+        if p.said_of is not None:
+            out.append(f"{markdown(said_of_line(p))}\n")
         if d.figures:
             out.append(f"{markdown(figures_text(d.figures))}\n")
     elif p.outcome == "not considered":
@@ -55,6 +57,8 @@ def _pair(p: Pair, limit: int) -> list[str]:
     where = kernels_line(p)
     if where:
         out.append(f"{markdown(where)}\n")
+    if p.cost is not None:
+        out.append(pair_cost(p.cost, p.producer, forbidden=p.forbidden))
     if d is not None and d.event == "ineligible" and d.rule.advice:
         out.append(f"What to do: {markdown(d.rule.advice)}\n")
     out.append(_decisions(p.decisions, limit))
@@ -76,11 +80,11 @@ def _decisions(decisions: Sequence[Decision], limit: int) -> str:
     rows = []
     for d in decisions[: limit or None]:
         if d.event == "rewrite":
-            what = "replaced"
-            pair = f"{', '.join(map(markdown_code, d.removed))} → {', '.join(map(markdown_code, d.added))}"
+            what = "replaced" if d.added else "removed"
+            pair = " → ".join(", ".join(map(markdown_code, names)) for names in (d.removed, d.added) if names)
         else:
             what = "fused" if d.event == "fuse" else "refused"
-            pair = f"{markdown_code(d.producer or '')} → {markdown_code(d.consumer or '')}"
+            pair = " → ".join(markdown_code(n) for n in (d.producer, d.consumer) if n)
         rows.append(
             (f"{markdown_code(d.pass_name)} {steps_text(d)}", what, pair, d.rule.code, markdown(verdict(d)))
         )

@@ -18,6 +18,8 @@ from hlofuse.explainer.why_words import (
     names,
     not_considered,
     pair_headline,
+    pair_text,
+    said_of_line,
     steps_text,
     story_headline,
     verdict,
@@ -25,7 +27,6 @@ from hlofuse.explainer.why_words import (
 from hlofuse.explainer.words import figures_text
 from hlofuse.present.command_line import command_line
 from hlofuse.present.escape import printable, shorten
-from hlofuse.present.not_xla import not_xla
 from hlofuse.present.units import ranges
 
 if TYPE_CHECKING:
@@ -35,16 +36,9 @@ _PRODUCERS = 8  # operands named where one rule refused many
 
 
 def print_why(
-    answer: Story | Pair,
-    console: Console,
-    packages: Sequence[str] = (),
-    *,
-    input_words: Sequence[str] = (),
-    limit: int = 20,
+    answer: Story | Pair, console: Console, *, input_words: Sequence[str] = (), limit: int = 20
 ) -> None:
-    """The answer in the first line, then what it rests on; `packages` took part besides XLA's rules."""
-    if packages:
-        console.print(Text(not_xla(packages), style="yellow"))
+    """The answer in the first line, then what it rests on."""
     if isinstance(answer, Pair):
         _print_pair(answer, console, input_words, limit)
     else:
@@ -60,7 +54,7 @@ def _print_places(console: Console, places: Sequence[Place]) -> None:
     table.show_header = False
     table.columns[0].no_wrap = max((len(p.name) for p in places), default=0) <= 44
     for p in places:
-        what = f"{printable(p.opcode)} {shorten(p.shape, 60)}".strip()
+        what = f"{printable(p.opcode)} {shorten(p.shape, 60)}".strip() or "made on the way, no more there"
         table.add_row(Text(printable(p.name)), Text(what), Text(printable(p.source or ""), style="dim"))
     console.print(Padding(table, (0, 0, 0, 2)))
 
@@ -83,6 +77,8 @@ def _print_pair(p: Pair, console: Console, input_words: Sequence[str], limit: in
             _indented(console, printable(settled.rule.title) + ".")
         if settled.figures:
             _indented(console, figures_text(settled.figures))
+        if p.said_of is not None:
+            _indented(console, said_of_line(p))
         if settled.rule.why:
             _indented(console, Text(printable(settled.rule.why), style="dim"))
     elif p.outcome == "not considered":
@@ -98,7 +94,7 @@ def _print_pair(p: Pair, console: Console, input_words: Sequence[str], limit: in
         _indented(console, where)
     if p.cost is not None:
         console.print()
-        print_pair_cost(p.cost, p.producer, console)
+        print_pair_cost(p.cost, p.producer, console, forbidden=p.forbidden)
     if settled is not None and settled.event == "ineligible" and settled.rule.advice:
         console.print()
         _indented(console, f"What to do: {printable(settled.rule.advice)}")
@@ -151,10 +147,9 @@ def _print_decisions(console: Console, title: str, decisions: Sequence[Decision]
 
 def _outcome(d: Decision) -> tuple[Text, Text]:
     if d.event == "rewrite":
-        return Text("replaced"), Text(
-            f"{', '.join(map(printable, d.removed))} → {', '.join(map(printable, d.added))}"
-        )
-    pair = f"{printable(d.producer or '')} → {printable(d.consumer or '')}"
+        pair = pair_text(", ".join(d.removed), ", ".join(d.added))
+        return Text("replaced" if d.added else "removed"), Text(pair)
+    pair = pair_text(d.producer, d.consumer)
     if d.event == "fuse":
         made = f" = {printable(d.fusion or '')}" if d.created else ""
         copied = " (a copy; it stays for other users)" if d.duplicated else ""

@@ -13,7 +13,8 @@ def story_headline(s: Story) -> str:
     name = printable(s.subject.name)
     if s.fate == "fused":
         if len(s.kernels) == 1:
-            return f"{name} ended in {printable(s.kernels[0].name)}."
+            made = " was made on the way and" if not s.subject.opcode else ""
+            return f"{name}{made} ended in {printable(s.kernels[0].name)}."
         return f"{name} was copied into {len(s.kernels)} kernels: {names(s.kernels)}."
     if s.fate == "kernel":
         also = f", and is computed in {names(s.kernels)} as well" if s.kernels else ""
@@ -48,6 +49,16 @@ def pair_headline(p: Pair) -> str:
     if a == b:
         return f"{a} is one instruction: name two, or only this one."
     return f"{a} is no operand of {b}, so nothing was decided about the two."
+
+
+def said_of_line(p: Pair) -> str:
+    """Which user the verdict was about, where it was not this one; else empty."""
+    if p.said_of is None:
+        return ""
+    return (
+        f"(Said of {printable(p.said_of)}, another user: this pass takes a producer into all of its users"
+        " or into none.)"
+    )
 
 
 def not_considered(p: Pair) -> str:
@@ -87,6 +98,11 @@ def steps_text(d: Decision) -> str:
     if len(d.steps) == 1:
         return f"step {d.steps[0]}"
     return f"step {d.steps[0]}, again at {ranges(list(d.steps[1:]))}"
+
+
+def pair_text(producer: str | None, consumer: str | None) -> str:
+    """`a → b`; the producer alone where no user was asked about."""
+    return " → ".join(printable(n) for n in (producer, consumer) if n)
 
 
 def verdict(d: Decision) -> str:

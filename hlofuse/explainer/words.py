@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlofuse.explainer.cost_words import us_text
-from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, RecordCheck, Refusal
+from hlofuse.explainer.model import (
+    Explanation,
+    FusedGroup,
+    Obstacle,
+    PassStory,
+    RecordCheck,
+    Refusal,
+    Rewrite,
+)
 from hlofuse.present.escape import printable
 from hlofuse.present.units import bytes_text, plural, quantity
 from hlofuse.trace import Figures
@@ -15,9 +23,7 @@ def headline(e: Explanation) -> str:
     """`jit_f on cpu, as XLA in jaxlib 0.11.1 fuses it`."""
     device = f" ({printable(e.device)})" if e.device else ""
     if e.what_if:
-        return f"{printable(e.module)} on {e.target}{device}, if {', '.join(map(printable, e.what_if))}"
-    if e.packages:
-        return f"{printable(e.module)} on {e.target}{device}, XLA in {e.release} with rules added"
+        return f"{printable(e.module)} on {e.target}{device}, what if: {', '.join(map(printable, e.what_if))}"
     return f"{printable(e.module)} on {e.target}{device}, as XLA in {e.release}"
 
 
@@ -53,11 +59,22 @@ def notes(e: Explanation) -> list[str]:
     if e.ties:
         found.append(
             f"{plural(e.ties, 'decision')} of {_fused_count(e)} {'hangs' if e.ties == 1 else 'hang'} on a tie"
-            " that only XLA's ids settle (--xla_dump_hlo_as_proto writes them): marked below"
+            f" that only XLA's ids settle (--xla_dump_hlo_as_proto writes them): marked below{_tried(e)}"
         )
     if e.record is not None:
         found += record_lines(e.record)
     return found
+
+
+def _tried(e: Explanation) -> str:
+    """What trying the ties the other way round, one at a time, has shown."""
+    tied = [s for p in e.passes for g in p.fused for s in g.steps if s.tied_with]
+    if any(s.other_order is None for s in tied):
+        return ""
+    differ = sum(bool(s.other_order) for s in tied)
+    if not differ:
+        return "; the kernels are the same whichever comes first"
+    return f"; {differ} of them {'changes' if differ == 1 else 'change'} which kernels there are"
 
 
 def record_lines(r: RecordCheck, most: int = 3) -> list[str]:
@@ -111,6 +128,21 @@ def pass_summary(story: PassStory) -> str:
     if held:
         parts.append(f"{plural(held, 'edge')} between kernels refused")
     return ", ".join(parts) or ("changed nothing" if not story.changed else "nothing of its own to tell")
+
+
+def rewrites_by_rule(rewrites: Sequence[Rewrite]) -> dict[str, list[Rewrite]]:
+    """Replacements for the same reason, together."""
+    found: dict[str, list[Rewrite]] = {}
+    for r in rewrites:
+        found.setdefault(r.rule or "", []).append(r)
+    return found
+
+
+def rewrite_text(r: Rewrite) -> str:
+    """`sort.3 → fusion.2`; the first name alone where nothing new took its place."""
+    removed, added = (", ".join(printable(n) for n in names) for names in (r.removed, r.added))
+    new = set(r.added) - set(r.removed)
+    return f"{removed} → {added}" if removed and new else removed or added
 
 
 def sources(g: FusedGroup) -> str | None:

@@ -1,5 +1,6 @@
 """From what a user has (a file, a pipe, a dump directory) to a module."""
 
+from hlofuse.inputs.choose_target import choose_target
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.inputs.load import load
 from hlofuse.inputs.stage import Stage, StageError, require_input_stage, stage_of
@@ -10,6 +11,7 @@ __all__ = [
     "DumpedModule",
     "Stage",
     "StageError",
+    "choose_target",
     "load",
     "read_text",
     "require_input_stage",

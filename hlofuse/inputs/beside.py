@@ -33,6 +33,12 @@ def device_in_dump(config: Path) -> DeviceDescription:
     return replace(device, name="the dump's device")
 
 
+def device_beside(filename: str | None) -> DeviceDescription | None:
+    """The device that the target configuration beside a module describes; None without one."""
+    config = target_config_beside(filename)
+    return device_in_dump(config) if config is not None else None
+
+
 def priority_record_beside(filename: str | None) -> Path | None:
     """`….priority_fusion_dump.txt`: XLA's own record of the pass."""
     return _beside(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hlofuse.pipelines.targets import TARGETS
+
 
 @dataclass(frozen=True, slots=True)
 class FusionStage:
@@ -43,39 +45,31 @@ class FusionStage:
         return f"{name}-{passes[:before].count(name) + number}" if passes.count(name) > 1 else name
 
 
+def _passes(target: str, elsewhere: Sequence[str] = ()) -> tuple[str, ...]:
+    """The names of a target's passes, each once and without options; those of other pipelines left out."""
+    known = TARGETS[target]
+    runs = [*known.passes, *(p for passes in known.options.values() for p in passes)]
+    names = dict.fromkeys(run.partition("(")[0] for run in runs)
+    return tuple(name for name in names if name not in elsewhere)
+
+
 FUSION_STAGES: dict[str, FusionStage] = {
     "cpu": FusionStage(
         "HLO_passes_after_layout_assignment",
-        ("fusion", "fusion-wrapper", "cpu_multi_output_fusion"),
+        _passes("cpu", elsewhere=("tuple-simplifier",)),
         "simplification_after_layout_assignment",
         "--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*",
     ),
     "gpu": FusionStage(
         "fusion",
-        (
-            "variadic-op-splitter",
-            "sort-iota-fusion",
-            "priority-fusion",
-            "cse",
-            "dce",
-            "multi_output_fusion",
-        ),
+        _passes("gpu"),
         "post-fusion_optimization",
         "--xla_dump_to=DIR --xla_dump_hlo_pass_re=.* --xla_dump_hlo_as_text --xla_dump_hlo_as_proto",
         also_before=("sort-iota-fusion", "priority-fusion"),
     ),
     "gpu-legacy": FusionStage(
         "fusion",
-        (
-            "variadic-op-splitter",
-            "fusion",
-            "fusion_merger",
-            "cse",
-            "dce",
-            "multi_output_fusion",
-            "horizontal_loop_fusion",
-            "horizontal_input_fusion",
-        ),
+        _passes("gpu-legacy"),
         "post-fusion_optimization",
         "--xla_gpu_enable_priority_fusion=false --xla_dump_to=DIR --xla_dump_hlo_pass_re=.* "
         "--xla_dump_hlo_as_text",

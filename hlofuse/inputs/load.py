@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from hlofuse.inputs.choose_target import choose_target
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.text import read_text
@@ -18,19 +19,20 @@ def load(
     path: str | os.PathLike[str],
     module: str | None = None,
     *,
-    target: str = "cpu",
+    target: str | None = None,
     limit: int | None = None,
 ) -> Module:
     """Read a module from a text dump (also gzipped), `-`, a dump directory or a corpus folder.
 
-    From a directory it is the module as it enters the fusion passes of `target`; `module` picks by name.
+    From a directory it is the module as it enters the fusion passes of `target`, which the dumps' names
+    tell where it is not given; `module` picks by name.
     `limit` bounds the bytes of text read (default: 1 GiB or HLOFUSE_MAX_INPUT_BYTES).
 
     Raises HlofuseError (HloParseError for a place in the text) with a message for the user.
     """
     file = Path(path)
     if str(path) != "-" and _is_directory(file):
-        file = _in_directory(file, module, target)
+        file = _in_directory(file, module, target or choose_target(file, module).name)
     elif module is not None:
         raise HlofuseError("--module picks a module from a dump directory; this input is a single module")
     name = "<stdin>" if str(path) == "-" else str(file)

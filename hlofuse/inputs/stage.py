@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
+from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule, corpus_file
 from hlofuse.inputs.dump_names import DumpFile, read_name
 from hlofuse.inputs.dump_stages import FUSION_STAGES
 from hlofuse.ir.errors import HlofuseError
@@ -47,7 +47,7 @@ class StageError(HlofuseError):
 
 def stage_of(module: Module, target: str = "cpu") -> Stage:
     """Tell the stage from the dump's file name, the dumps beside it and the module itself."""
-    platform, platform_evidence = _platform(module)
+    platform, platform_evidence = platform_of(module)
     named = read_name(Path(module.filename)) if module.filename and module.filename != "<stdin>" else None
     beside = _beside(named) if named is not None else None
     right = _right_file(beside, target) if beside is not None else None
@@ -69,6 +69,8 @@ def stage_of(module: Module, target: str = "cpu") -> Stage:
         if right is not None:
             name, evidence = _by_order(named, right)
             return Stage(name, platform, evidence, right)
+    if _in_corpus(module):
+        return Stage(INPUT, platform, platform_evidence, right)
     sign = _unoptimized_sign(module)
     if sign is not None and platform in (None, target):
         return Stage(BEFORE, platform, sign, right)
@@ -163,6 +165,12 @@ def _compiler_fusion(module: Module) -> Instruction | None:
     return None
 
 
+def _in_corpus(module: Module) -> bool:
+    """`before.hlo` beside `after.hlo`: what a corpus calls the input of the passes."""
+    path = Path(module.filename) if module.filename else Path()
+    return path.name.startswith("before.hlo") and corpus_file(path.parent, "after") is not None
+
+
 _EXPANDED = frozenset({"batch-norm-training", "batch-norm-inference", "batch-norm-grad", "topk", "logistic"})
 _PARTITIONER_CALLS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
 
@@ -203,7 +211,7 @@ _GPU_CALLS = ("__cublas$", "__cudnn$", "__gpu$", "__cub$", "xla.gpu.", "cusolver
 _TPU_CALLS = ("tpu_custom_call", "X64SplitLow", "X64SplitHigh", "AllocateBuffer")
 
 
-def _platform(module: Module) -> tuple[str | None, str]:
+def platform_of(module: Module) -> tuple[str | None, str]:
     """The backend a module was compiled for, where its layouts, calls or configs tell."""
     for i in module.instructions():
         if _tiled(i):

@@ -45,7 +45,8 @@ class Attributes(Mapping[str, Any]):
 
     def raw(self, name: str, default: str | None = None) -> str | None:
         """The value's text as written."""
-        return self.raw_items.get(name, default)
+        raw = self._raw
+        return (self.raw_items if raw is None else raw).get(name, default)
 
     def __getitem__(self, name: str) -> Any:
         typed = self._typed
@@ -77,7 +78,8 @@ class Attributes(Mapping[str, Any]):
         return len(self.raw_items)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.raw_items
+        raw = self._raw
+        return name in (self.raw_items if raw is None else raw)
 
     def updated(self, **changes: str) -> Attributes:
         """A copy with these values (as text) set; new names go to the end."""

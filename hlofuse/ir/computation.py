@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.instruction import Instruction
 
 if TYPE_CHECKING:
@@ -138,13 +139,19 @@ class Computation:
 
     def append_parsed(self, instruction: Instruction) -> None:
         """Put `instruction` at the end under the name it has."""
-        instruction.computation = self
-        instruction.id = len(self._slots)
-        self._slots.append(instruction)
+        self.append_unnumbered(instruction)
         if instruction.opcode == "parameter":
             self._number_parameter(instruction)
-        for _, callee in instruction.called:
-            callee.add_caller(instruction)
+        if instruction.called:
+            for _, callee in instruction.called:
+                callee.add_caller(instruction)
+
+    def append_unnumbered(self, instruction: Instruction) -> None:
+        """Put it at the end, where `replace_parameters` will say of a parameter which number it has."""
+        instruction.computation = self
+        slots = self._slots
+        instruction.id = len(slots)
+        slots.append(instruction)
 
     def _number_parameter(self, parameter: Instruction) -> None:
         # Parameters may come in any order. A text may also name a number far too high, so room for the
@@ -172,9 +179,17 @@ class Computation:
         slots.append(parameter)
 
     def remove_instruction(self, instruction: Instruction) -> None:
-        """Take out an instruction nobody uses."""
+        """Take out an instruction nobody uses.
+
+        Passes that fuse do not look at control dependencies and fail here, as XLA's do: `HlofuseError`.
+        """
         if instruction.users or instruction is self.root:
             raise ValueError(f"{instruction.name} is still in use")
+        if instruction.control_predecessors or instruction.control_successors:
+            raise HlofuseError(
+                f"cannot remove instruction: {instruction.name} has been fused but has control "
+                "dependencies; XLA stops here with the same error"
+            )
         self._detach(instruction)
 
     def _detach(self, instruction: Instruction) -> None:

@@ -1,13 +1,14 @@
 """Moving instructions into fusions (`HloFusionInstruction`, `HloCallableInstruction`).
 
 Everything XLA's passes do to a graph when they fuse is here: making a fusion, appending a
-producer, appending it as a further output, merging one fusion into another. Names and the order of
-operands, parameters and users come out as XLA's, because later decisions and names depend on them.
+producer, appending it as a further output, merging one fusion into another as further outputs
+(`merging` merges in place). Names and the order of operands, parameters and users come out as XLA's,
+because later decisions and names depend on them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from hlofuse.ir.attributes import Attributes
 from hlofuse.ir.computation import Computation
@@ -23,10 +24,10 @@ def create_fusion(consumer: Instruction, kind: str, prefix: str = "") -> Instruc
 
     `consumer` keeps its uses; `fuse_in_place_of` moves them. The name is `<prefix>fusion`.
     """
-    computation = _computation_of(consumer)
-    module = _module_of(computation)
+    computation = computation_of(consumer)
+    module = module_of(computation)
     body = Computation("fused_computation")
-    clone = _clone(consumer)
+    clone = clone_of(consumer, ())
     body.append_parsed(clone)
     body.root = clone
     module.add_computation(body)
@@ -39,7 +40,7 @@ def create_fusion(consumer: Instruction, kind: str, prefix: str = "") -> Instruc
     fusion = Instruction(
         f"{prefix}fusion", consumer.shape, "fusion", (), Attributes(raw=raw), called=[("calls", body)]
     )
-    _connect_operands(fusion, clone)
+    _read_through_parameters(fusion, clone, consumer.operands)
     return computation.add_instruction(fusion)
 
 
@@ -74,7 +75,7 @@ def append_producer(fusion: Instruction, producer: Instruction, *, add_output: b
     body = fusion.fused_computation
     # A tuple that is only taken apart again is not cloned: its elements become the outputs.
     keep = producer.opcode == "tuple" and all(u.opcode == "get-tuple-element" for u in producer.users)
-    clone = producer if keep else body.add_instruction(_clone(producer))
+    clone = producer if keep else body.add_instruction(clone_of(producer, ()))
     if producer in fusion.operands:
         number = fusion.operands.index(producer)
         body.parameters[number].replace_all_uses_with(clone)
@@ -82,108 +83,15 @@ def append_producer(fusion: Instruction, producer: Instruction, *, add_output: b
         fusion.remove_operand(number)
         if not producer.users:
             add_output = False
-    _connect_operands(fusion, clone)
+    if keep:
+        for number, operand in enumerate(list(clone.operands)):
+            clone.replace_operand(number, _parameter_for(fusion, operand))
+    else:
+        # XLA's clone reads the producer's operands first; nothing of that is left among their users.
+        _read_through_parameters(fusion, clone, producer.operands)
     if add_output:
         _add_output(fusion, producer, clone)
     return clone
-
-
-def merge_fusion(fusion: Instruction, producer: Instruction) -> list[Instruction]:
-    """Move clones of a producer fusion's instructions into `fusion`, one by one, root first.
-
-    The producer stays for its other users. As in XLA the whole producer is cloned first and its clones
-    read the outer operands themselves until they are moved: both shows in names and in users' order.
-    Mirrors `HloFusionInstruction::MergeFusionInstruction`.
-    """
-    names = _module_of(_computation_of(fusion)).instruction_names
-    body = producer.fused_computation
-    whole = Instruction("", producer.shape, "fusion", producer.operands)
-    order = body.post_order()
-    order.reverse()
-    # XLA clones twice, for the producer and for the fusion. One object stands for both here: it takes
-    # the clone's place among the users of outer operands, and its inner users come when it is moved.
-    clones: dict[Instruction, Instruction] = {}
-    for inner in body:
-        clones[inner] = clone = _clone(inner, [])
-        clone.name = names.unique(inner.name)
-    readers = _readers(body)
-    for parameter in order:
-        if parameter.opcode == "parameter":
-            outer = clones[parameter] = producer.operands[parameter.parameter_number]
-            for user in readers[parameter]:
-                outer.add_user(clones[user])
-    root = clones[body.root]
-    producer.replace_use_with(fusion, root)
-    if body.root.opcode != "parameter":
-        names.unique("constant")  # a root to stand in while the clones are moved
-    moved = []
-    for inner in order:
-        if inner.opcode != "parameter":
-            clone = clones[inner]
-            clone.operands = [clones[o] for o in inner.operands]
-            _move_in(fusion, clone)
-            moved.append(clone)
-    _detach(whole)
-    return moved
-
-
-def _move_in(fusion: Instruction, clone: Instruction) -> None:
-    """Put `clone`, which is in no computation, into the fusion, as `append_producer` would its own clone."""
-    body = fusion.fused_computation
-    body.add_instruction(clone)
-    clone.users.clear()  # the fusion, if anything: all inside the producer have moved before
-    operands = fusion.operands
-    if clone in operands:
-        number = operands.index(clone)
-        body.parameters[number].replace_all_uses_with(clone)
-        remove_parameter(body, number)
-        del operands[number]
-    outer = clone.operands
-    clone.operands = []
-    for operand in outer:
-        clone.append_operand(_parameter_for(fusion, operand))
-    for operand in dict.fromkeys(outer):
-        if operand.computation is not None:  # otherwise one that is yet to be moved
-            operand.remove_user(clone)
-
-
-def _readers(body: Computation) -> dict[Instruction, list[Instruction]]:
-    """The users of each parameter, in the order in which clones of them would be made."""
-    readers = {p: p.users for p in body.parameters}
-    if any(len(users) > 1 for users in readers.values()):
-        place = {inner: k for k, inner in enumerate(_cloning_order(body))}
-        for parameter, users in readers.items():
-            if len(users) > 1:
-                readers[parameter] = sorted(users, key=place.__getitem__)
-    return readers
-
-
-def _cloning_order(body: Computation) -> list[Instruction]:
-    """Operands first, the last of them first of all (`HloComputation::CloneInContext`)."""
-    order: list[Instruction] = []
-    done: set[Instruction] = set()
-    visiting: set[Instruction] = set()
-    for start in body:
-        stack = [start]
-        while stack:
-            current = stack[-1]
-            if current in done:
-                stack.pop()
-            elif current in visiting:
-                stack.pop()
-                done.add(current)
-                order.append(current)
-            else:
-                visiting.add(current)
-                stack += current.operands
-    return order
-
-
-def _detach(instruction: Instruction) -> None:
-    """Let go of the operands of an instruction that is in no computation."""
-    for operand in dict.fromkeys(instruction.operands):
-        operand.remove_user(instruction)
-    instruction.operands = []
 
 
 def merge_fusion_into_multi_output(fusion: Instruction, other: Instruction) -> None:
@@ -191,7 +99,7 @@ def merge_fusion_into_multi_output(fusion: Instruction, other: Instruction) -> N
 
     Mirrors `HloFusionInstruction::MergeFusionInstructionIntoMultiOutput`.
     """
-    parent = _computation_of(fusion)
+    parent = computation_of(fusion)
     body = other.fused_computation
     clones: dict[Instruction, Instruction] = {}
     pending: list[Instruction] = []
@@ -207,7 +115,7 @@ def merge_fusion_into_multi_output(fusion: Instruction, other: Instruction) -> N
                 if element.is_root or any(u is not fusion for u in element.users):
                     outputs.add(clones[source])
         else:
-            clone = _clone(inner, [clones[o] for o in inner.operands], f"{inner.name}.clone")
+            clone = clone_of(inner, [clones[o] for o in inner.operands], f"{inner.name}.clone")
             clones[inner] = parent.add_instruction(clone)
             pending.append(clone)
     if body.root.opcode == "tuple":
@@ -222,10 +130,19 @@ def merge_fusion_into_multi_output(fusion: Instruction, other: Instruction) -> N
         other.replace_all_uses_with(root)
     parent.remove_instruction(other)
     if not body.callers:
-        _module_of(parent).remove_computation(body)
+        module_of(parent).remove_computation(body)
     for clone in reversed(pending):
         append_producer(fusion, clone, add_output=clone in outputs)
         parent.remove_instruction(clone)
+
+
+def merge_extra_output(fusion: Instruction, producer: Instruction) -> None:
+    """Take in another instruction, which becomes a further output where others use it; it is removed."""
+    if producer.opcode == "fusion":
+        merge_fusion_into_multi_output(fusion, producer)
+    else:
+        append_producer(fusion, producer, add_output=True)
+        computation_of(producer).remove_instruction(producer)
 
 
 def get_tuple_element(source: Instruction, index: int, shape: Shape) -> Instruction:
@@ -233,7 +150,7 @@ def get_tuple_element(source: Instruction, index: int, shape: Shape) -> Instruct
     element = Instruction(
         "get-tuple-element", shape, "get-tuple-element", [source], Attributes(raw={"index": str(index)})
     )
-    return _computation_of(source).add_instruction(element)
+    return computation_of(source).add_instruction(element)
 
 
 def set_tuple_index(element: Instruction, index: int) -> None:
@@ -241,10 +158,10 @@ def set_tuple_index(element: Instruction, index: int) -> None:
     element.attributes = element.attributes.updated(index=str(index))
 
 
-def _connect_operands(fusion: Instruction, clone: Instruction) -> None:
-    """Make the clone read the fusion's parameters, new operands going to the end."""
-    for number, operand in enumerate(list(clone.operands)):
-        clone.replace_operand(number, _parameter_for(fusion, operand))
+def _read_through_parameters(fusion: Instruction, clone: Instruction, operands: list[Instruction]) -> None:
+    """Make the clone read the operands by the fusion's parameters, new ones going to the end."""
+    for operand in operands:
+        clone.append_operand(_parameter_for(fusion, operand))
 
 
 def _parameter_for(fusion: Instruction, operand: Instruction) -> Instruction:
@@ -284,11 +201,11 @@ def _add_output(fusion: Instruction, producer: Instruction, clone: Instruction) 
     for element in list(producer.users):
         new = get_tuple_element(fusion, first + element.tuple_index, element.shape)
         element.replace_all_uses_with(new)
-        _computation_of(element).remove_instruction(element)
+        computation_of(element).remove_instruction(element)
 
 
-def _clone(
-    instruction: Instruction, operands: list[Instruction] | None = None, name: str | None = None
+def clone_of(
+    instruction: Instruction, operands: Iterable[Instruction] | None = None, name: str | None = None
 ) -> Instruction:
     clone = instruction.clone(operands, name=name)
     # What must run before an instruction does not hold for its copy.
@@ -297,13 +214,13 @@ def _clone(
     return clone
 
 
-def _computation_of(instruction: Instruction) -> Computation:
+def computation_of(instruction: Instruction) -> Computation:
     if instruction.computation is None:
         raise ValueError(f"{instruction.name} is in no computation")
     return instruction.computation
 
 
-def _module_of(computation: Computation) -> Module:
+def module_of(computation: Computation) -> Module:
     if computation.module is None:
         raise ValueError(f"{computation.name} is in no module")
     return computation.module

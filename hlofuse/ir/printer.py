@@ -123,9 +123,18 @@ class _ComputationPrinter:
 
     def _order(self) -> Iterable[Instruction]:
         module = self.computation.module
-        if module is not None and module.is_scheduled:
+        if module is not None and module.is_scheduled and self._is_schedule():
             return self.computation  # instructions of a scheduled module stand in the schedule's order
         return self.computation.post_order()
+
+    def _is_schedule(self) -> bool:
+        """Whether the instructions stand in an order they can run in: what a pass made or changed may not."""
+        seen: set[Instruction] = set()
+        for x in self.computation:
+            if not seen.issuperset(x.operands) or not seen.issuperset(x.control_predecessors):
+                return False
+            seen.add(x)
+        return True
 
     def _signature(self) -> str:
         parameters = ", ".join(

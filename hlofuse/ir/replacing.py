@@ -61,8 +61,9 @@ def replace_instruction(
         move_control_dependencies(old, new)
     elif old.control_predecessors or old.control_successors:
         return False
-    if old.op_name and not new.op_name:
-        set_attribute(new, "metadata", old.attributes.raw("metadata") or "{}")
+    metadata = old.attributes.raw("metadata")
+    if metadata and metadata != new.attributes.raw("metadata") and old.op_name and not new.op_name:
+        set_attribute(new, "metadata", metadata)
     if old_sharding and new_sharding is None:
         set_attribute(new, "sharding", old_sharding)
     computation = old.computation

@@ -13,8 +13,9 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import MergingModel
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.fusing import fuse_in_place_of, merge_fusion
+from hlofuse.ir.fusing import fuse_in_place_of
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
 from hlofuse.rules.fusion_merger import (
@@ -113,5 +114,6 @@ class _Driver:
             )
         computation = producer.computation
         assert computation is not None
-        computation.remove_instruction(producer)
+        if producer is not computation.root:  # a root with users, all of them dead: XLA gives up there
+            computation.remove_instruction(producer)
         self._model.forget(producer)

@@ -11,14 +11,10 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.cost.gpu.ticks import INFINITE, microseconds
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.fusing import (
-    append_producer,
-    fuse_in_place_of,
-    merge_fusion_into_multi_output,
-    set_fusion_kind,
-)
+from hlofuse.ir.fusing import fuse_in_place_of, merge_extra_output, set_fusion_kind
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
@@ -73,7 +69,7 @@ class _Driver:
         for producer in reversed(self._computation.post_order()):
             if producer.computation is None:
                 continue
-            if producer.opcode == "constant":
+            if producer.opcode == "constant" and IS_CONSTANT.code not in self._settings.disabled:
                 self._refuse(producer, None, Verdict(IS_CONSTANT, words=f"{producer.name} is a constant."))
                 continue
             if producer.fusion_kind == "kCustom":
@@ -88,7 +84,8 @@ class _Driver:
     # ------------------------------------------------------------ siblings
 
     def _fuse_siblings(self, parent: Instruction) -> bool:
-        if parent.shape.is_array and parent.shape.is_effective_scalar:
+        scalar = parent.shape.is_array and parent.shape.is_effective_scalar
+        if scalar and IS_SCALAR.code not in self._settings.disabled:
             operands = ", ".join(o.name for o in parent.operands)
             words = f"Operand {parent.name} = {parent.opcode}({operands}) is not profitable"
             self._refuse(parent, None, Verdict(IS_SCALAR, words=words))
@@ -125,11 +122,13 @@ class _Driver:
 
     def _join(self, fusion: Instruction, other: Instruction) -> None:
         names, is_input = (other.name, fusion.name), other.fusion_kind == "kInput"
+        apart = self._ticks(fusion, other)
         self._forget(fusion, other)
         self._merge(fusion, other)
         if is_input:
             set_fusion_kind(fusion, "kInput")
-        self._record(*names, fusion, "sibling", SHARED_READ.code)
+        # XLA does not ask what joining saves; who reads the record does.
+        self._record(*names, fusion, "sibling", SHARED_READ.code, (self._ticks(fusion), apart))
 
     # ------------------------------------------------------------ producer and consumer
 
@@ -159,23 +158,20 @@ class _Driver:
     def _fuse_producer(self, producer: Instruction, consumer: Instruction) -> None:
         names = producer.name, consumer.name
         kind = choose_kind(producer, consumer, self._model)
+        times = self._model.multi_output_times(producer, consumer)
         self._forget(producer, consumer)
         fusion = consumer
         if consumer.opcode != "fusion":
             fusion = fuse_in_place_of(consumer, kind, has_side_effect)
             self._reach.replace(consumer, fusion)
         self._merge(fusion, producer)
-        self._record(*names, fusion, "multi-output", SAVES_TIME.code, created=fusion is not consumer)
+        self._record(*names, fusion, "multi-output", SAVES_TIME.code, times, created=fusion is not consumer)
 
     # ------------------------------------------------------------ both
 
     def _merge(self, fusion: Instruction, other: Instruction) -> None:
         self._reach.merge(fusion, other)
-        if other.opcode == "fusion":
-            merge_fusion_into_multi_output(fusion, other)
-        else:
-            append_producer(fusion, other, add_output=True)
-            self._computation.remove_instruction(other)
+        merge_extra_output(fusion, other)
         self._model.changed(fusion)
 
     def _forget(self, *instructions: Instruction) -> None:
@@ -197,10 +193,21 @@ class _Driver:
         fusion: Instruction,
         kind: str,
         rule: str,
+        times: tuple[int, int],
         *,
         created: bool = False,
     ) -> None:
-        self._recorder.fuse(producer, consumer, fusion, rule=rule, kind=kind, created=created)
+        """`times`: ticks of one kernel and of two, launches included."""
+        figures = {}
+        if max(times) < INFINITE:
+            figures = {"us_fused": microseconds(times[0]), "us_unfused": microseconds(times[1])}
+        self._recorder.fuse(
+            producer, consumer, fusion, rule=rule, kind=kind, created=created, figures=figures
+        )
+
+    def _ticks(self, *kernels: Instruction) -> int:
+        """Estimated time of some kernels, launches included."""
+        return sum(self._model.device.launch_ticks + self._model.run_time(k).ticks for k in kernels)
 
 
 def _preference(instruction: Instruction) -> int:

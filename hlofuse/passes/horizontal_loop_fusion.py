@@ -124,11 +124,12 @@ class _Driver:
         first = kernels[start]
         whole_and_unfused = not self._sliced and first.opcode != "fusion"
         most = self._settings.value(rules.MAX_OUTPUTS_UNFUSED if whole_and_unfused else rules.MAX_OUTPUTS)
+        limited = rules.TOO_MANY.code not in self._settings.disabled
         outputs = pointers = cost = 0
         for end in range(start, len(kernels)):
             kernel = kernels[end]
             words, rule = self._unlike(first, kernel), rules.UNLIKE
-            if not words:
+            if not words and limited:
                 rule = rules.TOO_MANY
                 results = len(outputs_of(kernel))
                 outputs += results

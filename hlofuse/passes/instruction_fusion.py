@@ -14,8 +14,9 @@ from hlofuse.analysis.reachability import Reachability
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.computation import Computation
-from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion
+from hlofuse.ir.fusing import append_producer, fuse_in_place_of
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.fusion_queue import ReversePostOrderQueue
@@ -96,6 +97,8 @@ class FusionDriver:
 
     def unfusible(self, computation: Computation) -> dict[Instruction, Verdict]:
         """Producers refused before any pair is looked at (`ComputeGloballyUnfusible`)."""
+        if CANNOT_BE_DUPLICATED.code in self.state.settings.disabled:
+            return {}
         may_fuse = lambda consumer, number: self.should_fuse(consumer, number).allows  # noqa: E731
         found = globally_unfusible(computation, may_fuse)
         return {x: Verdict(CANNOT_BE_DUPLICATED, figures) for x, figures in found.items()}

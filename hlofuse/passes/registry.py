@@ -26,6 +26,8 @@ _PASSES: dict[str, dict[str, str]] = {
         "sort-iota-fusion": "hlofuse.passes.sort_iota_fusion:SortIotaFusion",
         "priority-fusion": "hlofuse.passes.priority_fusion:PriorityFusion",
         "multi_output_fusion": "hlofuse.passes.gpu_multi_output_fusion:GpuMultiOutputFusion",
+        "horizontal_loop_fusion": "hlofuse.passes.horizontal_loop_fusion:HorizontalLoopFusion",
+        "horizontal_input_fusion": "hlofuse.passes.horizontal_input_fusion:HorizontalInputFusion",
     },
     "gpu-legacy": {
         "variadic-op-splitter": "hlofuse.passes.variadic_op_splitter:VariadicOpSplitter",

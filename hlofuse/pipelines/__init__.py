@@ -3,5 +3,16 @@
 from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.replay import PassResult, Replay, passes_of, replay
 from hlofuse.pipelines.targets import TARGETS, Target
+from hlofuse.pipelines.variant import Variant, variant_of
 
-__all__ = ["TARGETS", "PassResult", "Replay", "Target", "device_of", "passes_of", "replay"]
+__all__ = [
+    "TARGETS",
+    "PassResult",
+    "Replay",
+    "Target",
+    "Variant",
+    "device_of",
+    "passes_of",
+    "replay",
+    "variant_of",
+]

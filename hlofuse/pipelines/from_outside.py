@@ -9,6 +9,7 @@ from hlofuse.extending.entries import FusionRule
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.passes.base import Pass
 from hlofuse.passes.registry import pass_names
+from hlofuse.pipelines.pass_list import single_passes
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.rules.settings import Settings
 
@@ -19,12 +20,14 @@ REWRITER = "custom-kernel-fusion-rewriter"
 
 
 def with_outside(passes: tuple[str, ...], target: str, settings: Settings) -> tuple[str, ...]:
-    """The passes, with custom fusions made before the first of them if there are any for this target."""
+    """The passes, with custom fusions made before the first of them if there are any for this target
+    (a list of the user's own may name that pass elsewhere)."""
     active = settings.outside
     if not isinstance(active, ActiveRules):
         return passes
     _check_names(active)
-    return (REWRITER, *passes) if active.fusions(target) else passes
+    added = active.fusions(target) and REWRITER not in single_passes(passes)
+    return (REWRITER, *passes) if added else passes
 
 
 def custom_kernels(done: Pass) -> dict[str, tuple[CustomFusion, Kernel]]:

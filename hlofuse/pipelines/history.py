@@ -9,7 +9,7 @@ from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.pipelines.likely_ids import guess_ids
 from hlofuse.pipelines.users import restore_users
 
-_SOFTMAX = re.compile(r"triton_softmax(?:\.(\d+))?")
+_SOFTMAX = re.compile(r"triton_softmax(?:_computation)?(?:\.(\d+))?")
 
 
 def restore_history(module: Module, ids: UniqueIds | None) -> None:
@@ -42,16 +42,18 @@ def spent_fusion_names(module: Module) -> int:
     """How many of the names fusion, fusion.1, … have been handed out before.
 
     Every fusion is called so when it is made and renamed afterwards. Softmax fusions that were made
-    and given up again show in the numbers of those that stayed.
+    and given up again show in the numbers of those that stayed, or in their computations: those stay,
+    called by nobody, until PriorityFusion is over.
     """
     others, softmax = 0, 0
     for computation in module.computations:
+        if match := _SOFTMAX.fullmatch(computation.name):
+            softmax = max(softmax, int(match[1] or 0) + 1)
         for instruction in computation:
             if instruction.opcode != "fusion":
                 continue
-            match = _SOFTMAX.fullmatch(instruction.name)
-            if match is None:
-                others += 1
-            else:
+            if match := _SOFTMAX.fullmatch(instruction.name):
                 softmax = max(softmax, int(match[1] or 0) + 1)
+            else:
+                others += 1
     return others + softmax

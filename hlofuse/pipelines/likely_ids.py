@@ -9,16 +9,12 @@ of one root grow with the ids.
 from __future__ import annotations
 
 import heapq
-import re
-from typing import NamedTuple
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.names import is_of_program, name_before_renaming, scope
 
-_NUMBER = re.compile(r"(.*)\.(\d+)", re.DOTALL)
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
-_KEPT_NAMES = frozenset({"parameter", "fusion", "custom-call"})
 _SHARED_ROOTS = frozenset({"constant", "broadcast", "iota", "tuple"})
 
 
@@ -34,34 +30,17 @@ def guess_ids(module: Module) -> None:
                 computation.reorder(guess.order())
 
 
-class _Name(NamedTuple):
-    root: str
-    number: int
-
-
-def _name(instruction: Instruction) -> _Name:
-    """Root and number before `rename-instructions` appended .0."""
-    text = instruction.name
-    renamed = instruction.opcode not in _KEPT_NAMES
-    numbered = not renamed
-    if renamed and text.endswith(".0"):
-        text, numbered = text[:-2], True
-    match = _NUMBER.fullmatch(text)
-    if match is None:
-        return _Name(text, 0)
-    # Where nothing was appended the number is the renaming's own, and there was none before.
-    return _Name(match[1], int(match[2]) if numbered else 0)
-
-
 class _Guess:
     """Instructions of the program first, each behind what it needs and behind lower numbers of its root."""
 
     def __init__(self, computation: Computation) -> None:
         self._all = computation.instructions
         self._place = {x: k for k, x in enumerate(self._all)}
-        self._names = {x: _name(x) for x in self._all}
-        self._program = {x for x in self._all if self._is_of_program(x)}
+        self._names = {x: name_before_renaming(x) for x in self._all}
+        self._program = {x for x in self._all if is_of_program(x)}
         self._early = self._program | {x for x in self._all if self._feeds_program(x)}
+        self._inlined = {x for x in self._early if scope(x)}
+        self._own = self._early - self._inlined
         self._before = self._lower_numbers()
         self._out: list[Instruction] = []
         self._done: set[Instruction] = set()
@@ -74,21 +53,14 @@ class _Guess:
         for parameter in sorted(self._all, key=lambda x: x.parameter_number if _is_input(x) else 0):
             if _is_input(parameter):
                 self._emit(parameter)
-        for instruction in self._program_order():
+        # What was called is cloned behind all that the program's own level has.
+        for instruction in sorted(self._program_order(), key=lambda x: x in self._inlined):
             self._emit(instruction)
         for instruction in self._all:
             self._emit(instruction)
         return self._out
 
     # ------------------------------------------------------------ what names tell
-
-    def _is_of_program(self, x: Instruction) -> bool:
-        """Is it named after the framework's operation?"""
-        op_name = x.op_name
-        if not op_name or _is_input(x):
-            return False
-        root, last = self._names[x].root, _NOT_IN_NAMES.sub("_", op_name.rpartition("/")[2])
-        return root == last or (last.startswith(root) and root != x.opcode)
 
     def _feeds_program(self, x: Instruction) -> bool:
         """A constant or the like that the framework made for an operation."""
@@ -99,10 +71,10 @@ class _Guess:
 
     def _lower_numbers(self) -> dict[Instruction, Instruction]:
         """For each instruction the one of the same kind and root with the next lower number."""
-        chains: dict[tuple[str, bool, bool], list[Instruction]] = {}
+        chains: dict[tuple[str, bool, bool, bool], list[Instruction]] = {}
         for x in self._all:
             if not _is_input(x):
-                key = (self._names[x].root, x in self._program, x in self._early)
+                key = (self._names[x].root, x in self._program, x in self._early, x in self._inlined)
                 chains.setdefault(key, []).append(x)
         before: dict[Instruction, Instruction] = {}
         for chain in chains.values():
@@ -150,7 +122,7 @@ class _Guess:
         pending, seen = list(x.operands), set(x.operands)
         while pending:
             source = pending.pop()
-            if source in self._program:
+            if source in self._program and (x in self._inlined or source not in self._inlined):
                 found.add(source)
                 continue
             for operand in source.operands:
@@ -182,7 +154,8 @@ class _Guess:
         needed = [lower, *x.operands] if lower is not None else x.operands
         if x in self._early:
             # What passes put between two operations of the program is younger than both.
-            return [y for y in needed if _is_input(y) or y in self._early]
+            early = self._early if x in self._inlined else self._own
+            return [y for y in needed if _is_input(y) or y in early]
         return list(needed)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from hlofuse.passes import make_pass
 from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.from_outside import custom_kernels, with_outside
 from hlofuse.pipelines.history import reserve_spent_names, restore_history
+from hlofuse.pipelines.pass_list import MOST_ROUNDS, repeated
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.pipelines.users_order import restore_users_order
 from hlofuse.rules.catalogue import Rule
@@ -50,10 +51,8 @@ class Replay:
     before: Module
     after: Module
     passes: list[PassResult] = field(default_factory=list)
-    outside_packages: tuple[str, ...] = ()
-    """Packages whose rules took part, in words; empty when this is XLA's own result."""
     outside_rules: Mapping[str, Rule] = field(default_factory=dict)
-    """Their catalogue entries, by code."""
+    """Rules that took part and are not XLA's, by code."""
     custom_kernels: dict[str, tuple[CustomFusion, Kernel]] = field(default_factory=dict)
     """Fusions that patterns from outside made, by name."""
 
@@ -69,6 +68,7 @@ def replay(
     *,
     device: str | DeviceDescription | None = None,
     option: str | None = None,
+    passes: Sequence[str] | None = None,
     keep_modules: bool = False,
     settings: Settings = AS_XLA,
     ids: UniqueIds | None = None,
@@ -76,14 +76,16 @@ def replay(
 ) -> Replay:
     """Repeat what XLA's fusion passes do to `module` on `target`.
 
-    `option` names a variant of the target's pipeline (`Target.options`); `settings` makes it a what-if run.
+    `option` names a variant of the target's pipeline (`Target.options`); other `passes` (`fixpoint(a, b)`
+    repeats some until nothing changes) or `settings` make it a what-if run.
     `ids` are XLA's unique ids, where known; targets that break no ties by them do without. `guide` settles
     what priority fusion leaves open (`hlofuse.passes.priority_fusion.following`).
     """
     collecting = gc.isenabled()
+    chosen = passes_of(target, option) if passes is None else tuple(passes)
     gc.disable()  # next to nothing made here is garbage, and looking for it takes up to a third of the time
     try:
-        return _replay(module, target, device, option, keep_modules, settings, ids, guide)
+        return _replay(module, target, device, chosen, keep_modules, settings, ids, guide)
     finally:
         if collecting:
             gc.enable()
@@ -93,25 +95,29 @@ def _replay(
     module: Module,
     target: str,
     device: str | DeviceDescription | None,
-    option: str | None,
+    passes: tuple[str, ...],
     keep_modules: bool,
     settings: Settings,
     ids: UniqueIds | None,
     guide: Guide | None,
 ) -> Replay:
-    passes = with_outside(passes_of(target, option), target, settings)
+    passes = with_outside(passes, target, settings)
     description, _ = device_of(target, device)
     after = copy_module(module)
     result = Replay(target, description.name if description is not None else None, module, after)
     if settings.outside is not None:
-        result.outside_rules, result.outside_packages = settings.outside.rules, settings.outside.names
+        result.outside_rules = settings.outside.rules
     if TARGETS[target].has_history:
         restore_history(after, ids)
     if TARGETS[target].restores_users:
         restore_users_order(after)
         reserve_spent_names(after)
     release = RELEASES[TARGETS[target].release]
-    for text in passes:
+
+    def run(text: str) -> bool:
+        inner = repeated(text)
+        if inner is not None:
+            return _until_nothing_changes(inner, run)
         made = make_pass(text, target, settings, device=description, guide=guide, release=release)
         recorder = Recorder()
         recorder.begin_pass(made.name)
@@ -119,7 +125,20 @@ def _replay(
         result.custom_kernels |= custom_kernels(made)
         kept = print_module(after) if keep_modules else None
         result.passes.append(PassResult(made.name, changed, recorder.events, kept))
+        return changed
+
+    for text in passes:
+        run(text)
     return result
+
+
+def _until_nothing_changes(passes: tuple[str, ...], run: Callable[[str], bool]) -> bool:
+    """Run a `fixpoint(…)`; True if the passes changed anything."""
+    for turn in range(MOST_ROUNDS):
+        changed = [run(text) for text in passes]
+        if not any(changed):
+            return turn > 0
+    raise HlofuseError(f"fixpoint({', '.join(passes)}) still changes the module after {MOST_ROUNDS} rounds")
 
 
 def passes_of(target: str, option: str | None = None) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.widened import is_same_broadcast
 
 
 def with_swapped_behind(users: list[Instruction]) -> list[Instruction]:
@@ -17,18 +18,13 @@ def with_swapped_behind(users: list[Instruction]) -> list[Instruction]:
     if not converts or not (broadcasts or any(v.opcode == "broadcast" for u in converts for v in u.users)):
         return users
     narrow = [v for u in converts for v in u.users if v.opcode == "broadcast"]
-    swapped = {u for u in broadcasts if any(_is_same_broadcast(u, old) for old in narrow)}
+    swapped = {u for u in broadcasts if any(_was_swapped(u, old) for old in narrow)}
     for convert in converts:
-        if any(_is_same_broadcast(v, old) for v in convert.users for old in broadcasts):
+        if any(_was_swapped(v, old) for v in convert.users for old in broadcasts):
             swapped.add(convert)
     return sorted(users, key=lambda user: user in swapped)
 
 
-def _is_same_broadcast(new: Instruction, old: Instruction) -> bool:
+def _was_swapped(new: Instruction, old: Instruction) -> bool:
     """The same broadcast of another type, with nothing behind it but the convert that was swapped."""
-    return (
-        new.opcode == old.opcode
-        and old.shape.dimensions == new.shape.dimensions
-        and old.attributes.get("dimensions") == new.attributes.get("dimensions")
-        and all(u.opcode == "convert" and not u.users for u in old.users)
-    )
+    return is_same_broadcast(new, old) and all(u.opcode == "convert" and not u.users for u in old.users)

@@ -6,6 +6,17 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Addition:
+    """Passes that a what-if run can add to a target's (`--enable NAME`)."""
+
+    name: str
+    title: str
+    passes: tuple[str, ...]
+    families: tuple[str, ...] = ()
+    """The letters of the rules they ask, where the target's own passes ask none of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A backend of one XLA release and its fusion passes in order.
 
@@ -26,6 +37,13 @@ class Target:
     """They also rest on what earlier passes left in memory: ids, users' order, spent names."""
     restores_users: bool = False
     """The order of users is that which earlier passes leave (`hlofuse.pipelines.users_order`)."""
+    additions: tuple[Addition, ...] = ()
+    """What XLA has, or once had, beyond these passes."""
+
+
+def _gpu_passes(priority_fusion: str = "priority-fusion") -> tuple[str, ...]:
+    first = ("variadic-op-splitter", "sort-iota-fusion", priority_fusion)
+    return (*first, "cse", "dce", "multi_output_fusion", "cse", "dce")
 
 
 TARGETS: dict[str, Target] = {
@@ -44,25 +62,32 @@ TARGETS: dict[str, Target] = {
                 "tuple-simplifier",
             )
         },
+        additions=(
+            Addition(
+                "multi-output",
+                "CpuMultiOutputFusion, behind a flag in XLA",
+                ("cpu_multi_output_fusion", "tuple-simplifier"),
+                ("MO", "TS"),
+            ),
+        ),
     ),
     "gpu": Target(
         "gpu",
         "XLA:GPU, priority fusion",
         "jaxlib 0.11.1",
-        (
-            "variadic-op-splitter",
-            "sort-iota-fusion",
-            "priority-fusion",
-            "cse",
-            "dce",
-            "multi_output_fusion",
-            "cse",
-            "dce",
-        ),
+        _gpu_passes(),
         "the final kernels of 252 of 252 corpus modules on four devices; every step but for ties",
-        {},
+        {"triton-multi-output": _gpu_passes("priority-fusion(triton_multi_output=true)")},
         needs_device=True,
         has_history=True,
+        additions=(
+            Addition(
+                "horizontal",
+                "HorizontalLoopFusion and HorizontalInputFusion, which XLA had until 0.4.35",
+                ("horizontal_loop_fusion", "horizontal_input_fusion", "cse", "dce"),
+                ("HF",),
+            ),
+        ),
     ),
     "gpu-legacy": Target(
         "gpu-legacy",

@@ -1,24 +1,34 @@
 """The order of an instruction's users, as far as it can be told.
 
 XLA appends a user when it is made, or when a pass gives it another operand, and puts the last one
-where one was taken out. A text is in post-order,
-and so are the lists a reader builds from it, which is nearly always what XLA has: the passes that
-gave out operands last (layout assignment, simplification, CSE) went in that order. What follows are
-the exceptions that ids, or what an instruction is, give away.
+where one was taken out. Between front end and compiler a program is written down and read back, operands
+first, and so are the lists of users then; a text is in the same order, and nearly always the lists a
+reader builds from it are what XLA has. What follows are the exceptions that ids, names, places in the
+source, or what an instruction is, give away.
 """
 
 from __future__ import annotations
 
-import re
-
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.inlined_calls import in_order_of_calls
+from hlofuse.pipelines.moved_reshapes import with_moved_in_front
+from hlofuse.pipelines.names import name_before_renaming
+from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
+from hlofuse.pipelines.normalized_convolutions import restore_convolution_users
+from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
+from hlofuse.pipelines.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.split_reductions import with_split_reductions_behind
 from hlofuse.pipelines.swapped_converts import with_swapped_behind
+from hlofuse.pipelines.taken_along import with_gemms_behind, without_those_in_softmax
 from hlofuse.pipelines.visits import Uses, uses_in_order
-from hlofuse.pipelines.widened import is_inserted_convert, is_narrowing, users_of_widened, widened
-
-_NUMBERS = re.compile(r"(\.\d+)+$")
+from hlofuse.pipelines.widened import (
+    is_widened_broadcast,
+    is_widening,
+    served_by,
+    users_of_widened,
+    widened,
+)
 
 
 def restore_users(module: Module, *, ids_known: bool) -> None:
@@ -26,62 +36,66 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
     for computation in module.computations:
         if computation.fusion is not None:
             continue
+        normalized = restore_convolution_users(computation)
         uses, wide = uses_in_order(computation), widened(computation)
+        order = {x: k for k, x in enumerate(computation.post_order())}
         for instruction in computation:
-            if len(instruction.users) > 1:
-                instruction.users[:] = _likely(instruction, instruction.users, uses, wide, ids_known)
+            if len(instruction.users) > 1 and instruction not in normalized:
+                users = _as_program_has_it(instruction, ids_known=ids_known)
+                users = _as_normalization_leaves_it(instruction, users, uses, wide)
+                if ids_known:
+                    users = _as_age_tells(instruction, users, order)
+                instruction.users[:] = users
 
 
-def _likely(
-    producer: Instruction,
-    users: list[Instruction],
-    uses: Uses,
-    wide: frozenset[Instruction],
-    ids_known: bool,
-) -> list[Instruction]:
+def _as_program_has_it(producer: Instruction, *, ids_known: bool) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
-    users = [u for u in users if u.opcode != "fusion"] + [u for u in users if u.opcode == "fusion"]
-    if is_inserted_convert(producer) and not is_narrowing(producer):
+    users = sorted(producer.users, key=lambda u: u.opcode == "fusion")
+    users = in_order_of_calls(producer, users, ids_known=ids_known)
+    return with_twins_users_behind(producer, users, ids_known=ids_known)
+
+
+def _as_normalization_leaves_it(
+    producer: Instruction, users: list[Instruction], uses: Uses, wide: frozenset[Instruction]
+) -> list[Instruction]:
+    if is_widening(producer) or is_widened_broadcast(producer):
         # Every user got one of its own; CSE made them one, in the order of the walk.
         return sorted(users, key=lambda user: uses[producer, user])
     if producer in wide:
         users = users_of_widened(producer, users, uses, wide)
     users = with_split_reductions_behind(with_swapped_behind(users))
-    if not ids_known:
+    return with_gemms_behind(producer, users)
+
+
+def _as_age_tells(
+    producer: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    if is_widening(producer) or is_widened_broadcast(producer):
         return users
     if producer.opcode == "slice":
         # Seen in records, on every device; which pass keeps this order we do not know.
-        return sorted(users, key=_age_in_program)
-    if producer.opcode == "broadcast" and _made_together(producer, users):
+        return sorted(users, key=lambda user: served_by(user).id)
+    if is_bits_of_key(producer):
         return sorted(users, key=_age)
+    if producer.opcode == "broadcast" and _made_together(producer, users):
+        return without_those_in_softmax(producer, sorted(users, key=_age), order)
+    users = in_order_of_keys(producer, with_narrowed_behind(users))
     for square in [u for u in users if u.opcode == "multiply" and u.operands == [producer, producer]]:
         # Simplification made it of a power, so that it comes behind all that are older.
         others = [u for u in users if u is not square]
         older = max((k for k, u in enumerate(others) if u.id < square.id), default=-1)
         place = max(older + 1, users.index(square))
         users = [*others[:place], square, *others[place:]]
-    return users
+    return with_moved_in_front(producer, users)
 
 
 def _made_together(broadcast: Instruction, users: list[Instruction]) -> bool:
     """The users were made one after the other, right behind the broadcast or by one pass for it."""
-    if all(_root(u) == "multiply" == u.opcode for u in users):
+    if all(name_before_renaming(u).root == "multiply" == u.opcode for u in users):
         return True  # division by a constant became multiplication
     ids = [u.id for u in users]
     return min(ids) > broadcast.id and max(ids) - broadcast.id == len(ids)
 
 
-def _root(instruction: Instruction) -> str:
-    """The name without its numbers."""
-    return _NUMBERS.sub("", instruction.name)
-
-
 def _age(instruction: Instruction) -> int:
     return instruction.id
-
-
-def _age_in_program(user: Instruction) -> int:
-    """That of what an inserted convert serves, where it is one."""
-    if is_inserted_convert(user) and not is_narrowing(user):
-        return min((u.id for u in user.users), default=user.id)
-    return user.id

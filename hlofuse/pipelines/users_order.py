@@ -44,8 +44,8 @@ def _restore(computation: Computation) -> None:
     sunk = SunkBroadcasts(graph)
     _late_operands_of_dots(graph)
     for left in reversed(range(_ROUNDS)):
-        _normalize_layouts(graph)
-        _simplify(graph, sunk if left == 0 else None)
+        normalize_layouts(graph)
+        simplify_bitcasts(graph, sunk=sunk if left == 0 else None)
     sunk.cancel_converts()
     _merge_equal_bitcasts(graph)
     graph.take_over()
@@ -72,7 +72,7 @@ def _leads_to_a_dot(node: Node) -> bool:
 # ---------------------------------------------------------------- LayoutNormalization
 
 
-def _normalize_layouts(graph: ShadowGraph) -> None:
+def normalize_layouts(graph: ShadowGraph) -> None:
     """`LayoutNormalizationVisitor`: every operation on row-major arrays, bitcasts around."""
 
     def action(node: Node) -> None:
@@ -117,19 +117,24 @@ def _put_bitcasts_behind(graph: ShadowGraph, node: Node) -> None:
 # ---------------------------------------------------------------- AlgebraicSimplifier, HloCSE
 
 
-def _simplify(graph: ShadowGraph, sunk: SunkBroadcasts | None) -> None:
-    """`HandleBitcast`: chains become one, what changes nothing goes; broadcasts sink if that is due."""
+def simplify_bitcasts(
+    graph: ShadowGraph, *, sunk: SunkBroadcasts | None = None, broadcasts_anew: bool = False
+) -> None:
+    """`HandleBitcast`: chains become one, what changes nothing goes; broadcasts sink if that is due.
+
+    With `broadcasts_anew` the bitcast of a broadcast becomes a broadcast of its own (jaxlib 0.11).
+    """
 
     def action(node: Node) -> None:
         if node.is_bitcast:
-            _simplify_bitcast(graph, node)
+            _simplify_bitcast(graph, node, broadcasts_anew=broadcasts_anew)
         elif sunk is not None:
             sunk.sink(node)
 
     graph.visit(action)
 
 
-def _simplify_bitcast(graph: ShadowGraph, node: Node) -> None:
+def _simplify_bitcast(graph: ShadowGraph, node: Node, *, broadcasts_anew: bool) -> None:
     # Chains are as long as users are many: the innermost bitcast goes first, without recursion.
     chain = [node]
     while chain[-1].operands and chain[-1].operands[0].is_bitcast:
@@ -143,7 +148,10 @@ def _simplify_bitcast(graph: ShadowGraph, node: Node) -> None:
             merged = graph.add(Node(source, bitcast.shape, [operand.operands[0]], is_bitcast=True))
             graph.replace(bitcast, merged)
             bitcast, operand = merged, merged.operands[0]
-        if operand.shape == bitcast.shape:
+        source = operand.source
+        if broadcasts_anew and bitcast.source is None and source is not None and source.opcode == "broadcast":
+            graph.replace(bitcast, graph.add(Node(source, bitcast.shape, list(operand.operands))))
+        elif operand.shape == bitcast.shape:
             graph.replace(bitcast, operand)
 
 

@@ -20,6 +20,43 @@ def is_narrowing(instruction: Instruction) -> bool:
     return is_inserted_convert(instruction) and instruction.shape.element_type in _NARROW
 
 
+def is_widening(instruction: Instruction) -> bool:
+    """Was it put in front of such an instruction?"""
+    return is_inserted_convert(instruction) and not is_narrowing(instruction)
+
+
+def is_widened_broadcast(instruction: Instruction) -> bool:
+    """A broadcast of a convert that was put in behind it; the broadcast of before is still there."""
+    if instruction.opcode != "broadcast" or not is_widening(instruction.operands[0]):
+        return False
+    return any(is_same_broadcast(instruction, old) for old in instruction.operands[0].operands[0].users)
+
+
+def is_same_broadcast(new: Instruction, old: Instruction) -> bool:
+    """The same broadcast, maybe of another type."""
+    return (
+        new.opcode == old.opcode == "broadcast"
+        and old.shape.dimensions == new.shape.dimensions
+        and old.attributes.get("dimensions") == new.attributes.get("dimensions")
+    )
+
+
+def served_by(user: Instruction) -> Instruction:
+    """What an inserted convert was put in front of; other users serve themselves."""
+    if not is_widening(user):
+        return user
+    if user.users:
+        return min(user.users, key=lambda u: u.id)
+    broadcast = user.operands[0]
+    if broadcast.opcode == "broadcast":
+        # The two were swapped: what used the convert uses another broadcast now.
+        for lifted in broadcast.operands[0].users:
+            for new in lifted.users if lifted.opcode == "convert" else ():
+                if is_same_broadcast(new, broadcast) and new.users:
+                    return min(new.users, key=lambda u: u.id)
+    return user
+
+
 def widened(computation: Computation) -> frozenset[Instruction]:
     """Instructions that were narrow in the program and are f32 now.
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")
+_LINKED = re.compile(r"@(?=\S)|(?<=#)(?=\d)|(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\bGH)(?=-\d)", re.IGNORECASE)
+"""What GitHub makes links of wherever it stands: mentions, mail and web addresses, issues."""
+_NOTHING = "<!-- -->"
 
 
 def printable(text: str) -> str:
@@ -18,8 +21,10 @@ def printable(text: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """`text` as plain words in markdown (GitHub's), also inside a table."""
-    return _MARKDOWN.sub(r"\\\1", printable(text))
+    """`text` as plain words in markdown (GitHub's), also inside a table: no link, no mention of anybody."""
+    # A backslash does not keep GitHub from linking, nor does an entity; a comment within the word does.
+    parts = _LINKED.sub(lambda found: found[0] + "\0", printable(text)).split("\0")
+    return _NOTHING.join(_MARKDOWN.sub(r"\\\1", part) for part in parts)
 
 
 def markdown_code(text: str) -> str:

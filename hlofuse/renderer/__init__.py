@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hlofuse.ir import Module
 from hlofuse.pipelines import Replay
 from hlofuse.renderer.compose import compose
@@ -22,13 +24,15 @@ def render(
     open: tuple[str, ...] = (),
     collapse: tuple[str, ...] = (),
     legend: bool = True,
+    caption: Sequence[str] = (),
 ) -> Drawing:
     """Draw a module as it is, or a replay `before`, `after` (its default) or `both` side by side.
 
     `focus` names an instruction or computation whose neighbourhood, `radius` arrows wide, is drawn.
     `open` and `collapse` name fusions, computations or the numbered parts of an overview. More than
     `max_nodes` boxes a side are never drawn unasked: the picture is collapsed and says so
-    (`Drawing.notices`).
+    (`Drawing.notices`). `caption` are lines of one's own at the head.
     """
     scene = compose(subject, view, Options(max_nodes, focus, radius, open, collapse, legend))
+    scene.caption = list(caption)
     return Drawing(to_dot(scene), scene, list(scene.notices))

@@ -8,7 +8,7 @@ from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import kernels
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 from hlofuse.pipelines import Replay
-from hlofuse.present.escape import printable, shorten
+from hlofuse.present.escape import shorten
 from hlofuse.present.units import bytes_text, plural
 from hlofuse.renderer import labels
 from hlofuse.renderer.acyclic import convex
@@ -36,8 +36,6 @@ def compose(subject: Module | Replay, view: str | None, options: Options) -> Sce
             raise HlofuseError(f"view {view!r} needs a replay of the module")
         return _one(subject, options, f"as it is: {_totals(subject)}")
     title = f"{subject.target} fusion" + (f" on {subject.device}" if subject.device else "")
-    if subject.outside_packages:
-        title += f" with rules of {printable(', '.join(subject.outside_packages))}, not XLA's"
     if view == "before":
         return _one(subject.before, options, f"before {title}: {_totals(subject.before)}")
     if view == "both":

@@ -35,7 +35,7 @@ class Drawing:
         """A self-contained SVG: no scripts, links or fonts from elsewhere. Needs Graphviz."""
         tooltips = {b.key: b.tooltip for p in self.scene.panels for b in p.all_boxes()}
         tooltips |= {f.key: f.tooltip for p in self.scene.panels for f in p.frames}
-        description = "; ".join([*self.scene.lines, *self.notices])
+        description = "; ".join([*self.scene.caption, *self.scene.lines, *self.notices])
         return svg.finish(self._svg(), self.scene.title, description, tooltips)
 
     def to_png(self) -> bytes:
@@ -47,7 +47,7 @@ class Drawing:
 
     def to_pdf(self) -> bytes:
         """A PDF of one page in the picture's size."""
-        return _DATE.sub(lambda m: _NO_DATE[: len(m[0])].ljust(len(m[0])), engine.run(self.dot, "pdf"))
+        return undated(engine.run(self.dot, "pdf"))
 
     def to_bytes(self, fmt: str) -> bytes:
         """The picture in one of `FORMATS`."""
@@ -65,6 +65,11 @@ class Drawing:
         if self._raw_svg is None:
             self._raw_svg = engine.run(self.dot, "svg")
         return self._raw_svg
+
+
+def undated(pdf: bytes) -> bytes:
+    """The same PDF whenever it is made."""
+    return _DATE.sub(lambda m: _NO_DATE[: len(m[0])].ljust(len(m[0])), pdf)
 
 
 def format_of(path: str | os.PathLike[str]) -> str:

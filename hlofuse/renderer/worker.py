@@ -1,4 +1,4 @@
-"""`python -m hlofuse.renderer.worker -Tsvg [-Gname=value]…`: what `dot` does, by pygraphviz."""
+"""`python -m hlofuse.renderer.worker -Tsvg [-Knop2] [-Gname=value]…`: `dot`, by pygraphviz."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ def main(arguments: list[str]) -> None:
     import pygraphviz
 
     graph = pygraphviz.AGraph(string=sys.stdin.buffer.read().decode())
-    fmt = "svg"
+    fmt, prog = "svg", "dot"
     for argument in arguments:
         if argument.startswith("-T"):
             fmt = argument[2:]
+        elif argument.startswith("-K"):
+            prog = argument[2:]
         elif argument.startswith("-G"):
             name, _, value = argument[2:].partition("=")
             graph.graph_attr[name] = value
-    sys.stdout.buffer.write(graph.draw(format=fmt, prog="dot"))
+    sys.stdout.buffer.write(graph.draw(format=fmt, prog=prog))
 
 
 if __name__ == "__main__":

@@ -41,9 +41,18 @@ class Rule:
     history: str = ""
     """What differed in the other releases hlofuse repeats."""
     essential: bool = False
-    """Without it the program would be wrong, so a what-if run cannot switch it off."""
+    """Without it the program would be wrong, or have no code: a what-if run cannot switch it off."""
+    outcome: bool = False
+    """It names what came out of a pass and asks nothing of its own: there is nothing to switch off."""
     package: str = ""
     """The package it comes from; empty for XLA's own."""
+
+    @property
+    def fixed(self) -> str:
+        """Why a what-if run cannot switch it off; empty where it can."""
+        if self.essential:
+            return "without it the program would be wrong, or have no code"
+        return "it names what came out and asks nothing of its own" if self.outcome else ""
 
 
 _CATALOGUE: dict[str, Rule] = {}

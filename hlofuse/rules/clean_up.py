@@ -12,7 +12,16 @@ _NOTHING = "Nothing to do: the program computes the same with fewer operations."
 
 def _tidies(code: str, title: str, asks: str, why: str, mirrors: str) -> Rule:
     return register(
-        Rule(code=code, title=title, asks=asks, why=why, advice=_NOTHING, mirrors=mirrors, allows=True)
+        Rule(
+            code=code,
+            title=title,
+            asks=asks,
+            why=why,
+            advice=_NOTHING,
+            mirrors=mirrors,
+            allows=True,
+            outcome=not code.startswith("TS"),
+        )
     )
 
 

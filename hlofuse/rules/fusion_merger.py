@@ -42,6 +42,7 @@ class Merge:
 MERGED = register(
     Rule(
         code="FM001",
+        outcome=True,
         title="A kernel goes into all of its consumers",
         asks="May the fusion be merged into each of its users, and is that no slower than leaving it a "
         "kernel?",

@@ -21,7 +21,8 @@ _SPAN = f"{_LOOP}: HorizontalLoopFusionImpl::FusionCandidates::GetNextSpanOfFusi
 
 ELEMENT_TYPES = """
     invalid pred s8 s16 s32 s64 u8 u16 u32 u64 f16 f32 f64 tuple opaque c64 bf16 token c128 f8e5m2 f8e4m3fn
-    s4 u4 f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz s2 u2 f8e4m3 f8e3m4 s1 u1 f4e2m1fn f8e8m0fnu f6e2m3fn f6e3m2fn
+    s4 u4 f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz s2 u2 f8e4m3 f8e3m4 s1 u1 f4e2m1fn f8e8m0fnu buffer f6e3m2fn
+    f6e2m3fn
     """.split()
 """In the order of their numbers (`xla/xla_data.proto: PrimitiveType`), which kernels are sorted by."""
 
@@ -47,6 +48,7 @@ MAX_UNROLL_COST = Knob("horizontal-max-unroll-cost", 100, "units", "Code that is
 JOINED_LOOPS = register(
     Rule(
         code="HF001",
+        outcome=True,
         title="Small independent kernels become one",
         asks="Do several small loop kernels with results of one type, equally many of them and of "
         "instructions, feed one consumer and nothing else (and, unless they are flattened, have results of "
@@ -60,6 +62,7 @@ JOINED_LOOPS = register(
 JOINED_REDUCTIONS = register(
     Rule(
         code="HF002",
+        outcome=True,
         title="Independent reductions become one kernel",
         asks="Do several parallel reductions of arrays of one shape, reduced alike, feed one consumer and "
         "nothing else?",
@@ -72,6 +75,7 @@ JOINED_REDUCTIONS = register(
 WRAPPED_REDUCTION = register(
     Rule(
         code="HF003",
+        outcome=True,
         title="A reduction becomes a fusion of its own before it is compared",
         asks="Is a reduction that feeds a consumer beside other reductions not a fusion yet?",
         why="Only fusions are joined. Where nothing is joined in the end, the fusion of one operation stays; "
@@ -83,7 +87,16 @@ WRAPPED_REDUCTION = register(
 )
 
 
-def _refuses(code: str, title: str, asks: str, why: str, mirrors: str, message: str, *knobs: Knob) -> Rule:
+def _refuses(
+    code: str,
+    title: str,
+    asks: str,
+    why: str,
+    mirrors: str,
+    message: str,
+    *knobs: Knob,
+    essential: bool = False,
+) -> Rule:
     return register(
         Rule(
             code=code,
@@ -94,6 +107,7 @@ def _refuses(code: str, title: str, asks: str, why: str, mirrors: str, message: 
             mirrors=mirrors,
             message=message,
             knobs=knobs,
+            essential=essential,
         )
     )
 
@@ -106,6 +120,7 @@ OTHER_USERS = _refuses(
     "circle.",
     f"{_LOOP}: IsConsumerTheOnlyNonRootUser",
     "rejects maybe illegal instr …; including it may create cycles in HLO.",
+    essential=True,
 )
 LARGE = _refuses(
     "HF011",
@@ -134,6 +149,7 @@ NOT_ROW_MAJOR = _refuses(
     "Results are flattened, which costs nothing only in row-major order.",
     f"{_LOOP}: HasOnlyRowMajorLayout",
     "rejects non-row-major fusion instr …",
+    essential=True,
 )
 SHARED_PARAMETER = _refuses(
     "HF014",
@@ -164,6 +180,7 @@ UNLIKE = _refuses(
     "Threads of one kernel should all do the same.",
     _SPAN,
     "different …",
+    essential=True,
 )
 
 

@@ -68,6 +68,7 @@ def shared_bytes(a: Instruction, b: Instruction) -> int:
 SAVES_READS = register(
     Rule(
         code="MO001",
+        outcome=True,
         title="The two kernels read the same array",
         asks="Is there an array both read, and is everything legal? The pair that shares most bytes goes "
         "first; of equal ones the pair found last.",
@@ -81,6 +82,7 @@ SAVES_READS = register(
 NOTHING_SHARED = register(
     Rule(
         code="MO002",
+        outcome=True,
         title="Nothing is saved",
         asks="Do the two share no array of more than one element with two or more users?",
         why="Without a shared read a common kernel saves only a launch, which this pass does not count.",
@@ -92,6 +94,7 @@ NOTHING_SHARED = register(
 LATER_FUSION = register(
     Rule(
         code="MO003",
+        outcome=True,
         title="The pair is looked at from the other side",
         asks="Is the other one a fusion that comes later in the computation?",
         why="A pair of fusions is entered into the work list once, when the later of the two is looked at.",

@@ -62,12 +62,21 @@ def sections(rule: Rule) -> list[tuple[str, str]]:
         ("Why" if rule.package else "Why XLA asks", rule.why),
         ("What you can do", rule.advice),
         ("XLA's words", f"“{rule.message}”" if rule.message else ""),
+        ("Without it", _what_if(rule)),
         ("Knobs", "\n".join(knob_words(k) for k in rule.knobs)),
         ("In XLA", rule.mirrors),
         ("Comes from", f"{rule.package}; it is not XLA's" if rule.package else ""),
         ("History", rule.history),
     ]
     return [(heading, text) for heading, text in found if text]
+
+
+def _what_if(rule: Rule) -> str:
+    if rule.allows and rule.outcome:
+        return ""
+    if rule.fixed:
+        return f"A what-if run cannot switch it off: {rule.fixed}."
+    return f"`--disable {rule.code}` shows what becomes of a module without it."
 
 
 def rule_json(rule: Rule) -> dict[str, Any]:
@@ -84,6 +93,7 @@ def rule_json(rule: Rule) -> dict[str, Any]:
         "message": rule.message,
         "allows": rule.allows,
         "essential": rule.essential,
+        "fixed": rule.fixed,
         "knobs": [
             {"name": k.name, "default": k.default, "unit": k.unit, "summary": k.summary} for k in rule.knobs
         ],

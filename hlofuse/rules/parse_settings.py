@@ -7,29 +7,35 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.rules.catalogue import Rule, catalogue
+from hlofuse.rules.catalogue import Knob, Rule, catalogue
 from hlofuse.rules.settings import AS_XLA, Settings
 
 
 def parse_settings(
-    overrides: Iterable[str], disabled: Iterable[str], added: Mapping[str, Rule] = MappingProxyType({})
+    overrides: Iterable[str],
+    disabled: Iterable[str],
+    *,
+    known: Iterable[str] = (),
+    added: Mapping[str, Rule] = MappingProxyType({}),
 ) -> Settings:
     """Known names and codes only; anything else is an error that suggests what was meant.
 
-    `added` are rules besides XLA's, by code.
+    `known` are names beside the knobs that `--set` takes: the device's numbers. `added` are rules besides
+    XLA's, by code.
     """
     overrides, disabled = tuple(overrides), tuple(disabled)
     if not overrides and not disabled:
         return AS_XLA
     rules = {**catalogue(), **added}
-    knobs = {k.name: k for r in rules.values() for k in r.knobs}
+    knobs = all_knobs()
     values: dict[str, float] = {}
     for text in overrides:
         name, equals, value = text.partition("=")
         if not equals:
             raise HlofuseError(f"--set {text}: expected NAME=VALUE")
         if name not in knobs:
-            meant = _meant(name, knobs) or f"; known: {', '.join(sorted(knobs))}"
+            names = [*knobs, *known]
+            meant = _meant(name, names) or f"; known: {', '.join(sorted(names))}"
             raise HlofuseError(f"there is no knob {name!r}{meant}")
         try:
             values[name] = float(value)
@@ -39,9 +45,14 @@ def parse_settings(
     for code in codes:
         if code not in rules:
             raise HlofuseError(f"there is no rule {code!r}{_meant(code, rules)}")
-        if rules[code].essential:
-            raise HlofuseError(f"rule {code} cannot be disabled: without it the program would be wrong")
+        if rules[code].fixed:
+            raise HlofuseError(f"rule {code} cannot be disabled: {rules[code].fixed}")
     return Settings(values, frozenset(codes))
+
+
+def all_knobs() -> dict[str, Knob]:
+    """Every knob of the catalogue by name."""
+    return {k.name: k for r in catalogue().values() for k in r.knobs}
 
 
 def _meant(word: str, known: Iterable[str]) -> str:

@@ -11,12 +11,16 @@ from typing import Any
 Figures = dict[str, Any]
 """What a verdict rested on: names to plain JSON values, units in the name (`bytes`, `us`)."""
 
+NO_FIGURES: Figures = {}
+"""Shared by all that have none: not to be changed."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Event:
     """A decision: instruction and computation names are those at that moment.
 
-    `event` is `fuse`, `ineligible`, `priority` or `rewrite`.
+    `event` is `fuse`, `ineligible`, `priority` or `rewrite`. Nobody changes one:
+    `frozen` would say so, but there are thousands, which would take three times as long to make.
     """
 
     event: str

@@ -5,27 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.trace.events import Event, Figures
-
-_Priority = tuple[str, str, int, str, tuple[str, ...], float, float]
+from hlofuse.trace.events import NO_FIGURES, Event, Figures
 
 
 class Recorder:
     """Collects events; a pass announces itself with `begin_pass` and each decision with `next_step`."""
 
     def __init__(self) -> None:
-        self._log: list[Event | _Priority] = []
+        self.events: list[Event] = []
+        """What was decided, in order."""
         self._pass = ""
         self._step = 0
-
-    @property
-    def events(self) -> list[Event]:
-        """What was decided, in order."""
-        log = self._log
-        for k, entry in enumerate(log):
-            if isinstance(entry, tuple):
-                log[k] = _priority_event(entry)
-        return log  # type: ignore[return-value]  # every entry is an event now
 
     def begin_pass(self, name: str) -> None:
         """Events from here on belong to the pass of this name (XLA's name, as in its dump files)."""
@@ -50,7 +40,7 @@ class Recorder:
         figures: Figures | None = None,
     ) -> None:
         """`producer` went into `consumer`, which is (or became) `fusion`. A step of its own."""
-        self._log.append(
+        self.events.append(
             Event(
                 "fuse",
                 self._pass,
@@ -64,7 +54,7 @@ class Recorder:
                 duplicated=duplicated,
                 rule=rule,
                 reason=reason,
-                figures=figures or {},
+                figures=figures or NO_FIGURES,
             )
         )
 
@@ -78,7 +68,7 @@ class Recorder:
         figures: Figures | None = None,
     ) -> None:
         """`producer` was not fused into `consumer` (or into anything); `reason` in XLA's words."""
-        self._log.append(
+        self.events.append(
             Event(
                 "ineligible",
                 self._pass,
@@ -88,19 +78,33 @@ class Recorder:
                 consumer=consumer.name if consumer is not None else None,
                 rule=rule,
                 reason=reason,
-                figures=figures or {},
+                figures=figures or NO_FIGURES,
             )
         )
 
     def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
-        """What fusing `producer` into its users would cost, and what not fusing it (microseconds).
-
-        There are thousands of these, so only what may change is taken down at once.
-        """
+        """What fusing `producer` into its users would cost, and what not fusing it (microseconds)."""
         self._step += 1
-        users = tuple([u.name for u in producer.users])
-        self._log.append(
-            (self._pass, _home(producer), self._step, producer.name, users, us_fused, us_unfused)
+        self.events.append(
+            # By place: there are thousands of these, and names take time.
+            Event(
+                "priority",
+                self._pass,
+                _home(producer),
+                self._step,
+                producer.name,
+                None,
+                None,
+                None,
+                False,
+                False,
+                None,
+                None,
+                NO_FIGURES,
+                tuple([u.name for u in producer.users]),
+                us_fused,
+                us_unfused,
+            )
         )
 
     def rewrite(
@@ -113,7 +117,7 @@ class Recorder:
         reason: str | None = None,
     ) -> None:
         """Instructions were replaced, merged or removed (wrapping, CSE, DCE, splitting)."""
-        self._log.append(
+        self.events.append(
             Event(
                 "rewrite",
                 self._pass,
@@ -125,20 +129,6 @@ class Recorder:
                 reason=reason,
             )
         )
-
-
-def _priority_event(entry: _Priority) -> Event:
-    name, computation, step, producer, consumers, us_fused, us_unfused = entry
-    return Event(
-        "priority",
-        name,
-        computation,
-        step,
-        producer=producer,
-        consumers=consumers,
-        us_fused=us_fused,
-        us_unfused=us_unfused,
-    )
 
 
 def _home(instruction: Instruction) -> str:

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from hlofuse.analysis.kernels import kernels
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.inputs.stage import doubt
-from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
+from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes.priority_fusion.following import Follower
 from hlofuse.pipelines import Replay, replay
 from hlofuse.trace.priority_record import PriorityRecord
@@ -26,8 +27,9 @@ def verify_module(
     *,
     name: str | None = None,
     target: str = "cpu",
-    device: str | None = None,
+    device: str | DeviceDescription | None = None,
     option: str | None = None,
+    ids: UniqueIds | None = None,
     after_passes: Sequence[tuple[str, Module]] | None = None,
     recorded: Sequence[str] | None = None,
     record: PriorityRecord | None = None,
@@ -49,7 +51,7 @@ def verify_module(
         device=device,
         option=option,
         keep_modules=after_passes is not None,
-        ids=unique_ids_for(before),
+        ids=ids,
         guide=follower,
     )
     seconds = time.perf_counter() - start

@@ -51,10 +51,12 @@ class Structures:
         order = computation.post_order()
         for i in order:
             keys[i] = self._instruction(i, keys, structure)
-        # Everything in it counts, also what the root does not need.
-        content = tuple(sorted(keys[i] for i in order))
+        # Everything in it counts, also what the root does not need. An element of a tuple counts where it
+        # is used: XLA's texts write no line for it, nor tell two equal ones apart.
+        written = [i for i in order if i.opcode != "get-tuple-element" or i.is_root]
+        content = tuple(sorted(keys[i] for i in written))
         structure.computations[computation] = self._key(("computation", keys[computation.root], content))
-        structure.orders[computation] = order
+        structure.orders[computation] = written
 
     def _instruction(self, i: Instruction, keys: dict[Instruction, int], structure: ModuleStructure) -> int:
         operands = tuple(keys[o] for o in i.operands)

@@ -6,7 +6,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.inputs import read_text
+from hlofuse.inputs.beside import device_beside
+from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import TARGETS
 from hlofuse.trace.priority_record import read_priority_record
@@ -24,6 +27,7 @@ class _Job:
     target: str
     device: str | None
     option: str | None
+    ids: str | None
     ties_from_record: bool
 
 
@@ -33,6 +37,7 @@ def verify(
     target: str = "cpu",
     device: str | None = None,
     option: str | None = None,
+    ids: str | None = None,
     ties_from_record: bool = False,
     jobs: int = 1,
     skipped: Sequence[str] = (),
@@ -40,9 +45,12 @@ def verify(
 ) -> Report:
     """Compare our replay with XLA's result for every case (see `find_cases`).
 
+    `device` is a name or file; without one what the dump says is taken. `ids` is a file or `none`; without
+    either what lies beside each module is taken.
+
     A case that cannot be read or replayed becomes a verdict with an error and does not stop the rest.
     """
-    work = [_Job(case, target, device, option, ties_from_record) for case in cases]
+    work = [_Job(case, target, device, option, ids, ties_from_record) for case in cases]
     verdicts: list[Verdict | None] = [None] * len(work)
     jobs = min(jobs, len(work))
     if jobs <= 1:
@@ -60,6 +68,12 @@ def verify(
     return Report(target, tuple(v for v in verdicts if v is not None), tuple(skipped))
 
 
+def _device(job: _Job) -> str | DeviceDescription | None:
+    if job.device is not None or not TARGETS[job.target].needs_device:
+        return job.device
+    return device_beside(str(job.case.before))
+
+
 def _verify(job: _Job) -> Verdict:
     try:
         before, after, passes = job.case.load()
@@ -71,8 +85,9 @@ def _verify(job: _Job) -> Verdict:
             after,
             name=job.case.name,
             target=job.target,
-            device=job.device,
+            device=_device(job),
             option=job.option,
+            ids=unique_ids_for(before, job.ids),
             after_passes=passes,
             recorded=job.case.recorded,
             record=record,

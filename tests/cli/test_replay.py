@@ -70,11 +70,13 @@ def test_a_wrong_call_writes_nothing(hlofuse: Run, samples: Path, tmp_path: Path
         assert not out.exists()
 
 
-def test_a_fused_module_is_repeated_with_a_warning(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+def test_a_fused_module_is_repeated_only_if_one_insists(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
     after = sample(samples).with_name("after.hlo")
     result = hlofuse("replay", after, "-o", tmp_path / "out.hlo")
-    assert result.status == 0
-    assert "warning:" in result.err
+    assert result.status == 2
+    assert "already fused" in result.err
+    assert "--assume-input" in result.err
+    assert not (tmp_path / "out.hlo").exists()
     quiet = hlofuse("replay", after, "-o", tmp_path / "out.hlo", "--assume-input")
     assert (quiet.status, quiet.err) == (0, "")
 

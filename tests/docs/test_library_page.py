@@ -20,5 +20,6 @@ def test_the_program_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     out = capsys.readouterr().out
     assert out.startswith("6 → 4\nCPU005 The producer has no loop form 2 4198400\n")
     assert "divide broadcast_multiply_fusion CPU007 Fusion is not profitable." in out
+    assert "CPU007 1 ['divide']" in out
     assert "new ['broadcast_divide_fusion']" in out
     assert str(names["picture"]).startswith("<?xml")

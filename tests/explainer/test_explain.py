@@ -146,4 +146,4 @@ def test_another_stage_is_not_explained(hlofuse: Run, samples: Path) -> None:
 def test_a_what_if_run_says_so(hlofuse: Run, samples: Path) -> None:
     path = samples / "cpu" / "softmax" / "before.hlo"
     result = hlofuse("explain", path, "--disable", "CPU007")
-    assert "jit_softmax on cpu, if without CPU007" in result.out
+    assert "jit_softmax on cpu, what if: without CPU007" in result.out

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.explainer import explain
-from hlofuse.explainer.costs import observed_replay
+from hlofuse.explainer.compare_devices import compare_devices
+from hlofuse.explainer.costs import PairDetail, observed_replay
 from hlofuse.explainer.model import Explanation
 from hlofuse.explainer.why import Pair, why
 from hlofuse.inputs import load
 from hlofuse.inputs.unique_ids import unique_ids_for
+from hlofuse.ir import parse_module
+from hlofuse.pipelines import variant_of
 
 from ..running import Golden, Run
 
@@ -22,7 +26,7 @@ SAMPLES = ("softmax", "gpt2_block", "cartpole_baseline", "cartpole_no_concatenat
 
 
 def explained(folder: Path) -> Explanation:
-    observed = observed_replay(load(folder), "gpu", device=load_device("h100_sxm"))
+    observed = observed_replay(load(folder), variant_of("gpu", "h100_sxm"))
     return explain(observed.replay, costs=observed.costs)
 
 
@@ -74,7 +78,7 @@ def test_ties_are_marked_only_without_ids(hlofuse: Run, samples: Path) -> None:
 def test_why_gives_the_sums_of_the_moment(samples: Path) -> None:
     module = load(samples / "gpu" / "softmax")
     ids = unique_ids_for(module)
-    observed = observed_replay(module, "gpu", device=load_device("h100_sxm"), ids=ids)
+    observed = observed_replay(module, variant_of("gpu", "h100_sxm"), ids=ids)
     answer = why(observed.replay, "triton_softmax.3", "exp.1.0", costs=observed.costs)
     assert isinstance(answer, Pair)
     assert answer.cost is not None
@@ -95,7 +99,11 @@ def test_a_gpu_module_without_a_device_or_target(hlofuse: Run, samples: Path) ->
     missing = hlofuse("explain", folder, "--target", "gpu")
     assert missing.status == 2
     assert "--device" in missing.err
-    foreign = hlofuse("explain", folder)
+    unsaid = hlofuse("explain", folder)
+    assert unsaid.status == 2
+    assert "this is for target gpu" in unsaid.err
+    assert "--device" in unsaid.err
+    foreign = hlofuse("explain", folder, "--target", "cpu")
     assert foreign.status == 2
     assert "--target gpu" in foreign.err
 
@@ -125,3 +133,106 @@ def test_what_does_not_pay_is_told_with_its_price(hlofuse: Run, tmp_path: Path) 
     assert "it would cost time" in answer.out
     assert "evaluated 512 times" in answer.out
     assert "it would pay with" in answer.out
+
+
+def cost_of(samples: Path, name: str, producer: str, consumer: str) -> PairDetail:
+    module = load(samples / "gpu" / name)
+    ids = unique_ids_for(module)
+    observed = observed_replay(module, variant_of("gpu", "h100_sxm"), ids=ids)
+    answer = why(observed.replay, producer, consumer, costs=observed.costs)
+    assert isinstance(answer, Pair)
+    assert answer.cost is not None
+    return answer.cost
+
+
+@pytest.mark.parametrize(
+    ("name", "producer", "consumer"),
+    [
+        ("softmax", "triton_softmax.3", "exp.1.0"),
+        ("gpt2_block", "fusion.28", "triton_softmax.6"),
+        ("gpt2_block", "mul.27.0", "tanh.1.0"),
+    ],
+)
+def test_operands_add_up_to_what_is_read(samples: Path, name: str, producer: str, consumer: str) -> None:
+    """Tiled or not: bytes are those of the estimate, and reading is a part of the time for memory."""
+    cost = cost_of(samples, name, producer, consumer)
+    fused = cost.cost.fused
+    assert sum(r.read for r in cost.fused_reads) == fused.bytes_read
+    assert 0 < sum(r.us for r in cost.fused_reads) < fused.us_memory
+    assert (fused.emitter == "triton") == bool(fused.tile_sizes)
+
+
+def test_turning_points_of_a_triton_pair_are_true(hlofuse: Run, samples: Path) -> None:
+    """Replayed with the number at its turning point the decision is the other one; just before it is not."""
+    cost = cost_of(samples, "gpt2_block", "fusion.28", "triton_softmax.6")
+    flip = next(f for f in cost.flips if f.number == "memory_bandwidth")
+    for value, outcome in ((flip.value, "does not pay"), (flip.value * 1.05, "fused")):
+        words = ("why", samples / "gpu/gpt2_block", *H100, "fusion.28", "triton_softmax.6")
+        report = json.loads(hlofuse(*words, "--set", f"{flip.number}={value:.0f}", "--format", "json").out)
+        assert report["outcome"] == outcome
+
+
+def test_multi_output_fusions_have_times(samples: Path) -> None:
+    e = explained(samples / "gpu/cartpole_no_concatenate")
+    (story,) = [p for p in e.passes if p.name == "multi_output_fusion"]
+    for step in (s for g in story.fused for s in g.steps):
+        assert step.us_saved == pytest.approx(1.0, abs=0.1)  # a launch each, and hardly anything else
+
+
+def test_two_devices_and_the_number_that_makes_the_difference() -> None:
+    module, here = parse_module(TOO_DEAR), load_device("h100_sxm")
+    quick = replace(here, clock_rate_ghz=60.0)
+    observed = [observed_replay(module, variant_of("gpu", d)) for d in (here, quick)]
+    found = compare_devices(*observed, "jaxlib 0.11.1")
+    assert found.flipped
+    for edge in found.flipped:
+        assert edge.terms == (("clock_rate_ghz", here.clock_rate_ghz, 60.0),)
+        assert edge.answer is not None
+        assert edge.answer.cost is not None
+        assert edge.answer.cost.us_saved < 0
+
+
+SUM = """HloModule m
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[512,512]{1,0} parameter(0)
+  zero = f32[] constant(0)
+  ROOT sum = f32[512]{0} reduce(x, zero), dimensions={1}, to_apply=add
+}
+"""
+
+
+def test_what_only_a_constant_joined_keeps_its_story(hlofuse: Run, tmp_path: Path) -> None:
+    file = tmp_path / "sum.hlo"
+    file.write_text(SUM)
+    out = hlofuse("why", file, *H100, "sum").out
+    assert "is gone" not in out
+    assert out.startswith("sum ended in ")
+
+
+def test_a_tie_is_tried_the_other_way_round(hlofuse: Run, samples: Path) -> None:
+    folder = samples / "gpu" / "softmax"
+    words = ("explain", folder, *H100, "--xla-trace", "none", "--ids", "none")
+    assert "the kernels are the same whichever comes first" in hlofuse(*words, columns=200).out
+    report = json.loads(hlofuse(*words, "--format", "json").out)
+    tied = [s for p in report["passes"] for g in p["fused"] for s in g["steps"] if s["tied_with"]]
+    assert [s["other_order"] for s in tied] == [[]]
+
+
+def test_one_user_that_refuses_keeps_the_producer_from_all(hlofuse: Run, samples: Path) -> None:
+    """The result of the program is asked about; the other user hears that it was that one."""
+    folder = samples / "gpu" / "cartpole_baseline"
+    report = json.loads(hlofuse("why", folder, *H100, "fusion.125", "fusion.31", "--format", "json").out)
+    assert (report["outcome"], report["settled_by"]["rule"], report["said_of"]) == (
+        "refused",
+        "PF003",
+        "tuple.3.0",
+    )
+    told = json.loads(hlofuse("explain", folder, *H100, "--format", "json").out)
+    assert [o["rule"] for o in told["obstacles"]] == ["PF003"]

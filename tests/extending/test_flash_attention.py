@@ -68,8 +68,13 @@ def explained(environment: dict[str, str], *words: str) -> dict:  # type: ignore
 def test_attention_becomes_one_kernel(installed: dict[str, str], target: str) -> None:
     plain = explained(installed, *GPT2[target])
     found = explained(installed, *GPT2[target], "--rules", "flash-attention")
-    assert plain["packages"] == []
-    assert found["packages"] == ["flash-attention (hlofuse-flash-attention 0.1.0)"]
+    assert (plain["what_if"], "difference" in plain) == ([], False)
+    (change,) = found["what_if"]
+    assert change == "with the rules of flash-attention (hlofuse-flash-attention 0.1.0)"
+    difference = found["difference"]
+    assert difference["changes"] == [change]
+    assert (difference["xla"], difference["ours"]) == (plain["after"], found["after"])
+    assert difference["fused"], "the products and the softmax share a kernel"
     assert found["after"]["kernels"] < plain["after"]["kernels"]
     moved = [e["after"]["cost"]["bytes_accessed"] for e in (plain, found)]
     assert moved[1] < moved[0]
@@ -88,12 +93,13 @@ def test_attention_becomes_one_kernel(installed: dict[str, str], target: str) ->
 
 def test_the_reports_read_well(installed: dict[str, str]) -> None:
     out = run(installed, "explain", *GPT2["gpu"], "--rules", "flash-attention", "--limit", "3")
-    assert out.splitlines()[1].startswith("Not XLA's behaviour: the rules of flash-attention")
+    assert out.startswith("Not XLA's behaviour: with the rules of flash-attention (")
     assert "custom kernel flash_attention" in out
     why = run(
         installed, "why", *GPT2["gpu"], "exp.1.0", "triton_softmax.8", "--rules", "flash-attention"
     ).splitlines()
-    assert why[1] == "exp.1.0 was fused into triton_softmax.8: both are in flash_attention."
+    assert why[0].startswith("Not XLA's behaviour: with the rules of flash-attention (")
+    assert "exp.1.0 was fused into triton_softmax.8: both are in flash_attention." in why
     assert "FLASH001" in run(installed, "rule")
 
 

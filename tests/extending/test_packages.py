@@ -63,28 +63,35 @@ def test_an_installed_package_is_listed_and_not_used(install, hlofuse: Run, samp
 def test_every_report_says_first_that_it_took_part(install, name: str, hlofuse: Run, samples: Path) -> None:  # type: ignore[no-untyped-def]
     install("acme", GOOD)
     before = samples / "cpu" / "softmax" / "before.hlo"
-    banner = "Not XLA's behaviour: the rules of acme (acme-rules 1.0) took part."
-    explained = hlofuse("explain", before, "--rules", name, columns=200)
-    assert explained.status == 0
-    assert banner in explained.out.splitlines()[1]
+    change = "with the rules of acme (acme-rules 1.0)"
+    banner = f"Not XLA's behaviour: {change}."
+    words = (before, "--rules", name)
+    explained = hlofuse("explain", *words, columns=200)
+    assert (explained.status, explained.out.splitlines()[0]) == (0, banner)
+    assert "against XLA's own: " in explained.out.splitlines()[1]
     assert "as XLA in" not in explained.out
     assert "No [bold]broadcast[/bold] (not XLA's: acme (acme-rules 1.0))" in explained.out
     assert f"--rules {name}" in explained.out, "commands to go on with ask the same"
-    markdown = hlofuse("explain", before, "--rules", name, "--format", "markdown").out
-    assert "Not XLA's behaviour" in markdown.splitlines()[2]
-    data = json.loads(hlofuse("explain", before, "--rules", name, "--format", "json").out)
-    assert data["packages"] == ["acme (acme-rules 1.0)"]
+    assert change in hlofuse("explain", *words, "--format", "markdown").out.splitlines()[0]
+    data = json.loads(hlofuse("explain", *words, "--format", "json").out)
+    assert data["what_if"] == data["difference"]["changes"] == [change]
     refused = next(e for p in data["passes"] for e in p["refused"] if e["rule"] == "ACME001")
     asked = refused["producer"]["name"]
     why = hlofuse("why", before, asked, "--rules", name, columns=200).out.splitlines()
     assert why[0] == banner
     assert any("ACME001" in line for line in why)
-    assert hlofuse("why", before, asked, "--rules", name, "--format", "markdown").out.startswith("Not XLA")
-    assert banner in hlofuse("replay", before, "-o", "-", "--rules", name).err
-    picture = hlofuse("render", before, "-o", "-", "--rules", name)
-    assert (picture.status, "rules of acme (acme-rules 1.0), not XLA" in picture.out) == (0, True)
-    words = ("--target", "gpu", "--device", "v100", "--compare-device", "h100_sxm", "--rules", name)
-    compared = hlofuse("explain", samples / "gpu" / "softmax" / "before.hlo", *words)
+    assert change in hlofuse("why", before, asked, "--rules", name, "--format", "markdown").out.splitlines()[0]
+    assert change in hlofuse("replay", *words, "-o", "-").err
+    picture = hlofuse("render", *words, "-o", "-")
+    assert (picture.status, change in picture.out) == (0, True)
+    counted = hlofuse("stats", *words, columns=200).out
+    assert counted.splitlines()[0] == banner
+    assert counted.splitlines()[1] == explained.out.splitlines()[1]
+    ranked = json.loads(hlofuse("what-if", *words, "--format", "json").out)
+    assert ranked["changes"] == [change]
+    assert "ACME001" in [r["rule"] for r in ranked["relaxed"]], "it can be switched off like XLA's own"
+    device = ("--target", "gpu", "--device", "v100", "--compare-device", "h100_sxm", "--rules", name)
+    compared = hlofuse("explain", samples / "gpu" / "softmax" / "before.hlo", *device)
     assert compared.out.splitlines()[1] == banner
 
 

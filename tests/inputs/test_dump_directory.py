@@ -167,4 +167,4 @@ def test_a_gpu_dump_given_to_the_cpu_is_told_apart(tmp_path: Path) -> None:
         ["0001.fusion.after_sort-iota-fusion.before_priority-fusion", "sm_9.0_gpu_after_optimizations"],
     )
     with pytest.raises(HlofuseError, match="It is a GPU dump: give --target gpu"):
-        load(tmp_path)
+        load(tmp_path, target="cpu")

@@ -97,15 +97,26 @@ def test_the_refusal_names_the_flags() -> None:
     assert "--assume-input" in words
 
 
-def test_replay_warns_and_goes_on(hlofuse: Run, tmp_path: Path) -> None:
-    path = tmp_path / "m.hlo"
+@pytest.mark.parametrize("command", ["explain", "replay", "render"])
+def test_every_command_that_replays_asks_for_the_right_stage(
+    command: str, hlofuse: Run, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "m.hlo", tmp_path / "out.dot"
     path.write_text(module(NEGATE, ", is_scheduled=true"))
-    result = hlofuse("replay", path, "-o", tmp_path / "out.hlo")
-    assert result.status == 0
-    assert result.err.startswith("warning: ")
-    assert "--assume-input" not in result.err
-    assert result.err.endswith("Replayed all the same.\n")
-    assert hlofuse("replay", path, "-o", tmp_path / "out.hlo", "--assume-input").err == ""
+    more = ["--view", "after"] if command == "render" else []
+    result = hlofuse(command, path, "-o", out, *more)
+    assert result.status == 2
+    assert result.err.endswith("add --assume-input.\n")
+    assert not out.exists()
+    assert hlofuse(command, path, "-o", out, "--assume-input", *more).status == 0
+
+
+def test_what_a_corpus_calls_the_input_is_taken_for_it(tmp_path: Path) -> None:
+    text = module("  %r = f32[8]{0} reshape(%p)\n  ROOT %n = f32[4,2]{1,0} reshape(%r)")
+    (tmp_path / "before.hlo").write_text(text)
+    assert stage_of(load(tmp_path / "before.hlo")).name == BEFORE
+    (tmp_path / "after.hlo").write_text(text)
+    assert stage_of(load(tmp_path / "before.hlo")).name == INPUT
 
 
 def test_the_refusal_points_at_the_right_file(tmp_path: Path) -> None:

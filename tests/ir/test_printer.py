@@ -9,6 +9,7 @@ import pytest
 
 from hlofuse.ir import PrintOptions, parse_module, print_module
 from hlofuse.ir.printer import print_computation, print_instruction
+from hlofuse.pipelines import replay
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 CORPUS = os.environ.get("HLOFUSE_CORPUS")
@@ -131,3 +132,12 @@ def test_large_constants() -> None:
     module = parse_module(f"HloModule m\n\nENTRY e {{\n  ROOT c = s32[11]{{0}} constant({{{numbers}}})\n}}\n")
     assert f"constant({{{numbers}}})" in print_computation(module.entry)
     assert "constant({...})" in print_computation(module.entry, PrintOptions(large_constants=False))
+
+
+def test_what_a_pass_made_in_a_scheduled_module_can_be_read_again() -> None:
+    """A computation that no schedule tells about is printed in post order."""
+    body = "p = f32[2] parameter(0)\n n = f32[2] negate(p)\n ROOT a = f32[2] add(n, p)"
+    text = f"HloModule m, is_scheduled=true\n\nENTRY e {{\n {body}\n}}"
+    fused = print_module(replay(parse_module(text)).after)
+    assert "fusion(" in fused
+    assert print_module(parse_module(fused)) == fused

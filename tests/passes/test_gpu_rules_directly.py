@@ -4,48 +4,16 @@ from __future__ import annotations
 
 from hlofuse.cost.gpu import KernelModel, load_device
 from hlofuse.ir import parse_module
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
-from hlofuse.pipelines import Replay, replay
+from hlofuse.pipelines import replay
 from hlofuse.rules.gpu_multi_output_fusion import LoneProducer, MultiOutputState, ProducerPair
 from hlofuse.rules.gpu_multi_output_fusion.producer import producer_is_multi_output, too_much_code
 from hlofuse.rules.priority_fusion.eligible import consumer_is_bitcast
 from hlofuse.rules.priority_fusion.question import PriorityPair
 from hlofuse.rules.settings import Settings
 
+from ..running import find
+
 DEVICE = "h100_sxm"
-
-
-def replayed(text: str) -> Replay:
-    return replay(parse_module(text), "gpu", device=DEVICE)
-
-
-def spoke(text: str) -> set[str | None]:
-    return {e.rule for e in replayed(text).events}
-
-
-def find(module: Module, name: str) -> Instruction:
-    found = module.find(name)
-    assert found is not None
-    return found
-
-
-ROOT_WITH_USER = """HloModule m
-
-ENTRY %main (x: f32[64]) -> f32[64] {
-  %x = f32[64]{0} parameter(0)
-  %neg = f32[64]{0} negate(%x)
-  %log = f32[64]{0} abs(%neg)
-  %call = () custom-call(%log), custom_call_target="print", custom_call_has_side_effect=true
-  ROOT %out = f32[64]{0} copy(%neg)
-}
-"""
-
-
-def test_the_root_is_fused_into_nothing() -> None:
-    root_used = ROOT_WITH_USER.replace("ROOT %out", "%out").replace("%neg = ", "ROOT %neg = ", 1)
-    assert "PF001" in spoke(root_used)
-    assert "PF001" not in spoke(ROOT_WITH_USER)
 
 
 BITCAST = """HloModule m

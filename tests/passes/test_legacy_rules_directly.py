@@ -7,18 +7,13 @@ from hlofuse.analysis.release import JAXLIB_0_4_35
 from hlofuse.cost.gpu import load_device
 from hlofuse.cost.gpu.merging import MergingModel
 from hlofuse.ir import parse_module
-from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.rules.gpu_instruction_fusion import GpuFusionState, GpuPair
 from hlofuse.rules.gpu_instruction_fusion.fusible import producer_has_several_results, producer_is_scatter
 from hlofuse.rules.gpu_multi_output_fusion.shapes import heroes_verdict
 from hlofuse.rules.settings import AS_XLA, Settings
 
-
-def find(module: Module, name: str) -> Instruction:
-    found = module.find(name)
-    assert found is not None
-    return found
+from ..running import find
 
 
 def pair(module: Module, producer: str, consumer: str) -> GpuPair:

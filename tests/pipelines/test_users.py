@@ -6,12 +6,21 @@ from hlofuse.ir import parse_module
 from hlofuse.pipelines.users import restore_users
 
 
-def users_of(name: str, body: str, *, ids: list[str] | None = None) -> list[str]:
-    module = parse_module(f"HloModule m\n\n{_REGION}\n\nENTRY %main {{\n{body}\n}}\n")
+def users_of(name: str, body: str, *, ids: list[str] | None = None, head: str = "") -> list[str]:
+    module = parse_module(f"HloModule m\n{head}\n{_REGION}\n\nENTRY %main {{\n{body}\n}}\n")
     if ids is not None:
         entry = module.entry
         entry.reorder(sorted(entry.instructions, key=lambda x: ids.index(x.name)))
     restore_users(module, ids_known=ids is not None)
+    found = module.find(name)
+    assert found is not None
+    return [u.name for u in found.users]
+
+
+def users_in(text: str, name: str, *, ids_known: bool) -> list[str]:
+    """The text stands in the order of age."""
+    module = parse_module(text)
+    restore_users(module, ids_known=ids_known)
     found = module.find(name)
     assert found is not None
     return [u.name for u in found.users]
@@ -108,3 +117,223 @@ def test_a_convert_counts_as_what_it_serves_among_users_of_a_slice() -> None:
   %first = f32[16]{0} add(%widened, %widened)
   ROOT %r = (bf16[16]{0}, f32[16]{0}) tuple(%second, %first)"""
     assert users_of("x", body, ids=["p", "x", "first", "second", "widened", "r"]) == ["widened", "second"]
+
+
+# ---------------------------------------------------------------- calls
+
+
+def named(op_name: str, *, frame: int = 0) -> str:
+    return f', metadata={{op_name="jit(f)/{op_name}"{f" stack_frame_id={frame}" if frame else ""}}}'
+
+
+def test_what_a_function_has_in_it_comes_by_age() -> None:
+    """It was cloned operands first, whatever the rest of the program made of the order since."""
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %x.1 = f32[32]{{0}} exponential(%p){named("jit(g)/x")}
+  %late.1 = f32[32]{{0}} sine(%x.1){named("jit(g)/late")}
+  %early.1 = f32[32]{{0}} cosine(%x.1){named("jit(g)/early")}
+  ROOT %r = f32[32]{{0}} add(%late.1, %early.1){named("jit(g)/r")}"""
+    assert users_of("x.1", body) == ["late.1", "early.1"]
+    assert users_of("x.1", body, ids=["p", "r", "x.1", "early.1", "late.1"]) == ["early.1", "late.1"]
+
+
+def test_the_last_clone_takes_the_place_of_the_call() -> None:
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %x.1 = f32[32]{{0}} exponential(%p){named("x")}
+  %sign.1 = f32[32]{{0}} sign(%x.1){named("jit(g)/sign")}
+  %rem.1 = f32[32]{{0}} remainder(%x.1, %sign.1){named("jit(g)/rem")}
+  %div.1 = f32[32]{{0}} divide(%x.1, %rem.1){named("jit(g)/div")}
+  %own.1 = f32[32]{{0}} negate(%x.1){named("own")}
+  ROOT %r = (f32[32]{{0}}, f32[32]{{0}}) tuple(%div.1, %own.1)"""
+    assert users_of("x.1", body) == ["div.1", "own.1", "sign.1", "rem.1"]
+
+
+def test_two_calls_from_one_place_are_told_apart_by_their_results() -> None:
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %x.1 = f32[32]{{0}} exponential(%p){named("x")}
+  %g.1 = f32[32]{{0}} sine(%x.1){named("jit(g)/g")}
+  %g.2 = f32[32]{{0}} sine(%x.1){named("jit(g)/g")}
+  ROOT %r = (f32[32]{{0}}, f32[32]{{0}}) tuple(%g.1, %g.2)"""
+    assert users_of("x.1", body) == ["g.1", "g.2"]
+
+
+def test_the_last_user_takes_the_place_of_the_tuple_of_results() -> None:
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %other.1 = f32[32]{{0}} sine(%p){named("jit(g)/other")}
+  %x.1 = f32[32]{{0}} cosine(%other.1){named("jit(g)/x")}
+  %a.1 = f32[32]{{0}} negate(%x.1){named("a")}
+  %b.1 = f32[32]{{0}} exponential(%x.1){named("b")}
+  %c.1 = f32[32]{{0}} tanh(%x.1){named("c")}
+  %d.1 = f32[32]{{0}} tanh(%OTHER){named("d")}
+  ROOT %r = (f32[32]{{0}}, f32[32]{{0}}, f32[32]{{0}}, f32[32]{{0}}) tuple(%a.1, %b.1, %c.1, %d.1)"""
+    assert users_of("x.1", body.replace("OTHER", "other.1")) == ["c.1", "a.1", "b.1"]
+    assert users_of("x.1", body.replace("OTHER", "p")) == ["a.1", "b.1", "c.1"]
+
+
+# ---------------------------------------------------------------- twins
+
+
+_PLACES = """
+FileNames
+1 "model.py"
+
+FunctionNames
+1 "f"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=2 end_line=2 column=12 end_column=20}
+2 {file_name_id=1 function_name_id=1 line=2 end_line=2 column=11 end_column=26}
+3 {file_name_id=1 function_name_id=1 line=3 end_line=3 column=11 end_column=35}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=2}
+3 {file_location_id=3 parent_frame_id=3}
+"""
+
+
+def test_what_is_written_around_a_value_read_it_before_its_twin_was_merged() -> None:
+    """(x - mean) ** 2, and (x - mean) * scale a line further."""
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %sub.1.0 = f32[32]{{0}} subtract(%p, %p){named("sub", frame=1)}
+  %mul.1 = f32[32]{{0}} multiply(%p, %sub.1.0){named("mul", frame=3)}
+  %pow.1 = f32[32]{{0}} negate(%sub.1.0){named("pow", frame=2)}
+  ROOT %r = (f32[32]{{0}}, f32[32]{{0}}) tuple(%mul.1, %pow.1)"""
+    assert users_of("sub.1.0", body) == ["mul.1", "pow.1"]
+    assert users_of("sub.1.0", body, head=_PLACES) == ["pow.1", "mul.1"]
+
+
+def test_what_is_older_than_a_value_was_given_it() -> None:
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %sub.1 = f32[32]{{0}} subtract(%p, %p){named("sub")}
+  %older.1 = f32[32]{{0}} negate(%sub.1){named("older")}
+  %younger.1 = f32[32]{{0}} sine(%sub.1){named("younger")}
+  ROOT %r = (f32[32]{{0}}, f32[32]{{0}}) tuple(%older.1, %younger.1)"""
+    assert users_of("sub.1", body, ids=["p", "older.1", "sub.1", "younger.1", "r"]) == [
+        "younger.1",
+        "older.1",
+    ]
+
+
+# ---------------------------------------------------------------- holes
+
+
+def test_the_last_narrowed_concatenate_takes_the_place_of_the_whole() -> None:
+    body = """  %p = f32[2,4]{1,0} parameter(0)
+  %q = f32[2,4]{1,0} parameter(1)
+  %x = f32[2,4]{1,0} negate(%p)
+  %before = f32[2,4]{1,0} sine(%x)
+  %left = f32[2,8]{1,0} concatenate(%q, %x), dimensions={1}
+  %cut = f32[2,4]{1,0} slice(%left), slice={[0:2], [2:6]}
+  %right = f32[2,8]{1,0} concatenate(%x, %q), dimensions={1}
+  %cut.1 = f32[2,4]{1,0} slice(%right), slice={[0:2], [2:6]}
+  ROOT %r = (f32[2,4]{1,0}, f32[2,4]{1,0}, f32[2,4]{1,0}) tuple(%before, %cut, %cut.1)"""
+    ids = ["p", "q", "x", "before", "r", "left", "cut", "right", "cut.1"]
+    assert users_of("x", body, ids=ids) == ["before", "right", "left"]
+
+
+def test_keys_of_a_sort_come_behind_what_reads_the_value_itself() -> None:
+    body = """  %p = f32[32]{0} parameter(0)
+  %x = f32[32]{0} negate(%p)
+  %zero = f32[32]{0} constant({...})
+  %own = pred[32]{0} compare(%x, %x), direction=NE
+  %is_zero = pred[32]{0} compare(%x, %zero), direction=EQ
+  %same_zero = f32[32]{0} select(%is_zero, %zero, %x)
+  %key = f32[32]{0} select(%own, %zero, %same_zero)
+  %bits = u32[32]{0} bitcast(%x)
+  ROOT %r = (f32[32]{0}, u32[32]{0}) tuple(%key, %bits)"""
+    ids = ["p", "x", "r", "zero", "is_zero", "same_zero", "own", "key", "bits"]
+    assert users_of("x", body, ids=ids) == ["bits", "is_zero", "same_zero", "own"]
+
+
+def test_an_operation_moved_in_front_of_a_reshape_takes_its_place() -> None:
+    body = f"""  %p = f32[32,8]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %x = f32[32]{{0}} reduce(%p, %zero), dimensions={{1}}, to_apply=%sum
+  %wide = f32[32,8]{{1,0}} broadcast(%x), dimensions={{0}}{named("div")}
+  %mul.0 = f32[32]{{0}} multiply(%x, %x){named("mul")}
+  ROOT %r = (f32[32,8]{{1,0}}, f32[32]{{0}}) tuple(%wide, %mul.0)"""
+    assert users_of("x", body, ids=["p", "zero", "x", "r", "wide", "mul.0"]) == ["mul.0", "wide"]
+
+
+def test_softmax_fusions_took_users_of_a_constant_along() -> None:
+    text = """HloModule m
+
+%softmax (p.1: f32[32]) -> f32[32] {
+  %p.1 = f32[32]{0} parameter(0)
+  %c.1 = f32[] constant(0.5)
+  %half.1 = f32[32]{0} broadcast(%c.1), dimensions={}
+  ROOT %multiply.9 = f32[32]{0} multiply(%p.1, %half.1)
+}
+
+ENTRY %main {
+  %p = f32[32]{0} parameter(0)
+  %triton_softmax = f32[32]{0} fusion(%p), kind=kCustom, calls=%softmax
+  %c = f32[] constant(0.5)
+  %half = f32[32]{0} broadcast(%c), dimensions={}
+  %multiply.1 = f32[32]{0} multiply(%triton_softmax, %half)
+  ROOT %multiply.2 = f32[32]{0} multiply(%multiply.1, %half)
+}
+"""
+    assert users_in(text, "half", ids_known=True) == ["multiply.2", "multiply.1"]
+
+
+def test_gemms_that_took_an_operation_along_come_behind() -> None:
+    text = """HloModule m
+
+%gemm (p.1: f32[8,8]) -> f32[8,8] {
+  %p.1 = f32[8,8]{1,0} parameter(0)
+  %operand = f32[8,8]{1,0} PROLOGUE(%p.1)
+  ROOT %dot = f32[8,8]{1,0} dot(%operand, %operand), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+
+ENTRY %main {
+  %p = f32[8,8]{1,0} parameter(0)
+  %x = f32[8,8]{1,0} negate(%p)
+  %view = f32[8,8]{1,0} bitcast(%x)
+  %product = f32[8,8]{1,0} fusion(%view), kind=kCustom, calls=%gemm
+  %scaled = f32[8,8]{1,0} sine(%x)
+  ROOT %r = (f32[8,8]{1,0}, f32[8,8]{1,0}) tuple(%product, %scaled)
+}
+"""
+    assert users_in(text.replace("PROLOGUE", "sine"), "x", ids_known=False) == ["scaled", "view"]
+    assert users_in(text.replace("PROLOGUE", "bitcast"), "x", ids_known=False) == ["view", "scaled"]
+
+
+def test_users_of_a_broadcast_that_was_widened_come_as_the_walk_met_their_uses() -> None:
+    body = """  %p = f32[32]{0} parameter(0)
+  %c = bf16[] constant(1)
+  %lifted = f32[] convert(%c)
+  %one = f32[32]{0} broadcast(%lifted), dimensions={}
+  %add = f32[32]{0} add(%p, %one)
+  %div = f32[32]{0} divide(%one, %add)
+  ROOT %r = (f32[32]{0}) tuple(%div)
+  %narrow = bf16[32]{0} broadcast(%c), dimensions={}"""
+    assert users_of("one", body) == ["div", "add"]
+
+
+def test_users_of_a_broadcast_between_convolutions_come_as_their_layouts_were_normalized() -> None:
+    """As XLA has it on V100, which convolves channels first; on H100 everything stays as it is."""
+    text = """HloModule m
+
+ENTRY %main {
+  %p = f32[4,4,4,8]{3,2,1,0} parameter(0)
+  %transpose.1 = f32[4,8,4,4]{3,2,1,0} transpose(%p), dimensions={0,3,1,2}, metadata={op_name="xs[0]"}
+  %zero = f32[] constant(0)
+  %zeros = f32[4,8,4,4]{3,2,1,0} broadcast(%zero), dimensions={}
+  %cudnn-conv.1 = (f32[4,8,4,4]{3,2,1,0}, u8[0]{0}) custom-call(%transpose.1), custom_call_target="__cudnn$convForward"
+  %y = f32[4,8,4,4]{3,2,1,0} get-tuple-element(%cudnn-conv.1), index=0
+  %gt = pred[4,8,4,4]{3,2,1,0} compare(%y, %zeros), direction=GT
+  %max = f32[4,8,4,4]{3,2,1,0} maximum(%y, %zeros)
+  %cudnn-conv.2 = (f32[4,8,4,4]{3,2,1,0}, u8[0]{0}) custom-call(%max), custom_call_target="__cudnn$convForward"
+  %z = f32[4,8,4,4]{3,2,1,0} get-tuple-element(%cudnn-conv.2), index=0
+  %gt.1 = pred[4,8,4,4]{3,2,1,0} compare(%z, %zeros), direction=GT
+  %max.1 = f32[4,8,4,4]{3,2,1,0} maximum(%z, %zeros)
+  %select = f32[4,8,4,4]{3,2,1,0} select(%gt.1, %max.1, %zeros)
+  ROOT %select.1 = f32[4,8,4,4]{3,2,1,0} select(%gt, %select, %zeros)
+}
+"""
+    normalized = users_in(text, "zeros", ids_known=False)
+    assert normalized == ["gt", "gt.1", "max", "select.1", "max.1", "select"]
+    plain = text.replace('op_name="xs[0]"', 'op_name="jit(f)/transpose"')
+    assert users_in(plain, "zeros", ids_known=False) == ["gt", "max", "gt.1", "max.1", "select", "select.1"]

@@ -1,6 +1,6 @@
-"""Pack XLA:GPU's answers into tests/data/gpu.tar.xz.
+"""Pack XLA:GPU's answers into tests/data/gpu.tar.xz, gpu-unusual.tar.xz and gpu-triton-multi-output.tar.xz.
 
-    pack_gpu.py OUT.tar.xz DEVICE=FOLDER...
+    pack_gpu.py OUT.tar.xz DEVICE=FOLDER... [--limit BYTES]
 
 Each FOLDER holds cases as XLA left them: before.hlo, NN-PASS.hlo, before.hlo.pb and priority_fusion.txtpb.
 What the passes do not look at (source tables, shardings) is left out, and of the proto

@@ -16,14 +16,15 @@ def pack(
     files_of: Callable[[Path], Iterator[tuple[str, bytes]]],
     limit: int,
 ) -> None:
-    """The command line `OUT.tar.xz DEVICE=FOLDER...`: cases that are `answered`, from the smallest up,
-    until the archive has about `limit` bytes.
+    """The command line `OUT.tar.xz DEVICE=FOLDER... [--limit BYTES]`: cases that are `answered`, from the
+    smallest up, until the archive has about `limit` bytes unless told otherwise.
     """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("out", type=Path)
     parser.add_argument("folders", nargs="+", metavar="DEVICE=FOLDER")
+    parser.add_argument("--limit", type=int, default=limit, help="bytes of the archive")
     a = parser.parse_args()
     cases: list[tuple[int, str, Path]] = []
     for folder in a.folders:
@@ -40,7 +41,7 @@ def pack(
                     info.size = len(data)
                     tar.addfile(info, io.BytesIO(data))
                 count += 1
-                if count % 20 == 0 and len(lzma.compress(buffer.getvalue())) > limit:
+                if count % 20 == 0 and len(lzma.compress(buffer.getvalue())) > a.limit:
                     break
         packed = lzma.compress(buffer.getvalue(), preset=9 | lzma.PRESET_EXTREME)
     a.out.write_bytes(packed)

@@ -36,6 +36,16 @@ def same(a: str, b: str, *, output_order: bool = True) -> bool:
     return structures.module(parse_module(a)).key == structures.module(parse_module(b)).key
 
 
+def test_elements_count_where_they_are_used() -> None:
+    """XLA writes `%u#1` there and no line for the element itself."""
+    unused = TWO.replace("  ROOT %r", "  %c = f32[8]{0} get-tuple-element(%u), index=1\n  ROOT %r")
+    twice = unused.replace("subtract(%a, %b)", "subtract(%b, %c)")
+    once = TWO.replace("subtract(%a, %b)", "subtract(%b, %b)")
+    assert same(TWO, unused)
+    assert same(once, twice)
+    assert not same(TWO, once)
+
+
 def test_names_and_metadata_do_not_count() -> None:
     renamed = re.sub(r"%(\w+)", r"%z_\1.7", TWO).replace('op_name="here"', 'op_name="there"')
     renamed = re.sub(r"\((q0|p0): f32\[8\], (q1|p1): f32\[8\]\)", "(a: f32[8], b: f32[8])", renamed)

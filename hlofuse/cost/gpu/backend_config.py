@@ -21,6 +21,8 @@ class FusionConfig(NamedTuple):
     tile_sizes: tuple[tuple[int, ...], ...] = ()
     """Of each output."""
     num_warps: int = 0
+    num_stages: int = 0
+    """How many steps of a dot's loop are under way at once; 0 where it says nothing."""
 
     @property
     def is_triton(self) -> bool:
@@ -57,4 +59,5 @@ def _parse(text: str) -> FusionConfig:
         return _NONE
     block = fusion.get("block_level_fusion_config") or {}
     tiles = tuple(tuple(int(s) for s in tile.get("sizes", ())) for tile in block.get("output_tiles", ()))
-    return FusionConfig(str(fusion.get("kind", "")), tiles, int(block.get("num_warps", 0)))
+    warps, stages = int(block.get("num_warps", 0)), int(block.get("num_stages", 0))
+    return FusionConfig(str(fusion.get("kind", "")), tiles, warps, stages)

@@ -8,30 +8,28 @@ left to the walk (`summary`): the two agree, and the tests hold them against eac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from math import frexp
 
-from hlofuse.cost.gpu.heroes import Root, fuse_roots
+from hlofuse.cost.gpu.atoms import Atom
+from hlofuse.cost.gpu.heroes import Root
+from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.summary import Summary, set_bits
-from hlofuse.cost.gpu.ticks import fp32, half_away
-from hlofuse.cost.gpu.utilization import elements_read, lowest_bit
+from hlofuse.cost.gpu.ticks import EXACT, fp32, half_away
+from hlofuse.cost.gpu.utilization import elements_read, lowest_bit, reads_whole
 from hlofuse.ir.instruction import Instruction
-
-_EXACT = float(1 << 24)
-"""Whole numbers below this are exact in single precision."""
 
 Origin = tuple[int, int]
 """Where a parameter of the new fusion comes from: slots of the consumer and of the producer, or -1."""
 
 
-def compose(
-    producer: Summary, consumer: Summary, slot: int, origins: Sequence[Origin], operands: Sequence[ShapeFacts]
-) -> Summary | None:
-    """The producer fused into the consumer at `slot`; None where only a walk can tell.
+def compose(pair: Pair, origins: Sequence[Origin], operands: Sequence[ShapeFacts]) -> Summary | None:
+    """The producer of the pair fused into its consumer; None where only a walk can tell.
 
     `origins` and `operands` describe the parameters of the new fusion, in order.
     """
-    if any(s.is_triton or s.skipped or any(r.atom is None for r in s.roots) for s in (producer, consumer)):
+    producer, consumer, slot = pair.producer, pair.consumer, pair.slot
+    if not (producer.composes and consumer.composes):
         return None
     if len(producer.roots) != 1 or slot in consumer.crossed or any(o.shape.is_tuple for o in operands):
         return None
@@ -46,40 +44,38 @@ def compose(
     if not (_set_flops(fused, producer, consumer, merged) and _set_uses(fused, merged, origins)):
         return None
     fused.ir_size = merged.own_ir_size + sum(fused.parameter_ir_size)
-    if fused.ir_size >= _EXACT:
+    if fused.ir_size >= EXACT:
         return None
+    fused.whole = consumer.whole and merged.whole
     fused.splits = consumer.splits + merged.copies * producer.splits
     fused.written = _written(consumer)
     _set_sums(fused, producer, consumer, origins)
-    _set_roots(fused, producer, consumer, slot, origins)
+    _set_roots(fused, pair, origins)
     set_bits(fused)
     return fused
 
 
-def origins_of(
-    fusion: Instruction, key: tuple[Any, ...], producer: Instruction, a: Summary, b: Summary
-) -> list[Origin] | None:
-    """Where each operand of a fusion just made from the parts of `key` comes from; None if that is not plain.
+def origins_of(fusion: Instruction, pair: Pair, producer: Instruction) -> list[Origin] | None:
+    """Where each operand of a fusion just made from such a pair comes from; None if that is not plain.
 
     Fusing keeps the consumer's operands in their order and appends the producer's new ones.
     """
-    slot, shared = key[2], key[3:]
+    slot, shared, b = pair.slot, pair.shared, pair.consumer
     firsts = b.first_slots or range(len(b.operands))
     inner: dict[int, int] = {}
     for k, both in enumerate(shared):
         if both is not None:
             inner.setdefault(both, k)
     origins = [(k, inner.get(k, -1)) for k, first in enumerate(firsts) if k == first and k != slot]
-    brought = producer.operands
-    for operand in fusion.operands[len(origins) :]:
+    kept, brought = len(origins), producer.operands
+    for operand in fusion.operands[kept:]:
         if operand not in brought:
             return None
         origins.append((-1, brought.index(operand)))
     if len(origins) != len(fusion.operands):
         return None
-    new = {k for k in range(len(brought)) if not (shared and shared[k] is not None)}
-    appended = {brought[k] for k in new}
-    return origins if len(appended) == sum(outer < 0 for outer, _ in origins) else None
+    new = {o for o, both in zip(brought, shared, strict=True) if both is None} if shared else set(brought)
+    return origins if len(new) == len(origins) - kept else None
 
 
 class _Uses:
@@ -95,33 +91,41 @@ class _Uses:
             often = fp32(often + self.evaluated[number])
             copies += self.emitted[number]
         self.often, self.copies = often, copies
-        own = producer.atom
-        # An instruction may be evaluated at any rate; the inside of a fusion would have to be gone through.
-        self.is_known = often == 1.0 or own is not None
         shift = len(self.evaluated) - 1
         self.producer_uses = [
             frozenset([n for number in uses for n in (joint if number == 0 else (number + shift,))])
             for uses in producer.parameter_uses
         ]
-        if own is None or often == 1.0:
+        self.is_known = self.whole = True
+        if often == 1.0:
+            self.whole = producer.whole
             self.evaluated += producer.root_utilization[1:]
+        elif producer.atom is not None:
+            self._add_reads(producer, producer.atom)
         else:
-            self.evaluated += _reads_of(producer, often)
+            # The inside of a fusion would have to be gone through, but where nothing is rounded.
+            self.is_known = producer.whole and all(map(self._scales, producer.root_utilization))
+            self.evaluated += [e * often for e in producer.root_utilization[1:]]
         self.emitted += [n * copies for n in producer.root_emitted[1:]]
         self.own_ir_size = _own_ir_size(consumer) + copies * _own_ir_size(producer)
 
+    def _add_reads(self, instruction: Summary, atom: Atom) -> None:
+        """How often an instruction reads each operand that is not used as it is."""
+        if atom.passes_use:
+            return
+        evaluated = [0.0] * len(atom.operands)
+        for slot, number in enumerate(instruction.first_slots or range(len(atom.operands))):
+            share, operand = atom.operand_utilization[slot], atom.operands[slot]
+            evaluated[number] = fp32(evaluated[number] + elements_read(self.often, share, operand))
+            self.whole = self.whole and reads_whole(self.often, share, operand)
+        self.evaluated += evaluated
 
-def _reads_of(instruction: Summary, often: float) -> list[float]:
-    """How often an instruction evaluated `often` reads each operand that is not used as it is."""
-    atom = instruction.atom
-    assert atom is not None
-    if atom.passes_use:
-        return []
-    evaluated = [0.0] * len(atom.operands)
-    for slot, number in enumerate(instruction.first_slots or range(len(atom.operands))):
-        read = elements_read(often, atom.operand_utilization[slot], atom.operands[slot])
-        evaluated[number] = fp32(evaluated[number] + read)
-    return evaluated
+    def _scales(self, evaluated: float) -> bool:
+        """A rate within the producer is exact, and so are its sums, when multiplied."""
+        often = self.often
+        return (
+            frexp(often)[0] == 0.5 and often >= 1.0 and evaluated.is_integer() and evaluated * often < EXACT
+        )
 
 
 def _own_ir_size(summary: Summary) -> float:
@@ -134,11 +138,11 @@ def _set_flops(fused: Summary, producer: Summary, consumer: Summary, merged: _Us
     work, granule = float(producer.flops), producer.granule
     if merged.often != 1.0:
         work = fp32(merged.often * work)
-        granule = lowest_bit(work)
+        granule = lowest_bit(work) if producer.atom is not None else granule * merged.often
     total = work + consumer.flops
     fused.granule = min(granule, consumer.granule)
     fused.flops = int(total)
-    return total == 0 or total < fused.granule * _EXACT
+    return total == 0 or total < fused.granule * EXACT
 
 
 def _set_uses(fused: Summary, merged: _Uses, origins: Sequence[Origin]) -> bool:
@@ -152,16 +156,17 @@ def _set_uses(fused: Summary, merged: _Uses, origins: Sequence[Origin]) -> bool:
         total, copies = 0.0, 0
         for number in both:
             value = merged.evaluated[number]
-            if len(both) > 1 and not (value.is_integer() and value < _EXACT):
+            if len(both) > 1 and not (value.is_integer() and value < EXACT):
                 return False
             total += value
             copies += merged.emitted[number]
-        if total >= _EXACT and len(both) > 1:
+        if total >= EXACT and len(both) > 1:
             return False
         uses.append(frozenset([numbers.setdefault(n, len(numbers)) for n in both]))
         utilization.append(total)
         ir_sizes.append(copies)
-        read.append(half_away(fp32(operand.size_fp32 * total)))
+        size = operand.size_fp32
+        read.append(int(size) if total == 1.0 else half_away(fp32(size * total)))
     fused.parameter_uses, fused.utilization = uses, utilization
     fused.operand_bytes, fused.parameter_ir_size = read, ir_sizes
     fused.root_utilization = [merged.evaluated[n] for n in numbers]
@@ -197,17 +202,15 @@ def _set_sums(fused: Summary, producer: Summary, consumer: Summary, origins: Seq
     )
 
 
-def _set_roots(
-    fused: Summary, producer: Summary, consumer: Summary, slot: int, origins: Sequence[Origin]
-) -> None:
+def _set_roots(fused: Summary, pair: Pair, origins: Sequence[Origin]) -> None:
+    producer, consumer, slot = pair.producer, pair.consumer, pair.slot
     through = consumer.clean[slot]
     fused.clean = [
         (outer < 0 or consumer.clean[outer]) and (inner < 0 or (producer.clean[inner] and through))
         for outer, inner in origins
     ]
     inside = producer.roots[0]
-    new = fuse_roots(consumer.roots, consumer.clean, _slots_of(consumer, slot), inside)
-    fused.roots = [r.copy() if r is old else r for old, r in zip(consumer.roots, new, strict=True)]
+    fused.roots = [root.copy() for root in pair.roots]
     for old, root in zip(consumer.roots, fused.roots, strict=True):
         joins = slot in old.reached
         numbers = enumerate(origins)
@@ -216,12 +219,6 @@ def _set_roots(
         root.updated_parameter = _moved(old, slot, origins)
     fused.is_reduction = any(root.is_reduction for root in fused.roots)
     fused.skipped = frozenset()
-
-
-def _slots_of(summary: Summary, slot: int) -> list[int]:
-    if not summary.first_slots:
-        return [slot]
-    return [k for k, first in enumerate(summary.first_slots) if first == slot]
 
 
 def _moved(root: Root, slot: int, origins: Sequence[Origin]) -> int:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from hlofuse.cost.gpu.text_proto import TextProtoError, parse_text_proto
-from hlofuse.cost.gpu.ticks import fp32
+from hlofuse.cost.gpu.ticks import TICKS_PER_MICROSECOND, fp32
 
+_FRACTIONS = ("launch_overhead_us", "memory_compute_parallelism", "l2_cache_speedup", "l1_cache_speedup")
 _MI300_SERIES = ("gfx942", "gfx950")
 
 
@@ -82,6 +83,19 @@ class DeviceDescription:
     (`ExecutionUnitDescription`)."""
     toolkit_version: tuple[int, int, int] = field(default=(0, 0, 0))
     """Of the CUDA toolkit XLA was built with; some choices for Blackwell depend on it."""
+    # What follows XLA supposes of every device (constants of its cost model); what-if runs change it.
+    launch_overhead_us: float = 1.0
+    """Microseconds for launching a kernel (`kKernelLaunchOverhead`)."""
+    memory_compute_parallelism: float = 0.95
+    """The part of the shorter of compute and memory time that runs beside the other."""
+    l2_cache_speedup: float = 2.5
+    """How many times faster than memory the second cache is."""
+    l1_cache_speedup: float = 8.0
+    """How many times faster than the second the first cache is."""
+    concatenate_flops: int = 6
+    """For each element of a concatenate."""
+    straddled_concatenate_flops: int = 400
+    """The same where a warp would straddle the seam: a brake against fusing it."""
 
     @property
     def gfx_version(self) -> str:
@@ -96,6 +110,11 @@ class DeviceDescription:
     def is_blackwell(self) -> bool:
         """Compute capability 10.x; 12.x is not meant (`CudaComputeCapability::IsBlackwell`)."""
         return self.compute_capability[0] == 10
+
+    @cached_property
+    def launch_ticks(self) -> int:
+        """`launch_overhead_us` in ticks."""
+        return round(self.launch_overhead_us * TICKS_PER_MICROSECOND)
 
     @cached_property
     def l1_cache_size_per_core(self) -> int:
@@ -213,6 +232,8 @@ def _typed(values: dict[str, Any]) -> dict[str, Any]:
                 )
             elif key == "clock_rate_ghz":
                 values[key] = fp32(float(value))
+            elif key in _FRACTIONS:
+                values[key] = float(value)
             elif key not in ("name", "platform", "gcn_arch_name"):
                 values[key] = int(value) if isinstance(value, int) or value.isdigit() else int(float(value))
         except (ValueError, AttributeError, TypeError):

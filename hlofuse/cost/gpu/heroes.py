@@ -183,10 +183,8 @@ def fuse_roots(
 def _fuse_root(root: Root, clean: Sequence[bool], slots: Sequence[int], producer: Root) -> Root:
     if root.atom is None:
         return producer if root.parameter in slots else root
-    slot = next((s for s in slots if s in root.reached), -1)
-    if slot < 0 or producer.atom is None:
+    if producer.atom is None or root.reached.isdisjoint(slots):
         return root
-    users_clean = all(clean[s] for s in slots)
     chain_end, chain_is_root = root.chain_end, root.chain_is_root
     if chain_end is not None and chain_end.intermediate_chain:
         # The chain went on to the parameter, there being no other way for it to end in such a one.
@@ -194,14 +192,17 @@ def _fuse_root(root: Root, clean: Sequence[bool], slots: Sequence[int], producer
     update = root.update
     if root.updated_parameter in slots and producer.atom.opcode == "dynamic-update-slice":
         update = producer.update
-    transposes = [*root.transposes, *[(a, c and users_clean) for a, c in producer.transposes]]
-    concatenates = [*root.concatenates, *[(a, c and users_clean) for a, c in producer.concatenates]]
+    transposes, concatenates = root.transposes, root.concatenates
+    if producer.transposes or producer.concatenates:
+        users_clean = all(clean[s] for s in slots)
+        transposes += tuple([(a, c and users_clean) for a, c in producer.transposes])
+        concatenates += tuple([(a, c and users_clean) for a, c in producer.concatenates])
     return Root(
         root.result,
         root.atom,
         chain_end=chain_end,
         chain_is_root=chain_is_root,
-        transposes=tuple(transposes[:2]),
-        concatenates=tuple(concatenates[:2]),
+        transposes=transposes[:2],
+        concatenates=concatenates[:2],
         update=update,
     )

@@ -8,7 +8,8 @@ Mirrors `HloFusionAnalysis::Create` (`xla/service/gpu/hlo_fusion_analysis.cc`), 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from hlofuse.cost.gpu.atoms import HAS_PAD, HAS_REDUCE, KEEPS_ROLLED, Atom
@@ -36,44 +37,42 @@ class Launch(NamedTuple):
     threads: int
 
 
-class Kernel:
-    """What the choice of an emitter depends on; made for one launch and thrown away."""
+class Kernel(ABC):
+    """What the choice of an emitter depends on; made for one launch and thrown away.
 
-    __slots__ = (
-        "features",
-        "groups",
-        "heroes",
-        "in_place",
-        "input_bits",
-        "minor_of_transpose",
-        "output_bits",
-        "roots",
-        "storage_bits",
-    )
+    What only few emitters ask for is worked out when they do.
+    """
 
-    def __init__(
-        self,
-        roots: Sequence[Root],
-        features: int,
-        minor_of_transpose: int,
-        input_bits: int,
-        storage_bits: int,
-        in_place: Callable[[], bool],
-        groups: Callable[[], int],
-    ) -> None:
+    __slots__ = ("features", "heroes", "minor_of_transpose", "roots")
+
+    def __init__(self, roots: Sequence[Root], features: int, minor_of_transpose: int) -> None:
         self.roots = roots
         self.heroes = [root.hero for root in roots]
         self.features = features
         """`KEEPS_ROLLED` and so on, of any instruction."""
         self.minor_of_transpose = minor_of_transpose
-        self.input_bits = input_bits
+
+    @property
+    def output_bits(self) -> int:
+        """Of the result with the narrowest elements."""
+        return min([root.result.bits for root in self.roots])
+
+    @property
+    @abstractmethod
+    def input_bits(self) -> int:
         """Of the parameter with the narrowest elements."""
-        self.storage_bits = storage_bits
+
+    @property
+    @abstractmethod
+    def storage_bits(self) -> int:
         """Of the parameter with the widest."""
-        self.output_bits = min([root.result.bits for root in roots])
-        self.in_place = in_place
+
+    @abstractmethod
+    def in_place(self) -> bool:
         """Asked when all roots are dynamic-update-slices: can they be emitted in place?"""
-        self.groups = groups
+
+    @abstractmethod
+    def groups(self) -> int:
         """Asked of reductions with several roots: into how many groups do they fall?"""
 
 

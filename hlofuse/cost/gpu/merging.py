@@ -13,8 +13,8 @@ from typing import NamedTuple
 from hlofuse.analysis.release import JAXLIB_0_4_35, Release
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.cost.gpu.ticks import fp32, half_away, nanoseconds, seconds
-from hlofuse.cost.gpu.timing import KERNEL_LAUNCH, Timing
+from hlofuse.cost.gpu.ticks import INFINITE, fp32, half_away, nanoseconds, seconds
+from hlofuse.cost.gpu.timing import Timing
 from hlofuse.ir.instruction import Instruction
 
 
@@ -43,7 +43,8 @@ class _Timing(Timing):
     def compute(self, flops: int, blocks: int, threads: int) -> int:
         device = self._device
         units = min(blocks, device.core_count) * min(threads, device.fpus_per_core)
-        return nanoseconds(fp32(fp32(flops) / fp32(int(self._flops_per_ns_and_fpu) * units)))
+        per_ns = int(self._flops_per_ns_and_fpu) * units
+        return nanoseconds(fp32(fp32(flops) / fp32(per_ns))) if per_ns else INFINITE
 
     def combine(self, compute: int, memory: int) -> int:
         return max(compute, memory)
@@ -82,8 +83,9 @@ class MergingModel(KernelModel):
         """
         first = self.run_time(producer)
         written, flops = first.bytes_written, first.flops
-        unfused = KERNEL_LAUNCH * (len(consumers) + 1) + first.ticks
-        fused = KERNEL_LAUNCH * len(consumers)
+        launch_ticks = self.device.launch_ticks
+        unfused = launch_ticks * (len(consumers) + 1) + first.ticks
+        fused = launch_ticks * len(consumers)
         terms = []
         for consumer in consumers:
             slot = consumer.operands.index(producer)

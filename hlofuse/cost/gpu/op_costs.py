@@ -14,15 +14,12 @@ from hlofuse.analysis import flops as count
 from hlofuse.analysis.bitcasts import transpose_is_bitcast
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.window import window_dimensions
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.op_profiles import DEFAULT_FLOPS
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.ticks import fp32
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-
-_CONCATENATE_FLOPS = 6
-_UNALIGNED_CONCATENATE_FLOPS = 400
-"""XLA's brake against fusing a concatenate that warps would straddle."""
 
 RegionFlops = Callable[[Computation], float]
 
@@ -44,6 +41,7 @@ def op_cost(
     operands: list[ShapeFacts],
     profile: Mapping[str, Mapping[str, int]],
     region_flops: RegionFlops,
+    device: DeviceDescription,
 ) -> OpCost:
     """The cost by opcode; the default is to read every operand and write the result once."""
     shape = instruction.shape
@@ -61,7 +59,7 @@ def op_cost(
         return cost
     handler = _HANDLERS.get(opcode)
     if handler is not None:
-        handler(_Context(instruction, result, operands, region_flops), cost)
+        handler(_Context(instruction, result, operands, region_flops, device), cost)
     return cost
 
 
@@ -71,6 +69,7 @@ class _Context:
     result: ShapeFacts
     operands: list[ShapeFacts]
     region_flops: RegionFlops
+    device: DeviceDescription
 
     def region(self) -> float:
         called = self.instruction.called
@@ -120,7 +119,7 @@ def _tuple(c: _Context, cost: OpCost) -> None:
 def _concatenate(c: _Context, cost: OpCost) -> None:
     dimension = c.instruction.dimensions[0]
     unaligned = dimension > 0 and c.operands[0].dimensions[dimension] % 32 != 0
-    each = _UNALIGNED_CONCATENATE_FLOPS if unaligned else _CONCATENATE_FLOPS
+    each = c.device.straddled_concatenate_flops if unaligned else c.device.concatenate_flops
     cost.flops = fp32(each * c.result.elements)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hlofuse.cost.gpu.model import Estimate, KernelModel
+from hlofuse.cost.gpu.estimate import Estimate
+from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.gpu.ticks import fp32, half_away
@@ -24,6 +25,8 @@ class OperandRead(NamedTuple):
     read: int
     """Bytes read; what goes beyond `size` is read again, from a cache where it fits."""
     ticks: int
+    share: float
+    """Of each memory transaction, what is of use."""
 
     @property
     def times(self) -> float:
@@ -77,7 +80,7 @@ def _read(
     rate = 1.0 if estimate.coalesced else model.timing.uncoalesced_rate(facts.element_bytes)
     net = min(facts.size, total)
     ticks = model.timing.read_at_rate(net, total, rate, estimate.launch.blocks)
-    return OperandRead(operand, facts.size, total, ticks)
+    return OperandRead(operand, facts.size, total, ticks, rate)
 
 
 def _read_together(a: Summary, parameter: int, b: Summary, both: int, slot: int) -> float:

@@ -12,6 +12,8 @@ import struct
 
 TICKS_PER_SECOND = 4_000_000_000
 TICKS_PER_MICROSECOND = 4_000
+EXACT = 1 << 24
+"""Whole numbers below this are exact in single precision."""
 INFINITE = 1 << 62
 """Stands for `absl::InfiniteDuration()`; no kernel takes that long."""
 

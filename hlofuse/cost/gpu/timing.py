@@ -6,14 +6,7 @@ All results are ticks (see `ticks`). Equal questions come again and again, so an
 from __future__ import annotations
 
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.ticks import INFINITE, fp32, nanoseconds, seconds, times
-
-KERNEL_LAUNCH = 4_000
-"""Ticks XLA counts for launching a kernel: one microsecond (`kKernelLaunchOverhead`)."""
-_PARALLELISM = 0.95
-"""The part of the shorter of compute and memory time that runs beside the other."""
-_L2_SPEEDUP = 2.5
-_L1_SPEEDUP = 8.0
+from hlofuse.cost.gpu.ticks import EXACT, INFINITE, fp32, nanoseconds, seconds, times
 
 
 class Timing:
@@ -21,13 +14,18 @@ class Timing:
 
     def __init__(self, device: DeviceDescription) -> None:
         self._device = device
+        self._parallelism = device.memory_compute_parallelism
         self._bandwidth = fp32(device.memory_bandwidth)
         self._l1_bytes = device.l1_cache_size_per_core * device.core_count
         clock = fp32(device.clock_rate_ghz)
         self._per_block = fp32(fp32(clock * 1e9) * device.bytes_per_clock_and_core)
         self._flops_per_ns_and_fpu = fp32(clock * 2)
         # With more blocks than this the kernel can ask for more than even the first cache gives.
-        self.saturating_blocks = int(self._bandwidth * _L2_SPEEDUP * _L1_SPEEDUP / self._per_block) + 2
+        self.saturating_blocks = (
+            int(self._bandwidth * device.l2_cache_speedup * device.l1_cache_speedup / self._per_block) + 2
+        )
+        self._rates: dict[int, float] = {}
+        """Flops a nanosecond by FPUs."""
         self._reads: dict[tuple[int, int, int, int], int] = {}
         self._writes: dict[int, int] = {}
 
@@ -35,8 +33,10 @@ class Timing:
         """`ComputeTime`, for the FPUs that a launch keeps busy."""
         device = self._device
         units = min(blocks, device.core_count) * min(threads, device.fpus_per_core)
-        per_ns = int(self._flops_per_ns_and_fpu * units)
-        return nanoseconds(fp32(fp32(flops) / fp32(per_ns))) if per_ns else INFINITE
+        rate = self._rates.get(units)
+        if rate is None:
+            rate = self._rates[units] = fp32(int(self._flops_per_ns_and_fpu * units))
+        return nanoseconds(fp32((flops if flops < EXACT else fp32(flops)) / rate)) if rate else INFINITE
 
     def uncoalesced_rate(self, element_bytes: int) -> float:
         """The part of a DRAM transaction that is used when neighbours read apart."""
@@ -70,8 +70,8 @@ class Timing:
         """Bytes a second out of the fastest cache that holds `net` bytes, or out of memory."""
         if net >= self._device.l2_cache_size:
             return self._bandwidth
-        rate = fp32(self._bandwidth * _L2_SPEEDUP)
-        return fp32(rate * _L1_SPEEDUP) if net < self._l1_bytes else rate
+        rate = fp32(self._bandwidth * self._device.l2_cache_speedup)
+        return fp32(rate * self._device.l1_cache_speedup) if net < self._l1_bytes else rate
 
     def write(self, written: int) -> int:
         """`WriteTime` of so many bytes."""
@@ -82,4 +82,4 @@ class Timing:
 
     def combine(self, compute: int, memory: int) -> int:
         """`CombineComputeAndMemoryAccessTime`: the two overlap, but not wholly."""
-        return compute + memory - times(min(compute, memory), _PARALLELISM)
+        return compute + memory - times(min(compute, memory), self._parallelism)

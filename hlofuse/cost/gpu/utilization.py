@@ -41,6 +41,8 @@ class FusionUse:
     """Blocks of code that instructions begin anew, counted like `ir_size` (`BasicBlockSplitCount`)."""
     granule: float
     """A power of two that divides every summand of `flops`; 0 if there is none."""
+    whole: bool
+    """Every read is of a whole number of elements."""
 
 
 def fusion_use(
@@ -60,6 +62,7 @@ def fusion_use(
     ir_sizes: dict[Instruction, float] = {}
     flops = ir_size = splits = 0.0
     granule = math.inf
+    whole = True
     for instruction in consumers_first:
         use = uses.get(instruction, _NOT_USED)
         known = sums.get(use)
@@ -97,6 +100,7 @@ def fusion_use(
             uses[operand] = uses.get(operand, _NOT_USED) | {number}
             share = 0.0 if slot == 0 and instruction in updated else atom.operand_utilization[slot]
             read = elements_read(often, share, atom.operands[slot])
+            whole = whole and reads_whole(often, share, atom.operands[slot])
             evaluated[number] = fp32(evaluated[number] + read)
             emitted[number] += int(copies)
     return FusionUse(
@@ -110,6 +114,7 @@ def fusion_use(
         emitted,
         splits,
         granule,
+        whole,
     )
 
 
@@ -126,6 +131,11 @@ def elements_read(often: float, share: float, operand: ShapeFacts) -> float:
     if read == 1.0 and operand.elements_fp32 == elements:
         return read
     return fp32(math.ceil(fp32(read * operand.elements_fp32)) / elements)
+
+
+def reads_whole(often: float, share: float, operand: ShapeFacts) -> bool:
+    """Nothing is rounded up to whole elements then, whatever power of two times as often it is read."""
+    return fp32(fp32(often * share) * operand.elements_fp32).is_integer()
 
 
 def lowest_bit(value: float) -> float:

@@ -11,16 +11,19 @@ from hlofuse.ir.instruction import Instruction
 
 @dataclass(frozen=True, slots=True)
 class BlockLevelParameters:
-    """Tile sizes of each output, and the warps of a block."""
+    """Tile sizes of each output, the warps of a block, and how far a dot's loads run ahead."""
 
     output_tile_sizes: tuple[tuple[int, ...], ...]
     num_warps: int
+    num_stages: int = 1
 
 
 def block_level_parameters(instruction: Instruction) -> BlockLevelParameters | None:
     """What the backend config of a Triton fusion says, None where it says nothing."""
     config = fusion_config(instruction)
-    return BlockLevelParameters(config.tile_sizes, config.num_warps) if config and config.num_warps else None
+    if config is None or not config.num_warps:
+        return None
+    return BlockLevelParameters(config.tile_sizes, config.num_warps, config.num_stages)
 
 
 def backend_config_text(parameters: BlockLevelParameters) -> str:
@@ -30,7 +33,7 @@ def backend_config_text(parameters: BlockLevelParameters) -> str:
         "num_warps": str(parameters.num_warps),
         "output_tiles": tiles,
         "num_ctas": 1,
-        "num_stages": 1,
+        "num_stages": parameters.num_stages,
         "is_tma_allowed": False,
         "is_warp_specialization_allowed": False,
         "waves_per_eu": 0,

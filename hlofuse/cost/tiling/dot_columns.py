@@ -16,9 +16,6 @@ from hlofuse.cost.tiling.fusion_view import FusionView
 from hlofuse.cost.tiling.tick_columns import Ticks
 from hlofuse.cost.tiling.tilings import Column, Columns
 
-_STAGES = 1
-"""XLA gives a generic Triton fusion one stage."""
-
 
 class DotTicks(NamedTuple):
     """Compute time and whole time of one dot for each tiling."""
@@ -67,7 +64,12 @@ def _has_transpose_below(view: FusionView, op: int) -> bool:
 
 
 def dot_times(
-    view: FusionView, node: TiledNode, sizes: Columns, warps: Column, device: DeviceDescription
+    view: FusionView,
+    node: TiledNode,
+    sizes: Columns,
+    warps: Column,
+    stages: int,
+    device: DeviceDescription,
 ) -> DotTicks:
     """Times of the dot a node stands for."""
     dot = dot_problem(view, node.op)
@@ -80,7 +82,7 @@ def dot_times(
     for i, (*tile, tile_k, w) in enumerate(zip(*columns, warps.tolist(), strict=True)):
         key = (*tile, tile_k, w)
         if key not in known:
-            known[key] = dot_time(dot, tuple(tile), tile_k, w, _STAGES, device) if dot else None
+            known[key] = dot_time(dot, tuple(tile), tile_k, w, stages, device) if dot else None
         found = known[key]
         if found is not None:
             compute[i], total[i] = found

@@ -95,17 +95,15 @@ class _Walk:
         for user in root.users:
             if self.contains(user) and not (user.opcode == "tuple" and user.is_root):
                 return True
-        if len(self.parts) == 1 or root.computation not in (
-            self.parts[0].computation,
-            *(c for c, f in self.bodies.items() if f is self.parts[0]),
-        ):
+        if len(self.parts) == 1:
             return False
         producer, consumer = self.parts
-        results = [producer] if producer.opcode != "fusion" or not producer.is_multi_output_fusion else []
-        for number, operand in enumerate(consumer.operands):
-            if operand in results and consumer.opcode == "fusion":
-                return bool(consumer.fused_computation.parameters[number].users)
-        return False
+        whole = producer.opcode != "fusion" or not producer.is_multi_output_fusion
+        inside = root is producer or self.bodies.get(root.computation) is producer  # type: ignore[arg-type]
+        if not whole or not inside or producer not in consumer.operands:
+            return False
+        number = consumer.operands.index(producer)
+        return consumer.opcode != "fusion" or bool(consumer.fused_computation.parameters[number].users)
 
 
 def _roots_of(part: Instruction) -> list[Instruction]:

@@ -16,6 +16,7 @@ from hlofuse.cost.tiling.fusion_view import FusionView, UnsupportedRoots, view_o
 from hlofuse.cost.tiling.multi_output import NO_TILE
 from hlofuse.cost.tiling.op_kinds import OpKinds
 from hlofuse.cost.tiling.refusals import PREFIX, NotTiled, Operation, Refusal
+from hlofuse.cost.tiling.terms import TileRead, tile_reads
 from hlofuse.cost.tiling.tick_columns import KernelTimes
 from hlofuse.cost.tiling.tiled_cost import TilingCosts, tiling_costs
 from hlofuse.cost.tiling.tiling import Tiling
@@ -80,6 +81,23 @@ class TilingModel:
             self._fixed[key] = outcome
         return outcome if isinstance(outcome, Tiling) else _refusal(outcome, view)
 
+    def reads(self, tiling: Tiling, *parts: Instruction) -> list[TileRead]:
+        """What its reading time consists of; empty if it is no tiling of these `parts`."""
+        view = self._view(*parts)
+        if isinstance(view, Refusal):
+            return []
+        try:
+            analysis = self._analysis(view)
+            if max(len(analysis.sizes), 1) != max(len(tiling.parameters), 1):
+                return []
+            columns = [np.array([n], dtype=np.int64) for n in tiling.parameters]
+            costs = tiling_costs(
+                analysis, columns or [np.ones(1, dtype=np.int64)], self._times, tiling.block_level
+            )
+        except NotTiled:
+            return []
+        return tile_reads(view, costs, self._times) if int(costs.exec_time[0]) == tiling.exec_time else []
+
     def forget_module(self) -> None:
         """Let go of the instructions met so far; what is known about structures stays."""
         self._kinds.forget()
@@ -135,7 +153,7 @@ class TilingModel:
         values = Columns(columns)
         if not all(np.all(values.satisfied(c)) for c in analysis.conditions):
             raise NotTiled("Tiling does not satisfy constraints.")
-        costs = tiling_costs(analysis, columns, self._times, parameters.num_warps)
+        costs = tiling_costs(analysis, columns, self._times, parameters)
         for root, chosen in zip(analysis.view.roots, costs.outputs, strict=True):
             if chosen[0] == NO_TILE:
                 text = "Unsupported case of multi-output fusion, we found no tiling to reuse for "
@@ -161,6 +179,7 @@ class TilingModel:
             blocks=int(costs.blocks[i]),
             threads=warps * self.device.threads_per_warp,
             candidates=candidates,
+            parameters=tuple(parameters),
         )
 
 

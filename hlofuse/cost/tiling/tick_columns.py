@@ -18,10 +18,6 @@ Ticks: TypeAlias = NDArray[np.int64]
 Number: TypeAlias = "NDArray[np.int64] | NDArray[np.float64] | NDArray[np.float32] | np.float32 | int | float"
 
 _F = np.float32
-_L2_SPEEDUP = _F(2.5)
-_L1_SPEEDUP = _F(8.0)
-_PARALLELISM = 0.95
-"""Share of the shorter of compute and memory time that is hidden behind the longer."""
 
 
 def half_away(value: NDArray[np.float64]) -> Ticks:
@@ -51,13 +47,6 @@ def nanoseconds(value: Number) -> Ticks:
     return _scaled(4.0 * np.asarray(value, dtype=np.float64))
 
 
-def combine(compute: Ticks, memory: Ticks) -> Ticks:
-    """Run time from compute and memory time (`CombineComputeAndMemoryAccessTime`)."""
-    shorter = np.minimum(compute, memory).astype(np.float64)
-    result: Ticks = compute + memory - _scaled(shorter * _PARALLELISM)
-    return result
-
-
 class KernelTimes:
     """Times on one device."""
 
@@ -76,16 +65,22 @@ class KernelTimes:
         quotient = np.true_divide(flops.astype(_F), rate.astype(_F))
         return nanoseconds(quotient)
 
+    def combine(self, compute: Ticks, memory: Ticks) -> Ticks:
+        """Run time from compute and memory time (`CombineComputeAndMemoryAccessTime`)."""
+        shorter = np.minimum(compute, memory).astype(np.float64)
+        result: Ticks = compute + memory - _scaled(shorter * self.device.memory_compute_parallelism)
+        return result
+
     def read(self, blocks: Number, size: int, total: Ticks, rate: NDArray[np.float64]) -> Ticks:
         """Of an operand of `size` bytes, `total` read in all, at a share `rate` of the bandwidth
         (`ReadTimeWithDRAMHeuristic`)."""
         d = self.device
         net = np.minimum(size, total)
         dram = (d.memory_bandwidth * rate).astype(_F)
-        cached = self._bandwidth * _L2_SPEEDUP
+        cached = self._bandwidth * _F(d.l2_cache_speedup)
         rest = np.where(
             net < d.l2_cache_size,
-            np.where(net < self._l1_size, cached * _L1_SPEEDUP, cached),
+            np.where(net < self._l1_size, cached * _F(d.l1_cache_speedup), cached),
             (float(self._bandwidth) * rate).astype(_F),
         )
         most = np.asarray(blocks).astype(_F) * self._per_block

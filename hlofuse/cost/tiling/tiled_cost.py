@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.analysis import Analysis, TiledNode
+from hlofuse.cost.tiling.block_level import BlockLevelParameters
 from hlofuse.cost.tiling.contractions import dot_contraction
 from hlofuse.cost.tiling.dot_columns import dot_problem, dot_times
 from hlofuse.cost.tiling.expressions import Expr
 from hlofuse.cost.tiling.multi_output import NO_TILE, output_nodes
 from hlofuse.cost.tiling.op_kinds import OpKind
 from hlofuse.cost.tiling.refusals import NotTiled, Operation
-from hlofuse.cost.tiling.tick_columns import KernelTimes, Ticks, combine
+from hlofuse.cost.tiling.tick_columns import KernelTimes, Ticks
 from hlofuse.cost.tiling.tile_merging import TileMerger
 from hlofuse.cost.tiling.tilings import Column, Columns, Mask, Value, block_count
 
@@ -40,6 +41,8 @@ class TilingCosts:
     num_warps: Column
     outputs: list[Column]
     """For each output the position of the node that is written (see `multi_output`)."""
+    reads: dict[int, tuple[Value, NDArray[np.float64]]]
+    """By number of the operation: bytes read of it, and the share of the bandwidth that attains."""
 
 
 def num_warps(largest_tile: Value) -> Column:
@@ -196,9 +199,12 @@ class _Costing:
 
 
 def tiling_costs(
-    analysis: Analysis, columns: list[Column], times: KernelTimes, warps: int | None = None
+    analysis: Analysis,
+    columns: list[Column],
+    times: KernelTimes,
+    given: BlockLevelParameters | None = None,
 ) -> TilingCosts:
-    """Costs of the tilings given as a column for each parameter; `warps` if they are not free.
+    """Costs of the tilings given as a column for each parameter; `given` if warps and stages are not free.
 
     Raises NotTiled where XLA reports an error.
     """
@@ -207,7 +213,10 @@ def tiling_costs(
     view, count = analysis.view, costing.count
     full = (count,)
     blocks = costing.blocks
-    used_warps = np.broadcast_to(num_warps(costing.largest) if warps is None else np.asarray(warps), full)
+    used_warps = np.broadcast_to(
+        num_warps(costing.largest) if given is None else np.asarray(given.num_warps), full
+    )
+    stages = 1 if given is None else given.num_stages
     read: Ticks = np.zeros(count, dtype=np.int64)
     for op, (total, share) in costing.reads.items():
         read = read + times.read(
@@ -236,13 +245,23 @@ def tiling_costs(
     compute = times.compute(flops, blocks, used_warps * times.device.threads_per_warp)
     dot_total: Ticks = np.zeros(count, dtype=np.int64)
     for node, new in costing.dots:
-        own = dot_times(view, node, costing.sizes, used_warps, times.device)
+        own = dot_times(view, node, costing.sizes, used_warps, stages, times.device)
         # No estimate, or merged with another tile: nothing to add.
         counted = np.broadcast_to(np.asarray(new), full)
         compute = compute + np.where(counted, own.compute, 0)
         dot_total = np.maximum(dot_total, np.where(counted, own.total, 0))
-    exec_time = np.where(fits, np.maximum(combine(compute, read + write), dot_total), INFINITE)
+    exec_time = np.where(fits, np.maximum(times.combine(compute, read + write), dot_total), INFINITE)
     bytes_read = np.broadcast_to(np.asarray(costing.bytes_read), full)
     return TilingCosts(
-        exec_time, compute, read, write, flops, bytes_read, bytes_written, blocks, used_warps, outputs
+        exec_time,
+        compute,
+        read,
+        write,
+        flops,
+        bytes_read,
+        bytes_written,
+        blocks,
+        used_warps,
+        outputs,
+        costing.reads,
     )

@@ -26,6 +26,8 @@ class Tiling:
     """In a block."""
     candidates: int
     """Tilings this was chosen from."""
+    parameters: tuple[int, ...] = ()
+    """Of every tiled dimension, those that a dot sums over included."""
 
     @property
     def block_level(self) -> BlockLevelParameters:

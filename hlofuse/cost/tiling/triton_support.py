@@ -24,6 +24,12 @@ _MOVES = words("concatenate pad constant bitcast broadcast reshape slice transpo
 _TYPES = words("pred s4 s8 s16 s32 s64 u8 u16 u32 u64 f16 bf16 f32 f64")
 _F8 = words("f8e5m2 f8e4m3fn")
 _F8_ROCM = words("f8e5m2fnuz f8e4m3fnuz")
+# Types of which XLA knows that CUDA or ROCm has them, and what it says of others.
+_BY_VENDOR = {
+    "bf16": "Unsupported GPU architecture for BF16.",
+    **dict.fromkeys(_F8, "Unsupported GPU architecture for F8E4M3FN."),
+    **dict.fromkeys(_F8_ROCM, "F8E4M3FNUZ/F8E5M2FNUZ is only supported on ROCm."),
+}
 _FLOATS = words("bf16 f16 f32 f64")
 _FLOAT_OPCODES = words(
     """
@@ -42,6 +48,7 @@ class TritonSupport:
 
     def __init__(self, device: DeviceDescription) -> None:
         self._rocm = device.is_rocm
+        self._cuda = device.platform == "CUDA"
         self._capability = device.compute_capability
         self._known: dict[Instruction, str | None] = {}
         self._f8 = _F8 | _F8_ROCM if self._rocm else _F8
@@ -73,6 +80,8 @@ class TritonSupport:
 
     def data_type(self, element_type: str) -> str | None:
         """`IsTritonSupportedDataType`."""
+        if not self._cuda and not self._rocm and element_type in _BY_VENDOR:
+            return _BY_VENDOR[element_type]
         if element_type == "bf16":
             return None if self._bf16 else "BF16 is not supported on ROCm."
         if element_type in _TYPES or element_type in _F8:
@@ -143,7 +152,7 @@ class TritonSupport:
 
     def _conversion_message(self, source: str, result: str) -> str | None:
         both = (source, result)
-        if source != result and "f8e4m3fn" in both and not self._rocm and self._capability < (8, 9):
+        if source != result and "f8e4m3fn" in both and self._cuda and self._capability < (8, 9):
             return "F8E4M3FN is not supported before Ada."
         eight_bits = [t in self._f8 for t in both]
         wide = any(t in ("f16", "bf16", "f32") for t in both)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hlofuse.cost.gpu.model import Estimate
+from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.ticks import TICKS_PER_MICROSECOND
-from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
+from hlofuse.cost.tiling import Tiling
 from hlofuse.explainer.costs.flips import Flip
-
-US_LAUNCH = KERNEL_LAUNCH / TICKS_PER_MICROSECOND
-"""What XLA counts for launching a kernel."""
 
 
 def us(ticks: int) -> float:
@@ -33,6 +30,10 @@ class KernelTime:
     """0 for a custom kernel: how it is launched is its own affair."""
     threads: int
     coalesced: bool
+    tile_sizes: tuple[tuple[int, ...], ...] = ()
+    """Of each output, for what Triton emits."""
+    tilings: int = 0
+    """How many tilings there were to choose from; 0 where there was no choice."""
 
     @property
     def bound_by(self) -> str:
@@ -40,8 +41,8 @@ class KernelTime:
         return "compute" if self.us_compute > self.us_memory else "memory"
 
 
-def kernel_time(estimate: Estimate) -> KernelTime | None:
-    """None where the model has no figure (`absl::InfiniteDuration`)."""
+def kernel_time(estimate: Estimate, tiling: Tiling | None = None) -> KernelTime | None:
+    """None where the model has no figure (`absl::InfiniteDuration`); `tiling` is the one it is of."""
     if estimate.is_infinite:
         return None
     return KernelTime(
@@ -55,6 +56,8 @@ def kernel_time(estimate: Estimate) -> KernelTime | None:
         estimate.launch.blocks,
         estimate.launch.threads,
         estimate.coalesced,
+        tiling.tile_sizes if tiling is not None else (),
+        tiling.candidates if tiling is not None and tiling.candidates > 1 else 0,
     )
 
 
@@ -69,11 +72,18 @@ class StepCost:
     """Kernels the producer goes into at this step; its own time and launch are saved once for all."""
     leaves: bool
     """The producer is no kernel any more; else bitcasts still need it and nothing of its own is saved."""
+    us_launch: float = 1.0
+    """What launching a kernel takes."""
+
+    @property
+    def kernels(self) -> tuple[tuple[str, KernelTime], ...]:
+        """The three with what they are called."""
+        return ("producer", self.producer), ("consumer", self.consumer), ("fused", self.fused)
 
     @property
     def us_saved(self) -> float:
         """This consumer's part of the step's priority."""
-        own = (US_LAUNCH + self.producer.us) / self.consumers if self.leaves else 0.0
+        own = (self.us_launch + self.producer.us) / self.consumers if self.leaves else 0.0
         return own + self.consumer.us - self.fused.us
 
     @property
@@ -108,6 +118,8 @@ class ReadTerm:
     read: int
     """Bytes read; what goes beyond `size` is read again."""
     us: float
+    share: float = 1.0
+    """Of the bandwidth, what this way of reading attains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +133,6 @@ class PairDetail:
     users: int
     consumer_reads: tuple[ReadTerm, ...]
     fused_reads: tuple[ReadTerm, ...]
-    """Empty for Triton fusions, which read by tiles."""
     flips: tuple[Flip, ...] = ()
     """Numbers of the device that would turn the decision, the nearest first."""
     remarks: tuple[str, ...] = ()

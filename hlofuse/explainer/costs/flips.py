@@ -7,14 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
+from hlofuse.explainer.costs.models import model_of
 from hlofuse.explainer.costs.sums import sums
 from hlofuse.ir.instruction import Instruction
 
 NUMBERS = ("memory_bandwidth", "l2_cache_size", "core_count", "clock_rate_ghz", "fpus_per_core")
-_DOUBLINGS = 5  # up to 32 times as much, down to a 32nd
+_DOUBLINGS = 5
+RANGE = 2**_DOUBLINGS
+"""Up to so many times as much is tried, and down to one part in so many."""
 _HALVINGS = 8  # of the last doubling: a flip is found to within a third of a percent
 
 
@@ -28,11 +31,12 @@ class Flip:
     value: float
 
 
-def flips(device: DeviceDescription, producer: Instruction) -> tuple[Flip, ...]:
-    """The nearest turning point of each number that has one, the nearest first."""
+def flips(model: KernelModel, producer: Instruction) -> tuple[Flip, ...]:
+    """The nearest turning point of each number of the model's device that has one, the nearest first."""
+    device = model.device
 
     def pays(varied: DeviceDescription) -> bool | None:
-        unfused, fused = sums(CombinedModel(varied), producer)
+        unfused, fused = sums(model_of(varied, model.release), producer)
         return None if max(unfused, fused) >= INFINITE else unfused >= fused
 
     now = pays(device)

@@ -5,13 +5,13 @@ A guide that leaves every choice to the pass, or to another guide, and only read
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from hlofuse.cost.combined import CombinedModel
-from hlofuse.cost.gpu.model import Estimate
-from hlofuse.explainer.costs.figures import PairDetail, StepCost, kernel_time
-from hlofuse.explainer.costs.pairs import pair_detail
+from hlofuse.cost.gpu.estimate import Estimate
+from hlofuse.explainer.costs.figures import StepCost, kernel_time
 from hlofuse.ir.instruction import Instruction
 from hlofuse.passes.priority_fusion.guide import Guide
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast
@@ -28,26 +28,38 @@ class _Estimates:
     leaves: bool
 
 
+Look: TypeAlias = Callable[[CombinedModel, Instruction, Sequence[Instruction]], None]
+
+
 class Enough(Exception):
     """Everything wanted has been seen."""
 
 
 class Observer:
-    """Estimates of every fusion, ties, and details of the fusions in `wanted` (counted from 0)."""
+    """Estimates of every fusion, ties, and what `look` finds at one moment.
+
+    `fusion` is the fusion to look at, `priority` the priority worked out, both counted from 0; `look` is
+    given the model, the producer and its consumers as the graph stands then.
+    """
 
     def __init__(
-        self, guide: Guide | None = None, *, note_ties: bool = False, wanted: frozenset[int] = frozenset()
+        self,
+        guide: Guide | None = None,
+        *,
+        note_ties: bool = False,
+        fusion: int | None = None,
+        priority: int | None = None,
+        look: Look | None = None,
     ) -> None:
         self.model: CombinedModel | None = None
         self.fusions = 0
         self.ties: dict[int, tuple[str, ...]] = {}
         """Fusion to the producers that XLA may have taken instead, with another result perhaps."""
-        self.details: dict[int, PairDetail] = {}
         self._estimates: dict[int, _Estimates] = {}
         self._guide = guide
         self._note_ties = note_ties
-        self._wanted = wanted
-        self._last = max(wanted, default=None)
+        self._fusion, self._priority, self._look = fusion, priority, look
+        self._priorities = 0
         self._equal: Sequence[Instruction] = ()
         self._tied: tuple[str, ...] = ()
         self._now: dict[str, _Estimates] = {}
@@ -60,7 +72,8 @@ class Observer:
         first, second, both = (kernel_time(e) for e in (found.producer, found.consumer, found.fused))
         if first is None or second is None or both is None:
             return None
-        return StepCost(first, second, both, found.consumers, found.leaves)
+        launch = self.model.device.launch_overhead_us if self.model is not None else 1.0
+        return StepCost(first, second, both, found.consumers, found.leaves, launch)
 
     # ------------------------------------------------------------ what the pass asks and tells
 
@@ -100,10 +113,11 @@ class Observer:
         self.fusions += 1
         if self._guide is not None:
             self._guide.fused(fusion, producer, consumer)
-        if self._last is not None and self.fusions > self._last:
-            raise Enough
 
     def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
+        if self._priorities == self._priority:
+            self._see(producer, producer.users)
+        self._priorities += 1
         if self._guide is not None:
             self._guide.priority(producer, us_fused, us_unfused)
 
@@ -125,10 +139,28 @@ class Observer:
             if fused is None:
                 continue
             self._now[consumer.name] = _Estimates(first, model.run_time(consumer), fused, len(into), leaves)
-            if self.fusions + place in self._wanted:
-                detail = pair_detail(model, producer, consumer)
-                if detail is not None:
-                    self.details[self.fusions + place] = detail
+            if self.fusions + place == self._fusion:
+                self._see(producer, [consumer])
+
+    def _see(self, producer: Instruction, consumers: Sequence[Instruction]) -> None:
+        if self._look is not None and self.model is not None:
+            self._look(self.model, producer, consumers)
+            raise Enough
+
+
+class OtherOrder(Observer):
+    """Takes `producer` where it is among the equals for a fusion (counted from 0); else as an Observer."""
+
+    def __init__(self, fusion: int, producer: str) -> None:
+        super().__init__()
+        self._turned = fusion
+        self._producer = producer
+
+    def choose(self, equal: Sequence[Instruction]) -> Instruction:
+        usual = super().choose(equal)
+        if self.fusions != self._turned:
+            return usual
+        return next((x for x in equal if x.name == self._producer), usual)
 
 
 def _meet(a: Instruction, b: Instruction) -> bool:

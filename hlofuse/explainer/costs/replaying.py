@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from hlofuse.cost.combined import CombinedModel
-from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.analysis.release import RELEASES
+from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
 from hlofuse.explainer.costs.custom import custom_kernel_time
 from hlofuse.explainer.costs.figures import (
-    US_LAUNCH,
     KernelTime,
     PairDetail,
     StepCost,
     kernel_time,
     us,
 )
-from hlofuse.explainer.costs.observer import Enough, Observer
+from hlofuse.explainer.costs.models import model_of
+from hlofuse.explainer.costs.observer import Enough, Look, Observer, OtherOrder
 from hlofuse.explainer.costs.pairs import pair_detail
 from hlofuse.explainer.costs.sums import pair_estimate, sums
+from hlofuse.explainer.costs.tiles import tiling_of
 from hlofuse.extending.entries import CustomFusion, Kernel
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes.priority_fusion.guide import Guide
-from hlofuse.pipelines import Replay, replay
+from hlofuse.pipelines import TARGETS, Replay, Variant
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
-from hlofuse.rules.settings import AS_XLA, Settings
 from hlofuse.trace import Event
 
 PRIORITY_FUSION = "priority-fusion"
@@ -41,24 +40,30 @@ class Costs:
 
     def __init__(
         self,
-        device: DeviceDescription,
+        model: KernelModel,
         observer: Observer,
         events: Iterable[Event],
-        again: Callable[[frozenset[int]], Observer],
+        again: Callable[[Observer], None],
+        make_guide: Callable[[], Guide | None],
+        turned: Callable[[int, str], Replay],
         *,
         ids_known: bool,
         custom_kernels: Mapping[str, tuple[CustomFusion, Kernel]] = MappingProxyType({}),
     ) -> None:
-        self.device = device
+        self.device = model.device
         self.ids_known = ids_known
         """Ties are XLA's own; else they are marked."""
         self.observer = observer
         self._custom = custom_kernels
         self._again = again
-        fuses = (e for e in events if e.event == "fuse" and e.pass_name == PRIORITY_FUSION)
-        self._number = {e.step: k for k, e in enumerate(fuses)}
+        self._make_guide = make_guide
+        self._turned = turned
+        mine = [e for e in events if e.pass_name == PRIORITY_FUSION]
+        # Steps count anew where the pass runs again.
+        self._number = {id(e): k for k, e in enumerate(e for e in mine if e.event == "fuse")}
+        self._priorities = {id(e): k for k, e in enumerate(e for e in mine if e.event == "priority")}
         # The pass's own model knows fusions that later passes have changed, so this is another one.
-        self.model = CombinedModel(device)
+        self.model = model
 
     # ------------------------------------------------------------ kernels
 
@@ -67,7 +72,10 @@ class Costs:
         custom = self._custom.get(instruction.name)
         if custom is not None and instruction.fusion_kind == "kCustom":
             return custom_kernel_time(*custom, self.device)
-        return kernel_time(self.model.run_time(instruction)) if may_be_fused(instruction) else None
+        if not may_be_fused(instruction):
+            return None
+        estimate = self.model.run_time(instruction)
+        return kernel_time(estimate, tiling_of(self.model, estimate, instruction))
 
     def total(self, kernels: Iterable[Instruction]) -> tuple[float, int]:
         """Microseconds of all with their launches, and how many are left out."""
@@ -77,7 +85,7 @@ class Costs:
             if estimate is None:
                 left_out += 1
             else:
-                time += estimate.us + US_LAUNCH
+                time += estimate.us + self.device.launch_overhead_us
         return time, left_out
 
     def sums(self, producer: Instruction) -> tuple[float, float] | None:
@@ -100,7 +108,7 @@ class Costs:
             return None
         saved = 0
         if len(into) == len(producer.users):  # nobody else needs it
-            saved = KERNEL_LAUNCH + self.model.run_time(producer).ticks
+            saved = self.device.launch_ticks + self.model.run_time(producer).ticks
         for user in into:
             fused = pair_estimate(self.model, producer, user).ticks
             if fused >= INFINITE:
@@ -120,12 +128,36 @@ class Costs:
         number = self._number_of(event)
         return self.observer.ties.get(number, ()) if number is not None else ()
 
-    def detail(self, event: Event) -> PairDetail | None:
-        """A fuse event in full; repeats the replay up to there."""
+    def other_order(self, event: Event, producer: str) -> Replay | None:
+        """The replay with `producer`, of equal priority, taken first at this event; a whole replay's work."""
         number = self._number_of(event)
-        if number is None:
-            return None
-        return self._again(frozenset({number})).details.get(number)
+        return self._turned(number, producer) if number is not None else None
+
+    @property
+    def work_of_other_orders(self) -> int:
+        """Fusions that trying every tie the other way round would repeat."""
+        return self.observer.fusions * sum(len(names) for names in self.observer.ties.values())
+
+    def look(self, event: Event, look: Look) -> None:
+        """Show `look` the graph as it stood when this was decided; repeats the replay up to there."""
+        if event.pass_name != PRIORITY_FUSION:
+            return
+        fusion, priority = self._number_of(event), None
+        if event.event == "priority":
+            priority = self._priorities.get(id(event))
+        if fusion is not None or priority is not None:
+            self._again(Observer(self._make_guide(), fusion=fusion, priority=priority, look=look))
+
+    def detail(self, event: Event, consumer: str | None = None) -> PairDetail | None:
+        """A fuse event in full, or what a priority says of one `consumer`, by its name then."""
+        found: list[PairDetail | None] = []
+
+        def look(model: KernelModel, producer: Instruction, consumers: Sequence[Instruction]) -> None:
+            chosen = next((c for c in consumers if consumer in (None, c.name)), None)
+            found.append(pair_detail(model, producer, chosen) if chosen is not None else None)
+
+        self.look(event, look)
+        return found[0] if found else None
 
     def pair(self, producer: Instruction, consumer: Instruction) -> PairDetail | None:
         """A pair of the final module in full."""
@@ -134,9 +166,7 @@ class Costs:
         return pair_detail(self.model, producer, consumer)
 
     def _number_of(self, event: Event) -> int | None:
-        if event.event != "fuse" or event.pass_name != PRIORITY_FUSION:
-            return None
-        return self._number.get(event.step)
+        return self._number.get(id(event))
 
 
 @dataclass(slots=True)
@@ -149,39 +179,49 @@ class Observed:
     """What settled ties, after it has seen everything."""
     record: str | None = None
     """The file with XLA's own record, where it was followed."""
+    changes: tuple[str, ...] = ()
+    """What differs from XLA, in words; empty when XLA itself is repeated."""
+    xla: Observed | None = None
+    """XLA's own replay, where this one is another."""
 
 
 def observed_replay(
     module: Module,
-    target: str,
+    variant: Variant,
     *,
-    device: DeviceDescription | None = None,
-    option: str | None = None,
-    settings: Settings = AS_XLA,
     ids: UniqueIds | None = None,
     make_guide: Callable[[], Guide] | None = None,
 ) -> Observed:
-    """Like `replay`, with an eye on the costs.
+    """Like `Variant.replay`, with an eye on the costs; with XLA's own beside it where the variant is another.
 
     `make_guide` makes a guide that settles what the pass leaves open; each repetition gets a new one.
     """
 
     def run(guide: Guide | None) -> Replay:
-        return replay(module, target, device=device, option=option, settings=settings, ids=ids, guide=guide)
+        return variant.replay(module, ids=ids, guide=guide)
 
-    def again(wanted: frozenset[int]) -> Observer:
-        observer = Observer(make_guide() if make_guide is not None else None, wanted=wanted)
+    def again(observer: Observer) -> None:
         with suppress(Enough):
             run(observer)
-        return observer
 
+    def turned(fusion: int, producer: str) -> Replay:
+        return run(OtherOrder(fusion, producer))
+
+    xla = observed_replay(module, variant.xla, ids=ids) if variant.xla is not None else None
     guide = make_guide() if make_guide is not None else None
-    if device is None:
-        return Observed(run(guide), None, guide)
+    if variant.device is None:
+        return Observed(run(guide), None, guide, changes=variant.changes, xla=xla)
     ids_known = ids is not None or guide is not None
     observer = Observer(guide, note_ties=not ids_known)
     done = run(observer)
     costs = Costs(
-        device, observer, done.events, again, ids_known=ids_known, custom_kernels=done.custom_kernels
+        model_of(variant.device, RELEASES[TARGETS[variant.target].release]),
+        observer,
+        done.events,
+        again,
+        make_guide or (lambda: None),
+        turned,
+        ids_known=ids_known,
+        custom_kernels=done.custom_kernels,
     )
-    return Observed(done, costs, guide)
+    return Observed(done, costs, guide, changes=variant.changes, xla=xla)

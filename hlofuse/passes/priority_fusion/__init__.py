@@ -25,6 +25,9 @@ class PriorityFusion(Pass):
     device: DeviceDescription | None = field(default=None, compare=False, repr=False)
     guide: Guide | None = field(default=None, compare=False, repr=False)
     """Settles ties in another way than by unique ids."""
+    triton_multi_output: bool = False
+    """A Triton fusion may take in a producer that others use too (off in XLA unless
+    `xla_gpu_unsupported_enable_triton_multi_output_fusion` is set)."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         if self.device is None:
@@ -35,5 +38,8 @@ class PriorityFusion(Pass):
         legality = Legality(module, model, self.settings)
         changed = False
         for computation in fusible_computations(module):
-            changed |= Driver(computation, model, legality, recorder, self.guide).run()
+            driver = Driver(
+                computation, model, legality, recorder, self.guide, extra_outputs=self.triton_multi_output
+            )
+            changed |= driver.run()
         return changed

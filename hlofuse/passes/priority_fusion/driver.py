@@ -6,11 +6,11 @@ from hlofuse.analysis.fusible import is_fusible
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
-from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
 from hlofuse.cost.tiling import Tiling, backend_config_text
 from hlofuse.ir.computation import Computation
-from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion
+from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_extra_output
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.passes.priority_fusion.guide import Guide
 from hlofuse.passes.priority_fusion.legality import Legality
@@ -34,12 +34,18 @@ class Driver:
         legality: Legality,
         recorder: Recorder,
         guide: Guide | None = None,
+        *,
+        extra_outputs: bool = False,
     ) -> None:
         self._computation = computation
         self._model = model
+        self._launch = model.device.launch_ticks
         self._legality = legality
         self._recorder = recorder
         self._guide = guide
+        self._extra_outputs = extra_outputs
+        # Of producers refused by some user: the Triton fusion that can also write them out.
+        self._preferred: dict[Instruction, Instruction] = {}
         self._queue = PriorityQueue(guide.choose if guide is not None else None)
         # What the step under way has touched, in the order it did.
         self._marked: dict[Instruction, None] = {}
@@ -59,8 +65,9 @@ class Driver:
         changed = False
         while (entry := self._queue.pop()) is not None:
             producer, priority = entry
-            consumers = list(producer.users)
-            if self._guide is not None:
+            preferred = self._preferred.get(producer)
+            consumers = list(producer.users) if preferred is None else [preferred]
+            if self._guide is not None and preferred is None:
                 consumers = self._guide.order_consumers(producer, consumers)
             if is_fusible_bitcast(producer):
                 consumers = [c for c in consumers if self._legality.verdict(producer, c) is None]
@@ -81,22 +88,28 @@ class Driver:
             self._guide.order_updates(producers)
         priorities = [self._priority(producer) for producer in producers]
         for producer, priority in zip(producers, priorities, strict=True):
-            if priority is None or priority < 0:
+            if priority is None or (priority < 0 and not self._legality.whatever_it_costs):
                 self._queue.discard(producer)
             else:
                 self._queue.set(producer, priority)
 
     def _priority(self, producer: Instruction) -> int | None:
         """Ticks that fusing saves; None if it is not possible (`CalculateProducerPriority`)."""
-        if is_fusible_bitcast(producer):
+        self._preferred.pop(producer, None)
+        opcode = producer.opcode
+        if opcode == "bitcast" and is_fusible_bitcast(producer):
             return INFINITE
-        if producer.opcode == "constant":
+        if opcode == "constant":
             return None
         guide = self._guide
         if guide is not None:
             guide.order_users(producer)
         refusal = self._legality.refusal(producer)
         if refusal is not None:
+            preferred = self._legality.sole_extra_output(producer) if self._extra_outputs else None
+            if preferred is not None:
+                self._preferred[producer] = preferred
+                return self._saved_by(producer, preferred)
             verdict, user = refusal
             self._recorder.ineligible(
                 producer, user, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
@@ -108,12 +121,13 @@ class Driver:
         removed = self._removed_times.get(producer)
         users = producer.users if removed is None else self._new_consumers[producer]
         count = len(users)
-        unfused = KERNEL_LAUNCH * (count + 1) + model.run_time(producer).ticks
-        fused = KERNEL_LAUNCH * count
-        key = self._legality.key
+        run_time, pair_time = model.run_time, model.pair_time
+        unfused = self._launch * (count + 1) + run_time(producer).ticks
+        fused = self._launch * count
+        pair = self._legality.pair
         for user in users:
-            unfused += model.run_time(user).ticks
-            fused += model.pair_time(producer, user, key(producer, user)).ticks
+            unfused += run_time(user).ticks
+            fused += pair_time(producer, user, pair(producer, user)).ticks
         current = 0
         if removed is not None:
             # Only what this step changed is added; what it did away with is subtracted.
@@ -125,6 +139,12 @@ class Driver:
         if guide is not None:
             guide.priority(producer, us_fused, us_unfused)
         return INFINITE if unfused >= INFINITE else current + unfused - fused
+
+    def _saved_by(self, producer: Instruction, user: Instruction) -> int:
+        """Ticks saved where one user computes the producer and writes it out as well."""
+        model = self._model
+        together = model.pair_time(producer, user, self._legality.pair(producer, user)).ticks
+        return self._launch + model.run_time(producer).ticks + model.run_time(user).ticks - together
 
     def _update_priorities(self) -> None:
         marked = list(self._marked)
@@ -138,19 +158,21 @@ class Driver:
     def _step(self, producer: Instruction, consumers: list[Instruction], priority: int) -> bool:
         """Fuse the producer into the consumers, bitcasts left out."""
         legality = self._legality
-        tilings = {c: t for c in consumers if (t := legality.tiling_of(producer, c)) is not None}
+        extra = producer in self._preferred
+        found = [(c, legality.tiling_of(producer, c, extra_outputs=extra)) for c in consumers]
+        tilings = {c: t for c, t in found if t is not None}
         bitcast = is_fusible_bitcast(producer)
         rule = BITCAST_FIRST if bitcast else PAYS
         figures = {} if bitcast else {"us_saved": microseconds(priority)}
         changed = False
         for consumer in consumers:
-            if is_fusible_bitcast(consumer):
+            if consumer.opcode == "bitcast" and is_fusible_bitcast(consumer):
                 continue
             changed = True
             name = consumer.name
-            pair = legality.pair_id(producer, consumer)
+            pair = legality.pair_id(producer, consumer, extra_outputs=extra)
             allowed = legality.allowed.pop((producer, consumer), None)
-            fusion = self._fuse(producer, consumer, tilings.get(consumer))
+            fusion = self._fuse(producer, consumer, tilings.get(consumer), extra_outputs=extra)
             legality.fused(fusion, pair)
             if self._guide is not None:
                 self._guide.fused(fusion, producer.name, name)
@@ -159,10 +181,12 @@ class Driver:
                 name,
                 fusion,
                 rule=allowed.rule.code if allowed is not None else rule.code,
+                kind="multi-output" if extra else "producer-consumer",
                 created=fusion is not consumer,
                 duplicated=bool(producer.users),
                 figures=figures,
             )
+            self._preferred.pop(consumer, None)
             if fusion is not consumer:
                 self._marked.pop(consumer, None)
                 self._queue.discard(consumer)
@@ -171,33 +195,46 @@ class Driver:
                     continue
                 self._marked[operand] = None
                 self._new_consumers.setdefault(operand, []).append(fusion)
+                if self._preferred.get(operand) is consumer:
+                    del self._preferred[operand]
             self._marked[fusion] = None
         self._note_removed_times(producer, consumers)
         if not producer.users:
             self._invalidate(producer)
             self._marked.pop(producer, None)
             self._queue.discard(producer)
-            self._computation.remove_instruction(producer)
+            if not extra:
+                self._computation.remove_instruction(producer)
         for consumer in consumers:
             self._invalidate(consumer)
         self._update_priorities()
         return changed
 
     def _fuse(
-        self, producer: Instruction, consumer: Instruction, tiling: Tiling | None = None
+        self,
+        producer: Instruction,
+        consumer: Instruction,
+        tiling: Tiling | None = None,
+        *,
+        extra_outputs: bool = False,
     ) -> Instruction:
         """`PriorityFusion::Fuse`."""
         model = self._model
-        key = self._legality.key(producer, consumer)
-        kind = _KINDS.get(model.pair_launch(producer, consumer, key).kind, "kInput")
+        pair = self._legality.pair(producer, consumer)
+        kind = _KINDS.get(model.pair_launch(producer, consumer, pair).kind, "kInput")
         fusion = fuse_in_place_of(consumer, "kCustom" if tiling is not None else kind, has_side_effect)
-        if producer.opcode == "fusion":
+        if extra_outputs:
+            merge_extra_output(fusion, producer)
+        elif producer.opcode == "fusion":
             merge_fusion(fusion, producer)
         else:
             append_producer(fusion, producer)
         if tiling is not None:
             set_attribute(fusion, "backend_config", backend_config_text(tiling.block_level))
-        model.made(fusion, key, producer)
+        if extra_outputs:
+            model.changed(fusion)
+        else:
+            model.made(fusion, pair, producer)
         return fusion
 
     def _note_removed_times(self, producer: Instruction, consumers: list[Instruction]) -> None:
@@ -207,7 +244,7 @@ class Driver:
             if operand not in self._queue or is_fusible_bitcast(operand):
                 continue
             pairs = model.pairs_of(operand)
-            fused, unfused = 0, model.run_time(operand).ticks + KERNEL_LAUNCH
+            fused, unfused = 0, model.run_time(operand).ticks + self._launch
             for gone in (*consumers, producer):
                 pair = pairs.get(gone)
                 if pair is not None:
@@ -229,11 +266,11 @@ class Driver:
                     continue
                 name = user.name
                 fusion = self._fuse(constant, user)
-                added = [fusion.name] if fusion is user else [name, fusion.name]
+                replaced = [constant.name] if fusion is user else [constant.name, name]
                 self._recorder.rewrite(
                     self._computation.name,
-                    [constant.name],
-                    added[-1:],
+                    replaced,
+                    [fusion.name],
                     rule=SMALL_CONSTANT.code,
                     reason=SMALL_CONSTANT.title,
                 )

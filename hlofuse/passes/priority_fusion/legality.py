@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from hlofuse.analysis.in_place import in_place_pairs
+from hlofuse.analysis.reachability import depends_on
 from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.combined import CombinedModel, estimate_of
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
-from hlofuse.cost.gpu.model import Key
+from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.tiling import Refusal, Tiling, TritonSupport
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.passes.priority_fusion.structural_ids import PairId, StructuralIds
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.rules.instruction_fusion.question import FusionState
-from hlofuse.rules.outside import pair_verdict
-from hlofuse.rules.priority_fusion import FIRST, RULES, TRITON_RULES, PriorityPair, PriorityState
+from hlofuse.rules.outside import pair_refusal, pair_verdict
+from hlofuse.rules.priority_fusion import (
+    OF_CONSUMER,
+    OF_PRODUCER,
+    RULES,
+    TRITON_RULES,
+    PriorityPair,
+    PriorityState,
+)
+from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
 from hlofuse.rules.priority_fusion.outcome import NO_USERS, ONLY_BITCASTS
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict, first_verdict
@@ -30,6 +39,8 @@ class Legality:
     def __init__(self, module: Module, model: CombinedModel, settings: Settings) -> None:
         self._model = model
         self._settings = settings
+        self.whatever_it_costs = DOES_NOT_PAY.code in settings.disabled
+        """A what-if run: what is allowed is fused even where that costs time."""
         self._state = PriorityState(
             model,
             settings,
@@ -38,8 +49,11 @@ class Legality:
             FusionState(True, JAXLIB_0_11_1, settings, lambda _: False),
         )
         self._verdicts: dict[Instruction, dict[Instruction, Verdict | None]] = {}
-        self._keys: dict[Instruction, dict[Instruction, Key]] = {}
-        self._by_structure: dict[object, Verdict | None] = {}
+        self._pairs: dict[Instruction, dict[Instruction, Pair]] = {}
+        self._of_producer: dict[Instruction, Verdict | None] = {}
+        self._of_consumer: dict[Instruction, Verdict | None] = {}
+        self._in_place: dict[Instruction, bool] = {}
+        self._by_structure: dict[Pair, Verdict | None] = {}
         self.allowed: dict[tuple[Instruction, Instruction], Verdict] = {}
         """Pairs that a rule from outside allows."""
         self._tilings: dict[PairId, Tiling | Refusal] = {}
@@ -54,7 +68,9 @@ class Legality:
 
     def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """The refusal of this pair, kept until one of the two changes (`CanFuseCached`)."""
-        known = self._verdicts.setdefault(producer, {})
+        known = self._verdicts.get(producer)
+        if known is None:
+            known = self._verdicts[producer] = {}
         verdict = known.get(consumer, _NOT_ASKED)
         if verdict is _NOT_ASKED:
             verdict = known[consumer] = self._ask(producer, consumer)
@@ -63,36 +79,54 @@ class Legality:
     def _ask(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """`PriorityFusionQueue::CanFuse`."""
         settings = self._settings
-        pair = PriorityPair(producer, consumer, self._state)
-        verdict = first_verdict(FIRST, pair, settings)
-        if verdict is not None:
-            return verdict
+        alone = self._of_producer.get(producer, _NOT_ASKED)
+        if alone is _NOT_ASKED:
+            question = PriorityPair(producer, consumer, self._state)
+            alone = self._of_producer[producer] = first_verdict(OF_PRODUCER, question, settings)
+        if alone is None:
+            alone = self._of_consumer.get(consumer, _NOT_ASKED)
+            if alone is _NOT_ASKED:
+                question = PriorityPair(producer, consumer, self._state)
+                alone = self._of_consumer[consumer] = first_verdict(OF_CONSUMER, question, settings)
+        if alone is not None:
+            return alone  # type: ignore[return-value]
+        triton = self._ids is not None and (
+            is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
+        )
         if settings.outside is not None:  # what it says is about this pair, not about its structure
-            triton = is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
-            verdict = pair_verdict(TRITON_RULES if triton else RULES, pair, settings, producer, consumer)
+            question = PriorityPair(producer, consumer, self._state)
+            rules = TRITON_RULES if triton else RULES
+            verdict = pair_verdict(rules, question, settings, producer, consumer)
             if verdict is None or not verdict.allows:
                 return verdict
             self.allowed[producer, consumer] = verdict
             return None
-        if is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer):
-            return first_verdict(TRITON_RULES, pair, settings)
-        key = self.key(producer, consumer)
-        found = self._by_structure.get(key, _NOT_ASKED)
+        if triton:
+            return first_verdict(TRITON_RULES, PriorityPair(producer, consumer, self._state), settings)
+        pair = self.pair(producer, consumer)
+        found = self._by_structure.get(pair, _NOT_ASKED)
         if found is _NOT_ASKED:
-            found = self._by_structure[key] = first_verdict(_OF_STRUCTURE, pair, settings)
-        if found is None and in_place_pairs(consumer, JAXLIB_0_11_1):
-            return first_verdict(_OF_INSTRUCTIONS, pair, settings)
+            question = PriorityPair(producer, consumer, self._state)
+            found = self._by_structure[pair] = first_verdict(_OF_STRUCTURE, question, settings)
+        if found is None and self._works_in_place(consumer):
+            return first_verdict(_OF_INSTRUCTIONS, PriorityPair(producer, consumer, self._state), settings)
         return found  # type: ignore[return-value]
 
-    def key(self, producer: Instruction, consumer: Instruction) -> Key:
-        """The structure of the pair (`KernelModel.parts_key`), kept as long as its verdict."""
-        known = self._keys.get(producer)
+    def _works_in_place(self, consumer: Instruction) -> bool:
+        known = self._in_place.get(consumer)
         if known is None:
-            known = self._keys[producer] = {}
-        key = known.get(consumer)
-        if key is None:
-            key = known[consumer] = self._model.parts_key(producer, consumer)
-        return key
+            known = self._in_place[consumer] = bool(in_place_pairs(consumer, JAXLIB_0_11_1))
+        return known
+
+    def pair(self, producer: Instruction, consumer: Instruction) -> Pair:
+        """The structure of the pair (`KernelModel.pair`), kept as long as its verdict."""
+        known = self._pairs.get(producer)
+        if known is None:
+            known = self._pairs[producer] = {}
+        pair = known.get(consumer)
+        if pair is None:
+            pair = known[consumer] = self._model.pair(producer, consumer)
+        return pair
 
     def refusal(self, producer: Instruction) -> tuple[Verdict, Instruction | None] | None:
         """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
@@ -100,7 +134,7 @@ class Legality:
             return Verdict(NO_USERS), None
         only_bitcasts = True
         for user in producer.users:
-            if not is_fusible_bitcast(user):
+            if user.opcode != "bitcast" or not is_fusible_bitcast(user):
                 only_bitcasts = False
                 verdict = self.verdict(producer, user)
                 if verdict is not None:
@@ -115,6 +149,26 @@ class Legality:
         verdicts = [self.verdict(producer, user) for user in users]
         return [v.reason for v in verdicts if v is not None]
 
+    def sole_extra_output(self, producer: Instruction) -> Instruction | None:
+        """The one user that can compute the producer as a further output of its Triton kernel, if there is
+        just one (`FindPossibleConsumersForTritonMultiOutputFusion`)."""
+        users = [u for u in producer.users if not is_fusible_bitcast(u)]
+        possible = [u for u in users if self._extra_output(producer, u)]
+        return possible[0] if len(possible) == 1 else None
+
+    def _extra_output(self, producer: Instruction, user: Instruction) -> bool:
+        if not (is_generic_triton_fusion(producer) or is_generic_triton_fusion(user)):
+            return False
+        pair = PriorityPair(producer, user, self._state)
+        # Whether there is a tiling is asked last, and here with the further output.
+        if first_verdict((*OF_PRODUCER, *OF_CONSUMER), pair, self._settings) is not None:
+            return False
+        if pair_refusal(TRITON_RULES[:-1], pair, self._settings, producer, user) is not None:
+            return False
+        if isinstance(self._tile(producer, user, extra_outputs=True), Refusal):
+            return False
+        return not any(o is not producer and depends_on(o, producer) for o in user.operands)
+
     def constant_refused(self, constant: Instruction, user: Instruction) -> bool:
         """`PriorityFusion::CanFuseConstant`."""
         pair = PriorityPair(constant, user, self._state)
@@ -127,40 +181,50 @@ class Legality:
 
     def invalidate(self, instruction: Instruction) -> None:
         """Forget verdicts about the instruction and its present operands."""
-        verdicts, keys = self._verdicts, self._keys
+        self._of_producer.pop(instruction, None)
+        self._of_consumer.pop(instruction, None)
+        self._in_place.pop(instruction, None)
+        verdicts, pairs = self._verdicts, self._pairs
         verdicts.pop(instruction, None)
-        keys.pop(instruction, None)
+        pairs.pop(instruction, None)
         for operand in instruction.operands:
             known = verdicts.get(operand)
             if known is not None:
                 known.pop(instruction, None)
-                of_operand = keys.get(operand)
+                of_operand = pairs.get(operand)
                 if of_operand is not None:
                     of_operand.pop(instruction, None)
 
     # ------------------------------------------------------------ tilings
 
-    def _tile(self, producer: Instruction, consumer: Instruction) -> Tiling | Refusal:
+    def _tile(
+        self, producer: Instruction, consumer: Instruction, *, extra_outputs: bool = False
+    ) -> Tiling | Refusal:
         """`GetTiledRunTimeDataCached`; the cost becomes the pair's time."""
-        pair = self._ids.pair(producer, consumer) if self._ids is not None else None
+        pair = self.pair_id(producer, consumer, extra_outputs=extra_outputs)
         tiling = self._tilings.get(pair) if pair is not None else None
         if tiling is None:
-            tiling = self._model.tiling.best_tiling(producer, consumer)
+            tiling = self._model.tiling.best_tiling(producer, consumer, extra_outputs=extra_outputs)
             if pair is not None:
                 self._tilings[pair] = tiling
         if isinstance(tiling, Tiling):
             self._model.set_pair_time(producer, consumer, estimate_of(tiling))
         return tiling
 
-    def tiling_of(self, producer: Instruction, consumer: Instruction) -> Tiling | None:
+    def tiling_of(
+        self, producer: Instruction, consumer: Instruction, *, extra_outputs: bool = False
+    ) -> Tiling | None:
         """The tiling the pair will get as a Triton fusion (`GetCurrentBlockLevelParametersMap`)."""
-        pair = self._ids.pair(producer, consumer) if self._ids is not None else None
+        pair = self.pair_id(producer, consumer, extra_outputs=extra_outputs)
         tiling = self._tilings.get(pair) if pair is not None else None
         return tiling if isinstance(tiling, Tiling) else None
 
-    def pair_id(self, producer: Instruction, consumer: Instruction) -> PairId | None:
+    def pair_id(
+        self, producer: Instruction, consumer: Instruction, *, extra_outputs: bool = False
+    ) -> PairId | None:
         """To be asked before fusing, for `fused` afterwards."""
-        return self._ids.pair(producer, consumer) if self._ids is not None else None
+        ids = self._ids
+        return None if ids is None else ids.pair(producer, consumer, extra_outputs=extra_outputs)
 
     def fused(self, fusion: Instruction, pair: PairId | None) -> None:
         if self._ids is not None:

@@ -14,8 +14,8 @@ from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 
-PairId: TypeAlias = tuple[int, int, int]
-"""Numbers of producer and consumer, and the operand's place."""
+PairId: TypeAlias = tuple[int, int, int, bool]
+"""Numbers of producer and consumer, the operand's place, whether the producer stays an output."""
 
 
 class StructuralIds:
@@ -33,12 +33,14 @@ class StructuralIds:
         self._next = len(known)
         self._pairs: dict[PairId, int] = {}
 
-    def pair(self, producer: Instruction, consumer: Instruction) -> PairId | None:
+    def pair(
+        self, producer: Instruction, consumer: Instruction, *, extra_outputs: bool = False
+    ) -> PairId | None:
         """What the pair is called; None if one of the two has no number."""
         first, second = self._numbers.get(producer), self._numbers.get(consumer)
         if first is None or second is None:
             return None
-        pair = (first, second, consumer.operands.index(producer))
+        pair = (first, second, consumer.operands.index(producer), extra_outputs)
         if pair not in self._pairs:
             self._pairs[pair] = self._next
             self._next += 1

@@ -6,6 +6,7 @@ from typing import Any
 
 from hlofuse.analysis.indexing_evaluation import code_duplication as duplication
 from hlofuse.rules.catalogue import Knob, Rule
+from hlofuse.rules.instruction_fusion.duplication import evaluated_again
 from hlofuse.rules.instruction_fusion.question import Pair
 from hlofuse.rules.verdict import asks
 
@@ -77,15 +78,7 @@ def inefficient_concatenate(pair: Pair) -> dict[str, Any] | None:
     )
 )
 def reused_expensive_producer(pair: Pair) -> dict[str, Any] | None:
-    producer, state = pair.producer, pair.state
-    if producer.opcode == "fusion" or not state.is_expensive(producer):
-        return None
-    if producer not in state.reused.of(pair.consumer):
-        return None
-    return {
-        "producer_elements": producer.shape.element_count,
-        "consumer_elements": pair.consumer.shape.element_count,
-    }
+    return evaluated_again(pair) if pair.producer.opcode != "fusion" else None
 
 
 @asks(

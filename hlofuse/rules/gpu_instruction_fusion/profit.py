@@ -10,6 +10,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.rules.catalogue import Knob, Rule
 from hlofuse.rules.gpu_fusible import is_physically_transposing
 from hlofuse.rules.gpu_instruction_fusion.question import GpuPair
+from hlofuse.rules.instruction_fusion.duplication import evaluated_again
 from hlofuse.rules.priority_fusion.budget import over_budget
 from hlofuse.rules.verdict import Verdict, asks
 
@@ -75,13 +76,7 @@ def consumer_is_custom(pair: GpuPair) -> dict[str, Any] | None:
     )
 )
 def reused_expensive_producer(pair: GpuPair) -> dict[str, Any] | None:
-    producer, state = pair.producer, pair.state
-    if not state.is_expensive(producer) or producer not in state.reused.of(pair.consumer):
-        return None
-    return {
-        "producer_elements": producer.shape.element_count,
-        "consumer_elements": pair.consumer.shape.element_count,
-    }
+    return evaluated_again(pair)
 
 
 @asks(

@@ -24,6 +24,7 @@ _PRODUCER = "xla/service/gpu/gpu_fusible.cc: IsProducerMultiOutputFusible"
 SAVES_TIME = register(
     Rule(
         code="GM002",
+        outcome=True,
         title="A producer with other users becomes a further result of a consumer's kernel",
         asks="Does one kernel that computes both, and writes both, take no longer than the two apart, and is "
         "everything legal? Multi-output fusions are preferred as consumers, then fusions.",
@@ -37,6 +38,7 @@ SAVES_TIME = register(
 ANOTHER_PREFERRED = register(
     Rule(
         code="GM034",
+        outcome=True,
         title="Another consumer is preferred",
         asks="Is there another consumer whose kernel the producer may join, with more results already, "
         "or of the same kind and before this one?",

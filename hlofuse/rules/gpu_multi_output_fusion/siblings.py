@@ -19,6 +19,7 @@ _BOUNDS = re.compile(r"\[(\d+):(\d+)(?::\d+)?\]")
 SHARED_READ = register(
     Rule(
         code="GM001",
+        outcome=True,
         title="Two kernels that read the same array become one",
         asks="Do the two read the same array of more than one element, may both be results of one kernel, "
         "and is "

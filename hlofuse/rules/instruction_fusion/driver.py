@@ -49,6 +49,7 @@ CANNOT_BE_DUPLICATED = register(
 MULTI_OUTPUT_UNSUPPORTED = register(
     Rule(
         code="IF021",
+        outcome=True,
         title="This pass makes no multi-output fusions",
         asks="After a plain fusion was refused: could the producer become a further output of the "
         "consumer's kernel?",
@@ -79,6 +80,7 @@ MULTI_OUTPUT_CYCLE = register(
 NOTHING_AGAINST = register(
     Rule(
         code="IF030",
+        outcome=True,
         title="Nothing speaks against it",
         asks="Has every rule passed the pair on?",
         why="The base class allows whatever it has no reason to refuse; targets add their own conditions.",

@@ -22,6 +22,20 @@ def is_always_duplicable(instruction: Instruction) -> bool:
     )
 
 
+def evaluated_again(pair: Pair) -> dict[str, Any] | None:
+    """An expensive producer whose elements the consumer reads more than once, in figures; else None.
+
+    Which targets ask it, and of what, is theirs to say.
+    """
+    producer, state = pair.producer, pair.state
+    if not state.is_expensive(producer) or producer not in state.reused.of(pair.consumer):
+        return None
+    return {
+        "producer_elements": producer.shape.element_count,
+        "consumer_elements": pair.consumer.shape.element_count,
+    }
+
+
 def _would_duplicate(pair: Pair) -> bool:
     """The producer has a user besides the consumer (`FusionWouldDuplicate`)."""
     users = pair.producer.users

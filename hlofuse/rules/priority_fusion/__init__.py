@@ -1,10 +1,13 @@
 """Rules of PriorityFusion (`xla/backends/gpu/transforms/priority_fusion.cc`): codes PF….
 
-`RULES` and `TRITON_RULES` are the orders in which `PriorityFusionQueue::CanFuse` asks about a pair;
-which of the two continues after `FIRST` depends on whether one of the pair is a Triton fusion.
+`PriorityFusionQueue::CanFuse` asks `OF_PRODUCER` and `OF_CONSUMER` first, which look at one of the two
+only, then `RULES`, or `TRITON_RULES` where one of the pair is a Triton fusion.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
 
 from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
 from hlofuse.rules.instruction_fusion.question import Pair
@@ -35,7 +38,10 @@ def in_place_conflict(pair: PriorityPair) -> Verdict | None:
     return may_fuse_into_in_place(Pair(pair.producer, pair.consumer, 0, pair.state.in_place))
 
 
-FIRST = (producer_is_root, producer_not_fusible, consumer_not_fusible)
+PairRule: TypeAlias = Callable[[PriorityPair], Verdict | None]
+
+OF_PRODUCER: tuple[PairRule, ...] = (producer_is_root, producer_not_fusible)
+OF_CONSUMER: tuple[PairRule, ...] = (consumer_not_fusible,)
 TRITON_RULES = (
     producer_unsupported_by_triton,
     consumer_unsupported_by_triton,
@@ -54,4 +60,4 @@ RULES = (
     in_place_conflict,
 )
 
-__all__ = ["FIRST", "RULES", "TRITON_RULES", "PriorityPair", "PriorityState"]
+__all__ = ["OF_CONSUMER", "OF_PRODUCER", "RULES", "TRITON_RULES", "PairRule", "PriorityPair", "PriorityState"]

@@ -10,6 +10,7 @@ _QUEUE = f"{_FILE}: PriorityFusionQueue"
 NO_USERS = register(
     Rule(
         code="PF030",
+        outcome=True,
         title="Nobody uses the producer",
         asks="Has the producer no users?",
         why="There is nothing to fuse it into.",
@@ -21,6 +22,7 @@ NO_USERS = register(
 ONLY_BITCASTS = register(
     Rule(
         code="PF031",
+        outcome=True,
         title="Only bitcasts use the producer",
         asks="Are all users of the producer bitcasts?",
         why="Bitcasts are fused into their own users first. These are left because their users take "
@@ -34,6 +36,7 @@ ONLY_BITCASTS = register(
 PAYS = register(
     Rule(
         code="PF040",
+        outcome=True,
         title="Fusing the producer into all its users saves time",
         asks="Do the kernels take less time, by XLA's model, with the producer in all of its users than "
         "without? "
@@ -49,6 +52,7 @@ PAYS = register(
 BITCAST_FIRST = register(
     Rule(
         code="PF041",
+        outcome=True,
         title="Bitcasts are fused first",
         asks="Is the producer a bitcast? It goes into every user that can take it.",
         why="It needs no code, and the operations on both of its sides can be fused only once it is inside.",
@@ -60,6 +64,7 @@ BITCAST_FIRST = register(
 SMALL_CONSTANT = register(
     Rule(
         code="PF042",
+        outcome=True,
         title="Scalar constants become part of the code",
         asks="Is the producer a constant of one element? After everything else is fused it goes into all "
         "users "

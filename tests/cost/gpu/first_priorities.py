@@ -11,7 +11,6 @@ from pathlib import Path
 from hlofuse.cost.gpu import DeviceDescription, KernelModel, load_device
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.ticks import fp32, microseconds
-from hlofuse.cost.gpu.timing import KERNEL_LAUNCH
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
@@ -80,8 +79,8 @@ def compare(module: Module, model: KernelModel, priorities: dict[str, Priority])
 def full_sums(model: KernelModel, producer: Instruction) -> tuple[int, int]:
     """Ticks with the producer fused into all its users, and with none fused (`EstimateRunTimes`)."""
     count = len(producer.users)
-    fused = KERNEL_LAUNCH * count
-    unfused = KERNEL_LAUNCH * (count + 1) + model.run_time(producer).ticks
+    fused = model.device.launch_ticks * count
+    unfused = model.device.launch_ticks * (count + 1) + model.run_time(producer).ticks
     for user in producer.users:
         unfused += model.run_time(user).ticks
         fused += model.pair_time(producer, user).ticks

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.side_effects import has_side_effect
-from hlofuse.cost.gpu import KernelModel, load_device
+from hlofuse.cost.gpu import KernelModel, load_device, summary_table
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
+from hlofuse.cost.gpu.fusion_summary import summary_of_fusion
 from hlofuse.cost.gpu.summary import Summary
-from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion
+from hlofuse.ir.fusing import append_producer, fuse_in_place_of
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
 
@@ -51,13 +54,13 @@ def _fuse(model: KernelModel, module: Module, producer: str, consumer: str) -> I
     p, c = module.find(producer), module.find(consumer)
     assert p is not None
     assert c is not None
-    key = model.parts_key(p, c)
+    pair = model.pair(p, c)
     fusion = fuse_in_place_of(c, "kLoop", has_side_effect)
     if p.opcode == "fusion":
         merge_fusion(fusion, p)
     else:
         append_producer(fusion, p)
-    model.made(fusion, key, p)
+    model.made(fusion, pair, p)
     if not p.users:
         model.invalidate(p)
         assert p.computation is not None
@@ -68,7 +71,7 @@ def _fuse(model: KernelModel, module: Module, producer: str, consumer: str) -> I
 
 def _figures(summary: Summary) -> dict[str, object]:
     """Everything two ways to the same structure have to agree on."""
-    apart = ("number", "atom", "operands", "reads", "roots", "granule")
+    apart = ("number", "atom", "operands", "reads", "launch", "estimates", "roots", "granule")
     apart += ("parameter_uses", "root_utilization", "root_emitted")  # numbered in another order
     figures = {name: getattr(summary, name) for name in Summary.__slots__ if name not in apart}
     count = len(summary.operands)
@@ -186,3 +189,46 @@ def test_side_outputs_are_written_too(side: str) -> None:
     else:
         assert both.write == alone.write + model.run_time(m).write
         assert both.ticks > alone.ticks
+
+
+ROWS = """HloModule rows
+
+%sum (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %r = f32[] add(%a, %b)
+}
+
+ENTRY %main (x: f32[64,100], y: f32[64,SIZE]) -> f32[64,SIZE] {
+  %x = f32[64,100]{1,0} parameter(0)
+  %y = f32[64,SIZE]{1,0} parameter(1)
+  %zero = f32[] constant(0)
+  %e = f32[64,100]{1,0} exponential(%x)
+  %squares = f32[64,100]{1,0} multiply(%e, %e)
+  %s = f32[64]{0} reduce(%squares, %zero), dimensions={1}, to_apply=%sum
+  %wide = f32[64,SIZE]{1,0} broadcast(%s), dimensions={0}
+  ROOT %out = f32[64,SIZE]{1,0} divide(%y, %wide)
+}
+"""
+
+
+@pytest.mark.parametrize(("size", "composes"), [("128", True), ("100", False)])
+def test_a_fusion_evaluated_a_power_of_two_times_is_not_walked(
+    size: str, composes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Single precision is exact then: nothing is rounded that was not before."""
+    module, model = parse_module(ROWS.replace("SIZE", size)), KernelModel(V100)
+    walked = []
+
+    def walk(fusion: Instruction, *rest: Any) -> Summary:
+        walked.append(fusion)
+        return summary_of_fusion(fusion, *rest)
+
+    monkeypatch.setattr(summary_table, "summary_of_fusion", walk)
+    squares = _fuse(model, module, "e", "squares")
+    sums = _fuse(model, module, squares.name, "s")
+    wide = _fuse(model, module, sums.name, "wide")
+    summary = model.summary(wide)
+    assert (not walked) is composes
+    assert _figures(summary) == _figures(KernelModel(V100).summary(wide))
+    assert summary.utilization[0] == float(size)

@@ -128,3 +128,20 @@ def test_backend_config_as_xla_writes_it() -> None:
     )
     assert is_generic_triton_fusion(module.entry.root)
     assert block_level_parameters(module.entry.root) == parameters
+
+
+@pytest.mark.parametrize(
+    ("device", "element_type", "reason"),
+    [
+        ("h100_sxm", "bf16", None),
+        ("mi200", "bf16", None),
+        ("pvc", "bf16", "Unsupported GPU architecture for BF16."),
+        ("pvc", "f8e5m2", "Unsupported GPU architecture for F8E4M3FN."),
+        ("pvc", "f32", None),
+        ("h100_sxm", "f8e4m3fnuz", "F8E4M3FNUZ/F8E5M2FNUZ not supported on Cuda."),
+        ("mi350", "f8e4m3fnuz", None),
+        ("pvc", "f8e4m3fnuz", "F8E4M3FNUZ/F8E5M2FNUZ is only supported on ROCm."),
+    ],
+)
+def test_types_by_vendor(device: str, element_type: str, reason: str | None) -> None:
+    assert TritonSupport(load_device(device)).data_type(element_type) == reason

@@ -1,0 +1,56 @@
+"""Printing a report in the form asked for, headed by what a what-if run changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hlofuse.cli.output import emit, rendered
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hlofuse.explainer.difference import Difference
+
+
+def report(
+    form: str,
+    color: str,
+    output: Path | None,
+    *,
+    text: Callable[[Console], None],
+    markdown: Callable[[], str],
+    json: Callable[[], dict[str, Any]],
+    differences: Sequence[Difference] = (),
+    limit: int = 10,
+) -> None:
+    """Emit one of the three forms. JSON has a field `difference` where there is one."""
+    if form == "json":
+        from json import dumps
+
+        document = json()
+        if differences:
+            from hlofuse.explainer.difference_report import difference_json
+
+            found = [difference_json(d) for d in differences]
+            document["difference"] = found[0] if len(found) == 1 else found
+        emit(dumps(document, indent=2), output)
+    elif form == "markdown":
+        head = ""
+        if differences:
+            from hlofuse.explainer.difference_report import difference_markdown
+
+            head = "\n".join(difference_markdown(d, limit=limit) for d in differences) + "\n"
+        emit(head + markdown(), output)
+    else:
+
+        def draw(console: Console) -> None:
+            if differences:
+                from hlofuse.explainer.difference_report import print_difference
+
+                for d in differences:
+                    print_difference(d, console, limit=limit)
+            text(console)
+
+        emit(rendered(draw, color, output), output)

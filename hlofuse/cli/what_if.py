@@ -1,0 +1,184 @@
+"""`hlofuse what-if`: sweeps over knobs, and which rule costs most."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hlofuse.cli.options import input_argument, report_options
+from hlofuse.cli.replaying import ReplayRequest, Subject, replay_options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hlofuse.pipelines import Variant
+    from hlofuse.whatifs.sweep import Vary
+
+
+def _print_knobs(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value:
+        from hlofuse.cli.output import emit, rendered
+        from hlofuse.whatifs.knobs import print_knobs
+
+        emit(rendered(print_knobs))
+        ctx.exit()
+
+
+@click.command("what-if")
+@input_argument
+@click.option(
+    "--sweep",
+    "sweeps",
+    multiple=True,
+    metavar="NAME=V1,V2,…",
+    help="Replay with each of these values of a knob or a number of the device; several make a grid.",
+)
+@click.option(
+    "--also-device", "more_devices", multiple=True, metavar="D", help="Sweep on this device as well."
+)
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Draw the sweep: .svg, .png, .pdf or .dot.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Rules and edges listed; 0 for all.",
+)
+@click.option(
+    "--knobs",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_knobs,
+    help="List what --set and --sweep take, with XLA's values.",
+)
+@replay_options
+@report_options
+def command(
+    input: str,
+    sweeps: tuple[str, ...],
+    more_devices: tuple[str, ...],
+    plot: Path | None,
+    limit: int,
+    form: str,
+    color: str,
+    output: Path | None,
+    **request: Any,
+) -> int:
+    """Which single rule costs the module in INPUT most? With --sweep: what if knobs had other values?
+
+    Without --sweep each rule that refused something here is switched off alone, and the fusion passes are
+    replayed. Rules without which the program would be wrong stay.
+    """
+    from hlofuse.ir.errors import HlofuseError
+
+    asked = ReplayRequest(input=input, **request)
+    if asked.xla_trace is not None:
+        raise HlofuseError("what-if runs go their own way: they follow no --xla-trace")
+    if not sweeps:
+        if plot is not None or more_devices:
+            raise HlofuseError("--plot and --also-device go with --sweep")
+        _rank(asked, limit, form, color, output)
+        return 0
+    axes = _axes(sweeps)
+    if plot is not None:
+        from hlofuse.renderer import format_of
+        from hlofuse.renderer.engine import engine
+
+        if format_of(plot) != "dot":
+            engine()  # nobody should wait for replays only to hear that nothing can draw them
+    _sweep(asked, axes, more_devices, plot, form, color, output)
+    return 0
+
+
+def _rank(asked: ReplayRequest, limit: int, form: str, color: str, output: Path | None) -> None:
+    from hlofuse.cli.progress import progress_bar
+    from hlofuse.cli.reporting import report
+    from hlofuse.whatifs.ranking import rank
+    from hlofuse.whatifs.report_json import ranking_json
+    from hlofuse.whatifs.report_markdown import ranking_markdown
+    from hlofuse.whatifs.report_text import print_ranking
+
+    subject = asked.read()
+    assert subject.variant is not None
+    with progress_bar("replaying") as progress:
+        found = rank(subject.module, subject.variant, ids=subject.ids, progress=progress)
+    report(
+        form,
+        color,
+        output,
+        text=lambda console: print_ranking(found, console, input_words=asked.input_words, limit=limit),
+        markdown=lambda: ranking_markdown(found, limit=limit),
+        json=lambda: ranking_json(found),
+    )
+
+
+def _sweep(
+    asked: ReplayRequest,
+    axes: dict[str, list[str]],
+    more_devices: tuple[str, ...],
+    plot: Path | None,
+    form: str,
+    color: str,
+    output: Path | None,
+) -> None:
+    from hlofuse.cli.output import write_file
+    from hlofuse.cli.progress import progress_bar
+    from hlofuse.cli.reporting import report
+    from hlofuse.whatifs.report_json import sweep_json
+    from hlofuse.whatifs.report_markdown import sweep_markdown
+    from hlofuse.whatifs.report_text import print_sweep
+    from hlofuse.whatifs.sweep import sweep
+
+    subject = asked.read()
+    devices = [_vary(asked, subject, None), *(_vary(asked, subject, d) for d in more_devices)]
+    with progress_bar("replaying") as progress:
+        found = sweep(subject.module, devices, axes, ids=subject.ids, progress=progress)
+    if plot is not None:
+        from hlofuse.renderer import format_of
+        from hlofuse.whatifs.plot import plot_sweep
+
+        write_file(plot, plot_sweep(found).to_bytes(format_of(plot)))
+    report(
+        form,
+        color,
+        output,
+        text=lambda console: print_sweep(found, console),
+        markdown=lambda: sweep_markdown(found),
+        json=lambda: sweep_json(found),
+    )
+
+
+def _vary(asked: ReplayRequest, subject: Subject, device: str | None) -> Vary:
+    """What makes the variants of one device; the request's own for None."""
+
+    def vary(values: Mapping[str, str]) -> Variant:
+        xla = subject.variant.xla or subject.variant if subject.variant is not None else None
+        own = xla.device if xla is not None else None
+        more = [f"{name}={value}" for name, value in values.items()]
+        return asked.variant(subject.target, device or own, more)
+
+    return vary
+
+
+def _axes(sweeps: tuple[str, ...]) -> dict[str, list[str]]:
+    from hlofuse.ir.errors import HlofuseError
+
+    axes: dict[str, list[str]] = {}
+    for text in sweeps:
+        name, equals, values = text.partition("=")
+        listed = [v.strip() for v in values.split(",")]
+        if not name or not equals or not all(listed):
+            raise HlofuseError(f"--sweep {text}: expected NAME=VALUE,VALUE,…")
+        if name in axes:
+            raise HlofuseError(f"--sweep {name} is given twice")
+        axes[name] = list(dict.fromkeys(listed))
+    return axes

@@ -1,0 +1,89 @@
+"""The estimate of a kernel from its structure and its launch (`gpu_performance_model.cc`)."""
+
+from __future__ import annotations
+
+from hlofuse.cost.gpu.estimate import Estimate
+from hlofuse.cost.gpu.launch import Launch
+from hlofuse.cost.gpu.pair import Pair
+from hlofuse.cost.gpu.summary import Summary
+from hlofuse.cost.gpu.ticks import EXACT, fp32, half_away
+from hlofuse.cost.gpu.timing import Timing
+
+
+def time_of(timing: Timing, summary: Summary, launch: Launch, coalesced: bool) -> Estimate:
+    """An instruction on its own (`EstimateRunTimeForInstructionImpl`)."""
+    read, _ = _read_operands(timing, summary, min(launch.blocks, timing.saturating_blocks), coalesced)
+    compute = timing.compute(summary.flops, launch.blocks, launch.threads)
+    write = timing.write(summary.written)
+    ticks = timing.combine(compute, read + write)
+    return Estimate(
+        ticks, summary.flops, summary.total_read, summary.written, read, write, compute, launch, coalesced
+    )
+
+
+def time_of_pair(
+    timing: Timing, pair: Pair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
+) -> Estimate:
+    """The producer fused into the consumer, whose estimates are given (`EstimateRunTimeForFusionImpl`)."""
+    a, b = pair.producer, pair.consumer
+    slot, shared, slots = pair.slot, pair.shared, pair.slots
+    share = b.utilization[slot]
+    evaluated = share
+    for other in slots[1:]:
+        evaluated = fp32(evaluated + b.utilization[other])
+    flops = first.flops + second.flops
+    if evaluated != 1.0 or flops >= EXACT:
+        flops = int(fp32(fp32(fp32(first.flops) * evaluated) + fp32(second.flops)))
+
+    blocks = min(launch.blocks, timing.saturating_blocks)
+    time = timing.read
+    # Start from all the consumer reads; what the producer changes is replaced.
+    read, each = _read_operands(timing, b, blocks, coalesced)
+    bytes_read = b.total_read
+    for other in slots:
+        read -= each[other]
+        bytes_read -= b.operand_bytes[other]
+    first_slots, skipped, read_by_b = a.first_slots, a.skipped, b.operand_bytes
+    in_step = b.is_fusion or b.elementwise
+    uses = a.parameter_uses if a.is_fusion else ()
+    for k, (operand, total) in enumerate(zip(a.operands, a.operand_bytes, strict=True)):
+        if first_slots and first_slots[k] != k:
+            continue
+        both = shared[k] if shared else None
+        if share != 1.0:  # byte counts are single precision already
+            total = half_away(fp32(total * share))
+        if both is None:
+            if k not in skipped:
+                read += time(operand.size, total, 0 if coalesced else operand.element_bytes, blocks)
+                bytes_read += total
+            continue
+        total += read_by_b[both]
+        if in_step and (a.elementwise or (uses and 0 in uses[k])):
+            # Where both read the operand in step, it is read once (`GetCommonUtilization`).
+            common = b.common_utilization(both, slot) if b.is_fusion else 1.0
+            if common:
+                size = operand.size_fp32
+                total -= int(size) if common == 1.0 else half_away(fp32(size * common))
+        if total == read_by_b[both]:
+            continue
+        ticks = time(operand.size, total, 0 if coalesced else operand.element_bytes, blocks)
+        for other in b.slots_like(both):
+            read += ticks - each[other]
+            bytes_read += total - read_by_b[other]
+    compute = timing.compute(flops, launch.blocks, launch.threads)
+    ticks = timing.combine(compute, read + second.write)
+    written = second.bytes_written
+    return Estimate(ticks, flops, bytes_read, written, read, second.write, compute, launch, coalesced)
+
+
+def _read_operands(timing: Timing, summary: Summary, blocks: int, coalesced: bool) -> tuple[int, list[int]]:
+    """Ticks of reading all operands and each; `blocks` at most those that saturate the memory."""
+    known = summary.reads.get((blocks, coalesced))
+    if known is None:
+        time = timing.read
+        each = [
+            time(o.size, total, 0 if coalesced else o.element_bytes, blocks)
+            for o, total in zip(summary.operands, summary.operand_bytes, strict=True)
+        ]
+        known = summary.reads[blocks, coalesced] = (sum(each), each)
+    return known

@@ -1,0 +1,122 @@
+"""Launches of instructions and pairs, by structure: which emitter, how many blocks and threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlofuse.analysis.release import Release
+from hlofuse.cost.gpu import backend_config as config
+from hlofuse.cost.gpu import llvm_launch
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.in_place import can_update_in_place
+from hlofuse.cost.gpu.launch import Kernel, Launch, launch_of, per_element
+from hlofuse.cost.gpu.pair import Pair
+from hlofuse.cost.gpu.reduction_groups import reduction_groups
+from hlofuse.cost.gpu.shapes import NO_BITS, ShapeFacts
+from hlofuse.cost.gpu.summary import Summary
+from hlofuse.ir.instruction import Instruction
+
+
+class _Alone(Kernel):
+    """An instruction on its own."""
+
+    __slots__ = ("_instruction", "_mlir", "_summary")
+
+    def __init__(self, instruction: Instruction, summary: Summary, mlir: bool) -> None:
+        super().__init__(summary.roots, summary.features, summary.minor_of_transpose)
+        self._instruction, self._summary, self._mlir = instruction, summary, mlir
+
+    @property
+    def input_bits(self) -> int:
+        return self._summary.input_bits
+
+    @property
+    def storage_bits(self) -> int:
+        return self._summary.storage_bits
+
+    def in_place(self) -> bool:
+        return _in_place([self._instruction], self._mlir)
+
+    def groups(self) -> int:
+        return reduction_groups([self._instruction], self.roots, in_one_walk=not self._mlir)
+
+
+class _Fused(Kernel):
+    """A producer in its consumer."""
+
+    __slots__ = ("_mlir", "_pair", "_parts")
+
+    def __init__(self, producer: Instruction, consumer: Instruction, pair: Pair, mlir: bool) -> None:
+        a, b = pair.producer, pair.consumer
+        minor = min(a.minor_of_transpose, b.minor_of_transpose)
+        super().__init__(pair.roots, a.features | b.features, minor)
+        self._parts, self._pair, self._mlir = (producer, consumer), pair, mlir
+
+    def _operands(self) -> list[ShapeFacts]:
+        """What the kernel reads."""
+        a, b, slots = self._pair.producer, self._pair.consumer, self._pair.slots
+        read = [o for k, o in enumerate(b.operands) if k not in slots]
+        return read + [o for k, o in enumerate(a.operands) if k not in a.skipped]
+
+    @property
+    def input_bits(self) -> int:
+        return min([o.bits for o in self._operands()], default=NO_BITS)
+
+    @property
+    def storage_bits(self) -> int:
+        return max([o.storage_bits for o in self._operands()], default=8)
+
+    def in_place(self) -> bool:
+        return _in_place(self._parts, self._mlir)
+
+    def groups(self) -> int:
+        return reduction_groups(self._parts, self.roots, in_one_walk=not self._mlir)
+
+
+def _in_place(parts: Sequence[Instruction], mlir: bool) -> bool:
+    return can_update_in_place(parts) if mlir else can_update_in_place(parts, 1)
+
+
+class Launcher:
+    """Works out a launch once for each structure."""
+
+    def __init__(self, device: DeviceDescription, release: Release) -> None:
+        self._device = device
+        self._mlir = release.mlir_emitters
+        self._launch_of = launch_of if release.mlir_emitters else llvm_launch.launch_of
+
+    def of(self, instruction: Instruction, summary: Summary) -> Launch:
+        """The launch of an instruction on its own."""
+        known = summary.launch
+        if known is None:
+            known = None if summary.config is None else self._named_emitter(summary.config, summary)
+            if known is None:
+                known = self._launch_of(self._device, _Alone(instruction, summary, self._mlir))
+            summary.launch = known
+        return known
+
+    def of_pair(self, producer: Instruction, consumer: Instruction, pair: Pair) -> Launch:
+        """The launch of the producer fused into the consumer."""
+        known = pair.launch
+        if known is None:
+            a, b = pair.producer, pair.consumer
+            fusion = a.config if b.config is None else b.config
+            known = None if fusion is None else self._named_emitter(fusion, b)
+            if known is None:
+                known = self._launch_of(self._device, _Fused(producer, consumer, pair, self._mlir))
+            pair.launch = known
+        return known
+
+    def _named_emitter(self, fusion: config.FusionConfig, summary: Summary) -> Launch | None:
+        """The launch where the backend config names the emitter."""
+        root = summary.roots[0].result
+        if fusion.kind == config.CUSTOM:
+            return per_element(root, "custom")
+        if fusion.is_triton:
+            if not fusion.tile_sizes:
+                return per_element(root, "triton")
+            blocks = 1
+            for size, tile in zip(root.dimensions, fusion.tile_sizes[0], strict=False):
+                blocks *= -(-size // tile)
+            return Launch("triton", blocks, fusion.num_warps * self._device.threads_per_warp)
+        return per_element(root, "cudnn") if fusion.kind == config.CUDNN else None

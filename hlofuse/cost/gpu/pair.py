@@ -1,0 +1,82 @@
+"""Pairs of a producer and a consumer, one object for all pairs of equal structure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hlofuse.cost.gpu.backend_config import FusionConfig
+from hlofuse.cost.gpu.estimate import Estimate
+from hlofuse.cost.gpu.heroes import Root, fuse_roots
+from hlofuse.cost.gpu.launch import Launch
+from hlofuse.cost.gpu.summary import Summary
+from hlofuse.ir.instruction import Instruction
+
+
+class Pair:
+    """The structures of two instructions and which operands they share: equal pairs fuse to equal fusions.
+
+    What is worked out for one pair of instructions is kept here for all like it.
+    """
+
+    __slots__ = ("_roots", "consumer", "estimates", "fused", "launch", "producer", "shared", "slot")
+
+    def __init__(self, producer: Summary, consumer: Summary, slot: int, shared: Sequence[int | None]) -> None:
+        self.producer = producer
+        self.consumer = consumer
+        self.slot = slot
+        """The first slot of the producer among the consumer's operands."""
+        self.shared = shared
+        """For each of the producer's operands the slot where the consumer reads it too, or None. Empty where
+        they share none for certain."""
+        self.launch: Launch | None = None
+        self.estimates: list[Estimate | None] = [None, None]
+        """By whether something inside reads across the grain of memory."""
+        self._roots: Sequence[Root] | None = None
+        self.fused: dict[FusionConfig | None, Summary] = {}
+        """The summary of the two fused, by the fusion's config."""
+
+    @property
+    def roots(self) -> Sequence[Root]:
+        """The consumer's roots as they are with the producer in."""
+        roots = self._roots
+        if roots is None:
+            b = self.consumer
+            roots = self._roots = fuse_roots(b.roots, b.clean, self.slots, self.producer.roots[0])
+        return roots
+
+    @property
+    def slots(self) -> list[int]:
+        """All slots at which the consumer reads the producer."""
+        return self.consumer.slots_like(self.slot)
+
+
+class PairTable:
+    """Finds the pair of two instructions."""
+
+    def __init__(self) -> None:
+        self._pairs: dict[tuple[Any, ...], Pair] = {}
+
+    def of(self, producer: Instruction, first: Summary, consumer: Instruction, second: Summary) -> Pair:
+        """`first` and `second` are the summaries of the two."""
+        operands = consumer.operands
+        shared: Sequence[int | None] = ()
+        if len(operands) == 1:
+            slot = 0
+        elif not producer.operands:
+            slot = operands.index(producer)
+        else:
+            slot = operands.index(producer)
+            # What only the producer uses the consumer does not.
+            several = [len(o.users) > 1 for o in producer.operands]
+            if True in several:
+                # From behind, for the first slot to stay where an operand repeats.
+                slots = dict(zip(reversed(operands), range(len(operands) - 1, -1, -1), strict=True))
+                shared = tuple(map(slots.get, producer.operands))
+            else:
+                shared = (None,) * len(several)
+        key = (first.number, second.number, slot, shared)
+        pair = self._pairs.get(key)
+        if pair is None:
+            pair = self._pairs[key] = Pair(first, second, slot, shared)
+        return pair

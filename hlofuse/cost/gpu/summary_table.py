@@ -1,0 +1,102 @@
+"""Summaries, each structure's once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from hlofuse.cost.gpu.atom_summary import summary_of_atom
+from hlofuse.cost.gpu.atoms import AtomTable
+from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
+from hlofuse.cost.gpu.composing import compose, origins_of
+from hlofuse.cost.gpu.fusion_summary import summary_of_fusion
+from hlofuse.cost.gpu.pair import Pair
+from hlofuse.cost.gpu.shapes import ShapeTable
+from hlofuse.cost.gpu.summary import Summary
+from hlofuse.ir.instruction import Instruction
+
+
+class SummaryTable:
+    """Finds the summary of an instruction, by its structure or by what it was made of."""
+
+    def __init__(self, shapes: ShapeTable, atoms: AtomTable) -> None:
+        self._facts = shapes.facts
+        self._atoms = atoms
+        self._known: dict[Hashable, Summary] = {}
+        self._count = 0
+
+    def of(self, instruction: Instruction) -> Summary:
+        """The summary, a fusion's from its computation as it stands."""
+        config = fusion_config(instruction)
+        if instruction.opcode == "fusion":
+            return self._of_fusion(instruction, config)
+        atom = self._atoms.atom(instruction)
+        operands = instruction.operands
+        slots: tuple[int, ...] = ()
+        if len(operands) > 1 and len(set(operands)) < len(operands):
+            slots = tuple([operands.index(o) for o in operands])
+        key = (atom.key, slots, config)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._numbered(summary_of_atom(atom, slots), config)
+        return known
+
+    def of_pair(self, fusion: Instruction, pair: Pair) -> Summary:
+        """The summary of a fusion made from such a pair; one made so before has it too."""
+        config = fusion_config(fusion)
+        known = pair.fused.get(config)
+        if known is None:
+            # Looking for an equal fusion made in another way costs as much as a walk and finds few.
+            order = fusion.fused_computation.post_order()
+            atoms = {inner: self._atoms.atom(inner) for inner in order}
+            summary = summary_of_fusion(fusion, order, atoms, self._facts)
+            known = pair.fused[config] = self._numbered(summary, config)
+        return known
+
+    def of_parts(self, fusion: Instruction, pair: Pair, producer: Instruction | None) -> Summary | None:
+        """The same without a walk, put together from the summaries of the pair; None where that cannot be."""
+        config = fusion_config(fusion)
+        known = pair.fused.get(config)
+        if known is None and producer is not None:
+            origins = origins_of(fusion, pair, producer)
+            if origins is not None:
+                known = compose(pair, origins, [self._facts(o.shape) for o in fusion.operands])
+                if known is not None:
+                    pair.fused[config] = self._numbered(known, config)
+        return known
+
+    def _numbered(self, summary: Summary, config: FusionConfig | None) -> Summary:
+        summary.config = config
+        summary.is_triton = config is not None and config.kind == TRITON and summary.is_fusion
+        roots = summary.roots
+        summary.composes = not (summary.is_triton or summary.skipped or any(r.atom is None for r in roots))
+        summary.number = self._count
+        self._count += 1
+        summary.reads = {}
+        summary.launch = None
+        summary.estimates = [None, None]
+        return summary
+
+    def _of_fusion(self, fusion: Instruction, config: FusionConfig | None) -> Summary:
+        body = fusion.fused_computation
+        order = body.post_order()
+        place = {inner: k for k, inner in enumerate(order)}
+        atoms = {inner: self._atoms.atom(inner) for inner in order}
+        key: Hashable = (
+            fusion.fusion_kind == "kCustom",
+            config,
+            len(fusion.operands),
+            place[body.root],
+            tuple(
+                [
+                    (atoms[i].key, i.parameter_number)
+                    if i.opcode == "parameter"
+                    else (atoms[i].key, *[place[o] for o in i.operands])
+                    for i in order
+                ]
+            ),
+        )
+        known = self._known.get(key)
+        if known is None:
+            summary = summary_of_fusion(fusion, order, atoms, self._facts)
+            known = self._known[key] = self._numbered(summary, config)
+        return known

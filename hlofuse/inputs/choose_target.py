@@ -1,0 +1,91 @@
+"""Which target a dump is for, where nobody says: told by the dumps' names and by what is in the module."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
+from hlofuse.inputs.dump_names import read_name
+from hlofuse.inputs.stage import platform_of
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.module import Module
+
+# Parts of file names, the first that is found decides: passes of a pipeline, then what every dump has.
+_SIGNS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("gpu", ("priority-fusion", "priority_fusion")),
+    ("gpu-legacy", ("fusion_merger", "horizontal_fusion.", ".fusion.after_fusion.", "fusion.fusion-")),
+    ("gpu", ("gpu_target_config", "gpu_after_optimizations")),
+    ("cpu", ("cpu_after_optimizations", "fusion-wrapper", "cpu_multi_output_fusion")),
+)
+DEFAULT = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenTarget:
+    """A target, and what it was told by: empty where someone said so, or nothing tells."""
+
+    name: str
+    evidence: str = ""
+
+
+def target_of_files(path: str | os.PathLike[str], module: str | None = None) -> ChosenTarget | None:
+    """The target that the names of a dump's files give away; None where they do not.
+
+    `path` is a dump directory (of `module`), a corpus, or a file whose neighbours are looked at.
+    """
+    names = _names(Path(path), module) if str(path) != "-" else []
+    for target, signs in _SIGNS:
+        for sign in signs:
+            if any(sign in name for name in names):
+                return ChosenTarget(target, f"there are dumps called {sign}")
+    return None
+
+
+def target_of_module(module: Module) -> ChosenTarget | None:
+    """The target that only this module's own contents give away."""
+    platform, evidence = platform_of(module)
+    return ChosenTarget(platform, evidence) if platform in ("cpu", "gpu") else None
+
+
+def choose_target(
+    path: str | os.PathLike[str],
+    module: str | None = None,
+    *,
+    device: bool = False,
+    read: Module | None = None,
+) -> ChosenTarget:
+    """The target for what lies at `path`; `read` is the module, once it has been.
+
+    Names of files tell most, then a device that is given (`device`), then the module's contents.
+    """
+    named = target_of_files(path, module)
+    if named is not None and not (device and named.name == "cpu"):
+        return named
+    if device:
+        return ChosenTarget("gpu", "a device is given")
+    inside = target_of_module(read) if read is not None else None
+    return inside or ChosenTarget(DEFAULT)
+
+
+def _names(path: Path, module: str | None) -> Iterable[str]:
+    try:
+        if path.is_dir():
+            if is_corpus_case(path):
+                return os.listdir(path)
+            cases = corpus_cases(path)
+            if cases:
+                return [n for c in cases if module in (None, c.name) for n in os.listdir(c)]
+            label = DumpDirectory(path).pick(module).label + "." if module is not None else ""
+            return [n for n in os.listdir(path) if n.startswith(label)]
+        named = read_name(path)
+        if named is not None:
+            start = f"module_{named.module_id:04d}.{named.module}."
+            return [n for n in os.listdir(path.parent) if start in n]
+        if path.name in ("before.hlo", "before.hlo.gz"):
+            return os.listdir(path.parent)
+    except (OSError, ValueError, HlofuseError):
+        pass  # reading the input will say what is wrong with it
+    return []

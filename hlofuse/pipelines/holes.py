@@ -1,0 +1,22 @@
+"""What becomes of a list of users when some of them go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def without(users: list[T], gone: Iterable[T]) -> list[T]:
+    """`users` after those in `gone` were removed one by one, the last always filling the hole.
+
+    Mirrors `HloInstruction::Users::RemoveUser` (`xla/hlo/ir/hlo_instruction.cc`).
+    """
+    left = list(users)
+    for user in gone:
+        place = left.index(user)
+        last = left.pop()
+        if place < len(left):
+            left[place] = last
+    return left

@@ -1,0 +1,131 @@
+"""The users of values in functions that were calls in the program, such as jit(silu).
+
+CallInliner (`xla/service/call_inliner.cc`) clones the body of a function operands first, so that inside
+of it age and the order of users agree; who uses a result outside comes behind them. A function with
+several results ends in a tuple, which is a user of each as well. It goes when its elements have found
+their users, and the last user takes its place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.holes import without
+from hlofuse.pipelines.names import is_of_program, scope
+from hlofuse.pipelines.widened import is_narrowing, served_by
+
+
+def in_order_of_calls(
+    producer: Instruction, users: list[Instruction], *, ids_known: bool
+) -> list[Instruction]:
+    """The users of `producer` with those in the same function first, by age if it is known."""
+    source = producer.operands[0] if is_narrowing(producer) else producer
+    function = scope(source)
+    if not function:
+        return _with_calls_inlined(users, ids_known=ids_known)
+    served = {u: served_by(u) for u in users}
+    # A bitcast bears the name of what it was put behind.
+    within = {u for u, it in served.items() if scope(it) == function and it.opcode != "bitcast"}
+    inner = [u for u in users if u in within]
+    outer = [u for u in users if u not in within]
+    outer = _with_calls_inlined(outer, ids_known=ids_known)
+    cloned = (
+        {u for u in inner if served[u].id > source.id and is_of_program(served[u])} if ids_known else set()
+    )
+    if cloned:
+        by_age = iter(sorted(cloned, key=lambda u: served[u].id))
+        inner = [next(by_age) if u in cloned else u for u in inner]
+    if outer and _has_other_results(source, function):
+        return _without_tuples(inner, outer)
+    return [*inner, *outer]
+
+
+def _with_calls_inlined(users: list[Instruction], *, ids_known: bool) -> list[Instruction]:
+    """Each call was a user itself; its clones came behind all, the last of them into its place."""
+    calls: dict[tuple[Hashable, int], list[Instruction]] = {}
+    results: Counter[Hashable] = Counter()
+    listed: list[Instruction | tuple[Hashable, int]] = []
+    for user in users:
+        clone = served_by(user)
+        place = _place_of_call(clone) if clone.opcode != "bitcast" else None
+        if place is None:
+            listed.append(user)
+            continue
+        kind = (place, clone.opcode, clone.op_name)
+        # The same result again is another call's from the same place.
+        call = (place, results[kind])
+        results[kind] += _is_result(clone)
+        if call not in calls:
+            listed.append(call)
+        calls.setdefault(call, []).append(user)
+    for call, clones in calls.items():
+        if ids_known:
+            clones.sort(key=lambda u: served_by(u).id)
+        listed = without([*listed, *clones], [call])
+    return [u for u in listed if isinstance(u, Instruction)]
+
+
+def _is_result(x: Instruction) -> bool:
+    return any(scope(u) != scope(x) for u in x.users)
+
+
+def _place_of_call(x: Instruction) -> Hashable | None:
+    """Where in the program it is called what `x` is of; None for what is no function's."""
+    function = scope(x)
+    if not function:
+        return None
+    metadata = x.attributes.get("metadata")
+    return (function, metadata.stack_frame_id if metadata is not None else None)
+
+
+def _without_tuples(inner: list[Instruction], outer: list[Instruction]) -> list[Instruction]:
+    """Each call had a tuple of its own, CSE made one value of what several of them computed."""
+    listed: list[Instruction | int] = []
+    tuples: list[Instruction | int] = []
+    seen: set[Hashable] = set()
+    for user in inner:
+        kind = _kind(user)
+        if kind in seen:
+            seen.clear()
+            tuples.append(len(tuples))
+            listed.append(tuples[-1])
+        seen.add(kind)
+        listed.append(user)
+    tuples.append(len(tuples))
+    left = without([*listed, tuples[-1], *outer], tuples)
+    return [u for u in left if isinstance(u, Instruction)]
+
+
+def _has_other_results(result: Instruction, function: str) -> bool:
+    """Does anything else that the same call computed have users outside?"""
+    return _reaches_result(result, function, lambda x: x.operands) or _reaches_result(
+        result, function, lambda x: x.users
+    )
+
+
+def _reaches_result(
+    start: Instruction, function: str, near: Callable[[Instruction], list[Instruction]]
+) -> bool:
+    kind = _kind(start)
+    found, pending = {start}, [start]
+    while pending:
+        for x in near(pending.pop()):
+            if x in found or scope(x) != function or _kind(x) == kind:
+                continue  # the like of it is that of another call
+            found.add(x)
+            pending.append(x)
+            if is_of_program(x) and not _is_constant(x) and any(scope(u) != function for u in x.users):
+                return True
+    return False
+
+
+def _is_constant(x: Instruction) -> bool:
+    return x.opcode in {"constant", "iota"} or (
+        x.opcode == "broadcast" and x.operands[0].opcode == "constant"
+    )
+
+
+def _kind(x: Instruction) -> Hashable:
+    return (x.opcode, x.op_name, tuple((o.opcode, o.op_name) for o in x.operands))

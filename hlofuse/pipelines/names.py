@@ -1,0 +1,63 @@
+"""What the name of an instruction tells of where it came from."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from hlofuse.ir.instruction import Instruction
+
+_NUMBER = re.compile(r"(.*)\.(\d+)", re.DOTALL)
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
+_KEPT_NAMES = frozenset({"parameter", "fusion", "custom-call"})
+
+
+class Name(NamedTuple):
+    """A name taken apart."""
+
+    root: str
+    number: int
+
+
+def name_before_renaming(instruction: Instruction) -> Name:
+    """Root and number before `rename-instructions` appended .0."""
+    text = instruction.name
+    renamed = instruction.opcode not in _KEPT_NAMES
+    numbered = not renamed
+    if renamed and text.endswith(".0"):
+        text, numbered = text[:-2], True
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return Name(text, 0)
+    # Where nothing was appended the number is the renaming's own, and there was none before.
+    return Name(match[1], int(match[2]) if numbered else 0)
+
+
+def is_of_program(x: Instruction) -> bool:
+    """Is it named after the framework's operation, rather than by a pass after its opcode?"""
+    op_name = x.op_name
+    if not op_name or x.opcode == "parameter":
+        return False
+    root, last = name_before_renaming(x).root, _NOT_IN_NAMES.sub("_", op_name.rpartition("/")[2])
+    return root == last or (last.startswith(root) and root != x.opcode)
+
+
+def is_made_by_pass(x: Instruction) -> bool:
+    """Is it younger than the root, outside of inlined calls? Ids have to be XLA's.
+
+    The framework makes the root last; what calls bring in when they are inlined comes behind it, and then
+    what passes make.
+    """
+    return x.computation is not None and x.id > x.computation.root.id and not scope(x)
+
+
+def scope(x: Instruction) -> str | None:
+    """The call the instruction was inlined from, as its op_name tells: `jvp(jit(silu))`; "" for none.
+
+    None if there is no op_name.
+    """
+    if not x.op_name:
+        return None
+    parts = x.op_name.partition(";")[0].split("/")[1:]
+    last = max((k for k, part in enumerate(parts) if "jit(" in part), default=-1)
+    return "/".join(parts[: last + 1])

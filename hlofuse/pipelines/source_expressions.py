@@ -1,0 +1,80 @@
+"""Values that are written twice in the program and were made one by CSE.
+
+In `((x - mean) ** 2).mean()` and, a line further, `(x - mean) * scale` the difference has no name, so that
+either is used by what is written around it and by nothing else. HloCSE keeps the one it meets first
+(`xla/service/hlo_cse.cc`) and appends the users of the other to its own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_made_by_pass, is_of_program, name_before_renaming, scope
+
+
+class _Extent(NamedTuple):
+    """From where to where an expression goes, in which file and call."""
+
+    context: tuple[int, int]
+    start: tuple[int, int]
+    end: tuple[int, int]
+
+    def encloses(self, other: _Extent) -> bool:
+        return self.context == other.context and self.start <= other.start and self.end >= other.end
+
+
+def with_twins_users_behind(
+    producer: Instruction, users: list[Instruction], *, ids_known: bool
+) -> list[Instruction]:
+    """The users of `producer` with those behind that must have read another like it."""
+    if not _may_have_twin(producer, ids_known=ids_known):
+        return users
+    own = _users_of_expression(producer, users)
+    if own:
+        users = sorted(users, key=lambda u: u not in own)
+    if ids_known and not scope(producer) and is_of_program(producer):
+        # Nothing reads what is younger unless it was given it.
+        return sorted(users, key=lambda u: u.id < producer.id)
+    return users
+
+
+def _may_have_twin(x: Instruction, *, ids_known: bool) -> bool:
+    """Is it as the framework made it? Of what a pass made the place says little."""
+    if x.opcode == "fusion":
+        return True
+    if not is_of_program(x):
+        return False
+    return not is_made_by_pass(x) if ids_known else name_before_renaming(x).number > 0
+
+
+def _users_of_expression(x: Instruction, users: list[Instruction]) -> set[Instruction]:
+    """The users around `x` in the program; none if that does not tell them from others."""
+    here = _extent(x)
+    if here is None:
+        return set()
+    around = {u: place for u in users if (place := _extent(u)) is not None and place.encloses(here)}
+    # What stands in exactly the same place is the derivative of `x`.
+    return set(around) if any(place != here for place in around.values()) else set()
+
+
+def _extent(x: Instruction) -> _Extent | None:
+    metadata = x.attributes.get("metadata")
+    if (
+        metadata is None
+        or not metadata.stack_frame_id
+        or x.computation is None
+        or x.computation.module is None
+    ):
+        return None
+    tables = x.computation.module.stack_frames
+    frame = tables.frames.get(metadata.stack_frame_id, {})
+    place = tables.locations.get(frame.get("file_location_id", 0), {})
+    if not place.get("end_line") or not place.get("end_column"):
+        return None
+    parent = frame.get("parent_frame_id", 0)
+    return _Extent(
+        (place.get("file_name_id", 0), 0 if parent == metadata.stack_frame_id else parent),
+        (place.get("line", 0), place.get("column", 0)),
+        (place["end_line"], place["end_column"]),
+    )

@@ -1,0 +1,182 @@
+"""A sweep as a picture: kernels, bytes and estimated time over the first axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hlofuse.explainer.cost_words import us_text
+from hlofuse.explainer.model import Totals
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.present.escape import shorten
+from hlofuse.present.units import bytes_text
+from hlofuse.renderer import engine, svg
+from hlofuse.renderer.drawing import FORMATS, undated
+from hlofuse.renderer.palette import ALERT, FAINT, INK, LINE, PALE
+from hlofuse.whatifs import words
+from hlofuse.whatifs.canvas import Canvas, Place
+from hlofuse.whatifs.model import Point, Sweep
+
+# Okabe and Ito's hues, which stay apart under every common colour blindness.
+_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8f8400", "#56b4e9", "#6546a3", "#424a53")
+_WIDTH, _HEIGHT, _GAP = 230.0, 150.0, 74.0
+_MOST_LABELS = 12
+_PLACED = "-Knop2"  # every node has its place
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """DOT with every place settled, and what Graphviz makes of it."""
+
+    dot: str
+    title: str
+    description: str
+
+    def to_svg(self) -> str:
+        """A self-contained SVG. Needs Graphviz, as the other formats do."""
+        return svg.finish(engine.run(self.dot, "svg", _PLACED), self.title, self.description, {})
+
+    def to_bytes(self, fmt: str) -> bytes:
+        """The picture as `svg`, `png`, `pdf` or `dot`."""
+        if fmt not in FORMATS:
+            raise HlofuseError(f"cannot draw {fmt!r}; the formats are {', '.join(FORMATS)}")
+        if fmt == "dot":
+            return self.dot.encode()
+        if fmt == "svg":
+            return self.to_svg().encode()
+        if fmt == "png":
+            return engine.run(self.dot, "png", _PLACED, "-Gdpi=144")
+        return undated(engine.run(self.dot, "pdf", _PLACED))
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """Points that differ in the first axis only."""
+
+    label: str
+    color: str
+    style: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    title: str
+    value: Callable[[Totals], float]
+    text: Callable[[float], str]
+    whole: bool = False
+
+
+def plot_sweep(s: Sweep) -> Plot:
+    """Draw a sweep: one line for each device and each combination of the other axes."""
+    series = _series(s)
+    measures = [
+        _Measure("kernels", lambda t: t.kernels, lambda v: f"{v:,.0f}", whole=True),
+        _Measure("bytes moved", lambda t: t.cost.bytes_accessed, bytes_text),
+    ]
+    if s.timed:
+        measures.append(_Measure("estimated time", lambda t: t.us or 0.0, us_text))
+    canvas = Canvas()
+    room = len(measures) * (_WIDTH + _GAP)
+    canvas.text((-44, _HEIGHT + 66), words.sweep_headline(s), size=14, width=room, bold=True)
+    lines = ["Not XLA's behaviour, except where ringed. Dashed: XLA's own result."]
+    note = words.untimed_note(s.xla[0])
+    for k, line in enumerate([*lines, note]):
+        color = ALERT if k == 0 else FAINT
+        canvas.text((-44, _HEIGHT + 50 - 13 * k), line, size=9, width=room, color=color)
+    for k, measure in enumerate(measures):
+        _panel(canvas, s, series, measure, k * (_WIDTH + _GAP))
+    if len(series) > 1:
+        _legend(canvas, series, room)
+    description = f"{', '.join(m.title for m in measures)} over {s.axes[0].name}"
+    return Plot(canvas.to_dot(), words.sweep_headline(s), description)
+
+
+def _series(s: Sweep) -> list[_Series]:
+    found: dict[tuple[str | None, tuple[str, ...]], list[Point]] = {}
+    for p in s.points:
+        found.setdefault((p.device, p.values[1:]), []).append(p)
+    out = []
+    for k, ((device, others), points) in enumerate(found.items()):
+        names = [device or ""] if len(s.devices) > 1 else []
+        names += [f"{a.name}={v}" for a, v in zip(s.axes[1:], others, strict=True)]
+        style = ("solid", "dashed", "dotted")[k // len(_COLORS) % 3]
+        out.append(_Series(", ".join(names), _COLORS[k % len(_COLORS)], style, tuple(points)))
+    return out
+
+
+def _panel(canvas: Canvas, s: Sweep, series: Sequence[_Series], measure: _Measure, left: float) -> None:
+    shown = [measure.value(p.totals) for one in series for p in one.points]
+    xla = [measure.value(t) for t in s.xla]
+    ticks = _ticks(min(*shown, *xla), max(*shown, *xla), measure.whole)
+    low, high = ticks[0], ticks[-1]
+
+    def y(value: float) -> float:
+        return (value - low) / (high - low) * _HEIGHT
+
+    def place(position: int, value: float) -> Place:
+        count = len(s.axes[0].values)
+        return left + _WIDTH * (position + 0.5) / count, y(value)
+
+    canvas.text((left - 44, _HEIGHT + 14), measure.title, size=11, bold=True)
+    for tick in ticks:
+        canvas.line([(left, y(tick)), (left + _WIDTH, y(tick))], PALE, width=0.7)
+        canvas.text((left - 5, y(tick)), measure.text(tick), size=8, color=FAINT, align="right", width=60)
+    canvas.line([(left, 0), (left + _WIDTH, 0)], LINE)
+    _x_labels(canvas, s, left)
+    for value in dict.fromkeys(xla):
+        canvas.line([(left, y(value)), (left + _WIDTH, y(value))], FAINT, width=1.1, style="dashed")
+    for one in series:
+        places = [place(k, measure.value(p.totals)) for k, p in enumerate(one.points)]
+        canvas.line(places, one.color, width=1.8, style=one.style)
+    for one in series:
+        for k, p in enumerate(one.points):
+            value = measure.value(p.totals)
+            said = f"{one.label} {s.axes[0].name}={p.values[0]}: {measure.text(value)}".strip()
+            canvas.point(place(k, value), one.color, ring=p.is_xla, tooltip=said)
+
+
+def _x_labels(canvas: Canvas, s: Sweep, left: float) -> None:
+    values = s.axes[0].values
+    room = _WIDTH / len(values)
+    widest = max(len(v) for v in values) * 4.6 + 6
+    every = max(1, math.ceil(widest / room), math.ceil(len(values) / _MOST_LABELS))
+    for k, value in enumerate(values):
+        if k % every == 0:
+            at = (left + room * (k + 0.5), -10.0)
+            canvas.text(at, value, size=8, color=FAINT, align="center", width=room * every)
+    unit = f" ({s.axes[0].unit})" if s.axes[0].unit else ""
+    name = shorten(s.axes[0].name, 44) + unit
+    canvas.text((left + _WIDTH / 2, -24), name, size=9, align="center", width=_WIDTH)
+
+
+def _legend(canvas: Canvas, series: Sequence[_Series], room: float) -> None:
+    x, y = -44.0, -46.0
+    for one in series:
+        width = 26 + 5.2 * len(one.label) + 18
+        if x > -44 and x + width > room:
+            x, y = -44.0, y - 15
+        canvas.line([(x, y), (x + 20, y)], one.color, width=1.8, style=one.style)
+        canvas.text((x + 26, y), one.label, size=9, color=INK, width=width)
+        x += width
+
+
+def _ticks(low: float, high: float, whole: bool) -> list[float]:
+    """Round numbers around all values, four or five of them; zero is among them where it is near."""
+    if low > 0 and low < high * 0.4:
+        low = 0
+    if whole:
+        low, high = max(0, low - 0.5), high + 0.5
+    if high == low:
+        low, high = (low - 1, high + 1) if whole or not low else (low * 0.9, high * 1.1)
+    raw = (high - low) / 4
+    size = 10.0 ** math.floor(math.log10(raw))
+    step = next(f * size for f in (1, 2, 2.5, 5, 10) if f * size >= raw * 0.999)
+    if whole:
+        step = max(1.0, math.ceil(step))
+    first = math.floor(low / step + 1e-9)
+    last = math.ceil(high / step - 1e-9)
+    if first >= 0:
+        first = max(first, 0)
+    return [k * step for k in range(first, max(last, first + 1) + 1)]

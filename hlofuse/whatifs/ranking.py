@@ -1,0 +1,81 @@
+"""The worth of each rule: switch it off alone, replay, and see what would be saved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from hlofuse.explainer.costs import observed_replay
+from hlofuse.explainer.difference import compare_results, result_of
+from hlofuse.explainer.explain import explain
+from hlofuse.explainer.model import Obstacle, Refusal
+from hlofuse.ir.module import Module
+from hlofuse.ir.unique_ids import UniqueIds
+from hlofuse.pipelines import TARGETS, Variant
+from hlofuse.rules.catalogue import catalogue
+from hlofuse.trace import Event
+from hlofuse.whatifs.model import FixedRule, Ranking, RelaxedRule
+
+Progress = Callable[[int, int], None]
+"""Called with how many replays are done, of how many."""
+
+
+def rank(
+    module: Module,
+    variant: Variant,
+    *,
+    ids: UniqueIds | None = None,
+    progress: Progress | None = None,
+) -> Ranking:
+    """Relax every rule that refused something, one at a time; rules that refused nothing are left out.
+
+    A rule that says no only where another has, or only because of another, comes out as saving nothing.
+    """
+    base = replace(variant, xla=None)
+    observed = observed_replay(module, base, ids=ids)
+    known = result_of(observed)
+    told = explain(observed.replay, costs=observed.costs)
+    obstacles = {o.rule.code: o for o in told.obstacles}
+    counts = _refusals(observed.replay.events)
+    for code, obstacle in obstacles.items():
+        counts.setdefault(code, obstacle.edges)  # the cost model's verdict is no event of its own
+    rules = {**catalogue(), **observed.replay.outside_rules}
+    codes = [c for c in counts if c in rules and c not in variant.settings.disabled]
+    relaxable = [c for c in codes if not rules[c].fixed]
+    relaxed, fixed = [], []
+    for done, code in enumerate(relaxable):
+        if progress is not None:
+            progress(done, len(relaxable))
+        settings = replace(variant.settings, disabled=variant.settings.disabled | {code})
+        changed = observed_replay(module, replace(base, settings=settings), ids=ids)
+        difference = compare_results(known, result_of(changed), (*variant.changes, f"without {code}"))
+        relaxed.append(
+            RelaxedRule(known.facts.rule(code), difference, _blocked(obstacles, code), counts[code])
+        )
+    for code in codes:
+        if rules[code].fixed and not rules[code].outcome:
+            blocks = _blocked(obstacles, code)
+            fixed.append(FixedRule(known.facts.rule(code), rules[code].fixed, blocks, counts[code]))
+    relaxed.sort(key=lambda r: (*(-x for x in r.gain), -len(r.blocks), r.rule.code))
+    fixed.sort(key=lambda f: (-sum(r.bytes_between for r in f.blocks), -f.refusals, f.rule.code))
+    return Ranking(
+        module.name,
+        module.filename,
+        variant.target,
+        observed.replay.device,
+        TARGETS[variant.target].release,
+        variant.changes,
+        known.facts.totals_before,
+        known.totals,
+        tuple(relaxed),
+        tuple(fixed),
+    )
+
+
+def _refusals(events: Iterable[Event]) -> Counter[str]:
+    return Counter(e.rule for e in events if e.event == "ineligible" and e.rule is not None)
+
+
+def _blocked(obstacles: dict[str, Obstacle], code: str) -> tuple[Refusal, ...]:
+    return obstacles[code].refusals if code in obstacles else ()

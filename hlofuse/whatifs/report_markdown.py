@@ -1,0 +1,64 @@
+"""`what-if --format markdown`."""
+
+from __future__ import annotations
+
+from hlofuse.explainer.difference_words import warning_line
+from hlofuse.present.escape import markdown, markdown_code
+from hlofuse.present.markdown import table
+from hlofuse.present.units import bytes_text
+from hlofuse.whatifs import words
+from hlofuse.whatifs.model import Ranking, Sweep
+
+
+def ranking_markdown(r: Ranking, *, limit: int = 10) -> str:
+    """The ranking as a markdown document."""
+    out = [f"## {markdown(words.subject(r))}, as XLA in {r.release}: which one rule costs most?\n"]
+    if r.changes:
+        out.append(f"> **{markdown(warning_line(r.changes))}**\n")
+    out.append(f"{words.totals_line(r.after)}\n")
+    note = words.untimed_note(r.after)
+    if note:
+        out.append(f"({note})\n")
+    out.append(f"**{markdown(' '.join(words.lead(r)))}**\n")
+    shown = words.ranking_columns(r)
+    changing = [x for x in r.relaxed if x.changes_anything][: limit or None]
+    rows = [[markdown(words.ranking_row(x)[k]) for k in shown] for x in changing]
+    if rows:
+        out.append(table([words.RANKING_COLUMNS[k] for k in shown], rows, right=(1, 2, 3, 4, 5)))
+    if words.idle_line(r):
+        out.append(f"{words.idle_line(r)}\n")
+    for x in (x for x in r.relaxed if x.saves and x.blocks):
+        out.append(f"### {x.rule.code} blocks\n")
+        edges = [
+            (
+                markdown_code(words.edge_text(b)),
+                bytes_text(b.bytes_between),
+                markdown(b.producer.source or ""),
+            )
+            for b in x.blocks[: limit or None]
+        ]
+        out.append(table(("edge", "bytes", "source"), edges, right=(1,)))
+    if r.fixed:
+        out.append("### Cannot be relaxed\n")
+        fixed = [
+            (f.rule.code, f"{len(f.blocks):,}", markdown(f.rule.title), markdown(f.reason)) for f in r.fixed
+        ]
+        out.append(table(("rule", "edges it blocks", "", "because"), fixed, right=(1,)))
+    return "\n".join(out)
+
+
+def sweep_markdown(s: Sweep) -> str:
+    """The sweep as a markdown document."""
+    out = [f"## {markdown(words.sweep_headline(s))}\n"]
+    out.append("> **Not XLA's behaviour, but for the rows marked XLA; per cent are against those.**\n")
+    out += [f"- {markdown(words.axis_line(a, [v[k] for v in s.xla_values]))}" for k, a in enumerate(s.axes)]
+    out.append("")
+    note = words.untimed_note(s.xla[0])
+    if note:
+        out.append(f"({note})\n")
+    columns = words.sweep_columns(s)
+    shown = [k for k, c in enumerate(columns) if s.timed or c != "est. time"]
+    rows = [[markdown(row[k]) for k in shown] for _, row in words.sweep_rows(s)]
+    out.append(table([columns[k] for k in shown], rows, right=tuple(range(len(shown)))))
+    out.append(f"{words.TURNED}\n")
+    return "\n".join(out)

@@ -1,0 +1,148 @@
+"""`what-if` for the terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.text import Text
+
+from hlofuse.explainer.difference_words import warning_line
+from hlofuse.explainer.tables import plain_table
+from hlofuse.present.command_line import command_line
+from hlofuse.present.escape import printable, shorten
+from hlofuse.present.units import bytes_text, plural
+from hlofuse.whatifs import words
+from hlofuse.whatifs.model import FixedRule, Ranking, RelaxedRule, Sweep
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_ranking(r: Ranking, console: Console, *, input_words: Sequence[str] = (), limit: int = 10) -> None:
+    """The answer first, then every rule that was relaxed, then those that cannot be."""
+    console.print(
+        Text(f"{words.subject(r)}, as XLA in {r.release}: which one rule costs most?", style="bold")
+    )
+    if r.changes:
+        console.print(Text(warning_line(r.changes), style="bold yellow"))
+    console.print(Text(words.totals_line(r.after)))
+    note = words.untimed_note(r.after)
+    if note:
+        console.print(Text(note, style="dim"))
+    console.print()
+    saves = bool(r.relaxed) and r.relaxed[0].saves
+    for line in words.lead(r):
+        console.print(Text(line, style="bold green" if saves else "bold"))
+    if saves:
+        _print_best(r.relaxed[0], console, input_words, limit)
+    if r.relaxed:
+        console.print()
+        _print_table(r, console, limit)
+    for other in r.relaxed[1 if saves else 0 : limit or None]:
+        if other.saves:
+            _print_blocks(other, console, limit)
+    if r.fixed:
+        console.print()
+        _print_fixed(r.fixed, console, limit)
+
+
+def _print_best(best: RelaxedRule, console: Console, input_words: Sequence[str], limit: int) -> None:
+    _print_edges(best, console, limit)
+    for label, text in (("Why XLA asks", best.rule.why), ("What to do", best.rule.advice)):
+        if text:
+            console.print(Padding(Text(f"{label}: {text}"), (0, 0, 0, 2)))
+    shown = command_line("explain", *input_words, "--disable", best.rule.code)
+    console.print(Padding(Text(shown, style="green"), (0, 0, 0, 2)))
+
+
+def _print_edges(r: RelaxedRule, console: Console, limit: int) -> None:
+    rows = plain_table(("", "left"), ("", "right"), ("", "left"))
+    rows.show_header = False
+    for b in r.blocks[: limit or None]:
+        source = shorten(b.producer.source or "", 48)
+        rows.add_row(Text(words.edge_text(b)), Text(bytes_text(b.bytes_between)), Text(source, style="dim"))
+    if r.blocks:
+        console.print(Padding(rows, (0, 0, 0, 2)))
+    if limit and len(r.blocks) > limit:
+        more = plural(len(r.blocks) - limit, "edge")
+        console.print(Padding(Text(f"and {more} more (--limit)", style="dim"), (0, 0, 0, 2)))
+
+
+def _print_table(r: Ranking, console: Console, limit: int) -> None:
+    rows = [x for x in r.relaxed if x.changes_anything]
+    shown = [k for k in words.ranking_columns(r) if words.RANKING_COLUMNS[k] != "rule"]
+    names = [words.RANKING_COLUMNS[k] for k in shown]
+    table = plain_table(*((c, "left" if c == "without" else "right") for c in names))
+    for x in rows[: limit or None]:
+        cells = words.ranking_row(x)
+        table.add_row(*(Text(cells[k], style="" if x.saves else "dim") for k in shown))
+    if rows:
+        console.print(Padding(table, (0, 0, 0, 2)))
+    if limit and len(rows) > limit:
+        more = plural(len(rows) - limit, "rule")
+        console.print(Padding(Text(f"and {more} more (--limit)", style="dim"), (0, 0, 0, 2)))
+    for x in rows[: limit or None]:
+        legend = Text(f"{x.rule.code}  ", style="dim")
+        legend.append(printable(x.rule.title), style="not dim")
+        console.print(Padding(legend, (0, 0, 0, 2)))
+    for note in (words.TURNED if rows else "", words.idle_line(r)):
+        if note:
+            console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
+
+
+def _print_blocks(r: RelaxedRule, console: Console, limit: int) -> None:
+    if not r.blocks:
+        return
+    console.print()
+    console.print(Text(f"{r.rule.code} blocks", style="bold"))
+    _print_edges(r, console, limit)
+
+
+def _print_fixed(rules: Sequence[FixedRule], console: Console, limit: int) -> None:
+    console.print(Text("cannot be relaxed", style="bold cyan"))
+    table = plain_table(("rule", "left"), ("edges it blocks", "right"), ("bytes", "right"), ("", "left"))
+    blocking = [f for f in rules if f.blocks]
+    for f in blocking[: limit or None]:
+        size = bytes_text(sum(b.bytes_between for b in f.blocks))
+        table.add_row(f.rule.code, f"{len(f.blocks):,}", size, Text(printable(f.rule.title)))
+    if blocking:
+        console.print(Padding(table, (0, 0, 0, 2)))
+    quiet = [f.rule.code for f in rules if not f.blocks]
+    if quiet:
+        text = f"and {', '.join(quiet)}, which keep no two kernels apart in the end"
+        console.print(Padding(Text(text, style="dim"), (0, 0, 0, 2)))
+    reason = rules[0].reason
+    console.print(Padding(Text(f"{reason[:1].upper()}{reason[1:]}.", style="dim"), (0, 0, 0, 2)))
+
+
+def print_sweep(s: Sweep, console: Console) -> None:
+    """The table, XLA's own rows marked."""
+    console.print(Text(words.sweep_headline(s), style="bold"))
+    text = "Not XLA's behaviour, but for the rows marked XLA; per cent are against those."
+    console.print(Text(text, style="bold yellow"))
+    for k, axis in enumerate(s.axes):
+        console.print(Text(words.axis_line(axis, [v[k] for v in s.xla_values]), style="dim"))
+    note = words.untimed_note(s.xla[0])
+    if note:
+        console.print(Text(note, style="dim"))
+    console.print()
+    columns = words.sweep_columns(s)
+    shown = [k for k, c in enumerate(columns) if s.timed or c != "est. time"]
+    table = plain_table(*((_folded(columns[k]), "right") for k in shown))
+    for is_xla, row in words.sweep_rows(s):
+        table.add_row(*(Text(row[k], style="bold" if is_xla else "") for k in shown))
+    console.print(Padding(table, (0, 0, 0, 2)))
+    console.print(Padding(Text(words.TURNED, style="dim"), (0, 0, 0, 2)))
+
+
+def _folded(heading: str, width: int = 12) -> str:
+    """A long name on several lines, broken where its words meet."""
+    lines = [""]
+    for part in re.findall(r"[^-_ ]*[-_ ]?", heading):
+        if lines[-1] and len(lines[-1] + part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.strip() for line in lines)

@@ -1,0 +1,76 @@
+"""Which target a dump is for, where nobody says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hlofuse.inputs import choose_target, load
+
+from ..running import Run
+from .test_dump_directory import FULL, dump, module_text
+
+GPU = ["0001.fusion.after_sort-iota-fusion.before_priority-fusion", "sm_9.0_gpu_after_optimizations"]
+LEGACY = ["0001.fusion.after_fusion.before_fusion_merger", "sm_8.0_gpu_after_optimizations"]
+WHOLE = ["before_optimizations", "sm_9.0_gpu_after_optimizations"]
+DEVICE = """gpu_device_info { core_count: 132 fpus_per_core: 128
+clock_rate_ghz: 1.98 memory_bandwidth: 3352320000000
+l2_cache_size: 52428800 threads_per_core_limit: 2048 shared_memory_per_block: 49152
+cuda_compute_capability { major: 9 } } platform_name: "CUDA" """
+
+
+@pytest.mark.parametrize(
+    ("stages", "target"), [(FULL, "cpu"), (GPU, "gpu"), (LEGACY, "gpu-legacy"), (WHOLE, "gpu")]
+)
+def test_the_dumps_of_a_directory_tell(stages: list[str], target: str, tmp_path: Path) -> None:
+    dump(tmp_path, stages)
+    assert choose_target(tmp_path).name == target
+    # A file of a dump tells by its neighbours, and is as good as the directory.
+    assert choose_target(next(iter(sorted(tmp_path.iterdir())))).name == target
+
+
+def test_modules_of_several_targets_in_one_directory(tmp_path: Path) -> None:
+    dump(tmp_path, FULL, "jit_f", 1)
+    dump(tmp_path, GPU, "jit_g", 2)
+    assert choose_target(tmp_path, "jit_f").name == "cpu"
+    assert choose_target(tmp_path, "jit_g").name == "gpu"
+
+
+def test_a_device_means_gpu_and_contents_tell_last(tmp_path: Path) -> None:
+    plain = tmp_path / "m.hlo"
+    plain.write_text(module_text("m"))
+    assert choose_target(plain).name == "cpu"
+    assert choose_target(plain, device=True).name == "gpu"
+    dump(tmp_path, LEGACY)
+    assert choose_target(tmp_path, device=True).name == "gpu-legacy"
+    calls = tmp_path / "calls.hlo"
+    calls.write_text(
+        "HloModule m\n\nENTRY %e {\n  ROOT %c = f32[4]{0} custom-call(),"
+        ' custom_call_target="__cublas$gemm"\n}\n'
+    )
+    found = choose_target(calls, read=load(calls))
+    assert found.name == "gpu"
+    assert "__cublas$gemm" in found.evidence
+
+
+def test_a_gpu_dump_needs_no_more_words(hlofuse: Run, tmp_path: Path) -> None:
+    dump(tmp_path, GPU)
+    before = next(tmp_path.glob("*.before_priority-fusion.txt"))
+    before.write_text(
+        "HloModule m\n\nENTRY %e {\n  %p = f32[4]{0} parameter(0)\n  ROOT %n = f32[4]{0} negate(%p)\n}\n"
+    )
+    (tmp_path / "module_0000.jit_f.gpu_target_config.pbtxt").write_text(DEVICE)
+    assert "on gpu (the dump's device)" in hlofuse("explain", tmp_path).out
+    assert hlofuse("stats", tmp_path).status == 0
+    assert hlofuse("diff", tmp_path, tmp_path).status == 0
+    verified = hlofuse("verify", tmp_path)
+    assert verified.err == ""
+    assert "on target gpu" in verified.out
+    assert hlofuse("verify", tmp_path, "--ids", "none").status == verified.status
+
+
+def test_ids_of_a_file_are_for_one_module(hlofuse: Run, samples: Path) -> None:
+    result = hlofuse("verify", samples / "cpu", "--ids", "x.hlo.pb")
+    assert result.status == 2
+    assert "--ids none" in result.err

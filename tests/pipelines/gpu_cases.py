@@ -1,0 +1,59 @@
+"""Modules with the answer of XLA:GPU, its record of every step and unique ids."""
+
+from __future__ import annotations
+
+import tarfile
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from hlofuse.inputs.unique_ids import ids_of_proto
+from hlofuse.ir import parse_module
+from hlofuse.ir.unique_ids import UniqueIds
+from hlofuse.passes.priority_fusion.following import Follower
+from hlofuse.pipelines import Replay, replay
+from hlofuse.trace.priority_record import PriorityRecord, read_priority_record
+
+DATA = Path(__file__).parent.parent / "data"
+
+
+@dataclass(slots=True)
+class Case:
+    """What XLA:GPU was given and what it made of it."""
+
+    device: str
+    texts: dict[str, str] = field(default_factory=dict)
+    ids: UniqueIds | None = None
+    record: PriorityRecord = field(default_factory=PriorityRecord)
+
+    @property
+    def before(self) -> str:
+        return self.texts["before.hlo"]
+
+    @property
+    def after(self) -> str:
+        return self.texts[max(self.texts, key=lambda name: name[:2] if name[0].isdigit() else "")]
+
+    def replay(self, *, ids: bool, guide: Follower | None = None, option: str | None = None) -> Replay:
+        module, known = parse_module(self.before), self.ids if ids else None
+        return replay(module, "gpu", device=self.device, option=option, ids=known, guide=guide)
+
+
+@cache
+def cases(archive: str) -> dict[str, Case]:
+    """The cases of `tests/data/<archive>.tar.xz` by DEVICE/NAME."""
+    found: dict[str, Case] = {}
+    with tarfile.open(DATA / f"{archive}.tar.xz") as tar:
+        for member in tar:
+            name, _, file = member.name.rpartition("/")
+            case = found.setdefault(name, Case(name.partition("/")[0]))
+            content = tar.extractfile(member)
+            assert content is not None
+            data = content.read()
+            if file.endswith(".hlo"):
+                case.texts[file] = data.decode()
+            elif file.endswith(".pb"):
+                case.ids = ids_of_proto(data)
+            else:
+                case.record = read_priority_record(data.decode())
+    return found

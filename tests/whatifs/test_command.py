@@ -1,0 +1,127 @@
+"""`hlofuse what-if`, and what the other commands say of a what-if run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ..running import Golden, Run
+
+LIMIT = ("--sweep", "code-duplication-limit=1,15,100")
+
+
+def test_the_ranking(hlofuse: Run, golden: Golden, samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(samples)
+    for target in ("cpu", "gpu"):
+        more = ("--device", "h100_sxm") if target == "gpu" else ()
+        found = hlofuse("what-if", f"{target}/gpt2_block", *more, columns=100)
+        assert (found.status, found.err) == (0, "")
+        golden(f"what-if/{target}_gpt2_block.txt", found.out)
+    golden("what-if/softmax.md", hlofuse("what-if", "cpu/softmax", "--format", "markdown").out)
+    golden("what-if/softmax.json", hlofuse("what-if", "cpu/softmax", "--format", "json").out)
+
+
+def test_the_sweep(
+    hlofuse: Run, golden: Golden, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(samples)
+    wide = ("what-if", "gpu/gpt2_block", "--device", "h100_sxm", "--also-device", "v100")
+    sweep = ("--sweep", "launch_overhead_us=0,1,4")
+    golden("what-if/launch.txt", hlofuse(*wide, *sweep, columns=100).out)
+    golden("what-if/launch.md", hlofuse(*wide, *sweep, "--format", "markdown").out)
+    plot = tmp_path / "plot.dot"
+    found = hlofuse("what-if", "cpu/gpt2_block", *LIMIT, "--plot", plot, "--format", "json")
+    assert found.err == ""
+    document = json.loads(found.out)
+    assert (document["schema"], document["about"]) == ("hlofuse.what-if/1", "sweep")
+    assert [p["is_xla"] for p in document["points"]] == [False, True, False]
+    assert "Not XLA&#39;s behaviour" in plot.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--sweep", "code-duplication-limit"), "expected NAME=VALUE,VALUE"),
+        (("--sweep", "code-duplication-limit=1,,2"), "expected NAME=VALUE,VALUE"),
+        ((*LIMIT, *LIMIT), "given twice"),
+        (("--plot", "x.svg"), "go with --sweep"),
+        ((*LIMIT, "--plot", "x.gif"), "suffix"),
+        (("--disable", "CPU005"), "cannot be disabled"),
+        (("--disable", "CPU077"), "did you mean CPU0"),
+        (("--passes", "fusion, fuson-wrapper"), "there is no pass 'fuson-wrapper'"),
+        (("--passes", "fixpoint(fusion"), "a parenthesis is missing"),
+        (("--enable", "horizontal"), "--enable takes multi-output"),
+        (("--set", "code-duplication-limit"), "expected NAME=VALUE"),
+    ],
+)
+def test_wrong_words(words: tuple[str, ...], message: str, hlofuse: Run, samples: Path) -> None:
+    result = hlofuse("what-if", samples / "cpu" / "softmax", *words)
+    assert result.status == 2
+    assert message in result.err
+    assert result.out == ""
+
+
+def test_the_knobs_are_listed(hlofuse: Run) -> None:
+    listed = hlofuse("what-if", "--knobs").out
+    for name in ("code-duplication-limit", "gpu-max-operands-and-outputs", "launch_overhead_us"):
+        assert name in listed
+
+
+@pytest.mark.parametrize("command", [("explain",), ("why", "divide"), ("stats",)])
+def test_every_report_says_first_that_it_is_not_xla(
+    command: tuple[str, ...], hlofuse: Run, samples: Path
+) -> None:
+    name, *more = command
+    words = [name, samples / "cpu" / "softmax", *more, "--disable", "CPU007"]
+    text = hlofuse(*words).out
+    assert text.startswith("Not XLA's behaviour: without CPU007.\n")
+    assert "4 → 3 kernels (−25 %)" in text
+    assert "divide → broadcast.1" in text
+    assert hlofuse(*words, "--format", "markdown").out.startswith(
+        "> **Not XLA's behaviour: without CPU007.**"
+    )
+    difference = json.loads(hlofuse(*words, "--format", "json").out)["difference"]
+    assert (difference["xla"]["kernels"], difference["ours"]["kernels"]) == (4, 3)
+    assert [e["producer"]["name"] for e in difference["fused"]] == ["divide"]
+    assert "difference" not in json.loads(hlofuse(*words[:-2], "--format", "json").out)
+
+
+def test_pictures_and_modules_say_so_too(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    path = samples / "cpu" / "softmax"
+    picture = tmp_path / "p.dot"
+    assert hlofuse("render", path, "--disable", "CPU007", "-o", picture).status == 0
+    assert "Not XLA&#39;s behaviour: without CPU007." in picture.read_text()
+    written = hlofuse("replay", path, "--disable", "CPU007", "-o", tmp_path / "m.hlo")
+    assert "not XLA's behaviour: without CPU007" in written.err
+
+
+def test_xlas_record_is_followed_by_replay_only_when_asked_for(
+    hlofuse: Run, samples: Path, tmp_path: Path
+) -> None:
+    folder = samples / "gpu" / "gpt2_block"
+    words = ["replay", folder, "--device", "h100_sxm", "--ids", "none", "-o"]
+    assert hlofuse(*words, tmp_path / "plain.hlo").status == 0
+    record = folder / "priority_fusion.txtpb"
+    assert hlofuse(*words, tmp_path / "followed.hlo", "--xla-trace", record).status == 0
+    # Without ids the order of equal steps shows in the names of fusions.
+    assert (tmp_path / "plain.hlo").read_text() != (tmp_path / "followed.hlo").read_text()
+    refused = hlofuse("what-if", folder, "--device", "h100_sxm", "--xla-trace", record)
+    assert refused.status == 2
+    assert "follow no --xla-trace" in refused.err
+
+
+def test_passes_in_another_order_or_to_a_fixpoint(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    path = samples / "cpu" / "cartpole_baseline"
+    names = []
+    for number, passes in enumerate(
+        ("fusion,fusion-wrapper", "fusion-wrapper,fusion", "fixpoint(fusion, fusion-wrapper)")
+    ):
+        trace = tmp_path / f"{number}.jsonl"
+        hlofuse("replay", path, "--passes", passes, "-o", tmp_path / "o.hlo", "--trace", trace)
+        events = map(json.loads, trace.read_text().splitlines())
+        names.append(list(dict.fromkeys(e["pass"] for e in events)))
+    assert names[0] == ["fusion", "fusion-wrapper"]
+    assert names[1] == ["fusion-wrapper", "fusion"]
+    assert names[2][:2] == ["fusion", "fusion-wrapper"]
