@@ -12,7 +12,7 @@ from hlofuse.whatifs.model import Ranking, Sweep
 
 def ranking_markdown(r: Ranking, *, limit: int = 10) -> str:
     """The ranking as a markdown document."""
-    out = [f"## {markdown(words.subject(r))}, as XLA in {r.release}: which one rule costs most?\n"]
+    out = [f"## {markdown(words.question(r))}\n"]
     if r.changes:
         out.append(f"> **{markdown(warning_line(r.changes))}**\n")
     out.append(f"{words.totals_line(r.after)}\n")

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 def print_ranking(r: Ranking, console: Console, *, input_words: Sequence[str] = (), limit: int = 10) -> None:
     """The answer first, then every rule that was relaxed, then those that cannot be."""
-    console.print(
-        Text(f"{words.subject(r)}, as XLA in {r.release}: which one rule costs most?", style="bold")
-    )
+    console.print(Text(words.question(r), style="bold"))
     if r.changes:
         console.print(Text(warning_line(r.changes), style="bold yellow"))
     console.print(Text(words.totals_line(r.after)))

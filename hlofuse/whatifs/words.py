@@ -47,6 +47,12 @@ def untimed_note(t: Totals) -> str:
 # ------------------------------------------------------------ ranking
 
 
+def question(r: Ranking) -> str:
+    """`jit_f on gpu (h100_sxm), as XLA in jaxlib 0.11.1: which one rule costs most?`."""
+    xla = "" if r.changes else f", as XLA in {r.release}"
+    return f"{subject(r)}{xla}: which one rule costs most?"
+
+
 def lead(r: Ranking) -> list[str]:
     """The answer: which one rule costs most, what it blocks, what would be saved."""
     best = r.relaxed[0] if r.relaxed and r.relaxed[0].saves else None

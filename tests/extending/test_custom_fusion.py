@@ -232,6 +232,18 @@ def test_a_package_that_fails_is_named(change: dict[str, object], words: str) ->
         total()
 
 
+def test_a_list_of_passes_says_when_kernels_are_made() -> None:
+    settings = Settings(outside=ActiveRules.of(SOFTPLUS))
+
+    def run(*passes: str) -> list[str]:
+        done = hlofuse.replay(module_of(PROGRAM), passes=passes, settings=settings)
+        return [p.name for p in done.passes]
+
+    assert run("fusion") == ["custom-kernel-fusion-rewriter", "fusion"]
+    named = ("dce", "custom-kernel-fusion-rewriter", "fusion")
+    assert run(*named) == list(named)
+
+
 # ------------------------------------------------------------ rules about fusions
 
 
