@@ -100,6 +100,11 @@ def test_the_reports_read_well(installed: dict[str, str]) -> None:
     ).splitlines()
     assert why[0].startswith("Not XLA's behaviour: with the rules of flash-attention (")
     assert "exp.1.0 was fused into triton_softmax.8: both are in flash_attention." in why
+    sweep = ("--rules", "flash-attention", "--sweep", "launch_overhead_us=1,4")
+    swept = run(installed, "what-if", *GPT2["gpu"], *sweep)
+    assert "a sweep of launch_overhead_us, besides: with the rules of" in swept
+    assert swept.count(" *  ") == 2, "both points have two kernels more in their time than XLA's row"
+    assert "*: this time leaves out more or fewer kernels" in swept
     assert "FLASH001" in run(installed, "rule")
 
 
