@@ -12,11 +12,22 @@ import click
 from hlofuse.cli.options import module_option, target_options
 
 if TYPE_CHECKING:
+    from hlofuse.cost.gpu.device import DeviceDescription
     from hlofuse.explainer.costs import Observed
     from hlofuse.ir.module import Module
     from hlofuse.passes.priority_fusion.guide import Guide
+    from hlofuse.rules.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a request found before anything is replayed."""
+
+    module: Module
+    device: DeviceDescription | None
+    settings: Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +72,11 @@ class ReplayRequest:
         """The overrides in words; empty when XLA itself is repeated."""
         return (*self.overrides, *(f"without {code}" for code in self.disable))
 
-    def run(self) -> Observed:
-        """Load and replay; HlofuseError for wrong input, StageError for a dump of another stage."""
+    def load(self) -> Loaded:
+        """Read the module and find the device; HlofuseError for wrong input. The stage is not looked at."""
         from hlofuse.cli.progress import spinner
-        from hlofuse.explainer.costs import observed_replay
-        from hlofuse.inputs import load, require_input_stage
+        from hlofuse.inputs import load
         from hlofuse.inputs.beside import device_in_dump, target_config_beside
-        from hlofuse.inputs.unique_ids import unique_ids_for
         from hlofuse.pipelines import TARGETS, device_of, passes_of
         from hlofuse.rules.parse_settings import parse_settings
 
@@ -78,21 +87,33 @@ class ReplayRequest:
         settings = parse_settings(overrides, self.disable)
         with spinner("reading"):
             module = load(self.input, self.module, target=self.target)
-            if not self.assume_input:
-                require_input_stage(module, self.target)
         if guess:  # XLA dumps the device's numbers beside the module
             config = target_config_beside(module.filename)
             dumped = device_in_dump(config) if config is not None else None
             device, overrides = device_of(self.target, dumped, self.overrides)
             settings = parse_settings(overrides, self.disable)
+        return Loaded(module, device, settings)
+
+    def run(self, loaded: Loaded | None = None) -> Observed:
+        """Load, unless that is done, and replay; StageError for a dump of another stage."""
+        from hlofuse.cli.progress import spinner
+        from hlofuse.explainer.costs import observed_replay
+        from hlofuse.inputs import require_input_stage
+        from hlofuse.inputs.unique_ids import unique_ids_for
+
+        if loaded is None:
+            loaded = self.load()
+        module = loaded.module
+        if not self.assume_input:
+            require_input_stage(module, self.target)
         make_guide, record = self._record(module)
         with spinner("replaying"):
             observed = observed_replay(
                 module,
                 self.target,
-                device=device,
+                device=loaded.device,
                 option=self.option,
-                settings=settings,
+                settings=loaded.settings,
                 ids=unique_ids_for(module, self.ids),
                 make_guide=make_guide,
             )

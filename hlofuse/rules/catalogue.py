@@ -42,6 +42,8 @@ class Rule:
     """What differed in the other releases hlofuse repeats."""
     essential: bool = False
     """Without it the program would be wrong, so a what-if run cannot switch it off."""
+    runs: str = ""
+    """For a rule that settles who runs a kernel: who does, as `hlofuse kernels` says it."""
 
 
 _CATALOGUE: dict[str, Rule] = {}

@@ -33,6 +33,8 @@ def parse_settings(overrides: Iterable[str], disabled: Iterable[str]) -> Setting
     for code in codes:
         if code not in rules:
             raise HlofuseError(f"there is no rule {code!r}{_meant(code, rules)}")
+        if rules[code].runs:
+            raise HlofuseError(f"rule {code} tells who runs a kernel; there is no fusion without it to try")
         if rules[code].essential:
             raise HlofuseError(f"rule {code} cannot be disabled: without it the program would be wrong")
     return Settings(values, frozenset(codes))

@@ -156,6 +156,10 @@ class KernelModel:
         """Emitter kind and launch dimensions of an instruction on its own."""
         return self._launch(instruction, self.summary(instruction))
 
+    def kernel(self, instruction: Instruction) -> Kernel:
+        """What the choice of its emitter depends on."""
+        return self._kernel(instruction, self.summary(instruction))
+
     def pair_launch(self, producer: Instruction, consumer: Instruction, key: Key | None = None) -> Launch:
         """The same for the producer fused into the consumer."""
         return self._launch_of_pair(producer, consumer, key or self.parts_key(producer, consumer))
@@ -272,18 +276,20 @@ class KernelModel:
         if known is None:
             known = None if summary.config is None else self._named_emitter(summary.config, summary)
         if known is None:
-            kernel = Kernel(
-                summary.roots,
-                summary.features,
-                summary.minor_of_transpose,
-                summary.input_bits,
-                summary.storage_bits,
-                lambda: self._in_place([instruction]),
-                lambda: self._groups([instruction], summary.roots),
-            )
-            known = self._launch_of(self.device, kernel)
+            known = self._launch_of(self.device, self._kernel(instruction, summary))
         self._launch_by_structure[summary.number] = known
         return known
+
+    def _kernel(self, instruction: Instruction, summary: Summary) -> Kernel:
+        return Kernel(
+            summary.roots,
+            summary.features,
+            summary.minor_of_transpose,
+            summary.input_bits,
+            summary.storage_bits,
+            lambda: self._in_place([instruction]),
+            lambda: self._groups([instruction], summary.roots),
+        )
 
     def _in_place(self, parts: Sequence[Instruction]) -> bool:
         return can_update_in_place(parts) if self.release.mlir_emitters else can_update_in_place(parts, 1)
