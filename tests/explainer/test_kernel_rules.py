@@ -24,6 +24,11 @@ _APPLIED = """\
 """
 _CALL = 'custom-call(%p), custom_call_target="{}"'
 _BODY = "fusion(%p), kind=kCustom, calls=%body"
+_SCATTER = (
+    "scatter(%p, %i, %p), update_window_dims={1}, inserted_window_dims={0},"
+    " scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=%add"
+)
+_YNN = f'{_BODY}, backend_config={{"fusion_config":{{"kind":"__ynn_fusion"}}}}'
 _COPY = ("f32[64,64]{1,0}", "copy(%q)")
 
 
@@ -58,8 +63,7 @@ GPU = [
     ("EM034", "f32[64,64]{1,0}", config("__triton_collective"), _COPY),
     ("EM040", "f32[64]{0}", "reduce(%p, %c), dimensions={1}, to_apply=%add", None),
     ("EM041", "f32[64,64]{1,0}", "transpose(%p), dimensions={1,0}", None),
-    ("EM042", "f32[64,64]{1,0}", "scatter(%p, %i, %p), update_window_dims={1}, inserted_window_dims={0}, "
-     "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=%add", None),
+    ("EM042", "f32[64,64]{1,0}", _SCATTER, None),
     ("EM043", "f32[64,64]{1,0}", "fusion(%p), kind=kInput, calls=%body",
      ("f32[64,64]{1,0}", "sort(%q), dimensions={0}, to_apply=%less")),
     ("EM044", "f32[128,64]{1,0}", "concatenate(%p, %p), dimensions={0}", None),
@@ -74,7 +78,7 @@ LEGACY = [
     ("EM049", "f32[8,64]{1,0}", "slice(%p), slice={[8:16], [0:64]}", None),
 ]
 CPU = [
-    ("EC001", "f32[64,64]{1,0}", f'{_BODY}, backend_config={{"fusion_config":{{"kind":"__ynn_fusion"}}}}', _COPY),
+    ("EC001", "f32[64,64]{1,0}", _YNN, _COPY),
     ("EC002", "f32[64,64]{1,0}", _CALL.format("__onednn$matmul"), None),
     ("EC003", "f32[64,64]{1,0}", "dot(%p, %p), lhs_contracting_dims={1}, rhs_contracting_dims={0}", None),
     ("EC004", "f32[64]{0}", "dot(%p, %v), lhs_contracting_dims={1}, rhs_contracting_dims={0}", None),
