@@ -17,14 +17,15 @@ from hlofuse.rules.catalogue import catalogue
 from ..running import Golden, Run
 
 GPU = ("--target", "gpu", "--device", "h100_sxm")
+CARD = ("--target", "gpu", "--device", "rtx2080ti")
 
 
 @pytest.mark.parametrize("columns", [80, 140])
 def test_text(hlofuse: Run, golden: Golden, samples: Path, columns: int) -> None:
-    for name, options in (("gpt2_block", GPU), ("cartpole_baseline", GPU)):
+    for name, options in (("gpt2_block", GPU), ("../cartpole/gpu/baseline", CARD)):
         result = hlofuse("kernels", samples / "gpu" / name, *options, columns=columns)
         assert (result.status, result.err) == (0, "")
-        golden(f"kernels/gpu_{name}.{columns}.txt", result.out)
+        golden(f"kernels/gpu_{name.replace('../cartpole/gpu/', 'cartpole_')}.{columns}.txt", result.out)
     result = hlofuse("kernels", samples / "cpu" / "gpt2_block", "--limit", 8, columns=columns)
     golden(f"kernels/cpu_gpt2_block.{columns}.txt", result.out)
 

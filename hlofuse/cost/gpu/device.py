@@ -82,6 +82,8 @@ class DeviceDescription:
     (`ExecutionUnitDescription`)."""
     toolkit_version: tuple[int, int, int] = field(default=(0, 0, 0))
     """Of the CUDA toolkit XLA was built with; some choices for Blackwell depend on it."""
+    origin: str = "XLA's target configurations"
+    """Where the numbers come from."""
 
     @property
     def gfx_version(self) -> str:
@@ -163,6 +165,7 @@ def device_from_text_proto(text: str, name: str = "device") -> DeviceDescription
     rocm = info.get("rocm_compute_capability")
     if rocm is not None:
         values["gcn_arch_name"] = rocm.get("gcn_arch_name", "")
+    values["origin"] = "the target configuration given"
     values["matrix_units"] = _matrix_units(info.get("matrix_unit_description", {}))
     if "compile_time_toolkit_version" in info:
         values["toolkit_version"] = info["compile_time_toolkit_version"]
@@ -213,7 +216,7 @@ def _typed(values: dict[str, Any]) -> dict[str, Any]:
                 )
             elif key == "clock_rate_ghz":
                 values[key] = fp32(float(value))
-            elif key not in ("name", "platform", "gcn_arch_name"):
+            elif key not in ("name", "platform", "gcn_arch_name", "origin"):
                 values[key] = int(value) if isinstance(value, int) or value.isdigit() else int(float(value))
         except (ValueError, AttributeError, TypeError):
             raise DeviceError(f"{key}: {value!r} is not a number") from None
