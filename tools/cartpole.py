@@ -31,7 +31,7 @@ from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.pipelines import replay
+from hlofuse.pipelines import Replay, replay
 from hlofuse.present.markdown import table
 from hlofuse.present.units import bytes_text, plural
 from hlofuse.rules.parse_settings import parse_settings
@@ -39,7 +39,7 @@ from hlofuse.rules.parse_settings import parse_settings
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "samples" / "cartpole"
 PAGE, PICTURE = ROOT / "docs" / "cartpole.md", ROOT / "docs" / "images" / "cartpole.svg"
-CARD, OTHER_CARD = "rtx2080ti", "h100_sxm"
+CARD = "rtx2080ti"
 TARGETS = ("gpu-legacy", "gpu", "cpu")
 STEPS_IN_A_TURN = {"unrolled_10": 10}
 PROGRAMS = {
@@ -72,16 +72,15 @@ class Figures:
     """Estimated time of a turn, where there are estimates."""
     unknown: int
     """Library calls nobody estimates."""
-    walls: dict[str, tuple[str, int]]
-    """Rule to its title and the pairs of kernels it keeps apart."""
+    replay: Replay
 
 
 @cache
-def figures(name: str, target: str, device: str = CARD, without: str = "") -> Figures | None:
+def figures(name: str, target: str, without: str = "") -> Figures | None:
     """None for a program that the target has no dump of."""
     if not (SAMPLES / target / name).is_dir():
         return None
-    card = None if target == "cpu" else load_device(device)
+    card = None if target == "cpu" else load_device(CARD)
     module = load(SAMPLES / target / name, target=target)
     settings = parse_settings((), (without,) if without else ())
     done = replay(module, target, device=card, settings=settings, ids=unique_ids_for(module, None))
@@ -100,8 +99,7 @@ def figures(name: str, target: str, device: str = CARD, without: str = "") -> Fi
             us += times * (choice.us or 0.0)
             unknown += times * (choice.us is None and target != "cpu")
     before = sum(times * sum(1 for _ in iter_kernels(c)) for c, times in _turn(module))
-    walls = {o.rule.code: (o.rule.title, o.edges) for o in explain(done).obstacles}
-    return Figures(before, tuple(kernels), launches, moved, us, unknown, walls)
+    return Figures(before, tuple(kernels), launches, moved, us, unknown, done)
 
 
 def _turn(module: Module) -> list[tuple[Computation, int]]:
@@ -146,27 +144,22 @@ def times() -> str:
     for name in PROGRAMS:
         steps = STEPS_IN_A_TURN.get(name, 1)
         row = [f"`{name}`"]
-        for target, device in (("gpu-legacy", CARD), ("gpu", CARD), ("gpu", OTHER_CARD)):
-            f = figures(name, target, device)
+        for target in ("gpu-legacy", "gpu"):
+            f = figures(name, target)
             assert f is not None
             calls = f" and {plural(f.unknown, 'call')}" if f.unknown else ""
-            row += [f"{us_text(f.us / steps)}{calls}"]
-            if device == CARD:
-                row += [bytes_text(f.bytes_moved / steps)]
+            row += [f"{us_text(f.us / steps)}{calls}", bytes_text(f.bytes_moved / steps)]
         rows.append(row)
-    header = ("program", "gpu-legacy, RTX 2080 Ti", "bytes", "gpu, RTX 2080 Ti", "bytes", "gpu, H100 SXM")
-    return table(header, rows, right=(1, 2, 3, 4, 5))
+    return table(("program", "gpu-legacy", "bytes", "gpu", "bytes"), rows, right=(1, 2, 3, 4))
 
 
 def walls(name: str, target: str) -> str:
     """The rules that keep a program's kernels apart."""
     f = figures(name, target)
     assert f is not None
-    if not f.walls:
-        return "No rule keeps two of its kernels apart.\n"
     rows = [
-        (f"[{code}](rules/{code}.md)", title, str(edges))
-        for code, (title, edges) in sorted(f.walls.items(), key=lambda w: -w[1][1])
+        (f"[{o.rule.code}](rules/{o.rule.code}.md)", o.rule.title, str(o.edges))
+        for o in sorted(explain(f.replay).obstacles, key=lambda o: -o.edges)
     ]
     return table(("rule", "", "pairs of kernels kept apart"), rows, right=(2,))
 
@@ -213,10 +206,10 @@ def concatenate() -> str:
 def duplication() -> str:
     """A turn with and without the rule against duplicated code."""
     rows = []
-    for name in ("baseline", "baseline_today", "precomputed_noise"):
+    for name in ("baseline", "precomputed_noise"):
         row = [f"`{name}`"]
         for target, rule in CODE_DUPLICATION.items():
-            as_xla, relaxed = figures(name, target), figures(name, target, CARD, rule)
+            as_xla, relaxed = figures(name, target), figures(name, target, rule)
             if as_xla is None or relaxed is None:
                 row.append("as above")
                 continue
@@ -231,14 +224,12 @@ def duplication() -> str:
 
 def apart(name: str, target: str) -> str:
     """The last words on the pairs of kernels of a turn that were asked about and stay apart."""
-    module = load(SAMPLES / target / name, target=target)
-    done = replay(module, target, device=None if target == "cpu" else load_device(CARD))
     f = figures(name, target)
     assert f is not None
     kernels = {k.name for k in f.kernels}
     last = {
         (e.producer, e.consumer): e
-        for e in done.events
+        for e in f.replay.events
         if e.event == "ineligible" and e.producer in kernels and e.consumer in kernels
     }
     rows = [

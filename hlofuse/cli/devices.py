@@ -74,6 +74,15 @@ def _print(devices: dict[str, DeviceDescription], console: Console) -> None:
     for name, device in devices.items():
         table.add_row(*_row(name, device))
     console.print(table)
+    for line in _other_origins(devices):
+        console.print(line, style="dim")
+
+
+def _other_origins(devices: dict[str, DeviceDescription]) -> list[str]:
+    """Whose numbers are not XLA's own."""
+    from hlofuse.cost.gpu.device import XLAS_OWN
+
+    return [f"{name}: {d.origin}, not {XLAS_OWN}" for name, d in devices.items() if d.origin != XLAS_OWN]
 
 
 def _print_one(device: DeviceDescription, console: Console) -> None:
@@ -84,4 +93,4 @@ def _print_one(device: DeviceDescription, console: Console) -> None:
 def _markdown(devices: dict[str, DeviceDescription]) -> str:
     lines = [" | ".join(("", *_COLUMNS, "")).strip(), "|" + "---|" * len(_COLUMNS)]
     lines += [" | ".join(("", *_row(n, d), "")).strip() for n, d in devices.items()]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *(f"\n{line}" for line in _other_origins(devices))]) + "\n"

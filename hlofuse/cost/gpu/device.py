@@ -18,6 +18,8 @@ from typing import Any
 from hlofuse.cost.gpu.text_proto import TextProtoError, parse_text_proto
 from hlofuse.cost.gpu.ticks import fp32
 
+XLAS_OWN = "XLA's target configurations"
+"""Where the numbers of packaged devices come from, unless one says otherwise."""
 _MI300_SERIES = ("gfx942", "gfx950")
 
 
@@ -82,7 +84,7 @@ class DeviceDescription:
     (`ExecutionUnitDescription`)."""
     toolkit_version: tuple[int, int, int] = field(default=(0, 0, 0))
     """Of the CUDA toolkit XLA was built with; some choices for Blackwell depend on it."""
-    origin: str = "XLA's target configurations"
+    origin: str = XLAS_OWN
     """Where the numbers come from."""
 
     @property
