@@ -104,7 +104,8 @@ def _print_list(rules: list[Rule], console: Console) -> None:
         table.add_column(no_wrap=True)
         table.add_column()
         for rule in found:
-            table.add_row(f"  {rule.code}", "allows" if rule.allows else "", Text(printable(rule.title)))
+            outcome = rule.runs or ("allows" if rule.allows else "")
+            table.add_row(f"  {rule.code}", outcome, Text(printable(rule.title)))
         console.print(table)
         console.print()
     console.print("hlofuse rule CODE shows a rule's page.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hlofuse.analysis.release import RELEASES
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.printer import print_module
 from hlofuse.ir.unique_ids import UniqueIds
@@ -55,6 +56,10 @@ class Replay:
     """Rules that took part and are not XLA's, by code."""
     custom_kernels: dict[str, tuple[CustomFusion, Kernel]] = field(default_factory=dict)
     """Fusions that patterns from outside made, by name."""
+
+    def is_custom_kernel(self, instruction: Instruction) -> bool:
+        """It is a fusion of `after` that a pattern from outside made."""
+        return instruction.fusion_kind == "kCustom" and instruction.name in self.custom_kernels
 
     @property
     def events(self) -> list[Event]:

@@ -24,6 +24,8 @@ FAMILIES: dict[str, str] = {
     "CS": "CSE",
     "DC": "DCE",
     "TS": "TupleSimplifier",
+    "EM": "Who runs a kernel on GPU",
+    "EC": "Who runs a kernel on CPU",
 }
 """What the letters of a code stand for; the order in which lists show them."""
 
@@ -58,7 +60,7 @@ def sections(rule: Rule) -> list[tuple[str, str]]:
     """Headings and their text, empty ones left out."""
     found = [
         ("What it asks", rule.asks),
-        ("If so", "The fusion or rewrite is made." if rule.allows else "It is refused."),
+        ("If so", _outcome(rule)),
         ("Why" if rule.package else "Why XLA asks", rule.why),
         ("What you can do", rule.advice),
         ("XLA's words", f"“{rule.message}”" if rule.message else ""),
@@ -72,11 +74,17 @@ def sections(rule: Rule) -> list[tuple[str, str]]:
 
 
 def _what_if(rule: Rule) -> str:
-    if rule.allows and rule.outcome:
+    if rule.runs or (rule.allows and rule.outcome):
         return ""
     if rule.fixed:
         return f"A what-if run cannot switch it off: {rule.fixed}."
     return f"`--disable {rule.code}` shows what becomes of a module without it."
+
+
+def _outcome(rule: Rule) -> str:
+    if rule.runs:
+        return f"Run by: {rule.runs}."
+    return "The fusion or rewrite is made." if rule.allows else "It is refused."
 
 
 def rule_json(rule: Rule) -> dict[str, Any]:
@@ -94,6 +102,7 @@ def rule_json(rule: Rule) -> dict[str, Any]:
         "allows": rule.allows,
         "essential": rule.essential,
         "fixed": rule.fixed,
+        "runs": rule.runs,
         "knobs": [
             {"name": k.name, "default": k.default, "unit": k.unit, "summary": k.summary} for k in rule.knobs
         ],
@@ -126,9 +135,11 @@ def index_markdown(rules: Iterable[Rule], link: str = "{code}.md") -> str:
         rows = []
         for r in found:
             words = r.message.replace("|", "\\|") or "–"
-            allows = "yes" if r.allows else "no"
-            rows.append(f"| [{r.code}]({link.format(code=r.code)}) | {r.title} | {words} | {allows} |")
-        out.append("| code | rule | XLA's words | allows |\n|---|---|---|---|\n" + "\n".join(rows) + "\n")
+            answer = [r.runs] if r.runs else [words, "yes" if r.allows else "no"]
+            rows.append(f"| [{r.code}]({link.format(code=r.code)}) | {r.title} | {' | '.join(answer)} |")
+        columns = ["run by"] if found[0].runs else ["XLA's words", "allows"]
+        out.append(f"| code | rule | {' | '.join(columns)} |\n{'|---' * (2 + len(columns))}|\n")
+        out[-1] += "\n".join(rows) + "\n"
     return "\n".join(out)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from hlofuse.analysis.release import RELEASES
 from hlofuse.cost.gpu.model import KernelModel
@@ -23,7 +22,6 @@ from hlofuse.explainer.costs.observer import Enough, Look, Observer, OtherOrder
 from hlofuse.explainer.costs.pairs import pair_detail
 from hlofuse.explainer.costs.sums import pair_estimate, sums
 from hlofuse.explainer.costs.tiles import tiling_of
-from hlofuse.extending.entries import CustomFusion, Kernel
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
@@ -42,23 +40,22 @@ class Costs:
         self,
         model: KernelModel,
         observer: Observer,
-        events: Iterable[Event],
+        replay: Replay,
         again: Callable[[Observer], None],
         make_guide: Callable[[], Guide | None],
         turned: Callable[[int, str], Replay],
         *,
         ids_known: bool,
-        custom_kernels: Mapping[str, tuple[CustomFusion, Kernel]] = MappingProxyType({}),
     ) -> None:
         self.device = model.device
         self.ids_known = ids_known
         """Ties are XLA's own; else they are marked."""
         self.observer = observer
-        self._custom = custom_kernels
+        self._replay = replay
         self._again = again
         self._make_guide = make_guide
         self._turned = turned
-        mine = [e for e in events if e.pass_name == PRIORITY_FUSION]
+        mine = [e for e in replay.events if e.pass_name == PRIORITY_FUSION]
         # Steps count anew where the pass runs again.
         self._number = {id(e): k for k, e in enumerate(e for e in mine if e.event == "fuse")}
         self._priorities = {id(e): k for k, e in enumerate(e for e in mine if e.event == "priority")}
@@ -69,9 +66,8 @@ class Costs:
 
     def kernel(self, instruction: Instruction) -> KernelTime | None:
         """None for library calls and whatever else XLA makes no estimate of."""
-        custom = self._custom.get(instruction.name)
-        if custom is not None and instruction.fusion_kind == "kCustom":
-            return custom_kernel_time(*custom, self.device)
+        if self._replay.is_custom_kernel(instruction):
+            return custom_kernel_time(*self._replay.custom_kernels[instruction.name], self.device)
         if not may_be_fused(instruction):
             return None
         estimate = self.model.run_time(instruction)
@@ -217,11 +213,10 @@ def observed_replay(
     costs = Costs(
         model_of(variant.device, RELEASES[TARGETS[variant.target].release]),
         observer,
-        done.events,
+        done,
         again,
         make_guide or (lambda: None),
         turned,
         ids_known=ids_known,
-        custom_kernels=done.custom_kernels,
     )
     return Observed(done, costs, guide, changes=variant.changes, xla=xla)
