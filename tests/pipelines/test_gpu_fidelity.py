@@ -18,7 +18,8 @@ from hlofuse.pipelines import Replay, replay
 from hlofuse.trace.priority_record import FusionStep, PriorityRecord, read_priority_record
 from hlofuse.verifier import verify_module
 
-DATA = Path(__file__).parent.parent / "data" / "gpu.tar.xz"
+DATA = Path(__file__).parent.parent / "data"
+ARCHIVES = ("gpu.tar.xz", "gpu-models.tar.xz")  # small programs, and those that look like parts of models
 
 
 @dataclass(slots=True)
@@ -46,19 +47,20 @@ class Case:
 @cache
 def cases() -> dict[str, Case]:
     found: dict[str, Case] = {}
-    with tarfile.open(DATA) as tar:
-        for member in tar:
-            name, _, file = member.name.rpartition("/")
-            case = found.setdefault(name, Case(name.partition("/")[0]))
-            content = tar.extractfile(member)
-            assert content is not None
-            data = content.read()
-            if file.endswith(".hlo"):
-                case.texts[file] = data.decode()
-            elif file.endswith(".pb"):
-                case.ids = ids_of_proto(data)
-            else:
-                case.record = read_priority_record(data.decode())
+    for archive in ARCHIVES:
+        with tarfile.open(DATA / archive) as tar:
+            for member in tar:
+                name, _, file = member.name.rpartition("/")
+                case = found.setdefault(name, Case(name.partition("/")[0]))
+                content = tar.extractfile(member)
+                assert content is not None
+                data = content.read()
+                if file.endswith(".hlo"):
+                    case.texts[file] = data.decode()
+                elif file.endswith(".pb"):
+                    case.ids = ids_of_proto(data)
+                else:
+                    case.record = read_priority_record(data.decode())
     return found
 
 
