@@ -89,7 +89,9 @@ def test_attention_becomes_one_kernel(installed: dict[str, str], target: str) ->
         assert plain["after"]["untimed"] - found["after"]["untimed"] == 2
         assert group["kernel"]["emitter"] == "custom kernel flash_attention"
         assert group["kernel"]["us"] > 0
-    told = json.loads(run(installed, "kernels", *GPT2[target], "--rules", "flash-attention", "--format", "json"))
+    told = json.loads(
+        run(installed, "kernels", *GPT2[target], "--rules", "flash-attention", "--format", "json")
+    )
     assert told["difference"] == difference
     (kernel,) = (k for k in told["kernels"] if k["name"] == "flash_attention")
     assert (kernel["run_by"], kernel["rule"]) == ("custom kernel flash_attention", "FLASH001")

@@ -102,10 +102,10 @@ def test_with_one_operation_changed_it_is_not(lines: list[str], data: st.DataObj
 
 def fused_computations() -> list[tuple[str, str, Computation]]:
     found = []
-    for path in sorted((ROOT / "samples").glob("*/*/after.hlo")):
+    for path in sorted((ROOT / "samples").rglob("after.hlo")):
         for computation in load(path).computations:
             if computation.fusion is not None:
-                found.append((f"{path.parent.name} {computation.name}", str(path), computation))
+                found.append((f"{path.parent.relative_to(ROOT)} {computation.name}", str(path), computation))
     return found
 
 
