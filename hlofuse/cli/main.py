@@ -22,6 +22,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
         "Which rule costs most; what if a knob had other values, a rule did not exist.",
     ),
     "diff": ("hlofuse.cli.diff", "What changed between two modules, fusion by fusion."),
+    "check": ("hlofuse.cli.check", "Hold fusion against a budget or a stored baseline, for CI."),
     "stats": ("hlofuse.cli.stats", "Instructions, kernels, flops and bytes of modules."),
     "kernels": (
         "hlofuse.cli.kernels",
