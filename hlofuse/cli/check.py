@@ -189,9 +189,9 @@ def _one(request: ReplayRequest, name: str | None, root: Path) -> Measured:
     subject = request.read(any_stage=True)
     module, target = subject.module, subject.target
     file = module.filename or request.input
-    if not (request.assume_input or request.changes_xla):
-        if stage_of(module, target).name in (FUSED, SCHEDULED):
-            return Measured(profile_of_result(name or module.name, module, target, root), file, list)
+    replayed = request.assume_input or request.changes_xla
+    if not replayed and stage_of(module, target).name in (FUSED, SCHEDULED):
+        return Measured(profile_of_result(name or module.name, module, target, root), file, list)
     if not request.assume_input:
         require_input_stage(module, target)
     if subject.variant is None:
@@ -217,14 +217,30 @@ def _with_names_of_their_own(measured: list[Measured]) -> list[Measured]:
 
 
 def _report(check: Check, form: str, color: str, output: Path | None, root: Path) -> None:
+    from json import dumps
+
     from hlofuse.cli.output import emit, rendered
 
     if form == "json":
-        from json import dumps
-
         from hlofuse.checker.report.json_report import check_json
 
         text = dumps(check_json(check), indent=2)
+    elif form == "sarif":
+        from hlofuse.checker.report.sarif import check_sarif
+
+        text = dumps(check_sarif(check), indent=2)
+    elif form == "junit":
+        from hlofuse.checker.report.junit import check_junit
+
+        text = check_junit(check)
+    elif form == "github":
+        from hlofuse.checker.report.github import check_github
+
+        text = check_github(check, root)
+    elif form == "markdown":
+        from hlofuse.checker.report.markdown import check_markdown
+
+        text = check_markdown(check)
     else:
         from hlofuse.checker.report.text import print_check
 
