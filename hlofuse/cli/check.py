@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +11,7 @@ from hlofuse.cli.options import color_option
 from hlofuse.cli.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hlofuse.checker import Check, Measured
-    from hlofuse.inputs import DumpedModule
+    from hlofuse.checker import Check
 
 FORMATS = ("text", "json", "markdown", "github", "sarif", "junit")
 
@@ -88,6 +84,7 @@ def command(
 
     from hlofuse.checker import Baseline, check_modules, read_baseline
     from hlofuse.checker.limits import Budget, parse_bytes, parse_time
+    from hlofuse.cli.measuring import has_several, measure_all
     from hlofuse.cli.output import write_file
     from hlofuse.ir.errors import HlofuseError
 
@@ -106,8 +103,7 @@ def command(
     if baseline is not None and not (update and _nothing_there(baseline)):
         stored = read_baseline(baseline)
     asked = [ReplayRequest(input=path, **request) for path in inputs]
-    measured = [m for r in asked for m in _measured(r, root)]
-    measured = _with_names_of_their_own(measured)
+    measured = measure_all(asked, root)
     if update:
         from hlofuse.checker.baseline_text import updated_files
 
@@ -119,7 +115,7 @@ def command(
         budgets=[] if budget.is_empty else [budget],
         baseline=stored,
         baseline_name=str(baseline) if baseline is not None else None,
-        all_there=any(map(os.path.isdir, inputs)) and request["module"] is None,
+        all_there=any(map(has_several, inputs)) and request["module"] is None,
         tolerance=tolerance / 100,
         strict=strict,
     )
@@ -136,86 +132,6 @@ def _nothing_there(baseline: Path) -> bool:
     return not baseline.exists() or (baseline.is_dir() and not any(baseline.glob("*.toml")))
 
 
-def _measured(request: ReplayRequest, root: Path) -> Iterator[Measured]:
-    """The modules of one input, each under the name that it is paired by."""
-    from dataclasses import replace
-
-    from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
-
-    folder = Path(request.input)
-    if request.input == "-" or not folder.is_dir():
-        yield _one(request, None, root)
-    elif is_corpus_case(folder):
-        yield _one(request, folder.name, root)
-    elif corpus_cases(folder):
-        for case in corpus_cases(folder):
-            if request.module in (None, case.name):
-                yield _one(replace(request, input=str(case), module=None), case.name, root)
-        if request.module is not None and request.module not in {c.name for c in corpus_cases(folder)}:
-            request.read()  # says which there are
-    elif request.module is not None:
-        yield _one(request, None, root)
-    else:
-        for module in DumpDirectory(folder).modules:
-            file = _file_of(module, request)
-            if file is not None:
-                yield _one(replace(request, input=str(file)), module.name, root)
-            else:
-                yield _one(replace(request, module=module.label), module.name, root)
-
-
-def _file_of(module: DumpedModule, request: ReplayRequest) -> Path | None:
-    """The finished module, of a dump without the stages that a replay takes; None where those are there."""
-    from hlofuse.inputs import choose_target
-    from hlofuse.ir.errors import HlofuseError
-
-    folder = Path(request.input)
-    target = request.target or choose_target(folder, module.label, device=request.device is not None).name
-    try:
-        module.pass_input(target)
-        return None
-    except HlofuseError:
-        finished = [f for name, f in sorted(module.whole.items()) if name.endswith("after_optimizations")]
-        return finished[0] if finished and not request.changes_xla else None
-
-
-def _one(request: ReplayRequest, name: str | None, root: Path) -> Measured:
-    from hlofuse.checker.check import Measured
-    from hlofuse.checker.held import held_apart
-    from hlofuse.checker.measure import profile_of_replay, profile_of_result
-    from hlofuse.inputs import require_input_stage
-    from hlofuse.inputs.stage import FUSED, SCHEDULED, stage_of
-
-    subject = request.read(any_stage=True)
-    module, target = subject.module, subject.target
-    file = module.filename or request.input
-    replayed = request.assume_input or request.changes_xla
-    if not replayed and stage_of(module, target).name in (FUSED, SCHEDULED):
-        return Measured(profile_of_result(name or module.name, module, target, root), file, list)
-    if not request.assume_input:
-        require_input_stage(module, target)
-    if subject.variant is None:
-        subject = request.read()  # says what is missing
-    observed = subject.observe()
-    profile = profile_of_replay(name or module.name, observed, root)
-    return Measured(profile, file, lambda: held_apart(observed, root), subject.changes)
-
-
-def _with_names_of_their_own(measured: list[Measured]) -> list[Measured]:
-    """A module that was compiled several times is `jit_f`, `jit_f (2)`, …, in the order given."""
-    from dataclasses import replace
-
-    seen: dict[str, int] = {}
-    found = []
-    for m in measured:
-        name = m.profile.name
-        seen[name] = seen.get(name, 0) + 1
-        if seen[name] > 1:
-            m = replace(m, profile=replace(m.profile, name=f"{name} ({seen[name]})"))
-        found.append(m)
-    return found
-
-
 def _report(check: Check, form: str, color: str, output: Path | None, root: Path) -> None:
     from json import dumps
 
@@ -226,9 +142,10 @@ def _report(check: Check, form: str, color: str, output: Path | None, root: Path
 
         text = dumps(check_json(check), indent=2)
     elif form == "sarif":
+        from hlofuse import __version__
         from hlofuse.checker.report.sarif import check_sarif
 
-        text = dumps(check_sarif(check), indent=2)
+        text = dumps(check_sarif(check, __version__), indent=2)
     elif form == "junit":
         from hlofuse.checker.report.junit import check_junit
 

@@ -6,7 +6,6 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
-from hlofuse import __version__
 from hlofuse.checker.model import TITLES, Check, Code, Finding, Where
 from hlofuse.checker.report.words import one_line
 from hlofuse.present.escape import printable
@@ -18,8 +17,8 @@ HELP = (
 )
 
 
-def check_sarif(check: Check) -> dict[str, Any]:
-    """One run; a result for each finding."""
+def check_sarif(check: Check, version: str) -> dict[str, Any]:
+    """One run of hlofuse of that version; a result for each finding."""
     codes = list(dict.fromkeys(f.code for f in check.findings))
     return {
         "$schema": SCHEMA,
@@ -29,7 +28,7 @@ def check_sarif(check: Check) -> dict[str, Any]:
                 "tool": {
                     "driver": {
                         "name": "hlofuse",
-                        "semanticVersion": __version__,
+                        "semanticVersion": version,
                         "rules": [_rule(code) for code in codes],
                     }
                 },
@@ -53,7 +52,7 @@ def _result(f: Finding, codes: list[Code]) -> dict[str, Any]:
         "ruleId": f.code.value,
         "ruleIndex": codes.index(f.code),
         "level": f.level.value,
-        "message": {"text": printable(one_line(f))},
+        "message": {"text": _plain(one_line(f))},
         "partialFingerprints": {"hlofuse/v1": _fingerprint(f)},
         "properties": {"module": printable(f.module), "rules": list(dict.fromkeys(h.rule for h in f.held))},
     }
@@ -69,11 +68,16 @@ def _result(f: Finding, codes: list[Code]) -> dict[str, Any]:
             {
                 "id": n,
                 "physicalLocation": _physical(h.where),
-                "message": {"text": printable(f"{h.rule}: {h.producer}")},
+                "message": {"text": _plain(f"{h.rule}: {h.producer}")},
             }
             for n, h in enumerate(related, 1)
         ]
     return result
+
+
+def _plain(text: str) -> str:
+    """Text in which SARIF sees no link and no placeholder."""
+    return printable(text).replace("[", "\\[").replace("{", "{{").replace("}", "}}")
 
 
 def _physical(where: Where) -> dict[str, Any]:
