@@ -46,6 +46,13 @@ FORMATS = ("text", "json", "markdown", "github", "sarif", "junit")
 )
 @replay_options
 @click.option(
+    "--report",
+    "reports",
+    multiple=True,
+    metavar="FORMAT=FILE",
+    help="Write a further report: --report sarif=fusion.sarif. May be given more than once.",
+)
+@click.option(
     "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Write the report to FILE."
 )
 @color_option
@@ -69,6 +76,7 @@ def command(
     exit_zero: bool,
     root: Path,
     form: str,
+    reports: tuple[str, ...],
     color: str,
     output: Path | None,
     **request: Any,
@@ -85,9 +93,10 @@ def command(
     from hlofuse.checker import Baseline, check_modules, read_baseline
     from hlofuse.checker.limits import Budget, parse_bytes, parse_time
     from hlofuse.cli.measuring import has_several, measure_all
-    from hlofuse.cli.output import write_file
+    from hlofuse.cli.output import emit, write_file
     from hlofuse.ir.errors import HlofuseError
 
+    further = _more_reports(reports)
     budget = Budget(
         kernels=max_kernels,
         bytes=parse_bytes(max_bytes) if max_bytes is not None else None,
@@ -124,7 +133,9 @@ def command(
             file.parent.mkdir(parents=True, exist_ok=True)
             write_file(file, text)
         found = replace(found, updated=True)
-    _report(found, form, color, output, root)
+    for kind, file in further:
+        emit(_written(found, kind, "never", file, root), file)
+    emit(_written(found, form, color, output, root), output)
     return 1 if found.failed and not exit_zero else 0
 
 
@@ -132,34 +143,46 @@ def _nothing_there(baseline: Path) -> bool:
     return not baseline.exists() or (baseline.is_dir() and not any(baseline.glob("*.toml")))
 
 
-def _report(check: Check, form: str, color: str, output: Path | None, root: Path) -> None:
-    from json import dumps
+def _more_reports(words: tuple[str, ...]) -> list[tuple[str, Path]]:
+    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.present.escape import printable
 
-    from hlofuse.cli.output import emit, rendered
+    found = []
+    for word in words:
+        form, _, file = word.partition("=")
+        if form not in FORMATS or not file:
+            raise HlofuseError(
+                f"--report {printable(word)} is not FORMAT=FILE, with one of {', '.join(FORMATS)}"
+            )
+        found.append((form, Path(file)))
+    return found
+
+
+def _written(check: Check, form: str, color: str, output: Path | None, root: Path) -> str:
+    from json import dumps
 
     if form == "json":
         from hlofuse.checker.report.json_report import check_json
 
-        text = dumps(check_json(check), indent=2)
-    elif form == "sarif":
+        return dumps(check_json(check), indent=2)
+    if form == "sarif":
         from hlofuse import __version__
         from hlofuse.checker.report.sarif import check_sarif
 
-        text = dumps(check_sarif(check, __version__), indent=2)
-    elif form == "junit":
+        return dumps(check_sarif(check, __version__), indent=2)
+    if form == "junit":
         from hlofuse.checker.report.junit import check_junit
 
-        text = check_junit(check)
-    elif form == "github":
+        return check_junit(check)
+    if form == "github":
         from hlofuse.checker.report.github import check_github
 
-        text = check_github(check, root)
-    elif form == "markdown":
+        return check_github(check, root)
+    if form == "markdown":
         from hlofuse.checker.report.markdown import check_markdown
 
-        text = check_markdown(check)
-    else:
-        from hlofuse.checker.report.text import print_check
+        return check_markdown(check)
+    from hlofuse.checker.report.text import print_check
+    from hlofuse.cli.output import rendered
 
-        text = rendered(lambda console: print_check(check, console), color, output)
-    emit(text, output)
+    return rendered(lambda console: print_check(check, console), color, output)
