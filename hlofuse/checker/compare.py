@@ -122,11 +122,13 @@ def _groups(before: Sequence[Kernel], now: Sequence[Kernel]) -> Iterator[_Group]
     old, new = list(before), list(now)
     for key in (_exact, _in_place, _anywhere):
         old, new = _without_common(old, new, key)
-    # Kernels of one function that share an operation came of one another; failing that, of one file.
-    groups: list[_Group] = []
-    for place in (_function, _file):
-        joined, old, new = _related(old, new, place)
-        groups += joined
+    # Kernels of one function that share an operation came of one another; a kernel of elsewhere whose
+    # operations one of these has gained or lost belongs to it; failing that, kernels of one file.
+    groups, old, new = _related(old, new, _function)
+    old = [k for k in old if not _joins(k, groups, gone=True)]
+    new = [k for k in new if not _joins(k, groups, gone=False)]
+    joined, old, new = _related(old, new, _file)
+    groups += joined
     for side, rest in (("before", old), ("now", new)):
         by_place: dict[Where, _Group] = {}
         for k in rest:
@@ -204,6 +206,17 @@ def _related(
             group_of.update({(place(k), op): group for op in keys})
             (group.before, group.now)[number].append(k)
     return list(merged.values()), *rest
+
+
+def _joins(k: Kernel, groups: Iterable[_Group], *, gone: bool) -> bool:
+    """Put a kernel into the group whose other side accounts for it, if there is one."""
+    for group in groups:
+        mine, theirs = (group.before, group.now) if gone else (group.now, group.before)
+        here, there = ({op for other in side for op in _contents(other)} for side in (mine, theirs))
+        if _contents(k) <= there - here:
+            mine.append(k)
+            return True
+    return False
 
 
 def _contents(k: Kernel) -> frozenset[str]:
