@@ -25,7 +25,7 @@ def print_check(check: Check, console: Console) -> None:
         line = f"{'FAIL' if m.failed else 'ok':<5} {printable(m.profile.name)}  {figures(m.profile.figures)}"
         if base is not None and base.figures != m.profile.figures:
             line += f"  (baseline {figures(base.figures)})"
-        console.print(line, style="red" if m.failed else None)
+        console.print(line, style="red" if m.failed else None, soft_wrap=True)
         if base is not None and base.release != m.profile.release:
             console.print(f"      baseline of {_release(base.release)}, now {_release(m.profile.release)}")
         for f in m.findings:

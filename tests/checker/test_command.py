@@ -1,0 +1,196 @@
+"""`hlofuse check` as CI runs it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..conftest import ROOT
+from ..running import Result, Run
+
+EXAMPLE = ROOT / "examples" / "ci"
+CHANGED = EXAMPLE / "pull-request"
+
+
+def check(hlofuse: Run, *words: object) -> Result:
+    return hlofuse("check", *words)
+
+
+def report(result: Result) -> dict[str, Any]:
+    found = json.loads(result.out)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_example_passes(hlofuse: Run) -> None:
+    result = check(hlofuse, EXAMPLE / "dumps", "--baseline", EXAMPLE / "fusion.toml", "--root", EXAMPLE)
+    assert result.status == 0
+    assert result.out.startswith("2 modules as they should be\n")
+
+
+def test_the_example_s_change_fails_at_the_line_that_was_changed(hlofuse: Run) -> None:
+    words = CHANGED / "dumps", "--baseline", EXAMPLE / "fusion.toml", "--root", CHANGED
+    result = check(hlofuse, *words, "--format", "github")
+    assert result.status == 1
+    changed = next(
+        n
+        for n, (a, b) in enumerate(
+            zip(
+                *(p.read_text().split("\n") for p in (EXAMPLE / "model.py", CHANGED / "model.py")),
+                strict=True,
+            ),
+            1,
+        )
+        if a != b
+    )
+    commands = result.out.split("\n")[:-2]
+    assert commands
+    for command in commands:
+        assert command.startswith(f"::error file=model.py,line={changed},")
+    assert "CPU007 keeps" in result.out
+
+
+def test_exit_zero_reports_and_lets_pass(hlofuse: Run) -> None:
+    words = CHANGED / "dumps", "--baseline", EXAMPLE / "fusion.toml", "--exit-zero"
+    result = check(hlofuse, *words)
+    assert result.status == 0
+    assert result.out.startswith("2 of 2 modules broke\n")
+
+
+def test_the_example_s_baseline_is_what_update_writes(hlofuse: Run, tmp_path: Path) -> None:
+    copy = tmp_path / "fusion.toml"
+    shutil.copy(EXAMPLE / "fusion.toml", copy)
+    result = check(hlofuse, EXAMPLE / "dumps", "--baseline", copy, "--root", EXAMPLE, "--update")
+    assert (result.status, result.out.split("\n")[0]) == (0, "baseline written: 2 modules")
+    assert copy.read_text() == (EXAMPLE / "fusion.toml").read_text()
+
+
+def test_an_update_accepts_a_change(hlofuse: Run, tmp_path: Path) -> None:
+    for baseline in (tmp_path / "fusion.toml", tmp_path / "folder"):
+        assert check(hlofuse, EXAMPLE / "dumps", "--baseline", baseline, "--update").status == 0
+        assert check(hlofuse, CHANGED / "dumps", "--baseline", baseline).status == 1
+        assert check(hlofuse, CHANGED / "dumps", "--baseline", baseline, "--update").status == 0
+        assert check(hlofuse, CHANGED / "dumps", "--baseline", baseline, "--strict").status == 0
+
+
+def test_an_update_beyond_the_budget_fails(hlofuse: Run, tmp_path: Path) -> None:
+    baseline = tmp_path / "b.toml"
+    result = check(hlofuse, EXAMPLE / "dumps", "--baseline", baseline, "--update", "--max-kernels", "1")
+    assert result.status == 1
+    assert baseline.exists()
+
+
+def test_budgets_name_the_rules(hlofuse: Run, samples: Path) -> None:
+    result = check(hlofuse, samples / "cpu" / "softmax", "--max-kernels", "3", "--format", "json")
+    assert result.status == 1
+    (module,) = report(result)["modules"]
+    (finding,) = module["findings"]
+    assert (finding["code"], finding["message"]) == ("max-kernels", "4 kernels, 3 allowed")
+    assert {"CPU001", "CPU005", "CPU007"} == {h["rule"] for h in finding["held"]}
+
+
+def test_time_is_bounded_on_gpu(hlofuse: Run, samples: Path) -> None:
+    words = samples / "gpu" / "softmax", "--device", "h100_sxm", "--max-time"
+    assert check(hlofuse, *words, "1ms").status == 0
+    result = check(hlofuse, *words, "3us")
+    assert result.status == 1
+    assert "estimated 3.59 µs, 3.00 µs allowed" in result.out
+
+
+def test_a_corpus_is_paired_by_folder(hlofuse: Run, samples: Path) -> None:
+    result = check(hlofuse, samples / "cpu", "--max-kernels", "1000", "--format", "json")
+    assert [m["module"] for m in report(result)["modules"]] == ["gpt2_block", "softmax"]
+
+
+def test_one_module_of_a_corpus(hlofuse: Run, samples: Path) -> None:
+    words = samples / "cpu", "--max-kernels", "4"
+    assert check(hlofuse, *words, "--module", "softmax").status == 0
+    result = check(hlofuse, *words, "--module", "softmaks")
+    assert result.status == 2
+    assert "softmax" in result.err
+
+
+def test_a_module_that_xla_has_fused_is_taken_as_it_is(hlofuse: Run, samples: Path) -> None:
+    folder = samples / "cpu" / "softmax"
+    found = [
+        report(check(hlofuse, folder / name, "--max-kernels", "4", "--format", "json"))["modules"][0]
+        for name in ("before.hlo", "after.hlo")
+    ]
+    assert found[0]["figures"] == found[1]["figures"]
+    assert [m["xla"] for m in found] == ["jaxlib 0.11.1", None]
+
+
+def test_a_dump_without_stages_is_taken_as_xla_left_it(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    name = "module_0001.jit_softmax.cpu_after_optimizations.txt"
+    shutil.copy(samples / "cpu" / "softmax" / "after.hlo", tmp_path / name)
+    result = check(hlofuse, tmp_path, "--max-kernels", "4", "--format", "json")
+    assert result.status == 0
+    (module,) = report(result)["modules"]
+    assert (module["module"], module["xla"]) == ("jit_softmax", None)
+
+
+def test_modules_of_one_name_are_told_apart(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    one = samples / "cpu" / "softmax" / "before.hlo"
+    assert check(hlofuse, one, one, "--baseline", tmp_path / "b.toml", "--update").status == 0
+    assert '[module."jit_softmax (2)"]' in (tmp_path / "b.toml").read_text()
+
+
+def test_further_reports_come_from_one_run(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    files = {form: tmp_path / form for form in ("json", "markdown", "sarif", "junit", "github", "text")}
+    words = [w for form, file in files.items() for w in ("--report", f"{form}={file}")]
+    result = check(hlofuse, samples / "cpu" / "softmax", "--max-kernels", "3", *words)
+    assert result.status == 1
+    for form, file in files.items():
+        alone = check(hlofuse, samples / "cpu" / "softmax", "--max-kernels", "3", "--format", form)
+        assert alone.out == file.read_text()
+
+
+def test_what_is_new_and_what_is_missing_is_said(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    baseline = tmp_path / "b.toml"
+    assert check(hlofuse, EXAMPLE / "dumps", "--baseline", baseline, "--update").status == 0
+    result = check(hlofuse, samples / "cpu", "--baseline", baseline)
+    assert result.status == 0
+    assert "not in the baseline (4 kernels): --update adds it  [module-new]" in result.out
+    assert "jit_gated: in the baseline, not in the input" in result.out
+    assert check(hlofuse, samples / "cpu", "--baseline", baseline, "--strict").status == 1
+
+
+def test_what_if_runs_say_so(hlofuse: Run, samples: Path) -> None:
+    result = check(hlofuse, samples / "cpu" / "softmax", "--max-kernels", "3", "--disable", "CPU007")
+    assert result.status == 0
+    assert "what if: without CPU007" in result.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "nothing to check against"),
+        (["--update", "--max-kernels", "3"], "--baseline says which"),
+        (["--max-bytes", "3 parsec"], "is no number of bytes"),
+        (["--max-time", "3"], "is no time"),
+        (["--max-time", "3us"], "has no estimate of its time"),
+        (["--baseline", "missing.toml"], "there is no missing.toml yet: --update writes it"),
+        (["--max-kernels", "3", "--report", "xml=a"], "is not FORMAT=FILE"),
+        (["--max-kernels", "-1"], "max-kernels"),
+    ],
+)
+def test_wrong_calls_are_said(hlofuse: Run, samples: Path, words: list[str], message: str) -> None:
+    result = check(hlofuse, samples / "cpu" / "softmax", *words)
+    assert (result.status, result.out) == (2, "")
+    assert message in result.err
+
+
+def test_nothing_is_written_where_an_input_is_wrong(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    words = (
+        samples / "cpu" / "softmax",
+        tmp_path / "missing.hlo",
+        "--baseline",
+        tmp_path / "b.toml",
+        "--update",
+    )
+    assert check(hlofuse, *words).status == 2
+    assert list(tmp_path.iterdir()) == []
