@@ -16,6 +16,7 @@ from hlofuse.pipelines.moved_reshapes import with_moved_in_front
 from hlofuse.pipelines.names import name_before_renaming
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
 from hlofuse.pipelines.normalized_convolutions import restore_convolution_users
+from hlofuse.pipelines.normalized_layouts import with_last_normalized_in_front
 from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.split_reductions import with_split_reductions_behind
@@ -72,6 +73,9 @@ def _as_age_tells(
 ) -> list[Instruction]:
     if is_widening(producer) or is_widened_broadcast(producer):
         return users
+    normalized = with_last_normalized_in_front(producer, users)
+    if normalized is not None:
+        return normalized
     if producer.opcode == "slice":
         # Seen in records, on every device; which pass keeps this order we do not know.
         return sorted(users, key=lambda user: served_by(user).id)
