@@ -38,7 +38,9 @@ def with_last_normalized_in_front(
 
     `made` are those that passes made (`made_by_passes`).
     """
-    if not _is_normalized(producer, made) or not all(_is_normalized(u, made) and (u.op_name or u.opcode == "transpose") for u in users):
+    if not _is_normalized(producer, made) or not all(
+        _is_normalized(u, made) and (u.op_name or u.opcode == "transpose") for u in users
+    ):
         return None
     if not any(_has_lost_its_name(u) for u in (producer, *users)):
         return None
