@@ -19,7 +19,7 @@ _DUMP = re.compile(
 
 def target_config_beside(filename: str | None) -> Path | None:
     """`….gpu_target_config.pbtxt`: the device the module was compiled for."""
-    return _beside(filename, ("gpu_target_config.pbtxt",), ())
+    return _beside(filename, ("gpu_target_config.pbtxt",), ("gpu_target_config.pbtxt",))
 
 
 def device_in_dump(config: Path) -> DeviceDescription:
