@@ -255,12 +255,14 @@ def _compile_module(module: Any, device: Any) -> None:
     import numpy
     from jax._src import compiler
 
-    device = jax.devices("cpu")[0] if device is None else device
+    here = jax.devices("cpu")[0] if device is None else device
     options = compiler.get_compile_options(
-        num_replicas=1, num_partitions=1, device_assignment=numpy.array([[0]]), backend=device.client
+        num_replicas=1, num_partitions=1, device_assignment=numpy.array([[0]]), backend=here.client
     )
     with module.context:
-        device.client.compile(module, jaxlib._jax.DeviceList((device,)), options)
+        # The CPU client compiles only what it can also run; a topology cannot run anything.
+        compile_it = here.client.compile_and_load if device is None else here.client.compile
+        compile_it(module, jaxlib._jax.DeviceList((here,)), options)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     "--args",
     "arguments",
     metavar="SHAPES",
-    help='The function's arguments: "f32[128,512], s32[]"; lists, tuples, dictionaries and values too.',
+    help='Arguments of the function: "f32[128,512], s32[]"; also in lists, tuples, dictionaries.',
 )
 @click.option(
     "--args-from",
