@@ -17,7 +17,12 @@ from hlofuse.capturer.folder import collect, folder_name
 from hlofuse.capturer.model import Capture, CaptureError, Destination
 from hlofuse.capturer.versions import doubt_about
 from hlofuse.inputs.choose_target import target_of_files
+from hlofuse.inputs.foreign import BYTECODE, MLIR, PROTO, foreign_form
+from hlofuse.inputs.text import called, decode, read_bytes
+from hlofuse.inputs.wire_format import module_proto
 from hlofuse.present.escape import printable
+
+_ENDINGS = {None: "hlo", PROTO: "pb", MLIR: "mlir", BYTECODE: "mlirbc"}
 
 
 def capture_function(
@@ -59,9 +64,20 @@ def capture_modules(
     python: str | None = None,
     flags: str = "",
 ) -> Capture:
-    """Compile StableHLO (`.mlir` text or bytecode), HLO text (`.hlo`) or HLO protos (`.pb`)."""
-    request = {"modules": [{"name": name, "path": str(path.resolve())} for name, path in modules]}
-    return _capture(request, destination, out, python, flags)
+    """Compile StableHLO (text or bytecode), HLO text or HLO protos, told by what is in the files."""
+    with tempfile.TemporaryDirectory() as folder:
+        listed = []
+        for number, (name, path) in enumerate(modules):
+            data = read_bytes(path)
+            form = foreign_form(data)
+            if form is None:
+                data = decode(data, called(path)).encode()
+            elif form == PROTO:
+                data = module_proto(data)
+            file = Path(folder, f"{number}.{_ENDINGS[form]}")
+            file.write_bytes(data)
+            listed.append({"name": name, "path": str(file)})
+        return _capture({"modules": listed}, destination, out, python, flags)
 
 
 def capture_command(

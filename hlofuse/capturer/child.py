@@ -37,10 +37,18 @@ def main() -> None:
         _compile_all(request, answer)
     except Problem as problem:
         answer["problem"] = {"kind": problem.kind, "message": str(problem)}
-    Path(request["answer"]).write_text(json.dumps(answer), encoding="utf-8")
+    _write(request, answer)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # some plugins do not survive their own end
+
+
+def _write(request: dict[str, Any], answer: dict[str, Any]) -> None:
+    """XLA may abort at any program: what is known until then must be there, and whole."""
+    path = Path(request["answer"])
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(answer), encoding="utf-8")
+    part.replace(path)
 
 
 def _compile_all(request: dict[str, Any], answer: dict[str, Any]) -> None:
@@ -58,6 +66,10 @@ def _compile_all(request: dict[str, Any], answer: dict[str, Any]) -> None:
         [(m["name"], m["path"]) for m in modules] if modules else _functions(request)
     )
     for name, subject in todo:
+        if name in request.get("done", ()):
+            continue
+        answer["started"] = name
+        _write(request, answer)
         try:
             if modules:
                 _compile_module(_read_module(Path(subject)), device)
@@ -236,17 +248,12 @@ def _read_module(path: Path) -> Any:
             module = jaxlib._hlo.hlo_module_from_text(data.decode())
             data = module.as_serialized_hlo_module_proto()
         data = jaxlib._jax.mlir.hlo_to_stablehlo(data)
-    context = mlir.make_ir_context()
-    with context:
-        if b"\xefR" in data[:64] and b"StableHLO" in data[:64]:  # a portable artifact
-            return _portable(context, data)
+    with mlir.make_ir_context() as context:
+        if path.suffix == ".mlirbc" and b"StableHLO" in data[:64]:  # a portable artifact
+            import jaxlib._jax
+
+            return jaxlib._jax.mlir.deserialize_portable_artifact(data, context)
         return ir.Module.parse(data)
-
-
-def _portable(context: Any, data: bytes) -> Any:
-    from jax._src.lib.mlir.dialects import stablehlo
-
-    return stablehlo.deserialize_portable_artifact(context, data)
 
 
 def _compile_module(module: Any, device: Any) -> None:

@@ -48,9 +48,12 @@ def compile_request(
 ) -> dict[str, Any]:
     """Have the child compile what `request` names; its answer.
 
-    CaptureError where it cannot: jax or a plugin missing (the message names the extra), the program at fault.
+    Where XLA aborts, the program at fault gets an error and another child goes on with the rest.
+    CaptureError where nothing can be compiled: jax or a plugin missing (the message names the extra), or the
+    program at fault.
     """
     python = python or sys.executable
+    found: dict[str, Any] = {"versions": {}, "compiled": [], "errors": {}}
     with tempfile.TemporaryDirectory() as scratch:
         answer = Path(scratch, "answer.json")
         asked = {**request, "target": destination.target, "topology": destination.topology}
@@ -59,27 +62,43 @@ def compile_request(
             config = Path(scratch, "target_config.txtpb")
             config.write_text(target_config_of(destination.device)[1], encoding="utf-8")
             asked["target_config"] = str(config)
-        file = Path(scratch, "request.json")
-        file.write_text(json.dumps(asked), encoding="utf-8")
-        environment = environment_for(destination.target, flags)
-        try:
-            done = subprocess.run(
-                [python, str(CHILD), str(file)],
-                env=environment,
-                capture_output=True,
-                text=True,
-                errors="replace",
-            )
-        except OSError as error:
-            raise CaptureError(f"cannot run {printable(python)}: {error.strerror or error}") from None
-        try:
-            found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            raise CaptureError(_aborted(done.returncode, done.stderr)) from None
-    problem = found.get("problem")
-    if problem is not None:
-        raise CaptureError(_said(problem, destination, python))
-    return found
+        while True:
+            asked["done"] = [*found["compiled"], *found["errors"]]
+            done = _run_child(asked, Path(scratch), python, environment_for(destination.target, flags))
+            try:
+                said: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                raise CaptureError(_aborted(done)) from None
+            answer.unlink()
+            if "problem" in said:
+                raise CaptureError(_said(said["problem"], destination, python))
+            found["versions"] = said.get("versions", {})
+            found["compiled"] += said.get("compiled", [])
+            found["errors"].update(said.get("errors", {}))
+            at = said.get("started")
+            if done.returncode == 0 or at is None or at in asked["done"]:
+                return found
+            if at not in found["compiled"] and at not in found["errors"]:
+                found["errors"][at] = _aborted(done)
+
+
+def _run_child(
+    asked: dict[str, Any], scratch: Path, python: str, environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    file = scratch / "request.json"
+    file.write_text(json.dumps(asked), encoding="utf-8")
+    command = [python, str(CHILD), str(file)]
+    try:
+        return subprocess.run(
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+    except OSError as error:
+        raise CaptureError(f"cannot run {printable(python)}: {error.strerror or error}") from None
 
 
 def _said(problem: dict[str, str], destination: Destination, python: str) -> str:
@@ -93,8 +112,9 @@ def _said(problem: dict[str, str], destination: Destination, python: str) -> str
     )
 
 
-def _aborted(status: int, errors: str) -> str:
-    last = [line for line in errors.splitlines() if line.strip()][-3:]
+def _aborted(done: subprocess.CompletedProcess[str]) -> str:
+    last = [line for line in done.stderr.splitlines() if line.strip()][-3:]
     told = "".join(f"\n  {printable(line[:300])}" for line in last)
+    status = done.returncode
     how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-    return f"the compiling process {how} before it answered{told}"
+    return f"the compiling process {how} before it had an answer{told}"
