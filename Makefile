@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench docs golden clean help
+.PHONY: demo test lint bench docs golden corpus clean help
 
 help: ## Show the targets.
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -37,6 +37,23 @@ docs: $(READY) ## Regenerate the documentation that is made from the catalogue.
 
 golden: $(READY) ## Rewrite the golden outputs; read the difference before you commit it.
 	$(BIN)/python -m pytest --update-golden
+
+# An environment with the JAX release asked for, apart from ours: make corpus CORPUS=gpu-h100_sxm JAX=0.12.0.1
+CORPUS ?= cpu
+JAX ?= 0.11.1
+CAPTURE := out/capture-$(firstword $(subst -, ,$(CORPUS)))-$(JAX)
+WHEELS_cpu := jax==$(JAX)
+WHEELS_gpu := jax==$(JAX) jax-cuda12-plugin[with-cuda]==$(JAX)
+WHEELS_tpu := jax[tpu]==$(JAX)
+
+$(CAPTURE)/.ready:
+	"$$(tools/find_python)" -m venv $(CAPTURE)
+	$(CAPTURE)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  '$(subst $() ,' ',$(strip $(WHEELS_$(firstword $(subst -, ,$(CORPUS))))))'
+	@touch $@
+
+corpus: $(READY) $(CAPTURE)/.ready ## Compile a reference corpus with XLA and verify our replay on it.
+	$(BIN)/python tools/make_corpus.py $(CORPUS) --python $(CAPTURE)/bin/python
 
 clean: ## Remove what the other targets made.
 	rm -rf $(VENV) out build dist

@@ -92,8 +92,7 @@ def _run_child(
         return subprocess.run(
             command,
             env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             text=True,
             errors="replace",
         )

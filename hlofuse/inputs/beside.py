@@ -24,13 +24,14 @@ def target_config_beside(filename: str | None) -> Path | None:
 
 def device_in_dump(config: Path) -> DeviceDescription:
     """The device of a target configuration, by a name that fits a headline."""
-    from hlofuse.cost.gpu.device import DeviceError, load_device
+    from hlofuse.cost.gpu.device import DeviceError, device_names, load_device
 
     try:
         device = load_device(str(config))
     except DeviceError as error:
         raise HlofuseError(str(error)) from None
-    return replace(device, name="the dump's device")
+    shipped = (name for name in device_names() if replace(load_device(name), name=device.name) == device)
+    return replace(device, name=next(shipped, "the dump's device"))
 
 
 def device_beside(filename: str | None) -> DeviceDescription | None:

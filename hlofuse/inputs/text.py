@@ -149,8 +149,8 @@ def _refuse_binary(first: bytes, name: str) -> None:
     hint = ""
     if b"HloModule" not in first[:65536]:
         hint = (
-            "; an HLO proto (.hlo.pb) or StableHLO bytecode is read where one module is asked for,"
-            " else take the .txt dump beside it"
+            "; if it is an HLO proto (.hlo.pb), it is damaged or not taken here:"
+            " take the .txt dump beside it, or add --xla_dump_hlo_as_text to XLA_FLAGS"
         )
     raise HlofuseError(f"{printable(name)} is a binary file, not an HLO text dump{hint}")
 
