@@ -105,11 +105,26 @@ def capture_command(
             captured.warnings.append(
                 f"the program ended with status {status}: what it compiled until then is here"
             )
+        captured.versions = _versions_of(command[0])
         collect(dump, captured)
+        doubt = doubt_about(captured.versions.get("jax"))
+        if doubt is not None:
+            captured.warnings.append(doubt)
         _finish(captured, dump, out)
     if not captured.modules:
         raise CaptureError(f"{printable(command[0])} compiled nothing that JAX jitted{_reasons(captured)}")
     return captured
+
+
+def _versions_of(program: str) -> dict[str, str]:
+    """The JAX beside an interpreter; nothing is known of other programs."""
+    if not Path(program).name.startswith("python"):
+        return {}
+    ask = "import importlib.metadata as m; print(m.version('jax'), m.version('jaxlib'))"
+    said = subprocess.run(
+        [program, "-c", ask], capture_output=True, text=True, errors="replace"
+    ).stdout.split()
+    return dict(zip(("jax", "jaxlib"), said, strict=True)) if len(said) == 2 else {}
 
 
 def _capture(

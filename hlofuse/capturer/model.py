@@ -80,6 +80,11 @@ class Capture:
     """Modules without a fusion stage, with the reason."""
     warnings: list[str] = field(default_factory=list)
 
+    @property
+    def largest(self) -> CapturedModule:
+        """The module with the longest dump: mostly the one people look for."""
+        return max(self.modules, key=lambda m: m.before.stat().st_size)
+
     def module(self, name: str | None = None) -> CapturedModule:
         """The module of that name; the only one for None. CaptureError otherwise."""
         found = [m for m in self.modules if name in (None, m.name)]

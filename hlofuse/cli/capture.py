@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -43,10 +44,10 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="The folder to write.  [default: PROGRAM's name and target]",
 )
-@click.option("--explain", "then", flag_value="explain", help="Go on to hlofuse explain.")
-@click.option("--explore", "then", flag_value="explore", help="Go on to hlofuse explore.")
-@click.option("--check", "then", flag_value="check", help="Go on to hlofuse check.")
-@click.option("--verify", "then", flag_value="verify", help="Go on to hlofuse verify.")
+@click.option("--explain", is_flag=True, help="Go on to hlofuse explain (the largest module of several).")
+@click.option("--verify", is_flag=True, help="Go on to hlofuse verify.")
+@click.option("--explore", metavar="FILE", help="Go on to hlofuse explore -o FILE (the largest module).")
+@click.option("--check", metavar="OPTIONS", help='Go on to hlofuse check: --check "--max-kernels 3".')
 @click.pass_context
 def command(
     context: click.Context,
@@ -60,7 +61,10 @@ def command(
     python: str | None,
     flags: str,
     output: Path | None,
-    then: str | None,
+    explain: bool,
+    verify: bool,
+    explore: str | None,
+    check: str | None,
 ) -> int:
     """Compile PROGRAM ahead of time and keep what XLA's fusion passes were given and made.
 
@@ -71,6 +75,10 @@ def command(
     from hlofuse.capturer.model import Destination
 
     target = target or ("gpu" if device is not None else "tpu" if topology is not None else None)
+    asked = {"explain": explain, "verify": verify, "explore": explore, "check": check}
+    followers = _followers(
+        context, [name for name, value in asked.items() if value not in (None, False)], target
+    )
     if _is_command(program):
         if arguments is not None or args_from is not None or device is not None or topology is not None:
             raise click.UsageError(
@@ -85,10 +93,19 @@ def command(
         if target == "tpu" and topology is None:
             topology = "v5e:2x2"
         destination = Destination(target or "cpu", device, topology)
-        _check_then(then, destination)
         captured = _compiled(program[0], destination, output, arguments, args_from, only, python, flags)
     _report(captured)
-    return _go_on(context, captured, then)
+    if not followers and captured.target != "tpu":
+        click.echo(f"Next: hlofuse explain {shlex.quote(str(captured.largest.folder))}")
+    words: dict[str, list[str]] = {
+        "explain": [str(captured.largest.folder)],
+        "verify": [str(captured.folder)],
+        "explore": [str(captured.largest.folder), "-o", explore or ""],
+        "check": [*(str(m.folder) for m in captured.modules), *shlex.split(check or "")],
+    }
+    assert context.parent is not None or not followers
+    statuses = [_run(found, words[name], name, context.parent) for name, found in followers.items()]
+    return max(statuses, default=0)
 
 
 def _is_command(program: tuple[str, ...]) -> bool:
@@ -147,9 +164,22 @@ def _compiled(
         return capture_modules(named, destination, out, python=python, flags=flags)
 
 
-def _check_then(then: str | None, destination: Destination) -> None:
-    if then is not None and destination.target == "tpu":
-        raise click.UsageError(f"--{then}: XLA:TPU's fusion passes are closed, there is nothing to replay")
+def _followers(context: click.Context, names: list[str], target: str | None) -> dict[str, click.Command]:
+    """The commands to go on to; what is wrong with that is said before anything is compiled."""
+    parent = context.parent
+    found: dict[str, click.Command] = {}
+    for name in names:
+        if target == "tpu":
+            raise click.UsageError(
+                f"--{name}: XLA:TPU's fusion passes are closed, there is nothing to replay"
+            )
+        assert parent is not None
+        assert isinstance(parent.command, click.Group)
+        command = parent.command.get_command(parent, name)
+        if command is None:
+            raise click.UsageError(f"--{name}: this hlofuse has no command {name}")
+        found[name] = command
+    return found
 
 
 def _report(captured: Capture) -> None:
@@ -168,23 +198,6 @@ def _report(captured: Capture) -> None:
         click.echo(f"  {printable(name)}: {printable(why)}", err=True)
     for warning in captured.warnings:
         click.echo(f"warning: {printable(warning)}", err=True)
-
-
-def _go_on(context: click.Context, captured: Capture, then: str | None) -> int:
-    """Another command on what was captured, as if it were called by its name."""
-    if then is None:
-        first = captured.modules[0].folder
-        if captured.target != "tpu":
-            click.echo(f"Next: hlofuse explain {first}")
-        return 0
-    parent = context.parent
-    group: Any = parent.command if parent is not None else None
-    found = group.get_command(parent, then) if isinstance(group, click.Group) and parent is not None else None
-    if found is None:
-        raise click.UsageError(f"this hlofuse has no command {then} yet")
-    if then == "verify":
-        return int(_run(found, [str(captured.folder)], then, parent))
-    return max(_run(found, [str(m.folder)], then, parent) for m in captured.modules)
 
 
 def _run(command: click.Command, words: list[str], name: str, parent: click.Context | None) -> int:
