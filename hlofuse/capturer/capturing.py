@@ -159,10 +159,12 @@ def _new_folder(out: Path) -> Iterator[tuple[Path, Path]]:
     except OSError as error:
         raise CaptureError(f"cannot write {printable(str(out))}: {error.strerror or error}") from None
     try:
-        dump, new = Path(scratch, "dump"), Path(scratch, "new")
-        dump.mkdir()
+        new = Path(scratch, "new")
         new.mkdir()
-        yield dump.resolve(), new
+        # XLA_FLAGS are separated by spaces; a folder within `out`'s may need more room than the system's has.
+        elsewhere = any(c.isspace() for c in str(new.resolve()))
+        with tempfile.TemporaryDirectory(dir=None if elsewhere else scratch) as dump:
+            yield Path(dump).resolve(), new
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

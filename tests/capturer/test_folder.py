@@ -139,6 +139,13 @@ def test_what_is_missing_is_named(capture: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_folder_with_spaces(hlofuse: Run, capture: Any, tmp_path: Path) -> None:
+    result = capture({"programs": {"f": CPU}}, "-o", "my captures/of f")
+    assert (result.status, result.err) == (0, "")
+    assert "Next: hlofuse explain 'my captures/of f/f'" in result.out
+    assert hlofuse("stats", tmp_path / "my captures/of f/f").status == 0
+
+
 def test_nothing_is_overwritten_but_a_capture(capture: Any, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out/thesis.txt").write_text("mine")
