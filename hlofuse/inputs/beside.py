@@ -30,8 +30,11 @@ def device_in_dump(config: Path) -> DeviceDescription:
         device = load_device(str(config))
     except DeviceError as error:
         raise HlofuseError(str(error)) from None
-    shipped = (name for name in device_names() if replace(load_device(name), name=device.name) == device)
-    return replace(device, name=next(shipped, "the dump's device"))
+    for name in device_names():
+        shipped = replace(load_device(name), name=name)
+        if replace(device, name=name, origin=shipped.origin) == shipped:
+            return shipped
+    return replace(device, name="the dump's device")
 
 
 def device_beside(filename: str | None) -> DeviceDescription | None:

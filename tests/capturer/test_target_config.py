@@ -20,7 +20,7 @@ def test_read_back_it_is_the_same_device(name: str) -> None:
     device = load_device(name)
     back = device_from_text_proto(target_config_text(device))
     # XLA's text always names a toolkit; a device's file may leave it out.
-    assert replace(back, toolkit_version=device.toolkit_version, name=device.name) == device
+    assert replace(back, toolkit_version=device.toolkit_version, origin=device.origin) == device
 
 
 def test_a_dump_of_a_known_device_names_it(tmp_path: Path) -> None:
