@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JAX := .jax
-JAX_PYTHON := python3.12
+JAX_PYTHON = $(shell tools/find_python)
 
 .PHONY: demo test lint bench docs cartpole cartpole-dumps golden corpus clean help
 

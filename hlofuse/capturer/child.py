@@ -78,7 +78,7 @@ def _compile_all(request: dict[str, Any], answer: dict[str, Any]) -> None:
                 _compile_function(name, function, arguments, device, request["target"])
             answer["compiled"].append(name)
         except Exception as error:  # what the compiler refuses late has left its dumps
-            answer["errors"][name] = f"{type(error).__name__}: {str(error)[:600]}"
+            answer["errors"][name] = f"{type(error).__name__}: {' '.join(str(error).split())[:600]}"
 
 
 def _device(request: dict[str, Any]) -> Any:

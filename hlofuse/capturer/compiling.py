@@ -113,7 +113,7 @@ def _said(problem: dict[str, str], destination: Destination, python: str) -> str
 
 def _aborted(done: subprocess.CompletedProcess[str]) -> str:
     last = [line for line in done.stderr.splitlines() if line.strip()][-3:]
-    told = "".join(f"\n  {printable(line[:300])}" for line in last)
+    told = "".join(f"; {line.strip()[:300]}" for line in last)
     status = done.returncode
     how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
     return f"the compiling process {how} before it had an answer{told}"
