@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
@@ -54,16 +53,10 @@ def command(
     """
     from hlofuse.cli.output import emit, rendered
     from hlofuse.cli.progress import spinner
+    from hlofuse.cli.side_by_side import read_both
     from hlofuse.differ import diff
-    from hlofuse.inputs import load
-    from hlofuse.ir import HlofuseError
 
-    if before == after == "-":
-        raise HlofuseError("standard input can be only one of BEFORE and AFTER")
-    if module is not None and not any(map(os.path.isdir, (before, after))):
-        raise HlofuseError("--module picks a module from a dump directory; two files were given")
-    with spinner("reading"):
-        modules = [load(path, module if os.path.isdir(path) else None) for path in (before, after)]
+    modules = read_both(before, after, module)
     with spinner("comparing"):
         found = diff(*modules, metadata=metadata)
     if not quiet:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -14,10 +14,14 @@ from hlofuse.cli.replaying import ReplayRequest, replay_options
 if TYPE_CHECKING:
     from hlofuse.ir.module import Module
     from hlofuse.pipelines import Replay
+    from hlofuse.renderer import Pair
+
+    _Drawn: TypeAlias = tuple[str | None, Module | Replay | Pair, list[str]]
 
 
 @click.command("render")
 @input_argument
+@click.argument("after", metavar="[AFTER]", required=False, type=click.Path(allow_dash=True))
 @click.option(
     "-o",
     "--output",
@@ -64,6 +68,7 @@ if TYPE_CHECKING:
 @replay_options
 def command(
     input: str,
+    after: str | None,
     output: Path,
     form: str | None,
     view: str | None,
@@ -77,14 +82,13 @@ def command(
 ) -> None:
     """Draw the module in INPUT and its fusions: one frame a kernel, bytes on the arrows.
 
+    With AFTER, another module: both side by side and what became of what, by the numbers of AFTER's
+    kernels; nothing is replayed.
+
     SVG, PNG and PDF need Graphviz: the dot program, or pip install 'hlofuse[render]'.
     """
     from hlofuse.cli.output import write_file
     from hlofuse.cli.progress import spinner
-    from hlofuse.explainer.difference import difference_of
-    from hlofuse.explainer.difference_words import difference_lines
-    from hlofuse.inputs import require_input_stage, stage_of
-    from hlofuse.inputs.stage import INPUT
     from hlofuse.renderer import format_of, render
     from hlofuse.renderer.engine import engine
 
@@ -93,25 +97,10 @@ def command(
     if form != "dot":
         engine()  # nobody should wait for a replay only to hear that nothing can draw it
     asked = ReplayRequest(input=input, **request)
-    subject = asked.read(any_stage=True)
-    module, target = subject.module, subject.target
-    if (view in ("after", "both") or asked.changes_xla) and not asked.assume_input:
-        require_input_stage(module, target)
-    if view is None and not (asked.assume_input or asked.changes_xla):
-        stage = stage_of(module, target)
-        fits = stage.name == INPUT and target.startswith(stage.platform or target)
-        view = "after" if fits and subject.variant is not None else "before"
-    drawn: Module | Replay = module
-    caption: list[str] = []
-    if view != "before" and subject.changes:
-        observed = subject.observe()
-        drawn, difference = observed.replay, difference_of(observed)
-        caption = difference_lines(difference) if difference is not None else []
-    elif view != "before":
-        drawn = subject.replay()
+    view, subject, caption = _replayed(asked, view) if after is None else _pair(asked, after, view)
     with spinner("drawing"):
         drawing = render(
-            drawn,
+            subject,
             view,
             max_nodes=max_nodes,
             focus=focus,
@@ -128,3 +117,42 @@ def command(
         sys.stdout.buffer.write(content)
     else:
         write_file(output, content)
+
+
+def _replayed(asked: ReplayRequest, view: str | None) -> _Drawn:
+    """The view, what it is of, and what must be said first."""
+    from hlofuse.explainer.difference import difference_of
+    from hlofuse.explainer.difference_words import difference_lines
+    from hlofuse.inputs import require_input_stage, stage_of
+    from hlofuse.inputs.stage import INPUT
+
+    subject = asked.read(any_stage=True)
+    module, target = subject.module, subject.target
+    if (view in ("after", "both") or asked.changes_xla) and not asked.assume_input:
+        require_input_stage(module, target)
+    if view is None and not (asked.assume_input or asked.changes_xla):
+        stage = stage_of(module, target)
+        fits = stage.name == INPUT and target.startswith(stage.platform or target)
+        view = "after" if fits and subject.variant is not None else "before"
+    if view == "before":
+        return view, module, []
+    if not subject.changes:
+        return view, subject.replay(), []
+    observed = subject.observe()
+    difference = difference_of(observed)
+    return view, observed.replay, difference_lines(difference) if difference is not None else []
+
+
+def _pair(asked: ReplayRequest, after: str, view: str | None) -> _Drawn:
+    """Two modules as they are, and what of the one is what of the other."""
+    from hlofuse.cli.progress import spinner
+    from hlofuse.cli.side_by_side import pair_of_diff, read_both
+    from hlofuse.differ import diff
+    from hlofuse.ir import HlofuseError
+
+    given = [flag for flag in asked.input_words[1:] if flag.startswith("--") and flag != "--module"]
+    if given:
+        raise HlofuseError(f"{given[0]} is about a replay; BEFORE AFTER are drawn as they are")
+    modules = read_both(asked.input, after, asked.module)
+    with spinner("comparing"):
+        return view or "both", pair_of_diff(diff(*modules)), []

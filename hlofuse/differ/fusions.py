@@ -50,6 +50,8 @@ class FusionChanges:
         self.before = [self._fusion(b, g, after=False) for g in b.groups.values()]
         self.after = [self._fusion(a, g, after=True) for g in a.groups.values()]
         self.unchanged = 0
+        self.regrouped: list[tuple[list[_Fusion], list[_Fusion]]] = []
+        """Fusions of BEFORE that fell apart, and into what."""
 
     def find(self) -> list[FusionChange]:
         """Every change, most telling kinds first, then in the order of the text."""
@@ -140,6 +142,7 @@ class FusionChanges:
 
     def _of_before(self) -> Iterator[FusionChange]:
         """Fusions that fell apart or went away."""
+        split: dict[tuple[int, ...], list[_Fusion]] = {}
         for b in self.before:
             if b.same_as is not None:
                 continue
@@ -151,7 +154,12 @@ class FusionChanges:
                 # All of it is computed in a fusion that was there before.
                 yield self._change(FusionKind.VANISHED, [b], [], self._kept_in(b.sources[0]))
             elif len(b.sources) > 1:
-                yield self._change(FusionKind.SPLIT, [b], b.sources)
+                split.setdefault(tuple(sorted(map(id, b.sources))), []).append(b)
+        for alike in split.values():
+            # Several that went into the same fusions went there together.
+            kind = FusionKind.SPLIT if len(alike) == 1 else FusionKind.REGROUPED
+            self.regrouped.append((alike, alike[0].sources))
+            yield self._change(kind, alike, alike[0].sources)
 
     def _of_after(self) -> Iterator[FusionChange]:
         """Fusions that came together."""
@@ -178,6 +186,8 @@ class FusionChanges:
                 # Otherwise it is a piece of a fusion that was split, which is told there.
             else:
                 kind = FusionKind.MERGED if len(whole) == len(sources) else FusionKind.REGROUPED
+                if any(a in into and set(sources) <= set(come) for come, into in self.regrouped):
+                    continue  # told with all the others that took part
                 yield self._change(kind, sources, [a])
 
     @staticmethod

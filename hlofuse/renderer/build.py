@@ -33,13 +33,18 @@ class Builder:
         numbers: Mapping[Instruction, str] | None = None,
         future: Mapping[Instruction, str] | None = None,
         titles: Mapping[str, str] | None = None,
+        notes: Mapping[Instruction, str] | None = None,
     ) -> None:
-        """`numbers` says what kernel an instruction is, or is to be; `future` groups those of one kernel."""
+        """`numbers` says what kernel an instruction is, or is to be; `future` groups those of one kernel.
+
+        `notes` are words that single an instruction out.
+        """
         self.module = module
         self.costs = CostAnalysis()
         self.numbers = kernel_numbers(module) if numbers is None else numbers
         self.future = future or {}
         self.titles = titles or {}
+        self.notes = notes or {}
         self._prefix = prefix
         self._count = 0
 
@@ -149,6 +154,7 @@ class _PanelBuilder:
             if style == "control" and i.called:
                 names = [f"{labels.role(a)} {shorten(c.name, 24)}" for a, c in i.called[:2]]
                 box.lines += names
+        box.note = self.context.notes.get(i, "")
         return box
 
     def _arguments(self, i: Instruction) -> str:
@@ -178,6 +184,7 @@ class _PanelBuilder:
             labels.tooltip(self.context.module, fusion, self.context.costs),
             self.context.numbers.get(fusion, ""),
             marked=fusion in self.plan.marked,
+            note=self.context.notes.get(fusion, ""),
         )
         body = fusion.fused_computation
         # A constant spread out inside a kernel costs nothing: it reads as the number it is.

@@ -24,6 +24,8 @@ class Box:
     """Numbers of the kernels it is part of: `K3`."""
     marked: bool = False
     """What the picture was asked to focus on."""
+    note: str = ""
+    """A word that singles it out: `removed`."""
 
 
 @dataclass(slots=True)
@@ -40,6 +42,7 @@ class Frame:
     kernels: str = ""
     boxes: list[Box] = field(default_factory=list)
     marked: bool = False
+    note: str = ""
 
 
 @dataclass(slots=True)
