@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlofuse.explainer.cost_words import us_text
 from hlofuse.explainer.model import (
     Explanation,
     FusedGroup,
@@ -15,7 +14,7 @@ from hlofuse.explainer.model import (
     Rewrite,
 )
 from hlofuse.present.escape import printable
-from hlofuse.present.units import bytes_text, plural, quantity
+from hlofuse.present.units import bytes_text, plural, quantity, us_text
 from hlofuse.trace import Figures
 
 

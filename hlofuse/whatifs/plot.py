@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hlofuse.explainer.cost_words import us_text
 from hlofuse.explainer.model import Totals
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.present.escape import shorten
-from hlofuse.present.units import bytes_text
+from hlofuse.present.units import bytes_text, us_text
 from hlofuse.renderer import engine, svg
 from hlofuse.renderer.drawing import FORMATS, undated
 from hlofuse.renderer.palette import ALERT, FAINT, INK, LINE, PALE

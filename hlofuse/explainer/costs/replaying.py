@@ -13,14 +13,13 @@ from hlofuse.explainer.costs.figures import (
     KernelTime,
     PairDetail,
     StepCost,
-    kernel_time,
     us,
 )
+from hlofuse.explainer.costs.kernel_times import time_by
 from hlofuse.explainer.costs.models import model_of
 from hlofuse.explainer.costs.observer import Enough, Look, Observer, OtherOrder
 from hlofuse.explainer.costs.pairs import pair_detail
 from hlofuse.explainer.costs.sums import pair_estimate, sums
-from hlofuse.explainer.costs.tiles import tiling_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
@@ -64,10 +63,7 @@ class Costs:
 
     def kernel(self, instruction: Instruction) -> KernelTime | None:
         """None for library calls and whatever else XLA makes no estimate of."""
-        if not may_be_fused(instruction):
-            return None
-        estimate = self.model.run_time(instruction)
-        return kernel_time(estimate, tiling_of(self.model, estimate, instruction))
+        return time_by(self.model, instruction)
 
     def total(self, kernels: Iterable[Instruction]) -> tuple[float, int]:
         """Microseconds of all with their launches, and how many are left out."""
