@@ -23,6 +23,10 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "diff": ("hlofuse.cli.diff", "What changed between two modules, fusion by fusion."),
     "stats": ("hlofuse.cli.stats", "Instructions, kernels, flops and bytes of modules."),
+    "kernels": (
+        "hlofuse.cli.kernels",
+        "Who runs each kernel that fusion leaves: library, Triton or emitter.",
+    ),
     "render": ("hlofuse.cli.render", "Draw a module and its fusions as SVG, PNG, PDF or DOT."),
     "plot": ("hlofuse.cli.plot", "Plot passes, the time of kernels, the roofline."),
     "rule": ("hlofuse.cli.rule", "The rule catalogue: what a rule asks, why, and what to do about it."),

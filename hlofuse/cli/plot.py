@@ -68,7 +68,7 @@ def _plot(subject: Subject, kind: str) -> Plot:
     if kind == "roofline" and device is None:
         raise HlofuseError("the roofline is a GPU's: it asks for --device (hlofuse devices lists them)")
     replay = subject.replay(keep_modules=kind == "passes")
-    times = KernelTimes(device, subject.target) if device is not None else None
+    times = KernelTimes(device, subject.target, replay) if device is not None else None
     alerts = (warning_line(subject.changes),) if subject.changes else ()
     title = f"{replay.target} fusion" + (f" on {replay.device}" if replay.device else "")
     if kind == "passes":

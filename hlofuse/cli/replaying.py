@@ -36,6 +36,7 @@ class ReplayRequest:
     overrides: tuple[str, ...] = ()
     disable: tuple[str, ...] = ()
     enable: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
     passes: str | None = None
     assume_input: bool = False
 
@@ -58,6 +59,7 @@ class ReplayRequest:
             ("--set", self.overrides),
             ("--disable", self.disable),
             ("--enable", self.enable),
+            ("--rules", self.rules),
         ):
             for value in values:
                 words += [flag, value]
@@ -66,7 +68,7 @@ class ReplayRequest:
     @property
     def changes_xla(self) -> bool:
         """Something is asked for that XLA does not do."""
-        return bool(self.overrides or self.disable or self.enable or self.passes is not None)
+        return bool(self.overrides or self.disable or self.enable or self.rules or self.passes is not None)
 
     def read(self, *, any_stage: bool = False) -> Subject:
         """Load the module and settle what is replayed how.
@@ -124,6 +126,7 @@ class ReplayRequest:
             overrides=(*self.overrides, *more),
             disable=self.disable,
             enable=self.enable,
+            rules=self.rules,
             passes=self.passes,
         )
 

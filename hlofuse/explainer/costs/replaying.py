@@ -38,7 +38,7 @@ class Costs:
         self,
         model: KernelModel,
         observer: Observer,
-        events: Iterable[Event],
+        replay: Replay,
         again: Callable[[Observer], None],
         make_guide: Callable[[], Guide | None],
         turned: Callable[[int, str], Replay],
@@ -49,10 +49,11 @@ class Costs:
         self.ids_known = ids_known
         """Ties are XLA's own; else they are marked."""
         self.observer = observer
+        self._replay = replay
         self._again = again
         self._make_guide = make_guide
         self._turned = turned
-        mine = [e for e in events if e.pass_name == PRIORITY_FUSION]
+        mine = [e for e in replay.events if e.pass_name == PRIORITY_FUSION]
         # Steps count anew where the pass runs again.
         self._number = {id(e): k for k, e in enumerate(e for e in mine if e.event == "fuse")}
         self._priorities = {id(e): k for k, e in enumerate(e for e in mine if e.event == "priority")}
@@ -63,7 +64,7 @@ class Costs:
 
     def kernel(self, instruction: Instruction) -> KernelTime | None:
         """None for library calls and whatever else XLA makes no estimate of."""
-        return time_by(self.model, instruction)
+        return time_by(self.model, instruction, self._replay)
 
     def total(self, kernels: Iterable[Instruction]) -> tuple[float, int]:
         """Microseconds of all with their launches, and how many are left out."""
@@ -205,7 +206,7 @@ def observed_replay(
     costs = Costs(
         model_of(variant.device, RELEASES[TARGETS[variant.target].release]),
         observer,
-        done.events,
+        done,
         again,
         make_guide or (lambda: None),
         turned,
