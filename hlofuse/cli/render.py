@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     required=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Where the picture goes: .svg, .png, .pdf or .dot; - for standard output.",
+    type=click.Path(),
+    metavar="FILE|DIR/",
+    help="Where the picture goes: .svg, .png, .pdf or .dot; - for standard output; DIR/ for an"
+    " overview, index.svg, and a picture of every part that it leads to.",
 )
 @click.option(
     "--format",
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
 def command(
     input: str,
     after: str | None,
-    output: Path,
+    output: str,
     form: str | None,
     view: str | None,
     focus: str | None,
@@ -87,17 +88,28 @@ def command(
 
     SVG, PNG and PDF need Graphviz: the dot program, or pip install 'hlofuse[render]'.
     """
+    from hlofuse.cli.atlas import is_directory, write_atlas
     from hlofuse.cli.output import write_file
     from hlofuse.cli.progress import spinner
-    from hlofuse.renderer import format_of, render
+    from hlofuse.ir import HlofuseError
+    from hlofuse.renderer import Options, Pair, format_of, render
     from hlofuse.renderer.engine import engine
 
-    to_stdout = str(output) == "-"
+    directory = is_directory(output)
+    if directory and (form not in (None, "svg") or after is not None):
+        raise HlofuseError("a directory holds SVG pictures of one module")
+    form = "svg" if directory else form
+    to_stdout = output == "-"
     form = form or ("dot" if to_stdout else format_of(output))
     if form != "dot":
         engine()  # nobody should wait for a replay only to hear that nothing can draw it
     asked = ReplayRequest(input=input, **request)
     view, subject, caption = _replayed(asked, view) if after is None else _pair(asked, after, view)
+    if directory:
+        assert not isinstance(subject, Pair)
+        options = Options(max_nodes, focus, radius, opened, collapsed, not no_legend)
+        write_atlas(Path(output), subject, view, options, caption)
+        return
     with spinner("drawing"):
         drawing = render(
             subject,
@@ -116,7 +128,7 @@ def command(
     if to_stdout:
         sys.stdout.buffer.write(content)
     else:
-        write_file(output, content)
+        write_file(Path(output), content)
 
 
 def _replayed(asked: ReplayRequest, view: str | None) -> _Drawn:

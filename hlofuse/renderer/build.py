@@ -74,6 +74,7 @@ class _PanelBuilder:
         self.arrows: dict[tuple[str, str, bool], Arrow] = {}
         self.home: dict[str, str] = {}
         """The frame of each framed box."""
+        self.parts_beside: dict[tuple[str, bool], Box] = {}
 
     def build(self) -> Panel:
         plan, computation = self.plan, self.plan.computation
@@ -154,6 +155,7 @@ class _PanelBuilder:
             if style == "control" and i.called:
                 names = [f"{labels.role(a)} {shorten(c.name, 24)}" for a, c in i.called[:2]]
                 box.lines += names
+                box.opens = max((c for _, c in i.called), key=len).name
         box.note = self.context.notes.get(i, "")
         return box
 
@@ -215,7 +217,7 @@ class _PanelBuilder:
     def _part(self, part: Part) -> Box:
         ops = [o for i in part.instructions for o in (i.fused_computation if i.opcode == "fusion" else (i,))]
         launched = [i for i in part.instructions if is_kernel(i)]
-        box = Box(self.context.key(), "part", f"part {part.number}")
+        box = Box(self.context.key(), "part", f"part {part.label}", opens=f"part{part.label}")
         if part.scope:
             box.aside = _scope_tail(part.scope)
         box.lines = [f"{plural(labels.op_count(ops), 'op')} in {plural(len(launched), 'kernel')}"]
@@ -225,10 +227,9 @@ class _PanelBuilder:
             box.kernels = shorten("K" + ranges(sorted(map(int, numbers))), 20)
         moved = sum(self.context.costs.instruction(i).bytes_accessed for i in launched)
         box.lines.append(f"{bytes_text(moved)} moved")
-        box.tooltip = [
-            f"part {part.number}: {cut(part.scope, 300)}",
-            f"open it with --open part{part.number}",
-        ]
+        box.tooltip = [f"part {part.label}: {cut(part.scope, 300)}"]
+        if not part.within:
+            box.tooltip.append(f"open it with --open part{part.number}")
         box.tooltip += [labels.name_of(i, 60) for i in part.instructions[:12]]
         if len(part.instructions) > 12:
             box.tooltip.append(f"… {len(part.instructions) - 12:,} more")
@@ -326,11 +327,31 @@ class _PanelBuilder:
                 self._stub(users, last, "user", up=False)
 
     def _stub(self, what: list[Instruction], anchor: Box, noun: str, up: bool) -> None:
+        if self.plan.elsewhere:
+            self._stubs_of_parts(what, anchor, up)
+            return
         stub = Box(self.context.key(), "stub", f"+ {plural(len(what), noun)}")
         stub.tooltip = [labels.name_of(i, 60) for i in what[:12]]
         self.panel.boxes.append(stub)
         tail, head = (stub, anchor) if up else (anchor, stub)
         self.arrows[tail.key, head.key, False] = Arrow(tail.key, head.key, values=0)
+
+    def _stubs_of_parts(self, what: list[Instruction], anchor: Box, up: bool) -> None:
+        """One for each part of the module that something comes from or goes to."""
+        by_part: dict[str, list[Instruction]] = {}
+        for i in what:
+            by_part.setdefault(self.plan.elsewhere.get(i, ""), []).append(i)
+        for part, members in by_part.items():
+            stub = self.parts_beside.get((part, up))
+            if stub is None:
+                title = f"{'from' if up else 'to'} {part or 'elsewhere'}"
+                stub = Box(self.context.key(), "stub", title, opens=part.replace(" ", ""))
+                self.parts_beside[part, up] = stub
+                self.panel.boxes.append(stub)
+            names = [labels.name_of(i, 60) for i in members]
+            stub.tooltip = list(dict.fromkeys([*stub.tooltip, *names]))[:12]
+            tail, head = (stub, anchor) if up else (anchor, stub)
+            self.arrows[tail.key, head.key, False] = Arrow(tail.key, head.key, values=0)
 
 
 def _behind(unit: Instruction) -> list[Instruction]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import kernels
@@ -17,7 +17,7 @@ from hlofuse.renderer.fold import fold, is_too_tall
 from hlofuse.renderer.islands import split
 from hlofuse.renderer.options import VIEWS, Options
 from hlofuse.renderer.pair import Pair, pair_of
-from hlofuse.renderer.plan import plan
+from hlofuse.renderer.plan import PanelPlan, plan
 from hlofuse.renderer.proportions import columns, is_tall
 from hlofuse.renderer.reduction import thin
 from hlofuse.renderer.scene import Panel, Scene
@@ -65,6 +65,22 @@ def _one(
     panels = [builder.panel(p, _panel_title(p.computation)) for p in decided.panels]
     scene.panels = [p for island in split(panels[:1]) for p in island] + panels[1:]
     scene.notices = decided.notices
+    _arrange(scene, step=1)
+    return scene
+
+
+def finished(
+    module: Module,
+    builder: Builder,
+    plans: Sequence[PanelPlan],
+    notices: Sequence[str],
+    options: Options,
+    heading: str = "",
+) -> Scene:
+    """The scene of panels that are decided already."""
+    scene = _scene(module, options, _totals(module))
+    scene.panels = [builder.panel(p, heading + _panel_title(p.computation)) for p in plans]
+    scene.notices = list(notices)
     _arrange(scene, step=1)
     return scene
 
