@@ -65,6 +65,11 @@ if TYPE_CHECKING:
     metavar="N",
     help="Boxes a side; what does not fit is collapsed.",
 )
+@click.option(
+    "--animate",
+    is_flag=True,
+    help="An SVG that plays the decisions one by one, over the module as it enters; for a small module.",
+)
 @click.option("--no-legend", is_flag=True, help="Leave the legend out.")
 @replay_options
 def command(
@@ -78,6 +83,7 @@ def command(
     opened: tuple[str, ...],
     collapsed: tuple[str, ...],
     max_nodes: int,
+    animate: bool,
     no_legend: bool,
     **request: Any,
 ) -> None:
@@ -89,22 +95,34 @@ def command(
     SVG, PNG and PDF need Graphviz: the dot program, or pip install 'hlofuse[render]'.
     """
     from hlofuse.cli.atlas import is_directory, write_atlas
-    from hlofuse.cli.output import write_file
+    from hlofuse.cli.output import emit, write_file
     from hlofuse.cli.progress import spinner
     from hlofuse.ir import HlofuseError
+    from hlofuse.pipelines import Replay
     from hlofuse.renderer import Options, Pair, format_of, render
     from hlofuse.renderer.engine import engine
 
     directory = is_directory(output)
     if directory and (form not in (None, "svg") or after is not None):
         raise HlofuseError("a directory holds SVG pictures of one module")
-    form = "svg" if directory else form
+    form = "svg" if directory or (animate and output == "-") else form
     to_stdout = output == "-"
     form = form or ("dot" if to_stdout else format_of(output))
+    if animate and (form != "svg" or directory or after or focus or opened or collapsed):
+        raise HlofuseError("--animate makes one SVG of a replay, with every operation: -o FILE.svg")
     if form != "dot":
         engine()  # nobody should wait for a replay only to hear that nothing can draw it
     asked = ReplayRequest(input=input, **request)
     view, subject, caption = _replayed(asked, view) if after is None else _pair(asked, after, view)
+    if animate:
+        if not isinstance(subject, Replay):
+            raise HlofuseError("--animate shows a replay: give it a module as it enters the fusion passes")
+        from hlofuse.renderer.animate import animate as film
+
+        with spinner("drawing"):
+            text = film(subject, Options(max_nodes, legend=not no_legend), caption)
+        emit(text, None if to_stdout else Path(output))
+        return
     if directory:
         assert not isinstance(subject, Pair)
         options = Options(max_nodes, focus, radius, opened, collapsed, not no_legend)

@@ -157,6 +157,7 @@ class _PanelBuilder:
                 box.lines += names
                 box.opens = max((c for _, c in i.called), key=len).name
         box.note = self.context.notes.get(i, "")
+        box.name = i.name
         return box
 
     def _arguments(self, i: Instruction) -> str:

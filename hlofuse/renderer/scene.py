@@ -26,6 +26,8 @@ class Box:
     """What the picture was asked to focus on."""
     note: str = ""
     """A word that singles it out: `removed`."""
+    name: str = ""
+    """Of the instruction it is, whole; empty for what is none."""
     opens: str = ""
     """The part or computation it stands for, which may have a picture of its own."""
 
