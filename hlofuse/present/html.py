@@ -20,7 +20,8 @@ font-weight:normal}
 table{border-collapse:collapse;width:100%}th,td{text-align:left;vertical-align:top;
 padding:.35rem .9rem .35rem 0;
 border-bottom:1px solid var(--line);overflow-wrap:anywhere}th{color:var(--faint);font-weight:normal}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;padding-left:.9rem;overflow-wrap:normal}
+td:first-child{min-width:9rem}td.n,th.n{text-align:right;white-space:nowrap;
+font-variant-numeric:tabular-nums;padding-left:.9rem;overflow-wrap:normal}
 td.k{white-space:nowrap;font-weight:600;overflow-wrap:normal}.good{color:var(--good)}.bad{color:var(--bad)}
 .note{color:var(--note)}.faint,small{color:var(--faint);font-size:.87rem}
 dl{display:flex;flex-wrap:wrap;gap:.5rem 2.2rem;margin:.6rem 0 0}dt{color:var(--faint);font-size:.87rem}

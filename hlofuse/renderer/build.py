@@ -223,7 +223,9 @@ class _PanelBuilder:
             box.aside = _scope_tail(part.scope)
         box.lines = [f"{plural(labels.op_count(ops), 'op')} in {plural(len(launched), 'kernel')}"]
         box.lines.append(labels.summary(ops))
-        numbers = [n[1:] for i in launched if (n := self.context.numbers.get(i, "")) and n[1:].isdigit()]
+        # Of the side before, several may become one kernel, and one may go into several.
+        kernels = {n[1:] for i in launched for n in self.context.numbers.get(i, "").split()}
+        numbers = [n for n in kernels if n.isdigit()]
         if numbers:
             box.kernels = shorten("K" + ranges(sorted(map(int, numbers))), 20)
         moved = sum(self.context.costs.instruction(i).bytes_accessed for i in launched)

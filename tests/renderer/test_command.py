@@ -115,3 +115,9 @@ def test_focus_on_one_of_two_modules(hlofuse: Run, pair: tuple[str, str]) -> Non
     back = hlofuse("render", *pair, "-o", "-", "--focus", kernel, "--radius", "0")
     assert back.status == 0, back.err
     assert back.out.count("<B>multiply</B>") == 2
+
+
+def test_a_collapsed_part_names_each_kernel_once(hlofuse: Run, pair: tuple[str, str]) -> None:
+    dot = hlofuse("render", *pair, "-o", "-", "--max-nodes", "1").out
+    assert "part 1" in dot
+    assert "K1, 1" not in dot

@@ -68,7 +68,8 @@ def notes(found: BatchDiff) -> list[str]:
     lines += [f"{m.name}: {m.error}" for m in found.modules if m.error is not None]
     if any(m.unknown[0] != m.unknown[1] for m in found.compared):
         lines.append(
-            f"{_MARK.strip()} more custom calls on one side than on the other: their bytes are not counted"
+            f"{_MARK.strip()} more custom calls on one side than on the other:"
+            " their bytes and times are not counted"
         )
     return [*filter(None, lines), *found.skipped]
 
