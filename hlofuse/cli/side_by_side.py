@@ -85,7 +85,6 @@ def times_on(before: str | None, after: str | None) -> Times | None:
 def _of_stage(path: str, module: str | None, stage: str) -> str:
     from hlofuse.inputs.dump_directory import corpus_file
     from hlofuse.inputs.many import modules_at
-    from hlofuse.inputs.suggest import did_you_mean
     from hlofuse.ir import HlofuseError
     from hlofuse.present.escape import printable
 
@@ -95,8 +94,4 @@ def _of_stage(path: str, module: str | None, stage: str) -> str:
         if file is None:
             raise HlofuseError(f"{printable(path)} has no {name}.hlo")
         return str(file)
-    files = modules_at(Path(path), stage).files
-    if module not in files:
-        hint = did_you_mean(module, files)
-        raise HlofuseError(f"{printable(path)} has no {printable(module)} at that stage{hint}")
-    return str(files[module])
+    return str(modules_at(Path(path), stage).pick(module))

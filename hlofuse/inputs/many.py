@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hlofuse.inputs.choose_target import target_of_files
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file
+from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.present.escape import printable
 
@@ -23,6 +24,15 @@ class Many:
     files: dict[str, Path] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     """Modules that have no dump of the stage, each with the reason."""
+
+    def pick(self, name: str) -> Path:
+        """The module of that name (`jit_f` or `f`); HlofuseError where there is none."""
+        for known in (name, f"jit_{name}"):
+            if known in self.files:
+                return self.files[known]
+        raise HlofuseError(
+            f"there is no module {printable(name)} at that stage{did_you_mean(name, self.files)}"
+        )
 
 
 def modules_at(path: Path, stage: str = "output") -> Many:
@@ -49,14 +59,16 @@ def modules_at(path: Path, stage: str = "output") -> Many:
     directory = DumpDirectory(path)
     chosen = target_of_files(path)
     target = chosen.name if chosen is not None else "cpu"
-    count = Counter(m.name for m in directory.modules)
+    count, seen = Counter(m.name for m in directory.modules), Counter[str]()
     for module in directory.modules:
         try:
             before, passes = module.stages(target)
         except HlofuseError as e:
             found.skipped.append(str(e).split("\n")[0])
             continue
-        label = module.name if count[module.name] == 1 else module.label
+        # Numbers of modules differ from run to run, their order less.
+        seen[module.name] += 1
+        label = module.name if count[module.name] == 1 else f"{module.name}#{seen[module.name]}"
         found.files[label] = passes[-1][1] if passes and stage == "output" else before
     if not found.files:
         raise HlofuseError(

@@ -119,3 +119,26 @@ def test_times_on_a_device(hlofuse: Run) -> None:
     assert "µs (−" in timed
     found = json.loads(hlofuse("diff", *sides, "--device", "h100_sxm", "--format", "json").out)
     assert found["time"]["before"]["us"] > found["time"]["after"]["us"] > 0
+
+
+def test_modules_of_a_dump_are_paired_whatever_their_numbers(hlofuse: Run, tmp_path: Path) -> None:
+    """XLA numbers modules anew in each run; of several with one name the order counts."""
+    for side, numbers in (("a", (3, 8, 9)), ("b", (15, 21, 40))):
+        folder = tmp_path / side
+        folder.mkdir()
+        for number, name in zip(numbers, ("jit_f", "jit_f", "jit_softmax"), strict=True):
+            head = f"module_{number:04d}.{name}"
+            for stage, sample in (
+                ("0001.HLO_passes_after_layout_assignment.after_pipeline-start.before_fusion", "before"),
+                ("0002.HLO_passes_after_layout_assignment.after_fusion.before_fusion-wrapper", "after"),
+            ):
+                shutil.copy(SAMPLES / f"cpu/softmax/{sample}.hlo", folder / f"{head}.{stage}.txt")
+    directories = tmp_path / "a", tmp_path / "b"
+    assert hlofuse("diff", *directories).out.startswith("3 modules, all the same")
+    found = json.loads(hlofuse("diff", *directories, "--format", "json").out)
+    assert [m["name"] for m in found["modules"]] == ["jit_f#1", "jit_f#2", "jit_softmax"]
+    assert all("after_fusion" in file for m in found["modules"] for file in m["files"])
+    entering = json.loads(hlofuse("diff", *directories, "--stage", "input", "--format", "json").out)
+    assert all("before_fusion.txt" in file for m in entering["modules"] for file in m["files"])
+    assert hlofuse("diff", *directories, "--module", "softmax").status == 0
+    assert "did you mean jit_softmax" in hlofuse("diff", *directories, "--module", "jit_softmaks").err
