@@ -10,6 +10,10 @@ import click
 
 # Name, where it lives, and its line in `--help`: help must not import what it lists.
 _COMMANDS: dict[str, tuple[str, str]] = {
+    "capture": (
+        "hlofuse.cli.capture",
+        "Compile a JAX program or StableHLO for a CPU, GPU or TPU and keep what XLA's fusion did.",
+    ),
     "explain": (
         "hlofuse.cli.explain",
         "Which operations XLA fuses, in which order, and what stopped the rest.",
