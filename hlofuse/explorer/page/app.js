@@ -1,0 +1,294 @@
+// The page as a whole: what is shown, the address that says so, the keys.
+
+const VIEWS = [
+  ["steps", "Step by step", "Operations and fusions around the decision"],
+  ["fusion", "Kernels", "The whole module, a box for each kernel"],
+  ["scope", "Scopes", "The whole module by the framework's scopes (op_name)"],
+  ["computation", "Computations", "The whole module by computation"],
+];
+const DEFAULTS = { view: "steps", split: "one", tab: "held", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "" };
+
+class App {
+  constructor(data) {
+    this.data = data;
+    this.view = { ...DEFAULTS };
+    this.states = data.runs.map((run) => new State(run));
+    this.scenes = new Map();
+    this.chosen = NONE;
+    this.chosenOp = NONE;
+    this.region = 0;
+    this.panes = [];
+    this.panels = new Panels(this);
+    this.timeline = new Timeline(this);
+    this.search = new Search(this);
+    this.act = {
+      box: (box) => this.showBox(box), operation: (op, box) => this.choose(box, op), decision: (n) => this.goTo(n + 1),
+      group: (group) => this.openGroup(group),
+    };
+    byId("fit").addEventListener("click", () => this.panes.forEach((p) => p.fit()));
+    byId("region-back").addEventListener("click", () => this.openRegion(this.region - 1));
+    byId("region-next").addEventListener("click", () => this.openRegion(this.region + 1));
+    byId("theme").addEventListener("click", () => this.toggleTheme());
+    byId("help").addEventListener("click", () => this.showKeys());
+    window.addEventListener("hashchange", () => { if (location.hash !== this.hash) this.readHash(); });
+    document.addEventListener("keydown", (event) => this.key(event));
+    this.readHash();
+  }
+
+  get run() { return this.data.runs[Number(this.view.run)]; }
+
+  get state() { return this.states[Number(this.view.run)]; }
+
+  // ------------------------------------------------------------ the address
+
+  readHash() {
+    const said = new URLSearchParams(location.hash.slice(1));
+    const view = { ...DEFAULTS };
+    for (const name of Object.keys(DEFAULTS)) if (said.has(name)) view[name] = said.get(name);
+    if (!this.data.runs[Number(view.run)]) view.run = "0";
+    if (!VIEWS.some(([key]) => key === view.view)) view.view = DEFAULTS.view;
+    if (!TABS.some(([key]) => key === view.tab)) view.tab = DEFAULTS.tab;
+    this.view = view;
+    const { length } = this.run;
+    const step = said.has("step") ? Number(said.get("step")) : length;
+    this.state.goTo(Number.isInteger(step) ? Math.min(length, Math.max(0, step)) : length);
+    this.chosen = this.chosenOp = NONE;
+    if (view.show && this.run.boxNamed.has(view.show)) {
+      this.chosen = this.run.boxNamed.get(view.show);
+      this.chosenOp = this.chosen < this.run.ops.count ? this.chosen : NONE;
+    }
+    this.told = said.has("step") && this.state.at > 0;
+    this.settleRegion();
+    this.open();
+  }
+
+  writeHash() {
+    const said = new URLSearchParams({ step: this.state.at });
+    for (const [name, value] of Object.entries(this.view)) if (value !== DEFAULTS[name]) said.set(name, value);
+    this.hash = `#${said}`;
+    if (location.hash !== this.hash) history.replaceState(null, "", this.hash);
+  }
+
+  // ------------------------------------------------------------ what to show
+
+  change(view) {
+    const other = view.run !== undefined && view.run !== this.view.run;
+    Object.assign(this.view, view);
+    if (other) {
+      this.chosen = this.chosenOp = NONE;
+      this.state.goTo(this.run.length);
+      this.told = false;
+      this.settleRegion();
+    }
+    this.open();
+  }
+
+  clearFilters() { this.change({ kind: "", pass: "", rule: "", computation: "", source: "", q: "" }); }
+
+  goTo(step) {
+    const at = Math.min(this.run.length, Math.max(0, step));
+    this.state.goTo(at);
+    this.told = true;
+    this.chosen = this.chosenOp = NONE;
+    this.view.show = "";
+    this.settleRegion();
+    this.follow();
+  }
+
+  choose(box, op = NONE) {
+    this.chosen = box;
+    this.chosenOp = op;
+    this.view.show = op !== NONE ? this.run.names[op] : this.state.nameOf(box);
+    this.follow();
+  }
+
+  showBox(box, op = NONE) {
+    if (box === NONE) return;
+    // What has gone into a fusion is shown there.
+    let seen = box;
+    if (!this.state.alive[seen] && op !== NONE) seen = [...this.state.holders[op]].at(-1) ?? seen;
+    const region = this.run.regionOfBox(seen);
+    if (region !== undefined) this.region = region;
+    if (this.view.view !== "steps") this.view.view = "steps";
+    this.choose(seen, op);
+    this.bars();
+  }
+
+  showHeld(held) { if (held.decision !== NONE) this.goTo(held.decision + 1); }
+
+  openRegion(number) {
+    if (number < 0 || number >= this.run.regions.length) return;
+    this.region = number;
+    this.told = false;
+    this.follow();
+  }
+
+  openGroup(group) {
+    if (group.region === undefined) return;
+    this.region = group.region;
+    this.told = false;
+    this.change({ view: "steps" });
+  }
+
+  settleRegion() {
+    const found = this.state.at && this.told !== false ? this.run.regionOfDecision(this.state.at - 1) : undefined;
+    if (this.chosen !== NONE) this.region = this.run.regionOfBox(this.chosen) ?? 0;
+    else if (found !== undefined) this.region = found;
+    else if (this.region >= this.run.regions.length) this.region = 0;
+  }
+
+  scene(runNumber, region) {
+    const key = `${runNumber}:${region}`;
+    if (!this.scenes.has(key)) this.scenes.set(key, new Scene(this.data.runs[runNumber], region));
+    return this.scenes.get(key);
+  }
+
+  // ------------------------------------------------------------ drawing
+
+  open() {
+    document.title = `${this.data.title} · hlofuse explore`;
+    byId("title").textContent = this.run.headline;
+    byId("totals").textContent = this.run.result;
+    const picker = byId("run-picker");
+    picker.hidden = this.data.runs.length < 2;
+    segments(picker, this.data.runs.map((run, n) => [String(n), run.label, run.headline]), this.view.run,
+      (run) => this.change({ run }));
+    this.bars();
+    this.panels.open();
+    this.timeline.open();
+    this.follow();
+    legend(this.view.view);
+  }
+
+  bars() {
+    segments(byId("views"), VIEWS, this.view.view, (view) => this.change({ view }));
+    const splits = [["one", "One", "This step"], ["ends", "Before | after", "The module as given, and in the end"]];
+    if (this.data.runs.length > 1) splits.push(["runs", this.data.runs.map((r) => r.label).join(" | "), "Both replays at their end"]);
+    if (!splits.some(([key]) => key === this.view.split)) this.view.split = "one";
+    segments(byId("splits"), splits, this.view.split, (split) => this.change({ split }));
+  }
+
+  follow() {
+    this.timeline.follow();
+    this.panels.follow();
+    this.draw();
+    const { at } = this.state;
+    const parts = [];
+    if (this.chosen !== NONE) parts.push(boxDetails(this, this.chosen, this.chosenOp));
+    if (at && this.told) parts.push(decisionDetails(this, at - 1));
+    if (!parts.length) parts.push(welcome(this));
+    byId("details").replaceChildren(...parts);
+    this.writeHash();
+  }
+
+  // What the panes show: [run, step, label] each.
+  shown() {
+    const now = Number(this.view.run);
+    if (this.view.split === "ends") return [[now, 0, "as given"], [now, this.run.length, "in the end"]];
+    if (this.view.split === "runs")
+      return this.data.runs.map((run, n) => [n, run.length, `${run.label}: ${countText(run.kernels.length, "kernel")}`]);
+    return [[now, this.state.at, ""]];
+  }
+
+  draw() {
+    const shown = this.shown();
+    if (this.panes.length !== shown.length) {
+      this.panes = shown.map(() => new Pane());
+      byId("panes").replaceChildren(...this.panes.map((p) => p.element));
+    }
+    shown.forEach(([number, step, label], n) => this.drawPane(this.panes[n], number, step, label));
+    const many = this.run.regions.length, steps = this.view.view === "steps";
+    byId("where").textContent = steps && many > 1 ? `part ${this.region + 1} of ${many}` : "";
+    byId("region-back").hidden = byId("region-next").hidden = !steps || many < 2;
+    byId("region-back").disabled = this.region === 0;
+    byId("region-next").disabled = this.region === many - 1;
+  }
+
+  drawPane(pane, number, step, label) {
+    const run = this.data.runs[number];
+    const own = number === Number(this.view.run);
+    let state = this.states[number];
+    if (!own || step !== state.at) {
+      state = this.still ??= new Map();
+      const key = `${number}:${step}`;
+      if (!state.has(key)) { const s = new State(run); s.goTo(step); state.set(key, s); }
+      state = state.get(key);
+    }
+    if (this.view.view !== "steps") {
+      const drawn = drawOverview(run, state, this.view.view, this.act);
+      pane.show(`${number}:${this.view.view}`, drawn.group, drawn.width, drawn.height, label, run);
+      return;
+    }
+    if (!run.regions.length) return;
+    const region = own ? this.region : this.regionAlike(run);
+    const scene = this.scene(number, region);
+    const decision = own && step === this.state.at && this.told && this.view.split === "one" ? step - 1 : NONE;
+    const group = drawRegion(scene, state, decision, own ? (this.chosenOp !== NONE ? this.chosenOp : this.chosen) : NONE, this.act);
+    pane.show(`${number}:${region}`, group, scene.width, scene.height + 44, label, run);
+  }
+
+  // The part of the other replay that holds the same operations as the part on show.
+  regionAlike(other) {
+    const wanted = this.run.regions[this.region].kernels.flatMap((k) => k.inside);
+    const counts = new Map();
+    for (const op of wanted) {
+      const box = other.boxNamed.get(this.run.names[op]), region = other.regionOfBox(box ?? NONE);
+      if (region !== undefined) counts.set(region, (counts.get(region) ?? 0) + 1);
+    }
+    return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? 0;
+  }
+
+  // ------------------------------------------------------------ keys, light
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || byId("keys").open) return;
+    const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.id !== "slider";
+    if (typing) return;
+    const keys = {
+      ArrowRight: () => this.goTo(this.state.at + 1), ArrowLeft: () => this.goTo(this.state.at - 1),
+      PageDown: () => this.goTo(this.state.at + 10), PageUp: () => this.goTo(this.state.at - 10),
+      Home: () => this.goTo(0), End: () => this.goTo(this.run.length), " ": () => this.timeline.play(),
+      n: () => this.timeline.listed(1), p: () => this.timeline.listed(-1), f: () => this.panes.forEach((pane) => pane.fit()),
+      "/": () => byId("search").focus(), "?": () => this.showKeys(), Escape: () => { this.chosen = this.chosenOp = NONE; this.view.show = ""; this.follow(); },
+    };
+    const pressed = keys[event.key];
+    if (!pressed || (event.key === " " && event.target.tagName === "BUTTON")) return;
+    event.preventDefault();
+    pressed();
+  }
+
+  showKeys() {
+    const dialog = byId("keys");
+    const rows = [["→ ←", "a step on, a step back"], ["Page ↓ ↑", "ten steps"], ["Home End", "the module as given, in the end"],
+      ["Space", "play"], ["n p", "next and previous decision of the list"], ["/", "search"], ["f", "show all of the picture"],
+      ["Esc", "let go of what is chosen"], ["wheel, drag", "zoom and move the picture"]];
+    dialog.replaceChildren(el("h2", {}, "Keys"), el("dl", {}, ...rows.flatMap(([k, words]) => [el("dt", {}, k), el("dd", {}, words)])),
+      el("form", { method: "dialog" }, el("button", {}, "Close")));
+    dialog.showModal();
+  }
+
+  toggleTheme() {
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    this.timeline.paint();
+  }
+}
+
+function legend(view) {
+  const signs = view === "steps"
+    ? [["sign element", "computes"], ["sign move", "moves"], ["sign reduce", "reduces"], ["sign matmul", "library or matrix product"],
+      ["sign source", "input"], ["sign hull-sign", "one kernel"], ["line fuse", "fused"], ["line ineligible", "refused"], ["line priority", "estimated"]]
+    : [["line was", "kernels as given"], ["line is", "kernels at this step"]];
+  byId("legend").replaceChildren(...signs.map(([name, words]) =>
+    el("li", {}, el("span", { class: name, "aria-hidden": "true" }), words)));
+}
+
+readData().then((data) => {
+  window.explorer = new App(data);
+  document.documentElement.dataset.ready = "yes";
+}).catch((error) => {
+  byId("title").textContent = "This page could not be read";
+  byId("totals").textContent = String(error);
+  throw error;
+});

@@ -1,0 +1,87 @@
+// What is known about the step, and about what was clicked.
+
+function facts(pairs) {
+  return el("dl", {}, ...pairs.filter(([, value]) => value !== "" && value !== null && value !== undefined && value !== "–")
+    .flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+}
+
+function fold(summary, open, ...inside) { return el("details", { open }, el("summary", {}, summary), ...inside); }
+
+function boxLink(app, box, words) {
+  if (box === NONE) return el("span", {}, words);
+  return el("button", { type: "button", class: "link-button", onclick: () => app.showBox(box) }, words);
+}
+
+function decisionDetails(app, n) {
+  const { run, data } = app, d = run.decisions, rule = data.rules.get(d.rule[n]);
+  const unit = (value) => (value === null ? "" : timeText(value));
+  const priority = d.kind[n] === "priority";
+  return el("article", { class: `decision ${d.kind[n]}` },
+    el("p", { class: "kicker" }, `Decision ${n + 1} of ${run.length} · ${run.passes[d.pass[n]]}, step ${d.step[n]}`),
+    el("h2", {}, el("span", { class: `badge ${d.kind[n]}` }, KIND_WORDS[d.kind[n]]), sentence(run, n)),
+    reasonLine(data, run, n) && el("p", { class: "reason" }, reasonLine(data, run, n)),
+    facts([
+      ["producer", boxLink(app, d.producer[n], d.producerName[n])],
+      [priority ? "users" : "consumer", priority
+        ? el("span", { class: "many" }, ...d.others[n].map((b) => boxLink(app, b, app.state.nameOf(b))))
+        : d.consumerName[n] && boxLink(app, d.consumer[n], d.consumerName[n])],
+      ["fused", unit(d.usFused[n])], ["unfused", unit(d.usUnfused[n])], ["saves", unit(d.usSaved[n])],
+      ["figures", d.figures[n]], ["XLA's words", d.reason[n] && `“${d.reason[n]}”`],
+      ["source", run.sourceOfDecision(n)], ["computation", d.computation[n]],
+      ["copy kept", d.duplicated[n] ? "yes, for its other users" : ""],
+    ]),
+    rule && fold(`Rule ${rule.code}: ${rule.title}`, false,
+      ...rule.sections.flatMap(([heading, text]) => [el("h3", {}, heading), el("p", {}, text)])));
+}
+
+function boxDetails(app, box, op) {
+  const { run, state } = app, { ops } = run;
+  const kernel = run.kernels.find((k) => k.box === run.endsAs[box]);
+  const alone = op !== NONE && op < ops.count;
+  const inside = state.members[box];
+  const name = alone ? run.names[op] : state.nameOf(box);
+  const now = state.alive[box] ? (state.fused[box] ? `in ${state.nameOf(box)}` : "on its own") : "gone by this step";
+  const history = run.historyOf(alone && op !== box ? op : box);
+  return el("article", { class: "box" },
+    el("h2", {}, name),
+    alone && facts([
+      ["operation", `${ops.opcode[op]} ${ops.shape[op]}`], ["now", now], ["bytes", bytesText(ops.bytes[op])],
+      ["alone", ops.us[op] === null ? "" : timeText(ops.us[op])], ["source", ops.source[op]], ["scope", ops.opName[op]],
+      ["runs", (ops.calls[op] ?? []).map((c) => run.computations[c]).join(", ")],
+    ]),
+    kernel && fold(`Kernel ${kernel.name}`, true, facts([
+      ["kind", kernel.kind], ["time", kernel.us === null ? "" : timeText(kernel.us)],
+      ["memory", kernel.usMemory === null ? "" : timeText(kernel.usMemory)],
+      ["compute", kernel.usCompute === null ? "" : timeText(kernel.usCompute)],
+      ["moves", bytesText(kernel.bytes)], ["flops", kernel.flops.toLocaleString("en")], ["emitter", kernel.emitter],
+    ])),
+    inside.length > 1 && fold(`Holds ${countText(inside.length, "operation")} at this step`, inside.length < 9,
+      el("ul", {}, ...inside.slice(0, 200).map((m) => el("li", {}, el("button", {
+        type: "button", class: "link-button", onclick: () => app.showBox(m, m),
+      }, `${run.names[m]} `), el("small", {}, ops.opcode[m]))))),
+    neighbours(app, "Reads", state.alive[box] ? state.inputs(box) : []),
+    neighbours(app, "Read by", state.alive[box] ? state.outputs(box) : []),
+    fold(`History: ${countText(history.length, "decision")}`, history.length < 12,
+      el("ol", { class: "history" }, ...history.slice(-200).map((n) => el("li", {}, el("button", {
+        type: "button", class: "link-button", onclick: () => app.goTo(n + 1),
+      }, el("span", { class: `dot ${run.decisions.kind[n]}`, "aria-hidden": "true" }), `${n + 1} ${sentence(run, n)}`))))));
+}
+
+function neighbours(app, words, boxes) {
+  const list = [...boxes];
+  if (!list.length) return null;
+  return fold(`${words} ${list.length}`, list.length < 5,
+    el("ul", {}, ...list.slice(0, 100).map((b) => el("li", {}, boxLink(app, b, app.state.nameOf(b))))));
+}
+
+function welcome(app) {
+  const { run } = app, worst = run.held[0];
+  const saved = run.decisions.kind.filter((k) => k === "fuse").length;
+  const refused = run.decisions.kind.filter((k) => k === "ineligible").length;
+  return el("article", {},
+    el("h2", {}, `${countText(run.kernelsBefore, "kernel")} in, ${run.kernels.length.toLocaleString("en")} out`),
+    el("p", {}, `XLA took ${countText(run.length, "decision")}: ${saved.toLocaleString("en")} fused, ${refused.toLocaleString("en")} refused.`),
+    worst && el("p", {}, "Most is held back by ", el("strong", {}, worst.rule), `: ${app.data.rules.get(worst.rule)?.title ?? ""}.`),
+    el("p", {}, "Press → to see the first decision, or choose from the lists."),
+    ...run.notes.map((note) => el("p", { class: "note" }, note)));
+}
