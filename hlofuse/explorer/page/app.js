@@ -6,7 +6,7 @@ const VIEWS = [
   ["scope", "Scopes", "The whole module by the framework's scopes (op_name)"],
   ["computation", "Computations", "The whole module by computation"],
 ];
-const DEFAULTS = { view: "steps", split: "one", tab: "held", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "" };
+const DEFAULTS = { view: "", split: "one", tab: "held", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "" };
 
 class App {
   constructor(data) {
@@ -37,6 +37,9 @@ class App {
 
   get run() { return this.data.runs[Number(this.view.run)]; }
 
+  // What is drawn: what was asked for, else the step if one was chosen, else all of the module.
+  get drawn() { return this.view.view || (this.told || this.chosen !== NONE || this.run.regions.length < 2 ? "steps" : "fusion"); }
+
   get state() { return this.states[Number(this.view.run)]; }
 
   // ------------------------------------------------------------ the address
@@ -46,7 +49,7 @@ class App {
     const view = { ...DEFAULTS };
     for (const name of Object.keys(DEFAULTS)) if (said.has(name)) view[name] = said.get(name);
     if (!this.data.runs[Number(view.run)]) view.run = "0";
-    if (!VIEWS.some(([key]) => key === view.view)) view.view = DEFAULTS.view;
+    if (!VIEWS.some(([key]) => key === view.view)) view.view = "";
     if (!TABS.some(([key]) => key === view.tab)) view.tab = DEFAULTS.tab;
     this.view = view;
     const { length } = this.run;
@@ -109,9 +112,8 @@ class App {
     if (!this.state.alive[seen] && op !== NONE) seen = [...this.state.holders[op]].at(-1) ?? seen;
     const region = this.run.regionOfBox(seen);
     if (region !== undefined) this.region = region;
-    if (this.view.view !== "steps") this.view.view = "steps";
+    if (this.drawn !== "steps") this.view.view = "steps";
     this.choose(seen, op);
-    this.bars();
   }
 
   showHeld(held) { if (held.decision !== NONE) this.goTo(held.decision + 1); }
@@ -153,15 +155,13 @@ class App {
     picker.hidden = this.data.runs.length < 2;
     segments(picker, this.data.runs.map((run, n) => [String(n), run.label, run.headline]), this.view.run,
       (run) => this.change({ run }));
-    this.bars();
     this.panels.open();
     this.timeline.open();
     this.follow();
-    legend(this.view.view);
   }
 
   bars() {
-    segments(byId("views"), VIEWS, this.view.view, (view) => this.change({ view }));
+    segments(byId("views"), VIEWS, this.drawn, (view) => this.change({ view }));
     const splits = [["one", "One", "This step"], ["ends", "Before | after", "The module as given, and in the end"]];
     if (this.data.runs.length > 1) splits.push(["runs", this.data.runs.map((r) => r.label).join(" | "), "Both replays at their end"]);
     if (!splits.some(([key]) => key === this.view.split)) this.view.split = "one";
@@ -171,7 +171,9 @@ class App {
   follow() {
     this.timeline.follow();
     this.panels.follow();
+    this.bars();
     this.draw();
+    legend(this.drawn);
     const { at } = this.state;
     const parts = [];
     if (this.chosen !== NONE) parts.push(boxDetails(this, this.chosen, this.chosenOp));
@@ -197,8 +199,8 @@ class App {
       byId("panes").replaceChildren(...this.panes.map((p) => p.element));
     }
     shown.forEach(([number, step, label], n) => this.drawPane(this.panes[n], number, step, label));
-    const many = this.run.regions.length, steps = this.view.view === "steps";
-    byId("where").textContent = steps && many > 1 ? `part ${this.region + 1} of ${many}` : "";
+    const many = this.run.regions.length, steps = this.drawn === "steps";
+    byId("where").textContent = steps && many > 1 ? `part ${this.region + 1} of ${many}  ${regionWords(this.run, this.region)}` : "";
     byId("region-back").hidden = byId("region-next").hidden = !steps || many < 2;
     byId("region-back").disabled = this.region === 0;
     byId("region-next").disabled = this.region === many - 1;
@@ -214,9 +216,9 @@ class App {
       if (!state.has(key)) { const s = new State(run); s.goTo(step); state.set(key, s); }
       state = state.get(key);
     }
-    if (this.view.view !== "steps") {
-      const drawn = drawOverview(run, state, this.view.view, this.act);
-      pane.show(`${number}:${this.view.view}`, drawn.group, drawn.width, drawn.height, label, run);
+    if (this.drawn !== "steps") {
+      const drawn = drawOverview(run, state, this.drawn, own && this.told ? this.state.at - 1 : NONE, this.act);
+      pane.show(`${number}:${this.drawn}`, drawn.group, drawn.width, drawn.height, label);
       return;
     }
     if (!run.regions.length) return;
@@ -224,7 +226,8 @@ class App {
     const scene = this.scene(number, region);
     const decision = own && step === this.state.at && this.told && this.view.split === "one" ? step - 1 : NONE;
     const group = drawRegion(scene, state, decision, own ? (this.chosenOp !== NONE ? this.chosenOp : this.chosen) : NONE, this.act);
-    pane.show(`${number}:${region}`, group, scene.width, scene.height + 44, label, run);
+    const focus = decision !== NONE ? focusOf(scene, state, decision) : this.chosen !== NONE && own ? placeOf(scene, state, this.chosen) : undefined;
+    pane.show(`${number}:${region}`, group, scene.width, scene.height + 44, label, focus);
   }
 
   // The part of the other replay that holds the same operations as the part on show.
@@ -279,6 +282,7 @@ function legend(view) {
   const signs = view === "steps"
     ? [["sign element", "computes"], ["sign move", "moves"], ["sign reduce", "reduces"], ["sign matmul", "library or matrix product"],
       ["sign source", "input"], ["sign hull-sign", "one kernel"], ["line fuse", "fused"], ["line ineligible", "refused"], ["line priority", "estimated"]]
+    : view === "fusion" && byId("panes").querySelector(".edge.refused") ? [["line is", "time of the kernel, or its bytes"], ["line ineligible", "refused, with its rule"]]
     : [["line was", "kernels as given"], ["line is", "kernels at this step"]];
   byId("legend").replaceChildren(...signs.map(([name, words]) =>
     el("li", {}, el("span", { class: name, "aria-hidden": "true" }), words)));

@@ -74,14 +74,40 @@ function neighbours(app, words, boxes) {
     el("ul", {}, ...list.slice(0, 100).map((b) => el("li", {}, boxLink(app, b, app.state.nameOf(b))))));
 }
 
+// First of all: why there are so many kernels.
 function welcome(app) {
-  const { run } = app, worst = run.held[0];
-  const saved = run.decisions.kind.filter((k) => k === "fuse").length;
-  const refused = run.decisions.kind.filter((k) => k === "ineligible").length;
+  const { run, data } = app;
+  const count = (kind) => run.decisions.kind.filter((k) => k === kind).length;
   return el("article", {},
-    el("h2", {}, `${countText(run.kernelsBefore, "kernel")} in, ${run.kernels.length.toLocaleString("en")} out`),
-    el("p", {}, `XLA took ${countText(run.length, "decision")}: ${saved.toLocaleString("en")} fused, ${refused.toLocaleString("en")} refused.`),
-    worst && el("p", {}, "Most is held back by ", el("strong", {}, worst.rule), `: ${app.data.rules.get(worst.rule)?.title ?? ""}.`),
-    el("p", {}, "Press → to see the first decision, or choose from the lists."),
+    el("h2", {}, `Why ${countText(run.kernels.length, "kernel")}?`),
+    el("p", {}, `XLA was given ${countText(run.kernelsBefore, "kernel")} and took ${countText(run.length, "decision")}: `
+      + `${count("fuse").toLocaleString("en")} times it fused two of them, ${count("ineligible").toLocaleString("en")} times it refused.`),
+    run.held.length ? el("p", {}, "What keeps the rest apart:") : el("p", {}, "No rule keeps two of the rest apart."),
+    el("ul", { class: "why" }, ...heldByRule(run).map(([code, held]) => el("li", {},
+      el("button", { type: "button", class: "link-button", onclick: () => app.change({ tab: "decisions", rule: code, kind: "ineligible" }) }, code),
+      el("strong", {}, ` ${countText(held.length, "pair")}, ${worthOf(held)}`),
+      el("div", {}, data.rules.get(code)?.title ?? "")))),
+    kindsOf(run),
+    el("p", {}, "Press → for the first decision, or choose from the lists."),
     ...run.notes.map((note) => el("p", { class: "note" }, note)));
+}
+
+function heldByRule(run) {
+  const found = new Map();
+  run.held.forEach((h) => found.set(h.rule, [...(found.get(h.rule) ?? []), h]));
+  return [...found];
+}
+
+// A producer counts once, as in `hlofuse explain`.
+function worthOf(held) {
+  const timed = new Map(held.filter((h) => h.us !== null).map((h) => [h.producer, h.us]));
+  const us = [...timed.values()].reduce((sum, t) => sum + t, 0);
+  return us > 0 ? `${timeText(us)} if allowed` : bytesText(held.reduce((sum, h) => sum + h.bytes, 0));
+}
+
+function kindsOf(run) {
+  const found = new Map();
+  for (const k of run.kernels) found.set(k.kind, (found.get(k.kind) ?? 0) + 1);
+  const told = [...found].sort((a, b) => b[1] - a[1]).map(([kind, n]) => `${n.toLocaleString("en")} ${kind}`);
+  return el("p", {}, `The kernels: ${told.join(", ")}.`);
 }

@@ -28,21 +28,39 @@ function parts(run) {
     const region = run.regionOfBox(box);
     if (region === undefined) return null;
     const first = Math.floor(region / bunch) * bunch;
-    return bunch === 1 ? `part ${first + 1}` : `parts ${first + 1}–${Math.min(first + bunch, run.regions.length)}`;
+    const words = regionWords(run, first);
+    return `${bunch === 1 ? first + 1 : `${first + 1}–${Math.min(first + bunch, run.regions.length)}`}${words && ` · ${words}`}`;
   };
+}
+
+// The source line, else the scope, that most of a region comes from.
+function regionWords(run, number) {
+  const region = run.regions[number];
+  if (region.words === undefined) {
+    const counts = new Map();
+    for (const { inside } of region.kernels)
+      for (const op of inside) {
+        const words = run.ops.source[op] || scopeAt(run.ops.opName[op], 8);
+        if (words) counts.set(words, (counts.get(words) ?? 0) + 1);
+      }
+    region.words = [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? "";
+  }
+  return region.words;
 }
 
 function groupsOf(run, state, view) {
   const key = grouping(run, state, view), groups = new Map(), keyOfBox = new Map();
-  for (let op = 0; op < run.ops.count; op++) {
+  // Backwards: a kernel counts where its last operation belongs.
+  for (let op = run.ops.count - 1; op >= 0; op--) {
     if (run.ops.opcode[op] === "constant") continue;
     for (const box of state.holders[op]) {
       if (!state.alive[box]) continue;
       const name = key(op, box);
       if (name === null) continue;
-      if (!groups.has(name)) groups.set(name, { name, first: op, boxes: new Set(), before: 0, ops: 0, region: run.regionOfBox(box) });
+      if (!groups.has(name)) groups.set(name, { name, sum: 0, boxes: new Set(), before: 0, ops: 0, region: run.regionOfBox(box) });
       const group = groups.get(name);
       group.ops++;
+      group.sum += op;
       if (!keyOfBox.has(box)) keyOfBox.set(box, name);
       if (keyOfBox.get(box) === name && state.isKernel(box)) {
         group.boxes.add(box);
@@ -54,49 +72,86 @@ function groupsOf(run, state, view) {
       if (name !== null && groups.has(name)) groups.get(name).before++;
     }
   }
-  return { groups: [...groups.values()].sort((a, b) => a.first - b.first), keyOfBox };
+  return { groups: [...groups.values()].sort((a, b) => a.sum / a.ops - b.sum / b.ops), keyOfBox };
 }
 
-function drawOverview(run, state, view, act) {
+// What a box reads, seen through what is not drawn: views, tuples, constants.
+function inputsThrough(state, box, keyOfBox) {
+  const found = new Set(), stack = [...state.inputs(box)], seen = new Set(stack);
+  while (stack.length) {
+    const input = stack.pop();
+    if (keyOfBox.has(input)) { found.add(input); continue; }
+    for (const next of state.inputs(input)) if (!seen.has(next)) { seen.add(next); stack.push(next); }
+  }
+  return found;
+}
+
+function drawOverview(run, state, view, decision, act) {
   const { groups, keyOfBox } = groupsOf(run, state, view);
   const index = new Map(groups.map((g, n) => [g.name, n]));
-  const bytes = new Map();
+  const single = view === "fusion" && groups.every((g) => g.boxes.size < 2);
+  const refused = refusedPairs(run, state.at), between = new Map();  // to the refusal, if there was one
   for (const [box, name] of keyOfBox) {
     const b = index.get(name);
-    for (const input of state.inputs(box)) {
+    for (const input of inputsThrough(state, box, keyOfBox)) {
       const a = index.get(keyOfBox.get(input));
       if (a === undefined || a === b) continue;
-      bytes.set(a * groups.length + b, (bytes.get(a * groups.length + b) ?? 0) + 1);
+      const key = a * groups.length + b, decision = refused.get(input * run.boxes + box);
+      between.set(key, decision ?? between.get(key));
     }
   }
   const nodes = groups.map((g) => ({
-    width: Math.max(120, Math.min(320, 24 + 6.6 * Math.min(g.name.length, 44))), height: 46, group: g,
+    width: Math.max(150, Math.min(320, 24 + 6.9 * Math.min(g.name.length, 44))), height: 46, group: g,
   }));
-  const edges = [...bytes.keys()].map((k) => [Math.floor(k / groups.length), k % groups.length]);
-  const size = layered(nodes, edges, { gapX: 18, gapY: 30, widest: 1700 });
+  measureKernels(run, nodes, single);
+  const edges = [...between.keys()].map((k) => [Math.floor(k / groups.length), k % groups.length]);
+  const size = layered(nodes, edges, { gapX: 18, gapY: 34, widest: 1150 });
   const most = Math.max(1, ...groups.map((g) => Math.max(g.before, g.boxes.size)));
-  const lines = edges.map(([a, b]) => svg("path", { d: curve(nodes[a], nodes[b]), class: "edge" }));
-  const drawn = nodes.map((n) => groupNode(n, view, most, act));
-  return { group: svg("g", { class: "overview" }, ...lines, ...drawn), width: size.width, height: size.height };
+  const marks = [];
+  const lines = edges.map(([a, b]) => {
+    const decision = between.get(a * groups.length + b);
+    if (decision === undefined || !single) return svg("path", { d: curve(nodes[a], nodes[b]), class: "edge" });
+    if (groups.length <= 40) marks.push(ruleMark(run, decision, nodes[a], nodes[b], act));
+    return svg("path", { d: curve(nodes[a], nodes[b]), class: "edge refused" });
+  });
+  const d = run.decisions;
+  const inQuestion = new Set(decision === NONE ? [] : [d.producer[decision], d.consumer[decision]].map((b) => keyOfBox.get(b)));
+  const drawn = nodes.map((n) => groupNode(n, view, most, inQuestion.has(n.group.name) ? d.kind[decision] : "", act));
+  return { group: svg("g", { class: "overview" }, ...lines, ...drawn, ...marks), width: size.width, height: size.height };
 }
 
-function groupNode(n, view, most, act) {
+// A box that is one kernel is as dear as that is in the end.
+function measureKernels(run, nodes, single) {
+  const byBox = new Map(run.kernels.map((k) => [k.box, k]));
+  const timed = run.kernels.some((k) => k.us !== null);
+  const cost = (k) => (timed ? k.us ?? 0 : k.bytes);
+  for (const n of nodes) {
+    n.single = single;
+    n.kernel = single ? byBox.get([...n.group.boxes][0]) : undefined;
+  }
+  const most = Math.max(1e-9, ...nodes.map((n) => (n.kernel ? cost(n.kernel) : 0)));
+  for (const n of nodes) n.share = n.kernel ? cost(n.kernel) / most : 0;
+}
+
+function groupNode(n, view, most, kind, act) {
   const g = n.group, now = g.boxes.size;
-  const words = view === "fusion" && !g.name.startsWith("part")
-    ? countText(g.ops, "operation") : `${countText(g.before, "kernel")} → ${now}`;
+  const cost = n.kernel && (n.kernel.us !== null ? timeText(n.kernel.us) : bytesText(n.kernel.bytes));
+  const words = n.single
+    ? [countText(g.ops, "operation"), cost].filter(Boolean).join(" · ") : `${countText(g.before, "kernel")} → ${now}`;
   const bar = (count, y, name) =>
     svg("rect", { class: name, x: 10, y, width: Math.max(1, ((n.width - 20) * count) / most), height: 3, rx: 1.5 });
+  const bars = n.single ? [n.kernel && bar(n.share * most, 38, "is")] : [bar(g.before, 36, "was"), bar(now, 40, "is")];
   const press = (event) => {
     if (event.type === "keydown" && event.key !== "Enter") return;
     act.group(g);
   };
   return svg("g", {
-    class: "group", tabindex: 0, role: "button", "aria-label": `${g.name}: ${words}`,
+    class: `group ${kind}`, tabindex: 0, role: "button", "aria-label": `${g.name}: ${words}`,
     transform: `translate(${n.x} ${n.y})`, onclick: press, onkeydown: press,
   },
   svg("title", {}, `${g.name}\n${words}`),
   svg("rect", { class: "frame", width: n.width, height: n.height, rx: 6 }),
   svg("text", { x: 10, y: 16, class: "name" }, shortName(g.name, 44)),
   svg("text", { x: 10, y: 30, class: "words" }, words),
-  bar(g.before, 36, "was"), bar(now, 40, "is"));
+  ...bars);
 }

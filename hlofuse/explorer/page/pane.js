@@ -1,5 +1,7 @@
 // A picture one can zoom and move.
 
+const READABLE = 0.8;
+
 class Pane {
   constructor() {
     this.svg = svg("svg", { role: "group", "aria-label": "The module at this step" });
@@ -8,17 +10,38 @@ class Pane {
     this.views = new Map();  // of each picture shown so far
     this.svg.addEventListener("wheel", (event) => this.zoom(event), { passive: false });
     this.svg.addEventListener("pointerdown", (event) => this.drag(event));
-    new ResizeObserver(() => this.fit()).observe(this.svg);
+    new ResizeObserver(() => {
+      this.views.clear();
+      if (this.size) this.start(this.focus);
+    }).observe(this.svg);
   }
 
-  show(key, group, width, height, label) {
+  show(key, group, width, height, label, focus) {
     this.size = [width, height];
     this.label.textContent = label;
     this.label.hidden = !label;
     this.key = key;
+    this.focus = focus;
     this.svg.replaceChildren(group);
     if (this.views.has(key)) this.look(this.views.get(key));
-    else this.fit();
+    else this.start(focus);
+    if (focus) this.reveal(focus);
+  }
+
+  // All of it if that can be read, else a part of it at a size that can.
+  start(focus) {
+    this.fit();
+    const view = this.views.get(this.key), room = this.svg.getBoundingClientRect();
+    if (!room.width || room.width / view.w >= READABLE) return;
+    const w = room.width / READABLE, h = room.height / READABLE, [width] = this.size;
+    this.look({ x: focus ? focus[0] - w / 2 : (width - w) / 2, y: focus ? focus[1] - h / 2 : -30, w, h });
+  }
+
+  // Moves the picture if the place is not in it.
+  reveal([x, y]) {
+    const view = this.views.get(this.key), inX = Math.min(80, view.w / 8), inY = Math.min(50, view.h / 8);
+    const shift = (at, from, size, edge) => (at < from + edge || at > from + size - edge ? at - size / 2 : from);
+    this.look({ ...view, x: shift(x, view.x, view.w, inX), y: shift(y, view.y, view.h, inY) });
   }
 
   fit() {

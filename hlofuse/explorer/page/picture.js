@@ -1,7 +1,5 @@
 // A region at one step as SVG: operations, fusions around them, and the pair in question.
 
-const HULL = 20;
-
 function centreOf(slot) { return [slot.x + slot.width / 2, slot.y + slot.height / 2]; }
 
 // From the foot of one to the head of the other.
@@ -14,7 +12,7 @@ function curve(a, b) {
 function drawRegion(scene, state, decision, chosen, act) {
   const { run } = scene, { ops } = run;
   const boxes = boxesIn(scene, state);
-  const hulls = svg("g", { class: "hulls" }), lines = svg("g", { class: "edges" });
+  const hulls = svg("g", { class: "hulls" }), halos = svg("g", { class: "halos" }), lines = svg("g", { class: "edges" });
   const nodes = svg("g", { class: "nodes" }), marks = svg("g", { class: "marks" });
   const refused = refusedPairs(run, state.at);
   for (const [box, slots] of boxes) {
@@ -41,11 +39,13 @@ function drawRegion(scene, state, decision, chosen, act) {
     }
     if (fusion && slots.size) hulls.append(...hull(scene, state, box, slots, inner, act));
     inner.forEach(([a, b]) => lines.append(svg("path", { d: curve(a, b), class: "edge inner" })));
+    // What is not in a fusion stands clear of those that run behind it.
+    if (!fusion) for (const s of slots.values()) halos.append(svg("rect", { x: s.x - 5, y: s.y - 5, width: s.width + 10, height: s.height + 10, rx: 8 }));
     for (const [m, slot] of slots) nodes.append(node(run, state, box, m, slot, fusion, chosen, act));
     if (from || to) marks.append(...stubs([...slots.values()], from, to, [...names]));
   }
   const pair = decision === NONE ? [] : pairMarks(scene, state, decision, act);
-  return svg("g", {}, hulls, lines, nodes, marks, ...pair);
+  return svg("g", {}, hulls, halos, lines, nodes, marks, ...pair);
 }
 
 // The boxes to be seen here and where their operations stand.
@@ -68,7 +68,7 @@ function boxesIn(scene, state) {
 
 function hull(scene, state, box, slots, inner, act) {
   const rects = [...slots.values()].map((s) => `M${s.x} ${s.y}h${s.width}v${s.height}h${-s.width}z`).join("");
-  const links = [...inner, ...bridges(slots, inner)].map(([a, b]) => {
+  const links = spanning(slots, inner).map(([a, b]) => {
     const [x1, y1] = centreOf(a), [x2, y2] = centreOf(b);
     return `M${x1} ${y1}L${x2} ${y2}`;
   }).join("");
@@ -82,12 +82,17 @@ function hull(scene, state, box, slots, inner, act) {
   return [group];
 }
 
-// Parts of a kernel that no value connects (siblings) are joined by lines.
-function bridges(slots, inner) {
+// Enough lines to hold a kernel together, short ones first; parts that no value connects (siblings) get one, too.
+function spanning(slots, inner) {
   const part = new Map([...slots.values()].map((s) => [s, s]));
   const root = (s) => { while (part.get(s) !== s) s = part.get(s); return s; };
-  inner.forEach(([a, b]) => part.set(root(a), root(b)));
+  const length = ([a, b]) => Math.hypot(a.x - b.x, a.y - b.y);
   const found = [];
+  for (const [a, b] of [...inner].sort((one, other) => length(one) - length(other))) {
+    if (root(a) === root(b)) continue;
+    part.set(root(a), root(b));
+    found.push([a, b]);
+  }
   let last;
   for (const s of slots.values()) {
     if (last && root(last) !== root(s)) {
@@ -153,7 +158,8 @@ function refusedPairs(run, at) {
 }
 
 function ruleMark(run, decision, a, b, act) {
-  const x = (a.x + a.width / 2 + b.x + b.width / 2) / 2, y = (a.y + a.height + b.y) / 2;
+  const [x1] = centreOf(a), [x2] = centreOf(b), foot = a.y + a.height;
+  const x = x1 + 0.12 * (x2 - x1), y = foot + Math.max(12, 0.2 * (b.y - foot));
   return svg("g", { class: "rule-mark", transform: `translate(${x} ${y})`, onclick: () => act.decision(decision) },
     svg("title", {}, run.decisions.reason[decision]),
     svg("rect", { x: -20, y: -7, width: 40, height: 13, rx: 6 }), svg("text", { y: 3 }, run.decisions.rule[decision]));
@@ -204,9 +210,28 @@ function ring(slot, role) {
 // The other end of an edge that leaves the region.
 function ghost(scene, state, box, from, act) {
   const name = shortName(state.nameOf(box), 26), width = 20 + 6.4 * name.length;
-  const slot = { x: from.x + from.width / 2 - width / 2, y: scene.height + 14, width, height: ROW };
+  const slot = { x: from.x + from.width / 2 - width / 2, y: from.y + from.height + 46, width, height: ROW };
   return [svg("path", { d: curve(from, slot), class: "link" }),
     svg("g", { class: "ghost", transform: `translate(${slot.x} ${slot.y})`, onclick: () => act.box(box) },
       svg("title", {}, "in another part of the module"),
       svg("rect", { width, height: ROW, rx: 12 }), svg("text", { x: width / 2, y: ROW / 2 + 4 }, name))];
+}
+
+// Where a box is to be seen; undefined if it is not here.
+function placeOf(scene, state, box) {
+  const slots = (state.members[box] ?? []).map((m) => scene.slot(m, box)).filter(Boolean);
+  if (!slots.length) return undefined;
+  const middle = slots.map(centreOf);
+  return [0, 1].map((k) => (Math.min(...middle.map((c) => c[k])) + Math.max(...middle.map((c) => c[k]))) / 2);
+}
+
+// Where the producer of a decision is to be seen.
+function focusOf(scene, state, n) {
+  const { producer, consumer } = scene.run.decisions;
+  const moved = new Set(state.members[producer[n]] ?? []);
+  if (scene.run.decisions.kind[n] === "fuse" && consumer[n] !== NONE) {
+    const slots = [...moved].map((m) => scene.slot(m, consumer[n])).filter(Boolean);
+    if (slots.length) return centreOf(slots.at(-1));
+  }
+  return producer[n] === NONE ? undefined : placeOf(scene, state, producer[n]);
 }

@@ -21,7 +21,7 @@ class Scene {
         }
       from.forEach((a) => edges.push([a, n]));
     });
-    const size = layered(outer, edges, { gapX: 26, gapY: 44, widest: 2200 });
+    const size = layered(outer, edges, { gapX: 22, gapY: 26, widest: 1500 });
     this.width = size.width + 2 * PAD;
     this.height = size.height + 2 * PAD;
     for (const node of outer)
@@ -44,7 +44,7 @@ class Scene {
     kernel.inside.forEach((op, n) => ops.operands[op].forEach((o) => {
       if (index.has(o)) edges.push([index.get(o), n]);
     }));
-    const size = parts.length ? layered(parts, edges, { gapX: 12, gapY: 20, widest: 900 }) : { width: 90, height: ROW };
+    const size = parts.length ? layered(parts, edges, { gapX: 14, gapY: 14, widest: 900 }) : { width: 90, height: ROW };
     return {
       box: kernel.box, inside: kernel.inside, members: new Set(kernel.inside), parts,
       width: size.width + 2 * PAD, height: size.height + 2 * PAD,

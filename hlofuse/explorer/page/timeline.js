@@ -43,8 +43,7 @@ class Timeline {
     clearInterval(this.timer);
     this.timer = 0;
     const button = byId("play");
-    button.textContent = on ? "❚❚" : "▶";
-    button.setAttribute("aria-label", on ? "Pause" : "Play");
+    button.textContent = on ? "Pause" : "Play";
     if (!on) return;
     const { app } = this;
     if (app.state.at === app.run.length) app.goTo(0);
