@@ -61,16 +61,21 @@ class Boxes:
         """The boxes there are, by name."""
         return dict(self._alive)
 
+    def is_launched(self, box: int) -> bool:
+        """It is a kernel."""
+        return self._launched[box]
+
     # ------------------------------------------------------------ decisions
 
     def _fuse(self, event: Event) -> list[Op]:
         producer = self._alive.get(event.producer or "")
-        consumer = self._alive.get(event.consumer or "")
-        if producer is None or consumer is None or producer == consumer:
+        # Horizontal fusion names the first of a row as everyone's consumer, which by then is the fusion.
+        consumer = self._alive.get(event.consumer or "", self._alive.get(event.fusion or ""))
+        if producer is None or consumer is None:
             return []
-        ops = [self._join(producer, consumer, copy=event.duplicated)]
+        ops = [] if producer == consumer else [self._join(producer, consumer, copy=event.duplicated)]
         self._launch(consumer, True)
-        if event.fusion and event.fusion != event.consumer:
+        if event.fusion and event.fusion != self._name_of[consumer]:
             ops.append(self._rename(consumer, event.fusion))
         return ops
 

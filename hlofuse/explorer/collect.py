@@ -11,6 +11,7 @@ from hlofuse.explainer.costs import KernelTime, Observed
 from hlofuse.explainer.explain import explain
 from hlofuse.explainer.facts import Facts
 from hlofuse.explainer.model import Explanation, FusedStep
+from hlofuse.explainer.record import record_check
 from hlofuse.explainer.words import figures_text, headline, notes, result_line
 from hlofuse.explorer.boxes import Boxes
 from hlofuse.explorer.model import Decision, Held, Kernel, Operation, Page, RulePage, Run
@@ -44,7 +45,9 @@ class _Collector:
         self.label = label
         self.replay = observed.replay
         self.costs = observed.costs
-        self.explained = explain(observed.replay, costs=observed.costs, what_if=observed.changes)
+        self.explained = explain(
+            observed.replay, costs=observed.costs, what_if=observed.changes, record=record_check(observed)
+        )
         self.facts = Facts(observed.replay, observed.costs)
         self.computations = launched_computations(observed.replay.before)
         self._number = {c: n for n, c in enumerate(self.computations)}
@@ -110,7 +113,10 @@ class _Collector:
         step = step if e.event == "fuse" else None
         others = [boxes.find(n) for n in (e.consumers or e.removed)]
         if e.event == "rewrite":
-            producer, consumer = boxes.find(next(iter(e.removed), None)), boxes.find(next(iter(e.added), None))
+            producer, consumer = (
+                boxes.find(next(iter(e.removed), None)),
+                boxes.find(next(iter(e.added), None)),
+            )
             names = ", ".join(e.removed), "", ", ".join(e.added)
         else:
             producer, consumer = boxes.find(e.producer), boxes.find(e.consumer)
@@ -154,7 +160,9 @@ class _Collector:
 
 
 def _times(time: KernelTime | None) -> tuple[float | None, float | None, float | None, str]:
-    return (time.us, time.us_memory, time.us_compute, time.emitter) if time is not None else (None,) * 3 + ("",)
+    return (
+        (time.us, time.us_memory, time.us_compute, time.emitter) if time is not None else (None,) * 3 + ("",)
+    )
 
 
 def _why(step: FusedStep) -> str:

@@ -81,7 +81,7 @@ function welcome(app) {
   return el("article", {},
     el("h2", {}, `Why ${countText(run.kernels.length, "kernel")}?`),
     el("p", {}, `XLA was given ${countText(run.kernelsBefore, "kernel")} and took ${countText(run.length, "decision")}: `
-      + `${count("fuse").toLocaleString("en")} times it fused two of them, ${count("ineligible").toLocaleString("en")} times it refused.`),
+      + `${countText(count("fuse"), "time")} it fused two of them, ${countText(count("ineligible"), "time")} it refused.`),
     run.held.length ? el("p", {}, "What keeps the rest apart:") : el("p", {}, "No rule keeps two of the rest apart."),
     el("ul", { class: "why" }, ...heldByRule(run).map(([code, held]) => el("li", {},
       el("button", { type: "button", class: "link-button", onclick: () => app.change({ tab: "decisions", rule: code, kind: "ineligible" }) }, code),

@@ -1,20 +1,21 @@
 // A layered layout: nodes in rows, arrows downward, neighbours near each other.
 //
-// `nodes` have width and height and stand in an order in which arrows mostly go forward; those that do not
-// are left out of account. Sets x and y (top left corner) and returns the size of the whole.
+// `nodes` have width and height. Arrows that close a circle are left out of account. Sets x and y (top left corner) and returns the size of the whole.
 
 function layered(nodes, edges, { gapX = 16, gapY = 34, widest = 1800 } = {}) {
   const count = nodes.length;
   const above = Array.from({ length: count }, () => []), below = Array.from({ length: count }, () => []);
+  const order = forward(count, edges), rank = new Array(count);
+  order.forEach((n, k) => { rank[n] = k; });
   for (const [a, b] of edges) {
-    if (a >= b) continue;
+    if (rank[a] >= rank[b]) continue;
     above[b].push(a);
     below[a].push(b);
   }
   const layer = new Array(count).fill(0);
-  for (let n = 0; n < count; n++) for (const a of above[n]) layer[n] = Math.max(layer[n], layer[a] + 1);
+  for (const n of order) for (const a of above[n]) layer[n] = Math.max(layer[n], layer[a] + 1);
   // What reads nothing stands just above what reads it.
-  for (let n = count - 1; n >= 0; n--)
+  for (const n of [...order].reverse())
     if (!above[n].length && below[n].length) layer[n] = Math.min(...below[n].map((b) => layer[b])) - 1;
   const lowest = Math.min(0, ...layer);
   const rows = [];
@@ -77,6 +78,30 @@ function layered(nodes, edges, { gapX = 16, gapY = 34, widest = 1800 } = {}) {
     width = Math.max(width, n.x + n.width);
   }
   return { width, height: Math.max(0, y - gapY) };
+}
+
+// An order in which arrows go forward; in a circle the first of its nodes goes first.
+function forward(count, edges) {
+  const waits = new Array(count).fill(0), after = Array.from({ length: count }, () => []);
+  for (const [a, b] of edges) {
+    if (a === b) continue;
+    waits[b]++;
+    after[a].push(b);
+  }
+  const order = [], done = new Array(count).fill(false), ready = [];
+  for (let n = count - 1; n >= 0; n--) if (!waits[n]) ready.push(n);
+  for (let next = 0; order.length < count;) {
+    if (!ready.length) {
+      while (done[next]) next++;
+      ready.push(next);
+    }
+    const n = ready.pop();
+    if (done[n]) continue;
+    done[n] = true;
+    order.push(n);
+    for (const b of after[n]) if (--waits[b] === 0) ready.push(b);
+  }
+  return order;
 }
 
 // Nodes of a line as near to where they want to be as their order and the gaps allow (least squares).

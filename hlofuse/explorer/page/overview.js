@@ -101,7 +101,7 @@ function drawOverview(run, state, view, decision, act) {
     }
   }
   const nodes = groups.map((g) => ({
-    width: Math.max(150, Math.min(320, 24 + 6.9 * Math.min(g.name.length, 44))), height: 46, group: g,
+    width: Math.max(168, Math.min(320, 24 + 6.9 * Math.min(g.name.length, 44))), height: 46, group: g,
   }));
   measureKernels(run, nodes, single);
   const edges = [...between.keys()].map((k) => [Math.floor(k / groups.length), k % groups.length]);
