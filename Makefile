@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench docs golden clean help
+.PHONY: demo test lint bench browser docs golden screenshots clean help
 
 help: ## Show the targets.
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -19,7 +19,10 @@ demo: $(READY) ## Explain a sample and draw its fusions.
 	$(BIN)/hlofuse render samples/cpu/softmax/before.hlo --view both -o out/softmax.svg
 	@echo "The picture is in out/softmax.svg; next, try:  $(BIN)/hlofuse why samples/cpu/gpt2_block/before.hlo --help"
 
-test: $(READY) lint ## Lint, check types and import direction, run every test.
+browser: $(READY)
+	tools/get_browser $(BIN)/python
+
+test: $(READY) lint browser ## Lint, check types and import direction, run every test.
 	$(BIN)/python -m pytest -n auto -rs
 
 lint: $(READY)
@@ -34,6 +37,9 @@ bench: $(READY) ## Measure parsing and replay against XLA's own.
 
 docs: $(READY) ## Regenerate the documentation that is made from the catalogue.
 	$(BIN)/python tools/generate_docs.py
+
+screenshots: $(READY) browser ## Take the pictures of the explorer anew.
+	$(BIN)/python tools/screenshots.py
 
 golden: $(READY) ## Rewrite the golden outputs; read the difference before you commit it.
 	$(BIN)/python -m pytest --update-golden

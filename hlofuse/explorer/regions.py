@@ -19,12 +19,13 @@ ENOUGH = 32
 
 
 def regions_of(boxes: Boxes, operations: Sequence[Operation]) -> tuple[Region, ...]:
-    """Every operation in its final kernels, the kernels in the order of their last operations."""
+    """Every operation in its final kernels, the kernels in the order in which they run, nearly."""
     members: dict[int, dict[int, None]] = {}
     for box in range(boxes.count):
         members.setdefault(boxes.ends_as(box), {}).update(dict.fromkeys(boxes.members(box)))
+    order = _order(members, boxes, operations)
     by_computation: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
-    for box, held in sorted(members.items(), key=lambda pair: (max(pair[1], default=pair[0]), pair[0])):
+    for box, held in sorted(members.items(), key=lambda pair: (order[pair[0]], pair[0])):
         inside = tuple(sorted(held))
         home = operations[inside[-1]].computation if inside else 0
         by_computation.setdefault(home, []).append((box, inside))
@@ -32,6 +33,23 @@ def regions_of(boxes: Boxes, operations: Sequence[Operation]) -> tuple[Region, .
     for home, kernels in sorted(by_computation.items()):
         found += (Region(home, tuple(part)) for part in _parts(kernels, operations))
     return tuple(found)
+
+
+def _order(
+    members: dict[int, dict[int, None]], boxes: Boxes, operations: Sequence[Operation]
+) -> dict[int, int]:
+    """A kernel stands at its last operation, an input that is none where it is first read."""
+    order = {box: max(held, default=box) for box, held in members.items()}
+    sources = {box for box, held in members.items() if held and not any(operations[n].operands for n in held)}
+    first: dict[int, int] = {}
+    for n, operation in enumerate(operations):
+        reader = boxes.ends_as(n)
+        if reader not in sources:
+            for operand in operation.operands:
+                source = boxes.ends_as(operand)
+                if source in sources:
+                    first[source] = min(first.get(source, order[reader]), order[reader])
+    return order | first
 
 
 def _parts(

@@ -233,7 +233,8 @@ def test_an_operation_tells_its_history(visit: Open) -> None:
 def test_everything_has_a_name_for_a_screen_reader(visit: Open) -> None:
     seen = visit("gpu/gpt2_block", "#view=steps&tab=decisions")
     nameless = seen.page.evaluate(
-        """() => [...document.querySelectorAll("button, input, select, [role=button], [role=listbox], section")]
+        """() => ["button, input, select, [role=button], [role=listbox], section"]
+        .flatMap((which) => [...document.querySelectorAll(which)])
         .filter((e) => !(e.getAttribute("aria-label") || e.textContent.trim())).map((e) => e.outerHTML)"""
     )
     assert nameless == []

@@ -1,7 +1,7 @@
 // The page as a whole: what is shown, the address that says so, the keys.
 
 const VIEWS = [
-  ["steps", "Step by step", "Operations and fusions around the decision"],
+  ["steps", "Steps", "Operations and fusions around the decision"],
   ["fusion", "Kernels", "The whole module, a box for each kernel"],
   ["scope", "Scopes", "The whole module by the framework's scopes (op_name)"],
   ["computation", "Computations", "The whole module by computation"],
@@ -163,7 +163,7 @@ class App {
   bars() {
     segments(byId("views"), VIEWS, this.drawn, (view) => this.change({ view }));
     const splits = [["one", "One", "This step"], ["ends", "Before | after", "The module as given, and in the end"]];
-    if (this.data.runs.length > 1) splits.push(["runs", this.data.runs.map((r) => r.label).join(" | "), "Both replays at their end"]);
+    if (this.data.runs.length > 1) splits.push(["runs", "Both", `${this.data.runs.map((r) => r.label).join(" and ")}, each in the end`]);
     if (!splits.some(([key]) => key === this.view.split)) this.view.split = "one";
     segments(byId("splits"), splits, this.view.split, (split) => this.change({ split }));
   }

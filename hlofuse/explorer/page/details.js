@@ -1,7 +1,7 @@
 // What is known about the step, and about what was clicked.
 
 function facts(pairs) {
-  return el("dl", {}, ...pairs.filter(([, value]) => value !== "" && value !== null && value !== undefined && value !== "–")
+  return el("dl", {}, ...pairs.filter(([, value]) => value && value !== "–")
     .flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 }
 
@@ -26,7 +26,7 @@ function decisionDetails(app, n) {
         ? el("span", { class: "many" }, ...d.others[n].map((b) => boxLink(app, b, app.state.nameOf(b))))
         : d.consumerName[n] && boxLink(app, d.consumer[n], d.consumerName[n])],
       ["fused", unit(d.usFused[n])], ["unfused", unit(d.usUnfused[n])], ["saves", unit(d.usSaved[n])],
-      ["figures", d.figures[n]], ["XLA's words", d.reason[n] && `“${d.reason[n]}”`],
+      ["figures", d.usSaved[n] === null && d.figures[n]], ["XLA's words", d.reason[n] && `“${d.reason[n]}”`],
       ["source", run.sourceOfDecision(n)], ["computation", d.computation[n]],
       ["copy kept", d.duplicated[n] ? "yes, for its other users" : ""],
     ]),

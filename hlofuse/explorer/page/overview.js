@@ -1,6 +1,6 @@
 // The whole module on one sheet, collapsed: by computation, by source scope, by fusion.
 
-const MOST_GROUPS = 90;
+const MOST_GROUPS = 90, ROW_OF_PARTS = 1000;
 
 function scopeAt(opName, depth) { return opName.split("/").slice(0, -1).slice(0, depth).join("/"); }
 
@@ -101,14 +101,15 @@ function drawOverview(run, state, view, decision, act) {
     }
   }
   const nodes = groups.map((g) => ({
-    width: Math.max(168, Math.min(320, 24 + 6.9 * Math.min(g.name.length, 44))), height: 46, group: g,
+    width: Math.max(168, Math.min(320, 24 + 6.9 * Math.min(g.name.length, 40))), height: 46, group: g,
   }));
   measureKernels(run, nodes, single);
   const edges = [...between.keys()].map((k) => [Math.floor(k / groups.length), k % groups.length]);
-  const size = layered(nodes, edges, { gapX: 18, gapY: 34, widest: 1150 });
+  const inParts = view === "fusion" && !single;
+  const size = inParts ? inRows(nodes) : layered(nodes, edges, { gapX: 18, gapY: 34, widest: 1150 });
   const most = Math.max(1, ...groups.map((g) => Math.max(g.before, g.boxes.size)));
   const marks = [];
-  const lines = edges.map(([a, b]) => {
+  const lines = (inParts ? [] : edges).map(([a, b]) => {
     const decision = between.get(a * groups.length + b);
     if (decision === undefined || !single) return svg("path", { d: curve(nodes[a], nodes[b]), class: "edge" });
     if (groups.length <= 40) marks.push(ruleMark(run, decision, nodes[a], nodes[b], act));
@@ -118,6 +119,18 @@ function drawOverview(run, state, view, decision, act) {
   const inQuestion = new Set(decision === NONE ? [] : [d.producer[decision], d.consumer[decision]].map((b) => keyOfBox.get(b)));
   const drawn = nodes.map((n) => groupNode(n, view, most, inQuestion.has(n.group.name) ? d.kind[decision] : "", act));
   return { group: svg("g", { class: "overview" }, ...lines, ...drawn, ...marks), width: size.width, height: size.height };
+}
+
+// Parts follow each other; what runs to and fro between them would hide that.
+function inRows(nodes) {
+  nodes.sort((a, b) => a.group.region - b.group.region);
+  const width = Math.max(...nodes.map((n) => n.width), 0), columns = Math.max(1, Math.floor(ROW_OF_PARTS / (width + 18)));
+  nodes.forEach((n, k) => {
+    n.x = (k % columns) * (width + 18);
+    n.y = Math.floor(k / columns) * 62;
+    n.width = width;
+  });
+  return { width: columns * (width + 18) - 18, height: Math.ceil(nodes.length / columns) * 62 - 16 };
 }
 
 // A box that is one kernel is as dear as that is in the end.
@@ -130,6 +143,7 @@ function measureKernels(run, nodes, single) {
     n.kernel = single ? byBox.get([...n.group.boxes][0]) : undefined;
   }
   const most = Math.max(1e-9, ...nodes.map((n) => (n.kernel ? cost(n.kernel) : 0)));
+  if (!single) for (const n of nodes) n.us = [...n.group.boxes].reduce((sum, b) => sum + (byBox.get(b)?.us ?? 0), 0);
   for (const n of nodes) n.share = n.kernel ? cost(n.kernel) / most : 0;
 }
 
@@ -137,7 +151,7 @@ function groupNode(n, view, most, kind, act) {
   const g = n.group, now = g.boxes.size;
   const cost = n.kernel && (n.kernel.us !== null ? timeText(n.kernel.us) : bytesText(n.kernel.bytes));
   const words = n.single
-    ? [countText(g.ops, "operation"), cost].filter(Boolean).join(" · ") : `${countText(g.before, "kernel")} → ${now}`;
+    ? [countText(g.ops, "operation"), cost].filter(Boolean).join(" · ") : `${countText(g.before, "kernel")} → ${now}${n.us ? ` · ${timeText(n.us)}` : ""}`;
   const bar = (count, y, name) =>
     svg("rect", { class: name, x: 10, y, width: Math.max(1, ((n.width - 20) * count) / most), height: 3, rx: 1.5 });
   const bars = n.single ? [n.kernel && bar(n.share * most, 38, "is")] : [bar(g.before, 36, "was"), bar(now, 40, "is")];
@@ -151,7 +165,7 @@ function groupNode(n, view, most, kind, act) {
   },
   svg("title", {}, `${g.name}\n${words}`),
   svg("rect", { class: "frame", width: n.width, height: n.height, rx: 6 }),
-  svg("text", { x: 10, y: 16, class: "name" }, shortName(g.name, 44)),
+  svg("text", { x: 10, y: 16, class: "name" }, shortName(g.name, 40)),
   svg("text", { x: 10, y: 30, class: "words" }, words),
   ...bars);
 }

@@ -37,7 +37,10 @@ function drawRegion(scene, state, decision, chosen, act) {
       if (state.home[m] === box)
         for (const u of ops.users[m]) if (!inside.has(u) && [...state.holders[u]].some((h) => !boxes.has(h))) to++;
     }
-    if (fusion && slots.size) hulls.append(...hull(scene, state, box, slots, inner, act));
+    if (fusion && slots.size) {
+      hulls.append(hull(scene, state, box, slots, inner, act));
+      marks.append(nameTag(state.nameOf(box), slots));
+    }
     inner.forEach(([a, b]) => lines.append(svg("path", { d: curve(a, b), class: "edge inner" })));
     // What is not in a fusion stands clear of those that run behind it.
     if (!fusion) for (const s of slots.values()) halos.append(svg("rect", { x: s.x - 5, y: s.y - 5, width: s.width + 10, height: s.height + 10, rx: 8 }));
@@ -73,13 +76,14 @@ function hull(scene, state, box, slots, inner, act) {
     return `M${x1} ${y1}L${x2} ${y2}`;
   }).join("");
   const colour = scene.region.kernels.findIndex((k) => k.box === scene.run.endsAs[box]) % 6;
+  return svg("g", { class: `hull c${colour}`, "data-box": box, onclick: () => act.box(box) },
+    svg("title", {}, `${state.nameOf(box)}: ${countText(slots.size, "operation")}`),
+    svg("path", { d: rects + links, class: "rim" }), svg("path", { d: rects + links, class: "body" }));
+}
+
+function nameTag(name, slots) {
   const top = [...slots.values()].reduce((a, b) => (b.y < a.y || (b.y === a.y && b.x < a.x) ? b : a));
-  const name = state.nameOf(box);
-  const group = svg("g", { class: `hull c${colour}`, "data-box": box, onclick: () => act.box(box) },
-    svg("title", {}, `${name}: ${countText(slots.size, "operation")}`),
-    svg("path", { d: rects + links, class: "rim" }), svg("path", { d: rects + links, class: "body" }),
-    svg("text", { x: top.x - 6, y: top.y - 13, class: "fusion-name" }, shortName(name, 34)));
-  return [group];
+  return svg("text", { x: top.x - 6, y: top.y - 13, class: "fusion-name" }, shortName(name, 34));
 }
 
 // Enough lines to hold a kernel together, short ones first; parts that no value connects (siblings) get one, too.

@@ -63,8 +63,12 @@ class Timeline {
     const scale = window.devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
     canvas.width = width * scale;
     canvas.height = height * scale;
-    const pen = canvas.getContext("2d"), style = getComputedStyle(document.documentElement);
-    const colour = (name) => style.getPropertyValue(name).trim();
+    const pen = canvas.getContext("2d");
+    // As this element has it by day or by night.
+    const colour = (name) => {
+      canvas.style.color = `var(${name})`;
+      return getComputedStyle(canvas).color;
+    };
     pen.scale(scale, scale);
     const d = run.decisions, count = Math.max(1, d.count), edge = 8;
     const x = (n) => edge + ((width - 2 * edge) * n) / count;
