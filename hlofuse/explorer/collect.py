@@ -27,7 +27,7 @@ from hlofuse.trace import Event
 def page_of(replays: dict[str, Observed]) -> Page:
     """One run, or several to be compared: what tells each from the others, and the replay."""
     runs = tuple(_Collector(label, observed).run() for label, observed in replays.items())
-    quoted = {d.rule for run in runs for d in run.decisions if d.rule}
+    quoted = {d.rule for run in runs for d in run.decisions} | {h.rule for run in runs for h in run.held}
     entries = catalogue()
     rules = tuple(
         RulePage(code, entries[code].title, tuple(sections(entries[code])))

@@ -24,6 +24,8 @@ SCRIPTS = (
     "details",
     "timeline",
     "search",
+    "legend",
+    "keys",
     "app",
 )
 """In the order in which they build on each other; together they are one module."""

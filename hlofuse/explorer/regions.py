@@ -16,6 +16,8 @@ MOST = 64
 """Operations of a region, unless one kernel alone holds more."""
 ENOUGH = 32
 """From here on a region ends with its scope."""
+FEW = 12
+"""So few operations are no region of their own, whatever comes next."""
 
 
 def regions_of(boxes: Boxes, operations: Sequence[Operation]) -> tuple[Region, ...]:
@@ -60,7 +62,7 @@ def _parts(
     for box, inside in kernels:
         here = scope_of(operations[inside[-1]]) if inside else scope
         leaves = bool(here) and here != scope
-        if part and (size + len(inside) > MOST or (size >= ENOUGH and leaves)):
+        if (size > FEW and size + len(inside) > MOST) or (size >= ENOUGH and leaves):
             yield part
             part, size = [], 0
         part.append((box, inside))

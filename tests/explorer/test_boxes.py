@@ -57,8 +57,8 @@ def test_regions_hold_every_operation_in_whole_kernels() -> None:
         run = page_of({"": observed_replay(module, variant_of("cpu", None))}).runs[0]
         held: dict[int, set[int]] = {}
         for region in run.regions:
-            size = sum(len(inside) for _, inside in region.kernels)
-            assert size <= MOST or len(region.kernels) == 1
+            sizes = [len(inside) for _, inside in region.kernels]
+            assert sum(sizes) <= MOST or sum(sizes) - max(sizes) <= MOST
             for box, inside in region.kernels:
                 assert box not in held
                 held[box] = set(inside)

@@ -70,12 +70,21 @@ def test_every_step_back_undoes_the_step(visit: Open, sample: str) -> None:
     )
 
 
-def test_kernels_read_what_they_read_in_the_module(visit: Open, samples: Path) -> None:
+@pytest.mark.parametrize("sample", [*SAMPLES, "cpu/cartpole_scan", "gpu/cartpole_no_concatenate"])
+def test_kernels_read_what_they_read_in_the_module(visit: Open, samples: Path, sample: str) -> None:
     """The edges of the last step are those of the replayed module, kernel by kernel."""
-    module = load(str(samples / "gpu/gpt2_block/before.hlo"))
-    after = replay(module, "gpu", device="h100_sxm").after
-    wanted = {i.name: {o.name for o in i.operands} for i in kernels(after)}
-    seen = visit("gpu/gpt2_block")
+    module = load(str(samples / sample / "before.hlo"))
+    target = sample.partition("/")[0]
+    after = replay(module, target, device="h100_sxm" if target == "gpu" else None).after
+    known = {i.name for i in module.instructions()}
+    wanted = {}
+    for kernel in kernels(after):
+        wanted[kernel.name] = {
+            # One result of a fusion with several is no box of its own.
+            (o if o.opcode != "get-tuple-element" or o.name in known else o.operands[0]).name
+            for o in kernel.operands
+        }
+    seen = visit(sample)
     found = seen.page.evaluate(
         """() => { const s = explorer.state, found = {};
         for (let b = 0; b < explorer.run.boxes; b++)
@@ -313,3 +322,22 @@ def test_nothing_is_written_for_wrong_input(hlofuse: Run, tmp_path: Path, sample
         assert result.status == 2
         assert "Traceback" not in result.err
         assert not out.exists()
+
+
+def test_an_edge_tells_what_was_decided_about_it(visit: Open) -> None:
+    seen = visit("cpu/softmax", "#view=steps")
+    seen.page.locator("#panes .edges g:has(.refused) .reach").first.click(force=True)
+    assert "→" in seen.page.inner_text("#details h2")
+    assert "refused (" in seen.details
+    assert seen.page.locator("#details .history button").count() >= 1
+    # The same by the keyboard: from what an operation reads.
+    seen.page.locator("#panes .node[aria-label^='divide']").first.press("Enter")
+    seen.page.locator("#details button.small").first.press("Enter")
+    assert seen.page.locator("#details .edge-details").count() == 1
+
+
+def test_a_rule_lists_the_pairs_it_holds_back(visit: Open) -> None:
+    seen = visit("gpu/gpt2_block")
+    seen.page.click("#details .why button >> nth=0")
+    assert "PF002" in seen.page.inner_text("#panel .note")
+    assert "rule=PF002" in seen.page.evaluate("location.hash")

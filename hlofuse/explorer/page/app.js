@@ -1,4 +1,4 @@
-// The page as a whole: what is shown, the address that says so, the keys.
+// The page as a whole: what is shown, and the address that says so.
 
 const VIEWS = [
   ["steps", "Steps", "Operations and fusions around the decision"],
@@ -16,22 +16,20 @@ class App {
     this.scenes = new Map();
     this.chosen = NONE;
     this.chosenOp = NONE;
-    this.region = 0;
+    this.region = -1;
     this.panes = [];
     this.panels = new Panels(this);
     this.timeline = new Timeline(this);
     this.search = new Search(this);
+    this.keys = new Keys(this);
     this.act = {
-      box: (box) => this.showBox(box), operation: (op, box) => this.choose(box, op), decision: (n) => this.goTo(n + 1),
+      box: (box) => this.showBox(box), operation: (op, box) => this.choose(box, op), decision: (n) => this.goTo(n + 1), edge: (from, to) => this.showEdge(from, to),
       group: (group) => this.openGroup(group),
     };
     byId("fit").addEventListener("click", () => this.panes.forEach((p) => p.fit()));
     byId("region-back").addEventListener("click", () => this.openRegion(this.region - 1));
     byId("region-next").addEventListener("click", () => this.openRegion(this.region + 1));
-    byId("theme").addEventListener("click", () => this.toggleTheme());
-    byId("help").addEventListener("click", () => this.showKeys());
     window.addEventListener("hashchange", () => { if (location.hash !== this.hash) this.readHash(); });
-    document.addEventListener("keydown", (event) => this.key(event));
     this.readHash();
   }
 
@@ -55,7 +53,7 @@ class App {
     const { length } = this.run;
     const step = said.has("step") ? Number(said.get("step")) : length;
     this.state.goTo(Number.isInteger(step) ? Math.min(length, Math.max(0, step)) : length);
-    this.chosen = this.chosenOp = NONE;
+    this.letGo();
     if (view.show && this.run.boxNamed.has(view.show)) {
       this.chosen = this.run.boxNamed.get(view.show);
       this.chosenOp = this.chosen < this.run.ops.count ? this.chosen : NONE;
@@ -78,7 +76,8 @@ class App {
     const other = view.run !== undefined && view.run !== this.view.run;
     Object.assign(this.view, view);
     if (other) {
-      this.chosen = this.chosenOp = NONE;
+      this.letGo();
+      this.region = -1;
       this.state.goTo(this.run.length);
       this.told = false;
       this.settleRegion();
@@ -92,13 +91,19 @@ class App {
     const at = Math.min(this.run.length, Math.max(0, step));
     this.state.goTo(at);
     this.told = true;
-    this.chosen = this.chosenOp = NONE;
+    this.letGo();
     this.view.show = "";
     this.settleRegion();
     this.follow();
   }
 
+  letGo() {
+    this.chosen = this.chosenOp = NONE;
+    this.edge = null;
+  }
+
   choose(box, op = NONE) {
+    this.edge = null;
     this.chosen = box;
     this.chosenOp = op;
     this.view.show = op !== NONE ? this.run.names[op] : this.state.nameOf(box);
@@ -116,7 +121,14 @@ class App {
     this.choose(seen, op);
   }
 
-  showHeld(held) { if (held.decision !== NONE) this.goTo(held.decision + 1); }
+  // From the box that is read to the one that reads it.
+  showEdge(from, to) {
+    this.letGo();
+    this.edge = [from, to];
+    this.follow();
+  }
+
+  showHeld(held) { held.decision !== NONE ? this.goTo(held.decision + 1) : this.showBox(this.run.boxNamed.get(held.producer) ?? NONE); }
 
   openRegion(number) {
     if (number < 0 || number >= this.run.regions.length) return;
@@ -136,7 +148,7 @@ class App {
     const found = this.state.at && this.told !== false ? this.run.regionOfDecision(this.state.at - 1) : undefined;
     if (this.chosen !== NONE) this.region = this.run.regionOfBox(this.chosen) ?? 0;
     else if (found !== undefined) this.region = found;
-    else if (this.region >= this.run.regions.length) this.region = 0;
+    else if (this.region < 0 || this.region >= this.run.regions.length) this.region = busiest(this.run);
   }
 
   scene(runNumber, region) {
@@ -176,6 +188,7 @@ class App {
     legend(this.drawn);
     const { at } = this.state;
     const parts = [];
+    if (this.edge) parts.push(edgeDetails(this, ...this.edge));
     if (this.chosen !== NONE) parts.push(boxDetails(this, this.chosen, this.chosenOp));
     if (at && this.told) parts.push(decisionDetails(this, at - 1));
     if (!parts.length) parts.push(welcome(this));
@@ -240,52 +253,12 @@ class App {
     }
     return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? 0;
   }
-
-  // ------------------------------------------------------------ keys, light
-
-  key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || byId("keys").open) return;
-    const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.id !== "slider";
-    if (typing) return;
-    const keys = {
-      ArrowRight: () => this.goTo(this.state.at + 1), ArrowLeft: () => this.goTo(this.state.at - 1),
-      PageDown: () => this.goTo(this.state.at + 10), PageUp: () => this.goTo(this.state.at - 10),
-      Home: () => this.goTo(0), End: () => this.goTo(this.run.length), " ": () => this.timeline.play(),
-      n: () => this.timeline.listed(1), p: () => this.timeline.listed(-1), f: () => this.panes.forEach((pane) => pane.fit()),
-      "/": () => byId("search").focus(), "?": () => this.showKeys(), Escape: () => { this.chosen = this.chosenOp = NONE; this.view.show = ""; this.follow(); },
-    };
-    const pressed = keys[event.key];
-    if (!pressed || (event.key === " " && event.target.tagName === "BUTTON")) return;
-    event.preventDefault();
-    pressed();
-  }
-
-  showKeys() {
-    const dialog = byId("keys");
-    const rows = [["→ ←", "a step on, a step back"], ["Page ↓ ↑", "ten steps"], ["Home End", "the module as given, in the end"],
-      ["Space", "play"], ["n p", "next and previous decision of the list"], ["/", "search"], ["f", "show all of the picture"],
-      ["Esc", "let go of what is chosen"], ["wheel, drag", "zoom and move the picture"]];
-    dialog.replaceChildren(el("h2", {}, "Keys"), el("dl", {}, ...rows.flatMap(([k, words]) => [el("dt", {}, k), el("dd", {}, words)])),
-      el("form", { method: "dialog" }, el("button", {}, "Close")));
-    dialog.showModal();
-  }
-
-  toggleTheme() {
-    const root = document.documentElement;
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
-    this.timeline.paint();
-  }
 }
 
-function legend(view) {
-  const signs = view === "steps"
-    ? [["sign element", "computes"], ["sign move", "moves"], ["sign reduce", "reduces"], ["sign matmul", "library or matrix product"],
-      ["sign source", "input"], ["sign hull-sign", "one kernel"], ["line fuse", "fused"], ["line ineligible", "refused"], ["line priority", "estimated"]]
-    : view === "fusion" && byId("panes").querySelector(".edge.refused") ? [["line is", "time of the kernel, or its bytes"], ["line ineligible", "refused, with its rule"]]
-    : [["line was", "kernels as given"], ["line is", "kernels at this step"]];
-  byId("legend").replaceChildren(...signs.map(([name, words]) =>
-    el("li", {}, el("span", { class: name, "aria-hidden": "true" }), words)));
+// The part with the largest kernel: the one to begin with.
+function busiest(run) {
+  const size = (region) => Math.max(0, ...region.kernels.map((k) => k.inside.length));
+  return run.regions.reduce((best, region, n) => (size(region) > size(run.regions[best]) ? n : best), 0);
 }
 
 readData().then((data) => {

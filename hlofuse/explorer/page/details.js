@@ -59,19 +59,40 @@ function boxDetails(app, box, op) {
       el("ul", {}, ...inside.slice(0, 200).map((m) => el("li", {}, el("button", {
         type: "button", class: "link-button", onclick: () => app.showBox(m, m),
       }, `${run.names[m]} `), el("small", {}, ops.opcode[m]))))),
-    neighbours(app, "Reads", state.alive[box] ? state.inputs(box) : []),
-    neighbours(app, "Read by", state.alive[box] ? state.outputs(box) : []),
-    fold(`History: ${countText(history.length, "decision")}`, history.length < 12,
-      el("ol", { class: "history" }, ...history.slice(-200).map((n) => el("li", {}, el("button", {
-        type: "button", class: "link-button", onclick: () => app.goTo(n + 1),
-      }, el("span", { class: `dot ${run.decisions.kind[n]}`, "aria-hidden": "true" }), `${n + 1} ${sentence(run, n)}`))))));
+    neighbours(app, "Reads", state.alive[box] ? state.inputs(box) : [], (b) => app.showEdge(b, box)),
+    neighbours(app, "Read by", state.alive[box] ? state.outputs(box) : [], (b) => app.showEdge(box, b)),
+    historyList(app, history));
 }
 
-function neighbours(app, words, boxes) {
+// Everything that was decided about two boxes, the last of it first.
+function edgeDetails(app, from, to) {
+  const { run, state, data } = app, d = run.decisions;
+  const about = run.historyOf(from).filter((n) => d.producer[n] === from && (d.consumer[n] === to || d.others[n].includes(to)));
+  const bytes = state.members[from].filter((m) => run.ops.users[m].some((u) => state.holders[u].has(to)))
+    .reduce((sum, m) => sum + run.ops.bytes[m], 0);
+  const last = about.at(-1);
+  return el("article", { class: "edge-details" },
+    el("h2", {}, `${state.nameOf(from)} → ${state.nameOf(to)}`),
+    facts([["passes", bytesText(bytes)], ["producer", boxLink(app, from, state.nameOf(from))], ["consumer", boxLink(app, to, state.nameOf(to))]]),
+    last === undefined ? el("p", {}, "No pass was asked about these two.")
+      : el("p", { class: "reason" }, `${KIND_WORDS[d.kind[last]]}${d.rule[last] && ` (${d.rule[last]})`}: ${reasonLine(data, run, last)}`),
+    historyList(app, about));
+}
+
+function historyList(app, decisions) {
+  const d = app.run.decisions;
+  return fold(`History: ${countText(decisions.length, "decision")}`, decisions.length < 12,
+    el("ol", { class: "history" }, ...decisions.slice(-200).map((n) => el("li", {}, el("button", {
+      type: "button", class: "link-button", onclick: () => app.goTo(n + 1),
+    }, el("span", { class: `dot ${d.kind[n]}`, "aria-hidden": "true" }), `${n + 1} ${sentence(app.run, n)}`)))));
+}
+
+function neighbours(app, words, boxes, edge) {
   const list = [...boxes];
   if (!list.length) return null;
   return fold(`${words} ${list.length}`, list.length < 5,
-    el("ul", {}, ...list.slice(0, 100).map((b) => el("li", {}, boxLink(app, b, app.state.nameOf(b))))));
+    el("ul", {}, ...list.slice(0, 100).map((b) => el("li", {}, boxLink(app, b, app.state.nameOf(b)), " ",
+      el("button", { type: "button", class: "small", "aria-label": `The edge to or from ${app.state.nameOf(b)}`, onclick: () => edge(b) }, "edge")))));
 }
 
 // First of all: why there are so many kernels.
@@ -84,7 +105,7 @@ function welcome(app) {
       + `${countText(count("fuse"), "time")} it fused two of them, ${countText(count("ineligible"), "time")} it refused.`),
     run.held.length ? el("p", {}, "What keeps the rest apart:") : el("p", {}, "No rule keeps two of the rest apart."),
     el("ul", { class: "why" }, ...heldByRule(run).map(([code, held]) => el("li", {},
-      el("button", { type: "button", class: "link-button", onclick: () => app.change({ tab: "decisions", rule: code, kind: "ineligible" }) }, code),
+      el("button", { type: "button", class: "link-button", onclick: () => app.change({ tab: "held", rule: code }) }, code),
       el("strong", {}, ` ${countText(held.length, "pair")}, ${worthOf(held)}`),
       el("div", {}, data.rules.get(code)?.title ?? "")))),
     kindsOf(run),
@@ -109,5 +130,5 @@ function kindsOf(run) {
   const found = new Map();
   for (const k of run.kernels) found.set(k.kind, (found.get(k.kind) ?? 0) + 1);
   const told = [...found].sort((a, b) => b[1] - a[1]).map(([kind, n]) => `${n.toLocaleString("en")} ${kind}`);
-  return el("p", {}, `The kernels: ${told.join(", ")}.`);
+  return told.length ? el("p", {}, `The kernels: ${told.join(", ")}.`) : null;
 }

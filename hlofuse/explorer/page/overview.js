@@ -75,6 +75,17 @@ function groupsOf(run, state, view) {
   return { groups: [...groups.values()].sort((a, b) => a.sum / a.ops - b.sum / b.ops), keyOfBox };
 }
 
+// A computation leads to those it runs.
+function calls(run, index, between, count) {
+  for (const [op, called] of Object.entries(run.ops.calls)) {
+    const a = index.get(run.computations[run.ops.computation[op]]);
+    for (const c of called) {
+      const b = index.get(run.computations[c]);
+      if (a !== undefined && b !== undefined) between.set(a * count + b, undefined);
+    }
+  }
+}
+
 // What a box reads, seen through what is not drawn: views, tuples, constants.
 function inputsThrough(state, box, keyOfBox) {
   const found = new Set(), stack = [...state.inputs(box)], seen = new Set(stack);
@@ -86,11 +97,10 @@ function inputsThrough(state, box, keyOfBox) {
   return found;
 }
 
-function drawOverview(run, state, view, decision, act) {
-  const { groups, keyOfBox } = groupsOf(run, state, view);
+// Pairs of groups, as one number each, to the refusal that keeps them apart, if there is one.
+function edgesBetween(run, state, view, groups, keyOfBox) {
   const index = new Map(groups.map((g, n) => [g.name, n]));
-  const single = view === "fusion" && groups.every((g) => g.boxes.size < 2);
-  const refused = refusedPairs(run, state.at), between = new Map();  // to the refusal, if there was one
+  const refused = refusedPairs(run, state.at), between = new Map();
   for (const [box, name] of keyOfBox) {
     const b = index.get(name);
     for (const input of inputsThrough(state, box, keyOfBox)) {
@@ -100,6 +110,14 @@ function drawOverview(run, state, view, decision, act) {
       between.set(key, decision ?? between.get(key));
     }
   }
+  if (view === "computation") calls(run, index, between, groups.length);
+  return between;
+}
+
+function drawOverview(run, state, view, decision, act) {
+  const { groups, keyOfBox } = groupsOf(run, state, view);
+  const single = view === "fusion" && groups.every((g) => g.boxes.size < 2);
+  const between = edgesBetween(run, state, view, groups, keyOfBox);
   const nodes = groups.map((g) => ({
     width: Math.max(168, Math.min(320, 24 + 6.9 * Math.min(g.name.length, 40))), height: 46, group: g,
   }));

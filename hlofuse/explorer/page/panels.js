@@ -52,8 +52,10 @@ class Panels {
         `${countText(run.kernels.length, "kernel")} in the end, dearest first`), this.lists.kernels.element);
       this.lists.kernels.show(this.sorted, this.sorted.findIndex((k) => k.box === this.app.chosen));
     } else {
-      panel.replaceChildren(el("p", { class: "note" }, this.heldWords()), this.lists.held.element);
-      this.lists.held.show(run.held, -1);
+      const { rule } = this.app.view, held = run.held.filter((h) => !rule || h.rule === rule);
+      const all = rule && el("button", { type: "button", onclick: () => this.app.clearFilters() }, "all rules");
+      panel.replaceChildren(el("p", { class: "note" }, this.heldWords(held), " ", all), this.lists.held.element);
+      this.lists.held.show(held, -1);
     }
   }
 
@@ -63,11 +65,11 @@ class Panels {
     if (this.app.view.tab === "kernels") this.lists.kernels.select(this.sorted.findIndex((k) => k.box === this.app.chosen));
   }
 
-  heldWords() {
-    const { held } = this.app.run;
-    if (!held.length) return "No rule keeps two kernels apart.";
+  heldWords(held) {
+    const { rule } = this.app.view;
+    if (!held.length) return `${rule ? `${rule} keeps no two kernels` : "No rule keeps two kernels"} apart.`;
     const timed = held.some((h) => h.us !== null);
-    return `${countText(held.length, "pair")} of kernels that a rule keeps apart, by the ${timed ? "time" : "traffic"} that fusing them would save`;
+    return `${countText(held.length, "pair")} of kernels that ${rule || "a rule"} keeps apart, by the ${timed ? "time" : "traffic"} that fusing them would save`;
   }
 
   filter() {

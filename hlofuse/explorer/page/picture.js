@@ -31,7 +31,7 @@ function drawRegion(scene, state, decision, chosen, act) {
         const home = state.home[o], start = scene.slot(o, home);
         if (!start || !boxes.has(home)) { from++; names.add(state.nameOf(home)); continue; }
         const rule = refused.get(home * run.boxes + box);
-        lines.append(svg("path", { d: curve(start, slot), class: rule === undefined ? "edge" : "edge refused" }));
+        lines.append(edgeLine(start, slot, rule === undefined ? "edge" : "edge refused", () => act.edge(home, box)));
         if (rule !== undefined) marks.append(ruleMark(run, rule, start, slot, act));
       }
       if (state.home[m] === box)
@@ -49,6 +49,12 @@ function drawRegion(scene, state, decision, chosen, act) {
   }
   const pair = decision === NONE ? [] : pairMarks(scene, state, decision, act);
   return svg("g", {}, hulls, halos, lines, nodes, marks, ...pair);
+}
+
+// A line, and a wider one over it that a hand can hit.
+function edgeLine(a, b, name, press) {
+  const d = curve(a, b);
+  return svg("g", { onclick: press }, svg("path", { d, class: name }), svg("path", { d, class: "reach" }));
 }
 
 // The boxes to be seen here and where their operations stand.
