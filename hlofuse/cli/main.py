@@ -10,6 +10,10 @@ import click
 
 # Name, where it lives, and its line in `--help`: help must not import what it lists.
 _COMMANDS: dict[str, tuple[str, str]] = {
+    "capture": (
+        "hlofuse.cli.capture",
+        "Compile a JAX program or StableHLO for a CPU, GPU or TPU and keep what XLA's fusion did.",
+    ),
     "explain": (
         "hlofuse.cli.explain",
         "Which operations XLA fuses, in which order, and what stopped the rest.",
@@ -23,6 +27,10 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "diff": ("hlofuse.cli.diff", "What changed between two modules, fusion by fusion."),
     "stats": ("hlofuse.cli.stats", "Instructions, kernels, flops and bytes of modules."),
+    "kernels": (
+        "hlofuse.cli.kernels",
+        "Who runs each kernel that fusion leaves: library, Triton or emitter.",
+    ),
     "render": ("hlofuse.cli.render", "Draw a module and its fusions as SVG, PNG, PDF or DOT."),
     "explore": ("hlofuse.cli.explore", "A page to step through every decision, in one HTML file."),
     "rule": ("hlofuse.cli.rule", "The rule catalogue: what a rule asks, why, and what to do about it."),

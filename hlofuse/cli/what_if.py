@@ -81,6 +81,8 @@ def command(
     from hlofuse.ir.errors import HlofuseError
 
     asked = ReplayRequest(input=input, **request)
+    if asked.xla_trace is not None:
+        raise HlofuseError("what-if runs go their own way: they follow no --xla-trace")
     if not sweeps:
         if plot is not None or more_devices:
             raise HlofuseError("--plot and --also-device go with --sweep")

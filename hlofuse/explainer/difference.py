@@ -32,6 +32,8 @@ class Difference:
     """Edges inside a kernel here and between kernels in XLA's."""
     parted: tuple[Edge, ...]
     """The other way round."""
+    other_model: bool = False
+    """The times are by different models: numbers of the device are changed."""
 
     @property
     def same_decisions(self) -> bool:
@@ -66,8 +68,14 @@ def compare_results(xla: Result, ours: Result, changes: tuple[str, ...]) -> Diff
         ranked = sorted(names, key=lambda e: (order[e[1]], order[e[0]]))
         return tuple(Edge(xla.facts.place(a), xla.facts.place(b)) for a, b in ranked)
 
+    costs = xla.facts.costs, ours.facts.costs
     return Difference(
-        changes, xla.totals, ours.totals, edges(ours.inside - xla.inside), edges(xla.inside - ours.inside)
+        changes,
+        xla.totals,
+        ours.totals,
+        edges(ours.inside - xla.inside),
+        edges(xla.inside - ours.inside),
+        costs[0] is not None and costs[1] is not None and costs[0].device != costs[1].device,
     )
 
 

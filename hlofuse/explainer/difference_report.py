@@ -64,6 +64,7 @@ def difference_json(d: Difference) -> dict[str, Any]:
     """The difference as JSON values (docs/json-what-if.md)."""
     return {
         "changes": list(d.changes),
+        "other_model": d.other_model,
         "xla": totals_json(d.xla),
         "ours": totals_json(d.ours),
         "fused": [edge_json(e) for e in d.fused],

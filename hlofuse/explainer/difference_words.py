@@ -18,7 +18,15 @@ def warning_line(changes: Sequence[str]) -> str:
 
 def difference_lines(d: Difference) -> list[str]:
     """What everyone who reads such a report has to know first."""
-    return [warning_line(d.changes), f"against XLA's own: {figures_line(d)}", decisions_line(d)]
+    told = [decisions_line(d)]
+    if d.other_model:
+        told.append("Numbers of the device are changed, so the two times are by different models.")
+    if d.xla.untimed != d.ours.untimed:
+        told.append(
+            f"The times leave out kernels that XLA's model does not cover: {d.xla.untimed:,} of XLA's,"
+            f" {d.ours.untimed:,} of these."
+        )
+    return [warning_line(d.changes), f"against XLA's own: {figures_line(d)}", " ".join(told)]
 
 
 def figures_line(d: Difference) -> str:
@@ -50,7 +58,7 @@ def decisions_line(d: Difference) -> str:
         parts.append(f"{plural(len(d.fused), 'edge')} fused that XLA leaves apart")
     if d.parted:
         parts.append(f"{plural(len(d.parted), 'edge')} left apart that XLA fuses")
-    return ", ".join(parts)
+    return f"{', '.join(parts)}."
 
 
 def percent(old: float, new: float) -> str:

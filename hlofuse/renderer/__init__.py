@@ -34,5 +34,5 @@ def render(
     (`Drawing.notices`). `caption` are lines of one's own at the head.
     """
     scene = compose(subject, view, Options(max_nodes, focus, radius, open, collapse, legend))
-    scene.lines = [*caption, *scene.lines]
+    scene.caption = list(caption)
     return Drawing(to_dot(scene), scene, list(scene.notices))

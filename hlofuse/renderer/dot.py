@@ -46,7 +46,9 @@ def _lines(scene: Scene) -> Iterator[str]:
 
 def _heading(scene: Scene) -> str:
     rows = [f'<B><FONT POINT-SIZE="17">{entities(scene.title)}</FONT></B>']
-    rows += [f'<FONT POINT-SIZE="11" COLOR="{FAINT}">{entities(line)}</FONT>' for line in scene.lines]
+    for k, line in enumerate([*scene.caption, *scene.lines]):
+        color = ALERT if scene.caption and k == 0 else FAINT
+        rows.append(f'<FONT POINT-SIZE="11" COLOR="{color}">{entities(line)}</FONT>')
     rows += [f'<FONT POINT-SIZE="11" COLOR="{ALERT}">{entities(line)}</FONT>' for line in scene.notices]
     # Graphviz sets lines without leading: an empty line of small type makes some.
     end = '<BR ALIGN="LEFT"/>'

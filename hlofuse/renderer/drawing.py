@@ -35,7 +35,7 @@ class Drawing:
         """A self-contained SVG: no scripts, links or fonts from elsewhere. Needs Graphviz."""
         tooltips = {b.key: b.tooltip for p in self.scene.panels for b in p.all_boxes()}
         tooltips |= {f.key: f.tooltip for p in self.scene.panels for f in p.frames}
-        description = "; ".join([*self.scene.lines, *self.notices])
+        description = "; ".join([*self.scene.caption, *self.scene.lines, *self.notices])
         return svg.finish(self._svg(), self.scene.title, description, tooltips)
 
     def to_png(self) -> bytes:

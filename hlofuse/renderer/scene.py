@@ -82,6 +82,8 @@ class Scene:
 
     title: str
     lines: list[str] = field(default_factory=list)
+    caption: list[str] = field(default_factory=list)
+    """Lines of the caller's own, ahead of all others; the first stands out."""
     notices: list[str] = field(default_factory=list)
     """What is not shown in full, and how to see it."""
     panels: list[Panel] = field(default_factory=list)

@@ -321,11 +321,11 @@ ENTRY %main {
   %transpose.1 = f32[4,8,4,4]{3,2,1,0} transpose(%p), dimensions={0,3,1,2}, metadata={op_name="xs[0]"}
   %zero = f32[] constant(0)
   %zeros = f32[4,8,4,4]{3,2,1,0} broadcast(%zero), dimensions={}
-  %cudnn-conv.1 = (f32[4,8,4,4]{3,2,1,0}, u8[0]{0}) custom-call(%transpose.1), custom_call_target="__cudnn$convForward"
+  %cudnn-conv.1 = (f32[4,8,4,4]{3,2,1,0}, u8[0]{0}) custom-call(%transpose.1), custom_call_target="conv"
   %y = f32[4,8,4,4]{3,2,1,0} get-tuple-element(%cudnn-conv.1), index=0
   %gt = pred[4,8,4,4]{3,2,1,0} compare(%y, %zeros), direction=GT
   %max = f32[4,8,4,4]{3,2,1,0} maximum(%y, %zeros)
-  %cudnn-conv.2 = (f32[4,8,4,4]{3,2,1,0}, u8[0]{0}) custom-call(%max), custom_call_target="__cudnn$convForward"
+  %cudnn-conv.2 = (f32[4,8,4,4]{3,2,1,0}, u8[0]{0}) custom-call(%max), custom_call_target="conv"
   %z = f32[4,8,4,4]{3,2,1,0} get-tuple-element(%cudnn-conv.2), index=0
   %gt.1 = pred[4,8,4,4]{3,2,1,0} compare(%z, %zeros), direction=GT
   %max.1 = f32[4,8,4,4]{3,2,1,0} maximum(%z, %zeros)

@@ -97,8 +97,23 @@ def test_pictures_and_modules_say_so_too(hlofuse: Run, samples: Path, tmp_path: 
     assert "not XLA's behaviour: without CPU007" in written.err
 
 
+def test_xlas_record_is_followed_by_replay_only_when_asked_for(
+    hlofuse: Run, samples: Path, tmp_path: Path
+) -> None:
+    folder = samples / "gpu" / "gpt2_block"
+    words = ["replay", folder, "--device", "h100_sxm", "--ids", "none", "-o"]
+    assert hlofuse(*words, tmp_path / "plain.hlo").status == 0
+    record = folder / "priority_fusion.txtpb"
+    assert hlofuse(*words, tmp_path / "followed.hlo", "--xla-trace", record).status == 0
+    # Without ids the order of equal steps shows in the names of fusions.
+    assert (tmp_path / "plain.hlo").read_text() != (tmp_path / "followed.hlo").read_text()
+    refused = hlofuse("what-if", folder, "--device", "h100_sxm", "--xla-trace", record)
+    assert refused.status == 2
+    assert "follow no --xla-trace" in refused.err
+
+
 def test_passes_in_another_order_or_to_a_fixpoint(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
-    path = samples / "cpu" / "cartpole_baseline"
+    path = samples / "cartpole" / "cpu" / "baseline"
     names = []
     for number, passes in enumerate(
         ("fusion,fusion-wrapper", "fusion-wrapper,fusion", "fixpoint(fusion, fusion-wrapper)")

@@ -101,7 +101,7 @@ class Follower:
             self._note("choice", producer, f"{step.producer} into {step.consumer}", f"{producer} {ours}")
         fusion.name = step.fusion
         if fusion.computation is not None and fusion.computation.module is not None:
-            fusion.computation.module.instruction_names.unique(step.fusion)  # spent, whoever has it
+            fusion.computation.module.instruction_names.reserve([step.fusion])
         self._made += 1
 
     def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
