@@ -24,7 +24,7 @@ class Change(IntEnum):
     REPLACE = 3
     """The box is gone, the second stands for it: whoever read it reads that."""
     RENAME = 4
-    """The box goes by another name from here on: the second is an index into `Run.names`."""
+    """The box is a fusion of another name from here on: the second is an index into `Run.names`."""
     APPEAR = 5
     """The box comes to be, empty; the second is its name's index into `Run.names`."""
 

@@ -26,6 +26,11 @@ def browser() -> Iterator[Browser]:
 Open = Callable[..., Visit]
 
 
+def target_of(sample: str) -> str:
+    """The target that a folder of the samples is for."""
+    return "gpu" if "gpu" in sample.split("/") else "cpu"
+
+
 @pytest.fixture
 def visit(browser: Browser, samples: Path, tmp_path: Path) -> Iterator[Open]:
     """`visit("cpu/softmax")` opens the page of a sample, or of a module, at an address like `#step=3`."""
@@ -40,7 +45,7 @@ def visit(browser: Browser, samples: Path, tmp_path: Path) -> Iterator[Open]:
         dark: bool = False,
     ) -> Visit:
         module = load(str(samples / what / "before.hlo")) if isinstance(what, str) else what
-        name = target or (what.split("/")[-2] if isinstance(what, str) else "cpu")
+        name = target or (target_of(what) if isinstance(what, str) else "cpu")
         if name == "gpu" and device is None:
             device = "h100_sxm"
         observed = observed_replay(module, variant_of(name, device))

@@ -10,13 +10,14 @@ from playwright.sync_api import Browser
 
 from hlofuse.analysis.kernels import kernels
 from hlofuse.inputs import load
+from hlofuse.ir import parse_module
 from hlofuse.pipelines import replay
 
 from ..running import Run
 from .browser import Visit
-from .conftest import Open
+from .conftest import Open, target_of
 
-SAMPLES = ["cpu/softmax", "cartpole/cpu/baseline", "gpu/softmax", "gpu/gpt2_block"]
+SAMPLES = ["cpu/softmax", "cartpole/cpu/precomputed_noise", "gpu/softmax", "gpu/gpt2_block"]
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -38,7 +39,7 @@ def test_opens_without_a_complaint_and_asks_for_nothing(visit: Open, sample: str
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_shows_the_module_as_it_was_and_as_it_ends(visit: Open, samples: Path, sample: str) -> None:
     module = load(str(samples / sample / "before.hlo"))
-    target = sample.split("/")[-2]
+    target = target_of(sample)
     run = replay(module, target, device="h100_sxm" if target == "gpu" else None)
     seen = visit(sample)
     assert seen.at == len(run.events)
@@ -50,7 +51,7 @@ def test_shows_the_module_as_it_was_and_as_it_ends(visit: Open, samples: Path, s
     assert seen.kernels() == {i.name for i in kernels(run.after)}
 
 
-@pytest.mark.parametrize("sample", ["cartpole/cpu/baseline", "cartpole/gpu/no_concatenate"])
+@pytest.mark.parametrize("sample", ["cartpole/cpu/precomputed_noise", "cartpole/gpu/no_concatenate"])
 def test_every_step_back_undoes_the_step(visit: Open, sample: str) -> None:
     seen = visit(sample)
     assert (
@@ -74,7 +75,7 @@ def test_every_step_back_undoes_the_step(visit: Open, sample: str) -> None:
 def test_kernels_read_what_they_read_in_the_module(visit: Open, samples: Path, sample: str) -> None:
     """The edges of the last step are those of the replayed module, kernel by kernel."""
     module = load(str(samples / sample / "before.hlo"))
-    target = sample.split("/")[-2]
+    target = target_of(sample)
     after = replay(module, target, device="h100_sxm" if target == "gpu" else None).after
     known = {i.name for i in module.instructions()}
     wanted = {}
@@ -94,8 +95,21 @@ def test_kernels_read_what_they_read_in_the_module(visit: Open, samples: Path, s
     assert {name: set(inputs) for name, inputs in found.items()} == wanted
 
 
-def test_kernel_count_is_told_at_every_step(visit: Open) -> None:
-    seen = visit("cartpole/cpu/baseline")
+WRAPPED = """HloModule m
+
+ENTRY main {
+  p = f32[1,8]{1,0} parameter(0)
+  t = f32[8,1]{0,1} transpose(p), dimensions={1,0}
+  e = f32[8,1]{0,1} exponential(t)
+  ROOT r = (f32[8,1]{0,1}, f32[8,1]{0,1}) tuple(t, e)
+}
+"""
+
+
+@pytest.mark.parametrize("what", ["cartpole/cpu/precomputed_noise", "cartpole/gpu/no_concatenate", WRAPPED])
+def test_kernel_count_is_told_at_every_step(visit: Open, what: str) -> None:
+    """Also where what was no kernel becomes one by being wrapped."""
+    seen = visit(parse_module(what) if what == WRAPPED else what)
     told = seen.page.evaluate(
         """() => { const a = explorer, wrong = [];
         for (let n = 0; n < a.run.length; n++) {

@@ -12,7 +12,7 @@ class State {
     this.name = Array.from({ length: run.boxes }, (_, b) => b);
     this.home = Array.from({ length: count }, (_, n) => n);  // the box one reads an operation's value from
     this.holders = Array.from({ length: count }, (_, n) => new Set([n]));
-    this.fused = new Uint8Array(run.boxes);  // joins that made it: more than none is a fusion
+    this.fused = new Uint32Array(run.boxes);  // joins and new names that made it: more than none is a fusion
     this.undo = [];
   }
 
@@ -71,7 +71,8 @@ class State {
       case RENAME: {
         const old = this.name[box];
         this.name[box] = other;
-        return () => { this.name[box] = old; };
+        this.fused[box]++;
+        return () => { this.name[box] = old; this.fused[box]--; };
       }
       default:
         this.alive[box] = true;
