@@ -283,3 +283,22 @@ def test_xla_fusion_passes_change_no_program(case: str) -> None:
         for i in computation if computation.fusion is None else ():
             if i.opcode not in ("fusion", "tuple", "get-tuple-element") and (i.users or i.is_root):
                 assert found.after_of(i) or computation.callers == {}, i
+
+
+def test_equal_instructions_with_a_reducer_each_are_the_same_whatever_order_they_stand_in() -> None:
+    other = (
+        ADD.replace("add_f32", "add_2")
+        .replace("a ", "a2 ")
+        .replace("b ", "b2 ")
+        .replace("(a, b)", "(a2, b2)")
+    )
+    other = other.replace("ROOT c", "ROOT c2")
+    lines = [f"z = f32[] constant(0)\n{P}"]
+    reduces = [
+        f"r{n} = f32[] reduce(p, z), dimensions={{0}}, to_apply={c}"
+        for n, c in enumerate(("add_f32", "add_2"))
+    ]
+    end = "ROOT t = (f32[], f32[]) tuple("
+    one = module("\n".join([*lines, *reduces, f"{end}r0, r1)"]), ADD, other)
+    two = module("\n".join([*lines, *reduces[::-1], f"{end}r1, r0)"]), ADD, other)
+    assert diff(one, two).same
