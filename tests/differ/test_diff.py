@@ -8,7 +8,7 @@ import pytest
 
 from hlofuse.differ import Added, Changed, FusionKind, Kind, Moved, Removed, diff
 from hlofuse.inputs import load
-from hlofuse.ir import HlofuseError, Instruction, parse_module
+from hlofuse.ir import HlofuseError, Instruction, Module, parse_module
 
 SAMPLES = Path(__file__).parents[2] / "samples/cpu"
 
@@ -286,19 +286,16 @@ def test_xla_fusion_passes_change_no_program(case: str) -> None:
 
 
 def test_equal_instructions_with_a_reducer_each_are_the_same_whatever_order_they_stand_in() -> None:
-    other = (
-        ADD.replace("add_f32", "add_2")
-        .replace("a ", "a2 ")
-        .replace("b ", "b2 ")
-        .replace("(a, b)", "(a2, b2)")
-    )
-    other = other.replace("ROOT c", "ROOT c2")
-    lines = [f"z = f32[] constant(0)\n{P}"]
+    names = ("a", "b", "c", "d")
+    reducers = [ADD.replace("add_f32", f"add_{n}") for n in names]
     reduces = [
-        f"r{n} = f32[] reduce(p, z), dimensions={{0}}, to_apply={c}"
-        for n, c in enumerate(("add_f32", "add_2"))
+        f"r{n} = f32[] reduce({'p' if n in 'ab' else 'q'}, z), dimensions={{0}}, to_apply=add_{n}"
+        for n in names
     ]
-    end = "ROOT t = (f32[], f32[]) tuple("
-    one = module("\n".join([*lines, *reduces, f"{end}r0, r1)"]), ADD, other)
-    two = module("\n".join([*lines, *reduces[::-1], f"{end}r1, r0)"]), ADD, other)
-    assert diff(one, two).same
+    start = [P, "q = f32[8]{0} parameter(1)", "z = f32[] constant(0)"]
+
+    def program(order: str) -> Module:
+        root = f"ROOT t = ({', '.join(['f32[]'] * 4)}) tuple({', '.join('r' + n for n in order)})"
+        return module("\n".join([*start, *reduces, root]), *reducers)
+
+    assert diff(program("abcd"), program("badc")).same
