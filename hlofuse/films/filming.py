@@ -18,6 +18,7 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
 from hlofuse.present.units import plural
 
+
 def film(reel: Reel, progress: Callable[[int, int], None] | None = None) -> Film:
     """What each pass did. A dump that cannot be read is a step with a problem, and the next one is compared
     with the last that could be.
@@ -32,7 +33,8 @@ def film(reel: Reel, progress: Callable[[int, int], None] | None = None) -> Film
             same = last is not None and text == last[1]
             module = last[2] if last is not None and same else read(frame, text)
         except HlofuseError as e:
-            steps.append(Step(frame, last[0] if last else None, problem=str(e).split("\n")[0], seconds=seconds))
+            since = last[0] if last is not None else None
+            steps.append(Step(frame, since, problem=str(e).split("\n")[0], seconds=seconds))
         else:
             steps.append(_step(frame, module, last, same, seconds))
             last = (frame, text, module)

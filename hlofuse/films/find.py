@@ -13,6 +13,11 @@ from hlofuse.present.escape import printable
 
 _PLACE = re.compile(r"(?P<file>.+):(?P<line>\d{1,9})")
 
+_MOVES_ONLY = frozenset(
+    "bitcast bitcast-convert broadcast concatenate convert copy pad reshape reverse slice transpose".split()
+)
+"""These say less of a line than what it computes: they are told last."""
+
 
 class Subject:
     """What was asked for: the name of an instruction, or a line of the user's program."""
@@ -32,14 +37,16 @@ class Subject:
         # A reduction's own little computation is told with the reduction.
         computing = [i for i in here if i.opcode not in NO_KERNEL and i.opcode != "broadcast"]
         outside = [i for i in computing if not _applied(i)]
-        return outside or computing or here
+        return sorted(outside or computing or here, key=lambda i: i.opcode in _MOVES_ONLY)
 
     def _from_here(self, module: Module, i: Instruction) -> bool:
         place = module.source_of(i)
         if place is None or place.line != self.line or self.file is None:
             return False
-        return place.file == self.file or place.file.endswith("/" + self.file) or self.file.endswith(
-            "/" + place.file
+        return (
+            place.file == self.file
+            or place.file.endswith("/" + self.file)
+            or self.file.endswith("/" + place.file)
         )
 
     def not_found(self, label: str, modules: Iterable[Module]) -> str:

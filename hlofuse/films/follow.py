@@ -50,6 +50,7 @@ def follow(reel: Reel, asked: str) -> Journey:
         previous = module
     for n, trail in enumerate(trails):
         trail.ends = tuple(dict.fromkeys(_kernel(i) for i in _sorted(current[n])))
+    last = next((f for f in reversed(reel.frames) if f not in unreadable), last)
     return Journey(reel.label, asked, tuple(trails), first, last, tuple(unreadable))
 
 
@@ -117,8 +118,9 @@ def _advance(
         return later
     for cluster in clusters:
         if cluster.added and current & set(cluster.removed):
-            later = {cluster.added[0]}
-            trail.stops.append(Stop(frame, How.REPLACED, _spots(later)))
+            alike = {i for i in cluster.added if i.opcode == trail.opcode}
+            later = alike or {cluster.added[0]}
+            trail.stops.append(Stop(frame, How.REWRITTEN if alike else How.REPLACED, _spots(later)))
             return later
     namesakes = set(_namesakes(step, trail.op_name))
     if namesakes:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from hlofuse.films.model import Frame
@@ -129,7 +130,7 @@ def written_at(frames: Sequence[Frame]) -> tuple[list[int], str]:
         times = [os.stat(f.path).st_mtime_ns for f in frames]
     except OSError:
         return [], "a dump went away while it was looked at"
-    if any(a > b for a, b in zip(times, times[1:], strict=False)):
+    if any(a > b for a, b in pairwise(times)):
         return [], "the files' times are not in the order of the passes: they were copied or unpacked"
     if all(t % 1_000_000_000 == 0 for t in times):
         return [], "the files' times are whole seconds: they were copied or unpacked"

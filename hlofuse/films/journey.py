@@ -20,6 +20,8 @@ class How(StrEnum):
     UNFUSED = "unfused"
     REPLACED = "replaced"
     """Its users have another value in its place."""
+    REWRITTEN = "rewritten"
+    """It is gone with others around it; what is in their place has one with its opcode."""
     NAMESAKE = "namesake"
     """It is gone; new instructions carry its op_name. Likely, not certain."""
     GONE = "gone"

@@ -33,10 +33,8 @@ def print_journey(journey: Journey, console: Console, *, limit: int = 5) -> None
         rows = plain_table(("dump", "right"), ("pass", "left"), ("", "left"))
         rows.show_header = False
         for stop, text in _told(trail):
-            number = "" if stop.frame.number is None else f"{stop.frame.number:04d}"
-            rows.add_row(
-                Text(number, style="dim"), Text(shorten(pass_name(stop.frame), 36)), Text(printable(text))
-            )
+            name = Text(shorten(pass_name(stop.frame), 36))
+            rows.add_row(Text(_number(stop), style="dim"), name, Text(printable(text)))
         console.print(Padding(rows, (0, 0, 0, 2)))
         for end in _ends(trail):
             console.print(Padding(Text(printable(end), style="green" if trail.ends else "dim"), (0, 0, 0, 2)))
@@ -54,8 +52,8 @@ def journey_markdown(journey: Journey, *, limit: int = 5) -> str:
     for trail in journey.trails[: limit or None]:
         out.append(f"### {markdown(words.subject(trail))}\n")
         rows = [
-            ["" if s.frame.number is None else f"{s.frame.number:04d}", markdown_code(pass_name(s.frame)), markdown(t)]
-            for s, t in _told(trail)
+            [_number(stop), markdown_code(pass_name(stop.frame)), markdown(text)]
+            for stop, text in _told(trail)
         ]
         out.append(table(["dump", "pass", ""], rows, right=(0,)))
         out += [f"{markdown(end)}\n" for end in _ends(trail)]
@@ -107,7 +105,12 @@ def _ends(trail: Trail) -> list[str]:
     if not trail.ends:
         return ["ends: it is in no kernel"]
     head = "ends in " if len(trail.ends) == 1 else f"ends in {len(trail.ends)} kernels: "
-    return [head + "; ".join(words.end_text(k) for k in trail.ends[:4]) + ("; …" if len(trail.ends) > 4 else "")]
+    more = "; …" if len(trail.ends) > 4 else ""
+    return [head + "; ".join(words.end_text(k) for k in trail.ends[:4]) + more]
+
+
+def _number(stop: Stop) -> str:
+    return "" if stop.frame.number is None else f"{stop.frame.number:04d}"
 
 
 def _unreadable(journey: Journey) -> str:

@@ -32,10 +32,12 @@ def stop_text(stop: Stop, before: Stop | None) -> str:
         return f"made here: {shown}{instead}"
     if stop.how is How.REPLACED:
         return f"replaced by {shown}"
+    if stop.how is How.REWRITTEN:
+        return f"rewritten, now {shown}"
     if stop.how is How.NAMESAKE:
         return f"gone; new with its op_name, so likely it: {shown}"
     if stop.how is How.GONE:
-        return "gone: nothing is in its place"
+        return "gone, nothing put in its place"
     if stop.how is How.FUSED:
         return f"into {fusions_text(stop.spots)}"
     if stop.how is How.UNFUSED:

@@ -55,5 +55,6 @@ def _steps(film: Film, steps: Sequence[Step]) -> str:
                 markdown(s.problem or words.what(s)),
             ]
         )
-    heads = ["dump", "pass", "pipeline", "instructions", "kernels", *(["time"] if timed else []), "what it did"]
+    time = ["time"] if timed else []
+    heads = ["dump", "pass", "pipeline", "instructions", "kernels", *time, "what it did"]
     return table(heads, rows, right=(0, 3, 4, 5) if timed else (0, 3, 4))

@@ -24,11 +24,6 @@ class Frame:
         where = f"{self.pipeline}.{self.after}" if self.pipeline else self.after
         return where if self.number is None else f"{self.number:04d} {where}"
 
-    @property
-    def names_no_pass(self) -> bool:
-        """It shows a moment: whatever changed since the dump ahead of it was done by passes without a dump."""
-        return self.after == "pipeline-start" or self.number is None
-
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
