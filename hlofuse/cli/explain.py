@@ -11,6 +11,8 @@ from hlofuse.cli.options import input_argument, report_options
 from hlofuse.cli.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from hlofuse.explainer.costs import Observed
     from hlofuse.explainer.model import RecordCheck
 
@@ -73,17 +75,53 @@ def command(
     )
     words: dict[str, Any] = {"input_words": asked.input_words, "limit": limit, "only_refused": only_refused}
     difference = difference_of(observed)
+    film = _film(asked)
+
+    def draw(console: Console) -> None:
+        print_explanation(found, console, **words)
+        if film:
+            console.print(f"\nThe whole compilation lies here, {film[0]}: what each pass did is told by")
+            console.print(f"  {film[1]}", style="green", soft_wrap=True)
+
     report(
         form,
         color,
         output,
-        text=lambda console: print_explanation(found, console, **words),
-        markdown=lambda: explanation_markdown(found, **words),
+        text=draw,
+        markdown=lambda: explanation_markdown(found, **words) + _film_markdown(film),
         json=lambda: explanation_json(found, only_refused=only_refused),
         differences=[difference] if difference is not None else [],
         limit=limit,
     )
     return 0
+
+
+def _film(asked: ReplayRequest) -> tuple[str, str] | None:
+    """How many dumps between passes lie in the directory, and the command that tells of them."""
+    import os
+
+    from hlofuse.inputs.dump_directory import DumpDirectory
+    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.present.command_line import command_line
+    from hlofuse.present.units import plural
+
+    if not os.path.isdir(asked.input):
+        return None
+    try:
+        dumps = DumpDirectory(asked.input).pick(asked.module).between
+    except HlofuseError:  # a corpus folder
+        return None
+    # With the passes' own dumps only there is nothing that this report does not tell.
+    if len({f.pipeline for f in dumps}) < 2:
+        return None
+    module = ("--module", asked.module) if asked.module is not None else ()
+    return plural(len(dumps), "dump"), command_line("timeline", asked.input, *module)
+
+
+def _film_markdown(film: tuple[str, str] | None) -> str:
+    from hlofuse.present.escape import markdown_code
+
+    return f"\n{film[0]} of the whole compilation: {markdown_code(film[1])}\n" if film else ""
 
 
 def _compare(

@@ -34,7 +34,7 @@ def film(reel: Reel, progress: Callable[[int, int], None] | None = None) -> Film
             module = last[2] if last is not None and same else read(frame, text)
         except HlofuseError as e:
             since = last[0] if last is not None else None
-            steps.append(Step(frame, since, problem=str(e).split("\n")[0], seconds=seconds))
+            steps.append(Step(frame, since, problem=_problem(e, frame), seconds=seconds))
         else:
             steps.append(_step(frame, module, last, same, seconds))
             last = (frame, text, module)
@@ -57,6 +57,12 @@ def _damage(steps: Iterable[Step]) -> Iterable[str]:
         yield f"{count} cannot be read, cut short or still being written: {damaged[0].frame.path.name}" + (
             " and others" if len(damaged) > 1 else ""
         )
+
+
+def _problem(error: HlofuseError, frame: Frame) -> str:
+    """The first line of a message, without the file's name: the step has it."""
+    rest = str(error).split("\n")[0].removeprefix(str(frame.path))
+    return f"line {rest[1:]}" if rest.startswith(":") else f"it {rest.strip()}"
 
 
 def _step(
@@ -108,7 +114,9 @@ def _rewrites(found: ModuleDiff) -> Iterable[Rewrite]:
             )
     turned: dict[Detail, list[str]] = {}
     for edit in found.causes:
-        for d in edit.details if isinstance(edit, Changed) else ():
+        if not isinstance(edit, Changed):
+            continue
+        for d in edit.details:
             if d.kind is Kind.OPCODE:
                 turned.setdefault(d, []).append(edit.before[0].instruction.name)
     for d, names in turned.items():

@@ -108,7 +108,7 @@ def _odd_numbers(numbers: Sequence[int]) -> list[str]:
         if missing:
             notes.append(
                 f"{plural(len(missing), 'dump is', 'dumps are')} missing ({_listed(missing)}):"
-                " what their passes did is told of the dump that follows"
+                " what their passes did is told with the dump that follows"
             )
     double = sorted({n for n in numbers if numbers.count(n) > 1}) if len(present) < len(numbers) else []
     if double:

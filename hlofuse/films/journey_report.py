@@ -116,4 +116,4 @@ def _number(stop: Stop) -> str:
 def _unreadable(journey: Journey) -> str:
     names = ", ".join(f.path.name for f in journey.unreadable[:3])
     count = plural(len(journey.unreadable), "dump")
-    return printable(f"{count} cannot be read and was passed over: {names}")
+    return printable(f"{count} cannot be read and left out: {names}")

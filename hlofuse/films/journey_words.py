@@ -49,7 +49,7 @@ def _changes(before: tuple[Spot, ...], now: tuple[Spot, ...]) -> Iterator[str]:
     if len(before) != 1 or len(now) != 1:
         ours, theirs = {s.fusion for s in before}, {s.fusion for s in now}
         if len(before) != len(now):
-            yield f"computed {plural(len(now), 'time')} instead of {len(before)}"
+            yield f"computed {_times(len(now))} instead of {_times(len(before))}"
         if ours != theirs:
             yield f"now in {fusions_text(now)}"
         elif len(before) == len(now):
@@ -66,6 +66,10 @@ def _changes(before: tuple[Spot, ...], now: tuple[Spot, ...]) -> Iterator[str]:
         yield f"renamed {new.name}"
     elif old.name != new.name and old.fusion == new.fusion:
         yield f"renamed {new.name} within {new.fusion}"
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
 def spots_text(spots: tuple[Spot, ...]) -> str:

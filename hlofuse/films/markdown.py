@@ -49,10 +49,10 @@ def _steps(film: Film, steps: Sequence[Step]) -> str:
                 "" if s.frame.number is None else f"{s.frame.number:04d}",
                 markdown_code(words.pass_name(s.frame)),
                 markdown(s.frame.pipeline),
-                words.count_text(b and b.instructions, a.instructions) if a else "",
-                words.count_text(b and b.kernels, a.kernels) if a else "",
+                words.count_text(b.instructions if b else None, a.instructions) if a else "",
+                words.count_text(b.kernels if b else None, a.kernels) if a else "",
                 *([words.seconds_text(s.seconds) if s.seconds is not None else ""] if timed else []),
-                markdown(s.problem or words.what(s)),
+                markdown(words.what(s)),
             ]
         )
     time = ["time"] if timed else []

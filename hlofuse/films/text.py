@@ -66,31 +66,26 @@ def print_film(film: Film, console: Console, *, limit: int = 5, every: bool = Fa
 
 def _print_steps(film: Film, steps: Sequence[Step], console: Console) -> None:
     timed = film.seconds is not None
+    width = max(22, min(40, console.width // 4))
     columns = [("dump", "right"), ("pass", "left"), ("instructions", "right"), ("kernels", "right")]
     table = plain_table(*columns, *([("time", "right")] if timed else []), ("what it did", "left"))
     pipeline = None
     for step in steps:
         f = step.frame
-        name = Text(shorten(words.pass_name(f), 40))
+        name = Text(shorten(words.pass_name(f), width))
         if f.pipeline and f.pipeline != pipeline and f.after != "pipeline-start":
-            name.append(f"\nin {shorten(f.pipeline, 37)}", style="dim")
+            name.append(f"\nin {shorten(f.pipeline, width - 3)}", style="dim")
         pipeline = f.pipeline
         row = [Text("" if f.number is None else f"{f.number:04d}", style="dim"), name]
         if step.after is None:
             row += [Text(""), Text("")]
         else:
             b = step.before
-            row.append(Text(words.count_text(b and b.instructions, step.after.instructions)))
-            row.append(Text(words.count_text(b and b.kernels, step.after.kernels)))
+            row.append(Text(words.count_text(b.instructions if b else None, step.after.instructions)))
+            row.append(Text(words.count_text(b.kernels if b else None, step.after.kernels)))
         if timed:
             row.append(Text("" if step.seconds is None else words.seconds_text(step.seconds)))
         style = "red" if step.problem else "green" if step.fusions else ""
-        row.append(Text(printable(_what(step)), style=style))
+        row.append(Text(printable(words.what(step)), style=style))
         table.add_row(*row)
     console.print(Padding(table, (0, 0, 0, 2)))
-
-
-def _what(step: Step) -> str:
-    if step.since is None and step.problem is None:
-        return "the first dump"
-    return step.problem or words.what(step)

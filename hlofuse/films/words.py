@@ -24,8 +24,19 @@ def pass_name(frame: Frame) -> str:
 def what(step: Step) -> str:
     """What a pass did, in a line."""
     if step.problem is not None:
-        return "cannot be read"
-    return "; ".join(_parts(step)) or "nothing"
+        return f"cannot be read: {step.problem}"
+    if step.since is None:
+        return "the first dump"
+    text = "; ".join(_parts(step)) or "nothing"
+    return f"since {since}: {text}" if (since := _skipped(step)) else text
+
+
+def _skipped(step: Step) -> str:
+    """The dump it is compared with, where that is not the one right ahead of it."""
+    ahead, here = step.since, step.frame
+    if ahead is None or ahead.number is None or here.number is None or here.number - ahead.number < 2:
+        return ""
+    return f"{ahead.number:04d}"
 
 
 def _parts(step: Step) -> Iterator[str]:
