@@ -51,16 +51,25 @@ def command(
 
     First the result: kernels, bytes and flops before and after. Then, pass by pass, what was fused and by
     which rule, and what was refused. Last the rules that hold back most, with what would change them.
+
+    Of a module that is fused already: the kernels that are there, and what keeps each two of them apart.
     """
+    from hlofuse.cli.explain_stage import explain_stage
     from hlofuse.cli.reporting import report
     from hlofuse.explainer import explain
     from hlofuse.explainer.difference import difference_of
     from hlofuse.explainer.explain_json import explanation_json
     from hlofuse.explainer.explain_markdown import explanation_markdown
     from hlofuse.explainer.explain_text import print_explanation
+    from hlofuse.inputs.stage import StageError
 
     asked = ReplayRequest(input=input, **request)
-    observed = asked.run()
+    try:
+        observed = asked.run()
+    except StageError as error:
+        if not explain_stage(asked, error, limit, form, color, output):
+            raise
+        return 0
     if compare_device is not None:
         _compare(asked, observed, compare_device, limit, form, color, output)
         return 0

@@ -34,8 +34,8 @@ def inside(kernel: Instruction) -> Iterator[str]:
 
 
 def edges(module: Module) -> list[tuple[Instruction, Instruction, Instruction, int]]:
-    """(producer, value, consumer, bytes): `value` is the producer, or a view of it, as the consumer reads it."""
-    launched = {i for i in kernels(module)}
+    """(producer, value, consumer, bytes): `value` is the producer or a view of it, as it is read."""
+    launched = set(kernels(module))
     found = []
     for consumer in launched:
         for value in dict.fromkeys(consumer.operands):

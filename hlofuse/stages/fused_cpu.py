@@ -1,4 +1,4 @@
-"""XLA:CPU: fusions are taken apart and made again, and what was refused on the way is what stands between them.
+"""XLA:CPU: fusions are taken apart and made again; what was refused on the way stands between them.
 
 The pass never asks about a finished fusion as a producer: it works from the last consumer back, so that a
 producer is still a single instruction when it is asked about. The reasons are therefore those of the module
@@ -48,7 +48,11 @@ def take_apart(module: Module) -> tuple[Module, dict[str, str]]:
     HloCSE(only_fusion_computations=False).run(apart, recorder)
     HloDCE().run(apart, recorder)
     merged = {
-        old: e.added[0] for e in recorder.events if len(e.added) == 1 for old in e.removed if old != e.added[0]
+        old: e.added[0]
+        for e in recorder.events
+        if len(e.added) == 1
+        for old in e.removed
+        if old != e.added[0]
     }
     return apart, merged
 
@@ -64,7 +68,8 @@ def boundaries(module: Module) -> tuple[list[Boundary], str]:
     for producer, _, consumer, size in edges(module):
         ours = again.get(producer), again.get(consumer)
         refusal = told.get(ours) if None not in ours else None
-        rule, figures = None, None
+        rule = figures = None
+        reason = ""
         if refusal is not None:
             rule, reason, figures = refusal.rule, refusal.reason or "", refusal.figures
         elif not is_fusible(consumer):
@@ -111,9 +116,9 @@ def _made_again(module: Module, facts: Facts, merged: dict[str, str]) -> dict[In
         if kernel.fusion_kind == "kCustom":
             members = (kernel,)
         content = frozenset(survivor(i.name) for i in members if i.opcode != "parameter")
-        name = ours.get(_telling(content, facts))
-        if name is not None:
-            out[kernel] = name
+        again = ours.get(_telling(content, facts))
+        if again is not None:
+            out[kernel] = again
     return out
 
 
