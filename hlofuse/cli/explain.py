@@ -53,6 +53,7 @@ def command(
     which rule, and what was refused. Last the rules that hold back most, with what would change them.
 
     Of a module that is fused already: the kernels that are there, and what keeps each two of them apart.
+    Of a TPU's dumps: what was fused, and how CPU and GPU would have done.
     """
     from hlofuse.cli.explain_stage import explain_stage
     from hlofuse.cli.reporting import report
@@ -61,13 +62,13 @@ def command(
     from hlofuse.explainer.explain_json import explanation_json
     from hlofuse.explainer.explain_markdown import explanation_markdown
     from hlofuse.explainer.explain_text import print_explanation
-    from hlofuse.inputs.stage import StageError
+    from hlofuse.ir.errors import HlofuseError
 
     asked = ReplayRequest(input=input, **request)
     try:
         observed = asked.run()
-    except StageError as error:
-        if not explain_stage(asked, error, limit, form, color, output):
+    except HlofuseError as error:
+        if not explain_stage(asked, error, {"form": form, "color": color, "output": output}, limit):
             raise
         return 0
     if compare_device is not None:

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hlofuse.cli.replaying import ReplayRequest
-    from hlofuse.inputs.stage import StageError
+    from hlofuse.ir.errors import HlofuseError
 
 
-def explain_stage(
-    asked: ReplayRequest, error: StageError, limit: int, form: str, color: str, output: Path | None
-) -> bool:
-    """Report on a fused module as it is; False where there is nothing to be said but the error."""
-    from hlofuse.inputs.stage import FUSED, SCHEDULED
+def explain_stage(asked: ReplayRequest, error: HlofuseError, how: Mapping[str, Any], limit: int) -> bool:
+    """Report on a fused module as it is, or on a TPU's; False where there is nothing to say but the error.
 
-    stage = error.stage
-    if stage.name not in (FUSED, SCHEDULED) or asked.changes_xla:
+    `how` are the options of the report: its form, color and output.
+    """
+    from hlofuse.inputs.stage import FUSED, SCHEDULED, StageError
+
+    if asked.changes_xla:
+        return False
+    if _explain_tpu(asked, error, how, limit):
+        return True
+    if not isinstance(error, StageError) or error.stage.name not in (FUSED, SCHEDULED):
         return False
     from hlofuse.cli.progress import spinner
     from hlofuse.cli.reporting import report
@@ -25,18 +31,47 @@ def explain_stage(
     from hlofuse.stages.fused_report import fused_json, fused_markdown, print_fused
 
     subject = asked.read(any_stage=True)
-    foreign = stage.platform is not None and not subject.target.startswith(stage.platform)
+    platform = error.stage.platform
+    foreign = platform is not None and not subject.target.startswith(platform)
     if foreign or subject.target not in ("cpu", "gpu"):
         return False
     device = subject.variant.device if subject.variant is not None else None
     with spinner("asking the rules"):
-        found = explain_fused(subject.module, subject.target, stage, device)
+        found = explain_fused(subject.module, subject.target, error.stage, device)
     report(
-        form,
-        color,
-        output,
+        **how,
         text=lambda console: print_fused(found, console, limit=limit),
         markdown=lambda: fused_markdown(found, limit=limit),
         json=lambda: fused_json(found),
+    )
+    return True
+
+
+def _explain_tpu(asked: ReplayRequest, error: HlofuseError, how: Mapping[str, Any], limit: int) -> bool:
+    from hlofuse.inputs.stage import StageError
+    from hlofuse.stages.tpu import DEVICE, PIPELINES, compare_tpu, tpu_files
+
+    if asked.input == "-" or asked.target is not None:
+        return False
+    files = tpu_files(Path(asked.input), asked.module)
+    if files is None:
+        return False
+    if isinstance(error, StageError):
+        if error.stage.platform != "tpu":
+            return False
+    elif not any(name in files[0].name for name in PIPELINES):
+        return False
+    from hlofuse.cli.progress import spinner
+    from hlofuse.cli.reporting import report
+    from hlofuse.inputs import load
+    from hlofuse.stages.tpu_report import print_tpu, tpu_json, tpu_markdown
+
+    with spinner("comparing"):
+        found = compare_tpu(load(files[0]), load(files[1]), asked.device or DEVICE)
+    report(
+        **how,
+        text=lambda console: print_tpu(found, console, limit=limit),
+        markdown=lambda: tpu_markdown(found, limit=limit),
+        json=lambda: tpu_json(found),
     )
     return True

@@ -10,17 +10,16 @@ from __future__ import annotations
 from hlofuse.analysis.fusible import is_fusible
 from hlofuse.analysis.kernels import kernels
 from hlofuse.explainer.facts import Facts
-from hlofuse.explainer.model import Refusal
-from hlofuse.explainer.refusals import refusals, through_views
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.unfusing import unfuse
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
-from hlofuse.pipelines import Replay, replay
+from hlofuse.pipelines import replay
 from hlofuse.stages.edges import edges
 from hlofuse.stages.model import Boundary
+from hlofuse.stages.told import told_of_kernels
 from hlofuse.trace import Recorder
 
 _MADE_BY_FUSION = ("kLoop", "kInput", "kOutput")
@@ -63,11 +62,11 @@ def boundaries(module: Module) -> tuple[list[Boundary], str]:
     made = replay(apart, "cpu")
     facts = Facts(made)
     again = _made_again(module, facts, merged)
-    told = _told(made, facts)
+    told = told_of_kernels(made, facts)
     found = []
     for producer, _, consumer, size in edges(module):
         ours = again.get(producer), again.get(consumer)
-        refusal = told.get(ours) if None not in ours else None
+        refusal = told.get((ours[0], ours[1])) if ours[0] is not None and ours[1] is not None else None
         rule = figures = None
         reason = ""
         if refusal is not None:
@@ -85,17 +84,6 @@ def boundaries(module: Module) -> tuple[list[Boundary], str]:
         f" {len(kernels(module)):,} kernels come out the same, and of those reasons are told."
     )
     return found, how
-
-
-def _told(made: Replay, facts: Facts) -> dict[tuple[str | None, str | None], Refusal]:
-    """The verdict that settled each pair of kernels, by their names in the end."""
-    out: dict[tuple[str | None, str | None], Refusal] = {}
-    for p in made.passes:
-        for r in refusals(p.events, facts):
-            if r.between_kernels:
-                producer = facts.after[facts.lineage.final(r.producer.name)]
-                out.setdefault((through_views(producer).name, r.consumer), r)
-    return out
 
 
 def _made_again(module: Module, facts: Facts, merged: dict[str, str]) -> dict[Instruction, str]:
