@@ -53,9 +53,10 @@ def command(
     which rule, and what was refused. Last the rules that hold back most, with what would change them.
 
     Of a module that is fused already: the kernels that are there, and what keeps each two of them apart.
+    Of a module before optimizations: an approximate replay, which says so.
     Of a TPU's dumps: what was fused, and how CPU and GPU would have done.
     """
-    from hlofuse.cli.explain_stage import explain_stage
+    from hlofuse.cli.explain_stage import approximate, explain_stage, remarked
     from hlofuse.cli.reporting import report
     from hlofuse.explainer import explain
     from hlofuse.explainer.difference import difference_of
@@ -65,12 +66,16 @@ def command(
     from hlofuse.ir.errors import HlofuseError
 
     asked = ReplayRequest(input=input, **request)
+    remark = ""
     try:
         observed = asked.run()
     except HlofuseError as error:
-        if not explain_stage(asked, error, {"form": form, "color": color, "output": output}, limit):
+        if explain_stage(asked, error, {"form": form, "color": color, "output": output}, limit):
+            return 0
+        guessed = approximate(asked, error) if compare_device is None else None
+        if guessed is None:
             raise
-        return 0
+        observed, remark = guessed
     if compare_device is not None:
         _compare(asked, observed, compare_device, limit, form, color, output)
         return 0
@@ -97,9 +102,12 @@ def command(
         form,
         color,
         output,
-        text=draw,
-        markdown=lambda: explanation_markdown(found, **words) + _film_markdown(film),
-        json=lambda: explanation_json(found, only_refused=only_refused),
+        **remarked(
+            remark,
+            text=draw,
+            markdown=lambda: explanation_markdown(found, **words) + _film_markdown(film),
+            json=lambda: explanation_json(found, only_refused=only_refused),
+        ),
         differences=[difference] if difference is not None else [],
         limit=limit,
     )

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from rich.console import Console
 
     from hlofuse.cli.replaying import ReplayRequest
+    from hlofuse.explainer.costs import Observed
     from hlofuse.ir.errors import HlofuseError
 
 
@@ -45,6 +48,51 @@ def explain_stage(asked: ReplayRequest, error: HlofuseError, how: Mapping[str, A
         json=lambda: fused_json(found),
     )
     return True
+
+
+def approximate(asked: ReplayRequest, error: HlofuseError) -> tuple[Observed, str] | None:
+    """A replay from a module before optimizations, and what is to be said of it.
+
+    None for other stages and platforms, and where the dump ahead of fusion lies beside it: that is better.
+    """
+    from dataclasses import replace
+
+    from hlofuse.inputs.dump_stages import FUSION_STAGES
+    from hlofuse.inputs.stage import BEFORE, StageError
+    from hlofuse.stages.unoptimized import APPROXIMATE, EXACT_WAY, simplified
+
+    if not isinstance(error, StageError) or error.stage.name != BEFORE or error.stage.right_file is not None:
+        return None
+    subject = asked.read(any_stage=True)
+    platform = error.stage.platform
+    if subject.variant is None or (platform is not None and not subject.target.startswith(platform)):
+        return None
+    rough = replace(subject, module=simplified(subject.module), ids=None, make_guide=None, record=None)
+    flags = FUSION_STAGES[subject.target].flags
+    return rough.observe(), f"{APPROXIMATE} {EXACT_WAY.format(flags=flags)}"
+
+
+def remarked(
+    remark: str,
+    *,
+    text: Callable[[Console], None],
+    markdown: Callable[[], str],
+    json: Callable[[], dict[str, Any]],
+) -> dict[str, Any]:
+    """The three forms of a report, headed by a remark; as they are where there is none."""
+    if not remark:
+        return {"text": text, "markdown": markdown, "json": json}
+    from hlofuse.present import escape
+
+    def draw(console: Console) -> None:
+        console.print(f"{remark}\n", style="bold yellow")
+        text(console)
+
+    return {
+        "text": draw,
+        "markdown": lambda: f"> **{escape.markdown(remark)}**\n\n{markdown()}",
+        "json": lambda: {"approximate": remark, **json()},
+    }
 
 
 def _explain_tpu(asked: ReplayRequest, error: HlofuseError, how: Mapping[str, Any], limit: int) -> bool:

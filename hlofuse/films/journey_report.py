@@ -19,7 +19,7 @@ from hlofuse.present.units import plural
 if TYPE_CHECKING:
     from rich.console import Console
 
-SCHEMA = 1
+SCHEMA = "hlofuse.trace-op/1"
 
 
 def print_journey(journey: Journey, console: Console, *, limit: int = 5) -> None:

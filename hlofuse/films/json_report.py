@@ -9,7 +9,7 @@ from hlofuse.films import words
 from hlofuse.films.frames import Reel
 from hlofuse.films.model import Film, Size, Step
 
-SCHEMA = 1
+SCHEMA = "hlofuse.timeline/1"
 
 
 def timeline_json(reels: Sequence[Reel], films: Sequence[Film]) -> dict[str, Any]:

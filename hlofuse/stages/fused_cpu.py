@@ -13,7 +13,7 @@ from hlofuse.explainer.facts import Facts
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.ir.unfusing import unfuse
+from hlofuse.ir.unfusing import check_growth, most_instructions, unfuse
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.pipelines import replay
@@ -33,6 +33,7 @@ def take_apart(module: Module) -> tuple[Module, dict[str, str]]:
     """
     apart = copy_module(module)
     apart.attributes = apart.attributes.without("is_scheduled")
+    most = most_instructions(apart)
     pending = True
     while pending:
         pending = False
@@ -43,6 +44,7 @@ def take_apart(module: Module) -> tuple[Module, dict[str, str]]:
                 if i.opcode == "fusion" and i.fusion_kind in _MADE_BY_FUSION:
                     unfuse(i)
                     pending = True
+            check_growth(apart, most)
     recorder = Recorder()
     HloCSE(only_fusion_computations=False).run(apart, recorder)
     HloDCE().run(apart, recorder)

@@ -21,7 +21,7 @@ from hlofuse.stages.model import Boundary, Fused, Kernel
 if TYPE_CHECKING:
     from rich.console import Console
 
-SCHEMA = 1
+SCHEMA = "hlofuse.explain-fused/1"
 _OPCODES = 6
 Group = tuple[str, list[Boundary]]
 """A rule's code, or why nothing is known, and the pairs it is about."""
@@ -135,4 +135,4 @@ def fused_markdown(f: Fused, *, limit: int = 10) -> str:
 
 def fused_json(f: Fused) -> dict[str, Any]:
     """Everything; `docs/stages.md` says what the fields mean."""
-    return {"schema": SCHEMA, "stage": "fused", **asdict(f)}
+    return {"schema": SCHEMA, **asdict(f)}

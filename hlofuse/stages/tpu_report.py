@@ -18,7 +18,7 @@ from hlofuse.stages.tpu import Edge, TpuPair
 if TYPE_CHECKING:
     from rich.console import Console
 
-SCHEMA = 1
+SCHEMA = "hlofuse.explain-tpu/1"
 _NAMES = {"cpu": "CPU", "gpu": "GPU"}
 _CLOSED = (
     "XLA:TPU's fusion passes are closed: what they did is read off the dumps; why is not known, and no reason"
@@ -87,7 +87,6 @@ def tpu_json(p: TpuPair) -> dict[str, Any]:
     """Everything; `docs/stages.md` says what the fields mean."""
     return {
         "schema": SCHEMA,
-        "stage": "tpu-pair",
         "module": p.module,
         "before": p.before,
         "after": p.after,
