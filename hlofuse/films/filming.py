@@ -36,7 +36,12 @@ def film(reel: Reel, progress: Callable[[int, int], None] | None = None) -> Film
             since = last[0] if last is not None else None
             steps.append(Step(frame, since, problem=_problem(e, frame), seconds=seconds))
         else:
-            steps.append(_step(frame, module, last, same, seconds))
+            try:
+                steps.append(_step(frame, module, last, same, seconds))
+            except HlofuseError as e:  # a text that reads well and makes no sense
+                since = last[0] if last is not None else None
+                problem = f"it cannot be compared: {e!s}"
+                steps.append(Step(frame, since, problem=problem, after=_size(module), seconds=seconds))
             last = (frame, text, module)
         if progress is not None:
             progress(k + 1, len(reel.frames))
