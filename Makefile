@@ -2,11 +2,13 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+JAX := .jax
+JAX_PYTHON = $(shell tools/find_python)
 
-.PHONY: demo test lint bench docs golden clean help
+.PHONY: demo test lint bench docs cartpole cartpole-dumps golden corpus clean help
 
 help: ## Show the targets.
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 $(READY): pyproject.toml tools/find_python
 	"$$(tools/find_python)" -m venv $(VENV)
@@ -35,8 +37,36 @@ bench: $(READY) ## Measure parsing and replay against XLA's own.
 docs: $(READY) ## Regenerate the documentation that is made from the catalogue.
 	$(BIN)/python tools/generate_docs.py
 
+cartpole: $(READY) ## Regenerate the Cart-pole study's tables and picture from its dumps.
+	$(BIN)/python tools/cartpole.py
+	@echo "The study is in docs/cartpole.md"
+
+cartpole-dumps: $(JAX)/now/.ready $(JAX)/legacy/.ready ## Compile the study's programs again (installs two JAX releases).
+	$(JAX)/now/bin/python tools/cartpole_dumps.py cpu
+	$(JAX)/now/bin/python tools/cartpole_dumps.py gpu
+	$(JAX)/legacy/bin/python tools/cartpole_dumps.py gpu-legacy
+
+$(JAX)/now/.ready: PACKAGES = jax==0.11.1 jaxlib==0.11.1 "jax-cuda12-plugin[with-cuda]==0.11.1"
+$(JAX)/legacy/.ready: PACKAGES = jax==0.4.35 jaxlib==0.4.35 jax-cuda12-plugin==0.4.35 jax-cuda12-pjrt==0.4.35
+$(JAX)/%/.ready: # JAX 0.11 wants Python 3.12 or newer, 0.4.35 at most 3.13
+	"$(JAX_PYTHON)" -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(PACKAGES)
+	@touch $@
+
 golden: $(READY) ## Rewrite the golden outputs; read the difference before you commit it.
 	$(BIN)/python -m pytest --update-golden
 
+# make corpus CORPUS=gpu-h100_sxm RELEASE=0.12.0.1
+CORPUS := cpu
+RELEASE := 0.11.1
+ASKED := $(JAX)/$(firstword $(subst -, ,$(CORPUS)))-$(RELEASE)
+
+$(JAX)/cpu-$(RELEASE)/.ready: PACKAGES = jax==$(RELEASE)
+$(JAX)/gpu-$(RELEASE)/.ready: PACKAGES = jax==$(RELEASE) "jax-cuda12-plugin[with-cuda]==$(RELEASE)"
+$(JAX)/tpu-$(RELEASE)/.ready: PACKAGES = "jax[tpu]==$(RELEASE)"
+
+corpus: $(READY) $(ASKED)/.ready ## Compile a reference corpus with XLA, verify our replay on it.
+	$(BIN)/python tools/make_corpus.py $(CORPUS) --python $(ASKED)/bin/python
+
 clean: ## Remove what the other targets made.
-	rm -rf $(VENV) out build dist
+	rm -rf $(VENV) $(JAX) out build dist

@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hlofuse.capturer import capture as capture
     from hlofuse.differ import diff as diff
     from hlofuse.explainer.explain import explain as explain
     from hlofuse.inputs.load import load as load
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME: dict[str, str] = {
+    "capture": "hlofuse.capturer",
     "load": "hlofuse.inputs",
     "replay": "hlofuse.pipelines",
     "explain": "hlofuse.explainer",
@@ -26,7 +28,7 @@ _HOME: dict[str, str] = {
     "render": "hlofuse.renderer",
     "what_if": "hlofuse.whatifs",
 }
-__all__ = ["diff", "explain", "load", "render", "replay", "what_if"]
+__all__ = ["capture", "diff", "explain", "load", "render", "replay", "what_if"]
 
 
 def __getattr__(name: str) -> Any:

@@ -74,6 +74,15 @@ def _print(devices: dict[str, DeviceDescription], console: Console) -> None:
     for name, device in devices.items():
         table.add_row(*_row(name, device))
     console.print(table)
+    for line in _other_origins(devices):
+        console.print(line, style="dim")
+
+
+def _other_origins(devices: dict[str, DeviceDescription]) -> list[str]:
+    """Whose numbers are not XLA's own."""
+    from hlofuse.cost.gpu.device import XLAS_OWN
+
+    return [f"{name}: {d.origin}, not {XLAS_OWN}" for name, d in devices.items() if d.origin != XLAS_OWN]
 
 
 def _print_one(device: DeviceDescription, console: Console) -> None:
@@ -85,4 +94,5 @@ def _markdown(devices: dict[str, DeviceDescription]) -> str:
     from hlofuse.present.escape import markdown
     from hlofuse.present.markdown import table
 
-    return table(_COLUMNS, [tuple(map(markdown, _row(n, d))) for n, d in devices.items()], right=(1, 2, 3))
+    listed = table(_COLUMNS, [tuple(map(markdown, _row(n, d))) for n, d in devices.items()], right=(1, 2, 3))
+    return listed + "".join(f"\n{markdown(line)}\n" for line in _other_origins(devices))

@@ -10,6 +10,10 @@ import click
 
 # Name, where it lives, and its line in `--help`: help must not import what it lists.
 _COMMANDS: dict[str, tuple[str, str]] = {
+    "capture": (
+        "hlofuse.cli.capture",
+        "Compile a JAX program or StableHLO for a CPU, GPU or TPU and keep what XLA's fusion did.",
+    ),
     "explain": (
         "hlofuse.cli.explain",
         "Which operations XLA fuses, in which order, and what stopped the rest.",
@@ -25,6 +29,10 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "timeline": ("hlofuse.cli.timeline", "What each pass of a compilation did, from a dump directory."),
     "trace-op": ("hlofuse.cli.trace_op", "One operation's way through every pass to the kernel it ends in."),
     "stats": ("hlofuse.cli.stats", "Instructions, kernels, flops and bytes of modules."),
+    "kernels": (
+        "hlofuse.cli.kernels",
+        "Who runs each kernel that fusion leaves: library, Triton or emitter.",
+    ),
     "render": ("hlofuse.cli.render", "Draw a module and its fusions as SVG, PNG, PDF or DOT."),
     "rule": ("hlofuse.cli.rule", "The rule catalogue: what a rule asks, why, and what to do about it."),
     "devices": ("hlofuse.cli.devices", "The GPUs whose numbers come with hlofuse."),

@@ -56,11 +56,17 @@ def assume_input_option(command: F) -> F:
 
 
 def what_if_options(command: F) -> F:
-    """`--set`, `--disable`, `--enable`, `--passes`: what is to be other than in XLA."""
+    """`--set`, `--disable`, `--enable`, `--rules`, `--passes`: what is to be other than in XLA."""
     command = click.option(
         "--passes",
         metavar="LIST",
         help="What if these passes ran? Separated by commas; fixpoint(A, B) repeats until nothing changes.",
+    )(command)
+    command = click.option(
+        "--rules",
+        multiple=True,
+        metavar="NAME|all",
+        help="What if the rules of an installed package took part (hlofuse rule lists them)?",
     )(command)
     command = click.option(
         "--enable",

@@ -21,13 +21,16 @@ if TYPE_CHECKING:
 def command(codes: tuple[str, ...], form: str, color: str, output: Path | None) -> int:
     """What a rule asks, why XLA asks it, and what to do about it; without CODE, all rules in a list.
 
-    CODE is a rule's code (CPU012) or its letters (CPU) for a family.
+    CODE is a rule's code (CPU012) or its letters (CPU) for a family. Rules that installed packages register
+    are listed as well; they take part in a replay only with --rules.
     """
     from hlofuse.cli.output import emit, rendered
     from hlofuse.rules.catalogue import catalogue
     from hlofuse.rules.pages import index_markdown, rule_markdown, rules_json
 
     known = catalogue()
+    if not codes or not all(_is_xlas(code, known) for code in codes):
+        known = {**known, **_outside_rules()}
     wanted = _wanted(codes, known) if codes else list(known.values())
     # A page each for codes that were named, a list for families and for everything.
     pages = bool(codes) and all(c.upper() in known for c in codes)
@@ -41,6 +44,29 @@ def command(codes: tuple[str, ...], form: str, color: str, output: Path | None) 
         show = _print_pages if pages else _print_list
         emit(rendered(lambda console: show(wanted, console), color, output), output)
     return 0
+
+
+def _is_xlas(word: str, known: dict[str, Rule]) -> bool:
+    from hlofuse.rules.pages import FAMILIES
+
+    return word.upper() in known or word.upper() in FAMILIES
+
+
+def _outside_rules() -> dict[str, Rule]:
+    """Of every package that can be used; of the others a warning tells."""
+    from hlofuse.extending.installed import installed_names, load_package
+    from hlofuse.ir.errors import HlofuseError
+
+    found: dict[str, Rule] = {}
+    for name in installed_names():
+        try:
+            package = load_package(name)
+        except HlofuseError as error:
+            click.echo(f"warning: {error}", err=True)
+            continue
+        for code, rule in package.rules.items():
+            found.setdefault(code, rule)
+    return found
 
 
 def _wanted(codes: tuple[str, ...], known: dict[str, Rule]) -> list[Rule]:
@@ -66,17 +92,20 @@ def _wanted(codes: tuple[str, ...], known: dict[str, Rule]) -> list[Rule]:
 
 def _print_list(rules: list[Rule], console: Console) -> None:
     from rich.table import Table
+    from rich.text import Text
 
-    from hlofuse.rules.pages import FAMILIES, by_family
+    from hlofuse.present.escape import printable
+    from hlofuse.rules.pages import by_family, family_title
 
     for letters, found in by_family(rules).items():
-        console.print(f"{letters}  {FAMILIES.get(letters, '')}", style="bold")
+        console.print(Text(f"{letters}  {printable(family_title(found[0]))}", style="bold"))
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True, style="cyan")
         table.add_column(no_wrap=True)
         table.add_column()
         for rule in found:
-            table.add_row(f"  {rule.code}", "allows" if rule.allows else "", rule.title)
+            outcome = rule.runs or ("allows" if rule.allows else "")
+            table.add_row(f"  {rule.code}", outcome, Text(printable(rule.title)))
         console.print(table)
         console.print()
     console.print("hlofuse rule CODE shows a rule's page.")
@@ -84,14 +113,16 @@ def _print_list(rules: list[Rule], console: Console) -> None:
 
 def _print_pages(rules: list[Rule], console: Console) -> None:
     from rich.padding import Padding
+    from rich.text import Text
 
+    from hlofuse.present.escape import printable
     from hlofuse.rules.pages import sections
 
     for number, rule in enumerate(rules):
         if number:
             console.print()
-        console.print(f"{rule.code}  {rule.title}", style="bold")
+        console.print(Text(f"{rule.code}  {printable(rule.title)}", style="bold"))
         for heading, text in sections(rule):
             console.print()
             console.print(heading, style="cyan")
-            console.print(Padding(text, (0, 0, 0, 2)))
+            console.print(Padding(Text(text), (0, 0, 0, 2)))

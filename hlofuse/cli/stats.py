@@ -41,7 +41,7 @@ def command(
 
     Flops and bytes are counted as XLA's HloCostAnalysis does: a loop counts as one turn of it. From a
     dump directory the module is taken as it enters the fusion passes; with --after, --set, --disable,
-    --enable or --passes it is the module that those passes leave.
+    --enable, --rules or --passes it is the module that those passes leave.
     """
     from hlofuse.cli.reporting import report
     from hlofuse.explainer.statistics import statistics

@@ -57,6 +57,8 @@ class Comparison:
     release: str
     sides: tuple[DeviceSide, DeviceSide]
     flipped: tuple[FlippedEdge, ...]
+    what_if: tuple[str, ...] = ()
+    """What differs from XLA in both, in words."""
 
 
 def compare_devices(first: Observed, second: Observed, release: str) -> Comparison:
@@ -89,7 +91,8 @@ def compare_devices(first: Observed, second: Observed, release: str) -> Comparis
                 )
             )
     sides = tuple(DeviceSide(f.replay.device or "", f.totals_before, f.totals_after) for f in facts)
-    return Comparison(first.replay.before.name, release, (sides[0], sides[1]), tuple(flipped))
+    module = first.replay.before.name
+    return Comparison(module, release, (sides[0], sides[1]), tuple(flipped), first.changes)
 
 
 def _answer(pair: tuple[str, str], observed: Observed) -> Pair | None:

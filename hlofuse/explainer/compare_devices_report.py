@@ -11,6 +11,7 @@ from rich.text import Text
 from hlofuse.explainer.compare_devices import Comparison, DeviceSide, FlippedEdge
 from hlofuse.explainer.cost_json import detail_json, us_json
 from hlofuse.explainer.cost_words import number_text, us_text, worth_text
+from hlofuse.explainer.difference_words import warning_line
 from hlofuse.explainer.explain_json import place_json
 from hlofuse.explainer.tables import plain_table
 from hlofuse.present.escape import printable
@@ -26,7 +27,10 @@ SCHEMA = "hlofuse.compare-devices/1"
 def print_comparison(c: Comparison, console: Console, *, limit: int = 10) -> None:
     """Both results in figures, then what is decided differently and why."""
     names = " and ".join(printable(s.device) for s in c.sides)
-    console.print(Text(f"{printable(c.module)} on {names}, as XLA in {c.release}", style="bold"))
+    xla = "" if c.what_if else f", as XLA in {c.release}"
+    console.print(Text(f"{printable(c.module)} on {names}{xla}", style="bold"))
+    if c.what_if:
+        console.print(Text(warning_line(c.what_if), style="bold yellow"))
     table = plain_table(("", "left"), ("kernels", "left"), ("moved", "left"), ("est. time", "left"))
     for s in c.sides:
         table.add_row(Text(printable(s.device)), *map(Text, _figures(s)))
@@ -109,6 +113,7 @@ def comparison_json(c: Comparison) -> dict[str, Any]:
         "schema": SCHEMA,
         "module": c.module,
         "release": c.release,
+        "what_if": list(c.what_if),
         "devices": [
             {
                 "device": s.device,

@@ -18,9 +18,15 @@ def warning_line(changes: Sequence[str]) -> str:
 
 def difference_lines(d: Difference) -> list[str]:
     """What everyone who reads such a report has to know first."""
-    other = " Numbers of the device are changed, so the two times are by different models."
-    decisions = decisions_line(d) + (other if d.other_model else "")
-    return [warning_line(d.changes), f"against XLA's own: {figures_line(d)}", decisions]
+    told = [decisions_line(d)]
+    if d.other_model:
+        told.append("Numbers of the device are changed, so the two times are by different models.")
+    if d.xla.untimed != d.ours.untimed:
+        told.append(
+            f"The times leave out kernels that XLA's model does not cover: {d.xla.untimed:,} of XLA's,"
+            f" {d.ours.untimed:,} of these."
+        )
+    return [warning_line(d.changes), f"against XLA's own: {figures_line(d)}", " ".join(told)]
 
 
 def figures_line(d: Difference) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from hlofuse.explainer.facts import Facts
+from hlofuse.ir.instruction import Instruction
 
 EdgeNames: TypeAlias = tuple[str, str]
 """Producer and consumer in the input."""
@@ -13,7 +14,7 @@ _FREE = frozenset({"bitcast", "constant"})
 
 
 def edges_inside(facts: Facts) -> set[EdgeNames]:
-    """Edges between operations of the input that one kernel holds both ends of."""
+    """Edges between operations of the input, bitcasts passed over, that one kernel holds both ends of."""
     homes: dict[str, set[str]] = {}
     for kernel in facts.launched_after:
         for member in facts.lineage.members(kernel):
@@ -23,7 +24,13 @@ def edges_inside(facts: Facts) -> set[EdgeNames]:
         mine = homes.get(consumer.name)
         if mine is None or consumer.opcode in _FREE:
             continue
-        for operand in consumer.operands:
+        for operand in map(_computed_by, consumer.operands):
             if operand.opcode not in _FREE and mine & homes.get(operand.name, set()):
                 edges.add((operand.name, consumer.name))
     return edges
+
+
+def _computed_by(operand: Instruction) -> Instruction:
+    while operand.opcode == "bitcast":
+        operand = operand.operands[0]
+    return operand

@@ -83,7 +83,7 @@ def _fused_timed(groups: Sequence[FusedGroup], limit: int) -> str:
     rows = [
         (
             markdown_code(g.fusion.name) + (f" ×{len(g.alike) + 1}" if g.alike else ""),
-            us_text((g.us_saved or 0.0) * (len(g.alike) + 1)),
+            _time_saved(g),
             bytes_text(g.bytes_saved * (len(g.alike) + 1)),
             f"{len(g.steps):,}",
             markdown(roofline(g.kernel)) if g.kernel is not None else "",
@@ -93,6 +93,14 @@ def _fused_timed(groups: Sequence[FusedGroup], limit: int) -> str:
     ]
     heading = ("kernel", "saves", "", "steps", "now", "source")
     return table(heading, rows, right=(1, 2, 3)) + _cut(limit, len(groups))
+
+
+def _time_saved(g: FusedGroup) -> str:
+    """Launches where the steps rested on no estimate."""
+    copies = len(g.alike) + 1
+    if g.us_saved is None:
+        return plural(len(g.steps) * copies, "launch", "launches")
+    return us_text(g.us_saved * copies)
 
 
 def _rewrites(rewrites: Sequence[Rewrite], e: Explanation) -> str:

@@ -35,7 +35,7 @@ class Facts:
         self.launched_after = _launched(replay.after)
         self.totals_before = self._totals(self.launched_before, self.costs_before, replay.before)
         self.totals_after = self._totals(self.launched_after, self.costs_after, replay.after)
-        self._catalogue = catalogue()
+        self._catalogue = {**catalogue(), **replay.outside_rules}
 
     def _totals(self, launched: dict[str, Instruction], counts: CostAnalysis, module: Module) -> Totals:
         cost = counts.computation(module.entry)
@@ -81,7 +81,8 @@ class Facts:
         entry = self._catalogue.get(code or "")
         if entry is None:
             return RuleText(code or "", "")
-        return RuleText(entry.code, entry.title, entry.advice, entry.message, entry.why)
+        title = f"{entry.title} (not XLA's: {entry.package})" if entry.package else entry.title
+        return RuleText(entry.code, title, entry.advice, entry.message, entry.why)
 
     def instruction(self, name: str) -> tuple[Instruction, Module] | None:
         """The instruction of that name in the module before, else after."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hlofuse.explainer.cost_words import us_text
 from hlofuse.explainer.model import (
@@ -18,8 +19,11 @@ from hlofuse.present.escape import printable
 from hlofuse.present.units import bytes_text, plural, quantity
 from hlofuse.trace import Figures
 
+if TYPE_CHECKING:
+    from hlofuse.explainer.kernels.model import KernelSelection
 
-def headline(e: Explanation) -> str:
+
+def headline(e: Explanation | KernelSelection) -> str:
     """`jit_f on cpu, as XLA in jaxlib 0.11.1 fuses it`."""
     device = f" ({printable(e.device)})" if e.device else ""
     if e.what_if:

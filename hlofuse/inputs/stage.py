@@ -117,6 +117,8 @@ def require_input_stage(module: Module, target: str = "cpu") -> Stage:
         flags = FUSION_STAGES[target].flags
         lines.append(f'To get it, run the program with XLA_FLAGS="{flags}"')
         lines.append("and give hlofuse DIR: the right file is found by itself.")
+        if stage.name == BEFORE and subject != "this input":
+            lines.append(f"Or have it compiled ahead of time: hlofuse capture {subject} --explain")
     if stage.name in (FUSED, SCHEDULED):
         lines.append("(stats, diff and render take a module of any stage.)")
     raise StageError("\n".join(lines), stage)

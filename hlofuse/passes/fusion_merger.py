@@ -29,6 +29,7 @@ from hlofuse.rules.fusion_merger import (
 )
 from hlofuse.rules.gpu_fusible import choose_kind
 from hlofuse.rules.gpu_instruction_fusion import GpuFusionState, GpuPair
+from hlofuse.rules.outside import pair_refusal
 from hlofuse.rules.verdict import Verdict, first_verdict
 from hlofuse.trace import Recorder
 
@@ -82,7 +83,7 @@ class _Driver:
             return verdict, None
         for user in producer.users:
             pair = GpuPair(producer, user, user.operands.index(producer), self._state)
-            verdict = first_verdict(USER_RULES, pair, settings)
+            verdict = pair_refusal(USER_RULES, pair, settings, producer, user)
             if verdict is not None:
                 return verdict, user
         verdict = first_verdict(MERGE_RULES, merge, settings)

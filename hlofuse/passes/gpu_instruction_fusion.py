@@ -18,7 +18,8 @@ from hlofuse.passes.instruction_fusion import FusionDriver, InstructionFusion
 from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations
 from hlofuse.rules.gpu_instruction_fusion import RULES, GpuFusionState, GpuPair
 from hlofuse.rules.instruction_fusion.driver import NOTHING_AGAINST
-from hlofuse.rules.verdict import Verdict, first_verdict
+from hlofuse.rules.outside import pair_verdict
+from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
 _CHEAP_IN_HARDWARE = frozenset({"divide", "sqrt", "rsqrt", "exponential"})
@@ -48,7 +49,8 @@ class _Driver(FusionDriver):
 
     def should_fuse(self, consumer: Instruction, operand_index: int) -> Verdict:
         pair = GpuPair(consumer.operands[operand_index], consumer, operand_index, self.state)
-        return first_verdict(RULES, pair, self.state.settings) or Verdict(NOTHING_AGAINST)
+        verdict = pair_verdict(RULES, pair, self.state.settings, pair.producer, consumer)
+        return verdict or Verdict(NOTHING_AGAINST)
 
     def choose_kind(self, producer: Instruction, consumer: Instruction) -> str:
         return choose_kind(producer, consumer, self.model)

@@ -30,6 +30,7 @@ from hlofuse.rules.gpu_multi_output_fusion import (
 )
 from hlofuse.rules.gpu_multi_output_fusion.producer import ANOTHER_PREFERRED, SAVES_TIME, is_possible_root
 from hlofuse.rules.gpu_multi_output_fusion.siblings import IS_CONSTANT, IS_SCALAR, SHARED_READ
+from hlofuse.rules.outside import pair_refusal
 from hlofuse.rules.verdict import Verdict, first_verdict
 from hlofuse.trace import Recorder
 
@@ -100,9 +101,8 @@ class _Driver:
             later = k + 1
             while later < len(siblings):
                 other = siblings[later]
-                verdict = first_verdict(
-                    SIBLING_RULES, SiblingPair(fusion, other, parent, self._state), self._settings
-                )
+                pair = SiblingPair(fusion, other, parent, self._state)
+                verdict = pair_refusal(SIBLING_RULES, pair, self._settings, other, fusion)
                 if verdict is not None:
                     self._refuse(other, fusion, verdict, both_read=parent.name)
                     later += 1
@@ -143,9 +143,8 @@ class _Driver:
             return None
         candidates: list[Instruction] = []
         for consumer in users:
-            verdict = first_verdict(
-                CONSUMER_RULES, ProducerPair(producer, consumer, self._state), self._settings
-            )
+            pair = ProducerPair(producer, consumer, self._state)
+            verdict = pair_refusal(CONSUMER_RULES, pair, self._settings, producer, consumer)
             if verdict is not None:
                 self._refuse(producer, consumer, verdict)
             else:

@@ -36,7 +36,8 @@ from hlofuse.rules.instruction_fusion.duplication import (
 )
 from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
 from hlofuse.rules.instruction_fusion.question import FusionState, Pair
-from hlofuse.rules.verdict import Verdict, first_verdict
+from hlofuse.rules.outside import pair_verdict
+from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
 BASE_RULES: tuple[Callable[[Pair], Verdict | None], ...] = (
@@ -91,7 +92,8 @@ class FusionDriver:
     def should_fuse(self, consumer: Instruction, operand_index: int) -> Verdict:
         """The rules' answer for one pair (`ShouldFuse`)."""
         pair = Pair(consumer.operands[operand_index], consumer, operand_index, self.state)
-        return first_verdict(self.rules, pair, self.state.settings) or Verdict(NOTHING_AGAINST)
+        verdict = pair_verdict(self.rules, pair, self.state.settings, pair.producer, consumer)
+        return verdict or Verdict(NOTHING_AGAINST)
 
     def unfusible(self, computation: Computation) -> dict[Instruction, Verdict]:
         """Producers refused before any pair is looked at (`ComputeGloballyUnfusible`)."""

@@ -20,6 +20,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.dce import HloDCE
 from hlofuse.rules import multi_output_fusion as rules
 from hlofuse.rules.multi_output_fusion import Siblings, is_profitable_operand, shared_bytes
+from hlofuse.rules.outside import pair_refusal
 from hlofuse.rules.verdict import Verdict, first_verdict
 from hlofuse.trace import Recorder
 
@@ -71,7 +72,7 @@ class SiblingDriver:
     def why_illegal(self, fusion: Instruction, other: Instruction) -> Verdict | None:
         """What keeps the two apart (`LegalToFuse`)."""
         pair = Siblings(fusion, other, self._reachability, self.release, self.settings)
-        return first_verdict(self.legal_rules, pair, self.settings)
+        return pair_refusal(self.legal_rules, pair, self.settings, other, fusion)
 
     def profit(self, a: Instruction, b: Instruction) -> int:
         """What joining the two saves (`GetProfit`)."""

@@ -15,6 +15,9 @@ from hlofuse.rules.settings import AS_XLA, Settings
 _PASSES: dict[str, dict[str, str]] = {
     "": {
         "cse": "hlofuse.passes.cse:HloCSE",
+        "custom-kernel-fusion-rewriter": (
+            "hlofuse.passes.custom_kernel_fusion_rewriter:CustomKernelFusionRewriter"
+        ),
         "dce": "hlofuse.passes.dce:HloDCE",
         "tuple-simplifier": "hlofuse.passes.tuple_simplifier:TupleSimplifier",
     },
@@ -43,6 +46,11 @@ _PASSES: dict[str, dict[str, str]] = {
 _TEXT = re.compile(r"\s*([\w\-]+)\s*(?:\((.*)\))?\s*")
 
 
+def pass_names(target: str) -> frozenset[str]:
+    """Every pass that `target` can run."""
+    return frozenset({**_PASSES[""], **_PASSES.get(target, {})})
+
+
 def make_pass(text: str, target: str, settings: Settings = AS_XLA, **context: Any) -> Pass:
     """The pass described by `text`, such as `fusion(may_duplicate=false)`, as `target` runs it.
 
@@ -68,6 +76,6 @@ def make_pass(text: str, target: str, settings: Settings = AS_XLA, **context: An
         options[key.strip()] = value == "true" if isinstance(default, bool) else convert(value)
     present = {f.name for f in fields(kind)}
     options |= {key: value for key, value in context.items() if key in present}
-    made = kind(settings=settings, **options)
+    made = kind(settings=settings.in_pass(m[1], target), **options)
     assert isinstance(made, Pass)
     return made

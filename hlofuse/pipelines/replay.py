@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hlofuse.analysis.release import RELEASES
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.printer import print_module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes import make_pass
 from hlofuse.pipelines.device import device_of
+from hlofuse.pipelines.from_outside import custom_kernels, with_outside
 from hlofuse.pipelines.history import reserve_spent_names, restore_history
 from hlofuse.pipelines.pass_list import MOST_ROUNDS, repeated
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.pipelines.users_order import restore_users_order
+from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.settings import AS_XLA, Settings
 from hlofuse.trace import Event, Recorder
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
+    from hlofuse.extending.entries import CustomFusion, Kernel
     from hlofuse.passes.priority_fusion.guide import Guide
 
 
@@ -48,6 +52,14 @@ class Replay:
     before: Module
     after: Module
     passes: list[PassResult] = field(default_factory=list)
+    outside_rules: Mapping[str, Rule] = field(default_factory=dict)
+    """Rules that took part and are not XLA's, by code."""
+    custom_kernels: dict[str, tuple[CustomFusion, Kernel]] = field(default_factory=dict)
+    """Fusions that patterns from outside made, by name."""
+
+    def is_custom_kernel(self, instruction: Instruction) -> bool:
+        """It is a fusion of `after` that a pattern from outside made."""
+        return instruction.fusion_kind == "kCustom" and instruction.name in self.custom_kernels
 
     @property
     def events(self) -> list[Event]:
@@ -94,9 +106,12 @@ def _replay(
     ids: UniqueIds | None,
     guide: Guide | None,
 ) -> Replay:
+    passes = with_outside(passes, target, settings)
     description, _ = device_of(target, device)
     after = copy_module(module)
     result = Replay(target, description.name if description is not None else None, module, after)
+    if settings.outside is not None:
+        result.outside_rules = settings.outside.rules
     if TARGETS[target].has_history:
         restore_history(after, ids)
     if TARGETS[target].restores_users:
@@ -112,6 +127,7 @@ def _replay(
         recorder = Recorder()
         recorder.begin_pass(made.name)
         changed = made.run(after, recorder)
+        result.custom_kernels |= custom_kernels(made)
         kept = print_module(after) if keep_modules else None
         result.passes.append(PassResult(made.name, changed, recorder.events, kept))
         return changed

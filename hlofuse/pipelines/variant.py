@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from hlofuse.extending.installed import load_rules
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes import make_pass
@@ -64,11 +65,13 @@ def variant_of(
     overrides: Iterable[str] = (),
     disable: Iterable[str] = (),
     enable: Iterable[str] = (),
+    rules: Iterable[str] = (),
     passes: str | None = None,
 ) -> Variant:
-    """What `--set NAME=VALUE`, `--disable`, `--enable`, `--passes` and `--option` ask for.
+    """What `--set NAME=VALUE`, `--disable`, `--enable`, `--rules`, `--passes` and `--option` ask for.
 
-    HlofuseError for whatever name is not known, with what may have been meant.
+    HlofuseError for whatever name is not known, with what may have been meant, and for a package of rules
+    that cannot be used.
     """
     overrides, disable, enable = tuple(overrides), tuple(disable), tuple(enable)
     standard = passes_of(target, option)
@@ -79,11 +82,15 @@ def variant_of(
             make_pass(text, target)
     stated, _ = device_of(target, device)
     described, knobs = device_of(target, device, overrides)
-    settings = parse_settings(knobs, disable, known=device_numbers(target))
+    outside = load_rules(rules)
+    settings = parse_settings(knobs, disable, known=device_numbers(target), added=outside.rules)
+    if outside.packages:
+        settings = replace(settings, outside=outside)
     changes = (
         *overrides,
         *(f"without {code.upper()}" for code in disable),
         *(f"with {name}" for name in enable),
+        *(f"with the rules of {package}" for package in outside.names),
         *((f"passes {', '.join(listed)}",) if passes is not None else ()),
     )
     if not changes:

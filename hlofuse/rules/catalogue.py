@@ -44,10 +44,16 @@ class Rule:
     """Without it the program would be wrong, or have no code: a what-if run cannot switch it off."""
     outcome: bool = False
     """It names what came out of a pass and asks nothing of its own: there is nothing to switch off."""
+    runs: str = ""
+    """For a rule that settles who runs a kernel: who does, as `hlofuse kernels` says it."""
+    package: str = ""
+    """The package it comes from; empty for XLA's own."""
 
     @property
     def fixed(self) -> str:
         """Why a what-if run cannot switch it off; empty where it can."""
+        if self.runs:
+            return "it tells who runs a kernel; there is no fusion without it to try"
         if self.essential:
             return "without it the program would be wrong, or have no code"
         return "it names what came out and asks nothing of its own" if self.outcome else ""

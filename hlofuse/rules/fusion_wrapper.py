@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hlofuse.analysis.cpu_tiled_emitter import is_tiling_type
 from hlofuse.analysis.eigen_convolution import why_not_eigen
 from hlofuse.ir.instruction import Instruction
 from hlofuse.rules.catalogue import Rule
@@ -91,7 +92,7 @@ def copy_of_narrow_type(instruction: Instruction) -> dict[str, Any] | None:
     if instruction.opcode != "copy":
         return None
     element_type = instruction.shape.element_type
-    if element_type == "pred" or (instruction.shape.bit_width >= 8 and not element_type.startswith("f8")):
+    if is_tiling_type(element_type, instruction.shape.bit_width):
         return None
     return {"element_type": element_type}
 

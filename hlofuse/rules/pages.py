@@ -24,6 +24,8 @@ FAMILIES: dict[str, str] = {
     "CS": "CSE",
     "DC": "DCE",
     "TS": "TupleSimplifier",
+    "EM": "Who runs a kernel on GPU",
+    "EC": "Who runs a kernel on CPU",
 }
 """What the letters of a code stand for; the order in which lists show them."""
 
@@ -31,6 +33,13 @@ FAMILIES: dict[str, str] = {
 def family_of(code: str) -> str:
     """The letters of a code."""
     return code.rstrip("0123456789")
+
+
+def family_title(rule: Rule) -> str:
+    """What a rule's letters stand for; the package for rules that are not XLA's."""
+    if rule.package:
+        return f"{rule.package}, not XLA's"
+    return FAMILIES.get(family_of(rule.code), "Other")
 
 
 def by_family(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
@@ -51,31 +60,39 @@ def sections(rule: Rule) -> list[tuple[str, str]]:
     """Headings and their text, empty ones left out."""
     found = [
         ("What it asks", rule.asks),
-        ("If so", "The fusion or rewrite is made." if rule.allows else "It is refused."),
-        ("Why XLA asks", rule.why),
+        ("If so", _outcome(rule)),
+        ("Why" if rule.package else "Why XLA asks", rule.why),
         ("What you can do", rule.advice),
         ("XLA's words", f"“{rule.message}”" if rule.message else ""),
         ("Without it", _what_if(rule)),
         ("Knobs", "\n".join(knob_words(k) for k in rule.knobs)),
         ("In XLA", rule.mirrors),
+        ("Comes from", f"{rule.package}; it is not XLA's" if rule.package else ""),
         ("History", rule.history),
     ]
     return [(heading, text) for heading, text in found if text]
 
 
 def _what_if(rule: Rule) -> str:
-    if rule.allows and rule.outcome:
+    if rule.runs or (rule.allows and rule.outcome):
         return ""
     if rule.fixed:
         return f"A what-if run cannot switch it off: {rule.fixed}."
     return f"`--disable {rule.code}` shows what becomes of a module without it."
 
 
+def _outcome(rule: Rule) -> str:
+    if rule.runs:
+        return f"Run by: {rule.runs}."
+    return "The fusion or rewrite is made." if rule.allows else "It is refused."
+
+
 def rule_json(rule: Rule) -> dict[str, Any]:
     """The entry as JSON values."""
     return {
         "code": rule.code,
-        "family": FAMILIES.get(family_of(rule.code), ""),
+        "family": rule.package or FAMILIES.get(family_of(rule.code), ""),
+        "package": rule.package or None,
         "title": rule.title,
         "asks": rule.asks,
         "why": rule.why,
@@ -85,6 +102,7 @@ def rule_json(rule: Rule) -> dict[str, Any]:
         "allows": rule.allows,
         "essential": rule.essential,
         "fixed": rule.fixed,
+        "runs": rule.runs,
         "knobs": [
             {"name": k.name, "default": k.default, "unit": k.unit, "summary": k.summary} for k in rule.knobs
         ],
@@ -113,13 +131,15 @@ def index_markdown(rules: Iterable[Rule], link: str = "{code}.md") -> str:
     """A table for each family; `link` makes the target of an entry."""
     out = []
     for letters, found in by_family(rules).items():
-        out.append(f"## {letters}: {FAMILIES.get(letters, 'Other')}\n")
+        out.append(f"## {letters}: {family_title(found[0])}\n")
         rows = []
         for r in found:
             words = r.message.replace("|", "\\|") or "–"
-            allows = "yes" if r.allows else "no"
-            rows.append(f"| [{r.code}]({link.format(code=r.code)}) | {r.title} | {words} | {allows} |")
-        out.append("| code | rule | XLA's words | allows |\n|---|---|---|---|\n" + "\n".join(rows) + "\n")
+            answer = [r.runs] if r.runs else [words, "yes" if r.allows else "no"]
+            rows.append(f"| [{r.code}]({link.format(code=r.code)}) | {r.title} | {' | '.join(answer)} |")
+        columns = ["run by"] if found[0].runs else ["XLA's words", "allows"]
+        out.append(f"| code | rule | {' | '.join(columns)} |\n{'|---' * (2 + len(columns))}|\n")
+        out[-1] += "\n".join(rows) + "\n"
     return "\n".join(out)
 
 

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.rules.catalogue import Knob, catalogue
+from hlofuse.rules.catalogue import Knob, Rule, catalogue
 from hlofuse.rules.settings import AS_XLA, Settings
 
 
 def parse_settings(
-    overrides: Iterable[str], disabled: Iterable[str], *, known: Iterable[str] = ()
+    overrides: Iterable[str],
+    disabled: Iterable[str],
+    *,
+    known: Iterable[str] = (),
+    added: Mapping[str, Rule] = MappingProxyType({}),
 ) -> Settings:
     """Known names and codes only; anything else is an error that suggests what was meant.
 
-    `known` are names beside the knobs that `--set` takes: the device's numbers.
+    `known` are names beside the knobs that `--set` takes: the device's numbers. `added` are rules besides
+    XLA's, by code.
     """
     overrides, disabled = tuple(overrides), tuple(disabled)
     if not overrides and not disabled:
         return AS_XLA
-    rules = catalogue()
+    rules = {**catalogue(), **added}
     knobs = all_knobs()
     values: dict[str, float] = {}
     for text in overrides:

@@ -1,23 +1,37 @@
-"""What a what-if run changes: other values for knobs, rules switched off. Empty for XLA as it is."""
+"""What a what-if run changes: other values for knobs, rules off, rules added. Empty for XLA as it is."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from hlofuse.rules.catalogue import Knob
+
+if TYPE_CHECKING:
+    from hlofuse.rules.outside import OutsideRules
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Overrides for one replay (`--set NAME=VALUE`, `--disable CODE`)."""
+    """Overrides for one replay (`--set NAME=VALUE`, `--disable CODE`, `--rules PACKAGE`)."""
 
     knobs: Mapping[str, float] = field(default_factory=dict)
     disabled: frozenset[str] = frozenset()
+    outside: OutsideRules | None = None
+    """Rules that are not XLA's."""
+    lifted: bool = False
+    """Every refusal that could be disabled is passed over; for the pair that a rule from outside allows."""
 
     def value(self, knob: Knob) -> float:
         """The knob's value in this run."""
         return self.knobs.get(knob.name, knob.default) if self.knobs else knob.default
+
+    def in_pass(self, name: str, target: str) -> Settings:
+        """As they hold in one pass (XLA's name) of a target."""
+        if self.outside is None:
+            return self
+        return replace(self, outside=self.outside.in_pass(name, target, self.disabled))
 
 
 AS_XLA = Settings()

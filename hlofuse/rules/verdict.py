@@ -58,5 +58,7 @@ def first_verdict(
     for ask in rules:
         verdict = ask(question)
         if verdict is not None and verdict.rule.code not in settings.disabled:
+            if settings.lifted and not verdict.allows and not verdict.rule.fixed:
+                continue
             return verdict
     return None

@@ -40,7 +40,7 @@ def rank(
     counts = _refusals(observed.replay.events)
     for code, obstacle in obstacles.items():
         counts.setdefault(code, obstacle.edges)  # the cost model's verdict is no event of its own
-    rules = catalogue()
+    rules = {**catalogue(), **observed.replay.outside_rules}
     codes = [c for c in counts if c in rules and c not in variant.settings.disabled]
     relaxable = [c for c in codes if not rules[c].fixed]
     relaxed, fixed = [], []

@@ -12,7 +12,7 @@ from hlofuse.whatifs.model import Ranking, Sweep
 
 def ranking_markdown(r: Ranking, *, limit: int = 10) -> str:
     """The ranking as a markdown document."""
-    out = [f"## {markdown(words.subject(r))}, as XLA in {r.release}: which one rule costs most?\n"]
+    out = [f"## {markdown(words.question(r))}\n"]
     if r.changes:
         out.append(f"> **{markdown(warning_line(r.changes))}**\n")
     out.append(f"{words.totals_line(r.after)}\n")
@@ -25,8 +25,9 @@ def ranking_markdown(r: Ranking, *, limit: int = 10) -> str:
     rows = [[markdown(words.ranking_row(x)[k]) for k in shown] for x in changing]
     if rows:
         out.append(table([words.RANKING_COLUMNS[k] for k in shown], rows, right=(1, 2, 3, 4, 5)))
-    if words.idle_line(r):
-        out.append(f"{words.idle_line(r)}\n")
+    for line in (words.marks_line(x.difference for x in changing), words.idle_line(r)):
+        if line:
+            out.append(f"{markdown(line)}\n")
     for x in (x for x in r.relaxed if x.saves and x.blocks):
         out.append(f"### {x.rule.code} blocks\n")
         edges = [
@@ -61,4 +62,7 @@ def sweep_markdown(s: Sweep) -> str:
     rows = [[markdown(row[k]) for k in shown] for _, row in words.sweep_rows(s)]
     out.append(table([columns[k] for k in shown], rows, right=tuple(range(len(shown)))))
     out.append(f"{words.TURNED}\n")
+    marks = words.marks_line(p.difference for p in s.points)
+    if marks:
+        out.append(f"{markdown(marks)}\n")
     return "\n".join(out)

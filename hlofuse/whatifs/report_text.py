@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 def print_ranking(r: Ranking, console: Console, *, input_words: Sequence[str] = (), limit: int = 10) -> None:
     """The answer first, then every rule that was relaxed, then those that cannot be."""
-    console.print(
-        Text(f"{words.subject(r)}, as XLA in {r.release}: which one rule costs most?", style="bold")
-    )
+    console.print(Text(words.question(r), style="bold"))
     if r.changes:
         console.print(Text(warning_line(r.changes), style="bold yellow"))
     console.print(Text(words.totals_line(r.after)))
@@ -88,7 +86,8 @@ def _print_table(r: Ranking, console: Console, limit: int) -> None:
         legend = Text(f"{x.rule.code}  ", style="dim")
         legend.append(printable(x.rule.title), style="not dim")
         console.print(Padding(legend, (0, 0, 0, 2)))
-    for note in (words.TURNED if rows else "", words.idle_line(r)):
+    marks = words.marks_line(x.difference for x in rows[: limit or None])
+    for note in (words.TURNED if rows else "", marks, words.idle_line(r)):
         if note:
             console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
 
@@ -135,7 +134,9 @@ def print_sweep(s: Sweep, console: Console) -> None:
     for is_xla, row in words.sweep_rows(s):
         table.add_row(*(Text(row[k], style="bold" if is_xla else "") for k in shown))
     console.print(Padding(table, (0, 0, 0, 2)))
-    console.print(Padding(Text(words.TURNED, style="dim"), (0, 0, 0, 2)))
+    for note in (words.TURNED, words.marks_line(p.difference for p in s.points)):
+        if note:
+            console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
 
 
 def _folded(heading: str, width: int = 12) -> str:

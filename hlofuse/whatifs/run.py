@@ -31,6 +31,7 @@ def what_if(
     overrides: Iterable[str] = ...,
     disable: Iterable[str] = ...,
     enable: Iterable[str] = ...,
+    rules: Iterable[str] = ...,
     passes: str | None = ...,
     ids: UniqueIds | None = ...,
 ) -> Ranking: ...
@@ -45,6 +46,7 @@ def what_if(
     overrides: Iterable[str] = ...,
     disable: Iterable[str] = ...,
     enable: Iterable[str] = ...,
+    rules: Iterable[str] = ...,
     passes: str | None = ...,
     ids: UniqueIds | None = ...,
 ) -> Sweep: ...
@@ -58,17 +60,18 @@ def what_if(
     overrides: Iterable[str] = (),
     disable: Iterable[str] = (),
     enable: Iterable[str] = (),
+    rules: Iterable[str] = (),
     passes: str | None = None,
     ids: UniqueIds | None = None,
 ) -> Ranking | Sweep:
     """Which single rule costs `module` most; with `sweep`, what becomes of it as knobs take other values.
 
     `sweep` maps names of knobs or of a device's numbers to values; several make a grid, on each `device`.
-    `overrides` (`NAME=VALUE`), `disable`, `enable` and `passes` are as in `hlofuse.pipelines.variant_of` and
-    hold for every replay. HlofuseError for names that are not known.
+    `overrides` (`NAME=VALUE`), `disable`, `enable`, `rules` and `passes` are as in
+    `hlofuse.pipelines.variant_of` and hold for every replay. HlofuseError for names that are not known.
     """
     devices: list[Device] = list(device) if isinstance(device, (list, tuple)) else [device]  # type: ignore[list-item]
-    overrides, disable, enable = tuple(overrides), tuple(disable), tuple(enable)
+    overrides, disable, enable, rules = tuple(overrides), tuple(disable), tuple(enable), tuple(rules)
 
     def variant(which: Device, more: Iterable[str] = ()) -> Variant:
         return variant_of(
@@ -78,6 +81,7 @@ def what_if(
             overrides=(*overrides, *more),
             disable=disable,
             enable=enable,
+            rules=rules,
             passes=passes,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from hlofuse.explainer.cost_words import us_text
 from hlofuse.explainer.difference import Difference
@@ -45,6 +45,12 @@ def untimed_note(t: Totals) -> str:
 
 
 # ------------------------------------------------------------ ranking
+
+
+def question(r: Ranking) -> str:
+    """`jit_f on gpu (h100_sxm), as XLA in jaxlib 0.11.1: which one rule costs most?`."""
+    xla = "" if r.changes else f", as XLA in {r.release}"
+    return f"{subject(r)}{xla}: which one rule costs most?"
 
 
 def lead(r: Ranking) -> list[str]:
@@ -113,6 +119,18 @@ RANKING_COLUMNS = (
 
 
 TURNED = "Edges turned: + fused here and apart in XLA's, − the other way round."
+_MARK = " *"
+
+
+def marks_line(differences: Iterable[Difference]) -> str:
+    """What a mark at a time means; empty where there is none."""
+    if not any(map(_marked, differences)):
+        return ""
+    return "*: this time leaves out more or fewer kernels than the one it is compared with."
+
+
+def _marked(d: Difference) -> str:
+    return _MARK if d.ours.us is not None and d.xla.untimed != d.ours.untimed else ""
 
 
 def edges_text(d: Difference) -> str:
@@ -144,7 +162,8 @@ def sweep_rows(s: Sweep) -> Iterator[tuple[bool, tuple[str, ...]]]:
 def _sweep_row(s: Sweep, p: Point) -> tuple[str, ...]:
     head = [printable(p.device or "")] if len(s.devices) > 1 else []
     against = "XLA" if p.is_xla else edges_text(p.difference)
-    return (*head, *map(printable, p.values), *_totals(p.totals, p.difference.xla), against)
+    kernels, moved, time = _totals(p.totals, p.difference.xla)
+    return (*head, *map(printable, p.values), kernels, moved, time + _marked(p.difference), against)
 
 
 def _totals(t: Totals, xla: Totals | None) -> tuple[str, ...]:
@@ -165,7 +184,7 @@ def sweep_columns(s: Sweep) -> tuple[str, ...]:
 def sweep_headline(s: Sweep) -> str:
     """What is swept, and that it is not XLA."""
     names = " × ".join(printable(a.name) for a in s.axes)
-    fixed = f" with {', '.join(map(printable, s.changes))}" if s.changes else ""
+    fixed = f", besides: {', '.join(map(printable, s.changes))}" if s.changes else ""
     return f"{subject(s)}: a sweep of {names}{fixed}"
 
 
@@ -194,8 +213,7 @@ def _delta(old: float, new: float, text: object) -> str:
 def _time_delta(d: Difference) -> str:
     if d.xla.us is None or d.ours.us is None:
         return ""
-    mark = " *" if d.xla.untimed != d.ours.untimed else ""
-    return _delta(d.xla.us, d.ours.us, us_text) + mark
+    return _delta(d.xla.us, d.ours.us, us_text) + _marked(d)
 
 
 def _in_brackets(old: float, new: float) -> str:

@@ -10,7 +10,7 @@ from hlofuse.differ import Added, Changed, FusionKind, Kind, Moved, Removed, dif
 from hlofuse.inputs import load
 from hlofuse.ir import HlofuseError, Instruction, Module, parse_module
 
-SAMPLES = Path(__file__).parents[2] / "samples/cpu"
+SAMPLES = Path(__file__).parents[2] / "samples"
 
 
 def module(entry: str, *computations: str, header: str = ""):  # type: ignore[no-untyped-def]
@@ -270,7 +270,10 @@ def test_deeply_nested_fusions() -> None:
 # ---------------------------------------------------------------- real modules
 
 
-@pytest.mark.parametrize("case", sorted(p.name for p in SAMPLES.iterdir() if p.is_dir()))
+CPU = ("cpu", "cartpole/cpu")
+
+
+@pytest.mark.parametrize("case", sorted(f"{c}/{p.name}" for c in CPU for p in (SAMPLES / c).iterdir()))
 def test_xla_fusion_passes_change_no_program(case: str) -> None:
     def stage(name: str) -> Path:
         return next(p for p in (SAMPLES / case).iterdir() if p.name.startswith(name))

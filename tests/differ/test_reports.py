@@ -17,8 +17,11 @@ CASES = {
     "softmax_same": ("softmax/after.hlo", "softmax/after.hlo"),
     "softmax_backwards": ("softmax/after.hlo", "softmax/before.hlo"),
     "gpt2_block": ("gpt2_block/before.hlo", "gpt2_block/after.hlo"),
-    "cartpole_changed_line": ("cartpole_baseline/after.hlo", "cartpole_no_concatenate/after.hlo"),
-    "cartpole_loop": ("cartpole_precomputed_noise/after.hlo", "cartpole_scan/after.hlo"),
+    "cartpole_changed_line": (
+        "../cartpole/cpu/precomputed_noise/after.hlo",
+        "../cartpole/cpu/no_concatenate/after.hlo",
+    ),
+    "cartpole_loop": ("../cartpole/cpu/no_concatenate/after.hlo", "../cartpole/cpu/scan/after.hlo"),
 }
 
 

@@ -15,7 +15,11 @@ from hlofuse.pipelines import replay
 
 from ..running import Golden, Run
 
-SMALL = ("softmax", "cartpole_precomputed_noise", "gpt2_block", "cartpole_scan", "cartpole_baseline")
+SMALL = (
+    "softmax",
+    "gpt2_block",
+    *(f"../cartpole/cpu/{n}" for n in ("precomputed_noise", "scan", "baseline")),
+)
 
 
 def explained(text: str) -> Explanation:
@@ -27,7 +31,7 @@ def explained_sample(samples: Path, name: str) -> Explanation:
 
 
 @pytest.mark.parametrize("columns", [80, 160])
-@pytest.mark.parametrize("name", ["softmax", "gpt2_block", "cartpole_scan"])
+@pytest.mark.parametrize("name", ["softmax", "gpt2_block", "../cartpole/cpu/scan"])
 def test_text(
     hlofuse: Run, golden: Golden, samples: Path,
     monkeypatch: pytest.MonkeyPatch, name: str, columns: int,
@@ -35,7 +39,7 @@ def test_text(
     monkeypatch.chdir(samples / "cpu")
     result = hlofuse("explain", f"{name}/before.hlo", "--limit", 6, columns=columns)
     assert (result.status, result.err) == (0, "")
-    golden(f"explain/{name}.{columns}.txt", result.out)
+    golden(f"explain/{name.replace('../cartpole/cpu/', 'cartpole_')}.{columns}.txt", result.out)
     assert all(len(line) <= columns for line in result.out.split("\n"))
 
 
@@ -115,7 +119,7 @@ def test_a_module_with_nothing_to_fuse(hlofuse: Run, tmp_path: Path) -> None:
 
 
 def test_one_computation_alone(samples: Path) -> None:
-    found = replay(load(samples / "cpu" / "cartpole_scan"))
+    found = replay(load(samples / "cartpole" / "cpu" / "scan"))
     homes = {g.computation for p in explain(found).passes for g in p.fused}
     assert len(homes) > 1 or homes
     home = sorted(homes)[0]

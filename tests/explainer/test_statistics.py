@@ -17,7 +17,7 @@ def test_text_markdown_json(
     hlofuse: Run, golden: Golden, samples: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(samples / "cpu")
-    inputs = ["softmax/after.hlo", "cartpole_scan/before.hlo"]
+    inputs = ["softmax/after.hlo", "../cartpole/cpu/scan/before.hlo"]
     for form, ending in (("text", "txt"), ("markdown", "md")):
         result = hlofuse("stats", *inputs, "--limit", 5, "--format", form)
         assert (result.status, result.err) == (0, "")
@@ -36,7 +36,7 @@ def test_no_limit(hlofuse: Run, samples: Path) -> None:
 
 
 def test_figures_belong_together(samples: Path) -> None:
-    for folder in sorted((samples / "cpu").iterdir()):
+    for folder in sorted([*(samples / "cpu").iterdir(), *(samples / "cartpole" / "cpu").iterdir()]):
         module = load(folder)
         s = statistics(module, heaviest=None)
         assert s.instructions == sum(s.opcodes.values()) == len(list(module.instructions()))

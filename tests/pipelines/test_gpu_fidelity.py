@@ -12,7 +12,8 @@ from hlofuse.verifier import verify_module
 
 from .gpu_cases import Case, cases
 
-USUAL = cases("gpu")
+# Small programs, and those that look like parts of models.
+USUAL = cases("gpu") | cases("gpu-models")
 # What programs rarely hold: products in Triton fusions, collectives, dynamic shapes, narrow types, AMD.
 UNUSUAL = cases("gpu-unusual")
 EXTRA_OUTPUTS = cases("gpu-triton-multi-output")

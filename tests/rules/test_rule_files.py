@@ -117,7 +117,8 @@ def test_every_rule_has_its_modules() -> None:
     questions = [read(name) for name in FILES]
     settled = frozenset().union(*(q.settles for q in questions))
     passed_over = frozenset().union(*(q.passes_over for q in questions))
-    rules = set(catalogue())
+    # Who runs a kernel is asked after fusion: tests/explainer/test_kernel_rules.py.
+    rules = {code for code, rule in catalogue().items() if not rule.runs}
     assert settled | passed_over <= rules
     assert rules - settled - _ASKED_DIRECTLY == set()
     assert rules - passed_over - _ASKED_DIRECTLY == set()

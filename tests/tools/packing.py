@@ -6,7 +6,7 @@ import argparse
 import io
 import lzma
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 
@@ -32,17 +32,26 @@ def pack(
         for before in Path(path).glob("*/before.hlo"):
             if answered(before.parent):
                 cases.append((before.stat().st_size, f"{device}/{before.parent.name}", before.parent))
+    write_archive(
+        a.out, [(name, lambda case=case: files_of(case)) for _, name, case in sorted(cases)], a.limit
+    )
+
+
+def write_archive(
+    out: Path, cases: Sequence[tuple[str, Callable[[], Iterable[tuple[str, bytes]]]]], limit: int
+) -> None:
+    """The files of each named case, in order, until the archive has about `limit` bytes."""
     count = 0
     with io.BytesIO() as buffer:
         with tarfile.open(fileobj=buffer, mode="w") as tar:
-            for _, name, case in sorted(cases):
-                for file, data in files_of(case):
+            for name, files in cases:
+                for file, data in files():
                     info = tarfile.TarInfo(f"{name}/{file}")
                     info.size = len(data)
                     tar.addfile(info, io.BytesIO(data))
                 count += 1
-                if count % 20 == 0 and len(lzma.compress(buffer.getvalue())) > a.limit:
+                if count % 20 == 0 and len(lzma.compress(buffer.getvalue())) > limit:
                     break
         packed = lzma.compress(buffer.getvalue(), preset=9 | lzma.PRESET_EXTREME)
-    a.out.write_bytes(packed)
+    out.write_bytes(packed)
     print(f"{count} cases of {len(cases)}, {len(packed)} bytes")

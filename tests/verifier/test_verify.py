@@ -17,8 +17,9 @@ from ..running import Golden, Run
 
 def test_the_samples_agree_with_xla(samples: Path) -> None:
     cases, skipped = find_cases(samples / "cpu")
+    cases += find_cases(samples / "cartpole" / "cpu")[0]
     report = verify(cases)
-    assert (len(cases), skipped) == (7, [])
+    assert (len(cases), skipped) == (8, [])
     assert report.agrees
     for v in report.verdicts:
         assert (v.error, v.difference) == (None, None)
@@ -27,7 +28,7 @@ def test_the_samples_agree_with_xla(samples: Path) -> None:
 
 
 def test_several_processes_say_the_same(samples: Path) -> None:
-    cases, _ = find_cases(samples / "cpu")
+    cases, _ = find_cases(samples / "cartpole" / "cpu")
     strip = lambda report: [(v.name, v.exact, v.passes, v.fusions) for v in report.verdicts]  # noqa: E731
     assert strip(verify(cases[:3], jobs=2)) == strip(verify(cases[:3]))
 
@@ -35,8 +36,8 @@ def test_several_processes_say_the_same(samples: Path) -> None:
 @pytest.fixture
 def broken(tmp_path: Path, samples: Path) -> Path:
     """A corpus in which XLA seems to have done something else to softmax."""
-    for name in ("softmax", "cartpole_precomputed_noise"):
-        shutil.copytree(samples / "cpu" / name, tmp_path / name)
+    for folder in ("cpu/softmax", "cartpole/cpu/precomputed_noise"):
+        shutil.copytree(samples / folder, tmp_path / Path(folder).name)
     for file in ("01-fusion.hlo", "after.hlo"):
         path = tmp_path / "softmax" / file
         text = path.read_text()
@@ -102,8 +103,8 @@ def test_a_module_that_cannot_be_read_does_not_stop_the_rest(hlofuse: Run, broke
 
 def test_a_pass_that_xla_did_not_need(hlofuse: Run, broken: Path) -> None:
     """The dump after `fusion` is gone, as if that pass had changed nothing."""
-    (broken / "cartpole_precomputed_noise" / "01-fusion.hlo").unlink()
-    result = hlofuse("verify", broken, "--module", "cartpole_precomputed_noise")
+    (broken / "precomputed_noise" / "01-fusion.hlo").unlink()
+    result = hlofuse("verify", broken, "--module", "precomputed_noise")
     assert result.status == 1
     assert "differs after fusion" in result.out
 
@@ -116,7 +117,10 @@ def test_wrong_calls(hlofuse: Run, tmp_path: Path, samples: Path) -> None:
     assert "hlofuse verify BEFORE AFTER" in result.err
     assert hlofuse("verify", before, before, "--module", "x").status == 2
     assert "there is no target" in hlofuse("verify", samples / "cpu", "--target", "abacus").err
-    assert "alike on every device" in hlofuse("verify", samples / "cpu", "--device", "h100_sxm").err
+    assert (
+        "alike on every device"
+        in hlofuse("verify", samples / "cpu", "--target", "cpu", "--device", "h100_sxm").err
+    )
     assert "holds no module dumps" in hlofuse("verify", tmp_path).err
 
 

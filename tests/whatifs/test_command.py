@@ -113,7 +113,7 @@ def test_xlas_record_is_followed_by_replay_only_when_asked_for(
 
 
 def test_passes_in_another_order_or_to_a_fixpoint(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
-    path = samples / "cpu" / "cartpole_baseline"
+    path = samples / "cartpole" / "cpu" / "baseline"
     names = []
     for number, passes in enumerate(
         ("fusion,fusion-wrapper", "fusion-wrapper,fusion", "fixpoint(fusion, fusion-wrapper)")

@@ -190,7 +190,7 @@ class AtomTable:
         )
         same_place = same_place and self._release.bitcasts_pass_use
         atom.passes_use = atom.elementwise or same_place or opcode in ("tuple", "get-tuple-element")
-        like_bitcast = _is_intermediate(instruction, atom.elementwise)
+        like_bitcast = is_intermediate(instruction, atom.elementwise)
         atom.intermediate = like_bitcast and 1 <= len(operands) <= 3
         atom.intermediate_chain = like_bitcast and len(operands) == 1
         atom.reads_complex = any(o.is_complex for o in operands)
@@ -230,8 +230,8 @@ class AtomTable:
         return atom
 
 
-def _is_intermediate(instruction: Instruction, elementwise: bool) -> bool:
-    """`IsIntermediate` (`xla/codegen/ir_emission_utils.cc`), operand count aside."""
+def is_intermediate(instruction: Instruction, elementwise: bool) -> bool:
+    """A hero may lie beyond it (`IsIntermediate` in `xla/codegen/ir_emission_utils.cc`), operands aside."""
     opcode = instruction.opcode
     if not instruction.operands:
         return False

@@ -19,6 +19,8 @@ from hlofuse.cost.gpu.text_proto import TextProtoError, parse_text_proto
 from hlofuse.cost.gpu.ticks import TICKS_PER_MICROSECOND, fp32
 
 _FRACTIONS = ("launch_overhead_us", "memory_compute_parallelism", "l2_cache_speedup", "l1_cache_speedup")
+XLAS_OWN = "XLA's target configurations"
+"""Where the numbers of packaged devices come from, unless one says otherwise."""
 _MI300_SERIES = ("gfx942", "gfx950")
 
 
@@ -40,6 +42,14 @@ _PRIMITIVE_TYPES = {
     32: "f4e2m1fn",
     33: "f8e8m0fnu",
 }
+
+
+_PRIMITIVE_NUMBERS = {name: number for number, name in _PRIMITIVE_TYPES.items()}
+
+
+def primitive_type_number(name: str) -> int:
+    """The number of an element type in XLA's protos; KeyError for one that matrix units have no rates of."""
+    return _PRIMITIVE_NUMBERS[name]
 
 
 class DeviceError(ValueError):
@@ -96,6 +106,8 @@ class DeviceDescription:
     """For each element of a concatenate."""
     straddled_concatenate_flops: int = 400
     """The same where a warp would straddle the seam: a brake against fusing it."""
+    origin: str = XLAS_OWN
+    """Where the numbers come from."""
 
     @property
     def gfx_version(self) -> str:
@@ -182,6 +194,7 @@ def device_from_text_proto(text: str, name: str = "device") -> DeviceDescription
     rocm = info.get("rocm_compute_capability")
     if rocm is not None:
         values["gcn_arch_name"] = rocm.get("gcn_arch_name", "")
+    values["origin"] = "the target configuration given"
     values["matrix_units"] = _matrix_units(info.get("matrix_unit_description", {}))
     if "compile_time_toolkit_version" in info:
         values["toolkit_version"] = info["compile_time_toolkit_version"]
@@ -234,7 +247,7 @@ def _typed(values: dict[str, Any]) -> dict[str, Any]:
                 values[key] = fp32(float(value))
             elif key in _FRACTIONS:
                 values[key] = float(value)
-            elif key not in ("name", "platform", "gcn_arch_name"):
+            elif key not in ("name", "platform", "gcn_arch_name", "origin"):
                 values[key] = int(value) if isinstance(value, int) or value.isdigit() else int(float(value))
         except (ValueError, AttributeError, TypeError):
             raise DeviceError(f"{key}: {value!r} is not a number") from None

@@ -75,6 +75,11 @@ class Kernel(ABC):
     def groups(self) -> int:
         """Asked of reductions with several roots: into how many groups do they fall?"""
 
+    @property
+    def updates_in_place(self) -> bool:
+        """Every root writes its update into the array it updates."""
+        return all(root.update is not None for root in self.roots) and self.in_place()
+
 
 def launch_of(device: DeviceDescription, kernel: Kernel) -> Launch:
     """Kind and launch dimensions where the backend config does not name the emitter."""
@@ -196,7 +201,7 @@ def _scatter(device: DeviceDescription, kernel: Kernel, scatter: Atom) -> Launch
 
 def _loop(device: DeviceDescription, kernel: Kernel) -> Launch:
     update = kernel.roots[0].update
-    if update is not None and all(root.update is not None for root in kernel.roots) and kernel.in_place():
+    if update is not None and kernel.updates_in_place:
         elements = update.elements
     else:
         elements = first_leaf(kernel.roots[0].result.shape).element_count

@@ -91,9 +91,13 @@ class Launcher:
         if known is None:
             known = None if summary.config is None else self._named_emitter(summary.config, summary)
             if known is None:
-                known = self._launch_of(self._device, _Alone(instruction, summary, self._mlir))
+                known = self._launch_of(self._device, self.kernel(instruction, summary))
             summary.launch = known
         return known
+
+    def kernel(self, instruction: Instruction, summary: Summary) -> Kernel:
+        """What the launch of an instruction on its own depends on."""
+        return _Alone(instruction, summary, self._mlir)
 
     def of_pair(self, producer: Instruction, consumer: Instruction, pair: Pair) -> Launch:
         """The launch of the producer fused into the consumer."""

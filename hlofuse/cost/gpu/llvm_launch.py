@@ -86,7 +86,7 @@ def launch_of(device: DeviceDescription, kernel: Kernel) -> Launch:
 
 def _loop(device: DeviceDescription, kernel: Kernel) -> Launch:
     update = kernel.roots[0].update
-    if update is not None and all(root.update is not None for root in kernel.roots) and kernel.in_place():
+    if update is not None and kernel.updates_in_place:
         return Launch("loop", *_grid(update.elements))
     elements = first_leaf(kernel.roots[0].result.shape).element_count
     unroll = 1

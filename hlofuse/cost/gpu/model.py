@@ -15,7 +15,7 @@ from hlofuse.cost.gpu.coalescing import is_broadcast
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.kernel_time import time_of, time_of_pair
-from hlofuse.cost.gpu.launch import Launch
+from hlofuse.cost.gpu.launch import Kernel, Launch
 from hlofuse.cost.gpu.launching import Launcher
 from hlofuse.cost.gpu.pair import Pair, PairTable
 from hlofuse.cost.gpu.shapes import ShapeTable
@@ -123,6 +123,10 @@ class KernelModel:
     def launch(self, instruction: Instruction) -> Launch:
         """Emitter kind and launch dimensions of an instruction on its own."""
         return self._launcher.of(instruction, self.summary(instruction))
+
+    def kernel(self, instruction: Instruction) -> Kernel:
+        """What the choice of its emitter depends on."""
+        return self._launcher.kernel(instruction, self.summary(instruction))
 
     def pair_launch(self, producer: Instruction, consumer: Instruction, pair: Pair | None = None) -> Launch:
         """The same for the producer fused into the consumer."""

@@ -27,6 +27,7 @@ class KernelTime:
     flops: int
     emitter: str
     blocks: int
+    """0 for a custom kernel: how it is launched is its own affair."""
     threads: int
     coalesced: bool
     tile_sizes: tuple[tuple[int, ...], ...] = ()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hlofuse.analysis.release import RELEASES
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
+from hlofuse.explainer.costs.custom import custom_kernel_time
 from hlofuse.explainer.costs.figures import (
     KernelTime,
     PairDetail,
@@ -39,7 +40,7 @@ class Costs:
         self,
         model: KernelModel,
         observer: Observer,
-        events: Iterable[Event],
+        replay: Replay,
         again: Callable[[Observer], None],
         make_guide: Callable[[], Guide | None],
         turned: Callable[[int, str], Replay],
@@ -50,10 +51,11 @@ class Costs:
         self.ids_known = ids_known
         """Ties are XLA's own; else they are marked."""
         self.observer = observer
+        self._replay = replay
         self._again = again
         self._make_guide = make_guide
         self._turned = turned
-        mine = [e for e in events if e.pass_name == PRIORITY_FUSION]
+        mine = [e for e in replay.events if e.pass_name == PRIORITY_FUSION]
         # Steps count anew where the pass runs again.
         self._number = {id(e): k for k, e in enumerate(e for e in mine if e.event == "fuse")}
         self._priorities = {id(e): k for k, e in enumerate(e for e in mine if e.event == "priority")}
@@ -64,6 +66,8 @@ class Costs:
 
     def kernel(self, instruction: Instruction) -> KernelTime | None:
         """None for library calls and whatever else XLA makes no estimate of."""
+        if self._replay.is_custom_kernel(instruction):
+            return custom_kernel_time(*self._replay.custom_kernels[instruction.name], self.device)
         if not may_be_fused(instruction):
             return None
         estimate = self.model.run_time(instruction)
@@ -209,7 +213,7 @@ def observed_replay(
     costs = Costs(
         model_of(variant.device, RELEASES[TARGETS[variant.target].release]),
         observer,
-        done.events,
+        done,
         again,
         make_guide or (lambda: None),
         turned,

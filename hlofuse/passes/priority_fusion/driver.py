@@ -171,6 +171,7 @@ class Driver:
             changed = True
             name = consumer.name
             pair = legality.pair_id(producer, consumer, extra_outputs=extra)
+            allowed = legality.allowed.pop((producer, consumer), None)
             fusion = self._fuse(producer, consumer, tilings.get(consumer), extra_outputs=extra)
             legality.fused(fusion, pair)
             if self._guide is not None:
@@ -179,7 +180,7 @@ class Driver:
                 producer.name,
                 name,
                 fusion,
-                rule=rule.code,
+                rule=allowed.rule.code if allowed is not None else rule.code,
                 kind="multi-output" if extra else "producer-consumer",
                 created=fusion is not consumer,
                 duplicated=bool(producer.users),

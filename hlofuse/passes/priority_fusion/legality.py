@@ -14,6 +14,7 @@ from hlofuse.ir.module import Module
 from hlofuse.passes.priority_fusion.structural_ids import PairId, StructuralIds
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.rules.instruction_fusion.question import FusionState
+from hlofuse.rules.outside import pair_refusal, pair_verdict
 from hlofuse.rules.priority_fusion import (
     OF_CONSUMER,
     OF_PRODUCER,
@@ -53,6 +54,8 @@ class Legality:
         self._of_consumer: dict[Instruction, Verdict | None] = {}
         self._in_place: dict[Instruction, bool] = {}
         self._by_structure: dict[Pair, Verdict | None] = {}
+        self.allowed: dict[tuple[Instruction, Instruction], Verdict] = {}
+        """Pairs that a rule from outside allows."""
         self._tilings: dict[PairId, Tiling | Refusal] = {}
         # Nothing becomes a Triton fusion unless a neighbour is one already.
         self._ids = (
@@ -87,9 +90,18 @@ class Legality:
                 alone = self._of_consumer[consumer] = first_verdict(OF_CONSUMER, question, settings)
         if alone is not None:
             return alone  # type: ignore[return-value]
-        if self._ids is not None and (
+        triton = self._ids is not None and (
             is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
-        ):
+        )
+        if settings.outside is not None:  # what it says is about this pair, not about its structure
+            question = PriorityPair(producer, consumer, self._state)
+            rules = TRITON_RULES if triton else RULES
+            verdict = pair_verdict(rules, question, settings, producer, consumer)
+            if verdict is None or not verdict.allows:
+                return verdict
+            self.allowed[producer, consumer] = verdict
+            return None
+        if triton:
             return first_verdict(TRITON_RULES, PriorityPair(producer, consumer, self._state), settings)
         pair = self.pair(producer, consumer)
         found = self._by_structure.get(pair, _NOT_ASKED)
@@ -149,7 +161,9 @@ class Legality:
             return False
         pair = PriorityPair(producer, user, self._state)
         # Whether there is a tiling is asked last, and here with the further output.
-        if first_verdict((*OF_PRODUCER, *OF_CONSUMER, *TRITON_RULES[:-1]), pair, self._settings) is not None:
+        if first_verdict((*OF_PRODUCER, *OF_CONSUMER), pair, self._settings) is not None:
+            return False
+        if pair_refusal(TRITON_RULES[:-1], pair, self._settings, producer, user) is not None:
             return False
         if isinstance(self._tile(producer, user, extra_outputs=True), Refusal):
             return False

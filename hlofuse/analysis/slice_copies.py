@@ -1,0 +1,145 @@
+"""Fusions that only copy one contiguous piece of an array, which XLA:GPU runs as a memcpy.
+
+Mirrors `xla/backends/gpu/transforms/dynamic_slice_copy.cc` and what it asks of `dynamic_slice_fusion.cc`.
+A lone slice counts as the fusion that XLA wraps it in.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import Shape
+
+_VIEWS = frozenset({"bitcast", "reshape"})
+_SLICING = frozenset({"slice", "dynamic-slice", "dynamic-update-slice"})
+_OFFSET_OPCODES = frozenset({"parameter", "constant", "add", "subtract", "multiply", "compare", "select"})
+_BOUNDS = re.compile(r"\[(\d+):(\d+)(?::(\d+))?\]")
+
+
+def copied_slice(kernel: Instruction) -> Instruction | None:
+    """The slice, if the kernel is one plain slice of a contiguous piece (`AnalyzeStaticSliceCopyFusion`)."""
+    root = _root(kernel)
+    if root is None or root.opcode != "slice":
+        return None
+    source = root.operands[0]
+    if kernel.opcode == "fusion" and source.opcode != "parameter":
+        return None
+    same_order = source.shape.minor_to_major == root.shape.minor_to_major
+    return root if same_order and _whole_bytes(source.shape) and is_contiguous_slice(root) else None
+
+
+def copied_dynamic_slice(kernel: Instruction) -> Instruction | None:
+    """The dynamic-slice or dynamic-update-slice, if all the kernel does is move its piece.
+
+    Only where XLA worked out the offset as a function of a loop's counter and noted it in the
+    instruction's backend config (`AnalyzeDynamicSliceCopyFusion`).
+    """
+    root = _root(kernel)
+    if root is None:
+        return None
+    slicing = _behind_views(root)
+    if not has_known_offset(slicing):
+        return None
+    if slicing.opcode == "dynamic-slice":
+        copied = root
+    elif slicing.opcode == "dynamic-update-slice":
+        copied = slicing.operands[1]
+    else:
+        return None
+    if not copied.shape.is_array or not _all_compatible(kernel) or not _reads_one_piece(kernel, copied):
+        return None
+    if slicing.opcode == "dynamic-update-slice" and not _writes_one_piece(kernel, slicing, copied):
+        return None
+    return slicing
+
+
+def has_known_offset(slicing: Instruction) -> bool:
+    """XLA noted where the piece lies in each turn of the loop (`dynamic_slice_config`)."""
+    return '"dynamic_slice_config"' in (slicing.attributes.raw("backend_config") or "")
+
+
+def is_contiguous_slice(piece: Instruction) -> bool:
+    """The slice is one run of memory (`IsContiguousStaticSlice`)."""
+    whole, part = piece.operands[0].shape, piece.shape
+    bounds = _BOUNDS.findall(piece.attributes.raw("slice") or "")
+    cut = False
+    for d in whole.minor_to_major:
+        if cut and part.dimensions[d] != 1:
+            return False
+        if part.dimensions[d] < whole.dimensions[d]:
+            step = int(bounds[d][2] or 1) if d < len(bounds) else 1
+            if step != 1 and part.dimensions[d] > 1:
+                return False
+            cut = True
+    return True
+
+
+def _root(kernel: Instruction) -> Instruction | None:
+    if kernel.opcode != "fusion":
+        return kernel
+    return None if kernel.fusion_kind == "kCustom" else kernel.fused_root
+
+
+def _behind_views(instruction: Instruction) -> Instruction:
+    while instruction.opcode in _VIEWS:
+        instruction = instruction.operands[0]
+    return instruction
+
+
+def _whole_bytes(shape: Shape) -> bool:
+    return shape.bit_width >= 8
+
+
+def _all_compatible(kernel: Instruction) -> bool:
+    inside = kernel.fused_computation if kernel.opcode == "fusion" else (kernel,)
+    for i in inside:
+        if i.opcode == "slice":
+            if not is_contiguous_slice(i) or not _whole_bytes(i.operands[0].shape):
+                return False
+        elif i.opcode in _SLICING and not has_known_offset(i):
+            return False
+    return True
+
+
+def _reads_one_piece(kernel: Instruction, copied: Instruction) -> bool:
+    """What is copied is a parameter, or one piece of one (`ResolveParameter`)."""
+    piece = _behind_views(copied)
+    source = piece
+    if piece.opcode == "dynamic-slice":
+        if not _offsets_known(kernel, piece.operands[1:]):
+            return False
+        source = piece.operands[0]
+    elif piece.opcode == "slice":
+        source = piece.operands[0]
+    source = _behind_views(source)
+    if not _is_input(kernel, source):
+        return False
+    # Without a slice the whole of the parameter has to be copied.
+    return piece.opcode in ("dynamic-slice", "slice") or copied.shape.byte_size == source.shape.byte_size
+
+
+def _writes_one_piece(kernel: Instruction, update: Instruction, copied: Instruction) -> bool:
+    target = _behind_views(update.operands[0])
+    if not _is_input(kernel, target) or not _offsets_known(kernel, update.operands[2:]):
+        return False
+    written = update.operands[1].shape
+    return copied.shape.minor_to_major == written.minor_to_major
+
+
+def _is_input(kernel: Instruction, instruction: Instruction) -> bool:
+    return instruction.opcode == "parameter" if kernel.opcode == "fusion" else instruction is not kernel
+
+
+def _offsets_known(kernel: Instruction, offsets: list[Instruction]) -> bool:
+    """Scalar expressions of parameters and constants (`BuildOffsetExpr`)."""
+    if kernel.opcode != "fusion":
+        return True  # its operands become parameters
+    pending = [_behind_views(o) for o in offsets]
+    while pending:
+        node = pending.pop()
+        if node.opcode not in _OFFSET_OPCODES or node.shape.rank:
+            return False
+        if node.opcode not in ("parameter", "constant"):
+            pending += [_behind_views(o) for o in node.operands]
+    return True

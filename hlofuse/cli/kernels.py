@@ -1,0 +1,91 @@
+"""`hlofuse kernels`: who runs each kernel that fusion leaves, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hlofuse.cli.options import input_argument, report_options
+from hlofuse.cli.replaying import ReplayRequest, replay_options
+
+if TYPE_CHECKING:
+    from hlofuse.explainer.difference import Difference
+    from hlofuse.explainer.kernels import KernelSelection
+
+
+@click.command("kernels")
+@input_argument
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Kernels shown; 0 for all.",
+)
+@click.option(
+    "--order",
+    type=click.Choice(["cost", "module"]),
+    default="cost",
+    show_default=True,
+    help="Dearest kernels first, or as they stand in the module.",
+)
+@replay_options
+@report_options
+def command(
+    input: str,
+    limit: int,
+    order: str,
+    form: str,
+    color: str,
+    output: Path | None,
+    **request: Any,
+) -> int:
+    """Tell who runs each kernel that fusion leaves in INPUT, by which rule, and how it is launched.
+
+    A module from before fusion is replayed first; one that is fused already, or optimised to the end, is
+    taken as it is.
+    """
+    from hlofuse.cli.reporting import report
+    from hlofuse.explainer.kernels.json_report import selection_json
+    from hlofuse.explainer.kernels.markdown import selection_markdown
+    from hlofuse.explainer.kernels.text import print_selection
+
+    found, difference = _selection(ReplayRequest(input=input, **request))
+    ordered = found.heaviest_first if order == "cost" else list(found.kernels)
+    shown = ordered[: limit or None]
+    report(
+        form,
+        color,
+        output,
+        text=lambda console: print_selection(found, shown, console),
+        markdown=lambda: selection_markdown(found, shown),
+        json=lambda: selection_json(found),
+        differences=[difference] if difference is not None else [],
+        limit=limit,
+    )
+    return 0
+
+
+def _selection(asked: ReplayRequest) -> tuple[KernelSelection, Difference | None]:
+    from hlofuse.explainer.difference import difference_of
+    from hlofuse.explainer.kernels import kernel_selection
+    from hlofuse.inputs import require_input_stage
+    from hlofuse.inputs.stage import FUSED, SCHEDULED, stage_of
+    from hlofuse.pipelines import device_of
+
+    subject = asked.read(any_stage=True)
+    module, target = subject.module, subject.target
+    device = subject.variant.device if subject.variant is not None else device_of(target, None)[0]
+    stage = stage_of(module, target)
+    foreign = stage.platform is not None and not target.startswith(stage.platform)
+    if not (asked.assume_input or asked.changes_xla or foreign) and stage.name in (FUSED, SCHEDULED):
+        return kernel_selection(module, target, device=device), None
+    if not asked.assume_input:
+        require_input_stage(module, target)
+    observed = subject.observe()
+    replay = observed.replay
+    found = kernel_selection(replay.after, target, device=device, replay=replay, what_if=observed.changes)
+    return found, difference_of(observed)

@@ -1,0 +1,61 @@
+"""`kernels --format markdown`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlofuse.explainer.kernels.model import Choice, KernelSelection
+from hlofuse.explainer.kernels.words import (
+    because,
+    cost_text,
+    launch_text,
+    note_lines,
+    omitted,
+    result_line,
+    runner_figure,
+)
+from hlofuse.explainer.words import headline
+from hlofuse.present.escape import markdown, markdown_code
+from hlofuse.present.markdown import table
+
+
+def selection_markdown(s: KernelSelection, shown: Sequence[Choice]) -> str:
+    """The report as a markdown document, with the kernels `shown`."""
+    timed = any(k.us is not None for k in s.kernels)
+    figure = "est." if timed else "bytes"
+    out = [f"## {markdown(headline(s))}\n", f"**{markdown(result_line(s))}**\n"]
+    out.append(
+        table(
+            ("run by", "kernels", figure),
+            (
+                (
+                    markdown(r.name),
+                    f"{r.kernels:,}",
+                    runner_figure(r) if r.us is not None or not timed else "–",
+                )
+                for r in s.runners
+            ),
+            right=(1, 2),
+        )
+    )
+    out.append(
+        table(
+            ("kernel", figure, "blocks × threads", "run by", "why", "source"),
+            (
+                (
+                    markdown_code(k.name),
+                    cost_text(k),
+                    launch_text(k),
+                    markdown(k.run_by),
+                    markdown("; ".join((because(k), *note_lines(k)))),
+                    markdown(k.source or ""),
+                )
+                for k in shown
+            ),
+            right=(1, 2),
+        )
+    )
+    more = omitted(s, len(shown))
+    if more:
+        out.append(f"{more}\n")
+    return "\n".join(out)

@@ -1,0 +1,94 @@
+"""The choice for each kernel as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlofuse.rules.catalogue import Rule
+from hlofuse.trace import Figures
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something else to know about a kernel: a rule, and what it rests on."""
+
+    rule: Rule
+    figures: Figures
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One kernel and who runs it."""
+
+    name: str
+    opcode: str
+    shape: str
+    kind: str | None
+    """kLoop and so on for a fusion."""
+    computation: str
+    rule: Rule
+    figures: Figures
+    notes: tuple[Note, ...]
+    heroes: tuple[str, ...]
+    """Opcodes of the heroes on GPU, sorted, each once: XLA names the kernel by them. Else empty."""
+    blocks: int | None
+    """Launch dimensions where XLA derives them from the kernel; None where a library or autotuning does."""
+    threads: int | None
+    us: float | None
+    """Estimated time, launch included; None on CPU and where XLA makes no estimate."""
+    bytes_accessed: int | None
+    """None for a custom call, whose cost nobody knows."""
+    source: str | None
+
+    @property
+    def run_by(self) -> str:
+        """Who runs it, in the words of the rule."""
+        return self.rule.runs
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """One of those who run kernels, and how much falls to it."""
+
+    name: str
+    kernels: int
+    us: float | None
+    bytes_accessed: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSelection:
+    """Every kernel of a module."""
+
+    module: str
+    file: str | None
+    target: str
+    device: str | None
+    release: str
+    replayed: bool
+    """The kernels are those a replay left; else those of the dump as given."""
+    what_if: tuple[str, ...]
+    kernels: tuple[Choice, ...]
+    """In the order of the module, the entry computation first."""
+
+    @property
+    def runners(self) -> list[Runner]:
+        """Who runs how much, most kernels first."""
+        found: dict[str, list[Choice]] = {}
+        for kernel in self.kernels:
+            found.setdefault(kernel.run_by, []).append(kernel)
+        runners = [
+            Runner(
+                name,
+                len(mine),
+                sum(times) if (times := [k.us for k in mine if k.us is not None]) else None,
+                sum(k.bytes_accessed or 0 for k in mine),
+            )
+            for name, mine in found.items()
+        ]
+        return sorted(runners, key=lambda r: (-r.kernels, r.name))
+
+    @property
+    def heaviest_first(self) -> list[Choice]:
+        """By estimated time where there is one, then by bytes; in order where equal."""
+        return sorted(self.kernels, key=lambda k: (-(k.us or 0.0), -(k.bytes_accessed or 0)))

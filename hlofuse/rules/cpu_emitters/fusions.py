@@ -1,0 +1,221 @@
+"""Fusions for which XLA:CPU writes the code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlofuse.analysis.cpu_dot import dot_strategy
+from hlofuse.analysis.cpu_tiled_emitter import why_not_tiled
+from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.analysis.reduced_dots import product_as_reduce
+from hlofuse.cost.gpu.atoms import is_intermediate
+from hlofuse.cost.gpu.in_place import can_update_in_place
+from hlofuse.ir.instruction import Instruction
+from hlofuse.rules.catalogue import Rule
+from hlofuse.rules.verdict import asks
+
+_EMIT = "xla/backends/cpu/codegen/fusion_emitter.cc: EmitFusionKernel"
+
+
+@asks(
+    Rule(
+        code="EC020",
+        title="A product with what is added to it",
+        asks="Is it an output fusion: a product with a vector and an addition?",
+        why="The loop of the product writes the sum instead of the product (CPU001 and CPU002 allow no "
+        "other).",
+        advice="Nothing to do.",
+        mirrors="xla/service/cpu/thunk_emitter.cc: ThunkEmitter::EmitFusionKernelThunk",
+        allows=True,
+        essential=True,
+        runs="matrix-vector loop",
+    )
+)
+def output_fusion(kernel: Instruction) -> dict[str, Any] | None:
+    if kernel.opcode != "fusion" or kernel.fusion_kind != "kOutput":
+        return None
+    dot = next((i for i in kernel.fused_computation if i.opcode == "dot"), None)
+    return {} if dot is None else {"product": dot.name, "because": dot_strategy(dot)[1]}
+
+
+@asks(
+    Rule(
+        code="EC021",
+        title="The tiled emitter",
+        asks="Is it a loop fusion with one output whose operations are element-wise, transposes, reshapes, "
+        "bitcasts, iotas and scalars only (no broadcast, reduce, slice or bit shifts), of types of 8 bits "
+        "and more, and is there a tiling?",
+        why="It is tried first: it works on small tiles as vectors, which does transposes and copies to "
+        "another layout well. XLA goes on to the next where no tiling of the whole is found; that search "
+        "is not "
+        "repeated here.",
+        advice="Nothing to do.",
+        mirrors="xla/backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTiledFusion; " + _EMIT,
+        allows=True,
+        essential=True,
+        runs="tiled emitter",
+    )
+)
+def tiled(kernel: Instruction) -> dict[str, Any] | None:
+    if not _is_loop(kernel) or why_not_tiled(kernel) is not None:
+        return None
+    return {"result": _result(kernel)}
+
+
+@asks(
+    Rule(
+        code="EC022",
+        title="The scatter emitter",
+        asks="Is the fusion's result a scatter?",
+        why="The updates are gone through in order, one after the other, so that no atomics are needed.",
+        advice="A scatter on CPU is serial: a sorted segment sum or a one-hot product may be faster.",
+        mirrors=_EMIT,
+        allows=True,
+        essential=True,
+        runs="scatter emitter",
+    )
+)
+def scatter(kernel: Instruction) -> dict[str, Any] | None:
+    is_scatter = kernel.opcode == "fusion" and kernel.fused_root.opcode == "scatter"
+    return {"hero": kernel.fused_root.name} if is_scatter else None
+
+
+@asks(
+    Rule(
+        code="EC023",
+        title="The concatenate emitter",
+        asks="Is the loop fusion's hero the only concatenate, with nothing but element-wise operations "
+        "after it?",
+        why="A loop over each part, instead of one loop that asks for every element which part it is in.",
+        advice="Nothing to do.",
+        mirrors=_EMIT,
+        allows=True,
+        essential=True,
+        runs="concatenate emitter",
+    )
+)
+def concatenate(kernel: Instruction) -> dict[str, Any] | None:
+    hero = _concatenate_hero(kernel) if _is_loop(kernel) else None
+    if hero is None:
+        return None
+    return {"hero": hero.name, "joins": f"{len(hero.operands)} along dimension {hero.dimensions[0]}"}
+
+
+@asks(
+    Rule(
+        code="EC024",
+        title="The update in place",
+        asks="Is every output of the loop fusion a dynamic-update-slice into an input that nothing else in "
+        "it "
+        "reads elsewhere?",
+        why="The result takes the input's memory, so only the update is computed and written, if the buffers "
+        "are assigned so.",
+        advice="Do not use the old array after the update, and donate it if it is an argument.",
+        mirrors="xla/codegen/ir_emission_utils.cc: CanEmitFusedDynamicUpdateSliceInPlace; " + _EMIT,
+        allows=True,
+        essential=True,
+        runs="in-place update",
+    )
+)
+def in_place_update(kernel: Instruction) -> dict[str, Any] | None:
+    if not _is_loop(kernel):
+        return None
+    root = kernel.fused_root
+    outputs = root.operands if root.opcode == "tuple" else [root]
+    updates = [o.operands[0] if o.opcode == "bitcast" else o for o in outputs]
+    if any(u.opcode != "dynamic-update-slice" for u in updates) or not can_update_in_place([kernel]):
+        return None
+    update = updates[0]
+    sizes = update.operands[1].shape.text_without_layout
+    return {"update": sizes, "of": update.shape.text_without_layout}
+
+
+@asks(
+    Rule(
+        code="EC025",
+        title="The loop emitter",
+        asks="Is it any other loop fusion?",
+        why="One loop nest over the result computes every element with all that leads to it, split among "
+        "threads along the outer dimensions where it is large.",
+        advice="Right for element-wise work. A reduction or an expensive operation inside is computed for "
+        "each element that needs it.",
+        mirrors=_EMIT,
+        allows=True,
+        essential=True,
+        runs="loop emitter",
+    )
+)
+def loop(kernel: Instruction) -> dict[str, Any] | None:
+    if kernel.opcode != "fusion":
+        return None
+    found = {"result": _result(kernel)}
+    because = why_not_tiled(kernel) if _is_loop(kernel) else None
+    return found | {"not tiled because": because} if because else found
+
+
+@asks(
+    Rule(
+        code="EC060",
+        title="A product with a vector is a multiply and a reduce",
+        asks="Was the operation a dot in the program (by its metadata), and are there a multiply and a "
+        "reduce, "
+        "and no dot, now?",
+        why="AlgebraicSimplifier rewrites products of vectors and very narrow matrices before any library "
+        "is considered: "
+        "as multiply and reduce they fuse with what is around them.",
+        advice="Usually right as it is. To have a library call, batch the vectors into a matrix.",
+        mirrors="xla/hlo/transforms/simplifiers/algebraic_simplifier.cc: "
+        "AlgebraicSimplifierVisitor::HandleDot",
+        allows=True,
+        essential=True,
+        runs="multiply and reduce",
+    )
+)
+def strength_reduced(kernel: Instruction) -> dict[str, Any] | None:
+    return product_as_reduce(kernel)
+
+
+def _is_loop(kernel: Instruction) -> bool:
+    return kernel.opcode == "fusion" and kernel.fusion_kind == "kLoop"
+
+
+def _result(kernel: Instruction) -> str:
+    root = kernel.fused_root
+    more = f" and {len(root.operands) - 1} more" if root.opcode == "tuple" else ""
+    first = root.operands[0] if root.opcode == "tuple" else root
+    return f"{first.name} {first.shape.text_without_layout}{more}"
+
+
+def _concatenate_hero(kernel: Instruction) -> Instruction | None:
+    """`FindNonTrivialHero` of XLA:CPU: up the chain of one-operand operations, then a bit further."""
+    start = kernel.fused_root
+    if start.opcode == "tuple":
+        return None
+    while _is_intermediate(start, 1) and start.operands[0].opcode != "parameter":
+        start = start.operands[0]
+    found: list[Instruction] = []
+    queue, seen = [start], {start}
+    for node in queue:
+        if node.opcode == "concatenate":
+            found.append(node)
+        elif _is_intermediate(node, 3):
+            for operand in node.operands:
+                if operand not in seen:
+                    seen.add(operand)
+                    queue.append(operand)
+    if len(found) != 1:
+        return None
+    queue = list(found[0].users)
+    for user in queue:
+        if user.opcode != "tuple" and not _is_intermediate(user, 3):
+            return None
+        queue += [u for u in user.users if u not in queue]
+    return found[0]
+
+
+def _is_intermediate(instruction: Instruction, most_operands: int) -> bool:
+    count = len(instruction.operands)
+    return 0 < count <= most_operands and is_intermediate(instruction, is_elementwise(instruction))
+
+
+RULES = (output_fusion, tiled, scatter, concatenate, in_place_update, loop)

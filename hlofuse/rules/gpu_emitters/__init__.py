@@ -1,0 +1,19 @@
+"""Rules about who runs a kernel on GPU, asked in the order in which XLA tells them apart. Codes EM0….
+
+XLA decides this after fusion, in `ThunkEmitter::EmitHloInstruction` (`xla/service/gpu/thunk_emitter.cc`),
+`GetFusionEmitter` (`xla/backends/gpu/codegen/fusions.cc`) and `HloFusionAnalysis`
+(`xla/service/gpu/hlo_fusion_analysis.cc`). What stands alone is wrapped into a fusion first.
+"""
+
+from __future__ import annotations
+
+from hlofuse.rules.gpu_emitters import calls, configured, copies, dots, emitters, operations
+from hlofuse.rules.gpu_emitters.question import GpuKernel
+
+RULES = (*calls.RULES, *operations.RULES, *copies.RULES, *configured.RULES, *emitters.RULES)
+"""The first that speaks settles it; the last speaks about everything."""
+
+NOTES = dots.RULES
+"""Asked of every kernel besides: why a product of the program is not a library call."""
+
+__all__ = ["NOTES", "RULES", "GpuKernel"]

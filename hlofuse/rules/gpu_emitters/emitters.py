@@ -1,0 +1,221 @@
+"""Fusions for which XLA writes the code: by their roots and the operations behind them, the heroes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlofuse.cost.gpu.atoms import Atom
+from hlofuse.cost.gpu.launch import first_reduction
+from hlofuse.ir.instruction import Instruction
+from hlofuse.rules.catalogue import Rule
+from hlofuse.rules.gpu_emitters.heroes import hero_names, why_a_loop
+from hlofuse.rules.gpu_emitters.operations import LAST
+from hlofuse.rules.gpu_emitters.question import GpuKernel, roots_of
+from hlofuse.rules.verdict import asks
+
+_KIND = "xla/service/gpu/hlo_fusion_analysis.cc: GetEmitterFusionKind"
+_CODE = "xla/backends/gpu/codegen/emitters"
+
+
+@asks(
+    Rule(
+        code="EM040",
+        title="The reduction emitter",
+        asks="Is the hero of an output a reduce that a block of threads does better than one thread for each "
+        "result, and can all other outputs be computed on the way (equal reductions, or as many elements "
+        "as the reduction reads)?",
+        why="Threads of a block share the elements of a row (row reduction) or of a strip of columns "
+        "(column reduction) and add up through shared memory, so that reads are coalesced and no result is "
+        "left to a single thread.",
+        advice="Reduce the last dimension (rows): it is read in order. Rows of at least 32 elements keep a "
+        "warp busy; shorter ones run several to a warp where the length is a power of two.",
+        mirrors=_KIND + f"; xla/service/gpu/reduction_utils.cc: IsUnnestedReductionFasterThanElemental; "
+        f"{_CODE}/reduction.cc: CreateReductionFusion",
+        allows=True,
+        essential=True,
+        runs="reduction emitter",
+    )
+)
+def reduction(kernel: GpuKernel) -> dict[str, Any] | None:
+    if kernel.launch.kind != "reduction":
+        return None
+    first = first_reduction(kernel.model.kernel(kernel.instruction))
+    assert first is not None
+    assert first.reduction is not None
+    is_row, (outer, kept, minor) = first.reduction
+    reduces = f"{kept:,} rows of {outer * minor:,}" if is_row else f"{outer * minor:,} columns of {kept:,}"
+    return {"hero": hero_names(kernel), "reduces": reduces}
+
+
+@asks(
+    Rule(
+        code="EM041",
+        title="The transpose emitter",
+        asks="Is there one tiled transpose behind the outputs (the last dimension moves, or stays and is "
+        "short; sides of 16 and more, or of 8 where the whole is large), and is every other output laid out "
+        "like its input?",
+        why="Tiles are read along one dimension and written along the other through shared memory, so that "
+        "both are coalesced.",
+        advice="A transpose at a kernel's border is cheap this way; two different ones in a kernel make it a "
+        "loop.",
+        mirrors="xla/service/gpu/ir_emission_utils.cc: GetDescriptionForTiledTransposeEmitter; "
+        f"{_CODE}/transpose.cc: CreateTransposeFusion",
+        allows=True,
+        essential=True,
+        runs="transpose emitter",
+    )
+)
+def transpose(kernel: GpuKernel) -> dict[str, Any] | None:
+    if kernel.launch.kind != "transpose":
+        return None
+    heroes = [hero for hero, _ in kernel.model.kernel(kernel.instruction).heroes]
+    tiled = next(h.transpose for h in heroes if h is not None and h.transpose is not None)
+    sizes = "×".join(map(str, tiled.dimensions))
+    order = ",".join(map(str, tiled.permutation))
+    return {"hero": hero_names(kernel), "permutes": f"to {sizes} by {order}"}
+
+
+@asks(
+    Rule(
+        code="EM042",
+        title="The scatter emitter",
+        asks="Is the only output a scatter?",
+        why="A thread takes an element (or a vector) of the updates and adds it where the index says, "
+        "atomically unless the indices are unique.",
+        advice="Say unique_indices=True and indices_are_sorted=True where it is so: no atomics, and runs of "
+        "one index add up in registers.",
+        mirrors=_KIND + f"; {_CODE}/scatter.cc: CreateScatterFusion",
+        allows=True,
+        essential=True,
+        runs="scatter emitter",
+    )
+)
+def scatter(kernel: GpuKernel) -> dict[str, Any] | None:
+    if kernel.launch.kind != "scatter":
+        return None
+    root = roots_of(kernel.instruction)[0]
+    flags = [name for name in ("indices_are_sorted", "unique_indices") if root.attributes.raw(name) == "true"]
+    return {"hero": hero_names(kernel), "updates": _shape(root.operands[-1])} | (
+        {"given": " and ".join(flags).replace("_", " ")} if flags else {}
+    )
+
+
+@asks(
+    Rule(
+        code="EM043",
+        title="The sort emitter",
+        asks="Is the only output of the fusion a sort?",
+        why="A sort whose keys or payload are an iota takes it in (SortIotaFusion); the rest is EM013.",
+        advice="Nothing to do.",
+        mirrors=_KIND,
+        allows=True,
+        essential=True,
+        runs="bitonic sort",
+    )
+)
+def sort(kernel: GpuKernel) -> dict[str, Any] | None:
+    return {"hero": hero_names(kernel)} if kernel.launch.kind == "sort" else None
+
+
+@asks(
+    Rule(
+        code="EM044",
+        title="The concatenate emitter",
+        asks="Is the hero of the only output a concatenate of at most 4 operands?",
+        why="All threads of a block work on the same operand, so that no thread asks for each element "
+        "which operand it comes from. Code is made for every operand, hence the limit.",
+        advice="More than 4 parts: join in steps, or keep the parts apart and let the user read them.",
+        mirrors="xla/service/gpu/hlo_fusion_analysis.cc: UseConcatenateFusion; "
+        f"{_CODE}/concatenate.cc: ConcatenateFusion::launch_dimensions",
+        allows=True,
+        essential=True,
+        runs="concatenate emitter",
+    )
+)
+def concatenate(kernel: GpuKernel) -> dict[str, Any] | None:
+    if kernel.launch.kind != "concatenate":
+        return None
+    hero = kernel.model.kernel(kernel.instruction).heroes[0][0]
+    assert hero is not None
+    return {"hero": hero_names(kernel), "joins": _joined(hero)}
+
+
+@asks(
+    Rule(
+        code="EM045",
+        title="The update in place",
+        asks="Is every output a dynamic-update-slice into an input that nothing else in the kernel reads "
+        "elsewhere?",
+        why="The result takes the input's memory, so only the update is computed and written. Whether the "
+        "two may share memory is settled when buffers are assigned; if not, a copy goes before.",
+        advice="Do not use the old array after the update, and donate it if it is an argument.",
+        mirrors="xla/codegen/ir_emission_utils.cc: CanEmitFusedDynamicUpdateSliceInPlace; "
+        f"{_CODE}/in_place_dynamic_update_slice.cc: InPlaceDynamicUpdateSliceFusion::launch_dimensions",
+        allows=True,
+        essential=True,
+        runs="in-place update",
+    )
+)
+def in_place_update(kernel: GpuKernel) -> dict[str, Any] | None:
+    first = kernel.model.kernel(kernel.instruction).roots[0].update
+    if (
+        kernel.launch.kind != "loop"
+        or first is None
+        or not kernel.model.kernel(kernel.instruction).updates_in_place
+    ):
+        return None
+    return {"update": first.shape.text_without_layout, "of": _shape(roots_of(kernel.instruction)[0])}
+
+
+@asks(
+    Rule(
+        code="EM046",
+        title="The emitter of slices",
+        asks="Are all outputs plain slices of arrays of one shape?",
+        why="Horizontal input fusion leaves such kernels: threads go over the array once and write each "
+        "slice on the way.",
+        advice="Nothing to do.",
+        mirrors=_KIND,
+        allows=True,
+        essential=True,
+        runs="slices emitter",
+        history="Until 0.4.35; later a loop.",
+    )
+)
+def slices(kernel: GpuKernel) -> dict[str, Any] | None:
+    return {"slices": len(kernel.summary.roots)} if kernel.launch.kind == "slices" else None
+
+
+@asks(
+    Rule(
+        code="EM049",
+        title="The loop emitter",
+        asks="Is it anything else?",
+        why="One thread computes one element of the result (or up to 4 side by side; more on Blackwell) "
+        "with everything that leads to it.",
+        advice="Right for element-wise work. Where an operation of another emitter is inside, the kernel "
+        "says why that one does not take it.",
+        mirrors=_KIND + f"; {_CODE}/loop.cc: LoopFusion::launch_dimensions; "
+        "xla/service/gpu/gpu_fusible.cc: ComputeLoopFusionConfig",
+        allows=True,
+        essential=True,
+        runs="loop emitter",
+    )
+)
+def loop(kernel: GpuKernel) -> dict[str, Any] | None:
+    roots = roots_of(kernel.instruction)
+    more = f" and {len(roots) - 1} more" if len(roots) > 1 else ""
+    found: dict[str, Any] = {"result": f"{roots[0].name} {_shape(roots[0])}{more}"}
+    because = why_a_loop(kernel)
+    return found | {"because": because} if because else found
+
+
+def _joined(hero: Atom) -> str:
+    return f"{len(hero.operands)} along dimension {(hero.attributes[0] or '{0}').strip('{}')}"
+
+
+def _shape(instruction: Instruction) -> str:
+    return instruction.shape.text_without_layout
+
+
+RULES = (*LAST, reduction, transpose, scatter, sort, concatenate, in_place_update, slices, loop)

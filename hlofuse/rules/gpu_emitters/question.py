@@ -1,0 +1,74 @@
+"""The question: one kernel, and what the cost model's analysis of it says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlofuse.cost.gpu.launch import Launch
+from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.cost.gpu.summary import Summary
+from hlofuse.ir.instruction import Instruction
+from hlofuse.rules.catalogue import Rule
+from hlofuse.rules.gpu_fusible import may_be_fused
+
+_WRAPPED = frozenset({"convolution", "dot", "map", "stochastic-convert"})
+"""Besides what may be fused (`xla/backends/gpu/transforms/fusion_wrapper.cc`)."""
+_LAUNCHED = frozenset({"EM040", "EM041", "EM042", "EM044", "EM045", "EM046", "EM049"})
+_TILED = frozenset({"EM031", "EM032"})
+
+
+@dataclass(frozen=True, slots=True)
+class GpuKernel:
+    """An instruction that is launched as work of its own."""
+
+    instruction: Instruction
+    model: KernelModel
+
+    @property
+    def target(self) -> str:
+        """The target of a custom call; empty for anything else."""
+        if self.instruction.opcode != "custom-call":
+            return ""
+        return str(self.instruction.attributes.get("custom_call_target") or "")
+
+    @property
+    def is_generated(self) -> bool:
+        """XLA writes its code: a fusion, or an instruction that FusionWrapper makes one of."""
+        opcode = self.instruction.opcode
+        return opcode == "fusion" or opcode in _WRAPPED or may_be_fused(self.instruction)
+
+    @property
+    def config_kind(self) -> str:
+        """The kind that the backend config of a fusion names."""
+        config = self.summary.config if self.instruction.opcode == "fusion" else None
+        return config.kind if config is not None else ""
+
+    @property
+    def summary(self) -> Summary:
+        return self.model.summary(self.instruction)
+
+    @property
+    def launch(self) -> Launch:
+        return self.model.launch(self.instruction)
+
+    def derived_launch(self, rule: Rule) -> tuple[int, int] | None:
+        """Blocks and threads, where the rule's emitter takes them from the kernel itself."""
+        launch = self.launch if rule.code in _LAUNCHED or rule.code in _TILED else None
+        if launch is None or (
+            rule.code in _TILED and not (self.summary.config and self.summary.config.tile_sizes)
+        ):
+            return None
+        return launch.blocks, launch.threads
+
+    @property
+    def modern(self) -> bool:
+        """The release has MLIR emitters."""
+        return self.model.release.mlir_emitters
+
+
+def roots_of(instruction: Instruction) -> list[Instruction]:
+    """The outputs of a kernel, those inside a fusion."""
+    if instruction.opcode != "fusion":
+        return [instruction]
+    root = instruction.fused_root
+    return list(root.operands) if root.opcode == "tuple" else [root]
