@@ -69,6 +69,7 @@ def _print_steps(film: Film, steps: Sequence[Step], console: Console) -> None:
     width = max(22, min(40, console.width // 4))
     columns = [("dump", "right"), ("pass", "left"), ("instructions", "right"), ("kernels", "right")]
     table = plain_table(*columns, *([("time", "right")] if timed else []), ("what it did", "left"))
+    table.columns[1].no_wrap = True
     pipeline = None
     for step in steps:
         f = step.frame
