@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 JAX := .jax
 JAX_PYTHON = $(shell tools/find_python)
 
-.PHONY: demo test lint bench docs cartpole cartpole-dumps golden corpus clean help
+.PHONY: demo test lint bench browser docs cartpole cartpole-dumps golden screenshots corpus clean help
 
 help: ## Show the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -21,7 +21,10 @@ demo: $(READY) ## Explain a sample and draw its fusions.
 	$(BIN)/hlofuse render samples/cpu/softmax/before.hlo --view both -o out/softmax.svg
 	@echo "The picture is in out/softmax.svg; next, try:  $(BIN)/hlofuse why samples/cpu/gpt2_block/before.hlo --help"
 
-test: $(READY) lint ## Lint, check types and import direction, run every test.
+browser: $(READY)
+	tools/get_browser $(BIN)/python
+
+test: $(READY) lint browser ## Lint, check types and import direction, run every test.
 	$(BIN)/python -m pytest -n auto -rs
 
 lint: $(READY)
@@ -52,6 +55,9 @@ $(JAX)/%/.ready: # JAX 0.11 wants Python 3.12 or newer, 0.4.35 at most 3.13
 	"$(JAX_PYTHON)" -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(PACKAGES)
 	@touch $@
+
+screenshots: $(READY) browser ## Take the pictures of the explorer anew.
+	$(BIN)/python tools/screenshots.py
 
 golden: $(READY) ## Rewrite the golden outputs; read the difference before you commit it.
 	$(BIN)/python -m pytest --update-golden

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hlofuse.capturer import capture as capture
     from hlofuse.differ import diff as diff
     from hlofuse.explainer.explain import explain as explain
+    from hlofuse.explorer import explore as explore
     from hlofuse.inputs.load import load as load
     from hlofuse.pipelines.replay import replay as replay
     from hlofuse.renderer import render as render
@@ -24,11 +25,12 @@ _HOME: dict[str, str] = {
     "load": "hlofuse.inputs",
     "replay": "hlofuse.pipelines",
     "explain": "hlofuse.explainer",
+    "explore": "hlofuse.explorer",
     "diff": "hlofuse.differ",
     "render": "hlofuse.renderer",
     "what_if": "hlofuse.whatifs",
 }
-__all__ = ["capture", "diff", "explain", "load", "render", "replay", "what_if"]
+__all__ = ["capture", "diff", "explain", "explore", "load", "render", "replay", "what_if"]
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hlofuse.explainer.costs import Observed
-    from hlofuse.explainer.model import RecordCheck
 
 
 @click.command("explain")
@@ -63,6 +62,7 @@ def command(
     from hlofuse.explainer.explain_json import explanation_json
     from hlofuse.explainer.explain_markdown import explanation_markdown
     from hlofuse.explainer.explain_text import print_explanation
+    from hlofuse.explainer.record import record_check
     from hlofuse.ir.errors import HlofuseError
 
     asked = ReplayRequest(input=input, **request)
@@ -86,7 +86,7 @@ def command(
         computation=computation,
         what_if=observed.changes,
         costs=observed.costs,
-        record=_record(observed),
+        record=record_check(observed),
     )
     words: dict[str, Any] = {"input_words": asked.input_words, "limit": limit, "only_refused": only_refused}
     difference = difference_of(observed)
@@ -171,17 +171,6 @@ def _compare(
         return
     text = rendered(lambda console: print_comparison(found, console, limit=limit), color, output)
     emit(f"```\n{text}```" if form == "markdown" else text, output)
-
-
-def _record(observed: Observed) -> RecordCheck | None:
-    from hlofuse.explainer.model import RecordCheck
-    from hlofuse.passes.priority_fusion.following import Follower
-
-    guide = observed.guide
-    if observed.record is None or not isinstance(guide, Follower):
-        return None
-    guide.finish()
-    return RecordCheck(observed.record, guide.total, guide.agreed, tuple(guide.disagreements))
 
 
 def _check_names(replay: Any, only_pass: str | None, computation: str | None) -> None:

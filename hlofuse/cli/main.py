@@ -34,6 +34,8 @@ _COMMANDS: dict[str, tuple[str, str]] = {
         "Who runs each kernel that fusion leaves: library, Triton or emitter.",
     ),
     "render": ("hlofuse.cli.render", "Draw a module and its fusions as SVG, PNG, PDF or DOT."),
+    "plot": ("hlofuse.cli.plot", "Plot passes, the time of kernels, the roofline."),
+    "explore": ("hlofuse.cli.explore", "A page to step through every decision, in one HTML file."),
     "rule": ("hlofuse.cli.rule", "The rule catalogue: what a rule asks, why, and what to do about it."),
     "devices": ("hlofuse.cli.devices", "The GPUs whose numbers come with hlofuse."),
     "targets": ("hlofuse.cli.targets", "What can be replayed, and how faithfully."),

@@ -10,11 +10,11 @@ from hlofuse.analysis.fusible import is_fusible
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import microseconds
-from hlofuse.explainer.cost_words import us_text
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.passes.priority_fusion.legality import Legality
+from hlofuse.present.units import us_text
 from hlofuse.rules.gpu_fusible import fusible_computations, is_fusible_bitcast
 from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
 from hlofuse.rules.settings import AS_XLA
