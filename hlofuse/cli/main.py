@@ -26,6 +26,8 @@ _COMMANDS: dict[str, tuple[str, str]] = {
         "Which rule costs most; what if a knob had other values, a rule did not exist.",
     ),
     "diff": ("hlofuse.cli.diff", "What changed between two modules, fusion by fusion."),
+    "timeline": ("hlofuse.cli.timeline", "What each pass of a compilation did, from a dump directory."),
+    "trace-op": ("hlofuse.cli.trace_op", "One operation's way through every pass to the kernel it ends in."),
     "stats": ("hlofuse.cli.stats", "Instructions, kernels, flops and bytes of modules."),
     "kernels": (
         "hlofuse.cli.kernels",

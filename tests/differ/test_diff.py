@@ -8,7 +8,7 @@ import pytest
 
 from hlofuse.differ import Added, Changed, FusionKind, Kind, Moved, Removed, diff
 from hlofuse.inputs import load
-from hlofuse.ir import HlofuseError, Instruction, parse_module
+from hlofuse.ir import HlofuseError, Instruction, Module, parse_module
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
@@ -319,3 +319,19 @@ def test_xla_fusion_passes_change_no_program(case: str) -> None:
         for i in computation if computation.fusion is None else ():
             if i.opcode not in ("fusion", "tuple", "get-tuple-element") and (i.users or i.is_root):
                 assert found.after_of(i) or computation.callers == {}, i
+
+
+def test_equal_instructions_with_a_reducer_each_are_the_same_whatever_order_they_stand_in() -> None:
+    names = ("a", "b", "c", "d")
+    reducers = [ADD.replace("add_f32", f"add_{n}") for n in names]
+    reduces = [
+        f"r{n} = f32[] reduce({'p' if n in 'ab' else 'q'}, z), dimensions={{0}}, to_apply=add_{n}"
+        for n in names
+    ]
+    start = [P, "q = f32[8]{0} parameter(1)", "z = f32[] constant(0)"]
+
+    def program(order: str) -> Module:
+        root = f"ROOT t = ({', '.join(['f32[]'] * 4)}) tuple({', '.join('r' + n for n in order)})"
+        return module("\n".join([*start, *reduces, root]), *reducers)
+
+    assert diff(program("abcd"), program("badc")).same
