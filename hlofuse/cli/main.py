@@ -28,6 +28,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "diff": ("hlofuse.cli.diff", "What changed between two modules, fusion by fusion."),
     "timeline": ("hlofuse.cli.timeline", "What each pass of a compilation did, from a dump directory."),
     "trace-op": ("hlofuse.cli.trace_op", "One operation's way through every pass to the kernel it ends in."),
+    "check": ("hlofuse.cli.check", "Hold fusion against a budget or a stored baseline, for CI."),
     "stats": ("hlofuse.cli.stats", "Instructions, kernels, flops and bytes of modules."),
     "kernels": (
         "hlofuse.cli.kernels",
