@@ -44,8 +44,18 @@ def with_last_normalized_in_front(
         return None
     if not any(_has_lost_its_name(u) for u in (producer, *users)):
         return None
-    *others, last = sorted(users, key=lambda u: u.id)
-    return [last, *others]
+    # What rematerialization repeats has a reshape of its own; CSE made the two one after all this.
+    again = [u for u in users if _is_repeated(u)] if producer.opcode == "bitcast" else []
+    return [*_rotated(again), *_rotated([u for u in users if u not in again])]
+
+
+def _rotated(users: list[Instruction]) -> list[Instruction]:
+    by_age = sorted(users, key=lambda u: u.id)
+    return [*by_age[-1:], *by_age[:-1]]
+
+
+def _is_repeated(x: Instruction) -> bool:
+    return "/rematted_computation/" in (x.op_name or "")
 
 
 def _is_normalized(x: Instruction, made: frozenset[Instruction]) -> bool:
@@ -60,7 +70,8 @@ def _stands_for_normalized(x: Instruction, made: frozenset[Instruction]) -> bool
         return False
     if not x.op_name:
         # Of a reshape that drops the dimensions of which a slice left one element nothing is kept.
-        return x.operands[0].opcode == "slice"
+        # One that is transposed was row-major before.
+        return x.operands[0].opcode == "slice" and all(u.opcode != "transpose" for u in x.users)
     return all(u.id < x.id and u.op_name != x.op_name for u in x.users)
 
 
