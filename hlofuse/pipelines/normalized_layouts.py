@@ -2,7 +2,8 @@
 
 LayoutNormalization (`xla/service/layout_normalization.cc`) makes every such instruction anew, row-major, with
 a bitcast back behind it that is its first user. The users are made anew in turn, operands first, and read
-the new instruction at once. With the last of the old ones the bitcast goes, and the last user takes its place.
+the new instruction at once. With the last of the old ones the bitcast goes, and the last user takes its
+place.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ _MADE_ANEW = ELEMENTWISE_OPCODES | {"concatenate", "pad", "slice", "transpose"}
 def made_by_passes(computation: Computation) -> frozenset[Instruction]:
     """What is younger than the program, calls inlined from it left out. Ids have to be XLA's.
 
-    The framework makes the root last; where that was made anew itself, the first instruction that has lost its
-    name tells.
+    The framework makes the root last; where that was made anew itself, the first instruction that has lost
+    its name tells.
     """
     root = computation.root
     first = root.id
@@ -44,6 +45,8 @@ def with_last_normalized_in_front(
         return None
     if not any(_has_lost_its_name(u) for u in (producer, *users)):
         return None
+    if producer.opcode != "bitcast" and any(u.operands.count(producer) > 1 for u in users):
+        return None  # seen in records: with a square among them the order of before stays, why we do not know
     # What rematerialization repeats has a reshape of its own; CSE made the two one after all this.
     again = [u for u in users if _is_repeated(u)] if producer.opcode == "bitcast" else []
     return [*_rotated(again), *_rotated([u for u in users if u not in again])]

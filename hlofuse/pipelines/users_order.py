@@ -25,8 +25,8 @@ from hlofuse.pipelines.sunk_broadcasts import SunkBroadcasts
 _ROUNDS = 3
 _MADE_ANEW = frozenset(
     """
-    broadcast concatenate dynamic-slice dynamic-update-slice iota pad reduce-window reshape reverse scatter slice
-    transpose
+    broadcast concatenate dynamic-slice dynamic-update-slice iota pad reduce-window reshape reverse scatter
+    slice transpose
     """.split()
 )
 # Operands from this number on are taken as they stand, not in their normalised form.
@@ -84,7 +84,9 @@ def normalize_layouts(graph: ShadowGraph) -> None:
             graph.replace_uses(node, graph.add_bitcast(node))
         elif _is_made_anew(source):
             first = _TAKEN_AS_THEY_STAND.get(source.opcode, len(node.operands))
-            operands = [o.operands[0] if k < first and o.is_bitcast else o for k, o in enumerate(node.operands)]
+            operands = [
+                o.operands[0] if k < first and o.is_bitcast else o for k, o in enumerate(node.operands)
+            ]
             anew = graph.add(Node(source, node.shape, operands))
             graph.visited.add(anew)
             graph.replace(node, graph.add_bitcast(anew))
