@@ -45,10 +45,14 @@ class _Collector:
         self.label = label
         self.replay = observed.replay
         self.costs = observed.costs
-        self.explained = explain(
-            observed.replay, costs=observed.costs, what_if=observed.changes, record=record_check(observed)
-        )
         self.facts = Facts(observed.replay, observed.costs)
+        self.explained = explain(
+            observed.replay,
+            what_if=observed.changes,
+            costs=observed.costs,
+            record=record_check(observed),
+            facts=self.facts,
+        )
         self.computations = launched_computations(observed.replay.before)
         self._number = {c: n for n, c in enumerate(self.computations)}
 

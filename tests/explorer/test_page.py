@@ -202,7 +202,7 @@ def test_search_suggests_and_shows(visit: Open) -> None:
     page.keyboard.type("exp.1")
     assert page.locator("#suggestions [role=option]").count() >= 1
     page.keyboard.press("Enter")
-    assert "exp.1.0" in seen.details
+    assert seen.page.inner_text("#details h2") == "exp.1.0"
     assert "History" in seen.details
     assert page.locator("#panes .node.chosen").count() == 1
     page.keyboard.press("/")
@@ -355,3 +355,11 @@ def test_a_rule_lists_the_pairs_it_holds_back(visit: Open) -> None:
     seen.page.click("#details .why button >> nth=0")
     assert "PF002" in seen.page.inner_text("#panel .note")
     assert "rule=PF002" in seen.page.evaluate("location.hash")
+
+
+def test_a_link_shows_a_fusion_by_name(visit: Open) -> None:
+    seen = visit("cpu/softmax", "#view=steps&show=broadcast_multiply_fusion")
+    assert seen.page.inner_text("#details h2") == "broadcast_multiply_fusion"
+    assert "Holds" in seen.details
+    seen.page.keyboard.press("Escape")
+    assert "Why 4 kernels?" in seen.details

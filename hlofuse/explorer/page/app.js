@@ -56,7 +56,7 @@ class App {
     this.letGo();
     if (view.show && this.run.boxNamed.has(view.show)) {
       this.chosen = this.run.boxNamed.get(view.show);
-      this.chosenOp = this.chosen < this.run.ops.count ? this.chosen : NONE;
+      this.chosenOp = this.run.names[this.chosen] === view.show ? this.chosen : NONE;
     }
     this.told = said.has("step") && this.state.at > 0;
     this.settleRegion();

@@ -34,8 +34,9 @@ function decisionDetails(app, n) {
       ...rule.sections.flatMap(([heading, text]) => [el("h3", {}, heading), el("p", {}, text)])));
 }
 
-function boxDetails(app, box, op) {
+function boxDetails(app, box, chosenOp) {
   const { run, state } = app, { ops } = run;
+  const op = chosenOp === NONE && !state.fused[box] && box < ops.count ? box : chosenOp;
   const kernel = run.kernels.find((k) => k.box === run.endsAs[box]);
   const alone = op !== NONE && op < ops.count;
   const inside = state.members[box];

@@ -20,7 +20,7 @@ class Search {
     if (run.searchable) return run.searchable;
     const all = [];
     for (const [name, box] of run.boxNamed)
-      all.push({ name, what: box < run.ops.count && run.names[box] === name ? run.ops.opcode[box] : "fusion", box });
+      all.push({ name, what: run.names[box] === name ? run.ops.opcode[box] : "fusion", box, op: run.names[box] === name ? box : NONE });
     for (const code of distinct(run.decisions.rule)) all.push({ name: code, what: data.rules.get(code)?.title ?? "rule", rule: code });
     for (const source of distinct(run.ops.source)) all.push({ name: source, what: "source line", source });
     for (const name of new Set(run.passes)) all.push({ name, what: "pass", pass: name });
@@ -79,7 +79,7 @@ class Search {
     this.close();
     this.input.value = "";
     this.input.blur();
-    if (entry.box !== undefined) return app.showBox(entry.box, entry.box < app.run.ops.count ? entry.box : NONE);
+    if (entry.box !== undefined) return app.showBox(entry.box, entry.op);
     const { rule = "", source = "", pass = "", computation = "" } = entry;
     return app.change({ tab: "decisions", rule, source, pass, computation, kind: "", q: "" });
   }
