@@ -3,9 +3,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JAX := .jax
-JAX_PYTHON := python3.12
+JAX_PYTHON = $(shell tools/find_python)
 
-.PHONY: demo test lint bench docs cartpole cartpole-dumps golden clean help
+.PHONY: demo test lint bench browser docs cartpole cartpole-dumps golden screenshots corpus clean help
 
 help: ## Show the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -21,7 +21,10 @@ demo: $(READY) ## Explain a sample and draw its fusions.
 	$(BIN)/hlofuse render samples/cpu/softmax/before.hlo --view both -o out/softmax.svg
 	@echo "The picture is in out/softmax.svg; next, try:  $(BIN)/hlofuse why samples/cpu/gpt2_block/before.hlo --help"
 
-test: $(READY) lint ## Lint, check types and import direction, run every test.
+browser: $(READY)
+	tools/get_browser $(BIN)/python
+
+test: $(READY) lint browser ## Lint, check types and import direction, run every test.
 	$(BIN)/python -m pytest -n auto -rs
 
 lint: $(READY)
@@ -48,13 +51,28 @@ cartpole-dumps: $(JAX)/now/.ready $(JAX)/legacy/.ready ## Compile the study's pr
 
 $(JAX)/now/.ready: PACKAGES = jax==0.11.1 jaxlib==0.11.1 "jax-cuda12-plugin[with-cuda]==0.11.1"
 $(JAX)/legacy/.ready: PACKAGES = jax==0.4.35 jaxlib==0.4.35 jax-cuda12-plugin==0.4.35 jax-cuda12-pjrt==0.4.35
-$(JAX)/now/.ready $(JAX)/legacy/.ready: # JAX 0.11 wants Python 3.12 or newer, 0.4.35 at most 3.13
+$(JAX)/%/.ready: # JAX 0.11 wants Python 3.12 or newer, 0.4.35 at most 3.13
 	"$(JAX_PYTHON)" -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(PACKAGES)
 	@touch $@
 
+screenshots: $(READY) browser ## Take the pictures of the explorer anew.
+	$(BIN)/python tools/screenshots.py
+
 golden: $(READY) ## Rewrite the golden outputs; read the difference before you commit it.
 	$(BIN)/python -m pytest --update-golden
+
+# make corpus CORPUS=gpu-h100_sxm RELEASE=0.12.0.1
+CORPUS := cpu
+RELEASE := 0.11.1
+ASKED := $(JAX)/$(firstword $(subst -, ,$(CORPUS)))-$(RELEASE)
+
+$(JAX)/cpu-$(RELEASE)/.ready: PACKAGES = jax==$(RELEASE)
+$(JAX)/gpu-$(RELEASE)/.ready: PACKAGES = jax==$(RELEASE) "jax-cuda12-plugin[with-cuda]==$(RELEASE)"
+$(JAX)/tpu-$(RELEASE)/.ready: PACKAGES = "jax[tpu]==$(RELEASE)"
+
+corpus: $(READY) $(ASKED)/.ready ## Compile a reference corpus with XLA, verify our replay on it.
+	$(BIN)/python tools/make_corpus.py $(CORPUS) --python $(ASKED)/bin/python
 
 clean: ## Remove what the other targets made.
 	rm -rf $(VENV) $(JAX) out build dist

@@ -9,8 +9,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hlofuse.capturer import capture as capture
     from hlofuse.differ import diff as diff
     from hlofuse.explainer.explain import explain as explain
+    from hlofuse.explorer import explore as explore
     from hlofuse.inputs.load import load as load
     from hlofuse.pipelines.replay import replay as replay
     from hlofuse.renderer import render as render
@@ -19,14 +21,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME: dict[str, str] = {
+    "capture": "hlofuse.capturer",
     "load": "hlofuse.inputs",
     "replay": "hlofuse.pipelines",
     "explain": "hlofuse.explainer",
+    "explore": "hlofuse.explorer",
     "diff": "hlofuse.differ",
     "render": "hlofuse.renderer",
     "what_if": "hlofuse.whatifs",
 }
-__all__ = ["diff", "explain", "load", "render", "replay", "what_if"]
+__all__ = ["capture", "diff", "explain", "explore", "load", "render", "replay", "what_if"]
 
 
 def __getattr__(name: str) -> Any:

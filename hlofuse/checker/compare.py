@@ -9,10 +9,9 @@ from dataclasses import replace
 from hlofuse.checker.held import between
 from hlofuse.checker.limits import MOST_REASONS, told_apart
 from hlofuse.checker.model import Code, Figures, Finding, Held, Kernel, Level, Profile, Where
-from hlofuse.explainer.cost_words import us_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.present.escape import printable
-from hlofuse.present.units import bytes_text, plural
+from hlofuse.present.units import bytes_text, plural, us_text
 
 
 def compare(

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from hlofuse.checker.model import Code, Figures, Finding, Held, Level, Profile, Where
-from hlofuse.explainer.cost_words import us_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.present.escape import printable
-from hlofuse.present.units import bytes_text, plural
+from hlofuse.present.units import bytes_text, plural, us_text
 
 _BYTES: dict[str, int] = {"": 1, "b": 1} | {
     f"{prefix}{'i' if base == 1024 else ''}b": base ** (k + 1)

@@ -10,6 +10,10 @@ import click
 
 # Name, where it lives, and its line in `--help`: help must not import what it lists.
 _COMMANDS: dict[str, tuple[str, str]] = {
+    "capture": (
+        "hlofuse.cli.capture",
+        "Compile a JAX program or StableHLO for a CPU, GPU or TPU and keep what XLA's fusion did.",
+    ),
     "explain": (
         "hlofuse.cli.explain",
         "Which operations XLA fuses, in which order, and what stopped the rest.",
@@ -22,6 +26,8 @@ _COMMANDS: dict[str, tuple[str, str]] = {
         "Which rule costs most; what if a knob had other values, a rule did not exist.",
     ),
     "diff": ("hlofuse.cli.diff", "What changed between two modules, fusion by fusion."),
+    "timeline": ("hlofuse.cli.timeline", "What each pass of a compilation did, from a dump directory."),
+    "trace-op": ("hlofuse.cli.trace_op", "One operation's way through every pass to the kernel it ends in."),
     "check": ("hlofuse.cli.check", "Hold fusion against a budget or a stored baseline, for CI."),
     "stats": ("hlofuse.cli.stats", "Instructions, kernels, flops and bytes of modules."),
     "kernels": (
@@ -29,6 +35,8 @@ _COMMANDS: dict[str, tuple[str, str]] = {
         "Who runs each kernel that fusion leaves: library, Triton or emitter.",
     ),
     "render": ("hlofuse.cli.render", "Draw a module and its fusions as SVG, PNG, PDF or DOT."),
+    "plot": ("hlofuse.cli.plot", "Plot passes, the time of kernels, the roofline."),
+    "explore": ("hlofuse.cli.explore", "A page to step through every decision, in one HTML file."),
     "rule": ("hlofuse.cli.rule", "The rule catalogue: what a rule asks, why, and what to do about it."),
     "devices": ("hlofuse.cli.devices", "The GPUs whose numbers come with hlofuse."),
     "targets": ("hlofuse.cli.targets", "What can be replayed, and how faithfully."),

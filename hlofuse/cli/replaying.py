@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hlofuse.ir.unique_ids import UniqueIds
     from hlofuse.passes.priority_fusion.guide import Guide
     from hlofuse.pipelines import Replay, Variant
+    from hlofuse.trace.priority_record import PriorityRecord
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -104,10 +105,9 @@ class ReplayRequest:
         if not (any_stage or self.assume_input):
             require_input_stage(module, target)
         variant = self.variant(target, device)
-        make_guide, record = self._record(module, target)
+        path, record = self._record(module, target)
         ids = unique_ids_for(module, self.ids)
-        follows = self.xla_trace is not None
-        return Subject(module, target, variant, ids, make_guide, record, always_follows=follows)
+        return Subject(module, target, variant, ids, path, record)
 
     def run(self) -> Observed:
         """Load and replay, with an eye on the costs."""
@@ -130,27 +130,31 @@ class ReplayRequest:
             passes=self.passes,
         )
 
-    def _record(self, module: Module, target: str) -> tuple[Callable[[], Guide] | None, str | None]:
-        """What follows XLA's own record of the pass, and where that is; None without one."""
-        from hlofuse.inputs import read_text
+    def _record(self, module: Module, target: str) -> tuple[Path | None, PriorityRecord | None]:
+        """Where XLA's own record of the pass is, if it plays a part, and the record if it was asked for."""
         from hlofuse.inputs.beside import priority_record_beside
         from hlofuse.ir.errors import HlofuseError
-        from hlofuse.passes.priority_fusion.following import Follower
         from hlofuse.pipelines import TARGETS
         from hlofuse.present.escape import printable
-        from hlofuse.trace.priority_record import read_priority_record
 
         if self.xla_trace == "none" or not TARGETS[target].has_history:
             return None, None
-        path = Path(self.xla_trace) if self.xla_trace is not None else priority_record_beside(module.filename)
-        if path is None or (self.xla_trace is None and self.changes_xla):
-            return None, None  # a what-if run goes its own way
-        record = read_priority_record(read_text(path, as_module=False))
+        if self.xla_trace is None:  # a what-if run goes its own way
+            return None if self.changes_xla else priority_record_beside(module.filename), None
+        path = Path(self.xla_trace)
+        record = _read_record(path)
         if not record.steps:
             raise HlofuseError(
                 f"{printable(str(path))} is no record of PriorityFusion: it holds no fusion steps"
             )
-        return lambda: Follower(record), str(path)
+        return path, record
+
+
+def _read_record(path: Path) -> PriorityRecord:
+    from hlofuse.inputs import read_text
+    from hlofuse.trace.priority_record import read_priority_record
+
+    return read_priority_record(read_text(path, as_module=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +165,10 @@ class Subject:
     target: str
     variant: Variant | None = None
     ids: UniqueIds | None = None
-    make_guide: Callable[[], Guide] | None = None
-    record: str | None = None
-    always_follows: bool = False
-    """XLA's record was asked for; else only `observe` follows the one that lies there."""
+    record_path: Path | None = None
+    """XLA's own record of the pass: asked for, or lying beside the module (only `observe` looks at that)."""
+    record: PriorityRecord | None = None
+    """What is in it, where it was asked for."""
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -177,10 +181,22 @@ class Subject:
         from hlofuse.explainer.costs import observed_replay
 
         assert self.variant is not None
+        record = self.record
+        if record is None and self.record_path is not None:
+            record = _read_record(self.record_path)
+            if not self._is_about_us(record):
+                record = None
+        # Where XLA had nothing to fuse the record is empty.
+        follow = _follow(record) if record is not None and record.steps else None
         with spinner("replaying"):
-            observed = observed_replay(self.module, self.variant, ids=self.ids, make_guide=self.make_guide)
-        observed.record = self.record
+            observed = observed_replay(self.module, self.variant, ids=self.ids, make_guide=follow)
+        observed.record = str(self.record_path) if follow is not None else None
         return observed
+
+    def _is_about_us(self, record: PriorityRecord) -> bool:
+        """It was made for the device of this replay, or does not say for which."""
+        device = self.variant.device if self.variant is not None else None
+        return all(getattr(device, name, number) == number for name, number in record.device.items())
 
     def replay(self, *, keep_modules: bool = False) -> Replay:
         """Replay it from the module alone; XLA's record is followed only where it was asked for."""
@@ -188,8 +204,14 @@ class Subject:
 
         assert self.variant is not None
         with spinner("replaying"):
-            guide = self.make_guide() if self.always_follows and self.make_guide is not None else None
+            guide = _follow(self.record)() if self.record is not None else None
             return self.variant.replay(self.module, ids=self.ids, guide=guide, keep_modules=keep_modules)
+
+
+def _follow(record: PriorityRecord) -> Callable[[], Guide]:
+    from hlofuse.passes.priority_fusion.following import Follower
+
+    return lambda: Follower(record)
 
 
 def replay_options(command: F) -> F:

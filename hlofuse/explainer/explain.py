@@ -31,14 +31,15 @@ def explain(
     what_if: Sequence[str] = (),
     costs: Costs | None = None,
     record: RecordCheck | None = None,
+    facts: Facts | None = None,
 ) -> Explanation:
     """Say what a replay means.
 
     `only_pass` and `computation` keep the decisions of that pass or computation alone; the totals stay
     those of the module. `what_if` names overrides the replay was made with; `costs` come with it from
-    `observed_replay`.
+    `observed_replay`; so do `facts`, where they are known already.
     """
-    facts = Facts(replay, costs)
+    facts = facts or Facts(replay, costs)
     stories = [_story(p, facts, computation) for p in replay.passes]
     stories = [p for p in _counted_once(stories) if only_pass is None or p.name == only_pass]
     target = TARGETS[replay.target]

@@ -19,17 +19,21 @@ _DUMP = re.compile(
 
 def target_config_beside(filename: str | None) -> Path | None:
     """`….gpu_target_config.pbtxt`: the device the module was compiled for."""
-    return _beside(filename, ("gpu_target_config.pbtxt",), ())
+    return _beside(filename, ("gpu_target_config.pbtxt",), ("gpu_target_config.pbtxt",))
 
 
 def device_in_dump(config: Path) -> DeviceDescription:
     """The device of a target configuration, by a name that fits a headline."""
-    from hlofuse.cost.gpu.device import DeviceError, load_device
+    from hlofuse.cost.gpu.device import DeviceError, device_names, load_device
 
     try:
         device = load_device(str(config))
     except DeviceError as error:
         raise HlofuseError(str(error)) from None
+    for name in device_names():
+        shipped = replace(load_device(name), name=name)
+        if replace(device, name=name, origin=shipped.origin) == shipped:
+            return shipped
     return replace(device, name="the dump's device")
 
 

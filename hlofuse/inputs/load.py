@@ -7,8 +7,9 @@ from pathlib import Path
 
 from hlofuse.inputs.choose_target import choose_target
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file
+from hlofuse.inputs.foreign import foreign_form, hlo_text
 from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.inputs.text import read_text
+from hlofuse.inputs.text import called, decode, read_bytes
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
@@ -24,6 +25,8 @@ def load(
 ) -> Module:
     """Read a module from a text dump (also gzipped), `-`, a dump directory or a corpus folder.
 
+    StableHLO (text or bytecode) and HLO protos are lowered to HLO text by jaxlib, if that is installed.
+
     From a directory it is the module as it enters the fusion passes of `target`, which the dumps' names
     tell where it is not given; `module` picks by name.
     `limit` bounds the bytes of text read (default: 1 GiB or HLOFUSE_MAX_INPUT_BYTES).
@@ -36,7 +39,10 @@ def load(
     elif module is not None:
         raise HlofuseError("--module picks a module from a dump directory; this input is a single module")
     name = "<stdin>" if str(path) == "-" else str(file)
-    parsed = parse_module(read_text(file, limit), name)
+    data = read_bytes(file, limit)
+    form = foreign_form(data)
+    text = hlo_text(data, form, called(path)) if form is not None else decode(data, called(path))
+    parsed = parse_module(text, name)
     parsed.filename = name
     return parsed
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hlofuse.analysis.inlined_calls import is_inlined
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule, corpus_file
 from hlofuse.inputs.dump_names import DumpFile, read_name
 from hlofuse.inputs.dump_stages import FUSION_STAGES
@@ -116,6 +117,8 @@ def require_input_stage(module: Module, target: str = "cpu") -> Stage:
         flags = FUSION_STAGES[target].flags
         lines.append(f'To get it, run the program with XLA_FLAGS="{flags}"')
         lines.append("and give hlofuse DIR: the right file is found by itself.")
+        if stage.name == BEFORE and subject != "this input":
+            lines.append(f"Or have it compiled ahead of time: hlofuse capture {subject} --explain")
     if stage.name in (FUSED, SCHEDULED):
         lines.append("(stats, diff and render take a module of any stage.)")
     raise StageError("\n".join(lines), stage)
@@ -185,7 +188,7 @@ def _unoptimized_sign(module: Module) -> str | None:
             opcode = i.opcode
             if opcode == "reshape":
                 return f"it has reshapes such as {printable(i.name)}, which become bitcasts or copies earlier"
-            if opcode == "call" and i.attributes.raw("inlineable") != "false" and _frontend_plain(i):
+            if opcode == "call" and is_inlined(i):
                 return f"it has calls such as {printable(i.name)}, which are inlined earlier"
             if opcode in _EXPANDED:
                 return f"it has a {opcode}, {printable(i.name)}, which is expanded earlier"
@@ -201,10 +204,6 @@ def _unoptimized_sign(module: Module) -> str | None:
                     names = f"{printable(other)} and {printable(i.name)}"
                     return f"it has {names}, equal constants, which are merged earlier"
     return None
-
-
-def _frontend_plain(call: Instruction) -> bool:
-    return "backend_config" not in call.attributes
 
 
 _GPU_CALLS = ("__cublas$", "__cudnn$", "__gpu$", "__cub$", "xla.gpu.", "cusolver_", "cub_", "__triton$")

@@ -20,6 +20,8 @@ LIMIT_VARIABLE = "HLOFUSE_MAX_INPUT_BYTES"
 
 _CHUNK = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
+_FOREIGN_STARTS = (b"ML\xefR", b"\n")
+"""How StableHLO bytecode and HLO protos start."""
 
 
 def input_limit() -> int:
@@ -38,13 +40,23 @@ def read_text(path: str | os.PathLike[str], limit: int | None = None, *, as_modu
     Raises HlofuseError for what cannot be read, is empty, is not text, or is longer than `limit` bytes;
     unless `as_module` is false also for what is known to be another kind of text than a module.
     """
+    return decode(read_bytes(path, limit), called(path), as_module)
+
+
+def called(path: str | os.PathLike[str]) -> str:
+    """What an input is called in messages."""
+    return "standard input" if str(path) == "-" else str(path)
+
+
+def read_bytes(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
+    """What is in a file or standard input (`-`), decompressed; HlofuseError as for `read_text`."""
     limit = input_limit() if limit is None else limit
-    name = "standard input" if str(path) == "-" else str(path)
+    name = called(path)
     if str(path) == "-":
-        return _decode(_read(sys.stdin.buffer, name, limit), name, as_module)
+        return _read(sys.stdin.buffer, name, limit)
     try:
         with open(path, "rb") as file:
-            return _decode(_read(file, name, limit), name, as_module)
+            return _read(file, name, limit)
     except FileNotFoundError:
         raise HlofuseError(_missing(Path(path))) from None
     except OSError as e:
@@ -69,7 +81,7 @@ def _read(file: BinaryIO, name: str, limit: int) -> bytes:
         raise HlofuseError(f"{printable(name)} is empty")
     if first.startswith(_GZIP_MAGIC):
         return _gunzip(first, file, name, limit)
-    _refuse_binary(first, name)
+    _refuse_early(first, name)
     chunks = [first]
     size = len(first)
     while chunk := file.read(_CHUNK):
@@ -90,7 +102,7 @@ def _gunzip(first: bytes, file: BinaryIO, name: str, limit: int) -> bytes:
         with gzip.GzipFile(mode="rb", fileobj=cast("BinaryIO", _Prepended(first, file))) as unzipped:
             while chunk := unzipped.read(_CHUNK):
                 if not chunks:
-                    _refuse_binary(chunk, name)
+                    _refuse_early(chunk, name)
                 size += len(chunk)
                 if size > limit:
                     raise _too_long(name, limit, " once decompressed")
@@ -125,19 +137,27 @@ def _too_long(name: str, limit: int, how: str = "") -> HlofuseError:
     )
 
 
+def _refuse_early(first: bytes, name: str) -> None:
+    """A stream that is neither text nor a module in another form is not read to its end."""
+    if not first.startswith(_FOREIGN_STARTS):
+        _refuse_binary(first, name)
+
+
 def _refuse_binary(first: bytes, name: str) -> None:
     if b"\0" not in first[:65536]:
         return
     hint = ""
     if b"HloModule" not in first[:65536]:
         hint = (
-            "; if it is an HLO proto (.hlo.pb), take the .txt dump beside it, "
-            "or add --xla_dump_hlo_as_text to XLA_FLAGS"
+            "; if it is an HLO proto (.hlo.pb), it is damaged or not taken here:"
+            " take the .txt dump beside it, or add --xla_dump_hlo_as_text to XLA_FLAGS"
         )
     raise HlofuseError(f"{printable(name)} is a binary file, not an HLO text dump{hint}")
 
 
-def _decode(data: bytes, name: str, as_module: bool) -> str:
+def decode(data: bytes, name: str, as_module: bool = True) -> str:
+    """The text in `data`, as `read_text` gives it; `name` is what messages call it."""
+    _refuse_binary(data, name)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as e:
@@ -162,7 +182,7 @@ def _known_as_something_else(text: str) -> str | None:
     if start.startswith(("HloModule", "ENTRY", "%", "//", "/*")):
         return None
     if start.startswith(("module @", "module {", "#loc", "#map", "builtin.module")) or "func.func" in start:
-        return "StableHLO (MLIR), not HLO text: compile it and take XLA's dump (XLA_FLAGS=--xla_dump_to=DIR)"
+        return "StableHLO (MLIR), not HLO text: hlofuse capture compiles it and keeps XLA's dump"
     if start.startswith("BufferAssignment"):
         return "XLA's buffer assignment, not the module: take the file without -buffer-assignment in its name"
     if start.startswith("HloLiveRange"):

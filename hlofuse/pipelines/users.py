@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.clamps import with_clamps_behind
 from hlofuse.pipelines.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.moved_reshapes import with_moved_in_front
 from hlofuse.pipelines.names import name_before_renaming
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
 from hlofuse.pipelines.normalized_convolutions import restore_convolution_users
+from hlofuse.pipelines.normalized_layouts import made_by_passes, with_last_normalized_in_front
 from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.split_reductions import with_split_reductions_behind
@@ -39,12 +41,14 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
         normalized = restore_convolution_users(computation)
         uses, wide = uses_in_order(computation), widened(computation)
         order = {x: k for k, x in enumerate(computation.post_order())}
+        made = made_by_passes(computation) if ids_known else frozenset()
         for instruction in computation:
             if len(instruction.users) > 1 and instruction not in normalized:
                 users = _as_program_has_it(instruction, ids_known=ids_known)
                 users = _as_normalization_leaves_it(instruction, users, uses, wide)
+                users = with_clamps_behind(instruction, users, order)
                 if ids_known:
-                    users = _as_age_tells(instruction, users, order)
+                    users = _as_age_tells(instruction, users, order, made)
                 instruction.users[:] = users
 
 
@@ -68,10 +72,16 @@ def _as_normalization_leaves_it(
 
 
 def _as_age_tells(
-    producer: Instruction, users: list[Instruction], order: dict[Instruction, int]
+    producer: Instruction,
+    users: list[Instruction],
+    order: dict[Instruction, int],
+    made: frozenset[Instruction],
 ) -> list[Instruction]:
     if is_widening(producer) or is_widened_broadcast(producer):
         return users
+    normalized = with_last_normalized_in_front(producer, users, made)
+    if normalized is not None:
+        return normalized
     if producer.opcode == "slice":
         # Seen in records, on every device; which pass keeps this order we do not know.
         return sorted(users, key=lambda user: served_by(user).id)

@@ -46,6 +46,8 @@ class PriorityRecord:
     """The steps, in the order XLA took them down."""
 
     steps: list[RecordedStep] = field(default_factory=list)
+    device: dict[str, int] = field(default_factory=dict)
+    """Whole numbers of the device it was made for (`gpu_device_info`), as far as the record tells."""
 
     def fusions(self) -> list[FusionStep]:
         return [s for s in self.steps if isinstance(s, FusionStep)]
@@ -53,13 +55,17 @@ class PriorityRecord:
 
 _STEP = re.compile(r"^ *fusion_steps \{\n *(\w+) \{\n(.*?)\n *\}\n *\}$", re.DOTALL | re.MULTILINE)
 _FIELD = re.compile(r'^ *(\w+): (?:"((?:[^"\\]|\\.)*)"|(\S+))$', re.MULTILINE)
+_DEVICE = re.compile(r"^gpu_device_info \{\n(.*?)^\}", re.DOTALL | re.MULTILINE)
+_WHOLE = re.compile(r"^  (\w+): (\d+)$", re.MULTILINE)
 _ESCAPE = re.compile(r"\\([0-7]{3}|.)", re.DOTALL)
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 def read_priority_record(text: str) -> PriorityRecord:
-    """The steps of a record; other fields (the module, the device) are passed over."""
-    return PriorityRecord(list(_steps(text)))
+    """The steps of a record and its device's numbers; the module in it is passed over."""
+    device = _DEVICE.search(text)
+    numbers = {name: int(value) for name, value in _WHOLE.findall(device[1])} if device is not None else {}
+    return PriorityRecord(list(_steps(text)), numbers)
 
 
 def _steps(text: str) -> Iterator[RecordedStep]:

@@ -23,3 +23,4 @@ def test_the_program_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert "CPU007 1 ['divide']" in out
     assert "new ['broadcast_divide_fusion']" in out
     assert str(names["picture"]).startswith("<?xml")
+    assert str(names["page"]).startswith("<!doctype html>")

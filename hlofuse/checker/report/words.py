@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from hlofuse.checker.model import Check, Figures, Finding, Held, Kernel, Level, Where
-from hlofuse.explainer.cost_words import us_text
-from hlofuse.present.units import bytes_text, plural
+from hlofuse.present.units import bytes_text, plural, us_text
 
 MOST_KERNELS = 8
 """Kernels of one side that are listed for a finding."""

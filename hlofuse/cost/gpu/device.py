@@ -44,6 +44,14 @@ _PRIMITIVE_TYPES = {
 }
 
 
+_PRIMITIVE_NUMBERS = {name: number for number, name in _PRIMITIVE_TYPES.items()}
+
+
+def primitive_type_number(name: str) -> int:
+    """The number of an element type in XLA's protos; KeyError for one that matrix units have no rates of."""
+    return _PRIMITIVE_NUMBERS[name]
+
+
 class DeviceError(ValueError):
     """No such device, or a description that cannot be read."""
 

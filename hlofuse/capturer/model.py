@@ -1,0 +1,107 @@
+"""What is captured, and what comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hlofuse.ir.errors import HlofuseError
+
+TARGETS = ("cpu", "gpu", "tpu")
+
+
+class CaptureError(HlofuseError):
+    """Nothing could be captured; the message says what to do about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """What is compiled for."""
+
+    target: str
+    """One of TARGETS."""
+    device: str | None = None
+    """The GPU, a name of `hlofuse devices` or a file; only with `gpu`."""
+    topology: str | None = None
+    """`v5e:2x2`; only with `tpu`."""
+
+    def __post_init__(self) -> None:
+        if self.target not in TARGETS:
+            raise CaptureError(f"capture compiles for {', '.join(TARGETS)}, not for {self.target!r}")
+        if self.target == "gpu" and self.device is None:
+            raise CaptureError("target gpu asks for a device (hlofuse devices lists them)")
+        if self.target != "gpu" and self.device is not None:
+            raise CaptureError(f"a device goes with target gpu, not {self.target}")
+        if self.target != "tpu" and self.topology is not None:
+            raise CaptureError(f"a topology goes with target tpu, not {self.target}")
+
+    @property
+    def words(self) -> str:
+        """For a headline: `gpu (h100_sxm)`."""
+        more = self.device or self.topology
+        return f"{self.target} ({more})" if more else self.target
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedModule:
+    """One compiled module: a folder."""
+
+    name: str
+    folder: Path
+    passes: tuple[str, ...]
+    """The passes that changed the module between before.hlo and after.hlo, in order."""
+
+    @property
+    def before(self) -> Path:
+        """The module as it enters the fusion passes."""
+        return self.folder / "before.hlo"
+
+    @property
+    def after(self) -> Path:
+        """The module as it leaves them."""
+        return self.folder / "after.hlo"
+
+
+@dataclass(slots=True)
+class Capture:
+    """What was captured."""
+
+    folder: Path
+    target: str
+    modules: list[CapturedModule] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    """Of python, jax and jaxlib, as far as the compiling process told."""
+    flags: str = ""
+    """XLA_FLAGS of the compiling process."""
+    errors: dict[str, str] = field(default_factory=dict)
+    """Compiler errors by program; a late one leaves a captured module all the same."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Modules without a fusion stage, with the reason."""
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def largest(self) -> CapturedModule:
+        """The module with the longest dump: mostly the one people look for."""
+        return max(self.modules, key=lambda m: m.before.stat().st_size)
+
+    def module(self, name: str | None = None) -> CapturedModule:
+        """The module of that name; the only one for None. CaptureError otherwise."""
+        found = [m for m in self.modules if name in (None, m.name)]
+        if len(found) != 1:
+            names = ", ".join(m.name for m in self.modules[:12])
+            raise CaptureError(f"choose one of the {len(self.modules)} captured modules: {names}")
+        return found[0]
+
+    def manifest(self) -> dict[str, Any]:
+        """What `manifest.json` holds."""
+        return {
+            "schema": "hlofuse.capture/1",
+            "target": self.target,
+            "versions": self.versions,
+            "flags": self.flags,
+            "modules": [{"name": m.name, "passes": list(m.passes)} for m in self.modules],
+            "errors": self.errors,
+            "left_out": self.left_out,
+            "warnings": self.warnings,
+        }

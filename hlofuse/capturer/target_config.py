@@ -1,0 +1,98 @@
+"""A device as the text of the `GpuTargetConfigProto` that XLA compiles ahead of time for.
+
+What the cost models read comes from the device's file. Of the rest (limits on threads in a dimension,
+versions of libraries) XLA reads little before code is generated; there the same is said of every CUDA device.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hlofuse.cost.gpu.device import DeviceDescription, DeviceError, load_device, primitive_type_number
+from hlofuse.ir.errors import HlofuseError
+
+_ACCELERATED = (9, 10)
+"""Major compute capabilities whose devices XLA describes with architecture-specific features (`sm_90a`)."""
+_MEMORY_BYTES = 80 << 30
+_SAME_FOR_ALL: dict[str, str | int] = {
+    "block_dim_limit_z": 65535,
+    "thread_dim_limit_x": 1024,
+    "thread_dim_limit_y": 1024,
+    "thread_dim_limit_z": 64,
+    "device_memory_size": _MEMORY_BYTES,
+    "device_address_bits": 64,
+    "reserved_shared_memory_per_block": 1024,
+    "driver_version": "13.0.0",
+    "runtime_version": "12.8.0",
+    "dnn_version": "9.10.0",
+    "cub_version": "3.1.2",
+    "device_vendor": "NVIDIA Corporation",
+}
+_FROM_DEVICE = (
+    "threads_per_block_limit",
+    "threads_per_warp",
+    "shared_memory_per_block",
+    "shared_memory_per_core",
+    "threads_per_core_limit",
+    "core_count",
+    "fpus_per_core",
+    "block_dim_limit_x",
+    "block_dim_limit_y",
+    "memory_bandwidth",
+    "l2_cache_size",
+    "clock_rate_ghz",
+    "shared_memory_per_block_optin",
+    "registers_per_core_limit",
+    "registers_per_block_limit",
+    "max_blocks_per_multiprocessor",
+)
+
+
+def target_config_of(device: str) -> tuple[DeviceDescription, str]:
+    """The device of that name or file, and its target configuration.
+
+    A text proto that is given is passed on as it is. HlofuseError for an unknown device, or one that is not
+    CUDA's.
+    """
+    try:
+        description = load_device(device)
+    except DeviceError as error:
+        raise HlofuseError(str(error)) from None
+    if description.platform != "CUDA":
+        raise HlofuseError(
+            f"device {device} is for {description.platform}: hlofuse capture compiles for CUDA devices;"
+            " dump the program where it runs, and give hlofuse that directory"
+        )
+    path = Path(device)
+    if path.is_file() and path.suffix != ".toml":
+        return description, path.read_text(encoding="utf-8")
+    return description, target_config_text(description)
+
+
+def target_config_text(device: DeviceDescription) -> str:
+    """The text of a GpuTargetConfigProto for a CUDA device."""
+    info: list[str] = [f"{name}: {getattr(device, name)}" for name in _FROM_DEVICE if getattr(device, name)]
+    info += [f"{name}: {_quoted(value)}" for name, value in _SAME_FOR_ALL.items()]
+    info += [f"name: {_quoted(device.name)}"]
+    version = ".".join(map(str, device.toolkit_version if any(device.toolkit_version) else (12, 8, 0)))
+    info += [f"compile_time_toolkit_version: {_quoted(version)}"]
+    major, minor = device.compute_capability
+    feature = " feature_extension: ACCELERATED_FEATURES" if major in _ACCELERATED else ""
+    info += [f"cuda_compute_capability {{ major: {major} minor: {minor}{feature} }}"]
+    rates = [
+        f"rate_infos {{ key: {primitive_type_number(name)} value {{ clock_rate_ghz: {clock}"
+        f" units_per_core: {units} ops_per_clock: {operations} }} }}"
+        for name, clock, units, operations in device.matrix_units
+    ]
+    if rates:
+        info += ["matrix_unit_description {", *(f"  {r}" for r in rates), "}"]
+    lines = ["gpu_device_info {", *(f"  {line}" for line in info), "}"]
+    lines += ['platform_name: "CUDA"', f"device_description_str: {_quoted(device.name)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(value: str | int) -> str:
+    if isinstance(value, int):
+        return str(value)
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

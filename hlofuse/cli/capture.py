@@ -1,0 +1,206 @@
+"""`hlofuse capture`: from a program to what XLA makes of it, with no accelerator."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from hlofuse.capturer.model import Capture, Destination
+
+
+@click.command("capture")
+@click.argument("program", metavar="PROGRAM", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option(
+    "--args",
+    "arguments",
+    metavar="SHAPES",
+    help='Arguments of the function: "f32[128,512], s32[]"; also in lists, tuples, dictionaries.',
+)
+@click.option(
+    "--args-from",
+    metavar="NAME",
+    help="A function beside it that makes the arguments; only shapes are taken.",
+)
+@click.option("--only", multiple=True, metavar="NAME", help="Of a mapping of programs, this one.")
+@click.option(
+    "--target",
+    type=click.Choice(["cpu", "gpu", "tpu"]),
+    help="What to compile for.  [default: gpu with --device, tpu with --topology, else cpu]",
+)
+@click.option("--device", metavar="D", help="The GPU, a name or a file (hlofuse devices).")
+@click.option("--topology", metavar="T", help="The TPUs, such as v5e:2x2.")
+@click.option(
+    "--python", metavar="PYTHON", help="The Python whose JAX compiles, where it is another than ours."
+)
+@click.option("--flags", metavar="FLAGS", default="", help="More XLA_FLAGS.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="The folder to write.  [default: PROGRAM's name and target]",
+)
+@click.option("--explain", is_flag=True, help="Go on to hlofuse explain (the largest module of several).")
+@click.option("--verify", is_flag=True, help="Go on to hlofuse verify.")
+@click.option("--explore", metavar="FILE", help="Go on to hlofuse explore -o FILE (the largest module).")
+@click.option("--check", metavar="OPTIONS", help='Go on to hlofuse check: --check "--max-kernels 3".')
+@click.pass_context
+def command(
+    context: click.Context,
+    program: tuple[str, ...],
+    arguments: str | None,
+    args_from: str | None,
+    only: tuple[str, ...],
+    target: str | None,
+    device: str | None,
+    topology: str | None,
+    python: str | None,
+    flags: str,
+    output: Path | None,
+    explain: bool,
+    verify: bool,
+    explore: str | None,
+    check: str | None,
+) -> int:
+    """Compile PROGRAM ahead of time and keep what XLA's fusion passes were given and made.
+
+    PROGRAM is script.py:function, module:function, a mapping of programs (script.py:PROGRAMS), a .mlir file,
+    StableHLO bytecode, HLO text or an HLO proto; or, after --, a command to run: every function it jits is
+    kept. The JAX of your environment compiles; the GPU or TPU need not be there.
+    """
+    from hlofuse.capturer.model import Destination
+
+    target = target or ("gpu" if device is not None else "tpu" if topology is not None else None)
+    asked = {"explain": explain, "verify": verify, "explore": explore, "check": check}
+    followers = _followers(
+        context, [name for name, value in asked.items() if value not in (None, False)], target
+    )
+    if _is_command(program):
+        if arguments is not None or args_from is not None or device is not None or topology is not None:
+            raise click.UsageError(
+                "a command that runs says itself what it compiles, and for the devices that are there:"
+                " --args, --args-from, --device and --topology go with script.py:function"
+            )
+        from hlofuse.capturer.capturing import capture_command
+
+        name = Path(program[1] if len(program) > 1 and program[1].endswith(".py") else program[0]).stem
+        captured = capture_command(program, output or Path(f"{name}-capture"), target=target, flags=flags)
+    else:
+        if target == "tpu" and topology is None:
+            topology = "v5e:2x2"
+        destination = Destination(target or "cpu", device, topology)
+        captured = _compiled(program[0], destination, output, arguments, args_from, only, python, flags)
+    _report(captured)
+    if not followers and captured.target != "tpu":
+        click.echo(f"Next: hlofuse explain {shlex.quote(str(captured.largest.folder))}")
+    words: dict[str, list[str]] = {
+        "explain": [str(captured.largest.folder)],
+        "verify": [str(captured.folder)],
+        "explore": [str(captured.largest.folder), "-o", explore or ""],
+        "check": [*(str(m.folder) for m in captured.modules), *shlex.split(check or "")],
+    }
+    assert context.parent is not None or not followers
+    statuses = [_run(found, words[name], name, context.parent) for name, found in followers.items()]
+    return max(statuses, default=0)
+
+
+def _is_command(program: tuple[str, ...]) -> bool:
+    """`-- python train.py`, and not `script.py:function` or a file with a module."""
+    if len(program) > 1:
+        return True
+    word = program[0]
+    return ":" not in word and not Path(word).suffix and not Path(word).is_file()
+
+
+def _compiled(
+    program: str,
+    destination: Destination,
+    output: Path | None,
+    arguments: str | None,
+    args_from: str | None,
+    only: tuple[str, ...],
+    python: str | None,
+    flags: str,
+) -> Capture:
+    from hlofuse.capturer.arguments import parse_arguments
+    from hlofuse.capturer.capturing import capture_function, capture_modules, module_names
+    from hlofuse.cli.progress import spinner
+    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.present.escape import printable
+
+    where, colon, name = program.rpartition(":")
+    ending = f"{destination.target}-{destination.device}" if destination.device else destination.target
+    ending = Path(ending).name.replace(":", "-")
+    if colon and where and name.replace(".", "").isidentifier() and not Path(program).exists():
+        if arguments is not None and args_from is not None:
+            raise click.UsageError("give --args or --args-from, not both")
+        parsed = parse_arguments(arguments or "")
+        with spinner(f"compiling for {destination.words}"):
+            return capture_function(
+                where,
+                name,
+                destination,
+                output or Path(f"{name}-{ending}"),
+                arguments=parsed,
+                arguments_from=args_from,
+                only=only,
+                python=python,
+                flags=flags,
+            )
+    file = Path(program)
+    if not file.is_file():
+        raise HlofuseError(
+            f"{printable(program)} is neither a file with a module nor script.py:function (which function?)"
+        )
+    if file.suffix == ".py":
+        raise HlofuseError(f"which function of {printable(program)}? Say {printable(program)}:NAME")
+    with spinner(f"compiling for {destination.words}"):
+        named = module_names([file])
+        out = output or Path(f"{named[0][0]}-{ending}")
+        return capture_modules(named, destination, out, python=python, flags=flags)
+
+
+def _followers(context: click.Context, names: list[str], target: str | None) -> dict[str, click.Command]:
+    """The commands to go on to; what is wrong with that is said before anything is compiled."""
+    parent = context.parent
+    found: dict[str, click.Command] = {}
+    for name in names:
+        if target == "tpu":
+            raise click.UsageError(
+                f"--{name}: XLA:TPU's fusion passes are closed, there is nothing to replay"
+            )
+        assert parent is not None
+        assert isinstance(parent.command, click.Group)
+        command = parent.command.get_command(parent, name)
+        if command is None:
+            raise click.UsageError(f"--{name}: this hlofuse has no command {name}")
+        found[name] = command
+    return found
+
+
+def _report(captured: Capture) -> None:
+    from hlofuse.present.escape import printable
+    from hlofuse.present.units import plural
+
+    versions = ", ".join(f"{k} {v}" for k, v in captured.versions.items())
+    where = printable(str(captured.folder))
+    words = [f"{plural(len(captured.modules), 'module')} for {captured.target} in {where}"]
+    click.echo("  ".join([*words, f"({versions})"] if versions else words))
+    for module in captured.modules[:20]:
+        click.echo(f"  {printable(module.name):<28} {', '.join(module.passes) or 'no pass changed anything'}")
+    if len(captured.modules) > 20:
+        click.echo(f"  … and {len(captured.modules) - 20} more")
+    for name, why in [*captured.errors.items(), *captured.left_out.items()][:20]:
+        click.echo(f"  {printable(name)}: {printable(why)}", err=True)
+    for warning in captured.warnings:
+        click.echo(f"warning: {printable(warning)}", err=True)
+
+
+def _run(command: click.Command, words: list[str], name: str, parent: click.Context | None) -> int:
+    with command.make_context(name, words, parent=parent) as inner:
+        status = command.invoke(inner)
+    return status if isinstance(status, int) else 0

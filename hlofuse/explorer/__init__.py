@@ -1,0 +1,15 @@
+"""`explore`: every decision of a replay in one HTML file to step through."""
+
+from __future__ import annotations
+
+from hlofuse.explainer.costs import Observed
+from hlofuse.explorer.collect import page_of
+from hlofuse.explorer.page import page_html
+from hlofuse.pipelines import Replay
+
+__all__ = ["explore", "page_html", "page_of"]
+
+
+def explore(replay: Replay) -> str:
+    """The page of `hlofuse explore`, as the text of an HTML file."""
+    return page_html(page_of({"replay": Observed(replay, None)}))

@@ -1,0 +1,152 @@
+"""What the decisions of a replay do to the boxes of the module.
+
+The trace speaks in names of the moment; here they become numbers that stay, and each decision the changes
+it makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlofuse.explorer.model import Change, Op
+from hlofuse.rules.pages import family_of
+from hlofuse.trace import Event
+
+_STANDS_FOR = frozenset({"CS", "TS"})
+_REMOVED = frozenset({"DC"})
+
+
+class Boxes:
+    """The boxes as they stand after the events followed so far."""
+
+    def __init__(self, names: Sequence[str], launched: Sequence[bool], constants: set[int]) -> None:
+        self.names = list(names)
+        self.count = len(names)
+        self.kernels = sum(launched)
+        self._launched = list(launched)
+        self._constants = constants
+        self._alive = {name: n for n, name in enumerate(names)}
+        self._name_of = dict(enumerate(names))
+        self._ever = dict(self._alive)
+        self._members: dict[int, dict[int, None]] = {n: {n: None} for n in range(len(names))}
+        self._into: dict[int, int] = {}
+
+    def find(self, name: str | None) -> int:
+        """The box of that name, also one that is gone; -1 for what is none."""
+        return self._ever.get(name or "", -1)
+
+    def follow(self, event: Event) -> tuple[Op, ...]:
+        """The changes an event makes."""
+        if event.event == "fuse":
+            return tuple(self._fuse(event))
+        if event.event == "rewrite":
+            return tuple(self._rewrite(event))
+        return ()
+
+    def members(self, box: int) -> tuple[int, ...]:
+        """The operations a box holds, or held when it went."""
+        return tuple(self._members.get(box, ()))
+
+    def ends_as(self, box: int) -> int:
+        """The box that holds its contents in the end."""
+        path = []
+        while box in self._into:
+            path.append(box)
+            box = self._into[box]
+        for step in path:
+            self._into[step] = box
+        return box
+
+    def standing(self) -> dict[str, int]:
+        """The boxes there are, by name."""
+        return dict(self._alive)
+
+    def is_launched(self, box: int) -> bool:
+        """It is a kernel."""
+        return self._launched[box]
+
+    # ------------------------------------------------------------ decisions
+
+    def _fuse(self, event: Event) -> list[Op]:
+        producer = self._alive.get(event.producer or "")
+        # Horizontal fusion names the first of a row as everyone's consumer, which by then is the fusion.
+        consumer = self._alive.get(event.consumer or "", self._alive.get(event.fusion or ""))
+        if producer is None or consumer is None:
+            return []
+        ops = [] if producer == consumer else [self._join(producer, consumer, copy=event.duplicated)]
+        self._launch(consumer, True)
+        if event.fusion and event.fusion != self._name_of[consumer]:
+            ops.append(self._rename(consumer, event.fusion))
+        return ops
+
+    def _rewrite(self, event: Event) -> list[Op]:
+        family = family_of(event.rule or "")
+        removed = [self._alive[n] for n in event.removed if n in self._alive]
+        if family in _REMOVED or not event.added:
+            return [self._remove(b) for b in removed if self._name_of[b] not in event.added]
+        target = event.added[-1]
+        known = self._alive.get(target)
+        if family in _STANDS_FOR:
+            return [self._replace(b, known) for b in removed if known is not None and b != known]
+        if not removed:
+            return []
+        ops: list[Op] = []
+        for name in event.added[:-1]:
+            if name not in self._alive:
+                ops.append(self._appear(name))
+        into = known if known is not None else removed[-1]
+        for box in removed:
+            if box != into:
+                ops.append(self._join(box, into, copy=box in self._constants))
+        self._launch(into, True)
+        if known is None:
+            ops.append(self._rename(into, target))
+        return ops
+
+    # ------------------------------------------------------------ changes
+
+    def _join(self, box: int, into: int, *, copy: bool) -> Op:
+        self._members[into] |= self._members[box]
+        if copy:
+            return Change.COPY, box, into
+        self._gone(box)
+        self._into[box] = into
+        return Change.MOVE, box, into
+
+    def _remove(self, box: int) -> Op:
+        self._gone(box)
+        return Change.REMOVE, box, 0
+
+    def _replace(self, box: int, by: int | None) -> Op:
+        assert by is not None
+        self._gone(box)
+        return Change.REPLACE, box, by
+
+    def _rename(self, box: int, name: str) -> Op:
+        if self._alive.get(self._name_of[box]) == box:
+            del self._alive[self._name_of[box]]
+        self._alive[name] = self._ever[name] = box
+        self._name_of[box] = name
+        self.names.append(name)
+        return Change.RENAME, box, len(self.names) - 1
+
+    def _appear(self, name: str) -> Op:
+        box = self.count
+        self.count += 1
+        self._members[box] = {}
+        self._alive[name] = self._ever[name] = box
+        self._name_of[box] = name
+        self._launched.append(True)
+        self.kernels += 1
+        self.names.append(name)
+        return Change.APPEAR, box, len(self.names) - 1
+
+    def _gone(self, box: int) -> None:
+        name = self._name_of[box]
+        if self._alive.get(name) == box:
+            del self._alive[name]
+        self._launch(box, False)
+
+    def _launch(self, box: int, launched: bool) -> None:
+        self.kernels += launched - self._launched[box]
+        self._launched[box] = launched

@@ -1,0 +1,199 @@
+"""From a replay to what the page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlofuse.analysis.kernels import is_kernel, launched_computations
+from hlofuse.analysis.shape_size import leaves_size
+from hlofuse.explainer.cost_words import SIBLINGS_UNTIMED, step_text
+from hlofuse.explainer.costs import KernelTime, Observed
+from hlofuse.explainer.explain import explain
+from hlofuse.explainer.facts import Facts
+from hlofuse.explainer.model import Explanation, FusedStep
+from hlofuse.explainer.record import record_check
+from hlofuse.explainer.words import figures_text, headline, notes, result_line
+from hlofuse.explorer.boxes import Boxes
+from hlofuse.explorer.model import Decision, Held, Kernel, Operation, Page, RulePage, Run
+from hlofuse.explorer.regions import regions_of
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.present.escape import printable
+from hlofuse.rules.catalogue import catalogue
+from hlofuse.rules.pages import sections
+from hlofuse.trace import Event
+
+
+def page_of(replays: dict[str, Observed]) -> Page:
+    """One run, or several to be compared: what tells each from the others, and the replay."""
+    runs = tuple(_Collector(label, observed).run() for label, observed in replays.items())
+    quoted = {d.rule for run in runs for d in run.decisions} | {h.rule for run in runs for h in run.held}
+    entries = catalogue()
+    rules = tuple(
+        RulePage(code, entries[code].title, tuple(sections(entries[code])))
+        for code in sorted(quoted)
+        if code in entries
+    )
+    name = next(iter(replays.values())).replay.before.name
+    return Page(printable(name), runs, rules)
+
+
+class _Collector:
+    """One run's worth."""
+
+    def __init__(self, label: str, observed: Observed) -> None:
+        self.label = label
+        self.replay = observed.replay
+        self.costs = observed.costs
+        self.facts = Facts(observed.replay, observed.costs)
+        self.explained = explain(
+            observed.replay,
+            what_if=observed.changes,
+            costs=observed.costs,
+            record=record_check(observed),
+            facts=self.facts,
+        )
+        self.computations = launched_computations(observed.replay.before)
+        self._number = {c: n for n, c in enumerate(self.computations)}
+
+    def run(self) -> Run:
+        e, replay = self.explained, self.replay
+        operations = tuple(self._operations())
+        boxes = Boxes(
+            [o.name for o in operations],
+            [o.launched for o in operations],
+            {n for n, o in enumerate(operations) if o.opcode == "constant"},
+        )
+        before = boxes.kernels
+        decisions = tuple(self._decisions(boxes))
+        return Run(
+            self.label,
+            headline(e),
+            result_line(e),
+            tuple(notes(e)),
+            replay.target,
+            printable(replay.device or ""),
+            tuple(printable(c.name) for c in self.computations),
+            operations,
+            tuple(p.name for p in replay.passes),
+            decisions,
+            tuple(map(printable, boxes.names)),
+            boxes.count,
+            tuple(boxes.ends_as(b) for b in range(boxes.count)),
+            regions_of(boxes, operations),
+            tuple(self._kernels(boxes)),
+            tuple(_held(e, decisions)),
+            before,
+        )
+
+    def _operations(self) -> Iterator[Operation]:
+        instructions = [i for c in self.computations for i in c.post_order()]
+        number = {i: n for n, i in enumerate(instructions)}
+        for i in instructions:
+            launched = is_kernel(i)
+            time = self.costs.kernel(i) if self.costs is not None and launched else None
+            calls = tuple(self._number[c] for _, c in i.called if c in self._number)
+            yield Operation(
+                i.name,
+                i.opcode,
+                str(i.shape),
+                self._number[i.computation] if i.computation is not None else 0,
+                tuple(number[o] for o in i.operands if o in number),
+                calls,
+                leaves_size(i.shape),
+                launched,
+                _source(self.replay.before, i),
+                printable(i.op_name or ""),
+                time.us if time is not None else None,
+            )
+
+    def _decisions(self, boxes: Boxes) -> Iterator[Decision]:
+        for number, result in enumerate(self.replay.passes):
+            steps = {s.step: s for g in self.explained.passes[number].fused for s in g.steps}
+            for event in result.events:
+                yield self._decision(event, number, steps.get(event.step), boxes)
+
+    def _decision(self, e: Event, number: int, step: FusedStep | None, boxes: Boxes) -> Decision:
+        step = step if e.event == "fuse" else None
+        others = [boxes.find(n) for n in (e.consumers or e.removed)]
+        if e.event == "rewrite":
+            producer, consumer = (
+                boxes.find(next(iter(e.removed), None)),
+                boxes.find(next(iter(e.added), None)),
+            )
+            names = ", ".join(e.removed), "", ", ".join(e.added)
+        else:
+            producer, consumer = boxes.find(e.producer), boxes.find(e.consumer)
+            names = e.producer or "", e.consumer or "", e.fusion or ""
+        ops = boxes.follow(e)
+        return Decision(
+            e.event,
+            number,
+            e.step,
+            printable(e.computation),
+            producer,
+            consumer,
+            (printable(names[0]), printable(names[1]), printable(names[2])),
+            tuple(b for b in others if b >= 0),
+            e.rule or "",
+            printable(e.reason or ""),
+            figures_text(e.figures),
+            e.us_fused,
+            e.us_unfused,
+            step.us_saved if step is not None else None,
+            _why(step) if step is not None else "",
+            e.duplicated,
+            ops,
+            boxes.kernels,
+        )
+
+    def _kernels(self, boxes: Boxes) -> Iterator[Kernel]:
+        standing = boxes.standing()
+        for name, i in self.facts.launched_after.items():
+            time = self.costs.kernel(i) if self.costs is not None else None
+            cost = self.facts.costs_after.instruction(i)
+            yield Kernel(
+                printable(name),
+                standing.get(name, -1),
+                i.fusion_kind or i.opcode,
+                cost.bytes_accessed,
+                cost.flops,
+                *_times(time),
+                _source(self.replay.after, i),
+            )
+
+
+def _times(time: KernelTime | None) -> tuple[float | None, float | None, float | None, str]:
+    return (
+        (time.us, time.us_memory, time.us_compute, time.emitter) if time is not None else (None,) * 3 + ("",)
+    )
+
+
+def _why(step: FusedStep) -> str:
+    if step.us_saved is None:
+        return ""
+    text = step_text(step)
+    return f"{text} ({SIBLINGS_UNTIMED})" if step.kind == "sibling" else text
+
+
+def _held(e: Explanation, decisions: tuple[Decision, ...]) -> Iterator[Held]:
+    index = {(d.pass_index, d.step): n for n, d in enumerate(decisions)}
+    passes = {id(r): n for n, story in enumerate(e.passes) for r in story.refused}
+    for obstacle in e.obstacles:
+        for r in obstacle.refusals:
+            yield Held(
+                index.get((passes.get(id(r), -1), r.steps[-1]), -1),
+                printable(r.producer.name),
+                printable(r.consumer or ""),
+                r.rule or "",
+                r.us_at_stake,
+                r.bytes_between,
+                printable(r.producer.source or ""),
+            )
+
+
+def _source(module: Module, i: Instruction) -> str:
+    found = module.source_of(i)
+    if found is None:
+        return ""
+    return printable(f"{found} {found.function}" if found.function else str(found))

@@ -1,0 +1,170 @@
+"""What the page shows: plain data, made once by `collect`, written down by `encode`.
+
+A *box* is what the module holds at one moment: an operation on its own, or a fusion with all it has taken in.
+The boxes of a replay are numbered: box n < len(instructions) starts as instruction n, later ones come in
+the course of it. What happens to them is told by `Op`s, so the page can step to and fro.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TypeAlias
+
+
+class Change(IntEnum):
+    """What becomes of a box; each takes the box and a second number."""
+
+    MOVE = 0
+    """Everything in the box goes into the second, and the box is gone."""
+    COPY = 1
+    """The second box gets a copy of everything in the box, which lives on."""
+    REMOVE = 2
+    """The box is gone; second number unused."""
+    REPLACE = 3
+    """The box is gone, the second stands for it: whoever read it reads that."""
+    RENAME = 4
+    """The box is a fusion of another name from here on: the second is an index into `Run.names`."""
+    APPEAR = 5
+    """The box comes to be, empty; the second is its name's index into `Run.names`."""
+
+
+Op: TypeAlias = tuple[Change, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An instruction of the input, outside of fusions."""
+
+    name: str
+    opcode: str
+    shape: str
+    computation: int
+    """Index into `Run.computations`."""
+    operands: tuple[int, ...]
+    calls: tuple[int, ...]
+    """Computations it runs: of a while, a conditional, a call."""
+    bytes_out: int
+    launched: bool
+    """It is a kernel when it stands alone."""
+    source: str
+    """`file:line function`; empty where the dump does not say."""
+    op_name: str
+    us: float | None = None
+    """Estimated time of it as a kernel of its own, launch not included; None without a cost model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One event of the trace, names resolved to boxes; -1 stands for none."""
+
+    kind: str
+    """`fuse`, `ineligible`, `priority` or `rewrite`."""
+    pass_index: int
+    step: int
+    """As in the trace: counts within the pass."""
+    computation: str
+    producer: int
+    consumer: int
+    names: tuple[str, str, str]
+    """Producer, consumer and result as the trace has them, for what is no box (inside of a fusion)."""
+    others: tuple[int, ...]
+    """priority: the consumers; rewrite: boxes that went."""
+    rule: str
+    reason: str
+    """XLA's words."""
+    figures: str
+    us_fused: float | None
+    us_unfused: float | None
+    us_saved: float | None
+    why: str
+    """What it gained and what it paid, in words."""
+    duplicated: bool
+    ops: tuple[Op, ...]
+    kernels: int
+    """Kernels of the module after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel of the final module."""
+
+    name: str
+    box: int
+    """-1 for what came with a rewrite that names no predecessor."""
+    kind: str
+    """Fusion kind, or the opcode."""
+    bytes_accessed: int
+    flops: int
+    us: float | None = None
+    us_memory: float | None = None
+    us_compute: float | None = None
+    emitter: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A pair of kernels that a rule keeps apart."""
+
+    decision: int
+    """The one that settled it, index into `Run.decisions`; -1 if not found."""
+    producer: str
+    consumer: str
+    rule: str
+    us_at_stake: float | None
+    bytes_between: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A part of a computation small enough to be drawn at once; whole kernels only."""
+
+    computation: int
+    kernels: tuple[tuple[int, tuple[int, ...]], ...]
+    """Boxes as they are in the end, and the operations each holds then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One replay: a target, a device, settings."""
+
+    label: str
+    """What tells it from the other run of a page."""
+    headline: str
+    result: str
+    notes: tuple[str, ...]
+    target: str
+    device: str
+    computations: tuple[str, ...]
+    operations: tuple[Operation, ...]
+    passes: tuple[str, ...]
+    decisions: tuple[Decision, ...]
+    names: tuple[str, ...]
+    """Of boxes: those of the operations first, then new names in the order they come."""
+    boxes: int
+    ends_as: tuple[int, ...]
+    """Of each box: the one that holds its contents in the end (one of them, where there are copies)."""
+    regions: tuple[Region, ...]
+    kernels: tuple[Kernel, ...]
+    held: tuple[Held, ...]
+    kernels_before: int
+
+
+@dataclass(frozen=True, slots=True)
+class RulePage:
+    """A catalogue entry: headings and their text."""
+
+    code: str
+    title: str
+    sections: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """All of a page: one run, or two to be compared."""
+
+    title: str
+    runs: tuple[Run, ...]
+    rules: tuple[RulePage, ...] = field(default=())

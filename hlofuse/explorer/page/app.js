@@ -1,0 +1,271 @@
+// The page as a whole: what is shown, and the address that says so.
+
+const VIEWS = [
+  ["steps", "Steps", "Operations and fusions around the decision"],
+  ["fusion", "Kernels", "The whole module, a box for each kernel"],
+  ["scope", "Scopes", "The whole module by the framework's scopes (op_name)"],
+  ["computation", "Computations", "The whole module by computation"],
+];
+const DEFAULTS = { view: "", split: "one", tab: "held", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "" };
+
+class App {
+  constructor(data) {
+    this.data = data;
+    this.view = { ...DEFAULTS };
+    this.states = data.runs.map((run) => new State(run));
+    this.scenes = new Map();
+    this.chosen = NONE;
+    this.chosenOp = NONE;
+    this.region = -1;
+    this.panes = [];
+    this.panels = new Panels(this);
+    this.timeline = new Timeline(this);
+    this.search = new Search(this);
+    this.keys = new Keys(this);
+    this.act = {
+      box: (box) => this.showBox(box), operation: (op, box) => this.choose(box, op), decision: (n) => this.goTo(n + 1), edge: (from, to) => this.showEdge(from, to),
+      group: (group) => this.openGroup(group),
+    };
+    byId("fit").addEventListener("click", () => this.panes.forEach((p) => p.fit()));
+    byId("region-back").addEventListener("click", () => this.openRegion(this.region - 1));
+    byId("region-next").addEventListener("click", () => this.openRegion(this.region + 1));
+    window.addEventListener("hashchange", () => { if (location.hash !== this.hash) this.readHash(); });
+    this.readHash();
+  }
+
+  get run() { return this.data.runs[Number(this.view.run)]; }
+
+  // What is drawn: what was asked for, else the step if one was chosen, else all of the module.
+  get drawn() { return this.view.view || (this.told || this.chosen !== NONE || this.run.regions.length < 2 ? "steps" : "fusion"); }
+
+  get state() { return this.states[Number(this.view.run)]; }
+
+  // ------------------------------------------------------------ the address
+
+  readHash() {
+    const said = new URLSearchParams(location.hash.slice(1));
+    const view = { ...DEFAULTS };
+    for (const name of Object.keys(DEFAULTS)) if (said.has(name)) view[name] = said.get(name);
+    if (!this.data.runs[Number(view.run)]) view.run = "0";
+    if (!VIEWS.some(([key]) => key === view.view)) view.view = "";
+    if (!TABS.some(([key]) => key === view.tab)) view.tab = DEFAULTS.tab;
+    this.view = view;
+    const { length } = this.run;
+    const step = said.has("step") ? Number(said.get("step")) : length;
+    this.state.goTo(Number.isInteger(step) ? Math.min(length, Math.max(0, step)) : length);
+    this.letGo();
+    if (view.show && this.run.boxNamed.has(view.show)) {
+      this.chosen = this.run.boxNamed.get(view.show);
+      this.chosenOp = this.run.names[this.chosen] === view.show ? this.chosen : NONE;
+    }
+    this.told = said.has("step") && this.state.at > 0;
+    this.settleRegion();
+    this.open();
+  }
+
+  writeHash() {
+    const said = new URLSearchParams({ step: this.state.at });
+    for (const [name, value] of Object.entries(this.view)) if (value !== DEFAULTS[name]) said.set(name, value);
+    this.hash = `#${said}`;
+    if (location.hash !== this.hash) history.replaceState(null, "", this.hash);
+  }
+
+  // ------------------------------------------------------------ what to show
+
+  change(view) {
+    const other = view.run !== undefined && view.run !== this.view.run;
+    Object.assign(this.view, view);
+    if (other) {
+      this.letGo();
+      this.region = -1;
+      this.state.goTo(this.run.length);
+      this.told = false;
+      this.settleRegion();
+    }
+    this.open();
+  }
+
+  clearFilters() { this.change({ kind: "", pass: "", rule: "", computation: "", source: "", q: "" }); }
+
+  goTo(step) {
+    const at = Math.min(this.run.length, Math.max(0, step));
+    this.state.goTo(at);
+    this.told = true;
+    this.letGo();
+    this.view.show = "";
+    this.settleRegion();
+    this.follow();
+  }
+
+  letGo() {
+    this.chosen = this.chosenOp = NONE;
+    this.edge = null;
+  }
+
+  choose(box, op = NONE) {
+    this.edge = null;
+    this.chosen = box;
+    this.chosenOp = op;
+    this.view.show = op !== NONE ? this.run.names[op] : this.state.nameOf(box);
+    this.follow();
+  }
+
+  showBox(box, op = NONE) {
+    if (box === NONE) return;
+    // What has gone into a fusion is shown there.
+    let seen = box;
+    if (!this.state.alive[seen] && op !== NONE) seen = [...this.state.holders[op]].at(-1) ?? seen;
+    const region = this.run.regionOfBox(seen);
+    if (region !== undefined) this.region = region;
+    if (this.drawn !== "steps") this.view.view = "steps";
+    this.choose(seen, op);
+  }
+
+  // From the box that is read to the one that reads it.
+  showEdge(from, to) {
+    this.letGo();
+    this.edge = [from, to];
+    this.follow();
+  }
+
+  showHeld(held) { held.decision !== NONE ? this.goTo(held.decision + 1) : this.showBox(this.run.boxNamed.get(held.producer) ?? NONE); }
+
+  openRegion(number) {
+    if (number < 0 || number >= this.run.regions.length) return;
+    this.region = number;
+    this.told = false;
+    this.follow();
+  }
+
+  openGroup(group) {
+    if (group.region === undefined) return;
+    this.region = group.region;
+    this.told = false;
+    this.change({ view: "steps" });
+  }
+
+  settleRegion() {
+    const found = this.state.at && this.told !== false ? this.run.regionOfDecision(this.state.at - 1) : undefined;
+    if (this.chosen !== NONE) this.region = this.run.regionOfBox(this.chosen) ?? 0;
+    else if (found !== undefined) this.region = found;
+    else if (this.region < 0 || this.region >= this.run.regions.length) this.region = busiest(this.run);
+  }
+
+  scene(runNumber, region) {
+    const key = `${runNumber}:${region}`;
+    if (!this.scenes.has(key)) this.scenes.set(key, new Scene(this.data.runs[runNumber], region));
+    return this.scenes.get(key);
+  }
+
+  // ------------------------------------------------------------ drawing
+
+  open() {
+    document.title = `${this.data.title} · hlofuse explore`;
+    byId("title").textContent = this.run.headline;
+    byId("totals").textContent = this.run.result;
+    const picker = byId("run-picker");
+    picker.hidden = this.data.runs.length < 2;
+    segments(picker, this.data.runs.map((run, n) => [String(n), run.label, run.headline]), this.view.run,
+      (run) => this.change({ run }));
+    this.panels.open();
+    this.timeline.open();
+    this.follow();
+  }
+
+  bars() {
+    segments(byId("views"), VIEWS, this.drawn, (view) => this.change({ view }));
+    const splits = [["one", "One", "This step"], ["ends", "Before | after", "The module as given, and in the end"]];
+    if (this.data.runs.length > 1) splits.push(["runs", "Both", `${this.data.runs.map((r) => r.label).join(" and ")}, each in the end`]);
+    if (!splits.some(([key]) => key === this.view.split)) this.view.split = "one";
+    segments(byId("splits"), splits, this.view.split, (split) => this.change({ split }));
+  }
+
+  follow() {
+    this.timeline.follow();
+    this.panels.follow();
+    this.bars();
+    this.draw();
+    legend(this.drawn);
+    const { at } = this.state;
+    const parts = [];
+    if (this.edge) parts.push(edgeDetails(this, ...this.edge));
+    if (this.chosen !== NONE) parts.push(boxDetails(this, this.chosen, this.chosenOp));
+    if (at && this.told) parts.push(decisionDetails(this, at - 1));
+    if (!parts.length) parts.push(welcome(this));
+    byId("details").replaceChildren(...parts);
+    this.writeHash();
+  }
+
+  // What the panes show: [run, step, label] each.
+  shown() {
+    const now = Number(this.view.run);
+    if (this.view.split === "ends") return [[now, 0, "as given"], [now, this.run.length, "in the end"]];
+    if (this.view.split === "runs")
+      return this.data.runs.map((run, n) => [n, run.length, `${run.label}: ${countText(run.kernels.length, "kernel")}`]);
+    return [[now, this.state.at, ""]];
+  }
+
+  draw() {
+    const shown = this.shown();
+    if (this.panes.length !== shown.length) {
+      this.panes = shown.map(() => new Pane());
+      byId("panes").replaceChildren(...this.panes.map((p) => p.element));
+    }
+    shown.forEach(([number, step, label], n) => this.drawPane(this.panes[n], number, step, label));
+    const many = this.run.regions.length, steps = this.drawn === "steps";
+    byId("where").textContent = steps && many > 1 ? `part ${this.region + 1} of ${many}  ${regionWords(this.run, this.region)}` : "";
+    byId("region-back").hidden = byId("region-next").hidden = !steps || many < 2;
+    byId("region-back").disabled = this.region === 0;
+    byId("region-next").disabled = this.region === many - 1;
+  }
+
+  drawPane(pane, number, step, label) {
+    const run = this.data.runs[number];
+    const own = number === Number(this.view.run);
+    let state = this.states[number];
+    if (!own || step !== state.at) {
+      state = this.still ??= new Map();
+      const key = `${number}:${step}`;
+      if (!state.has(key)) { const s = new State(run); s.goTo(step); state.set(key, s); }
+      state = state.get(key);
+    }
+    if (this.drawn !== "steps") {
+      const drawn = drawOverview(run, state, this.drawn, own && this.told ? this.state.at - 1 : NONE, this.act);
+      pane.show(`${number}:${this.drawn}`, drawn.group, drawn.width, drawn.height, label);
+      return;
+    }
+    if (!run.regions.length) return;
+    const region = own ? this.region : this.regionAlike(run);
+    const scene = this.scene(number, region);
+    const decision = own && step === this.state.at && this.told && this.view.split === "one" ? step - 1 : NONE;
+    const group = drawRegion(scene, state, decision, own ? (this.chosenOp !== NONE ? this.chosenOp : this.chosen) : NONE, this.act);
+    const focus = decision !== NONE ? focusOf(scene, state, decision) : this.chosen !== NONE && own ? placeOf(scene, state, this.chosen) : undefined;
+    pane.show(`${number}:${region}`, group, scene.width, scene.height + 44, label, focus);
+  }
+
+  // The part of the other replay that holds the same operations as the part on show.
+  regionAlike(other) {
+    const wanted = this.run.regions[this.region].kernels.flatMap((k) => k.inside);
+    const counts = new Map();
+    for (const op of wanted) {
+      const box = other.boxNamed.get(this.run.names[op]), region = other.regionOfBox(box ?? NONE);
+      if (region !== undefined) counts.set(region, (counts.get(region) ?? 0) + 1);
+    }
+    return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? 0;
+  }
+}
+
+// The part with the largest kernel: the one to begin with.
+function busiest(run) {
+  const size = (region) => Math.max(0, ...region.kernels.map((k) => k.inside.length));
+  return run.regions.reduce((best, region, n) => (size(region) > size(run.regions[best]) ? n : best), 0);
+}
+
+readData().then((data) => {
+  window.explorer = new App(data);
+  document.documentElement.dataset.ready = "yes";
+}).catch((error) => {
+  byId("title").textContent = "This page could not be read";
+  byId("totals").textContent = String(error);
+  throw error;
+});

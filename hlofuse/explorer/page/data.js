@@ -1,0 +1,110 @@
+// The page's data, as encode.py writes it.
+
+const NONE = -1;
+
+async function readData() {
+  const packed = atob(document.getElementById("data").textContent);
+  const bytes = new Uint8Array(packed.length);
+  for (let n = 0; n < packed.length; n++) bytes[n] = packed.charCodeAt(n);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const json = await new Response(stream).json();
+  const text = (n) => json.strings[n];
+  const rules = new Map(json.rules.map(([code, title, sections]) =>
+    [text(code), { code: text(code), title: text(title), sections: sections.map((s) => s.map(text)) }]));
+  return { title: json.title, rules, runs: json.runs.map((run) => new Run(run, json.strings, json.kinds)) };
+}
+
+function summed(differences) {
+  let last = 0;
+  return differences.map((d) => (last += d));
+}
+
+// One replay. Columns stay columns: a decision is its index.
+class Run {
+  constructor(json, strings, kinds) {
+    const text = (n) => strings[n];
+    const texts = (column) => column.map(text);
+    Object.assign(this, {
+      label: json.label, headline: json.headline, result: json.result, notes: json.notes,
+      target: json.target, device: json.device, boxes: json.boxes, kernelsBefore: json.kernels_before,
+      computations: texts(json.computations), passes: texts(json.passes), names: texts(json.names),
+      endsAs: summed(json.ends_as),
+    });
+    const o = json.operations;
+    this.ops = {
+      count: o.opcode.length, opcode: texts(o.opcode), shape: texts(o.shape), computation: o.computation,
+      operands: o.operands.map((list, n) => list.map((d) => n - d)), calls: o.calls, bytes: o.bytes,
+      launched: o.launched, source: texts(o.source), opName: texts(o.op_name), us: o.us,
+    };
+    this.ops.users = Array.from({ length: this.ops.count }, () => []);
+    this.ops.operands.forEach((list, n) => new Set(list).forEach((i) => this.ops.users[i].push(n)));
+    const d = json.decisions;
+    this.decisions = {
+      count: d.kind.length, kind: d.kind.map((k) => kinds[k]), pass: d.pass, step: d.step,
+      computation: texts(d.computation), producer: d.producer, consumer: d.consumer,
+      producerName: texts(d.producer_name), consumerName: texts(d.consumer_name),
+      resultName: texts(d.result_name), others: d.others, rule: texts(d.rule), reason: texts(d.reason),
+      figures: texts(d.figures), usFused: d.us_fused, usUnfused: d.us_unfused, usSaved: d.us_saved,
+      why: texts(d.why), duplicated: d.duplicated, ops: d.ops, kernels: summed(d.kernels),
+    };
+    this.regions = json.regions.map(([computation, kernels]) =>
+      ({ computation, kernels: kernels.map(([box, inside]) => ({ box, inside: summed(inside) })) }));
+    this.regionOf = new Map();  // by the box as it is in the end
+    this.regions.forEach((r, n) => r.kernels.forEach((k) => this.regionOf.set(k.box, n)));
+    const k = json.kernels;
+    this.kernels = k.name.map((name, n) => ({
+      name: text(name), box: k.box[n], kind: text(k.kind[n]), bytes: k.bytes[n], flops: k.flops[n], us: k.us[n],
+      usMemory: k.us_memory[n], usCompute: k.us_compute[n], emitter: text(k.emitter[n]), source: text(k.source[n]),
+    }));
+    const h = json.held;
+    this.held = h.decision.map((decision, n) => ({
+      decision, producer: text(h.producer[n]), consumer: text(h.consumer[n]), rule: text(h.rule[n]), us: h.us[n],
+      bytes: h.bytes[n], source: text(h.source[n]),
+    }));
+    this.boxNamed = new Map(json.names.slice(0, this.ops.count).map((name, n) => [text(name), n]));
+    d.ops.forEach((ops) => {
+      for (let n = 0; n < ops.length; n += 3)
+        if (ops[n] === RENAME || ops[n] === APPEAR) this.boxNamed.set(this.names[ops[n + 2]], ops[n + 1]);
+    });
+  }
+
+  get length() { return this.decisions.count; }
+
+  regionOfBox(box) { return box === NONE ? undefined : this.regionOf.get(this.endsAs[box]); }
+
+  // Where a decision is to be seen: with its consumer, since that is what lives on.
+  regionOfDecision(n) {
+    const d = this.decisions;
+    for (const box of [d.producer[n], d.consumer[n], ...d.others[n]]) {
+      const found = this.regionOfBox(box);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  sourceOfBox(box) { return box >= 0 && box < this.ops.count ? this.ops.source[box] : ""; }
+
+  sourceOfDecision(n) {
+    return this.sourceOfBox(this.decisions.producer[n]) || this.sourceOfBox(this.decisions.consumer[n]);
+  }
+
+  // Every decision about a box, in order; made when first asked for.
+  historyOf(box) {
+    if (!this.history) {
+      this.history = new Map();
+      const note = (b, n) => {
+        if (b === NONE) return;
+        const list = this.history.get(b);
+        if (!list) this.history.set(b, [n]);
+        else if (list.at(-1) !== n) list.push(n);
+      };
+      const d = this.decisions;
+      for (let n = 0; n < d.count; n++) {
+        note(d.producer[n], n);
+        note(d.consumer[n], n);
+        d.others[n].forEach((b) => note(b, n));
+      }
+    }
+    return this.history.get(box) ?? [];
+  }
+}

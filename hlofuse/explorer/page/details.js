@@ -1,0 +1,135 @@
+// What is known about the step, and about what was clicked.
+
+function facts(pairs) {
+  return el("dl", {}, ...pairs.filter(([, value]) => value && value !== "–")
+    .flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+}
+
+function fold(summary, open, ...inside) { return el("details", { open }, el("summary", {}, summary), ...inside); }
+
+function boxLink(app, box, words) {
+  if (box === NONE) return el("span", {}, words);
+  return el("button", { type: "button", class: "link-button", onclick: () => app.showBox(box) }, words);
+}
+
+function decisionDetails(app, n) {
+  const { run, data } = app, d = run.decisions, rule = data.rules.get(d.rule[n]);
+  const unit = (value) => (value === null ? "" : timeText(value));
+  const priority = d.kind[n] === "priority";
+  return el("article", { class: `decision ${d.kind[n]}` },
+    el("p", { class: "kicker" }, `Decision ${n + 1} of ${run.length} · ${run.passes[d.pass[n]]}, step ${d.step[n]}`),
+    el("h2", {}, el("span", { class: `badge ${d.kind[n]}` }, KIND_WORDS[d.kind[n]]), sentence(run, n)),
+    reasonLine(data, run, n) && el("p", { class: "reason" }, reasonLine(data, run, n)),
+    facts([
+      ["producer", boxLink(app, d.producer[n], d.producerName[n])],
+      [priority ? "users" : "consumer", priority
+        ? el("span", { class: "many" }, ...d.others[n].map((b) => boxLink(app, b, app.state.nameOf(b))))
+        : d.consumerName[n] && boxLink(app, d.consumer[n], d.consumerName[n])],
+      ["fused", unit(d.usFused[n])], ["unfused", unit(d.usUnfused[n])], ["saves", unit(d.usSaved[n])],
+      ["figures", d.usSaved[n] === null && d.figures[n]], ["XLA's words", d.reason[n] && `“${d.reason[n]}”`],
+      ["source", run.sourceOfDecision(n)], ["computation", d.computation[n]],
+      ["copy kept", d.duplicated[n] ? "yes, for its other users" : ""],
+    ]),
+    rule && fold(`Rule ${rule.code}: ${rule.title}`, false,
+      ...rule.sections.flatMap(([heading, text]) => [el("h3", {}, heading), el("p", {}, text)])));
+}
+
+function boxDetails(app, box, chosenOp) {
+  const { run, state } = app, { ops } = run;
+  const op = chosenOp === NONE && !state.fused[box] && box < ops.count ? box : chosenOp;
+  const kernel = run.kernels.find((k) => k.box === run.endsAs[box]);
+  const alone = op !== NONE && op < ops.count;
+  const inside = state.members[box];
+  const name = alone ? run.names[op] : state.nameOf(box);
+  const now = state.alive[box] ? (state.fused[box] ? `in ${state.nameOf(box)}` : "on its own") : "gone by this step";
+  const history = run.historyOf(alone && op !== box ? op : box);
+  return el("article", { class: "box" },
+    el("h2", {}, name),
+    alone && facts([
+      ["operation", `${ops.opcode[op]} ${ops.shape[op]}`], ["now", now], ["bytes", bytesText(ops.bytes[op])],
+      ["alone", ops.us[op] === null ? "" : timeText(ops.us[op])], ["source", ops.source[op]], ["scope", ops.opName[op]],
+      ["runs", (ops.calls[op] ?? []).map((c) => run.computations[c]).join(", ")],
+    ]),
+    kernel && fold(`Kernel ${kernel.name}`, true, facts([
+      ["kind", kernel.kind], ["time", kernel.us === null ? "" : timeText(kernel.us)],
+      ["memory", kernel.usMemory === null ? "" : timeText(kernel.usMemory)],
+      ["compute", kernel.usCompute === null ? "" : timeText(kernel.usCompute)],
+      ["moves", bytesText(kernel.bytes)], ["flops", kernel.flops.toLocaleString("en")], ["emitter", kernel.emitter],
+    ])),
+    inside.length > 1 && fold(`Holds ${countText(inside.length, "operation")} at this step`, inside.length < 9,
+      el("ul", {}, ...inside.slice(0, 200).map((m) => el("li", {}, el("button", {
+        type: "button", class: "link-button", onclick: () => app.showBox(m, m),
+      }, `${run.names[m]} `), el("small", {}, ops.opcode[m]))))),
+    neighbours(app, "Reads", state.alive[box] ? state.inputs(box) : [], (b) => app.showEdge(b, box)),
+    neighbours(app, "Read by", state.alive[box] ? state.outputs(box) : [], (b) => app.showEdge(box, b)),
+    historyList(app, history));
+}
+
+// Everything that was decided about two boxes, the last of it first.
+function edgeDetails(app, from, to) {
+  const { run, state, data } = app, d = run.decisions;
+  const about = run.historyOf(from).filter((n) => d.producer[n] === from && (d.consumer[n] === to || d.others[n].includes(to)));
+  const bytes = state.members[from].filter((m) => run.ops.users[m].some((u) => state.holders[u].has(to)))
+    .reduce((sum, m) => sum + run.ops.bytes[m], 0);
+  const last = about.at(-1);
+  return el("article", { class: "edge-details" },
+    el("h2", {}, `${state.nameOf(from)} → ${state.nameOf(to)}`),
+    facts([["passes", bytesText(bytes)], ["producer", boxLink(app, from, state.nameOf(from))], ["consumer", boxLink(app, to, state.nameOf(to))]]),
+    last === undefined ? el("p", {}, "No pass was asked about these two.")
+      : el("p", { class: "reason" }, `${KIND_WORDS[d.kind[last]]}${d.rule[last] && ` (${d.rule[last]})`}: ${reasonLine(data, run, last)}`),
+    historyList(app, about));
+}
+
+function historyList(app, decisions) {
+  const d = app.run.decisions;
+  return fold(`History: ${countText(decisions.length, "decision")}`, decisions.length < 12,
+    el("ol", { class: "history" }, ...decisions.slice(-200).map((n) => el("li", {}, el("button", {
+      type: "button", class: "link-button", onclick: () => app.goTo(n + 1),
+    }, el("span", { class: `dot ${d.kind[n]}`, "aria-hidden": "true" }), `${n + 1} ${sentence(app.run, n)}`)))));
+}
+
+function neighbours(app, words, boxes, edge) {
+  const list = [...boxes];
+  if (!list.length) return null;
+  return fold(`${words} ${list.length}`, list.length < 5,
+    el("ul", {}, ...list.slice(0, 100).map((b) => el("li", {}, boxLink(app, b, app.state.nameOf(b)), " ",
+      el("button", { type: "button", class: "small", "aria-label": `The edge to or from ${app.state.nameOf(b)}`, onclick: () => edge(b) }, "edge")))));
+}
+
+// First of all: why there are so many kernels.
+function welcome(app) {
+  const { run, data } = app;
+  const count = (kind) => run.decisions.kind.filter((k) => k === kind).length;
+  return el("article", {},
+    el("h2", {}, `Why ${countText(run.kernels.length, "kernel")}?`),
+    el("p", {}, `XLA was given ${countText(run.kernelsBefore, "kernel")} and took ${countText(run.length, "decision")}: `
+      + `${countText(count("fuse"), "time")} it fused two of them, ${countText(count("ineligible"), "time")} it refused.`),
+    run.held.length ? el("p", {}, "What keeps the rest apart:") : el("p", {}, "No rule keeps two of the rest apart."),
+    el("ul", { class: "why" }, ...heldByRule(run).map(([code, held]) => el("li", {},
+      el("button", { type: "button", class: "link-button", onclick: () => app.change({ tab: "held", rule: code }) }, code),
+      el("strong", {}, ` ${countText(held.length, "pair")}, ${worthOf(held)}`),
+      el("div", {}, data.rules.get(code)?.title ?? "")))),
+    kindsOf(run),
+    el("p", {}, "Press → for the first decision, or choose from the lists."),
+    ...run.notes.map((note) => el("p", { class: "note" }, note)));
+}
+
+function heldByRule(run) {
+  const found = new Map();
+  run.held.forEach((h) => found.set(h.rule, [...(found.get(h.rule) ?? []), h]));
+  return [...found];
+}
+
+// A producer counts once, as in `hlofuse explain`.
+function worthOf(held) {
+  const timed = new Map(held.filter((h) => h.us !== null).map((h) => [h.producer, h.us]));
+  const us = [...timed.values()].reduce((sum, t) => sum + t, 0);
+  return us > 0 ? `${timeText(us)} if allowed` : bytesText(held.reduce((sum, h) => sum + h.bytes, 0));
+}
+
+function kindsOf(run) {
+  const found = new Map();
+  for (const k of run.kernels) found.set(k.kind, (found.get(k.kind) ?? 0) + 1);
+  const told = [...found].sort((a, b) => b[1] - a[1]).map(([kind, n]) => `${n.toLocaleString("en")} ${kind}`);
+  return told.length ? el("p", {}, `The kernels: ${told.join(", ")}.`) : null;
+}

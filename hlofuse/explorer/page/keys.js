@@ -1,0 +1,45 @@
+// The keyboard, the list of its keys, and light or dark.
+
+class Keys {
+  constructor(app) {
+    this.app = app;
+    byId("theme").addEventListener("click", () => this.toggleTheme());
+    byId("help").addEventListener("click", () => this.showKeys());
+    document.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  key(event) {
+    const { app } = this;
+    if (event.ctrlKey || event.metaKey || event.altKey || byId("keys").open) return;
+    const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.id !== "slider";
+    if (typing) return;
+    const keys = {
+      ArrowRight: () => app.goTo(app.state.at + 1), ArrowLeft: () => app.goTo(app.state.at - 1),
+      PageDown: () => app.goTo(app.state.at + 10), PageUp: () => app.goTo(app.state.at - 10),
+      Home: () => app.goTo(0), End: () => app.goTo(app.run.length), " ": () => app.timeline.play(),
+      n: () => app.timeline.listed(1), p: () => app.timeline.listed(-1), f: () => app.panes.forEach((pane) => pane.fit()),
+      "/": () => byId("search").focus(), "?": () => this.showKeys(), Escape: () => { app.letGo(); app.view.show = ""; app.follow(); },
+    };
+    const pressed = keys[event.key];
+    if (!pressed || (event.key === " " && event.target.tagName === "BUTTON")) return;
+    event.preventDefault();
+    pressed();
+  }
+
+  showKeys() {
+    const dialog = byId("keys");
+    const rows = [["→ ←", "a step on, a step back"], ["Page ↓ ↑", "ten steps"], ["Home End", "the module as given, in the end"],
+      ["Space", "play"], ["n p", "next and previous decision of the list"], ["/", "search"], ["f", "show all of the picture"],
+      ["Esc", "let go of what is chosen"], ["wheel, drag", "zoom and move the picture"]];
+    dialog.replaceChildren(el("h2", {}, "Keys"), el("dl", {}, ...rows.flatMap(([k, words]) => [el("dt", {}, k), el("dd", {}, words)])),
+      el("form", { method: "dialog" }, el("button", {}, "Close")));
+    dialog.showModal();
+  }
+
+  toggleTheme() {
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    this.app.timeline.paint();
+  }
+}

@@ -1,0 +1,61 @@
+// A long list of which only what is in view is made. Rows are all of one height.
+
+const ROW_HEIGHT = 44;
+
+class LongList {
+  constructor(label, makeRow, choose) {
+    this.makeRow = makeRow;
+    this.choose = choose;
+    this.items = [];
+    this.chosen = -1;
+    this.room = el("div", { class: "room" });
+    this.element = el("div", {
+      class: "long-list", role: "listbox", tabindex: 0, "aria-label": label,
+      onscroll: () => this.draw(), onkeydown: (event) => this.key(event),
+    }, this.room);
+    new ResizeObserver(() => this.draw()).observe(this.element);
+  }
+
+  show(items, chosen) {
+    this.items = items;
+    this.room.style.height = `${items.length * ROW_HEIGHT}px`;
+    this.select(chosen);
+  }
+
+  // `chosen` is a place in the list; it is scrolled to if it cannot be seen.
+  select(chosen) {
+    this.chosen = chosen;
+    const top = chosen * ROW_HEIGHT, { scrollTop, clientHeight } = this.element;
+    if (chosen >= 0 && (top < scrollTop || top + ROW_HEIGHT > scrollTop + clientHeight))
+      this.element.scrollTop = Math.max(0, top - clientHeight / 2);
+    this.draw();
+  }
+
+  draw() {
+    const { scrollTop, clientHeight } = this.element;
+    const first = Math.max(0, Math.floor(scrollTop / ROW_HEIGHT) - 4);
+    const last = Math.min(this.items.length, Math.ceil((scrollTop + clientHeight) / ROW_HEIGHT) + 4);
+    const rows = [];
+    for (let n = first; n < last; n++) {
+      const row = el("div", {
+        class: "row", role: "option", id: `row-${n}`, "aria-selected": String(n === this.chosen),
+        "aria-setsize": this.items.length, "aria-posinset": n + 1, onclick: () => this.choose(this.items[n], n),
+      }, ...this.makeRow(this.items[n]));
+      row.style.top = `${n * ROW_HEIGHT}px`;
+      rows.push(row);
+    }
+    this.room.replaceChildren(...rows);
+    if (this.chosen >= first && this.chosen < last) this.element.setAttribute("aria-activedescendant", `row-${this.chosen}`);
+    else this.element.removeAttribute("aria-activedescendant");
+  }
+
+  key(event) {
+    const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 };
+    const by = moves[event.key];
+    if (!by || !this.items.length) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const next = Math.min(this.items.length - 1, Math.max(0, this.chosen + by));
+    this.choose(this.items[next], next);
+  }
+}

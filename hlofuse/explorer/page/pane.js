@@ -1,0 +1,83 @@
+// A picture one can zoom and move.
+
+const READABLE = 0.8;
+
+class Pane {
+  constructor() {
+    this.svg = svg("svg", { role: "group", "aria-label": "The module at this step" });
+    this.label = el("p", { class: "pane-label" });
+    this.element = el("div", { class: "pane" }, this.label, this.svg);
+    this.views = new Map();  // of each picture shown so far
+    this.svg.addEventListener("wheel", (event) => this.zoom(event), { passive: false });
+    this.svg.addEventListener("pointerdown", (event) => this.drag(event));
+    new ResizeObserver(() => {
+      this.views.clear();
+      if (this.size) this.start(this.focus);
+    }).observe(this.svg);
+  }
+
+  show(key, group, width, height, label, focus) {
+    this.size = [width, height];
+    this.label.textContent = label;
+    this.label.hidden = !label;
+    this.key = key;
+    this.focus = focus;
+    this.svg.replaceChildren(group);
+    if (this.views.has(key)) this.look(this.views.get(key));
+    else this.start(focus);
+    if (focus) this.reveal(focus);
+  }
+
+  // All of it if that can be read, else a part of it at a size that can.
+  start(focus) {
+    this.fit();
+    const view = this.views.get(this.key), room = this.svg.getBoundingClientRect();
+    if (!room.width || room.width / view.w >= READABLE) return;
+    const w = room.width / READABLE, h = room.height / READABLE, [width] = this.size;
+    this.look({ x: focus ? focus[0] - w / 2 : (width - w) / 2, y: focus ? focus[1] - h / 2 : -30, w, h });
+  }
+
+  // Moves the picture if the place is not in it.
+  reveal([x, y]) {
+    const view = this.views.get(this.key), inX = Math.min(80, view.w / 8), inY = Math.min(50, view.h / 8);
+    const shift = (at, from, size, edge) => (at < from + edge || at > from + size - edge ? at - size / 2 : from);
+    this.look({ ...view, x: shift(x, view.x, view.w, inX), y: shift(y, view.y, view.h, inY) });
+  }
+
+  fit() {
+    if (!this.size) return;
+    const [width, height] = this.size, room = this.svg.getBoundingClientRect();
+    // Never larger than life: a few boxes would fill the screen.
+    const scale = Math.min(1.15, room.width / (width + 20), room.height / (height + 20)) || 1;
+    const w = room.width / scale, h = room.height / scale;
+    this.look({ x: (width - w) / 2, y: (height - h) / 2, w, h });
+  }
+
+  look(view) {
+    this.views.set(this.key, view);
+    if (view.w > 0 && view.h > 0) this.svg.setAttribute("viewBox", `${view.x} ${view.y} ${view.w} ${view.h}`);
+  }
+
+  zoom(event) {
+    event.preventDefault();
+    const view = this.views.get(this.key), room = this.svg.getBoundingClientRect();
+    const by = Math.exp(event.deltaY * 0.0015);
+    const px = (event.clientX - room.left) / room.width, py = (event.clientY - room.top) / room.height;
+    this.look({ x: view.x + view.w * px * (1 - by), y: view.y + view.h * py * (1 - by), w: view.w * by, h: view.h * by });
+  }
+
+  drag(event) {
+    if (event.button !== 0) return;
+    const start = this.views.get(this.key), room = this.svg.getBoundingClientRect();
+    const move = (e) => this.look({
+      ...start, x: start.x - ((e.clientX - event.clientX) * start.w) / room.width,
+      y: start.y - ((e.clientY - event.clientY) * start.h) / room.height,
+    });
+    const stop = () => {
+      window.removeEventListener("pointermove", move);
+      window.removeEventListener("pointerup", stop);
+    };
+    window.addEventListener("pointermove", move);
+    window.addEventListener("pointerup", stop);
+  }
+}

@@ -1,0 +1,247 @@
+// A region at one step as SVG: operations, fusions around them, and the pair in question.
+
+function centreOf(slot) { return [slot.x + slot.width / 2, slot.y + slot.height / 2]; }
+
+// From the foot of one to the head of the other.
+function curve(a, b) {
+  const x1 = a.x + a.width / 2, y1 = a.y + a.height, x2 = b.x + b.width / 2, y2 = b.y;
+  const bend = Math.max(10, Math.min(60, Math.abs(y2 - y1) / 2));
+  return `M${x1} ${y1}C${x1} ${y1 + bend} ${x2} ${y2 - bend} ${x2} ${y2}`;
+}
+
+function drawRegion(scene, state, decision, chosen, act) {
+  const { run } = scene, { ops } = run;
+  const boxes = boxesIn(scene, state);
+  const hulls = svg("g", { class: "hulls" }), halos = svg("g", { class: "halos" }), lines = svg("g", { class: "edges" });
+  const nodes = svg("g", { class: "nodes" }), marks = svg("g", { class: "marks" });
+  const refused = refusedPairs(run, state.at);
+  for (const [box, slots] of boxes) {
+    const inside = new Set(state.members[box]);
+    const fusion = state.fused[box] > 0;
+    const inner = [];
+    let from = 0, to = 0;
+    const names = new Set();
+    for (const [m, slot] of slots) {
+      for (const o of new Set(ops.operands[m])) {
+        if (inside.has(o)) {
+          const other = slots.get(o);
+          if (other) inner.push([other, slot]);
+          continue;
+        }
+        const home = state.home[o], start = scene.slot(o, home);
+        if (!start || !boxes.has(home)) { from++; names.add(state.nameOf(home)); continue; }
+        const rule = refused.get(home * run.boxes + box);
+        lines.append(edgeLine(start, slot, rule === undefined ? "edge" : "edge refused", () => act.edge(home, box)));
+        if (rule !== undefined) marks.append(ruleMark(run, rule, start, slot, act));
+      }
+      if (state.home[m] === box)
+        for (const u of ops.users[m]) if (!inside.has(u) && [...state.holders[u]].some((h) => !boxes.has(h))) to++;
+    }
+    if (fusion && slots.size) {
+      hulls.append(hull(scene, state, box, slots, inner, act));
+      marks.append(nameTag(state.nameOf(box), slots));
+    }
+    inner.forEach(([a, b]) => lines.append(svg("path", { d: curve(a, b), class: "edge inner" })));
+    // What is not in a fusion stands clear of those that run behind it.
+    if (!fusion) for (const s of slots.values()) halos.append(svg("rect", { x: s.x - 5, y: s.y - 5, width: s.width + 10, height: s.height + 10, rx: 8 }));
+    for (const [m, slot] of slots) nodes.append(node(run, state, box, m, slot, fusion, chosen, act));
+    if (from || to) marks.append(...stubs([...slots.values()], from, to, [...names]));
+  }
+  const pair = decision === NONE ? [] : pairMarks(scene, state, decision, act);
+  return svg("g", {}, hulls, halos, lines, nodes, marks, ...pair);
+}
+
+// A line, and a wider one over it that a hand can hit.
+function edgeLine(a, b, name, press) {
+  const d = curve(a, b);
+  return svg("g", { onclick: press }, svg("path", { d, class: name }), svg("path", { d, class: "reach" }));
+}
+
+// The boxes to be seen here and where their operations stand.
+function boxesIn(scene, state) {
+  const found = new Map();
+  const ends = new Set(scene.region.kernels.map((k) => k.box));
+  for (const kernel of scene.region.kernels)
+    for (const op of kernel.inside)
+      for (const box of state.holders[op]) {
+        if (!ends.has(scene.run.endsAs[box])) continue;
+        const slot = scene.slot(op, box);
+        if (!slot) continue;
+        if (!found.has(box)) found.set(box, new Map());
+        found.get(box).set(op, slot);
+      }
+  for (const { box } of scene.region.kernels)
+    if (box >= scene.run.ops.count && state.alive[box] && !found.has(box)) found.set(box, new Map());
+  return found;
+}
+
+function hull(scene, state, box, slots, inner, act) {
+  const rects = [...slots.values()].map((s) => `M${s.x} ${s.y}h${s.width}v${s.height}h${-s.width}z`).join("");
+  const links = spanning(slots, inner).map(([a, b]) => {
+    const [x1, y1] = centreOf(a), [x2, y2] = centreOf(b);
+    return `M${x1} ${y1}L${x2} ${y2}`;
+  }).join("");
+  const colour = scene.region.kernels.findIndex((k) => k.box === scene.run.endsAs[box]) % 6;
+  return svg("g", { class: `hull c${colour}`, "data-box": box, onclick: () => act.box(box) },
+    svg("title", {}, `${state.nameOf(box)}: ${countText(slots.size, "operation")}`),
+    svg("path", { d: rects + links, class: "rim" }), svg("path", { d: rects + links, class: "body" }));
+}
+
+function nameTag(name, slots) {
+  const top = [...slots.values()].reduce((a, b) => (b.y < a.y || (b.y === a.y && b.x < a.x) ? b : a));
+  return svg("text", { x: top.x - 6, y: top.y - 13, class: "fusion-name" }, shortName(name, 34));
+}
+
+// Enough lines to hold a kernel together, short ones first; parts that no value connects (siblings) get one, too.
+function spanning(slots, inner) {
+  const part = new Map([...slots.values()].map((s) => [s, s]));
+  const root = (s) => { while (part.get(s) !== s) s = part.get(s); return s; };
+  const length = ([a, b]) => Math.hypot(a.x - b.x, a.y - b.y);
+  const found = [];
+  for (const [a, b] of [...inner].sort((one, other) => length(one) - length(other))) {
+    if (root(a) === root(b)) continue;
+    part.set(root(a), root(b));
+    found.push([a, b]);
+  }
+  let last;
+  for (const s of slots.values()) {
+    if (last && root(last) !== root(s)) {
+      found.push([last, s]);
+      part.set(root(last), root(s));
+    }
+    last = s;
+  }
+  return found;
+}
+
+function node(run, state, box, op, slot, fusion, chosen, act) {
+  const name = run.names[op], opcode = run.ops.opcode[op];
+  const label = fusion ? name : state.nameOf(box);
+  const classes = ["node", categoryOf(opcode)];
+  if (chosen === box || (chosen !== NONE && chosen === op)) classes.push("chosen");
+  const says = `${label}, ${opcode} ${run.ops.shape[op]}${fusion ? `, in ${state.nameOf(box)}` : ""}`;
+  const press = (event) => {
+    if (event.type === "keydown" && event.key !== "Enter") return;
+    event.stopPropagation();
+    act.operation(op, box);
+  };
+  return svg("g", {
+    class: classes.join(" "), tabindex: 0, role: "button", "aria-label": says, "data-op": op,
+    transform: `translate(${slot.x} ${slot.y})`, onclick: press, onkeydown: press,
+  },
+  svg("title", {}, `${label}\n${opcode} ${run.ops.shape[op]}\n${run.ops.source[op]}`),
+  svg("rect", { width: slot.width, height: slot.height, rx: slot.height < ROW ? 9 : 4 }),
+  svg("text", { x: slot.width / 2, y: slot.height / 2 + 4 }, shortName(label, 22)));
+}
+
+function stubs(slots, from, to, names) {
+  if (!slots.length) return [];
+  const out = [];
+  const top = slots.reduce((a, b) => (b.y < a.y ? b : a)), foot = slots.reduce((a, b) => (b.y > a.y ? b : a));
+  if (from) {
+    const [x] = centreOf(top);
+    out.push(svg("path", { class: "stub", d: `M${x} ${top.y - 9}v7m-3 -4l3 4l3 -4` },
+      svg("title", {}, `reads from other parts: ${names.join(", ")}`)));
+  }
+  if (to) {
+    const [x] = centreOf(foot), y = foot.y + foot.height;
+    out.push(svg("path", { class: "stub", d: `M${x} ${y + 2}v7m-3 -4l3 4l3 -4` },
+      svg("title", {}, "read by other parts")));
+  }
+  return out;
+}
+
+// The last refusal so far of each pair that has not been fused since.
+function refusedPairs(run, at) {
+  if (!run.refusals) {
+    run.refusals = [];
+    const d = run.decisions;
+    for (let n = 0; n < d.count; n++)
+      if (d.kind[n] === "ineligible" && d.producer[n] !== NONE && d.consumer[n] !== NONE) run.refusals.push(n);
+  }
+  const found = new Map(), d = run.decisions;
+  for (const n of run.refusals) {
+    if (n >= at) break;
+    found.set(d.producer[n] * run.boxes + d.consumer[n], n);
+  }
+  return found;
+}
+
+function ruleMark(run, decision, a, b, act) {
+  const [x1] = centreOf(a), [x2] = centreOf(b), foot = a.y + a.height;
+  const x = x1 + 0.12 * (x2 - x1), y = foot + Math.max(12, 0.2 * (b.y - foot));
+  return svg("g", { class: "rule-mark", transform: `translate(${x} ${y})`, onclick: () => act.decision(decision) },
+    svg("title", {}, run.decisions.reason[decision]),
+    svg("rect", { x: -20, y: -7, width: 40, height: 13, rx: 6 }), svg("text", { y: 3 }, run.decisions.rule[decision]));
+}
+
+function pairMarks(scene, state, n, act) {
+  const { run } = scene, d = run.decisions, kind = d.kind[n];
+  const producer = d.producer[n], consumers = kind === "priority" ? d.others[n] : [d.consumer[n]];
+  const group = svg("g", { class: `pair ${kind}` });
+  if (producer === NONE) return [group];
+  const moved = new Set(state.members[producer]);
+  const holder = (op, box) => scene.slot(op, state.alive[producer] ? producer : box);
+  for (const box of consumers) {
+    if (box === NONE) continue;
+    const links = [];
+    for (const m of state.members[box]) {
+      if (kind === "fuse" && moved.has(m)) continue;
+      const end = scene.slot(m, box);
+      for (const o of new Set(run.ops.operands[m])) {
+        const start = moved.has(o) ? (kind === "fuse" ? scene.slot(o, box) : holder(o, box)) : undefined;
+        if (start && end) links.push([start, end]);
+      }
+    }
+    const rings = [...moved].map((o) => (kind === "fuse" ? scene.slot(o, box) : holder(o, box))).filter(Boolean);
+    const ends = state.members[box].filter((m) => kind !== "fuse" || !moved.has(m))
+      .map((m) => scene.slot(m, box)).filter(Boolean);
+    if (!links.length && rings.length && ends.length) links.push([rings.at(-1), ends[0]]);
+    links.forEach(([a, b]) => group.append(svg("path", { d: curve(a, b), class: "link" })));
+    rings.forEach((s) => group.append(ring(s, "from")));
+    ends.forEach((s) => group.append(ring(s, "to")));
+    if (!ends.length && rings.length) group.append(...ghost(scene, state, box, rings.at(-1), act));
+    if (kind === "ineligible" && links.length) {
+      const [a, b] = links[0];
+      group.append(ruleMark(run, n, a, b, act));
+    }
+  }
+  if (consumers.every((c) => c === NONE))
+    [...moved].map((o) => holder(o, producer)).filter(Boolean).forEach((s) => group.append(ring(s, "from")));
+  return [group];
+}
+
+function ring(slot, role) {
+  return svg("rect", {
+    class: `ring ${role}`, x: slot.x - 3, y: slot.y - 3, width: slot.width + 6, height: slot.height + 6, rx: 6,
+  });
+}
+
+// The other end of an edge that leaves the region.
+function ghost(scene, state, box, from, act) {
+  const name = shortName(state.nameOf(box), 26), width = 20 + 6.4 * name.length;
+  const slot = { x: from.x + from.width / 2 - width / 2, y: from.y + from.height + 46, width, height: ROW };
+  return [svg("path", { d: curve(from, slot), class: "link" }),
+    svg("g", { class: "ghost", transform: `translate(${slot.x} ${slot.y})`, onclick: () => act.box(box) },
+      svg("title", {}, "in another part of the module"),
+      svg("rect", { width, height: ROW, rx: 12 }), svg("text", { x: width / 2, y: ROW / 2 + 4 }, name))];
+}
+
+// Where a box is to be seen; undefined if it is not here.
+function placeOf(scene, state, box) {
+  const slots = (state.members[box] ?? []).map((m) => scene.slot(m, box)).filter(Boolean);
+  if (!slots.length) return undefined;
+  const middle = slots.map(centreOf);
+  return [0, 1].map((k) => (Math.min(...middle.map((c) => c[k])) + Math.max(...middle.map((c) => c[k]))) / 2);
+}
+
+// Where the producer of a decision is to be seen.
+function focusOf(scene, state, n) {
+  const { producer, consumer } = scene.run.decisions;
+  const moved = new Set(state.members[producer[n]] ?? []);
+  if (scene.run.decisions.kind[n] === "fuse" && consumer[n] !== NONE) {
+    const slots = [...moved].map((m) => scene.slot(m, consumer[n])).filter(Boolean);
+    if (slots.length) return centreOf(slots.at(-1));
+  }
+  return producer[n] === NONE ? undefined : placeOf(scene, state, producer[n]);
+}

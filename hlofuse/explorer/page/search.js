@@ -1,0 +1,86 @@
+// Finding things by name, with suggestions while one types.
+
+const MOST_SUGGESTIONS = 14;
+
+class Search {
+  constructor(app) {
+    this.app = app;
+    this.input = byId("search");
+    this.list = byId("suggestions");
+    this.found = [];
+    this.chosen = -1;
+    this.input.addEventListener("input", () => this.suggest());
+    this.input.addEventListener("keydown", (event) => this.key(event));
+    this.input.addEventListener("blur", () => setTimeout(() => this.close(), 150));
+  }
+
+  // Everything that has a name; made when first asked for.
+  names() {
+    const { run, data } = this.app;
+    if (run.searchable) return run.searchable;
+    const all = [];
+    for (const [name, box] of run.boxNamed)
+      all.push({ name, what: run.names[box] === name ? run.ops.opcode[box] : "fusion", box, op: run.names[box] === name ? box : NONE });
+    for (const code of distinct(run.decisions.rule)) all.push({ name: code, what: data.rules.get(code)?.title ?? "rule", rule: code });
+    for (const source of distinct(run.ops.source)) all.push({ name: source, what: "source line", source });
+    for (const name of new Set(run.passes)) all.push({ name, what: "pass", pass: name });
+    for (const name of run.computations) all.push({ name, what: "computation", computation: name });
+    run.searchable = all.map((entry) => ({ ...entry, low: `${entry.name} ${entry.rule ? entry.what : ""}`.toLowerCase() }));
+    return run.searchable;
+  }
+
+  suggest() {
+    const words = this.input.value.trim().toLowerCase();
+    if (!words) return this.close();
+    const hits = this.names().filter((entry) => entry.low.includes(words));
+    const rank = (entry) => (entry.low.trim() === words ? 0 : entry.low.startsWith(words) ? 1 : 2);
+    hits.sort((a, b) => rank(a) - rank(b) || a.low.length - b.low.length);
+    this.found = hits.slice(0, MOST_SUGGESTIONS);
+    this.chosen = this.found.length ? 0 : -1;
+    this.draw();
+  }
+
+  draw() {
+    const none = el("li", { class: "none" }, "Nothing of that name");
+    this.list.replaceChildren(...(this.found.length ? this.found.map((entry, n) => el("li", {
+      role: "option", id: `suggestion-${n}`, "aria-selected": String(n === this.chosen),
+      onmousedown: (event) => { event.preventDefault(); this.take(entry); },
+    }, el("span", {}, shortName(entry.name, 52)), el("small", {}, shortName(entry.what, 60)))) : [none]));
+    this.list.hidden = false;
+    this.input.setAttribute("aria-expanded", "true");
+    if (this.chosen >= 0) this.input.setAttribute("aria-activedescendant", `suggestion-${this.chosen}`);
+    else this.input.removeAttribute("aria-activedescendant");
+  }
+
+  close() {
+    this.list.hidden = true;
+    this.found = [];
+    this.input.setAttribute("aria-expanded", "false");
+    this.input.removeAttribute("aria-activedescendant");
+  }
+
+  key(event) {
+    if (event.key === "Escape") {
+      this.input.value = "";
+      this.close();
+      this.input.blur();
+    } else if (event.key === "Enter" && this.chosen >= 0 && this.found.length) {
+      this.take(this.found[this.chosen]);
+    } else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && this.found.length) {
+      event.preventDefault();
+      const by = event.key === "ArrowDown" ? 1 : -1;
+      this.chosen = (this.chosen + by + this.found.length) % this.found.length;
+      this.draw();
+    }
+  }
+
+  take(entry) {
+    const { app } = this;
+    this.close();
+    this.input.value = "";
+    this.input.blur();
+    if (entry.box !== undefined) return app.showBox(entry.box, entry.op);
+    const { rule = "", source = "", pass = "", computation = "" } = entry;
+    return app.change({ tab: "decisions", rule, source, pass, computation, kind: "", q: "" });
+  }
+}

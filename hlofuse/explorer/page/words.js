@@ -1,0 +1,65 @@
+// Sentences and figures.
+
+const KIND_WORDS = { fuse: "fused", ineligible: "refused", priority: "estimated", rewrite: "rewritten" };
+
+function timeText(us) {
+  if (us === null || us === undefined) return "–";
+  const size = Math.abs(us);
+  if (size >= 9999.5) return `${(us / 1000).toFixed(1)} ms`;
+  return `${us.toFixed(size >= 999.5 ? 0 : size >= 99.95 ? 1 : 2)} µs`;
+}
+
+function bytesText(bytes) {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let value = bytes, n = 0;
+  while (value >= 999.5 && n < units.length - 1) { value /= 1000; n++; }
+  return `${n === 0 ? value : value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0)} ${units[n]}`;
+}
+
+function countText(n, one, many = `${one}s`) { return `${n.toLocaleString("en")} ${n === 1 ? one : many}`; }
+
+// What a decision says, without its reason.
+function sentence(run, n) {
+  const d = run.decisions, producer = d.producerName[n], consumer = d.consumerName[n], result = d.resultName[n];
+  switch (d.kind[n]) {
+    case "fuse":
+      return `${producer} fused into ${consumer}${result && result !== consumer ? `, now ${result}` : ""}`;
+    case "ineligible": return consumer ? `${producer} not fused into ${consumer}` : `${producer} not fused`;
+    case "priority": {
+      const worth = d.usUnfused[n] - d.usFused[n];
+      const users = countText(d.others[n].length, "user");
+      return worth > 0
+        ? `Fusing ${producer} into its ${users} would save ${timeText(worth)}`
+        : `Fusing ${producer} into its ${users} would not pay`;
+    }
+    default: return result ? `${producer} became ${result}` : `${producer} removed`;
+  }
+}
+
+// Why, in a line: the user's terms first, then XLA's.
+function reasonLine(data, run, n) {
+  const d = run.decisions;
+  if (d.why[n]) return d.why[n];
+  const rule = data.rules.get(d.rule[n]);
+  return rule ? rule.title : d.reason[n];
+}
+
+function shortName(name, width = 26) {
+  if (name.length <= width) return name;
+  const tail = Math.floor(width / 3);
+  return `${name.slice(0, width - tail - 1)}…${name.slice(-tail)}`;
+}
+
+const CATEGORIES = [
+  ["source", /^(parameter|constant|iota|partition-id|replica-id|rng.*)$/],
+  ["reduce", /^(reduce|reduce-window|select-and-scatter|sort|scatter|cumulative.*|map)$/],
+  ["matmul", /^(dot|convolution|custom-call|cholesky|triangular-solve|fft|ragged-dot|scaled-dot)$/],
+  ["move", /^(broadcast|reshape|transpose|slice|concatenate|pad|gather|copy|reverse|dynamic-.*|bitcast.*|tuple|get-tuple-element|copy-.*)$/],
+  ["control", /^(while|conditional|call|all-.*|collective-.*|send.*|recv.*|async-.*|reduce-scatter|after-all|infeed|outfeed)$/],
+  ["fusion", /^fusion$/],
+];
+
+function categoryOf(opcode) {
+  const found = CATEGORIES.find(([, pattern]) => pattern.test(opcode));
+  return found ? found[0] : "element";
+}

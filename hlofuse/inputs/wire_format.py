@@ -1,0 +1,80 @@
+"""Protocol buffers off the wire: just enough to find a module and its ids in what XLA writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+_MODULE_OF_PROTO = 1
+_COMPUTATIONS = 3
+_COMPUTATION_NAME, _INSTRUCTIONS = 1, 2
+_WRAPPINGS = 3
+"""HloSnapshot holds an HloProto, which holds the HloModuleProto: field 1 of each."""
+
+
+def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Field numbers and values of a message; numbers of fixed width are passed over.
+
+    ValueError or IndexError where `data` is no message.
+    """
+    at, end = 0, len(data)
+    while at < end:
+        tag, at = varint(data, at)
+        wire = tag & 7
+        if wire == 0:
+            value, at = varint(data, at)
+            yield tag >> 3, value
+        elif wire == 2:
+            length, at = varint(data, at)
+            if at + length > end:
+                raise ValueError("it ends in the middle of a field")
+            yield tag >> 3, data[at : at + length]
+            at += length
+        elif wire == 1:
+            at += 8
+        elif wire == 5:
+            at += 4
+        else:
+            raise ValueError(f"a field of unknown kind {wire}")
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number at `at`, and where the next field starts."""
+    value = data[at]
+    at += 1
+    if value < 128:
+        return value, at
+    value &= 127
+    shift = 7
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+
+
+def module_proto(data: bytes) -> bytes:
+    """The HloModuleProto in `data`: itself, or what an HloProto or HloSnapshot holds.
+
+    ValueError or IndexError if it is none of them.
+    """
+    for _ in range(_WRAPPINGS):
+        inner: bytes | None = None
+        for number, value in fields(data):
+            if number == _COMPUTATIONS and isinstance(value, bytes) and _is_computation(value):
+                return data
+            if number == _MODULE_OF_PROTO and isinstance(value, bytes) and inner is None:
+                inner = value
+        if inner is None:
+            break
+        data = inner
+    raise ValueError("it holds no computations")
+
+
+def _is_computation(data: bytes) -> bool:
+    try:
+        found = {n for n, value in fields(data) if isinstance(value, bytes)}
+    except (ValueError, IndexError):
+        return False
+    return _COMPUTATION_NAME in found and _INSTRUCTIONS in found

@@ -1,0 +1,196 @@
+"""What `hlofuse capture` writes, with a stand-in for the process that compiles."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..running import Run
+
+FAKE = Path(__file__).with_name("fake_python")
+INPUT = """HloModule jit_f
+
+ENTRY e {
+  p = f32[4]{0} parameter(0)
+  n = f32[4]{0} negate(p)
+  ROOT s = f32[4]{0} sine(n)
+}
+"""
+PIPELINE = "HLO_passes_after_layout_assignment"
+CPU = {
+    "before_optimizations.txt": INPUT,
+    f"0001.{PIPELINE}.after_cse.before_fusion.txt": INPUT,
+    f"0002.{PIPELINE}.after_fusion.before_fusion-wrapper.txt": INPUT + "// fused\n",
+    f"0002.{PIPELINE}.after_fusion.before_fusion-wrapper.hlo.pb": "not of the input",
+    f"0001.{PIPELINE}.after_cse.before_fusion.hlo.pb": "ids",
+    "0003.simplification_after_layout_assignment.after_pipeline-start.txt": INPUT,
+    "cpu_after_optimizations.txt": INPUT + "// scheduled\n",
+}
+GPU = {
+    "0001.fusion.after_pipeline-start.before_variadic-op-splitter.txt": INPUT,
+    "0002.fusion.after_priority-fusion.before_cse.txt": INPUT + "// fused\n",
+    "gpu_target_config.pbtxt": 'platform_name: "CUDA"\n',
+    "priority_fusion_dump.txt": 'hlo_module_before_fusion: "long"\nfusion_steps {\n}\n',
+}
+TPU = {
+    "0001.Main_fusion.after_pipeline-start.txt": INPUT,
+    "0002.Main_fusion.after_tpu_fusion.txt": INPUT + "// fused\n",
+}
+
+
+@pytest.fixture
+def capture(hlofuse: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    (tmp_path / "program.py").write_text("def f(x): return x\n")
+    monkeypatch.chdir(tmp_path)
+
+    def run(fake: dict[str, Any], *words: object) -> Any:
+        return hlofuse(
+            "capture", "program.py:f", "--python", FAKE, "-o", "out", *words, FAKE_CAPTURE=json.dumps(fake)
+        )
+
+    return run
+
+
+def tree(folder: Path) -> list[str]:
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+
+
+def test_a_cpu_program(capture: Any, tmp_path: Path) -> None:
+    result = capture({"programs": {"f": CPU}})
+    assert (result.status, result.err) == (0, "")
+    assert "1 module for cpu in out  (jax 0.11.1)" in result.out
+    assert tree(tmp_path / "out") == [
+        "f/01-fusion.hlo",
+        "f/after.hlo",
+        "f/after_optimizations.hlo",
+        "f/before.hlo",
+        "f/before.hlo.pb",
+        "f/before_optimizations.hlo",
+        "manifest.json",
+    ]
+    assert (tmp_path / "out/f/after.hlo").read_text().endswith("// fused\n")
+    assert (tmp_path / "out/f/before.hlo.pb").read_text() == "ids"
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert manifest["schema"] == "hlofuse.capture/1"
+    assert manifest["target"] == "cpu"
+    assert manifest["versions"] == {"jax": "0.11.1"}
+    assert manifest["flags"].startswith("--xla_dump_to=DIR ")
+    assert manifest["modules"] == [{"name": "f", "passes": ["fusion"]}]
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".capture")]
+
+
+def test_a_gpu_program(capture: Any, tmp_path: Path) -> None:
+    result = capture({"programs": {"f": GPU}}, "--device", "h100_sxm")
+    assert (result.status, result.err) == (0, "")
+    assert (tmp_path / "out/f/priority_fusion.txtpb").read_text() == "fusion_steps {\n}\n"
+    assert (tmp_path / "out/f/gpu_target_config.pbtxt").is_file()
+    assert json.loads((tmp_path / "out/manifest.json").read_text())["device"] == "h100_sxm"
+
+
+def test_a_tpu_program(capture: Any, tmp_path: Path) -> None:
+    result = capture({"programs": {"f": TPU}}, "--target", "tpu")
+    assert (result.status, result.err) == (0, "")
+    assert tree(tmp_path / "out/f") == ["01-Main_fusion.tpu_fusion.hlo", "after.hlo", "before.hlo"]
+    refused = capture({"programs": {"f": TPU}}, "--target", "tpu", "--explain")
+    assert refused.status == 2
+    assert "closed" in refused.err
+
+
+def test_on_to_other_commands(capture: Any) -> None:
+    longer = {name: text.replace("jit_f", "jit_longer") for name, text in CPU.items()}
+    result = capture({"programs": {"f": CPU, "longer": longer}}, "--explain", "--verify")
+    assert result.status == 1  # what the stand-in left is not what XLA would
+    assert "jit_longer on cpu, as XLA in jaxlib" in result.out
+    assert "0 of 2 modules exact" in result.out
+
+
+def test_an_abort_costs_one_program(capture: Any, tmp_path: Path) -> None:
+    result = capture({"programs": {"f": CPU, "g": {"abort": "shape"}, "h": CPU}})
+    assert result.status == 0
+    assert "g: the compiling process was ended by signal 6" in result.err
+    assert "check failed: shape" in result.err
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert [m["name"] for m in manifest["modules"]] == ["f", "h"]
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [("0.12.0", "captures well"), ("0.4.35", "not among the tested"), ("0.13.1", "not among the tested")],
+)
+def test_other_releases(capture: Any, tmp_path: Path, version: str, said: str) -> None:
+    result = capture({"jax": version, "programs": {"f": CPU}})
+    assert result.status == 0
+    assert f"warning: JAX {version}" in result.err
+    assert said in result.err
+    assert json.loads((tmp_path / "out/manifest.json").read_text())["warnings"]
+
+
+def test_what_is_missing_is_named(capture: Any, tmp_path: Path) -> None:
+    missing = {"kind": "missing", "message": "jax (No module named 'jax')"}
+    result = capture({"problem": missing})
+    assert result.status == 2
+    assert 'pip install "hlofuse[capture]"' in result.err
+    missing = {"kind": "missing", "message": "gpu plugin (topology not implemented for cuda)"}
+    result = capture({"problem": missing}, "--device", "v100")
+    assert 'pip install "hlofuse[capture-gpu]"' in result.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_spaces(hlofuse: Run, capture: Any, tmp_path: Path) -> None:
+    result = capture({"programs": {"f": CPU}}, "-o", "my captures/of f")
+    assert (result.status, result.err) == (0, "")
+    assert "Next: hlofuse explain 'my captures/of f/f'" in result.out
+    assert hlofuse("stats", tmp_path / "my captures/of f/f").status == 0
+
+
+def test_nothing_is_overwritten_but_a_capture(capture: Any, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/thesis.txt").write_text("mine")
+    result = capture({"programs": {"f": CPU}})
+    assert result.status == 2
+    assert "holds other files" in result.err
+    (tmp_path / "out/thesis.txt").unlink()
+    assert capture({"programs": {"f": CPU}}).status == 0
+    assert capture({"programs": {"g": CPU}}).status == 0
+    assert (tmp_path / "out/g").is_dir()
+    assert not (tmp_path / "out/f").exists()
+    failed = capture({"programs": {"f": {"before_optimizations.txt": INPUT}}})
+    assert failed.status == 2
+    assert "nothing was compiled for cpu" in failed.err
+    assert (tmp_path / "out/g").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nowhere.py:f"], "nowhere.py does not exist"),
+        (["program.py"], "Say program.py:NAME"),
+        (["program.py:f", "--target", "gpu"], "asks for a device"),
+        (["program.py:f", "--device", "h101"], "no device 'h101'"),
+        (["program.py:f", "--device", "v100", "--target", "cpu"], "a device goes with target gpu"),
+        (["program.py:f", "--args", "f32[2]", "--args-from", "g"], "not both"),
+        (["program.py:f", "--python", "/nowhere/python"], "cannot run /nowhere/python"),
+        (["--args", "f32[2]", "--", "python", "train.py"], "a command that runs says itself"),
+        (["--", "/nowhere/python", "train.py"], "cannot run /nowhere/python"),
+        (["nonsense.mlir"], "neither a file with a module nor script.py:function"),
+    ],
+)
+def test_wrong_calls(capture: Any, hlofuse: Run, words: list[str], said: str) -> None:
+    result = hlofuse("capture", *words)
+    assert result.status == 2
+    assert said in result.err
+    assert "Traceback" not in result.err
+
+
+def test_a_command_that_runs(hlofuse: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = tmp_path / "request.json"
+    answer.write_text(json.dumps({"answer": str(tmp_path / "answer.json"), "done": []}))
+    fake = json.dumps({"programs": {"f": CPU, "g": CPU}})
+    result = hlofuse("capture", "-o", "out", "--", FAKE, "train.py", answer, FAKE_CAPTURE=fake)
+    assert result.status == 0
+    assert "2 modules for cpu in out" in result.out
+    assert "which JAX compiled this is not known" in result.err

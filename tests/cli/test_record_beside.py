@@ -1,0 +1,37 @@
+"""XLA's own record of PriorityFusion, lying beside a module."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from ..running import Run
+
+
+def record_of(hlofuse: Run, folder: Path, *words: str) -> Any:
+    result = hlofuse("explain", folder, "--target", "gpu", "--format", "json", *words)
+    assert result.status == 0, result.err
+    return json.loads(result.out)["record"]
+
+
+def test_it_is_followed_where_it_is_about_this_device(hlofuse: Run, samples: Path) -> None:
+    folder = samples / "gpu" / "softmax"
+    assert record_of(hlofuse, folder, "--device", "h100_sxm")["disagreements"] == []
+    assert record_of(hlofuse, folder, "--device", "v100") is None
+
+
+def test_an_empty_one_says_that_nothing_was_fused(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    """XLA leaves it so where the module has nothing to weigh; only who asks for it is told."""
+    shutil.copytree(samples / "gpu" / "softmax", tmp_path, dirs_exist_ok=True)
+    (record,) = tmp_path.glob("priority_fusion.txtpb*")
+    record.write_text("gpu_device_info {\n  core_count: 132\n}\n")
+    assert record_of(hlofuse, tmp_path, "--device", "h100_sxm") is None
+    replayed = hlofuse(
+        "replay", tmp_path, "--target", "gpu", "--device", "h100_sxm", "-o", tmp_path / "o.hlo"
+    )
+    assert replayed.status == 0, replayed.err
+    asked = hlofuse("explain", tmp_path, "--target", "gpu", "--device", "h100_sxm", "--xla-trace", record)
+    assert asked.status == 2
+    assert "holds no fusion steps" in asked.err

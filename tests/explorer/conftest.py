@@ -1,0 +1,60 @@
+"""One browser for all tests of a process, and pages to open in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from hlofuse.explainer.costs import observed_replay
+from hlofuse.explorer import page_html, page_of
+from hlofuse.inputs import load
+from hlofuse.ir import Module
+from hlofuse.pipelines import variant_of
+
+from .browser import Visit, running_browser
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with running_browser() as found:
+        yield found
+
+
+Open = Callable[..., Visit]
+
+
+def target_of(sample: str) -> str:
+    """The target that a folder of the samples is for."""
+    return "gpu" if "gpu" in sample.split("/") else "cpu"
+
+
+@pytest.fixture
+def visit(browser: Browser, samples: Path, tmp_path: Path) -> Iterator[Open]:
+    """`visit("cpu/softmax")` opens the page of a sample, or of a module, at an address like `#step=3`."""
+    open_ones: list[Visit] = []
+
+    def make(
+        what: str | Module,
+        address: str = "",
+        *,
+        target: str = "",
+        device: str | None = None,
+        dark: bool = False,
+    ) -> Visit:
+        module = load(str(samples / what / "before.hlo")) if isinstance(what, str) else what
+        name = target or (target_of(what) if isinstance(what, str) else "cpu")
+        if name == "gpu" and device is None:
+            device = "h100_sxm"
+        observed = observed_replay(module, variant_of(name, device))
+        file = tmp_path / "page.html"
+        file.write_text(page_html(page_of({"as XLA": observed})), encoding="utf-8")
+        found = Visit(browser, file, address, dark=dark)
+        open_ones.append(found)
+        return found
+
+    yield make
+    for one in open_ones:
+        one.page.context.close()

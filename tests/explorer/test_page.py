@@ -1,0 +1,365 @@
+"""The page in a real browser: it opens, steps, finds things, follows links, obeys the keyboard."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from hlofuse.analysis.kernels import kernels
+from hlofuse.inputs import load
+from hlofuse.ir import parse_module
+from hlofuse.pipelines import replay
+
+from ..running import Run
+from .browser import Visit
+from .conftest import Open, target_of
+
+SAMPLES = ["cpu/softmax", "cartpole/cpu/precomputed_noise", "gpu/softmax", "gpu/gpt2_block"]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_opens_without_a_complaint_and_asks_for_nothing(visit: Open, sample: str, dark: bool) -> None:
+    seen = visit(sample, dark=dark)
+    for view in ("steps", "fusion", "scope", "computation"):
+        seen.page.click(f"#views [data-key={view}]")
+        assert seen.page.locator("#panes svg .node, #panes svg .group").count() >= 1
+    for tab in ("held", "decisions", "kernels"):
+        seen.page.click(f"#tab-{tab}")
+        assert seen.page.get_attribute(f"#tab-{tab}", "aria-selected") == "true"
+    seen.page.click("#splits [data-key=ends]")
+    assert seen.page.locator(".pane svg").count() == 2
+    assert seen.problems == []
+    assert seen.requests == [seen.url]
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_shows_the_module_as_it_was_and_as_it_ends(visit: Open, samples: Path, sample: str) -> None:
+    module = load(str(samples / sample / "before.hlo"))
+    target = target_of(sample)
+    run = replay(module, target, device="h100_sxm" if target == "gpu" else None)
+    seen = visit(sample)
+    assert seen.at == len(run.events)
+    assert seen.kernels() == {i.name for i in kernels(run.after)}
+    seen.page.click("#first")
+    assert seen.at == 0
+    assert seen.kernels() == {i.name for i in kernels(module)}
+    seen.page.click("#last")
+    assert seen.kernels() == {i.name for i in kernels(run.after)}
+
+
+@pytest.mark.parametrize("sample", ["cartpole/cpu/precomputed_noise", "cartpole/gpu/no_concatenate"])
+def test_every_step_back_undoes_the_step(visit: Open, sample: str) -> None:
+    seen = visit(sample)
+    assert (
+        seen.page.evaluate(
+            """() => {
+        const s = explorer.state, n = explorer.run.length;
+        const all = () => JSON.stringify([s.members, s.alive, s.name, s.home, s.fused,
+            s.holders.map((h) => [...h].sort())]);
+        s.goTo(0);
+        const before = [];
+        for (let k = 0; k < n; k++) { before.push(all()); s.goTo(k + 1); }
+        for (let k = n - 1; k >= 0; k--) { s.goTo(k); if (all() !== before[k]) return `step ${k}`; }
+        return "same";
+    }"""
+        )
+        == "same"
+    )
+
+
+@pytest.mark.parametrize("sample", [*SAMPLES, "cartpole/cpu/scan", "cartpole/gpu/no_concatenate"])
+def test_kernels_read_what_they_read_in_the_module(visit: Open, samples: Path, sample: str) -> None:
+    """The edges of the last step are those of the replayed module, kernel by kernel."""
+    module = load(str(samples / sample / "before.hlo"))
+    target = target_of(sample)
+    after = replay(module, target, device="h100_sxm" if target == "gpu" else None).after
+    known = {i.name for i in module.instructions()}
+    wanted = {}
+    for kernel in kernels(after):
+        wanted[kernel.name] = {
+            # One result of a fusion with several is no box of its own.
+            (o if o.opcode != "get-tuple-element" or o.name in known else o.operands[0]).name
+            for o in kernel.operands
+        }
+    seen = visit(sample)
+    found = seen.page.evaluate(
+        """() => { const s = explorer.state, found = {};
+        for (let b = 0; b < explorer.run.boxes; b++)
+            if (s.isKernel(b)) found[s.nameOf(b)] = [...s.inputs(b)].map((i) => s.nameOf(i));
+        return found; }"""
+    )
+    assert {name: set(inputs) for name, inputs in found.items()} == wanted
+
+
+WRAPPED = """HloModule m
+
+ENTRY main {
+  p = f32[1,8]{1,0} parameter(0)
+  t = f32[8,1]{0,1} transpose(p), dimensions={1,0}
+  e = f32[8,1]{0,1} exponential(t)
+  ROOT r = (f32[8,1]{0,1}, f32[8,1]{0,1}) tuple(t, e)
+}
+"""
+
+
+@pytest.mark.parametrize("what", ["cartpole/cpu/precomputed_noise", "cartpole/gpu/no_concatenate", WRAPPED])
+def test_kernel_count_is_told_at_every_step(visit: Open, what: str) -> None:
+    """Also where what was no kernel becomes one by being wrapped."""
+    seen = visit(parse_module(what) if what == WRAPPED else what)
+    told = seen.page.evaluate(
+        """() => { const a = explorer, wrong = [];
+        for (let n = 0; n < a.run.length; n++) {
+            a.state.goTo(n + 1);
+            let k = 0;
+            for (let b = 0; b < a.run.boxes; b++) if (a.state.isKernel(b)) k++;
+            if (k !== a.run.decisions.kernels[n]) wrong.push(n);
+        }
+        return wrong; }"""
+    )
+    assert told == []
+
+
+def test_buttons_and_keys_step(visit: Open) -> None:
+    seen = visit("cpu/softmax")
+    page, length = seen.page, seen.at
+    page.keyboard.press("Home")
+    assert seen.at == 0
+    assert page.is_disabled("#back")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert seen.at == 2
+    assert "divide not fused into broadcast_multiply_fusion" in page.inner_text("#now")
+    page.keyboard.press("ArrowLeft")
+    page.click("#next")
+    page.click("#back")
+    assert seen.at == 1
+    assert "broadcast.1 fused into multiply" in seen.details
+    page.keyboard.press("End")
+    assert seen.at == length
+    assert page.is_disabled("#next")
+    page.keyboard.press("?")
+    assert page.is_visible("#keys")
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#keys")
+    page.focus("#slider")
+    page.keyboard.press("Home")
+    assert seen.at == 0
+    assert page.get_attribute("#slider", "aria-valuetext") == "0: the module as given"
+
+
+def test_plays_to_the_end(visit: Open) -> None:
+    seen = visit("cpu/softmax", "#step=7")
+    seen.page.keyboard.press("Space")
+    assert seen.page.inner_text("#play") == "Pause"
+    seen.page.wait_for_selector("#last:disabled")
+    seen.page.wait_for_selector("#play:text('Play')")
+    assert seen.at == 10
+
+
+def test_follows_a_link_to_a_step(visit: Open) -> None:
+    seen = visit("cpu/softmax", "#step=2&tab=decisions")
+    assert seen.at == 2
+    assert seen.page.inner_text("[role=option][aria-selected=true] .first").startswith("divide not fused")
+    assert seen.page.locator("#panes .pair.ineligible .link").count() > 0
+    assert seen.page.locator("#panes .pair .rule-mark text").inner_html() == "CPU007"
+    assert "The consumer would compute an expensive producer several times" in seen.details
+    seen.page.evaluate("location.hash = '#step=5'")
+    seen.page.wait_for_selector("#count:has-text('5 / 10')")
+    seen.page.keyboard.press("ArrowRight")
+    assert "step=6" in seen.page.evaluate("location.hash")
+    seen.page.reload()
+    seen.page.wait_for_selector("html[data-ready]")
+    assert seen.at == 6
+
+
+@pytest.mark.parametrize(
+    "address", ["#step=999999", "#step=-3", "#step=x", "#run=7&tab=a&view=b&split=c", "#%%%"]
+)
+def test_a_wrong_link_opens_all_the_same(visit: Open, address: str) -> None:
+    seen = visit("cpu/softmax", address)
+    assert 0 <= seen.at <= 10
+    assert seen.problems == []
+
+
+def test_a_fusion_grows(visit: Open) -> None:
+    seen = visit("cpu/softmax", "#step=1")
+    fused = seen.page.locator("#panes .hull").count()
+    assert fused == 1
+    size = "[...document.querySelectorAll('.hull .body')].reduce((n, p) => n + p.getAttribute('d').length, 0)"
+    before = seen.page.evaluate(size)
+    seen.page.keyboard.press("End")
+    assert seen.page.evaluate(size) > before
+
+
+def test_search_suggests_and_shows(visit: Open) -> None:
+    seen = visit("gpu/gpt2_block")
+    page = seen.page
+    page.keyboard.press("/")
+    page.keyboard.type("exp.1")
+    assert page.locator("#suggestions [role=option]").count() >= 1
+    page.keyboard.press("Enter")
+    assert seen.page.inner_text("#details h2") == "exp.1.0"
+    assert "History" in seen.details
+    assert page.locator("#panes .node.chosen").count() == 1
+    page.keyboard.press("/")
+    page.keyboard.type("PF002")
+    page.keyboard.press("Enter")
+    assert page.input_value("#filter-rule") == "PF002"
+    page.keyboard.press("/")
+    page.keyboard.type("no such thing")
+    assert "Nothing of that name" in page.inner_text("#suggestions")
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#suggestions")
+
+
+def test_filters_list_and_step_through_what_is_listed(visit: Open) -> None:
+    seen = visit("gpu/gpt2_block", "#tab=decisions&step=0")
+    page = seen.page
+    page.select_option("#filter-kind", "fuse")
+    words = page.inner_text(".filters .note")
+    count, every = (int(n.replace(",", "")) for n in re.findall(r"[\d,]+", words)[:2])
+    assert 0 < count < every
+    page.keyboard.press("Escape")
+    page.click("#listed-next")
+    assert page.evaluate("explorer.run.decisions.kind[explorer.state.at - 1]") == "fuse"
+    page.fill("#filter-text", "softmax")
+    page.press("#filter-text", "Enter")
+    for row in page.locator("#panel .row .first").all_inner_texts():
+        assert "softmax" in row
+    assert "q=softmax" in page.evaluate("location.hash")
+    page.click("#clear")
+    assert every == page.evaluate("explorer.panels.listed.length")
+
+
+def test_what_holds_back_leads_to_its_decision(visit: Open) -> None:
+    seen = visit("cpu/softmax")
+    seen.page.click("#panel .row >> nth=0")
+    assert "refused" in seen.page.inner_text("#details .badge")
+    assert "What you can do" in seen.page.inner_html("#details")
+
+
+def test_an_operation_tells_its_history(visit: Open) -> None:
+    seen = visit("cpu/softmax", "#view=steps")
+    node = seen.page.locator("#panes .node[aria-label^='divide']").first
+    node.focus()
+    seen.page.keyboard.press("Enter")
+    assert "programs.py:89" in seen.details
+    seen.page.click("#details .history button >> nth=0")
+    assert seen.page.evaluate("location.hash").startswith("#step=")
+    assert "divide" in seen.details
+
+
+def test_everything_has_a_name_for_a_screen_reader(visit: Open) -> None:
+    seen = visit("gpu/gpt2_block", "#view=steps&tab=decisions")
+    nameless = seen.page.evaluate(
+        """() => ["button, input, select, [role=button], [role=listbox], section"]
+        .flatMap((which) => [...document.querySelectorAll(which)])
+        .filter((e) => !(e.getAttribute("aria-label") || e.textContent.trim())).map((e) => e.outerHTML)"""
+    )
+    assert nameless == []
+    assert seen.page.get_attribute("#now", "aria-live") == "polite"
+
+
+def test_light_and_dark(visit: Open) -> None:
+    seen = visit("cpu/softmax")
+    colour = "getComputedStyle(document.body).backgroundColor"
+    light = seen.page.evaluate(colour)
+    seen.page.click("#theme")
+    dark = seen.page.evaluate(colour)
+    assert light != dark
+    seen.page.click("#theme")
+    assert seen.page.evaluate(colour) == light
+
+
+def test_two_settings_side_by_side(browser: Browser, hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    result = hlofuse("explore", samples / "cpu/softmax/before.hlo", "--disable", "CPU007", "-o", out)
+    assert result.status == 0, result.err
+    seen = Visit(browser, out)
+    assert seen.page.locator("#run-picker button").all_inner_texts() == ["as XLA", "what if"]
+    seen.page.click("#splits [data-key=runs]")
+    labels = seen.page.locator(".pane-label").all_inner_texts()
+    assert [label.partition(":")[0] for label in labels] == ["as XLA", "what if"]
+    assert labels[0].partition(":")[2] != labels[1].partition(":")[2]
+    seen.page.click("#run-picker [data-key='1']")
+    assert "CPU007" in seen.page.inner_text("#title")
+    assert seen.problems == []
+    seen.page.context.close()
+
+
+def test_two_devices_side_by_side(browser: Browser, hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    source = samples / "gpu/gpt2_block/before.hlo"
+    result = hlofuse("explore", source, "--device", "h100_sxm", "--compare-device", "v100", "-o", out)
+    assert result.status == 0, result.err
+    seen = Visit(browser, out, "#split=runs&view=steps")
+    assert seen.page.locator(".pane svg").count() == 2
+    assert [t.partition(":")[0] for t in seen.page.locator(".pane-label").all_inner_texts()] == [
+        "h100_sxm",
+        "v100",
+    ]
+    assert seen.problems == []
+    seen.page.context.close()
+
+
+def test_follows_the_record_of_xla(hlofuse: Run, samples: Path, browser: Browser, tmp_path: Path) -> None:
+    folder, out = samples / "gpu/softmax", tmp_path / "page.html"
+    result = hlofuse(
+        "explore",
+        folder / "before.hlo",
+        "--device",
+        "h100_sxm",
+        "--xla-trace",
+        folder / "priority_fusion.txtpb",
+        "-o",
+        out,
+    )
+    assert result.status == 0, result.err
+    seen = Visit(browser, out)
+    assert "XLA's own record" in seen.details
+    seen.page.context.close()
+
+
+def test_nothing_is_written_for_wrong_input(hlofuse: Run, tmp_path: Path, samples: Path) -> None:
+    out = tmp_path / "page.html"
+    (tmp_path / "bad.hlo").write_text("HloModule m\n\nENTRY %e { nonsense }\n")
+    for words in (
+        [tmp_path / "bad.hlo"],
+        [tmp_path / "none.hlo"],
+        [samples / "cpu/softmax/before.hlo", "--compare-device", "v100"],
+    ):
+        result = hlofuse("explore", *words, "-o", out)
+        assert result.status == 2
+        assert "Traceback" not in result.err
+        assert not out.exists()
+
+
+def test_an_edge_tells_what_was_decided_about_it(visit: Open) -> None:
+    seen = visit("cpu/softmax", "#view=steps")
+    seen.page.locator("#panes .edges g:has(.refused) .reach").first.click(force=True)
+    assert "→" in seen.page.inner_text("#details h2")
+    assert "refused (" in seen.details
+    assert seen.page.locator("#details .history button").count() >= 1
+    # The same by the keyboard: from what an operation reads.
+    seen.page.locator("#panes .node[aria-label^='divide']").first.press("Enter")
+    seen.page.locator("#details button.small").first.press("Enter")
+    assert seen.page.locator("#details .edge-details").count() == 1
+
+
+def test_a_rule_lists_the_pairs_it_holds_back(visit: Open) -> None:
+    seen = visit("gpu/gpt2_block")
+    seen.page.click("#details .why button >> nth=0")
+    assert "PF002" in seen.page.inner_text("#panel .note")
+    assert "rule=PF002" in seen.page.evaluate("location.hash")
+
+
+def test_a_link_shows_a_fusion_by_name(visit: Open) -> None:
+    seen = visit("cpu/softmax", "#view=steps&show=broadcast_multiply_fusion")
+    assert seen.page.inner_text("#details h2") == "broadcast_multiply_fusion"
+    assert "Holds" in seen.details
+    seen.page.keyboard.press("Escape")
+    assert "Why 4 kernels?" in seen.details

@@ -1,0 +1,95 @@
+"""A page made from a hostile dump shows it and does nothing else."""
+
+from __future__ import annotations
+
+from hlofuse.explainer.costs import observed_replay
+from hlofuse.explorer import page_html, page_of
+from hlofuse.ir import Module, parse_module
+from hlofuse.pipelines import variant_of
+
+from .conftest import Open
+
+EVIL = '</script><script>window.pwned=1</script><img src=x onerror="window.pwned=2">${`'
+COLOUR = "\x1b[31m‮"
+
+
+def evil_module() -> Module:
+    """Every name is an attack."""
+    module = parse_module("""HloModule m
+
+ENTRY %main (p: f32[8], q: f32[8]) -> (f32[8], f32[8]) {
+  %p = f32[8]{0} parameter(0)
+  %q = f32[8]{0} parameter(1)
+  %e = f32[8]{0} exponential(%p), metadata={op_name="x" source_file="y" source_line=3}
+  %n = f32[8]{0} negate(%e)
+  %a = f32[8]{0} add(%n, %q)
+  %b = f32[8]{0} multiply(%e, %q)
+  ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%a, %b)
+}
+""")
+    module.name = f"m{EVIL}{COLOUR}"
+    module.entry.name = f"main{EVIL}"
+    quoted = EVIL.replace('"', '\\"')
+    for i in module.instructions():
+        i.name += EVIL + COLOUR
+        if "metadata" in i.attributes:
+            i.attributes = i.attributes.updated(
+                metadata=f'{{op_name="s/{quoted}/o" source_file="{quoted}.py" source_line=3}}'
+            )
+    return module
+
+
+def test_names_are_text_and_nothing_else(visit: Open) -> None:
+    seen = visit(evil_module(), "#view=steps&tab=decisions")
+    page = seen.page
+    for view in ("fusion", "scope", "computation", "steps"):
+        page.click(f"#views [data-key={view}]")
+    for tab in ("held", "kernels", "decisions"):
+        page.click(f"#tab-{tab}")
+    for step in range(seen.at + 1):
+        page.evaluate(f"explorer.goTo({step})")
+    page.locator("#panes .node").first.click(force=True)
+    page.fill("#search", "</script>")
+    assert page.locator("#suggestions [role=option]").count() > 0
+    page.keyboard.press("Enter")
+    assert page.evaluate("window.pwned") is None
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 2
+    assert EVIL in seen.details
+    assert "\x1b" not in page.content()
+    assert "\u202e" not in page.content()
+    assert page.title().startswith(f"m{EVIL}")
+    assert seen.problems == []
+    assert seen.requests == [seen.url]
+
+
+def test_the_file_holds_no_name_in_the_clear() -> None:
+    html = page_html(page_of({"": observed_replay(evil_module(), variant_of("cpu", None))}))
+    assert "pwned" not in html
+    assert html.count("</script>") == 2
+
+
+def test_the_policy_lets_nothing_else_run_or_load(visit: Open) -> None:
+    seen = visit("cpu/softmax")
+    blocked = seen.page.evaluate(
+        """async () => {
+        const blocked = [];
+        document.addEventListener("securitypolicyviolation", (e) => blocked.push(e.effectiveDirective));
+        const script = document.createElement("script");
+        script.textContent = "window.pwned = 1";
+        const image = document.createElement("img");
+        image.src = "http://127.0.0.1:9/x.png";
+        const style = document.createElement("style");
+        style.textContent = "body { display: none }";
+        const button = document.createElement("button");
+        button.setAttribute("onclick", "window.pwned = 2");
+        document.body.append(script, image, style, button);
+        button.click();
+        await fetch("http://127.0.0.1:9/").catch(() => 0);
+        await new Promise((done) => setTimeout(done, 200));
+        return blocked;
+    }"""
+    )
+    assert {"script-src-elem", "img-src", "style-src-elem", "script-src-attr", "connect-src"} <= set(blocked)
+    assert seen.page.evaluate("window.pwned") is None
+    assert seen.page.is_visible("#title")

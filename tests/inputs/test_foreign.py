@@ -1,0 +1,121 @@
+"""StableHLO and HLO protos where a dump is expected."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from hlofuse.inputs import load
+from hlofuse.inputs.foreign import BYTECODE, MLIR, PROTO, foreign_form
+from hlofuse.inputs.unique_ids import unique_ids_for
+from hlofuse.inputs.wire_format import module_proto
+from hlofuse.ir.errors import HlofuseError
+
+from ..running import Run
+
+needs_jaxlib = pytest.mark.skipif(
+    importlib.util.find_spec("jaxlib") is None, reason="needs jaxlib (Python 3.12 or newer)"
+)
+STABLEHLO = """
+#loc = loc("f")
+module @jit_f attributes {mhlo.num_partitions = 1 : i32} {
+  func.func public @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+    %0 = stablehlo.exponential %arg0 : tensor<8xf32>
+    %1 = stablehlo.add %0, %arg0 : tensor<8xf32>
+    return %1 : tensor<8xf32>
+  }
+}
+"""
+HLO = """HloModule jit_f
+
+ENTRY main {
+  p = f32[8]{0} parameter(0)
+  e = f32[8]{0} exponential(p)
+  ROOT a = f32[8]{0} add(e, p)
+}
+"""
+
+
+def field(number: int, data: bytes) -> bytes:
+    assert len(data) < 128
+    return bytes([number << 3 | 2, len(data)]) + data
+
+
+INSTRUCTION = field(1, b"p") + field(2, b"parameter")
+MODULE = field(1, b"jit_f") + field(2, b"main") + field(3, field(1, b"main") + field(2, INSTRUCTION))
+
+
+def test_an_hlo_proto_and_a_snapshot_hold_the_module() -> None:
+    assert module_proto(MODULE) == MODULE
+    assert module_proto(field(1, MODULE)) == MODULE
+    assert module_proto(field(1, field(1, MODULE)) + field(2, b"argument")) == MODULE
+    for other in (b"", field(1, b"jit_f"), field(1, field(1, field(1, field(1, MODULE)))), MODULE[:-3]):
+        with pytest.raises((ValueError, IndexError)):
+            module_proto(other)
+
+
+@pytest.mark.parametrize(
+    ("data", "form"),
+    [
+        (STABLEHLO.encode(), MLIR),
+        (b"module {\n}\n", MLIR),
+        (b"// made by hand\nmodule @f {\n}\n", MLIR),
+        (b"builtin.module @f {}", MLIR),
+        (b"ML\xefR\rStableHLO_v1.16.3\0", BYTECODE),
+        (MODULE, PROTO),
+        (HLO.encode(), None),
+        (b"\n" + HLO.encode(), None),
+        (b"\n\x05jit_f\x00\x01", None),
+        (b"", None),
+    ],
+)
+def test_the_form_is_told_by_the_bytes(data: bytes, form: str | None) -> None:
+    assert foreign_form(data) == form
+
+
+def test_without_jaxlib_the_extra_is_named(
+    hlofuse: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jaxlib", None)
+    (tmp_path / "f.mlir").write_text(STABLEHLO)
+    result = hlofuse("stats", tmp_path / "f.mlir")
+    assert result.status == 2
+    assert "f.mlir is StableHLO text, which jaxlib lowers to HLO text" in result.err
+    assert 'pip install "hlofuse[capture]"' in result.err
+
+
+@needs_jaxlib
+def test_stablehlo_is_lowered(hlofuse: Run, tmp_path: Path) -> None:
+    (tmp_path / "f.mlir").write_text(STABLEHLO)
+    module = load(tmp_path / "f.mlir")
+    assert module.name == "jit_f"
+    assert [i.opcode for i in module.entry] == ["parameter", "exponential", "add"]
+    (tmp_path / "f.gz").write_bytes(gzip.compress(STABLEHLO.encode()))
+    assert [i.opcode for i in load(tmp_path / "f.gz").entry] == ["parameter", "exponential", "add"]
+    assert hlofuse("stats", "-", stdin=STABLEHLO.encode()).status == 0
+
+
+@needs_jaxlib
+def test_a_proto_brings_its_ids(tmp_path: Path) -> None:
+    import jaxlib._hlo
+
+    proto = jaxlib._hlo.hlo_module_from_text(HLO).as_serialized_hlo_module_proto()
+    file = tmp_path / "f.hlo.pb"
+    file.write_bytes(proto)
+    module = load(file)
+    assert [i.name for i in module.entry] == ["p", "e", "a"]
+    ids = unique_ids_for(module)
+    assert ids is not None
+    assert set(ids.computations["main"].by_name) == {"p", "e", "a"}
+
+
+@needs_jaxlib
+@pytest.mark.parametrize("broken", [STABLEHLO.replace("exponential", "exponentiel"), "module { func.func"])
+def test_what_jaxlib_refuses_is_said(tmp_path: Path, broken: str) -> None:
+    (tmp_path / "f.mlir").write_text(broken)
+    with pytest.raises(HlofuseError, match="is StableHLO text that jaxlib does not read"):
+        load(tmp_path / "f.mlir")

@@ -1,0 +1,72 @@
+"""Compile the reference corpora with XLA and compare our replay with what it did.
+
+    make_corpus.py [NAME...] [-o DIR] [--only PROGRAM]... [--python PYTHON]
+
+NAME is a corpus of tools/corpus/corpora.toml (all of them unless said); its programs are those of
+tools/corpus/programs.py. Needs the extras capture, capture-gpu or capture-tpu, each for its targets.
+Exit status 1 where `hlofuse verify` finds a difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tomllib
+from pathlib import Path
+
+from hlofuse.capturer import CaptureError, Destination
+from hlofuse.capturer.capturing import capture_function
+from hlofuse.cli.main import group
+
+HERE = Path(__file__).resolve().parent / "corpus"
+PROGRAMS = HERE / "programs.py"
+
+
+def corpora() -> dict[str, Destination]:
+    """The corpora by name."""
+    with (HERE / "corpora.toml").open("rb") as file:
+        return {name: Destination(**entry) for name, entry in tomllib.load(file).items()}
+
+
+def main() -> int:
+    known = corpora()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(known))
+    parser.add_argument("-o", "--out", type=Path, default=Path("out/corpus"))
+    parser.add_argument("--only", action="append", default=[], metavar="PROGRAM")
+    parser.add_argument("--python", help="the Python whose JAX compiles, if not this one")
+    a = parser.parse_args()
+    unknown = [name for name in a.names if name not in known]
+    if unknown:
+        parser.error(f"no corpus {', '.join(unknown)}; there are {', '.join(known)}")
+    # Names of source files without the folders they happen to lie in here.
+    os.environ.setdefault("JAX_HLO_SOURCE_FILE_CANONICALIZATION_REGEX", ".*/")
+    status = 0
+    for name in a.names or known:
+        status |= _make(name, known[name], a.out / name, a.only, a.python)
+    return status
+
+
+def _make(name: str, destination: Destination, out: Path, only: list[str], python: str | None) -> int:
+    print(f"{name}: compiling", flush=True)
+    try:
+        made = capture_function(str(PROGRAMS), "PROGRAMS", destination, out, only=only, python=python)
+    except CaptureError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 2
+    for program, why in [*made.errors.items(), *made.left_out.items()]:
+        print(f"  {program}: {why}", file=sys.stderr)
+    versions = ", ".join(f"{k} {v}" for k, v in made.versions.items())
+    print(f"{name}: {len(made.modules)} modules in {out} ({versions})", flush=True)
+    if destination.target == "tpu":
+        return 0  # closed: there is nothing of ours to compare
+    words = ["verify", str(out), "--target", destination.target]
+    result = group.main(words, standalone_mode=False)
+    return result if isinstance(result, int) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
