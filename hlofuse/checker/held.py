@@ -9,18 +9,18 @@ from hlofuse.checker.places import where_is
 from hlofuse.explainer import explain
 from hlofuse.explainer.costs import Observed
 from hlofuse.explainer.lineage import Lineage
+from hlofuse.pipelines import Replay
 
 
 def held_apart(observed: Observed, root: Path) -> list[Held]:
     """Every pair of kernels kept apart, greatest value first."""
     explanation = explain(observed.replay, costs=observed.costs)
     lineage = Lineage(observed.replay.events)
-    before = observed.replay.before
     found = []
     for obstacle in explanation.obstacles:
         for r in obstacle.refusals:
-            instruction = before.find(r.producer.name)
-            names = {lineage.final(r.producer.name), r.consumer or ""}
+            final = lineage.final(r.producer.name)
+            names = {final, r.consumer or ""}
             found.append(
                 Held(
                     obstacle.rule.code,
@@ -29,7 +29,7 @@ def held_apart(observed: Observed, root: Path) -> list[Held]:
                     r.producer.name,
                     r.consumer,
                     frozenset(names - {""}),
-                    where_is(before, instruction, root) if instruction is not None else Where(),
+                    _place(observed.replay, r.producer.name, final, root),
                     r.bytes_between,
                     r.us_at_stake,
                     r.reason or "",
@@ -37,6 +37,15 @@ def held_apart(observed: Observed, root: Path) -> list[Held]:
             )
     found.sort(key=lambda h: (-(h.us_at_stake or 0.0), -h.bytes_between, h.producer))
     return found
+
+
+def _place(replay: Replay, name: str, final: str, root: Path) -> Where:
+    """Of an operation of the input; of a fusion made on the way, that of the kernel it became."""
+    for module, known in ((replay.before, name), (replay.after, final)):
+        instruction = module.find(known)
+        if instruction is not None:
+            return where_is(module, instruction, root)
+    return Where()
 
 
 def between(kernels: tuple[Kernel, ...], held: list[Held]) -> tuple[Held, ...]:

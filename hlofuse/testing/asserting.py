@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hlofuse.checker import Check, Measured, Profile, check_modules
 from hlofuse.checker.limits import Budget, parse_bytes, parse_time
-from hlofuse.testing.subjects import captured, measured
+from hlofuse.testing.subjects import measured
 
 
 def assert_fusion(
@@ -56,10 +57,14 @@ def assert_kernels(
     """Compile a JAX function ahead of time (`hlofuse.capture`) and bound the kernels that fusion leaves.
 
     arguments: arrays or jax.ShapeDtypeStruct. No accelerator is needed; for target gpu JAX's CUDA plugin is.
-    AssertionError and HlofuseError as for `assert_fusion`.
+    AssertionError and HlofuseError as for `assert_fusion`; CaptureError, an HlofuseError, says why the
+    function could not be compiled.
     """
-    subject = captured(function, arguments, target, device)
-    return assert_fusion(subject, at_most=at_most, target=target, device=device)
+    from hlofuse import capture
+
+    with TemporaryDirectory(prefix="hlofuse-") as folder:
+        subject = capture(function, *arguments, target=target, device=device, out=Path(folder, "capture"))
+        return assert_fusion(subject, at_most=at_most, target=target, device=device)
 
 
 def report(check: Check) -> str:

@@ -37,18 +37,6 @@ def measured(subject: Any, target: str | None, device: str | None, root: Path) -
     )
 
 
-def captured(function: Any, arguments: Any, target: str | None, device: str | None) -> Any:
-    """A function compiled by `hlofuse.capture`; HlofuseError where this hlofuse or machine cannot."""
-    import hlofuse
-
-    capture = getattr(hlofuse, "capture", None)
-    if capture is None:
-        raise HlofuseError(
-            "a function has to be compiled first, and this hlofuse has no capture: hand in the dump it made"
-        )
-    return capture(function, *arguments, target=target, device=device)
-
-
 def _of_module(module: Module, target: str | None, device: str | None, root: Path) -> Measured:
     from hlofuse.checker.held import held_apart
     from hlofuse.checker.measure import profile_of_replay

@@ -194,3 +194,11 @@ def test_nothing_is_written_where_an_input_is_wrong(hlofuse: Run, samples: Path,
     )
     assert check(hlofuse, *words).status == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pair_of_fusions_has_a_place_as_well(hlofuse: Run, samples: Path) -> None:
+    words = samples / "gpu" / "gpt2_block", "--device", "h100_sxm", "--max-kernels", "3", "--format", "json"
+    (module,) = report(check(hlofuse, *words))["modules"]
+    pairs = module["findings"][0]["held"]
+    assert len(pairs) == 5
+    assert all(p["where"]["file"] == "programs.py" and p["where"]["line"] for p in pairs)

@@ -63,8 +63,9 @@ def test_an_assertion_without_a_bound_is_a_mistake() -> None:
 def test_functions_are_captured_for_their_target(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def capture(function: object, *arguments: object, **options: object) -> object:
+    def capture(function: object, *arguments: object, out: Path, **options: object) -> object:
         asked.append((function, arguments, options))
+        assert out.parent.is_dir(), "a folder that goes away with the test"
         return SimpleNamespace(module=lambda: SimpleNamespace(before=GPU))
 
     monkeypatch.setattr(hlofuse, "capture", capture, raising=False)

@@ -27,8 +27,9 @@ def check_markdown(check: Check, most: int = MOST_BYTES) -> str:
         head += f"\nWhat if: {', '.join(map(markdown_code, check.what_if))}\n"
     parts = _Parts(most, head)
     parts.table(modules)
+    told: set[str] = set()
     for m in modules:
-        for n, text in enumerate(_details(m)):
+        for n, text in enumerate(_details(m, told)):
             parts.add(text, finding=n > 0)
     if check.others:
         parts.add("\n### Not in the input\n", finding=False)
@@ -83,22 +84,22 @@ class _Parts:
         return "".join(self._texts)
 
 
-def _details(m: ModuleCheck) -> Iterator[str]:
+def _details(m: ModuleCheck, told: set[str]) -> Iterator[str]:
     if not m.findings:
         return
     yield f"\n### {markdown(m.profile.name)}\n"
     for f in m.findings:
-        yield _finding(f)
+        yield _finding(f, told)
 
 
-def _finding(f: Finding) -> str:
+def _finding(f: Finding, told: set[str]) -> str:
+    """`told`: rules that have been explained further up."""
     place = at(f.where)
     lines = [
         f"\n{_SIGNS[f.level]} **{markdown(f.message)}**" + (f" at {markdown_code(place)}" if place else "")
     ]
     for title, kernels in (("was", f.before), ("now", f.now)):
         lines += [f"- {title}: {markdown_code(line)}" for line in listed(kernels)]
-    told: set[str] = set()
     for h in f.held:
         source = f", {markdown_code(at(h.where))}" if h.where.file else ""
         lines.append(f"- {h.rule} keeps {markdown_code(pair(h))} apart ({worth(h)}{source})")

@@ -20,6 +20,7 @@ def print_check(check: Check, console: Console) -> None:
     console.print(verdict(check), style="bold red" if check.failed else "bold green")
     if check.what_if:
         console.print(f"what if: {', '.join(map(printable, check.what_if))}")
+    told: set[str] = set()
     for m in check.modules:
         base = m.baseline
         line = f"{'FAIL' if m.failed else 'ok':<5} {printable(m.profile.name)}  {figures(m.profile.figures)}"
@@ -29,7 +30,7 @@ def print_check(check: Check, console: Console) -> None:
         if base is not None and base.release != m.profile.release:
             console.print(f"      baseline of {_release(base.release)}, now {_release(m.profile.release)}")
         for f in m.findings:
-            _finding(f, console)
+            _finding(f, console, told)
     for f in check.others:
         console.print(f"      {printable(f.module)}: {f.message}", style=_STYLES[f.level])
 
@@ -38,14 +39,14 @@ def _release(name: str) -> str:
     return f"XLA in {printable(name)}" if name else "a module that XLA has fused"
 
 
-def _finding(f: Finding, console: Console) -> None:
+def _finding(f: Finding, console: Console, told: set[str]) -> None:
+    """`told`: rules that have been explained further up."""
     place = printable(at(f.where))
     head = f"  {f.level.value}  {f.message}  [{f.code.value}]"
     console.print(f"{head}  {place}" if place else head, style=_STYLES[f.level], soft_wrap=True)
     for title, kernels in (("was", f.before), ("now", f.now)):
         for n, line in enumerate(listed(kernels)):
             console.print(f"      {title if n == 0 else '':<5}{printable(line)}", soft_wrap=True)
-    told: set[str] = set()
     for h in f.held:
         source = printable(at(h.where))
         console.print(f"      {h.rule}  {printable(pair(h))}  {worth(h)}  {source}".rstrip(), soft_wrap=True)
