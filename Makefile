@@ -40,9 +40,6 @@ bench: $(READY) ## Measure parsing and replay against XLA's own.
 docs: $(READY) ## Regenerate the documentation that is made from the catalogue.
 	$(BIN)/python tools/generate_docs.py
 
-screenshots: $(READY) browser ## Take the pictures of the explorer anew.
-	$(BIN)/python tools/screenshots.py
-
 cartpole: $(READY) ## Regenerate the Cart-pole study's tables and picture from its dumps.
 	$(BIN)/python tools/cartpole.py
 	@echo "The study is in docs/cartpole.md"
@@ -58,6 +55,9 @@ $(JAX)/%/.ready: # JAX 0.11 wants Python 3.12 or newer, 0.4.35 at most 3.13
 	"$(JAX_PYTHON)" -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(PACKAGES)
 	@touch $@
+
+screenshots: $(READY) browser ## Take the pictures of the explorer anew.
+	$(BIN)/python tools/screenshots.py
 
 golden: $(READY) ## Rewrite the golden outputs; read the difference before you commit it.
 	$(BIN)/python -m pytest --update-golden

@@ -1,21 +1,36 @@
-"""`hlofuse diff`: what changed between two modules, fusion by fusion."""
+"""`hlofuse diff`: what changed between two modules, or two directories of them, fusion by fusion."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.cli.options import module_option, report_options
+from hlofuse.cli.options import color_option, module_option
+
+if TYPE_CHECKING:
+    from hlofuse.differ import ModuleDiff
+    from hlofuse.differ.times import Times
 
 SECTIONS = ("fusions", "sources", "instructions", "header")  # `differ.report.sections`, without the import
+FORMATS = ("text", "json", "markdown", "html", "svg")
 
 
 @click.command("diff")
 @click.argument("before", metavar="BEFORE", type=click.Path(allow_dash=True))
 @click.argument("after", metavar="AFTER", type=click.Path(allow_dash=True))
-@report_options
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="How to report; svg is the picture of both side by side.  [default: by the suffix of -o, else text]",
+)
+@color_option
+@click.option(
+    "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Write the report to FILE."
+)
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
@@ -32,17 +47,28 @@ SECTIONS = ("fusions", "sources", "instructions", "header")  # `differ.report.se
 )
 @click.option("-q", "--quiet", is_flag=True, help="Report nothing; the exit status tells.")
 @click.option("--metadata", is_flag=True, help="Count op_name and source lines as differences.")
+@click.option("--device", metavar="D", help="Estimate times on this GPU (hlofuse devices).")
+@click.option("--device-after", metavar="D", help="The GPU of AFTER, where it is another.")
+@click.option(
+    "--stage",
+    type=click.Choice(["input", "output"]),
+    help="Of two directories: the modules as they enter the fusion passes, or as they leave them.  "
+    "[default: output]",
+)
 @module_option
 def command(
     before: str,
     after: str,
-    form: str,
+    form: str | None,
     color: str,
     output: Path | None,
     limit: int,
     only: tuple[str, ...],
     quiet: bool,
     metadata: bool,
+    device: str | None,
+    device_after: str | None,
+    stage: str | None,
     module: str | None,
 ) -> int:
     """Say what AFTER does differently from BEFORE: fusions first, then instructions.
@@ -50,38 +76,124 @@ def command(
     Any two modules: before and after a pass, two XLA releases, two devices, two versions of a
     program. Instructions are matched by structure; names, numbers and order are never a difference.
 
+    Of two directories every module is compared with the one of the same name, and there is one summary.
+
     Exit status 0: the same, 1: different, 2: trouble.
     """
-    from hlofuse.cli.output import emit, rendered
     from hlofuse.cli.progress import spinner
+    from hlofuse.cli.side_by_side import read_both, times_on
     from hlofuse.differ import diff
-    from hlofuse.inputs import load
     from hlofuse.ir import HlofuseError
 
-    if before == after == "-":
-        raise HlofuseError("standard input can be only one of BEFORE and AFTER")
-    if module is not None and not any(map(os.path.isdir, (before, after))):
-        raise HlofuseError("--module picks a module from a dump directory; two files were given")
-    with spinner("reading"):
-        modules = [load(path, module if os.path.isdir(path) else None) for path in (before, after)]
+    form = form or _by_suffix(output)
+    times = times_on(device, device_after)
+    directories = os.path.isdir(before) and os.path.isdir(after)
+    if stage is not None and not directories:
+        raise HlofuseError("--stage goes with two directories")
+    if directories:
+        stage = stage or "output"
+    if stage is not None and module is None and not _is_one(before, after):
+        return _many(before, after, stage, form, color, output, limit, quiet, metadata, times)
+    modules = read_both(before, after, module, stage)
     with spinner("comparing"):
         found = diff(*modules, metadata=metadata)
     if not quiet:
-        from hlofuse.differ.report.summary import summarize
+        _report(found, form, color, output, limit, only or SECTIONS, times)
+    return 0 if found.same else 1
 
-        chosen = only or SECTIONS
+
+def _report(
+    found: ModuleDiff,
+    form: str,
+    color: str,
+    output: Path | None,
+    limit: int,
+    chosen: tuple[str, ...],
+    times: Times | None,
+) -> None:
+    from hlofuse.cli.output import emit, rendered
+    from hlofuse.differ.report.summary import summarize
+
+    if form == "json":
+        from hlofuse.differ.report.json_report import to_json
+
+        text = to_json(found, times)
+    elif form == "svg":
+        from hlofuse.cli.side_by_side import picture_of
+
+        text = picture_of(found)
+    elif form == "html":
+        from hlofuse.cli.side_by_side import picture_if_possible
+        from hlofuse.differ.report.html import to_html
+
+        picture = picture_if_possible(found)
+        text = to_html(summarize(found, times), limit=limit, only=chosen, picture=picture)
+    elif form == "markdown":
+        from hlofuse.differ.report.markdown import to_markdown
+
+        text = to_markdown(summarize(found, times), limit=limit, only=chosen)
+    else:
+        from hlofuse.differ.report.text import draw
+
+        summary = summarize(found, times)
+        text = rendered(lambda console: draw(summary, console, limit=limit, only=chosen), color, output)
+    emit(text, output)
+
+
+def _many(
+    before: str,
+    after: str,
+    stage: str,
+    form: str,
+    color: str,
+    output: Path | None,
+    limit: int,
+    quiet: bool,
+    metadata: bool,
+    times: Times | None,
+) -> int:
+    from hlofuse.cli.output import emit, rendered
+    from hlofuse.cli.progress import progress_bar
+    from hlofuse.differ.batch import diff_many
+    from hlofuse.differ.report import batch
+    from hlofuse.differ.report.batch_html import to_html
+    from hlofuse.inputs import load
+    from hlofuse.inputs.many import modules_at
+    from hlofuse.ir import HlofuseError
+
+    if form == "svg":
+        raise HlofuseError("a picture is of two modules: --module NAME picks one from the directories")
+    ours, theirs = modules_at(Path(before), stage), modules_at(Path(after), stage)
+    with progress_bar("comparing") as progress:
+        found = diff_many(
+            ours.files,
+            theirs.files,
+            load,
+            times=times,
+            metadata=metadata,
+            skipped=[*ours.skipped, *theirs.skipped],
+            progress=progress,
+        )
+    if not quiet:
         if form == "json":
-            from hlofuse.differ.report.json_report import to_json
-
-            text = to_json(found)
+            text = batch.to_json(found)
         elif form == "markdown":
-            from hlofuse.differ.report.markdown import to_markdown
-
-            text = to_markdown(summarize(found), limit=limit, only=chosen)
+            text = batch.to_markdown(found, limit=limit)
+        elif form == "html":
+            text = to_html(found, titles=(before, after))
         else:
-            from hlofuse.differ.report.text import draw
-
-            summary = summarize(found)
-            text = rendered(lambda console: draw(summary, console, limit=limit, only=chosen), color, output)
+            text = rendered(lambda console: batch.draw(found, console, limit=limit), color, output)
         emit(text, output)
     return 0 if found.same else 1
+
+
+def _by_suffix(output: Path | None) -> str:
+    suffix = output.suffix.lower() if output is not None else ""
+    return {".html": "html", ".htm": "html", ".svg": "svg"}.get(suffix, "text")
+
+
+def _is_one(before: str, after: str) -> bool:
+    """Folders of one program each, which need no pairing."""
+    from hlofuse.inputs.dump_directory import is_corpus_case
+
+    return all(is_corpus_case(Path(path)) for path in (before, after))

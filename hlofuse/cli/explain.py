@@ -11,6 +11,8 @@ from hlofuse.cli.options import input_argument, report_options
 from hlofuse.cli.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from hlofuse.explainer.costs import Observed
 
 
@@ -48,7 +50,12 @@ def command(
 
     First the result: kernels, bytes and flops before and after. Then, pass by pass, what was fused and by
     which rule, and what was refused. Last the rules that hold back most, with what would change them.
+
+    Of a module that is fused already: the kernels that are there, and what keeps each two of them apart.
+    Of a module before optimizations: an approximate replay, which says so.
+    Of a TPU's dumps: what was fused, and how CPU and GPU would have done.
     """
+    from hlofuse.cli.explain_stage import approximate, explain_stage, remarked
     from hlofuse.cli.reporting import report
     from hlofuse.explainer import explain
     from hlofuse.explainer.difference import difference_of
@@ -56,9 +63,19 @@ def command(
     from hlofuse.explainer.explain_markdown import explanation_markdown
     from hlofuse.explainer.explain_text import print_explanation
     from hlofuse.explainer.record import record_check
+    from hlofuse.ir.errors import HlofuseError
 
     asked = ReplayRequest(input=input, **request)
-    observed = asked.run()
+    remark = ""
+    try:
+        observed = asked.run()
+    except HlofuseError as error:
+        if explain_stage(asked, error, {"form": form, "color": color, "output": output}, limit):
+            return 0
+        guessed = approximate(asked, error) if compare_device is None else None
+        if guessed is None:
+            raise
+        observed, remark = guessed
     if compare_device is not None:
         _compare(asked, observed, compare_device, limit, form, color, output)
         return 0
@@ -73,17 +90,56 @@ def command(
     )
     words: dict[str, Any] = {"input_words": asked.input_words, "limit": limit, "only_refused": only_refused}
     difference = difference_of(observed)
+    film = _film(asked)
+
+    def draw(console: Console) -> None:
+        print_explanation(found, console, **words)
+        if film:
+            console.print(f"\nThe whole compilation lies here, {film[0]}: what each pass did is told by")
+            console.print(f"  {film[1]}", style="green", soft_wrap=True)
+
     report(
         form,
         color,
         output,
-        text=lambda console: print_explanation(found, console, **words),
-        markdown=lambda: explanation_markdown(found, **words),
-        json=lambda: explanation_json(found, only_refused=only_refused),
+        **remarked(
+            remark,
+            text=draw,
+            markdown=lambda: explanation_markdown(found, **words) + _film_markdown(film),
+            json=lambda: explanation_json(found, only_refused=only_refused),
+        ),
         differences=[difference] if difference is not None else [],
         limit=limit,
     )
     return 0
+
+
+def _film(asked: ReplayRequest) -> tuple[str, str] | None:
+    """How many dumps between passes lie in the directory, and the command that tells of them."""
+    import os
+
+    from hlofuse.inputs.dump_directory import DumpDirectory
+    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.present.command_line import command_line
+    from hlofuse.present.units import plural
+
+    if not os.path.isdir(asked.input):
+        return None
+    try:
+        dumps = DumpDirectory(asked.input).pick(asked.module).between
+    except HlofuseError:  # a corpus folder
+        return None
+    # With the passes' own dumps only there is nothing that this report does not tell.
+    if len({f.pipeline for f in dumps}) < 2:
+        return None
+    module = ("--module", asked.module) if asked.module is not None else ()
+    return plural(len(dumps), "dump"), command_line("timeline", asked.input, *module)
+
+
+def _film_markdown(film: tuple[str, str] | None) -> str:
+    from hlofuse.present.escape import markdown_code
+
+    return f"\n{film[0]} of the whole compilation: {markdown_code(film[1])}\n" if film else ""
 
 
 def _compare(

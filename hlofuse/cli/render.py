@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -14,17 +14,22 @@ from hlofuse.cli.replaying import ReplayRequest, replay_options
 if TYPE_CHECKING:
     from hlofuse.ir.module import Module
     from hlofuse.pipelines import Replay
+    from hlofuse.renderer import Pair
+
+    _Drawn: TypeAlias = tuple[str | None, Module | Replay | Pair, list[str]]
 
 
 @click.command("render")
 @input_argument
+@click.argument("after", metavar="[AFTER]", required=False, type=click.Path(allow_dash=True))
 @click.option(
     "-o",
     "--output",
     required=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Where the picture goes: .svg, .png, .pdf or .dot; - for standard output.",
+    type=click.Path(),
+    metavar="FILE|DIR/",
+    help="Where the picture goes: .svg, .png, .pdf or .dot; - for standard output; DIR/ for an"
+    " overview, index.svg, and a picture of every part that it leads to.",
 )
 @click.option(
     "--format",
@@ -60,11 +65,17 @@ if TYPE_CHECKING:
     metavar="N",
     help="Boxes a side; what does not fit is collapsed.",
 )
+@click.option(
+    "--animate",
+    is_flag=True,
+    help="An SVG that plays the decisions one by one, over the module as it enters; for a small module.",
+)
 @click.option("--no-legend", is_flag=True, help="Leave the legend out.")
 @replay_options
 def command(
     input: str,
-    output: Path,
+    after: str | None,
+    output: str,
     form: str | None,
     view: str | None,
     focus: str | None,
@@ -72,46 +83,54 @@ def command(
     opened: tuple[str, ...],
     collapsed: tuple[str, ...],
     max_nodes: int,
+    animate: bool,
     no_legend: bool,
     **request: Any,
 ) -> None:
     """Draw the module in INPUT and its fusions: one frame a kernel, bytes on the arrows.
 
+    With AFTER, another module: both side by side and what became of what, by the numbers of AFTER's
+    kernels; nothing is replayed.
+
     SVG, PNG and PDF need Graphviz: the dot program, or pip install 'hlofuse[render]'.
     """
-    from hlofuse.cli.output import write_file
+    from hlofuse.cli.atlas import is_directory, write_atlas
+    from hlofuse.cli.output import emit, write_file
     from hlofuse.cli.progress import spinner
-    from hlofuse.explainer.difference import difference_of
-    from hlofuse.explainer.difference_words import difference_lines
-    from hlofuse.inputs import require_input_stage, stage_of
-    from hlofuse.inputs.stage import INPUT
-    from hlofuse.renderer import format_of, render
+    from hlofuse.ir import HlofuseError
+    from hlofuse.pipelines import Replay
+    from hlofuse.renderer import Options, Pair, format_of, render
     from hlofuse.renderer.engine import engine
 
-    to_stdout = str(output) == "-"
+    directory = is_directory(output)
+    if directory and (form not in (None, "svg") or after is not None):
+        raise HlofuseError("a directory holds SVG pictures of one module")
+    form = "svg" if directory or (animate and output == "-") else form
+    to_stdout = output == "-"
     form = form or ("dot" if to_stdout else format_of(output))
+    if animate and (form != "svg" or directory or after or focus or opened or collapsed):
+        raise HlofuseError("--animate makes one SVG of a replay, with every operation: -o FILE.svg")
     if form != "dot":
         engine()  # nobody should wait for a replay only to hear that nothing can draw it
     asked = ReplayRequest(input=input, **request)
-    subject = asked.read(any_stage=True)
-    module, target = subject.module, subject.target
-    if (view in ("after", "both") or asked.changes_xla) and not asked.assume_input:
-        require_input_stage(module, target)
-    if view is None and not (asked.assume_input or asked.changes_xla):
-        stage = stage_of(module, target)
-        fits = stage.name == INPUT and target.startswith(stage.platform or target)
-        view = "after" if fits and subject.variant is not None else "before"
-    drawn: Module | Replay = module
-    caption: list[str] = []
-    if view != "before" and subject.changes:
-        observed = subject.observe()
-        drawn, difference = observed.replay, difference_of(observed)
-        caption = difference_lines(difference) if difference is not None else []
-    elif view != "before":
-        drawn = subject.replay()
+    view, subject, caption = _replayed(asked, view) if after is None else _pair(asked, after, view)
+    if animate:
+        if not isinstance(subject, Replay):
+            raise HlofuseError("--animate shows a replay: give it a module as it enters the fusion passes")
+        from hlofuse.renderer.animate import animate as film
+
+        with spinner("drawing"):
+            text = film(subject, Options(max_nodes, legend=not no_legend), caption)
+        emit(text, None if to_stdout else Path(output))
+        return
+    if directory:
+        assert not isinstance(subject, Pair)
+        options = Options(max_nodes, focus, radius, opened, collapsed, not no_legend)
+        write_atlas(Path(output), subject, view, options, caption)
+        return
     with spinner("drawing"):
         drawing = render(
-            drawn,
+            subject,
             view,
             max_nodes=max_nodes,
             focus=focus,
@@ -127,4 +146,43 @@ def command(
     if to_stdout:
         sys.stdout.buffer.write(content)
     else:
-        write_file(output, content)
+        write_file(Path(output), content)
+
+
+def _replayed(asked: ReplayRequest, view: str | None) -> _Drawn:
+    """The view, what it is of, and what must be said first."""
+    from hlofuse.explainer.difference import difference_of
+    from hlofuse.explainer.difference_words import difference_lines
+    from hlofuse.inputs import require_input_stage, stage_of
+    from hlofuse.inputs.stage import INPUT
+
+    subject = asked.read(any_stage=True)
+    module, target = subject.module, subject.target
+    if (view in ("after", "both") or asked.changes_xla) and not asked.assume_input:
+        require_input_stage(module, target)
+    if view is None and not (asked.assume_input or asked.changes_xla):
+        stage = stage_of(module, target)
+        fits = stage.name == INPUT and target.startswith(stage.platform or target)
+        view = "after" if fits and subject.variant is not None else "before"
+    if view == "before":
+        return view, module, []
+    if not subject.changes:
+        return view, subject.replay(), []
+    observed = subject.observe()
+    difference = difference_of(observed)
+    return view, observed.replay, difference_lines(difference) if difference is not None else []
+
+
+def _pair(asked: ReplayRequest, after: str, view: str | None) -> _Drawn:
+    """Two modules as they are, and what of the one is what of the other."""
+    from hlofuse.cli.progress import spinner
+    from hlofuse.cli.side_by_side import pair_of_diff, read_both
+    from hlofuse.differ import diff
+    from hlofuse.ir import HlofuseError
+
+    given = [flag for flag in asked.input_words[1:] if flag.startswith("--") and flag != "--module"]
+    if given:
+        raise HlofuseError(f"{given[0]} is about a replay; BEFORE AFTER are drawn as they are")
+    modules = read_both(asked.input, after, asked.module)
+    with spinner("comparing"):
+        return view or "both", pair_of_diff(diff(*modules)), []

@@ -20,6 +20,9 @@ from hlofuse.differ.model import Detail, FusionChange, FusionKind, Kind
 from hlofuse.differ.vocabulary import canonical_attribute
 from hlofuse.ir import Instruction
 
+MOST_TOGETHER = 12
+"""Fusions in one change; of more, what happened to each says more than that they were regrouped."""
+
 
 @dataclass(slots=True, eq=False)
 class _Fusion:
@@ -50,13 +53,15 @@ class FusionChanges:
         self.before = [self._fusion(b, g, after=False) for g in b.groups.values()]
         self.after = [self._fusion(a, g, after=True) for g in a.groups.values()]
         self.unchanged = 0
+        self.told: set[_Fusion] = set()
+        """Of either side: in a change of several on both sides."""
 
     def find(self) -> list[FusionChange]:
         """Every change, most telling kinds first, then in the order of the text."""
         self._pair_same()
         self._explain(self.before, self.after)
         self._explain(self.after, self.before)
-        found = [*self._same_but(), *self._of_before(), *self._of_after()]
+        found = [*self._same_but(), *self._regrouped(), *self._of_before(), *self._of_after()]
         order = {kind: n for n, kind in enumerate(FusionKind)}
         return sorted(found, key=lambda change: order[change.kind])
 
@@ -138,10 +143,42 @@ class FusionChanges:
             else:
                 self.unchanged += 1
 
+    def _regrouped(self) -> Iterator[FusionChange]:
+        """Several that went, in parts, into several: one change, in which nothing else took part."""
+        for ours, theirs in self._tied():
+            if len(ours) > 1 and len(theirs) > 1 and len(ours) + len(theirs) <= MOST_TOGETHER:
+                self.told.update(ours, theirs)
+                yield self._change(FusionKind.REGROUPED, ours, theirs)
+
+    def _tied(self) -> Iterator[tuple[list[_Fusion], list[_Fusion]]]:
+        """The changed fusions of both sides that explain one another, in the order of the text."""
+        near: dict[_Fusion, list[_Fusion]] = {}
+        for f in (*self.before, *self.after):
+            if f.same_as is None:
+                for source in f.sources:
+                    if source.same_as is None:
+                        near.setdefault(f, []).append(source)
+                        near.setdefault(source, []).append(f)
+        place = {f: n for n, f in enumerate((*self.before, *self.after))}
+        seen: set[_Fusion] = set()
+        for start in self.before:
+            if start in seen or start not in near:
+                continue
+            stack, found = [start], {start}
+            while stack:
+                for other in near[stack.pop()]:
+                    if other not in found:
+                        found.add(other)
+                        stack.append(other)
+            seen |= found
+            ordered = sorted(found, key=place.__getitem__)
+            split = next((n for n, f in enumerate(ordered) if place[f] >= len(self.before)), len(ordered))
+            yield ordered[:split], ordered[split:]
+
     def _of_before(self) -> Iterator[FusionChange]:
         """Fusions that fell apart or went away."""
         for b in self.before:
-            if b.same_as is not None:
+            if b.same_as is not None or b in self.told:
                 continue
             if not b.sources:
                 yield self._change(FusionKind.VANISHED, [b], [])
@@ -156,7 +193,7 @@ class FusionChanges:
     def _of_after(self) -> Iterator[FusionChange]:
         """Fusions that came together."""
         for a in self.after:
-            if a.same_as is not None:
+            if a.same_as is not None or a in self.told:
                 continue
             sources = a.sources
             whole = [b for b in sources if b.core <= a.core]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -209,3 +209,11 @@ class ModuleDiff:
     @cached_property
     def _backward(self) -> Mapping[Instruction, tuple[Place, ...]]:
         return {p.instruction: m.before for m in self.matches for p in m.after}
+
+
+def only_annotations(edits: Iterable[Edit]) -> bool:
+    """True if nothing differs but notes for later passes and the runtime."""
+    return all(
+        isinstance(e, Changed) and all(d.kind in (Kind.ANNOTATION, Kind.METADATA) for d in e.details)
+        for e in edits
+    )

@@ -86,6 +86,20 @@ class _Pairing:
             elif b in partner and a.number == partner[b].number:
                 partner[a] = b
                 self.copies.append((m.after, m.backward, a, partner[b]))
+        self._meet_instances(m.before, m.forward, i)
+        self._meet_instances(m.after, m.backward, j)
+
+    def _meet_instances(self, graph: Graph, partners: list[int], i: int) -> None:
+        """Instructions that are one value call computations that are equal: copies of the first's."""
+        value = graph.values[i]
+        for place in value.instances:
+            for (_, copy), (_, first) in zip(
+                place.instruction.called, value.instruction.called, strict=False
+            ):
+                mine, original = graph.regions.get(copy), graph.regions[first]
+                if mine is not None and mine not in self.partner and original in self.partner:
+                    self.partner[mine] = self.partner[original]
+                    self.copies.append((graph, partners, mine, original))
 
     def pair_the_rest(self, key: Callable[[Region], object]) -> None:
         """Computations whose callers have no partner."""

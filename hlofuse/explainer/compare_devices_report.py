@@ -10,12 +10,12 @@ from rich.text import Text
 
 from hlofuse.explainer.compare_devices import Comparison, DeviceSide, FlippedEdge
 from hlofuse.explainer.cost_json import detail_json, us_json
-from hlofuse.explainer.cost_words import number_text, us_text, worth_text
+from hlofuse.explainer.cost_words import number_text, worth_text
 from hlofuse.explainer.difference_words import warning_line
 from hlofuse.explainer.explain_json import place_json
 from hlofuse.explainer.tables import plain_table
 from hlofuse.present.escape import printable
-from hlofuse.present.units import bytes_text, plural
+from hlofuse.present.units import bytes_text, plural, us_text
 
 if TYPE_CHECKING:
     from rich.console import Console

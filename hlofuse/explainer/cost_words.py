@@ -9,19 +9,9 @@ from hlofuse.explainer.costs import KernelTime, PairDetail, ReadTerm, StepCost
 from hlofuse.explainer.costs.flips import RANGE, Flip
 from hlofuse.explainer.model import FusedStep
 from hlofuse.present.escape import printable
-from hlofuse.present.units import bytes_text, quantity
+from hlofuse.present.units import bytes_text, quantity, us_text
 
 _NOTABLE = 0.005  # microseconds: less than half of the last digit shown is not told
-
-
-def us_text(value: float) -> str:
-    """`12.3 µs`: three figures, and no finer than the hundredth of a microsecond."""
-    size = abs(value)
-    if size >= 9_999.5:
-        return f"{value / 1000:,.1f} ms"
-    digits = 0 if size >= 999.5 else 1 if size >= 99.95 else 2
-    text = f"{value:,.{digits}f} µs"
-    return text[1:] if text.startswith("-") and not any(c in "123456789" for c in text) else text
 
 
 def roofline(k: KernelTime) -> str:

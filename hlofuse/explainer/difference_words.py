@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlofuse.explainer.cost_words import us_text
 from hlofuse.explainer.difference import Difference, Edge
 from hlofuse.explainer.model import Totals
 from hlofuse.present.escape import printable
-from hlofuse.present.units import bytes_text, plural, quantity
+from hlofuse.present.units import bytes_text, plural, quantity, us_text
 
 
 def warning_line(changes: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlofuse.explainer.alike import group_fused, group_refusals
-from hlofuse.explainer.cost_words import roofline, us_text
+from hlofuse.explainer.cost_words import roofline
 from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, Refusal, Rewrite
 from hlofuse.explainer.words import (
     at_stake_text,
@@ -23,7 +23,7 @@ from hlofuse.explainer.words import (
 from hlofuse.present.command_line import command_line
 from hlofuse.present.escape import markdown, markdown_code
 from hlofuse.present.markdown import table
-from hlofuse.present.units import bytes_text, plural, ranges
+from hlofuse.present.units import bytes_text, plural, ranges, us_text
 
 _NAMES = 12
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.text import Text
 
-from hlofuse.explainer.cost_words import roofline, saves_text, step_text, tie_text, us_text
+from hlofuse.explainer.cost_words import roofline, saves_text, step_text, tie_text
 from hlofuse.explainer.model import FusedGroup, FusedStep
 from hlofuse.explainer.tables import plain_table
 from hlofuse.explainer.words import sources
 from hlofuse.present.escape import printable
-from hlofuse.present.units import bytes_text, plural
+from hlofuse.present.units import bytes_text, plural, us_text
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from hlofuse.analysis.shape_size import leaves_size
-from hlofuse.explainer.cost_words import us_text
 from hlofuse.explainer.costs import PRIORITY_FUSION
 from hlofuse.explainer.facts import Facts
 from hlofuse.explainer.model import (
     Refusal,
 )
 from hlofuse.ir.instruction import Instruction
+from hlofuse.present.units import us_text
 from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
 from hlofuse.trace import Event
 

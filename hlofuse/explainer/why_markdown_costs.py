@@ -9,7 +9,6 @@ from hlofuse.explainer.cost_words import (
     share_text,
     try_text,
     turning_text,
-    us_text,
     why_saves,
     worth_text,
 )
@@ -17,7 +16,7 @@ from hlofuse.explainer.costs import PairDetail
 from hlofuse.explainer.model import Place
 from hlofuse.present.escape import markdown, markdown_code
 from hlofuse.present.markdown import table
-from hlofuse.present.units import bytes_text
+from hlofuse.present.units import bytes_text, us_text
 
 
 def pair_cost(d: PairDetail, producer: Place, *, forbidden: bool) -> str:

@@ -15,7 +15,6 @@ from hlofuse.explainer.cost_words import (
     share_text,
     try_text,
     turning_text,
-    us_text,
     why_saves,
     worth_text,
 )
@@ -23,7 +22,7 @@ from hlofuse.explainer.costs import PairDetail, ReadTerm
 from hlofuse.explainer.model import Place
 from hlofuse.explainer.tables import plain_table
 from hlofuse.present.escape import printable, shorten
-from hlofuse.present.units import bytes_text
+from hlofuse.present.units import bytes_text, us_text
 
 if TYPE_CHECKING:
     from rich.console import Console

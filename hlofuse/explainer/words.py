@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hlofuse.explainer.cost_words import us_text
 from hlofuse.explainer.model import (
     Explanation,
     FusedGroup,
@@ -16,7 +15,7 @@ from hlofuse.explainer.model import (
     Rewrite,
 )
 from hlofuse.present.escape import printable
-from hlofuse.present.units import bytes_text, plural, quantity
+from hlofuse.present.units import bytes_text, plural, quantity, us_text
 from hlofuse.trace import Figures
 
 if TYPE_CHECKING:

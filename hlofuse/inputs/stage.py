@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hlofuse.analysis.inlined_calls import is_inlined
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule, corpus_file
 from hlofuse.inputs.dump_names import DumpFile, read_name
 from hlofuse.inputs.dump_stages import FUSION_STAGES
@@ -187,7 +188,7 @@ def _unoptimized_sign(module: Module) -> str | None:
             opcode = i.opcode
             if opcode == "reshape":
                 return f"it has reshapes such as {printable(i.name)}, which become bitcasts or copies earlier"
-            if opcode == "call" and i.attributes.raw("inlineable") != "false" and _frontend_plain(i):
+            if opcode == "call" and is_inlined(i):
                 return f"it has calls such as {printable(i.name)}, which are inlined earlier"
             if opcode in _EXPANDED:
                 return f"it has a {opcode}, {printable(i.name)}, which is expanded earlier"
@@ -203,10 +204,6 @@ def _unoptimized_sign(module: Module) -> str | None:
                     names = f"{printable(other)} and {printable(i.name)}"
                     return f"it has {names}, equal constants, which are merged earlier"
     return None
-
-
-def _frontend_plain(call: Instruction) -> bool:
-    return "backend_config" not in call.attributes
 
 
 _GPU_CALLS = ("__cublas$", "__cudnn$", "__gpu$", "__cub$", "xla.gpu.", "cusolver_", "cub_", "__triton$")

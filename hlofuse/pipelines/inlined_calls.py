@@ -37,7 +37,8 @@ def in_order_of_calls(
     if cloned:
         by_age = iter(sorted(cloned, key=lambda u: served[u].id))
         inner = [next(by_age) if u in cloned else u for u in inner]
-    if outer and _has_other_results(source, function):
+    # A constant is no result; whoever reads it outside had one of its own.
+    if outer and not _is_constant(source) and _has_other_results(source, function):
         return _without_tuples(inner, outer)
     return [*inner, *outer]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.clamps import with_clamps_behind
 from hlofuse.pipelines.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.moved_reshapes import with_moved_in_front
 from hlofuse.pipelines.names import name_before_renaming
@@ -45,6 +46,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
             if len(instruction.users) > 1 and instruction not in normalized:
                 users = _as_program_has_it(instruction, ids_known=ids_known)
                 users = _as_normalization_leaves_it(instruction, users, uses, wide)
+                users = with_clamps_behind(instruction, users, order)
                 if ids_known:
                     users = _as_age_tells(instruction, users, order, made)
                 instruction.users[:] = users

@@ -25,7 +25,8 @@ from hlofuse.pipelines.sunk_broadcasts import SunkBroadcasts
 _ROUNDS = 3
 _MADE_ANEW = frozenset(
     """
-    broadcast concatenate dynamic-slice dynamic-update-slice iota pad reshape reverse scatter slice transpose
+    broadcast concatenate dynamic-slice dynamic-update-slice iota pad reduce-window reshape reverse scatter
+    slice transpose
     """.split()
 )
 # Operands from this number on are taken as they stand, not in their normalised form.
@@ -83,7 +84,9 @@ def normalize_layouts(graph: ShadowGraph) -> None:
             graph.replace_uses(node, graph.add_bitcast(node))
         elif _is_made_anew(source):
             first = _TAKEN_AS_THEY_STAND.get(source.opcode, len(node.operands))
-            operands = [o.operands[0] if k < first else o for k, o in enumerate(node.operands)]
+            operands = [
+                o.operands[0] if k < first and o.is_bitcast else o for k, o in enumerate(node.operands)
+            ]
             anew = graph.add(Node(source, node.shape, operands))
             graph.visited.add(anew)
             graph.replace(node, graph.add_bitcast(anew))
@@ -95,8 +98,8 @@ def normalize_layouts(graph: ShadowGraph) -> None:
 
 def _is_made_anew(source: Instruction) -> bool:
     opcode = source.opcode
-    if opcode == "reduce-window":
-        return not source.shape.is_tuple
+    if source.shape.is_tuple and opcode != "scatter":
+        return False  # variadic; or a copy or choice of tuples, which no front end writes
     if opcode == "bitcast-convert":
         return source.shape.rank == source.operands[0].shape.rank
     return opcode in _MADE_ANEW or opcode in ELEMENTWISE_OPCODES

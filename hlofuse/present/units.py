@@ -26,6 +26,16 @@ def bytes_text(value: float) -> str:
     return quantity(value, "B")
 
 
+def us_text(value: float) -> str:
+    """`12.3 µs`: three figures, and no finer than the hundredth of a microsecond."""
+    size = abs(value)
+    if size >= 9_999.5:
+        return f"{value / 1000:,.1f} ms"
+    digits = 0 if size >= 999.5 else 1 if size >= 99.95 else 2
+    text = f"{value:,.{digits}f} µs"
+    return text[1:] if text.startswith("-") and not any(c in "123456789" for c in text) else text
+
+
 def plural(count: int, one: str, many: str | None = None) -> str:
     """`1 edge`, `1,234 edges`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -10,12 +10,13 @@ from hlofuse.renderer.compose import compose
 from hlofuse.renderer.dot import to_dot
 from hlofuse.renderer.drawing import FORMATS, Drawing, format_of
 from hlofuse.renderer.options import MAX_NODES, VIEWS, Options
+from hlofuse.renderer.pair import Pair
 
-__all__ = ["FORMATS", "MAX_NODES", "VIEWS", "Drawing", "Options", "format_of", "render"]
+__all__ = ["FORMATS", "MAX_NODES", "VIEWS", "Drawing", "Options", "Pair", "format_of", "render"]
 
 
 def render(
-    subject: Module | Replay,
+    subject: Module | Replay | Pair,
     view: str | None = None,
     *,
     max_nodes: int = MAX_NODES,
@@ -27,6 +28,9 @@ def render(
     caption: Sequence[str] = (),
 ) -> Drawing:
     """Draw a module as it is, or a replay `before`, `after` (its default) or `both` side by side.
+
+    Of a `Pair` both sides are drawn unless one is asked for; what became of an instruction is the number
+    of a kernel.
 
     `focus` names an instruction or computation whose neighbourhood, `radius` arrows wide, is drawn.
     `open` and `collapse` name fusions, computations or the numbered parts of an overview. More than

@@ -33,13 +33,18 @@ class Builder:
         numbers: Mapping[Instruction, str] | None = None,
         future: Mapping[Instruction, str] | None = None,
         titles: Mapping[str, str] | None = None,
+        notes: Mapping[Instruction, str] | None = None,
     ) -> None:
-        """`numbers` says what kernel an instruction is, or is to be; `future` groups those of one kernel."""
+        """`numbers` says what kernel an instruction is, or is to be; `future` groups those of one kernel.
+
+        `notes` are words that single an instruction out.
+        """
         self.module = module
         self.costs = CostAnalysis()
         self.numbers = kernel_numbers(module) if numbers is None else numbers
         self.future = future or {}
         self.titles = titles or {}
+        self.notes = notes or {}
         self._prefix = prefix
         self._count = 0
 
@@ -69,6 +74,7 @@ class _PanelBuilder:
         self.arrows: dict[tuple[str, str, bool], Arrow] = {}
         self.home: dict[str, str] = {}
         """The frame of each framed box."""
+        self.parts_beside: dict[tuple[str, bool], Box] = {}
 
     def build(self) -> Panel:
         plan, computation = self.plan, self.plan.computation
@@ -149,6 +155,9 @@ class _PanelBuilder:
             if style == "control" and i.called:
                 names = [f"{labels.role(a)} {shorten(c.name, 24)}" for a, c in i.called[:2]]
                 box.lines += names
+                box.opens = max((c for _, c in i.called), key=len).name
+        box.note = self.context.notes.get(i, "")
+        box.name = i.name
         return box
 
     def _arguments(self, i: Instruction) -> str:
@@ -178,6 +187,7 @@ class _PanelBuilder:
             labels.tooltip(self.context.module, fusion, self.context.costs),
             self.context.numbers.get(fusion, ""),
             marked=fusion in self.plan.marked,
+            note=self.context.notes.get(fusion, ""),
         )
         body = fusion.fused_computation
         # A constant spread out inside a kernel costs nothing: it reads as the number it is.
@@ -208,20 +218,21 @@ class _PanelBuilder:
     def _part(self, part: Part) -> Box:
         ops = [o for i in part.instructions for o in (i.fused_computation if i.opcode == "fusion" else (i,))]
         launched = [i for i in part.instructions if is_kernel(i)]
-        box = Box(self.context.key(), "part", f"part {part.number}")
+        box = Box(self.context.key(), "part", f"part {part.label}", opens=f"part{part.label}")
         if part.scope:
             box.aside = _scope_tail(part.scope)
         box.lines = [f"{plural(labels.op_count(ops), 'op')} in {plural(len(launched), 'kernel')}"]
         box.lines.append(labels.summary(ops))
-        numbers = [n[1:] for i in launched if (n := self.context.numbers.get(i, "")) and n[1:].isdigit()]
+        # Of the side before, several may become one kernel, and one may go into several.
+        kernels = {n[1:] for i in launched for n in self.context.numbers.get(i, "").split()}
+        numbers = [n for n in kernels if n.isdigit()]
         if numbers:
             box.kernels = shorten("K" + ranges(sorted(map(int, numbers))), 20)
         moved = sum(self.context.costs.instruction(i).bytes_accessed for i in launched)
         box.lines.append(f"{bytes_text(moved)} moved")
-        box.tooltip = [
-            f"part {part.number}: {cut(part.scope, 300)}",
-            f"open it with --open part{part.number}",
-        ]
+        box.tooltip = [f"part {part.label}: {cut(part.scope, 300)}"]
+        if not part.within:
+            box.tooltip.append(f"open it with --open part{part.number}")
         box.tooltip += [labels.name_of(i, 60) for i in part.instructions[:12]]
         if len(part.instructions) > 12:
             box.tooltip.append(f"… {len(part.instructions) - 12:,} more")
@@ -319,11 +330,31 @@ class _PanelBuilder:
                 self._stub(users, last, "user", up=False)
 
     def _stub(self, what: list[Instruction], anchor: Box, noun: str, up: bool) -> None:
+        if self.plan.elsewhere:
+            self._stubs_of_parts(what, anchor, up)
+            return
         stub = Box(self.context.key(), "stub", f"+ {plural(len(what), noun)}")
         stub.tooltip = [labels.name_of(i, 60) for i in what[:12]]
         self.panel.boxes.append(stub)
         tail, head = (stub, anchor) if up else (anchor, stub)
         self.arrows[tail.key, head.key, False] = Arrow(tail.key, head.key, values=0)
+
+    def _stubs_of_parts(self, what: list[Instruction], anchor: Box, up: bool) -> None:
+        """One for each part of the module that something comes from or goes to."""
+        by_part: dict[str, list[Instruction]] = {}
+        for i in what:
+            by_part.setdefault(self.plan.elsewhere.get(i, ""), []).append(i)
+        for part, members in by_part.items():
+            stub = self.parts_beside.get((part, up))
+            if stub is None:
+                title = f"{'from' if up else 'to'} {part or 'elsewhere'}"
+                stub = Box(self.context.key(), "stub", title, opens=part.replace(" ", ""))
+                self.parts_beside[part, up] = stub
+                self.panel.boxes.append(stub)
+            names = [labels.name_of(i, 60) for i in members]
+            stub.tooltip = list(dict.fromkeys([*stub.tooltip, *names]))[:12]
+            tail, head = (stub, anchor) if up else (anchor, stub)
+            self.arrows[tail.key, head.key, False] = Arrow(tail.key, head.key, values=0)
 
 
 def _behind(unit: Instruction) -> list[Instruction]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import kernels
@@ -16,9 +16,9 @@ from hlofuse.renderer.build import Builder, kernel_numbers
 from hlofuse.renderer.fold import fold, is_too_tall
 from hlofuse.renderer.islands import split
 from hlofuse.renderer.options import VIEWS, Options
-from hlofuse.renderer.plan import plan
+from hlofuse.renderer.pair import Pair, pair_of
+from hlofuse.renderer.plan import PanelPlan, plan
 from hlofuse.renderer.proportions import columns, is_tall
-from hlofuse.renderer.provenance import members
 from hlofuse.renderer.reduction import thin
 from hlofuse.renderer.scene import Panel, Scene
 from hlofuse.renderer.sides import for_side
@@ -27,26 +27,41 @@ _LEGEND = 180.0
 """The width of a legend."""
 
 
-def compose(subject: Module | Replay, view: str | None, options: Options) -> Scene:
-    """The scene for `subject`; a bare module is drawn as it is."""
+def compose(subject: Module | Replay | Pair, view: str | None, options: Options) -> Scene:
+    """The scene for `subject`; a bare module is drawn as it is, a pair side by side."""
     if view is not None and view not in VIEWS:
         raise HlofuseError(f"no view is called {view!r}; there are {', '.join(VIEWS)}")
+    if isinstance(subject, Pair):
+        return _pair(subject, view, options)
     if isinstance(subject, Module):
         if view in ("after", "both"):
             raise HlofuseError(f"view {view!r} needs a replay of the module")
         return _one(subject, options, f"as it is: {_totals(subject)}")
     title = f"{subject.target} fusion" + (f" on {subject.device}" if subject.device else "")
-    if view == "before":
-        return _one(subject.before, options, f"before {title}: {_totals(subject.before)}")
     if view == "both":
-        return _both(subject, options, title)
-    return _one(subject.after, for_side(options, subject, subject.after), _change(subject, title))
+        return _both(pair_of(subject, title), options)
+    pair = pair_of(subject, title)
+    if view == "before":
+        return _one(pair.before, options, f"before {title}: {_totals(pair.before)}")
+    return _one(pair.after, for_side(options, pair, pair.after), _change(pair))
 
 
-def _one(module: Module, options: Options, line: str) -> Scene:
+def _pair(pair: Pair, view: str | None, options: Options) -> Scene:
+    """Two modules; seen alone, a side still says what is other than in the other."""
+    if view in (None, "both"):
+        scene = _both(pair, options)
+        scene.lines[:0] = [pair.title] if pair.title else []
+        return scene
+    module = pair.before if view == "before" else pair.after
+    return _one(module, for_side(options, pair, module), f"{view}: {_totals(module)}", pair.notes)
+
+
+def _one(
+    module: Module, options: Options, line: str, notes: Mapping[Instruction, str] | None = None
+) -> Scene:
     scene = _scene(module, options, line)
     decided = plan(module, options)
-    builder = Builder(module)
+    builder = Builder(module, notes=notes)
     panels = [builder.panel(p, _panel_title(p.computation)) for p in decided.panels]
     scene.panels = [p for island in split(panels[:1]) for p in island] + panels[1:]
     scene.notices = decided.notices
@@ -54,18 +69,47 @@ def _one(module: Module, options: Options, line: str) -> Scene:
     return scene
 
 
-def _both(replay: Replay, options: Options, title: str) -> Scene:
-    after_numbers = kernel_numbers(replay.after)
-    future, titles = _futures(replay, after_numbers)
+def before_of(replay: Replay, options: Options) -> Scene:
+    """The module before a replay, set out by the kernels it is to become."""
+    pair = pair_of(replay, f"{replay.target} fusion" + (f" on {replay.device}" if replay.device else ""))
+    future, titles = _futures(pair, kernel_numbers(pair.after))
+    scene = _scene(pair.before, options, _change(pair))
+    decided = plan(pair.before, options)
+    builder = Builder(pair.before, "b", future, _groups(pair.before, future), titles)
+    scene.panels = [builder.panel(p, _panel_title(p.computation)) for p in decided.panels]
+    scene.notices = decided.notices
+    _arrange(scene, step=1)
+    return scene
+
+
+def finished(
+    module: Module,
+    builder: Builder,
+    plans: Sequence[PanelPlan],
+    notices: Sequence[str],
+    options: Options,
+    heading: str = "",
+) -> Scene:
+    """The scene of panels that are decided already."""
+    scene = _scene(module, options, _totals(module))
+    scene.panels = [builder.panel(p, heading + _panel_title(p.computation)) for p in plans]
+    scene.notices = list(notices)
+    _arrange(scene, step=1)
+    return scene
+
+
+def _both(pair: Pair, options: Options) -> Scene:
+    after_numbers = kernel_numbers(pair.after)
+    future, titles = _futures(pair, after_numbers)
     sides: list[dict[str, Panel]] = []
-    scene = _scene(replay.after, options, _change(replay, title))
-    for side, module in (("before", replay.before), ("after", replay.after)):
+    scene = _scene(pair.after, options, _change(pair))
+    for side, module in (("before", pair.before), ("after", pair.after)):
         if side == "before":
             groups = _groups(module, future)
-            builder = Builder(module, "b", future, groups, titles)
+            builder = Builder(module, "b", future, groups, titles, pair.notes)
         else:
-            builder = Builder(module, "a", after_numbers)
-        decided = plan(module, for_side(options, replay, module))
+            builder = Builder(module, "a", after_numbers, notes=pair.notes)
+        decided = plan(module, for_side(options, pair, module))
         panels = {
             p.computation.name: builder.panel(p, f"{side}: {_panel_title(p.computation)}")
             for p in decided.panels
@@ -82,20 +126,13 @@ def _both(replay: Replay, options: Options, title: str) -> Scene:
     return scene
 
 
-def _futures(
-    replay: Replay, numbers: Mapping[Instruction, str]
-) -> tuple[dict[Instruction, str], dict[str, str]]:
+def _futures(pair: Pair, numbers: Mapping[Instruction, str]) -> tuple[dict[Instruction, str], dict[str, str]]:
     """For each instruction before: the kernels it is in after; and the name of each kernel."""
-    inside = members(replay.events)
-    kernel_of: dict[str, list[str]] = {}
-    titles: dict[str, str] = {}
-    for kernel, number in numbers.items():
-        titles[number] = kernel.name
-        for name in inside.get(kernel.name, {kernel.name: None}):
-            kernel_of.setdefault(name, []).append(number)
+    titles = {number: kernel.name for kernel, number in numbers.items()}
     future: dict[Instruction, str] = {}
-    for i in replay.before.instructions():
-        in_kernels = kernel_of.get(i.name)
+    for i, computed_in in pair.kernels.items():
+        known = [numbers[k] for k in computed_in if k in numbers]
+        in_kernels = sorted(dict.fromkeys(known), key=lambda number: int(number[1:]))
         if in_kernels:
             more = f" +{len(in_kernels) - 3}" if len(in_kernels) > 3 else ""
             future[i] = " ".join(in_kernels[:3]) + more
@@ -113,7 +150,7 @@ def _groups(module: Module, future: Mapping[Instruction, str]) -> dict[Instructi
         operands = [[index[o] for o in i.operands if o in index] for i in order]
         label = {
             n: future[i]
-            if i in future and " " not in future[i] and i.opcode not in ("constant", "parameter")
+            if i in future and " " not in future[i] and i.opcode not in ("constant", "parameter", "fusion")
             else n
             for n, i in enumerate(order)
         }
@@ -165,9 +202,10 @@ def _totals(module: Module) -> str:
     return f"{plural(len(kernels(module)), 'kernel')}, {bytes_text(_moved(module))} moved"
 
 
-def _change(replay: Replay, title: str) -> str:
-    before, after = len(kernels(replay.before)), len(kernels(replay.after))
+def _change(pair: Pair) -> str:
+    before, after = len(kernels(pair.before)), len(kernels(pair.after))
+    head = f"{pair.title}: " if pair.same_names else ""
     return (
-        f"{title}: {before:,} → {plural(after, 'kernel')}, "
-        f"{bytes_text(_moved(replay.before))} → {bytes_text(_moved(replay.after))} moved"
+        f"{head}{before:,} → {plural(after, 'kernel')}, "
+        f"{bytes_text(_moved(pair.before))} → {bytes_text(_moved(pair.after))} moved"
     )

@@ -76,13 +76,14 @@ def _frame(frame: Frame, flat: bool) -> Iterator[str]:
     head = _badge(frame.kernels) + f"<B>{entities(frame.title)}</B>"
     if frame.aside:
         head += f"  {entities(frame.aside)}"
+    head += _flag(frame.note)
     rows = [head, *(_small(line) for line in frame.lines)]
     if frame.kind:
         style = FUSIONS.get(frame.kind, OTHER_FUSION)
         look = f'style="{style.style}" fillcolor="{style.fill}" color="{style.line}"'
     else:
         look = f'style="rounded,dashed" color="{FAINT}"'
-    width = 3 if frame.marked else 1.3
+    width = 3 if frame.marked or frame.note else 1.3
     yield f'    subgraph "cluster_{frame.key}" {{'
     yield f"      graph [label=<{_rows(rows)}> {look} penwidth={width} margin=9 labeljust=l fontsize=11"
     yield f'        id="{frame.key}" tooltip="{multiline(frame.tooltip)}"]'
@@ -106,6 +107,9 @@ def _box(box: Box, flat: bool = False) -> str:
     if box.aside:
         head += f" {entities(box.aside)}"
         width += text_width(f" {box.aside}", base)
+    if box.note:
+        head += _flag(box.note)
+        width += text_width(f"  {box.note}", base, bold=True)
     if flat and len(lines) <= 2:
         # Inside a kernel one line does: pictures are tall enough as they are.
         tail = "  ".join(lines)
@@ -133,6 +137,10 @@ def _box(box: Box, flat: bool = False) -> str:
 
 def _badge(kernels: str) -> str:
     return f'<FONT COLOR="{FAINT}">{entities(kernels)}</FONT>  ' if kernels else ""
+
+
+def _flag(note: str) -> str:
+    return f'  <FONT COLOR="{ALERT}"><B>{entities(note)}</B></FONT>' if note else ""
 
 
 def _small(line: str, size: float = 9) -> str:

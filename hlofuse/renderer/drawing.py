@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +30,10 @@ class Drawing:
     scene: Scene
     notices: list[str] = field(default_factory=list)
     """What is not shown in full, and how to see it; also written in the picture."""
+    links: Mapping[str, str] = field(default_factory=dict)
+    """Files beside the SVG that boxes lead to, by the boxes' keys."""
+    back: str = ""
+    """The file it is a part of."""
     _raw_svg: bytes | None = field(default=None, repr=False)
 
     def to_svg(self) -> str:
@@ -36,11 +41,11 @@ class Drawing:
         tooltips = {b.key: b.tooltip for p in self.scene.panels for b in p.all_boxes()}
         tooltips |= {f.key: f.tooltip for p in self.scene.panels for f in p.frames}
         description = "; ".join([*self.scene.caption, *self.scene.lines, *self.notices])
-        return svg.finish(self._svg(), self.scene.title, description, tooltips)
+        return svg.finish(self.raw_svg(), self.scene.title, description, tooltips, self.links, self.back)
 
     def to_png(self) -> bytes:
         """A PNG at twice the usual resolution, less where it would grow beyond 40 megapixels."""
-        width, height = svg.size(self._svg())
+        width, height = svg.size(self.raw_svg())
         pixels = width * height / 72**2
         dpi = min(_DPI, int((_MOST_PIXELS / max(pixels, 1)) ** 0.5), int(32_000 * 72 / max(width, height, 1)))
         return engine.run(self.dot, "png", f"-Gdpi={max(dpi, 12)}")
@@ -61,7 +66,8 @@ class Drawing:
             return self.to_pdf()
         raise HlofuseError(f"cannot draw {fmt!r}; the formats are {', '.join(FORMATS)}")
 
-    def _svg(self) -> bytes:
+    def raw_svg(self) -> bytes:
+        """What Graphviz drew, for those who add to it."""
         if self._raw_svg is None:
             self._raw_svg = engine.run(self.dot, "svg")
         return self._raw_svg

@@ -13,7 +13,7 @@ _FUSION_TITLES = {
     "kLoop": "kLoop fusion: one kernel",
     "kInput": "kInput fusion: one kernel",
     "kOutput": "kOutput fusion: one kernel",
-    "kCustom": "kCustom fusion: a library's",
+    "kCustom": "kCustom fusion: Triton's, a library's",
     "": "will be one kernel",
 }
 

@@ -23,6 +23,13 @@ class Part:
     scope: str
     """Where in the user's program they came from; empty where the dump does not say."""
     instructions: list[Instruction]
+    within: str = ""
+    """The number of the part it is a part of."""
+
+    @property
+    def label(self) -> str:
+        """`3`; `3.2` within part 3."""
+        return f"{self.within}.{self.number}" if self.within else str(self.number)
 
 
 def divide(

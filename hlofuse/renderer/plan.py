@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hlofuse.analysis.kernels import launched_computations
@@ -30,6 +30,8 @@ class PanelPlan:
     shown: set[Instruction] | None = None
     """Only these; None for all."""
     marked: frozenset[Instruction] = frozenset()
+    elsewhere: Mapping[Instruction, str] = field(default_factory=dict)
+    """Of what is not shown: the part it is in."""
 
 
 @dataclass(slots=True)
@@ -38,6 +40,8 @@ class Plan:
 
     panels: list[PanelPlan] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+    hidden: list[Computation] = field(default_factory=list)
+    """Computations that run and have no panel."""
 
 
 def units(computation: Computation) -> list[Instruction]:
@@ -84,6 +88,7 @@ def plan(module: Module, options: Options) -> Plan:
         panel = _fit(computation, room, wanted, closed, parts_wanted if not number else set(), result)
         left -= _size(panel)
         result.panels.append(panel)
+    result.hidden = hidden
     if hidden:
         names = ", ".join(shorten(c.name, 40) for c in hidden[:3]) + (", …" if len(hidden) > 3 else "")
         result.notices.append(
@@ -154,8 +159,7 @@ def _collapse(
 ) -> None:
     # Parameters would swamp the overview; what is read is said in the tooltips.
     work = [u for u in everything if u.opcode not in ("parameter", "constant")]
-    # Boxes of parts are large and their arrows many: a quarter of the room makes them readable.
-    parts = divide(work, max(1, min(room, max(12, room // 4))), _waits_for)
+    parts = in_parts(work, room)
     if parts_wanted:
         missing = parts_wanted - {p.number for p in parts}
         if missing:
@@ -185,6 +189,32 @@ def _collapse(
         f"{_where(panel.computation)}: {plural(len(work), 'instruction')} collapsed into "
         f"{plural(len(keep), 'part')} by {by}: --open partN, --focus NAME --radius N"
     )
+
+
+def in_parts(work: Sequence[Instruction], room: int) -> list[Part]:
+    """`work` as an overview of at most `room` boxes has it."""
+    # Boxes of parts are large and their arrows many: a quarter of the room makes them readable.
+    return divide(work, max(1, min(room, max(12, room // 4))), _waits_for)
+
+
+def part_panel(whole: PanelPlan, part: Part, options: Options) -> PanelPlan:
+    """One part of an overview, with what it is tied to named by the parts that holds it."""
+    where = {i: f"part {p.label}" for p in whole.parts for i in p.instructions}
+    for value in whole.computation:
+        if value not in where and has_box(value):
+            where[value] = "parameters" if value.opcode == "parameter" else "constants"
+    panel = PanelPlan(whole.computation, shown=set(part.instructions), elsewhere=where)
+    if len(part.instructions) > options.max_nodes:
+        panel.parts = in_parts(part.instructions, options.max_nodes)
+        for inner in panel.parts:
+            inner.within = part.label
+        return panel
+    room = options.max_nodes - len(part.instructions)
+    for i in part.instructions:
+        if i.opcode == "fusion" and (inside := inner_boxes(i)) <= room:
+            room -= inside
+            panel.open.add(i)
+    return panel
 
 
 def _size(panel: PanelPlan) -> int:

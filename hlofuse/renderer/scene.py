@@ -24,6 +24,12 @@ class Box:
     """Numbers of the kernels it is part of: `K3`."""
     marked: bool = False
     """What the picture was asked to focus on."""
+    note: str = ""
+    """A word that singles it out: `removed`."""
+    name: str = ""
+    """Of the instruction it is, whole; empty for what is none."""
+    opens: str = ""
+    """The part or computation it stands for, which may have a picture of its own."""
 
 
 @dataclass(slots=True)
@@ -40,6 +46,7 @@ class Frame:
     kernels: str = ""
     boxes: list[Box] = field(default_factory=list)
     marked: bool = False
+    note: str = ""
 
 
 @dataclass(slots=True)

@@ -7,59 +7,71 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hlofuse.ir import HlofuseError, Module
-from hlofuse.pipelines import Replay
+from hlofuse.ir import HlofuseError, Instruction, Module
 from hlofuse.present.escape import shorten
 from hlofuse.renderer.names import lookup, part_number
 from hlofuse.renderer.options import Options
+from hlofuse.renderer.pair import Pair
 from hlofuse.renderer.plan import has_box
-from hlofuse.renderer.provenance import members
 
 
-def for_side(options: Options, replay: Replay, module: Module) -> Options:
-    """`options` with names that `module`, one side of `replay`, knows.
+def for_side(options: Options, pair: Pair, module: Module) -> Options:
+    """`options` with names that `module`, one side of `pair`, knows.
 
     Raises HlofuseError, with the nearest names, for a name that neither side has.
     """
     return replace(
         options,
-        focus=None if options.focus is None else _counterpart(options.focus, replay, module),
-        open=_known(options.open, replay, module),
-        collapse=_known(options.collapse, replay, module),
+        focus=None if options.focus is None else _counterpart(options.focus, pair, module),
+        open=_known(options.open, pair, module),
+        collapse=_known(options.collapse, pair, module),
     )
 
 
-def _known(names: tuple[str, ...], replay: Replay, module: Module) -> tuple[str, ...]:
+def _known(names: tuple[str, ...], pair: Pair, module: Module) -> tuple[str, ...]:
     """Those that `module` has; the others must be the other side's."""
-    other = replay.before if module is replay.after else replay.after
+    other = pair.before if module is pair.after else pair.after
     for name in names:
         if part_number(name) is None and not _has(module, name):
             lookup(other, name)
     return tuple(n for n in names if part_number(n) is not None or _has(module, n))
 
 
-def _counterpart(name: str, replay: Replay, module: Module) -> str:
+def _counterpart(name: str, pair: Pair, module: Module) -> str:
     """`name`, or what holds it after, or what it was made of before."""
     name = name.lstrip("%")
-    if _has(module, name):
+    if _has(module, name) and (pair.same_names or module is pair.before):
         return name
-    inside = members(replay.events)
-    if module is replay.after:
-        lookup(replay.before, name)
-        for owner, originals in reversed(inside.items()):
-            if name in originals and module.find(owner):
-                return owner
+    if module is pair.after:
+        if not _has(pair.before, name):
+            lookup(module, name)
+            return name
+        found = pair.before.find(name)
+        kernels = pair.kernels.get(found, ()) if found is not None else ()
+        if kernels:
+            return kernels[-1].name
+        if _has(module, name):  # a computation, or what is no kernel: the name is all there is to go by
+            return name
     else:
-        found = replay.after.find(name)
-        fusion = found.computation.fusion if found is not None and found.computation is not None else None
-        for owner in (name, fusion.name if fusion is not None else ""):
+        found = pair.after.find(name)
+        if found is None:
+            lookup(pair.after, name)
+        else:
             # Producers come first: the last is the one the others were fused into.
-            for original in reversed(inside.get(owner, {})):
-                instruction = module.find(original)
-                if instruction is not None and has_box(instruction):
-                    return original
-        lookup(replay.after, name)
+            original = _last_of(pair, found) or _last_of(pair, _fusion_of(found))
+            if original is not None:
+                return original.name
     raise HlofuseError(f"{shorten(name, 80)} is on one side only: --view before or --view after shows it")
+
+
+def _fusion_of(i: Instruction) -> Instruction | None:
+    return i.computation.fusion if i.computation is not None else None
+
+
+def _last_of(pair: Pair, kernel: Instruction | None) -> Instruction | None:
+    made_of = [i for i, kernels in pair.kernels.items() if kernel in kernels and has_box(i)]
+    launched = [i for i in made_of if _fusion_of(i) is None]
+    return launched[-1] if launched else made_of[-1] if made_of else None
 
 
 def _has(module: Module, name: str) -> bool:

@@ -27,15 +27,26 @@ _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _CSS = (
     ".edge:hover path{stroke:#0969da;stroke-width:3}.edge:hover text{fill:#0969da;font-weight:bold}"
     ".node:hover>*:not(text){stroke-width:3}.node,.edge,.cluster{cursor:default}"
+    ".link .node,.link text{cursor:pointer}.link:focus-visible{outline:3px solid #0969da}"
     ".heading text{paint-order:stroke;stroke:#ffffff;stroke-width:3px;stroke-opacity:.85;pointer-events:none}"
 )
 
 
-def finish(svg: bytes, title: str, description: str, tooltips: Mapping[str, list[str]]) -> str:
-    """The SVG to hand out; `tooltips` by the ids of boxes, frames and panels."""
+def finish(
+    svg: bytes,
+    title: str,
+    description: str,
+    tooltips: Mapping[str, list[str]],
+    links: Mapping[str, str] | None = None,
+    back: str = "",
+) -> str:
+    """The SVG to hand out; `tooltips` by the ids of boxes, frames and panels.
+
+    `links` are files beside this one, by ids too, of our own naming; `back` is where this one came from.
+    """
     root = ET.fromstring(svg)
     width, height = _size(root)
-    writer = _Writer(tooltips)
+    writer = _Writer(tooltips, links or {})
     for child in root:
         writer.write(child, depth=0)
     # Arrows run across the headings of the frames they enter: these come last, with a halo.
@@ -51,7 +62,9 @@ def finish(svg: bytes, title: str, description: str, tooltips: Mapping[str, list
             *writer.out,
             f'<g class="heading" transform={quoteattr(transform)}>\n',
             *writer.headings,
-            "</g>\n</svg>\n",
+            "</g>\n",
+            _way_back(back, width),
+            "</svg>\n",
         ]
     )
 
@@ -69,8 +82,9 @@ def _size(root: ET.Element) -> tuple[float, float]:
 class _Writer:
     """Copies what is on the lists; `headings` are the texts of frames, kept for the end."""
 
-    def __init__(self, tooltips: Mapping[str, list[str]]) -> None:
+    def __init__(self, tooltips: Mapping[str, list[str]], links: Mapping[str, str]) -> None:
         self.tooltips = tooltips
+        self.links = links
         self.out: list[str] = []
         self.headings: list[str] = []
 
@@ -91,13 +105,16 @@ class _Writer:
             self.out.append(f"<{name}{_attributes(element)}/>\n")
 
     def _group(self, element: ET.Element, depth: int, lift: bool) -> None:
+        link = self.links.get(element.get("id", ""))
+        if link is not None:
+            self.out.append(f'<a href={quoteattr(link)} class="link">\n')
         self.out.append(f"<g{_attributes(element)}>\n")
         said = self._said(element)
         if said:
             self.out.append(f"<title>{escape(said)}</title>\n")
         for child in element:
             self.write(child, depth + 1, lift)
-        self.out.append("</g>\n")
+        self.out.append("</g>\n</a>\n" if link is not None else "</g>\n")
 
     def _said(self, element: ET.Element) -> str:
         own = self.tooltips.get(element.get("id", ""))
@@ -110,6 +127,14 @@ class _Writer:
                 if text.strip():
                     return text
         return ""
+
+
+def _way_back(link: str, width: float) -> str:
+    if not link:
+        return ""
+    look = 'font-family="Helvetica,Arial,sans-serif" font-size="12" text-anchor="end" fill="#0969da"'
+    text = f'<text x="{width - 16:g}" y="26" {look}>back to the overview</text>'
+    return f'<a href={quoteattr(link)} class="link">{text}</a>\n'
 
 
 def _is_background(element: ET.Element) -> bool:

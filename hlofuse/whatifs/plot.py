@@ -6,48 +6,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hlofuse.explainer.cost_words import us_text
 from hlofuse.explainer.model import Totals
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.plots.canvas import Canvas, Place
+from hlofuse.plots.figure import COLORS, Plot, plot_of, round_numbers
 from hlofuse.present.escape import shorten
-from hlofuse.present.units import bytes_text
-from hlofuse.renderer import engine, svg
-from hlofuse.renderer.drawing import FORMATS, undated
+from hlofuse.present.units import bytes_text, us_text
 from hlofuse.renderer.palette import ALERT, FAINT, INK, LINE, PALE
 from hlofuse.whatifs import words
-from hlofuse.whatifs.canvas import Canvas, Place
 from hlofuse.whatifs.model import Point, Sweep
 
-# Okabe and Ito's hues, which stay apart under every common colour blindness.
-_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8f8400", "#56b4e9", "#6546a3", "#424a53")
 _WIDTH, _HEIGHT, _GAP = 230.0, 150.0, 74.0
 _MOST_LABELS = 12
-_PLACED = "-Knop2"  # every node has its place
-
-
-@dataclass(frozen=True, slots=True)
-class Plot:
-    """DOT with every place settled, and what Graphviz makes of it."""
-
-    dot: str
-    title: str
-    description: str
-
-    def to_svg(self) -> str:
-        """A self-contained SVG. Needs Graphviz, as the other formats do."""
-        return svg.finish(engine.run(self.dot, "svg", _PLACED), self.title, self.description, {})
-
-    def to_bytes(self, fmt: str) -> bytes:
-        """The picture as `svg`, `png`, `pdf` or `dot`."""
-        if fmt not in FORMATS:
-            raise HlofuseError(f"cannot draw {fmt!r}; the formats are {', '.join(FORMATS)}")
-        if fmt == "dot":
-            return self.dot.encode()
-        if fmt == "svg":
-            return self.to_svg().encode()
-        if fmt == "png":
-            return engine.run(self.dot, "png", _PLACED, "-Gdpi=144")
-        return undated(engine.run(self.dot, "pdf", _PLACED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +59,7 @@ def plot_sweep(s: Sweep) -> Plot:
     if len(series) > 1:
         _legend(canvas, series, room)
     description = f"{', '.join(m.title for m in measures)} over {s.axes[0].name}"
-    return Plot(canvas.to_dot(), words.sweep_headline(s), description)
+    return plot_of(canvas, words.sweep_headline(s), description)
 
 
 def _series(s: Sweep) -> list[_Series]:
@@ -101,15 +70,15 @@ def _series(s: Sweep) -> list[_Series]:
     for k, ((device, others), points) in enumerate(found.items()):
         names = [device or ""] if len(s.devices) > 1 else []
         names += [f"{a.name}={v}" for a, v in zip(s.axes[1:], others, strict=True)]
-        style = ("solid", "dashed", "dotted")[k // len(_COLORS) % 3]
-        out.append(_Series(", ".join(names), _COLORS[k % len(_COLORS)], style, tuple(points)))
+        style = ("solid", "dashed", "dotted")[k // len(COLORS) % 3]
+        out.append(_Series(", ".join(names), COLORS[k % len(COLORS)], style, tuple(points)))
     return out
 
 
 def _panel(canvas: Canvas, s: Sweep, series: Sequence[_Series], measure: _Measure, left: float) -> None:
     shown = [measure.value(p.totals) for one in series for p in one.points]
     xla = [measure.value(t) for t in s.xla]
-    ticks = _ticks(min(*shown, *xla), max(*shown, *xla), measure.whole)
+    ticks = round_numbers(min(*shown, *xla), max(*shown, *xla), measure.whole)
     low, high = ticks[0], ticks[-1]
 
     def y(value: float) -> float:
@@ -160,23 +129,3 @@ def _legend(canvas: Canvas, series: Sequence[_Series], room: float) -> None:
         canvas.line([(x, y), (x + 20, y)], one.color, width=1.8, style=one.style)
         canvas.text((x + 26, y), one.label, size=9, color=INK, width=width)
         x += width
-
-
-def _ticks(low: float, high: float, whole: bool) -> list[float]:
-    """Round numbers around all values, four or five of them; zero is among them where it is near."""
-    if low > 0 and low < high * 0.4:
-        low = 0
-    if whole:
-        low, high = max(0, low - 0.5), high + 0.5
-    if high == low:
-        low, high = (low - 1, high + 1) if whole or not low else (low * 0.9, high * 1.1)
-    raw = (high - low) / 4
-    size = 10.0 ** math.floor(math.log10(raw))
-    step = next(f * size for f in (1, 2, 2.5, 5, 10) if f * size >= raw * 0.999)
-    if whole:
-        step = max(1.0, math.ceil(step))
-    first = math.floor(low / step + 1e-9)
-    last = math.ceil(high / step - 1e-9)
-    if first >= 0:
-        first = max(first, 0)
-    return [k * step for k in range(first, max(last, first + 1) + 1)]

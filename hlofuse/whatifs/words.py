@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from hlofuse.explainer.cost_words import us_text
 from hlofuse.explainer.difference import Difference
 from hlofuse.explainer.difference_words import figures_line, percent, work
 from hlofuse.explainer.model import Refusal, Totals
 from hlofuse.present.escape import printable
-from hlofuse.present.units import bytes_text, plural, quantity
+from hlofuse.present.units import bytes_text, plural, quantity, us_text
 from hlofuse.whatifs.model import Axis, Point, Ranking, RelaxedRule, Sweep
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from hlofuse.differ import Added, Changed, FusionKind, Kind, Moved, Removed, diff
 from hlofuse.inputs import load
-from hlofuse.ir import HlofuseError, Instruction, parse_module
+from hlofuse.ir import HlofuseError, Instruction, Module, parse_module
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
@@ -73,6 +73,39 @@ def test_what_became_of_fusions(before, after, kinds) -> None:  # type: ignore[n
     found = diff(before, after)
     assert found.same_program
     assert [f.kind for f in found.fusions] == kinds
+
+
+def test_what_went_together_is_told_once() -> None:
+    """Two fusions that both fell apart into the same two are one change, not two and a merge."""
+    parameters = ("q = f32[8]{0} parameter(0)", "r = f32[8]{0} parameter(1)")
+
+    def two(*bodies: tuple[str, ...]):  # type: ignore[no-untyped-def]
+        return module(
+            f"{P}\no = f32[8]{{0}} parameter(1)\n"
+            "one = (f32[8]{0}, f32[8]{0}) fusion(p, o), kind=kLoop, calls=f1\n"
+            "two = (f32[8]{0}, f32[8]{0}) fusion(p, o), kind=kLoop, calls=f2\n"
+            + "\n".join(
+                f"{n}{k} = f32[8]{{0}} get-tuple-element({n}), index={k}"
+                for n in ("one", "two")
+                for k in (0, 1)
+            )
+            + f"\nROOT all = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple({bodies[2][0]})",
+            fused("f1", *parameters, *bodies[0], "ROOT t = (f32[8]{0}, f32[8]{0}) tuple(a, b)"),
+            fused("f2", *parameters, *bodies[1], "ROOT t = (f32[8]{0}, f32[8]{0}) tuple(a, b)"),
+        )
+
+    sine, cosine = "f32[8]{0} sine(q)", "f32[8]{0} cosine(q)"
+    tanh, root = "f32[8]{0} tanh(r)", "f32[8]{0} sqrt(r)"
+    before = two(
+        (f"a = {sine}", f"b = {tanh}"), (f"a = {cosine}", f"b = {root}"), ("one0, one1, two0, two1",)
+    )
+    after = two((f"a = {sine}", f"b = {cosine}"), (f"a = {tanh}", f"b = {root}"), ("one0, two0, one1, two1",))
+    found = diff(before, after)
+    assert found.same_program
+    (change,) = found.fusions
+    assert change.kind == "regrouped"
+    assert names(change.before) == names(change.after) == ["one", "two"]
+    assert change.cost_before is not None
 
 
 def test_a_merge_says_what_and_what_it_saves() -> None:
@@ -286,3 +319,19 @@ def test_xla_fusion_passes_change_no_program(case: str) -> None:
         for i in computation if computation.fusion is None else ():
             if i.opcode not in ("fusion", "tuple", "get-tuple-element") and (i.users or i.is_root):
                 assert found.after_of(i) or computation.callers == {}, i
+
+
+def test_equal_instructions_with_a_reducer_each_are_the_same_whatever_order_they_stand_in() -> None:
+    names = ("a", "b", "c", "d")
+    reducers = [ADD.replace("add_f32", f"add_{n}") for n in names]
+    reduces = [
+        f"r{n} = f32[] reduce({'p' if n in 'ab' else 'q'}, z), dimensions={{0}}, to_apply=add_{n}"
+        for n in names
+    ]
+    start = [P, "q = f32[8]{0} parameter(1)", "z = f32[] constant(0)"]
+
+    def program(order: str) -> Module:
+        root = f"ROOT t = ({', '.join(['f32[]'] * 4)}) tuple({', '.join('r' + n for n in order)})"
+        return module("\n".join([*start, *reduces, root]), *reducers)
+
+    assert diff(program("abcd"), program("badc")).same

@@ -138,13 +138,13 @@ def test_names_of_passes_and_computations_are_checked(hlofuse: Run, samples: Pat
     assert "did you mean main.3?" in result.err
 
 
-def test_another_stage_is_not_explained(hlofuse: Run, samples: Path) -> None:
+def test_decisions_are_not_told_from_another_stage(hlofuse: Run, samples: Path) -> None:
     path = samples / "cpu" / "softmax" / "after.hlo"
-    result = hlofuse("explain", path)
+    result = hlofuse("why", path, "ynn_fusion")
     assert (result.status, result.out) == (2, "")
     assert "already fused" in result.err
     assert "--xla_dump_hlo_pass_re=.*" in result.err
-    assert hlofuse("explain", path, "--assume-input").status == 0
+    assert hlofuse("why", path, "ynn_fusion", "--assume-input").status == 0
 
 
 def test_a_what_if_run_says_so(hlofuse: Run, samples: Path) -> None:

@@ -97,7 +97,7 @@ def test_the_refusal_names_the_flags() -> None:
     assert "--assume-input" in words
 
 
-@pytest.mark.parametrize("command", ["explain", "replay", "render"])
+@pytest.mark.parametrize("command", ["replay", "render"])
 def test_every_command_that_replays_asks_for_the_right_stage(
     command: str, hlofuse: Run, tmp_path: Path
 ) -> None:

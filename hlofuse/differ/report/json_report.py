@@ -8,23 +8,26 @@ from typing import Any
 from hlofuse.analysis.cost import Cost
 from hlofuse.differ.model import Added, Changed, Detail, Edit, FusionChange, Moved, Place, Removed, Side
 from hlofuse.differ.model import ModuleDiff as Diff
+from hlofuse.differ.times import Times
 from hlofuse.ir import Instruction, Module
 
 SCHEMA = "hlofuse.diff/1"
 
 
-def to_json(diff: Diff) -> str:
+def to_json(diff: Diff, times: Times | None = None) -> str:
     """One JSON object; its first field says which schema it follows."""
-    return json.dumps(as_dict(diff), indent=1, ensure_ascii=True)
+    return json.dumps(as_dict(diff, times), indent=1, ensure_ascii=True)
 
 
-def as_dict(diff: Diff) -> dict[str, Any]:
-    """The diff in plain dicts, lists, strings and numbers."""
+def as_dict(diff: Diff, times: Times | None = None) -> dict[str, Any]:
+    """The diff in plain dicts, lists, strings and numbers; with estimates where `times` are given."""
+    timed = {"time": _time(diff, times)} if times is not None else {}
     before, after = diff.before.module, diff.after.module
     return {
         "schema": SCHEMA,
         "same": diff.same,
         "same_program": diff.same_program,
+        **timed,
         "before": _side(diff.before),
         "after": _side(diff.after),
         "fusions": [_fusion(f, before, after) for f in diff.fusions],
@@ -37,6 +40,12 @@ def as_dict(diff: Diff) -> dict[str, Any]:
             if any(p.fusion for p in (*m.before, *m.after))
         ],
     }
+
+
+def _time(diff: Diff, times: Times) -> dict[str, Any]:
+    ends = zip(times.devices, times.totals(diff), times.untimed(diff), strict=True)
+    sides = [{"device": d, "us": round(us, 3), "kernels_without": n} for d, us, n in ends]
+    return dict(zip(("before", "after"), sides, strict=True))
 
 
 def _side(side: Side) -> dict[str, Any]:

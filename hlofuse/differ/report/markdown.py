@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from hlofuse.differ.report import phrases
 from hlofuse.differ.report.phrases import ARROW
 from hlofuse.differ.report.sections import ALL, limited
-from hlofuse.differ.report.summary import ChangeGroup, Cluster, FusionGroup, Summary, verdict
+from hlofuse.differ.report.summary import ChangeGroup, Cluster, FusionGroup, Summary, figure_pairs, verdict
 from hlofuse.present.escape import markdown, markdown_code
 from hlofuse.present.markdown import table
 from hlofuse.present.units import plural
@@ -16,19 +16,16 @@ from hlofuse.present.units import plural
 def to_markdown(summary: Summary, *, limit: int = 20, only: Collection[str] = ALL) -> str:
     """The report as GitHub markdown; `limit` bounds each table, 0 is no bound."""
     s, diff = summary, summary.diff
-    b, a = diff.before, diff.after
     parts = [f"**{markdown(verdict(diff))}**\n"]
-    rows = [
-        ["kernels", phrases.count_change_of(b.kernels, a.kernels)],
-        ["bytes moved", phrases.change_of(b.cost.bytes_accessed, a.cost.bytes_accessed, "B")],
-        ["flops", phrases.change_of(b.cost.flops, a.cost.flops)],
-    ]
-    if b.cost.unknown or a.cost.unknown:
-        rows.append(["custom calls not counted", phrases.count_change_of(b.cost.unknown, a.cost.unknown)])
+    rows = [[_label(label), figure] for label, figure in figure_pairs(s)]
     parts.append(table(["", ""], rows, right=[1]))
     if "fusions" in only and s.fusions:
         parts.append(f"### Fusions ({diff.fusions_unchanged} unchanged)\n")
-        parts += _table(["", "fusions", "inside", "bytes"], [_fusion(s, g) for g in s.fusions], limit)
+        parts += _table(
+            ["", "fusions", "inside", "bytes" if s.times is None else "bytes, time"],
+            [_fusion(s, g) for g in s.fusions],
+            limit,
+        )
     if "sources" in only and s.sources:
         parts.append("### Kernels by source line\n")
         lines = [
@@ -36,10 +33,12 @@ def to_markdown(summary: Summary, *, limit: int = 20, only: Collection[str] = AL
                 markdown_code(line.source),
                 phrases.count_change_of(line.kernels_before, line.kernels_after),
                 phrases.change_of(line.bytes_before, line.bytes_after, "B"),
+                *([phrases.time_change_of(*line.us) if line.us else ""] if s.times is not None else []),
             ]
             for line in s.sources
         ]
-        parts += _table(["line", "kernels", "bytes moved"], lines, limit)
+        timed = ["estimated time"] if s.times is not None else []
+        parts += _table(["line", "kernels", "bytes moved", *timed], lines, limit)
     if "instructions" in only and diff.edits:
         parts.append(f"### Instructions ({plural(len(diff.causes), 'change')})\n")
         rows = [_cluster(s, g) for g in s.clusters] + [_changed(g) for g in s.changes]
@@ -71,7 +70,7 @@ def _fusion(summary: Summary, group: FusionGroup) -> list[str]:
         _times(change.kind, len(group.changes)),
         markdown(phrases.what_happened(change)),
         "<br>".join(markdown(line) for line in [*lines, *([place] if place else [])]),
-        phrases.bytes_saved(change),
+        phrases.saved(change, summary.times),
     ]
 
 
@@ -95,6 +94,10 @@ def _changed(group: ChangeGroup) -> list[str]:
         markdown(phrases.names(members)),
         "<br>".join(markdown(phrases.detail(d)) for d in group.details),
     ]
+
+
+def _label(text: str) -> str:
+    return markdown("bytes moved" if text == "bytes" else text.rstrip(":"))
 
 
 def _times(text: str, count: int) -> str:

@@ -9,9 +9,10 @@ from typing import Any
 
 from hlofuse.differ.matching import TRIVIAL
 from hlofuse.differ.model import Detail, FusionChange, FusionKind, Kind
+from hlofuse.differ.times import Times
 from hlofuse.ir import Instruction, Module
 from hlofuse.present.escape import shorten
-from hlofuse.present.units import plural, quantity, ranges
+from hlofuse.present.units import plural, quantity, ranges, us_text
 
 ARROW = "→"
 LONGEST_VALUE = 60
@@ -65,6 +66,21 @@ def change_of(before: float, after: float, unit: str = "") -> str:
     return f"{quantity(before, unit)} {ARROW} {quantity(after, unit)} ({relative})"
 
 
+def time_change_of(before: float, after: float) -> str:
+    """`12.5 µs → 4.00 µs (−68%)`."""
+    if us_text(before) == us_text(after):
+        return us_text(after)
+    sign = "+" if after > before else "−"
+    percent = f" ({sign}{100 * abs(after - before) / before:.2g}%)" if before else ""
+    return f"{us_text(before)} {ARROW} {us_text(after)}{percent}"
+
+
+def us_difference(before: float, after: float) -> str:
+    """`−4.20 µs`; nothing where nothing changed."""
+    text = us_text(abs(after - before))
+    return "" if text == us_text(0.0) else f"{'+' if after > before else '−'}{text}"
+
+
 def count_change_of(before: int, after: int) -> str:
     """`1,234 → 1,200 (−34)`: kernels are counted, not rounded; `12` where nothing changed."""
     if before == after:
@@ -77,6 +93,12 @@ def bytes_saved(change: FusionChange) -> str:
     if change.cost_before is None or change.cost_after is None:
         return ""
     return difference(change.cost_before.bytes_accessed, change.cost_after.bytes_accessed, "B")
+
+
+def saved(change: FusionChange, times: Times | None) -> str:
+    """`−8.4 MB  −4.20 µs`: what is known of it."""
+    us = times.of_change(change) if times is not None else None
+    return "  ".join(filter(None, (bytes_saved(change), us_difference(*us) if us is not None else "")))
 
 
 def difference(before: float, after: float, unit: str) -> str:

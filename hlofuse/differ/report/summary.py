@@ -22,8 +22,10 @@ from hlofuse.differ.model import (
     Moved,
     Place,
     Removed,
+    only_annotations,
 )
-from hlofuse.differ.report.phrases import change_of, count_change_of
+from hlofuse.differ.report.phrases import ARROW, change_of, count_change_of, time_change_of
+from hlofuse.differ.times import Estimate, Times
 from hlofuse.differ.vocabulary import must_run_once
 from hlofuse.ir import Instruction, Module
 from hlofuse.present.units import plural
@@ -96,6 +98,8 @@ class SourceLine:
     kernels_after: int
     bytes_before: int
     bytes_after: int
+    us: tuple[float, float] | None = None
+    """Estimated time; None where no device is given, or a kernel has no figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +118,11 @@ class Summary:
     duplicated: tuple[Matched, ...]
     duplicated_trivial: int
     """Constants, broadcasts and the like among the duplicated."""
+    times: Times | None = None
 
 
-def summarize(diff: ModuleDiff) -> Summary:
-    """Group a diff for a report."""
+def summarize(diff: ModuleDiff, times: Times | None = None) -> Summary:
+    """Group a diff for a report; `times` adds estimates of time."""
     causes = diff.causes
     duplicated = [m for m in diff.duplicated if m.before[0].instruction.opcode not in TRIVIAL]
     return Summary(
@@ -127,9 +132,10 @@ def summarize(diff: ModuleDiff) -> Summary:
         tuple(_change_groups(e for e in causes if isinstance(e, Changed))),
         tuple(_moved_groups(e for e in causes if isinstance(e, Moved))),
         sum(isinstance(e, Changed) and bool(e.because) for e in diff.edits),
-        tuple(_by_source(diff)),
+        tuple(_by_source(diff, times)),
         tuple(sorted(duplicated, key=lambda m: -len(m.after))),
         len(diff.duplicated) - len(duplicated),
+        times,
     )
 
 
@@ -156,31 +162,36 @@ def verdict(diff: ModuleDiff) -> str:
     return f"{name}: the program differs ({told}); {fusions}"
 
 
-def only_annotations(edits: Iterable[Edit]) -> bool:
-    """True if nothing differs but notes for later passes and the runtime."""
-    return all(
-        isinstance(e, Changed) and all(d.kind in (Kind.ANNOTATION, Kind.METADATA) for d in e.details)
-        for e in edits
-    )
-
-
 def fusions_text(changes: Iterable[FusionChange]) -> str:
     """`2 merged, 3 new`."""
     counts = Counter(c.kind for c in changes)
     return ", ".join(f"{counts[kind]} {kind}" for kind in FusionKind if counts[kind])
 
 
-def figures(diff: ModuleDiff) -> str:
-    """The second line: kernels, bytes, flops."""
+def figure_pairs(summary: Summary) -> list[tuple[str, str]]:
+    """Label and figure: kernels, bytes, flops, and the time where a device is given."""
+    diff, times = summary.diff, summary.times
     b, a = diff.before, diff.after
-    parts = [
-        f"kernels {count_change_of(b.kernels, a.kernels)}",
-        f"bytes {change_of(b.cost.bytes_accessed, a.cost.bytes_accessed, 'B')}",
-        f"flops {change_of(b.cost.flops, a.cost.flops)}",
+    pairs = [
+        ("kernels", count_change_of(b.kernels, a.kernels)),
+        ("bytes", change_of(b.cost.bytes_accessed, a.cost.bytes_accessed, "B")),
+        ("flops", change_of(b.cost.flops, a.cost.flops)),
     ]
     if b.cost.unknown or a.cost.unknown:
-        parts.append(f"custom calls not counted: {count_change_of(b.cost.unknown, a.cost.unknown)}")
-    return "   ".join(parts)
+        pairs.append(("custom calls not counted:", count_change_of(b.cost.unknown, a.cost.unknown)))
+    if times is not None:
+        same = times.devices[0] == times.devices[1]
+        devices = times.devices[0] if same else f" {ARROW} ".join(times.devices)
+        pairs.append((f"estimated time on {devices}", time_change_of(*times.totals(diff))))
+        without = times.untimed(diff)
+        if any(without):
+            pairs.append(("kernels without an estimate:", count_change_of(*without)))
+    return pairs
+
+
+def figures(summary: Summary) -> str:
+    """The second line."""
+    return "   ".join(f"{label} {figure}" for label, figure in figure_pairs(summary))
 
 
 def _word(edit: Edit) -> str:
@@ -329,26 +340,51 @@ def _moved_groups(edits: Iterable[Moved]) -> Iterator[MovedGroup]:
 # ---------------------------------------------------------------- by source line
 
 
-def _by_source(diff: ModuleDiff) -> Iterator[SourceLine]:
-    ours, theirs = _kernels_by_source(diff.before.module), _kernels_by_source(diff.after.module)
+def _by_source(diff: ModuleDiff, times: Times | None) -> Iterator[SourceLine]:
+    ours = _kernels_by_source(diff.before.module, times.before if times is not None else None)
+    theirs = _kernels_by_source(diff.after.module, times.after if times is not None else None)
     if set(ours) <= {""} or set(theirs) <= {""}:
         return
-    rows = [
-        SourceLine(
-            s, len(ours.get(s, ())), len(theirs.get(s, ())), sum(ours.get(s, ())), sum(theirs.get(s, ()))
+    rows = []
+    for source in dict.fromkeys([*ours, *theirs]):
+        one, other = ours.get(source, _Costs()), theirs.get(source, _Costs())
+        timed = times is not None and one.us is not None and other.us is not None
+        rows.append(
+            SourceLine(
+                source or NO_LINE,
+                one.kernels,
+                other.kernels,
+                one.bytes,
+                other.bytes,
+                (one.us or 0.0, other.us or 0.0) if timed else None,
+            )
         )
-        for s in dict.fromkeys([*ours, *theirs])
-    ]
     changed = [
-        r for r in rows if (r.kernels_before, r.bytes_before) != (r.kernels_after, r.bytes_after) and r.source
+        r
+        for r in rows
+        if ((r.kernels_before, r.bytes_before) != (r.kernels_after, r.bytes_after) or _slower_or_faster(r))
     ]
     yield from sorted(changed, key=lambda r: (-abs(r.bytes_after - r.bytes_before), r.source))
 
 
-def _kernels_by_source(module: Module) -> dict[str, list[int]]:
-    """Bytes of each kernel, under the line it came from."""
+def _slower_or_faster(r: SourceLine) -> bool:
+    return r.us is not None and abs(r.us[1] - r.us[0]) > 0.05 * max(r.us)
+
+
+NO_LINE = "no source line"
+
+
+@dataclass(slots=True)
+class _Costs:
+    kernels: int = 0
+    bytes: int = 0
+    us: float | None = 0.0
+
+
+def _kernels_by_source(module: Module, time: Estimate | None) -> dict[str, _Costs]:
+    """What the kernels cost, under the line they came from."""
     costs = CostAnalysis()
-    out: dict[str, list[int]] = {}
+    out: dict[str, _Costs] = {}
     for kernel in kernels(module):
         place = module.source_of(kernel)
         if place is None and kernel.opcode == "fusion" and kernel.called:
@@ -356,5 +392,9 @@ def _kernels_by_source(module: Module) -> dict[str, list[int]]:
             text = inside.most_common(1)[0][0] if inside else ""
         else:
             text = str(place) if place else ""
-        out.setdefault(text, []).append(costs.instruction(kernel).bytes_accessed)
+        line = out.setdefault(text, _Costs())
+        line.kernels += 1
+        line.bytes += costs.instruction(kernel).bytes_accessed
+        us = time(kernel) if time is not None else None
+        line.us = line.us + us if line.us is not None and us is not None else None
     return out

@@ -44,7 +44,7 @@ class _Report:
     def draw(self, only: Collection[str]) -> None:
         s, diff = self.summary, self.summary.diff
         self._print(verdict(diff), "bold green" if diff.same else "bold")
-        self._print(figures(diff))
+        self._print(figures(s))
         if "fusions" in only and s.fusions:
             self._head("fusions", f"{diff.fusions_unchanged} unchanged")
             self._list(self._fusion(g) for g in s.fusions)
@@ -75,7 +75,7 @@ class _Report:
             _times(change.kind, len(group.changes)),
             _STYLES[change.kind],
             lines,
-            phrases.bytes_saved(change),
+            phrases.saved(change, self.summary.times),
         )
 
     def _duplicated(self, duplicated: Iterable[Matched], trivial: int) -> None:
@@ -97,7 +97,8 @@ class _Report:
         for line in self.summary.sources:
             moved = phrases.change_of(line.bytes_before, line.bytes_after, "B")
             launched = phrases.count_change_of(line.kernels_before, line.kernels_after)
-            rows.append(("", "", [f"{line.source}   kernels {launched}"], moved))
+            timed = f"  {phrases.time_change_of(*line.us)}" if line.us is not None else ""
+            rows.append(("", "", [f"{line.source}   kernels {launched}"], moved + timed))
         self._list(rows)
 
     def _instructions(self) -> None:

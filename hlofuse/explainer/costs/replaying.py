@@ -9,19 +9,17 @@ from dataclasses import dataclass
 from hlofuse.analysis.release import RELEASES
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.explainer.costs.custom import custom_kernel_time
 from hlofuse.explainer.costs.figures import (
     KernelTime,
     PairDetail,
     StepCost,
-    kernel_time,
     us,
 )
+from hlofuse.explainer.costs.kernel_times import time_by
 from hlofuse.explainer.costs.models import model_of
 from hlofuse.explainer.costs.observer import Enough, Look, Observer, OtherOrder
 from hlofuse.explainer.costs.pairs import pair_detail
 from hlofuse.explainer.costs.sums import pair_estimate, sums
-from hlofuse.explainer.costs.tiles import tiling_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
@@ -66,12 +64,7 @@ class Costs:
 
     def kernel(self, instruction: Instruction) -> KernelTime | None:
         """None for library calls and whatever else XLA makes no estimate of."""
-        if self._replay.is_custom_kernel(instruction):
-            return custom_kernel_time(*self._replay.custom_kernels[instruction.name], self.device)
-        if not may_be_fused(instruction):
-            return None
-        estimate = self.model.run_time(instruction)
-        return kernel_time(estimate, tiling_of(self.model, estimate, instruction))
+        return time_by(self.model, instruction, self._replay)
 
     def total(self, kernels: Iterable[Instruction]) -> tuple[float, int]:
         """Microseconds of all with their launches, and how many are left out."""

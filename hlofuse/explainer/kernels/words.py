@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from hlofuse.explainer.cost_words import us_text
 from hlofuse.explainer.kernels.model import Choice, KernelSelection, Runner
 from hlofuse.explainer.words import figures_text
-from hlofuse.present.units import bytes_text, plural
+from hlofuse.present.units import bytes_text, plural, us_text
 
 
 def result_line(s: KernelSelection) -> str:

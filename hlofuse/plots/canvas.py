@@ -21,6 +21,8 @@ class Canvas:
     def __init__(self) -> None:
         self._lines: list[str] = []
         self._count = 0
+        self.tooltips: dict[str, list[str]] = {}
+        """What pointing at a node says, by its id in the picture."""
 
     def _name(self) -> str:
         self._count += 1
@@ -55,8 +57,27 @@ class Canvas:
         self._lines.append(
             f'  {self._name()} [pos="{at[0]:.2f},{at[1]:.2f}" shape=circle fixedsize=true label=""'
             f' width={size / 72:.4f} height={size / 72:.4f} style=filled fillcolor="{fill}" color="{color}"'
-            f' penwidth={pen:g} tooltip="{entities(tooltip) or " "}"]'
+            f" penwidth={pen:g} {self._said(tooltip)}]"
         )
+
+    def bar(
+        self, at: Place, width: float, height: float, color: str, *, hollow: bool = False, tooltip: str = ""
+    ) -> None:
+        """A rectangle to the right of `at`, its middle at that height; only its outline with `hollow`."""
+        width = max(width, 0.4)
+        fill = "#ffffff" if hollow else color
+        self._lines.append(
+            f'  {self._name()} [pos="{at[0] + width / 2:.2f},{at[1]:.2f}" shape=box fixedsize=true label=""'
+            f' width={width / 72:.4f} height={height / 72:.4f} style=filled fillcolor="{fill}"'
+            f' color="{color}" penwidth=1 {self._said(tooltip)}]'
+        )
+
+    def _said(self, tooltip: str) -> str:
+        if not tooltip:
+            return 'tooltip=" "'
+        key = f"n{self._count}"
+        self.tooltips[key] = [tooltip]
+        return f'id="{key}" tooltip="{entities(tooltip)}"'
 
     def line(self, places: Sequence[Place], color: str, *, width: float = 1.0, style: str = "solid") -> None:
         """Straight from place to place."""

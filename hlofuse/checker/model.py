@@ -1,0 +1,185 @@
+"""What a check consists of: plain data, made once and written by the formats in `report/`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Where:
+    """A place in the user's program; `file` is relative to the project where that can be told."""
+
+    file: str = ""
+    line: int = 0
+    """0 where it is not known."""
+    function: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{text} {self.function}".strip() or "?"
+
+    @property
+    def without_line(self) -> Where:
+        """The same wherever lines were added above it."""
+        return replace(self, line=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel that fusion leaves; told apart by what it holds, as names change with every compilation."""
+
+    what: str
+    """`kLoop: divide, subtract`; the operations inside by name, or the opcode of what is no fusion."""
+    where: Where = Where()
+    name: str = ""
+    """Its name in the module at hand; empty for a kernel of a baseline."""
+
+    @property
+    def operations(self) -> frozenset[str]:
+        """What is inside, how often left aside."""
+        return frozenset(part.partition("×")[0] for part in self.what.partition(": ")[2].split(", ") if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """A module in the three numbers that can be bounded."""
+
+    kernels: int
+    bytes: int
+    """Bytes read and written, as XLA's cost analysis counts them; a loop's body once."""
+    us: float | None = None
+    """Estimated microseconds, launches included, to 0.01; None for targets without a model of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What fusion leaves of one module: what a baseline stores and a check measures."""
+
+    name: str
+    """What it is paired by: the module's name, or that of its folder in a corpus."""
+    target: str
+    device: str | None
+    release: str
+    """The XLA that was repeated; empty for a module that was taken as XLA left it."""
+    figures: Figures
+    kernels: tuple[Kernel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A pair that a rule keeps apart."""
+
+    rule: str
+    title: str
+    advice: str
+    producer: str
+    consumer: str | None
+    kernels: frozenset[str]
+    """The kernels on either side, by their names in the module."""
+    where: Where
+    bytes_between: int
+    us_at_stake: float | None
+    message: str = ""
+    """XLA's words."""
+
+
+class Level(StrEnum):
+    """How much a finding matters: an error fails the check."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Code(StrEnum):
+    """What was found. Stable: SARIF and JSON refer to these."""
+
+    MAX_KERNELS = "max-kernels"
+    MAX_BYTES = "max-bytes"
+    MAX_TIME = "max-time"
+    MORE_KERNELS = "more-kernels"
+    MORE_BYTES = "more-bytes"
+    MORE_TIME = "more-time"
+    FEWER = "better"
+    SPLIT = "fusion-split"
+    CHANGED = "fusion-changed"
+    MERGED = "fusion-merged"
+    NEW = "kernel-new"
+    GONE = "kernel-gone"
+    MODULE_NEW = "module-new"
+    MODULE_MISSING = "module-missing"
+
+
+TITLES: dict[Code, str] = {
+    Code.MAX_KERNELS: "More kernels than the budget allows",
+    Code.MAX_BYTES: "More bytes moved than the budget allows",
+    Code.MAX_TIME: "More estimated time than the budget allows",
+    Code.MORE_KERNELS: "More kernels than in the baseline",
+    Code.MORE_BYTES: "More bytes moved than in the baseline",
+    Code.MORE_TIME: "More estimated time than in the baseline",
+    Code.FEWER: "Better than the baseline",
+    Code.SPLIT: "A fusion of the baseline is several kernels now",
+    Code.CHANGED: "Kernels of the baseline hold other operations now",
+    Code.MERGED: "Kernels of the baseline are fewer now",
+    Code.NEW: "A kernel that is not in the baseline",
+    Code.GONE: "A kernel of the baseline that is gone",
+    Code.MODULE_NEW: "A module that is not in the baseline",
+    Code.MODULE_MISSING: "A module of the baseline that is not in the input",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to say of a module."""
+
+    code: Code
+    level: Level
+    module: str
+    message: str
+    where: Where = Where()
+    before: tuple[Kernel, ...] = ()
+    """Of the baseline."""
+    now: tuple[Kernel, ...] = ()
+    held: tuple[Held, ...] = ()
+    """What keeps the kernels apart, most telling first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleCheck:
+    """What was found of one module."""
+
+    profile: Profile
+    file: str
+    baseline: Profile | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Something broke."""
+        return any(f.level is Level.ERROR for f in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The whole answer."""
+
+    modules: tuple[ModuleCheck, ...]
+    others: tuple[Finding, ...] = ()
+    """Findings of no module at hand."""
+    baseline: str | None = None
+    """The file or folder that was compared with."""
+    updated: bool = False
+    """The baseline has been written anew."""
+    what_if: tuple[str, ...] = ()
+    """What is other than in XLA."""
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Every finding, in the order of modules."""
+        return tuple(f for m in self.modules for f in m.findings) + self.others
+
+    @property
+    def failed(self) -> bool:
+        """Something broke: exit status 1."""
+        return any(f.level is Level.ERROR for f in self.findings)

@@ -1,0 +1,188 @@
+"""`hlofuse check`: fusion against a budget or a stored baseline, for CI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hlofuse.cli.options import color_option
+from hlofuse.cli.replaying import ReplayRequest, replay_options
+
+if TYPE_CHECKING:
+    from hlofuse.checker import Check
+
+FORMATS = ("text", "json", "markdown", "github", "sarif", "junit")
+
+
+@click.command("check")
+@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=click.Path(allow_dash=True))
+@click.option("--max-kernels", type=click.IntRange(min=0), metavar="N", help="Kernels a module may have.")
+@click.option("--max-bytes", metavar="SIZE", help="Bytes a module may move: 1500000, 1.5MB, 2GiB.")
+@click.option("--max-time", metavar="TIME", help="Time a module may take by XLA's estimate: 120us, 0.5ms.")
+@click.option(
+    "--baseline",
+    metavar="FILE|DIR",
+    type=click.Path(path_type=Path),
+    help="What fusion left when it was last reviewed: one file, or a folder with one for each module.",
+)
+@click.option("--update", is_flag=True, help="Write the baseline from what is there now.")
+@click.option(
+    "--tolerance",
+    metavar="PERCENT",
+    type=click.FloatRange(0, 1000),
+    default=0.0,
+    help="By how much bytes and time may exceed the baseline.  [default: 0]",
+)
+@click.option("--strict", is_flag=True, help="Any difference from the baseline is an error.")
+@click.option("--exit-zero", is_flag=True, help="Report what broke, and exit with 0 all the same.")
+@click.option(
+    "--root",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    help="The project's folder, which source files are told relative to.  [default: here]",
+)
+@replay_options
+@click.option(
+    "--report",
+    "reports",
+    multiple=True,
+    metavar="FORMAT=FILE",
+    help="Write a further report: --report sarif=fusion.sarif. May be given more than once.",
+)
+@click.option(
+    "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Write the report to FILE."
+)
+@color_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="How to report: github annotates source lines, markdown is for a job summary.",
+)
+def command(
+    inputs: tuple[str, ...],
+    max_kernels: int | None,
+    max_bytes: str | None,
+    max_time: str | None,
+    baseline: Path | None,
+    update: bool,
+    tolerance: float,
+    strict: bool,
+    exit_zero: bool,
+    root: Path,
+    form: str,
+    reports: tuple[str, ...],
+    color: str,
+    output: Path | None,
+    **request: Any,
+) -> int:
+    """Hold what fusion leaves against a budget or a baseline, and say what broke, where and by which rule.
+
+    INPUT is a dump, a dump directory or a corpus (every module of it, unless --module picks one). A module
+    from before the fusion passes is replayed; one that XLA has fused is taken as it is.
+
+    Exit status 0: as it should be, 1: something broke, 2: trouble.
+    """
+    from dataclasses import replace
+
+    from hlofuse.checker import Baseline, check_modules, read_baseline
+    from hlofuse.checker.limits import Budget, parse_bytes, parse_time
+    from hlofuse.cli.measuring import has_several, measure_all
+    from hlofuse.cli.output import emit, write_file
+    from hlofuse.ir.errors import HlofuseError
+
+    further = _more_reports(reports)
+    budget = Budget(
+        kernels=max_kernels,
+        bytes=parse_bytes(max_bytes) if max_bytes is not None else None,
+        us=parse_time(max_time) if max_time is not None else None,
+    )
+    if update and baseline is None:
+        raise HlofuseError("--update writes a baseline: --baseline says which")
+    if baseline is None and budget.is_empty:
+        raise HlofuseError(
+            "nothing to check against: give --baseline, --max-kernels, --max-bytes or --max-time"
+        )
+    stored = Baseline()
+    if baseline is not None and not (update and _nothing_there(baseline)):
+        stored = read_baseline(baseline)
+    asked = [ReplayRequest(input=path, **request) for path in inputs]
+    measured = measure_all(asked, root)
+    if update:
+        from hlofuse.checker.baseline_text import updated_files
+
+        assert baseline is not None
+        files = updated_files(baseline, [m.profile for m in measured])
+        stored.profiles = {}
+    found = check_modules(
+        measured,
+        budgets=[] if budget.is_empty else [budget],
+        baseline=stored,
+        baseline_name=str(baseline) if baseline is not None else None,
+        all_there=any(map(has_several, inputs)) and request["module"] is None,
+        tolerance=tolerance / 100,
+        strict=strict,
+    )
+    if update:
+        for file, text in files.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_file(file, text)
+        found = replace(found, updated=True)
+    for kind, file in further:
+        emit(_written(found, kind, "never", file, root), file)
+    emit(_written(found, form, color, output, root), output)
+    return 1 if found.failed and not exit_zero else 0
+
+
+def _nothing_there(baseline: Path) -> bool:
+    return not baseline.exists() or (baseline.is_dir() and not any(baseline.glob("*.toml")))
+
+
+def _more_reports(words: tuple[str, ...]) -> list[tuple[str, Path]]:
+    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.present.escape import printable
+
+    found = []
+    for word in words:
+        form, _, file = word.partition("=")
+        if form not in FORMATS or not file:
+            raise HlofuseError(
+                f"--report {printable(word)} is not FORMAT=FILE, with one of {', '.join(FORMATS)}"
+            )
+        found.append((form, Path(file)))
+    return found
+
+
+def _written(check: Check, form: str, color: str, output: Path | None, root: Path) -> str:
+    from json import dumps
+
+    if form == "json":
+        from hlofuse.checker.report.json_report import check_json
+
+        return dumps(check_json(check), indent=2)
+    if form == "sarif":
+        from hlofuse import __version__
+        from hlofuse.checker.report.sarif import check_sarif
+
+        return dumps(check_sarif(check, __version__), indent=2)
+    if form == "junit":
+        from hlofuse.checker.report.junit import check_junit
+
+        return check_junit(check)
+    if form == "github":
+        from hlofuse.checker.report.github import check_github
+
+        return check_github(check, root)
+    if form == "markdown":
+        from hlofuse.checker.report.markdown import check_markdown
+
+        return check_markdown(check)
+    from hlofuse.checker.report.text import print_check
+    from hlofuse.cli.output import rendered
+
+    return rendered(lambda console: print_check(check, console), color, output)

@@ -1,0 +1,103 @@
+"""From inputs to measured modules: what `hlofuse check` and `hlofuse.testing` hold against a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hlofuse.cli.replaying import ReplayRequest
+
+if TYPE_CHECKING:
+    from hlofuse.checker import Measured
+    from hlofuse.inputs import DumpedModule
+
+
+def measure_all(requests: Iterable[ReplayRequest], root: Path) -> list[Measured]:
+    """Every module of every input. HlofuseError for the first that cannot be read or replayed."""
+    return _with_names_of_their_own([m for r in requests for m in _modules(r, root)])
+
+
+def has_several(path: str) -> bool:
+    """A dump directory or a corpus, whose modules are all meant."""
+    from hlofuse.inputs.dump_directory import is_corpus_case
+
+    folder = Path(path)
+    return path != "-" and folder.is_dir() and not is_corpus_case(folder)
+
+
+def _modules(request: ReplayRequest, root: Path) -> Iterator[Measured]:
+    """The modules of one input, each under the name that it is paired by."""
+    from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
+
+    folder = Path(request.input)
+    if request.input == "-" or not folder.is_dir():
+        yield _one(request, None, root)
+    elif is_corpus_case(folder):
+        yield _one(request, folder.name, root)
+    elif corpus_cases(folder):
+        for case in corpus_cases(folder):
+            if request.module in (None, case.name):
+                yield _one(replace(request, input=str(case), module=None), case.name, root)
+        if request.module is not None and request.module not in {c.name for c in corpus_cases(folder)}:
+            request.read()  # says which there are
+    elif request.module is not None:
+        yield _one(request, None, root)
+    else:
+        for module in DumpDirectory(folder).modules:
+            file = _file_of(module, request)
+            if file is not None:
+                yield _one(replace(request, input=str(file)), module.name, root)
+            else:
+                yield _one(replace(request, module=module.label), module.name, root)
+
+
+def _file_of(module: DumpedModule, request: ReplayRequest) -> Path | None:
+    """The finished module, of a dump without the stages that a replay takes; None where those are there."""
+    from hlofuse.inputs import choose_target
+    from hlofuse.ir.errors import HlofuseError
+
+    folder = Path(request.input)
+    target = request.target or choose_target(folder, module.label, device=request.device is not None).name
+    try:
+        module.pass_input(target)
+        return None
+    except HlofuseError:
+        finished = [f for name, f in sorted(module.whole.items()) if name.endswith("after_optimizations")]
+        return finished[0] if finished and not request.changes_xla else None
+
+
+def _one(request: ReplayRequest, name: str | None, root: Path) -> Measured:
+    from hlofuse.checker.check import Measured
+    from hlofuse.checker.held import held_apart
+    from hlofuse.checker.measure import profile_of_replay, profile_of_result
+    from hlofuse.inputs import require_input_stage
+    from hlofuse.inputs.stage import FUSED, SCHEDULED, stage_of
+
+    subject = request.read(any_stage=True)
+    module, target = subject.module, subject.target
+    file = module.filename or request.input
+    replayed = request.assume_input or request.changes_xla
+    if not replayed and stage_of(module, target).name in (FUSED, SCHEDULED):
+        return Measured(profile_of_result(name or module.name, module, target, root), file, list)
+    if not request.assume_input:
+        require_input_stage(module, target)
+    if subject.variant is None:
+        subject = request.read()  # says what is missing
+    observed = subject.observe()
+    profile = profile_of_replay(name or module.name, observed, root)
+    return Measured(profile, file, lambda: held_apart(observed, root), subject.changes)
+
+
+def _with_names_of_their_own(measured: list[Measured]) -> list[Measured]:
+    """A module that was compiled several times is `jit_f`, `jit_f (2)`, …, in the order given."""
+    seen: dict[str, int] = {}
+    found = []
+    for m in measured:
+        name = m.profile.name
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] > 1:
+            m = replace(m, profile=replace(m.profile, name=f"{name} ({seen[name]})"))
+        found.append(m)
+    return found

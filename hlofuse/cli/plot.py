@@ -1,0 +1,86 @@
+"""`hlofuse plot`: what the fusion passes do, as figures to look at."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hlofuse.cli.options import input_argument
+from hlofuse.cli.replaying import ReplayRequest, Subject, replay_options
+
+if TYPE_CHECKING:
+    from hlofuse.plots.figure import Plot
+
+KINDS = ("passes", "kernels", "roofline")
+
+
+@click.command("plot")
+@input_argument
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Where the plot goes: .svg, .png, .pdf or .dot; - for standard output (DOT).",
+)
+@click.option(
+    "--kind",
+    type=click.Choice(KINDS),
+    default="passes",
+    show_default=True,
+    help="Kernels, bytes and time after each pass; what each kernel takes before and after;"
+    " the roofline (GPU).",
+)
+@replay_options
+def command(input: str, output: Path, kind: str, **request: Any) -> None:
+    """Plot what the fusion passes make of the module in INPUT.
+
+    Times are by XLA's own model, on GPU targets; elsewhere bytes stand for them.
+    """
+    from hlofuse.cli.output import write_file
+    from hlofuse.cli.progress import spinner
+    from hlofuse.renderer import format_of
+    from hlofuse.renderer.engine import engine
+
+    to_stdout = str(output) == "-"
+    form = "dot" if to_stdout else format_of(output)
+    if form != "dot":
+        engine()  # nobody should wait for a replay only to hear that nothing can draw it
+    subject = ReplayRequest(input=input, **request).read()
+    with spinner("plotting"):
+        content = _plot(subject, kind).to_bytes(form)
+    if to_stdout:
+        sys.stdout.buffer.write(content)
+    else:
+        write_file(output, content)
+
+
+def _plot(subject: Subject, kind: str) -> Plot:
+    from hlofuse.explainer.costs import KernelTimes
+    from hlofuse.explainer.difference_words import warning_line
+    from hlofuse.ir import HlofuseError
+
+    device = subject.variant.device if subject.variant is not None else None
+    if kind == "roofline" and device is None:
+        raise HlofuseError("the roofline is a GPU's: it asks for --device (hlofuse devices lists them)")
+    replay = subject.replay(keep_modules=kind == "passes")
+    times = KernelTimes(device, subject.target, replay) if device is not None else None
+    alerts = (warning_line(subject.changes),) if subject.changes else ()
+    title = f"{replay.target} fusion" + (f" on {replay.device}" if replay.device else "")
+    if kind == "passes":
+        from hlofuse.plots.passes import plot_passes
+
+        return plot_passes(replay, times, alerts)
+    if kind == "kernels":
+        from hlofuse.plots.kernels import plot_kernels
+        from hlofuse.renderer.pair import pair_of
+
+        return plot_kernels(pair_of(replay, title), times, title, alerts)
+    from hlofuse.plots.roofline import plot_roofline
+
+    assert times is not None
+    return plot_roofline(replay.before, replay.after, times, title, alerts)

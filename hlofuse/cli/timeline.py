@@ -1,0 +1,76 @@
+"""`hlofuse timeline`: what each pass did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hlofuse.cli.options import module_option, report_options
+
+
+@click.command("timeline")
+@click.argument("directory", metavar="DUMP_DIR", type=click.Path())
+@click.option("--all", "every_module", is_flag=True, help="The film of every module in the directory.")
+@click.option("--every-dump", is_flag=True, help="Also the dumps that show no change.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="Largest changes shown ahead of the rest; 0 for none.",
+)
+@module_option
+@report_options
+def command(
+    directory: str,
+    every_module: bool,
+    every_dump: bool,
+    limit: int,
+    module: str | None,
+    form: str,
+    color: str,
+    output: Path | None,
+) -> int:
+    """What each pass of a compilation did to the module, told by the dumps in DUMP_DIR.
+
+    For each pass: instructions and kernels before and after, what was rewritten into what, what became of
+    fusions, and the time where file times show it. Dumps that cannot be read are named, and left out.
+    """
+    from hlofuse.cli.output import emit, rendered
+    from hlofuse.cli.progress import progress_bar
+    from hlofuse.films import film, reels
+
+    found = reels(directory, module)
+    chosen = found if every_module or len(found) == 1 else []
+    films = []
+    for reel in chosen:
+        with progress_bar("comparing dumps") as progress:
+            films.append(film(reel, progress))
+    if form == "json":
+        import json
+
+        from hlofuse.films.json_report import timeline_json
+
+        emit(json.dumps(timeline_json(found, films), indent=2), output)
+    elif form == "markdown":
+        from hlofuse.films.markdown import film_markdown, reels_markdown
+
+        parts = [film_markdown(f, limit=limit, every=every_dump) for f in films]
+        emit("\n".join(parts) if parts else reels_markdown(found), output)
+    else:
+        from rich.console import Console
+
+        from hlofuse.films.text import print_film, print_reels
+
+        def draw(console: Console) -> None:
+            for n, one in enumerate(films):
+                if n:
+                    console.print()
+                print_film(one, console, limit=limit, every=every_dump)
+            if not films:
+                print_reels(found, console, path=directory)
+
+        emit(rendered(draw, color, output), output)
+    return 0

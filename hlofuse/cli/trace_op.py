@@ -1,0 +1,65 @@
+"""`hlofuse trace-op`: from the user's line to the kernel that runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hlofuse.cli.options import module_option, report_options
+
+
+@click.command("trace-op")
+@click.argument("directory", metavar="DUMP_DIR", type=click.Path())
+@click.argument("asked", metavar="NAME|FILE:LINE")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="Operations shown; 0 for all.",
+)
+@module_option
+@report_options
+def command(
+    directory: str,
+    asked: str,
+    limit: int,
+    module: str | None,
+    form: str,
+    color: str,
+    output: Path | None,
+) -> int:
+    """Follow one operation through every pass to the kernel it ends in.
+
+    NAME is an instruction of any dump, with or without %: it is looked up in the first dump that has it, and
+    followed back to where it was made as well. FILE:LINE takes every operation of a line of the program.
+    Instructions are matched by structure; where only their op_name tells, that is said.
+    """
+    from hlofuse.cli.progress import spinner
+    from hlofuse.cli.reporting import report
+    from hlofuse.films import follow, reels
+    from hlofuse.films.journey_report import journey_json, journey_markdown, print_journey
+    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.present.escape import printable
+
+    found = reels(directory, module)
+    if len(found) > 1:
+        ranked = sorted(found, key=lambda r: -r.size)
+        listed = "\n".join(f"  {printable(r.label)}" for r in ranked[:12])
+        raise HlofuseError(
+            f"{printable(directory)} holds {len(found)} modules; choose one with --module:\n{listed}"
+            + ("\n  …" if len(ranked) > 12 else "")
+        )
+    with spinner("following"):
+        journey = follow(found[0], asked)
+    report(
+        form,
+        color,
+        output,
+        text=lambda console: print_journey(journey, console, limit=limit),
+        markdown=lambda: journey_markdown(journey, limit=limit),
+        json=lambda: journey_json(journey),
+    )
+    return 0

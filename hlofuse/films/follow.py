@@ -1,0 +1,182 @@
+"""`follow`: one operation, or those of a source line, through every dump of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from hlofuse.differ import Added, ModuleDiff, diff
+from hlofuse.differ.report.summary import Cluster, summarize
+from hlofuse.films.filming import read
+from hlofuse.films.find import Subject
+from hlofuse.films.frames import Reel
+from hlofuse.films.journey import How, Journey, Kernel, Spot, Stop, Trail
+from hlofuse.films.model import Frame
+from hlofuse.inputs.text import read_text
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.present.escape import printable
+
+
+def follow(reel: Reel, asked: str) -> Journey:
+    """Follow NAME, or FILE:LINE, through all dumps: back to where it was made, and on to where it ends.
+
+    HlofuseError where no dump has it. Dumps that cannot be read are passed over and listed.
+    """
+    subject = Subject(asked)
+    unreadable: list[Frame] = []
+    dumps = _distinct(reel, unreadable)
+    modules: list[tuple[Frame, Module]] = []
+    found: Sequence[Instruction] = ()
+    for frame, module in dumps:
+        modules.append((frame, module))
+        found = subject.find(module)
+        if found:
+            break
+    if not modules:
+        raise HlofuseError(f"no dump of {printable(reel.label)} can be read")
+    if not found:
+        raise HlofuseError(subject.not_found(reel.label, [m for _, m in modules]))
+    trails = [_begin(modules, i) for i in found]
+    current = [{i} for i in found]
+    first, (last, previous) = modules[-1][0], modules[-1]
+    modules.clear()  # from here on two dumps at a time are enough
+    for last, module in dumps:
+        step = diff(previous, module)
+        clusters = [c for group in summarize(step).clusters for c in group] if not step.same else []
+        for n, trail in enumerate(trails):
+            if current[n]:
+                current[n] = _advance(trail, current[n], step, clusters, last)
+        previous = module
+    for n, trail in enumerate(trails):
+        trail.ends = tuple(dict.fromkeys(_kernel(i) for i in _sorted(current[n])))
+    last = next((f for f in reversed(reel.frames) if f not in unreadable), last)
+    return Journey(reel.label, asked, tuple(trails), first, last, tuple(unreadable))
+
+
+def _distinct(reel: Reel, unreadable: list[Frame]) -> Iterator[tuple[Frame, Module]]:
+    """The dumps that say something else than the one ahead of them; `unreadable` takes the damaged ones."""
+    text = ""
+    for frame in reel.frames:
+        try:
+            now = read_text(frame.path)
+            module = read(frame, now) if now != text else None
+        except HlofuseError:
+            unreadable.append(frame)
+            continue
+        if module is not None:
+            text = now
+            yield frame, module
+
+
+def _begin(modules: Sequence[tuple[Frame, Module]], found: Instruction) -> Trail:
+    """A trail up to the last of `modules`, where it was found; its way there is looked up backwards."""
+    place = modules[-1][1].source_of(found)
+    trail = Trail(found.name, found.opcode, str(place) if place else "", found.op_name or "")
+    stops: list[Stop] = []
+    current = {found}
+    k = len(modules) - 1
+    while k:
+        step = diff(modules[k - 1][1], modules[k][1])
+        earlier = {p.instruction for i in current for p in step.before_of(i)}
+        if not earlier:
+            stops.append(Stop(modules[k][0], How.MADE, _spots(current), _replaced_by(step, current)))
+            break
+        now, before = _spots(current), _spots(earlier)
+        if now != before:
+            stops.append(Stop(modules[k][0], _how(before, now), now))
+        current = earlier
+        k -= 1
+    else:
+        stops.append(Stop(modules[0][0], How.FOUND, _spots(current)))
+    trail.stops = stops[::-1]
+    return trail
+
+
+def _replaced_by(step: ModuleDiff, made: set[Instruction]) -> tuple[str, ...]:
+    for group in summarize(step).clusters:
+        for cluster in group:
+            if made & set(cluster.added):
+                return tuple(i.opcode for i in cluster.removed)
+    return ()
+
+
+def _advance(
+    trail: Trail,
+    current: set[Instruction],
+    step: ModuleDiff,
+    clusters: Iterable[Cluster],
+    frame: Frame,
+) -> set[Instruction]:
+    """Where the operation is after one step; a stop where anything about it is new."""
+    before = _spots(current)
+    later = {p.instruction for i in current for p in step.after_of(i)}
+    if later:
+        now = _spots(later)
+        if now != before:
+            trail.stops.append(Stop(frame, _how(before, now), now))
+        return later
+    for cluster in clusters:
+        if cluster.added and current & set(cluster.removed):
+            alike = {i for i in cluster.added if i.opcode == trail.opcode}
+            later = alike or {cluster.added[0]}
+            trail.stops.append(Stop(frame, How.REWRITTEN if alike else How.REPLACED, _spots(later)))
+            return later
+    namesakes = set(_namesakes(step, trail.op_name))
+    if namesakes:
+        trail.stops.append(Stop(frame, How.NAMESAKE, _spots(namesakes)))
+    else:
+        trail.stops.append(Stop(frame, How.GONE, ()))
+    return namesakes
+
+
+def _namesakes(step: ModuleDiff, op_name: str) -> Iterator[Instruction]:
+    for edit in step.edits if op_name else ():
+        if isinstance(edit, Added):
+            yield from (p.instruction for p in edit.after if p.instruction.op_name == op_name)
+
+
+def _how(before: tuple[Spot, ...], now: tuple[Spot, ...]) -> How:
+    ours, theirs = {s.fusion for s in before}, {s.fusion for s in now}
+    if theirs != {None} and ours == {None}:
+        return How.FUSED
+    if theirs == {None} and ours != {None}:
+        return How.UNFUSED
+    return How.CHANGED
+
+
+def _sorted(instructions: Iterable[Instruction]) -> list[Instruction]:
+    return sorted(instructions, key=lambda i: (_outermost(i).name, i.name))
+
+
+def _spots(instructions: Iterable[Instruction]) -> tuple[Spot, ...]:
+    return tuple(_spot(i) for i in _sorted(instructions))
+
+
+def _spot(i: Instruction) -> Spot:
+    outer = _outermost(i)
+    if outer is i:
+        return Spot(i.name, i.opcode, str(i.shape))
+    return Spot(i.name, i.opcode, str(i.shape), outer.name, outer.fusion_kind)
+
+
+def _outermost(i: Instruction) -> Instruction:
+    """The fusion an instruction is in, the outermost of nested ones; itself outside of fusions."""
+    while i.computation is not None and i.computation.fusion is not None:
+        i = i.computation.fusion
+    return i
+
+
+def _kernel(i: Instruction) -> Kernel:
+    outer = _outermost(i)
+    inside = [x.opcode for x in _inside(outer)] if outer.opcode == "fusion" else []
+    where = outer.computation.name if outer.computation is not None else ""
+    return Kernel(outer.name, outer.opcode, outer.fusion_kind, tuple(inside), where)
+
+
+def _inside(fusion: Instruction) -> Iterator[Instruction]:
+    for i in fusion.fused_computation:
+        if i.opcode == "fusion" and i.called:
+            yield from _inside(i)
+        elif i.opcode != "parameter":
+            yield i

@@ -1,0 +1,67 @@
+"""Putting what a fusion or a call computes where it stands: the opposite of fusing and outlining."""
+
+from __future__ import annotations
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.fusing import clone_of, computation_of, module_of
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+
+
+def most_instructions(module: Module) -> int:
+    """What putting things in place may make of a module: bodies with many callers multiply."""
+    return 20 * sum(len(c) for c in module.computations) + 100_000
+
+
+def check_growth(module: Module, most: int) -> None:
+    """HlofuseError for a module that has grown beyond `most` instructions."""
+    if sum(len(c) for c in module.computations) > most:
+        raise HlofuseError(
+            f"{module.name} has computations called so often that, each call put in place, it would have"
+            f" more than {most:,} instructions"
+        )
+
+
+def unfuse(fusion: Instruction) -> None:
+    """Take a fusion apart; its instructions keep the names they have in it.
+
+    What fusing forgets stays forgotten: copies that went into several fusions stay copies, and the order of
+    users is that in which things are put back.
+    """
+    _put_in_place(fusion, fusion.fused_computation)
+
+
+def inline_call(call: Instruction) -> None:
+    """Put the called computation's instructions in the place of a `call`."""
+    _put_in_place(call, call.called_computations[0])
+
+
+def _put_in_place(caller: Instruction, body: Computation) -> None:
+    computation = computation_of(caller)
+    module = module_of(computation)
+    only_caller = sum(body.callers.values()) == 1
+    outside: dict[Instruction, Instruction] = {}
+    for inner in body.post_order():
+        if inner.opcode == "parameter":
+            outside[inner] = caller.operands[inner.parameter_number]
+            continue
+        clone = clone_of(inner, [outside[o] for o in inner.operands])
+        outside[inner] = computation.add_instruction(clone)
+        if only_caller:
+            clone.name = inner.name  # which is about to go
+    root = outside[body.root]
+    if body.root.opcode == "tuple":
+        for user in list(caller.users):
+            if user.opcode == "get-tuple-element":
+                user.replace_all_uses_with(root.operands[user.tuple_index])
+                if not user.is_root and not user.users:
+                    user.drop_all_control_dependencies()
+                    computation.remove_instruction(user)
+    caller.replace_all_uses_with(root)
+    caller.drop_all_control_dependencies()
+    computation.remove_instruction(caller)
+    if body.root.opcode == "tuple" and not root.users and not root.is_root:
+        computation.remove_instruction(root)
+    if not body.callers:
+        module.remove_computation(body)

@@ -1,0 +1,58 @@
+"""A module after fusion: the fusions that are there, and why two kernels are still two."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hlofuse.explainer.model import RuleText
+from hlofuse.inputs.stage import Stage
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.module import Module
+from hlofuse.pipelines import TARGETS
+from hlofuse.rules.catalogue import catalogue
+from hlofuse.stages.edges import kernels_of
+from hlofuse.stages.model import Boundary, Fused
+
+if TYPE_CHECKING:
+    from hlofuse.cost.gpu.device import DeviceDescription
+
+
+def explain_fused(
+    module: Module, target: str, stage: Stage, device: DeviceDescription | None = None
+) -> Fused:
+    """What stands between the kernels of a module that fusion has gone over.
+
+    HlofuseError for another target than `cpu` and `gpu`, and for `gpu` without a device.
+    """
+    if target == "cpu":
+        from hlofuse.stages import fused_cpu
+
+        found, how = fused_cpu.boundaries(module)
+    elif target == "gpu":
+        from hlofuse.stages import fused_gpu
+
+        if device is None:
+            raise HlofuseError("target gpu asks for --device (hlofuse devices lists them)")
+        found, how = fused_gpu.boundaries(module, device)
+    else:
+        raise HlofuseError(f"a module after fusion is explained for cpu and gpu, not for {target}")
+    return Fused(
+        module.name,
+        target,
+        device.name if device is not None else None,
+        TARGETS[target].release,
+        stage.evidence,
+        how,
+        kernels_of(module),
+        tuple(found),
+        _rules(found),
+        str(stage.right_file) if stage.right_file is not None else None,
+    )
+
+
+def _rules(found: list[Boundary]) -> dict[str, RuleText]:
+    known = catalogue()
+    codes = sorted({b.rule for b in found if b.rule is not None})
+    return {
+        c: RuleText(c, r.title, r.advice, r.message, r.why) for c in codes if (r := known.get(c)) is not None
+    }

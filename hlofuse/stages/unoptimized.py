@@ -1,0 +1,54 @@
+"""A module before optimizations: the simplifications fusion depends on, as far as they are repeated here.
+
+XLA runs dozens of passes ahead of fusion. Repeated are some that decide what there is to fuse: calls are
+inlined (`CallInliner`), tuples cleaned (`TupleSimplifier`), equal operations merged (`HloCSE`), what nothing
+uses removed (`HloDCE`), and reshapes that move nothing made bitcasts (`ReshapeDecomposer`). Not repeated:
+algebraic simplification, layout assignment, the rewriting of matrix products and convolutions, the fusions
+that library passes make. A replay of the result is therefore approximate.
+"""
+
+from __future__ import annotations
+
+from hlofuse.analysis.bitcasts import moves_no_data
+from hlofuse.analysis.inlined_calls import is_inlined
+from hlofuse.ir.copy import copy_module
+from hlofuse.ir.module import Module
+from hlofuse.ir.unfusing import check_growth, inline_call, most_instructions
+from hlofuse.passes.cse import HloCSE
+from hlofuse.passes.dce import HloDCE
+from hlofuse.passes.tuple_simplifier import TupleSimplifier
+from hlofuse.trace import Recorder
+
+APPROXIMATE = (
+    "APPROXIMATE: this is a module before optimizations. Calls were inlined, tuples, equal and unused"
+    " operations and reshapes cleaned up; the other passes that XLA runs ahead of fusion were not repeated."
+)
+EXACT_WAY = 'For XLA\'s own decisions run the program with XLA_FLAGS="{flags}" and give hlofuse DIR.'
+
+
+def simplified(module: Module) -> Module:
+    """A copy as it may look ahead of the fusion passes; the module itself stays as it is."""
+    out = copy_module(module)
+    _inline_calls(out)
+    recorder = Recorder()
+    TupleSimplifier().run(out, recorder)
+    HloDCE().run(out, recorder)
+    HloCSE(only_fusion_computations=False).run(out, recorder)
+    HloDCE().run(out, recorder)
+    for i in out.instructions():
+        if i.opcode == "reshape" and moves_no_data(i):
+            i.opcode = "bitcast"
+    return out
+
+
+def _inline_calls(module: Module) -> None:
+    most = most_instructions(module)
+    pending = True
+    while pending:
+        pending = False
+        for computation in list(module.computations):
+            for i in list(computation) if computation.module is not None else ():
+                if is_inlined(i):
+                    inline_call(i)
+                    pending = True
+            check_growth(module, most)

@@ -1,0 +1,24 @@
+"""For tests of programs: fusion asserted like any other property (docs/check.md).
+
+    from hlofuse.testing import assert_fusion, assert_kernels
+
+The pytest plugin beside it adds the fixture `fusion_snapshot`. Importing this loads nothing heavy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hlofuse.testing.asserting import assert_fusion as assert_fusion
+    from hlofuse.testing.asserting import assert_kernels as assert_kernels
+
+__all__ = ["assert_fusion", "assert_kernels"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from hlofuse.testing import asserting
+
+        return getattr(asserting, name)
+    raise AttributeError(f"module 'hlofuse.testing' has no attribute {name!r}")

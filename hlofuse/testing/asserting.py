@@ -1,0 +1,85 @@
+"""Assertions about what fusion leaves, with the rules that stood in the way in their message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hlofuse.checker import Check, Measured, Profile, check_modules
+from hlofuse.checker.limits import Budget, parse_bytes, parse_time
+from hlofuse.testing.subjects import captured, measured
+
+
+def assert_fusion(
+    subject: Any,
+    *,
+    at_most: int | None = None,
+    together: Sequence[str] = (),
+    max_bytes: int | str | None = None,
+    max_time: str | None = None,
+    target: str | None = None,
+    device: str | None = None,
+) -> Profile:
+    """Replay XLA's fusion of a module and hold it against bounds; the profile measured, for more questions.
+
+    subject: the path of a dump, an HLO text, a `hlofuse.ir.Module` or what `hlofuse.capture` returned.
+    at_most: kernels; max_bytes: bytes moved (`"1.5MB"` or a number); max_time: estimated (`"120us"`, GPU);
+    together: opcodes that one kernel has to hold; target, device: as `hlofuse check` takes them.
+
+    AssertionError names what broke, where and by which rule; HlofuseError: the subject cannot be replayed.
+    """
+    budget = Budget(
+        kernels=at_most,
+        bytes=parse_bytes(str(max_bytes)) if max_bytes is not None else None,
+        us=parse_time(max_time) if max_time is not None else None,
+    )
+    if budget.is_empty and not together:
+        raise TypeError("nothing to assert: give at_most, together, max_bytes or max_time")
+    found = measured(subject, target, device, Path())
+    check = check_modules([found], budgets=[] if budget.is_empty else [budget])
+    if check.failed:
+        raise AssertionError(report(check))
+    if together:
+        _assert_together(found, frozenset(together))
+    return found.profile
+
+
+def assert_kernels(
+    function: Any,
+    arguments: Sequence[Any] = (),
+    *,
+    at_most: int,
+    target: str | None = None,
+    device: str | None = None,
+) -> Profile:
+    """Compile a JAX function ahead of time (`hlofuse.capture`) and bound the kernels that fusion leaves.
+
+    arguments: arrays or jax.ShapeDtypeStruct. No accelerator is needed; for target gpu JAX's CUDA plugin is.
+    AssertionError and HlofuseError as for `assert_fusion`.
+    """
+    subject = captured(function, arguments, target, device)
+    return assert_fusion(subject, at_most=at_most, target=target, device=device)
+
+
+def report(check: Check) -> str:
+    """The text report without colours."""
+    from hlofuse.checker.report.text import print_check
+    from hlofuse.cli.output import rendered
+
+    return rendered(lambda console: print_check(check, console), "never").rstrip("\n")
+
+
+def _assert_together(found: Measured, wanted: frozenset[str]) -> None:
+    from hlofuse.checker.report.words import listed, pair
+
+    kernels = found.profile.kernels
+    if any(wanted <= (k.operations or {k.what}) for k in kernels):
+        return
+    near = sorted(kernels, key=lambda k: -len(wanted & k.operations))
+    lines = [f"{found.profile.name}: no kernel holds {', '.join(sorted(wanted))} together; nearest are"]
+    lines += [f"  {line}" for line in listed(k for k in near if wanted & k.operations)]
+    names = {k.name for k in near if wanted & k.operations}
+    reasons = [h for h in found.held() if h.kernels <= names]
+    lines += [f"  {h.rule} keeps {pair(h)} apart: {h.title}" for h in reasons[:5]]
+    raise AssertionError("\n".join(lines))

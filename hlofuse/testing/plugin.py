@@ -1,0 +1,93 @@
+"""The pytest plugin: `fusion_snapshot` and `--fusion-update`. Loads hlofuse when a test asks for it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+
+if TYPE_CHECKING:
+    from hlofuse.checker import Profile
+
+FOLDER = "fusion_snapshots"
+
+
+class FusionSnapshot(Protocol):
+    """Compares a module's fusion with what is stored for this test."""
+
+    def __call__(
+        self,
+        subject: Any,
+        *,
+        name: str | None = None,
+        target: str | None = None,
+        device: str | None = None,
+        strict: bool = True,
+        tolerance: float = 0.0,
+    ) -> Profile: ...
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds `--fusion-update`."""
+    group = parser.getgroup("hlofuse")
+    group.addoption(
+        "--fusion-update", action="store_true", help="Write the fusion snapshots from what is there now."
+    )
+
+
+@pytest.fixture
+def fusion_snapshot(request: pytest.FixtureRequest) -> FusionSnapshot:
+    """`fusion_snapshot(subject)`: what fusion leaves is what `fusion_snapshots/FILE/TEST.toml` says.
+
+    subject: as for `hlofuse.testing.assert_fusion`; name: what it is called in the snapshot, its own name
+    unless said; strict: any difference fails, else only more kernels, or more bytes or time than `tolerance`
+    (a share) lets pass.
+    """
+    path: Path = request.path
+    stem = re.sub(r"[^A-Za-z0-9_.-]", "_", request.node.name)[:120]
+    file = path.parent / FOLDER / path.stem / f"{stem}.toml"
+    update = bool(request.config.getoption("--fusion-update"))
+
+    def compare(
+        subject: Any,
+        *,
+        name: str | None = None,
+        target: str | None = None,
+        device: str | None = None,
+        strict: bool = True,
+        tolerance: float = 0.0,
+    ) -> Profile:
+        from dataclasses import replace
+
+        from hlofuse.checker import check_modules, read_baseline
+        from hlofuse.testing.asserting import report
+        from hlofuse.testing.subjects import measured
+
+        found = measured(subject, target, device, Path(request.config.rootpath))
+        found = replace(found, profile=replace(found.profile, name=name or found.profile.name))
+        if update:
+            _write(file, found.profile)
+            return found.profile
+        stored = read_baseline(file) if file.exists() else None
+        if stored is None or found.profile.name not in stored.profiles:
+            pytest.fail(
+                f"no snapshot of {found.profile.name} in {file}: run pytest --fusion-update and read it",
+                pytrace=False,
+            )
+        check = check_modules([found], baseline=stored, all_there=False, strict=strict, tolerance=tolerance)
+        if check.failed:
+            pytest.fail(f"{report(check)}\n({file}; --fusion-update accepts it)", pytrace=False)
+        return found.profile
+
+    return compare
+
+
+def _write(file: Path, profile: Profile) -> None:
+    from hlofuse.checker.baseline_text import updated_files
+    from hlofuse.cli.output import write_file
+
+    for path, text in updated_files(file, [profile]).items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, text)

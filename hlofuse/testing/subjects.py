@@ -1,0 +1,61 @@
+"""What a test may hand in: a dump, a text, a module, or what `hlofuse.capture` has captured."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from hlofuse.checker import Measured
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.module import Module
+
+
+def measured(subject: Any, target: str | None, device: str | None, root: Path) -> Measured:
+    """Replay a subject on a target and measure what fusion leaves.
+
+    HlofuseError for what is none, or cannot be read or replayed.
+    """
+    if isinstance(subject, str) and "\n" in subject:
+        from hlofuse.ir.parse import parse_module
+
+        subject = parse_module(subject, "<text>")
+    if isinstance(subject, Module):
+        return _of_module(subject, target, device, root)
+    if callable(getattr(subject, "module", None)):  # hlofuse.capturer.Capture, which need not be installed
+        subject = subject.module().before
+    if isinstance(subject, str | os.PathLike):
+        from hlofuse.cli.measuring import measure_all
+        from hlofuse.cli.replaying import ReplayRequest
+
+        found = measure_all([ReplayRequest(os.fspath(subject), target=target, device=device)], root)
+        if len(found) != 1:
+            raise HlofuseError(f"{subject} holds {len(found)} modules: name one dump")
+        return found[0]
+    raise HlofuseError(
+        f"a dump's path, an HLO text, a module or a capture was expected, not {type(subject).__name__}"
+    )
+
+
+def captured(function: Any, arguments: Any, target: str | None, device: str | None) -> Any:
+    """A function compiled by `hlofuse.capture`; HlofuseError where this hlofuse or machine cannot."""
+    import hlofuse
+
+    capture = getattr(hlofuse, "capture", None)
+    if capture is None:
+        raise HlofuseError(
+            "a function has to be compiled first, and this hlofuse has no capture: hand in the dump it made"
+        )
+    return capture(function, *arguments, target=target, device=device)
+
+
+def _of_module(module: Module, target: str | None, device: str | None, root: Path) -> Measured:
+    from hlofuse.checker.held import held_apart
+    from hlofuse.checker.measure import profile_of_replay
+    from hlofuse.explainer.costs import observed_replay
+    from hlofuse.pipelines import variant_of
+
+    chosen = target or ("gpu" if device is not None else "cpu")
+    observed = observed_replay(module, variant_of(chosen, device))
+    profile = profile_of_replay(module.name, observed, root)
+    return Measured(profile, module.filename or "<module>", lambda: held_apart(observed, root))

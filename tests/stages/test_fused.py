@@ -1,0 +1,169 @@
+"""Fused modules explained as they are: what is told agrees with the decisions of a replay."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from hlofuse import load
+from hlofuse.explainer.costs import observed_replay
+from hlofuse.explainer.facts import Facts
+from hlofuse.explainer.refusals import refusals, through_views
+from hlofuse.inputs.unique_ids import unique_ids_for
+from hlofuse.ir.copy import copy_module
+from hlofuse.ir.module import Module
+from hlofuse.ir.parse import parse_module
+from hlofuse.ir.printer import print_module
+from hlofuse.ir.unfusing import unfuse
+from hlofuse.ir.verifier import check_module
+from hlofuse.pipelines import Replay, variant_of
+from hlofuse.stages import fused_cpu, fused_gpu
+from hlofuse.stages.model import Boundary
+
+from ..running import Golden, Run, find
+
+DATA = Path(__file__).parent.parent / "data"
+CPU = ("softmax_column", "layer_norm", "mlp_grad_bf16", "conv_block", "rms_norm", "sibling_reductions")
+GPU = ("softmax", "layer_norm_grad", "row_col_reductions", "gpt2_block", "cartpole_baseline", "mlp")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("packed")
+    for name in ("cpu", "gpu"):
+        with tarfile.open(DATA / f"{name}.tar.xz") as tar:
+            tar.extractall(folder, filter="data")
+    return folder
+
+
+def case(corpus: Path, group: str, name: str) -> Path:
+    """The input of the passes; what the replay makes of it is XLA's result, as other tests see to."""
+    return next(p for p in sorted(corpus.rglob("before.hlo")) if p.parts[-3:-1] == (group, name))
+
+
+def reread(module: Module) -> Module:
+    """As a dump of it reads."""
+    return parse_module(print_module(module))
+
+
+def replay_reasons(made: Replay, facts: Facts, passes: set[str]) -> dict[tuple[str, str | None], str | None]:
+    """What the replay of the module ahead of fusion says of each pair of kernels."""
+    out: dict[tuple[str, str | None], str | None] = {}
+    for p in made.passes:
+        for r in refusals(p.events, facts) if p.name in passes else ():
+            if r.between_kernels:
+                producer = facts.after[facts.lineage.final(r.producer.name)]
+                out.setdefault((through_views(producer).name, r.consumer), r.rule)
+    return out
+
+
+def agreement(
+    found: list[Boundary], own: dict[tuple[str, str | None], str | None]
+) -> tuple[int, list[Boundary]]:
+    """How many reasons are those of the replay, and the boundaries where it says another."""
+    told = [(b, own.get((b.producer, b.consumer))) for b in found if b.rule is not None]
+    return sum(b.rule == o for b, o in told), [b for b, o in told if o is not None and o != b.rule]
+
+
+@pytest.mark.parametrize("name", CPU)
+def test_cpu_reasons_are_those_of_the_replay(corpus: Path, name: str) -> None:
+    made = observed_replay(load(case(corpus, "corpus", name)), variant_of("cpu", None)).replay
+    found, how = fused_cpu.boundaries(reread(made.after))
+    same, other = agreement(found, replay_reasons(made, Facts(made), {"fusion"}))
+    assert other == []
+    assert same == sum(b.rule is not None for b in found) > 0
+    assert "come out the same" in how
+
+
+@pytest.mark.parametrize("name", GPU)
+def test_gpu_reasons_are_those_of_the_replay(corpus: Path, name: str) -> None:
+    variant = variant_of("gpu", "h100_sxm")
+    assert variant.device is not None
+    before = load(case(corpus, "h100_sxm", name))
+    observed = observed_replay(before, variant, ids=unique_ids_for(before, None))
+    found, _ = fused_gpu.boundaries(reread(observed.replay.after), variant.device)
+    facts = Facts(observed.replay, observed.costs)
+    _, other = agreement(found, replay_reasons(observed.replay, facts, {"priority-fusion"}))
+    assert other == []
+    assert all(b.rule is not None for b in found)
+
+
+def test_taking_apart_undoes_fusing(corpus: Path) -> None:
+    for name in CPU:
+        made = observed_replay(load(case(corpus, "corpus", name)), variant_of("cpu", None)).replay
+        apart, _ = fused_cpu.take_apart(reread(made.after))
+        check_module(apart)
+        check_module(parse_module(print_module(apart)))
+        kinds = {i.fusion_kind for i in apart.instructions() if i.opcode == "fusion"}
+        assert kinds <= {"kCustom"}
+
+
+SEVERAL = """HloModule m
+
+f {
+  a = f32[8]{0} parameter(0)
+  n = f32[8]{0} negate(a)
+  s = f32[8]{0} sqrt(n)
+  ROOT t = (f32[8]{0}, f32[8]{0}) tuple(n, s)
+}
+
+ENTRY e {
+  p = f32[8]{0} parameter(0)
+  x = (f32[8]{0}, f32[8]{0}) fusion(p), kind=kLoop, calls=f
+  first = f32[8]{0} get-tuple-element(x), index=0
+  second = f32[8]{0} get-tuple-element(x), index=1
+  ROOT r = f32[8]{0} add(first, second)
+}
+"""
+
+
+def test_a_fusion_with_several_results_is_taken_apart() -> None:
+    module = copy_module(parse_module(SEVERAL))
+    unfuse(find(module, "x"))
+    check_module(module)
+    assert [i.name for i in module.entry.root.operands] == ["n", "s"]
+    assert [i.opcode for i in module.entry] == ["parameter", "add", "negate", "sqrt"]
+    assert len(module.computations) == 1
+
+
+def test_a_fusion_that_is_the_result_is_taken_apart() -> None:
+    text = SEVERAL.split("  first =")[0].replace("  x =", "  ROOT x =") + "}\n"
+    module = copy_module(parse_module(text))
+    unfuse(find(module, "x"))
+    check_module(module)
+    assert module.entry.root.opcode == "tuple"
+
+
+@pytest.mark.parametrize(("form", "ending"), [("text", "txt"), ("markdown", "md"), ("json", "json")])
+def test_reports(samples: Path, hlofuse: Run, golden: Golden, form: str, ending: str) -> None:
+    result = hlofuse("explain", samples / "cpu" / "softmax" / "after.hlo", "--format", form)
+    assert (result.status, result.err) == (0, "")
+    golden(f"explain/fused-softmax.{ending}", result.out)
+
+
+def test_no_reason_is_made_up(samples: Path, hlofuse: Run, tmp_path: Path) -> None:
+    # A kernel that XLA would not make: taken apart and made again it comes out otherwise.
+    text = (samples / "cpu" / "softmax" / "after.hlo").read_text()
+    path = tmp_path / "odd.hlo"
+    path.write_text(text.replace("multiply(", "power("))
+    document = json.loads(hlofuse("explain", path, "--format", "json").out)
+    unknown = [b for b in document["boundaries"] if b["rule"] is None]
+    assert all(b["reason"] for b in unknown)
+
+
+def test_what_if_and_other_targets_are_refused_as_before(samples: Path, hlofuse: Run) -> None:
+    path = samples / "cpu" / "softmax" / "after.hlo"
+    assert hlofuse("explain", path, "--disable", "CPU007").status == 2
+    assert hlofuse("explain", path, "--target", "gpu-legacy", "--device", "v100").status == 2
+
+
+def test_a_whole_gpu_dump_names_the_better_file(tmp_path: Path, hlofuse: Run) -> None:
+    with tarfile.open(DATA / "gpu-dump-directory.tar.xz") as tar:
+        tar.extractall(tmp_path, filter="data")
+    last = next((tmp_path / "gpu-dump").glob("*gpu_after_optimizations.txt"))
+    out = hlofuse("explain", last, "--device", "h100_sxm", columns=300).out
+    assert "why these are still two kernels" in out
+    assert "0057.fusion.after_pipeline-start" in out

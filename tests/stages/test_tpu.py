@@ -1,0 +1,80 @@
+"""What XLA:TPU fused is read off its dumps; no reason is made up."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from hlofuse import load
+from hlofuse.stages.tpu import compare_tpu, tpu_files
+
+from ..running import Golden, Run
+
+DATA = Path(__file__).parent.parent / "data" / "tpu.tar.xz"
+
+
+@pytest.fixture(scope="module")
+def tpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dump")
+    with tarfile.open(DATA) as tar:
+        tar.extractall(folder, filter="data")
+    return folder / "tpu"
+
+
+def test_softmax(tpu: Path) -> None:
+    found = compare_tpu(*(load(tpu / "softmax" / f"{name}.hlo") for name in ("before", "after")))
+    assert (found.kernels_before, found.kernels_after) == (7, 3)
+    assert {str(c.kind) for c in found.changes} == {"new"}
+    # TPU computes the exponential twice rather than store it, as GPU does and CPU does not.
+    shared = [e for e in found.edges if e.on_tpu and not e.elsewhere["cpu"]]
+    assert [(e.producer, e.consumer) for e in shared] == [("exp.1", "reduce_sum.7"), ("exp.1", "div.7")]
+    assert all(e.elsewhere["gpu"] for e in shared)
+    assert all(e.rules["cpu"] in found.rules for e in shared)
+
+
+def test_every_difference_of_the_others_has_a_rule_or_says_that_none_settled_it(tpu: Path) -> None:
+    found = compare_tpu(*(load(tpu / "gpt2_block" / f"{name}.hlo") for name in ("before", "after")))
+    assert (found.kernels_before, found.kernels_after) == (66, 18)
+    for e in found.edges:
+        assert set(e.rules) == {target for target, fused in e.elsewhere.items() if not fused}
+
+
+@pytest.mark.parametrize(("form", "ending"), [("text", "txt"), ("markdown", "md"), ("json", "json")])
+def test_reports(
+    tpu: Path, hlofuse: Run, golden: Golden, monkeypatch: pytest.MonkeyPatch, form: str, ending: str
+) -> None:
+    monkeypatch.chdir(tpu)
+    result = hlofuse("explain", "softmax", "--format", form, columns=100)
+    assert (result.status, result.err) == (0, "")
+    golden(f"explain/tpu-softmax.{ending}", result.out)
+
+
+def test_the_pair_is_found_from_either_file_and_in_a_dump_directory(
+    tpu: Path, tmp_path: Path, hlofuse: Run
+) -> None:
+    pair = tpu / "softmax" / "before.hlo", tpu / "softmax" / "after.hlo"
+    assert tpu_files(pair[0]) == tpu_files(pair[1]) == tpu_files(tpu / "softmax") == pair
+    for file, stage in zip(
+        pair,
+        (
+            "0050.Main_fusion.after_pipeline-start.before_tpu_fusion",
+            "0051.multi_output_fusion_and_bf16_folding.after_tpu_fusion.before_pipeline-end",
+        ),
+        strict=True,
+    ):
+        (tmp_path / f"module_0003.jit_softmax.{stage}.txt").write_text(file.read_text())
+    out = hlofuse("explain", tmp_path).out
+    assert "7 kernels → 3" in out
+    assert "no reason" in out
+
+
+def test_a_module_alone_is_refused_as_before(tpu: Path, tmp_path: Path, hlofuse: Run) -> None:
+    alone = tmp_path / "m.hlo"
+    alone.write_text((tpu / "softmax" / "before.hlo").read_text())
+    result = hlofuse("explain", alone)
+    assert (result.status, result.out) == (2, "")
+    assert "There is no target for TPU" in result.err
+    assert hlofuse("stats", alone).status == 0
+    assert hlofuse("render", alone, "-o", tmp_path / "m.dot").status == 0

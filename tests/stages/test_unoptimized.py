@@ -1,0 +1,106 @@
+"""A module before optimizations is replayed approximately, and the report says so."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from hlofuse import load
+from hlofuse.ir.parse import parse_module
+from hlofuse.ir.printer import print_module
+from hlofuse.ir.verifier import check_module
+from hlofuse.stages.unoptimized import simplified
+
+from ..running import Run
+
+DATA = Path(__file__).parent.parent / "data" / "gpu-dump-directory.tar.xz"
+TEXT = """HloModule jit_f
+
+half {
+  a = f32[8,2]{1,0} parameter(0)
+  c = f32[] constant(0.5)
+  b = f32[8,2]{1,0} broadcast(c), dimensions={}
+  ROOT m = f32[8,2]{1,0} multiply(a, b)
+}
+
+ENTRY e {
+  p = f32[16]{0} parameter(0)
+  r = f32[8,2]{1,0} reshape(p)
+  x = f32[8,2]{1,0} call(r), to_apply=half
+  y = f32[8,2]{1,0} call(x), to_apply=half
+  dead = f32[8,2]{1,0} negate(x)
+  ROOT s = f32[8,2]{1,0} add(x, y)
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The module before optimizations, away from its other dumps."""
+    folder = tmp_path_factory.mktemp("dump")
+    with tarfile.open(DATA) as tar:
+        tar.extractall(folder, filter="data")
+    alone = folder / "alone"
+    alone.mkdir()
+    (whole,) = (folder / "gpu-dump").glob("*.before_optimizations.txt")
+    return whole.rename(alone / whole.name)
+
+
+def test_what_is_repeated() -> None:
+    module = parse_module(TEXT)
+    out = simplified(module)
+    check_module(out)
+    assert sorted(i.opcode for i in out.entry) == [
+        "add", "bitcast", "broadcast", "constant", "multiply", "multiply", "parameter"
+    ]  # fmt: skip
+    assert print_module(module) == print_module(parse_module(TEXT))  # the given one is untouched
+
+
+def test_a_call_that_is_to_be_kept_is_kept() -> None:
+    said = 'to_apply=half, frontend_attributes={inlineable="false"}'
+    kept = parse_module(TEXT.replace("to_apply=half", said, 1))
+    assert [i.name for i in simplified(kept).entry if i.opcode == "call"] == ["x"]
+
+
+def test_the_report_says_that_it_is_approximate(tmp_path: Path, hlofuse: Run) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text(TEXT)
+    text = hlofuse("explain", path)
+    assert text.status == 0
+    assert text.out.startswith("APPROXIMATE")
+    assert "--xla_dump_hlo_pass_re=.*" in text.out
+    assert hlofuse("explain", path, "--format", "markdown").out.startswith("> **APPROXIMATE")
+    assert json.loads(hlofuse("explain", path, "--format", "json").out)["approximate"]
+    assert hlofuse("why", path, "s").out.startswith("APPROXIMATE")
+    assert hlofuse("replay", path, "-o", tmp_path / "out.hlo").status == 2  # a file would not say so
+
+
+def test_a_gpu_module_from_its_beginning(gpt2: Path, hlofuse: Run) -> None:
+    check_module(simplified(load(gpt2)))
+    out = hlofuse("explain", gpt2, "--target", "gpu", "--device", "h100_sxm").out
+    assert out.startswith("APPROXIMATE")
+
+
+def test_the_dump_ahead_of_fusion_is_better(tmp_path: Path, hlofuse: Run) -> None:
+    with tarfile.open(DATA) as tar:
+        tar.extractall(tmp_path, filter="data")
+    (whole,) = (tmp_path / "gpu-dump").glob("*.before_optimizations.txt")
+    result = hlofuse("explain", whole, "--device", "h100_sxm")
+    assert result.status == 2
+    assert "That dump lies beside it" in result.err
+
+
+def test_calls_that_multiply_beyond_reason_are_refused(tmp_path: Path, hlofuse: Run) -> None:
+    lines = ["HloModule m", "", "g0 {", "  a0 = f32[] parameter(0)", "  ROOT n0 = f32[] negate(a0)", "}"]
+    for k in range(1, 40):
+        lines += [f"g{k} {{", f"  a{k} = f32[] parameter(0)", f"  x{k} = f32[] call(a{k}), to_apply=g{k - 1}"]
+        lines += [f"  ROOT y{k} = f32[] call(x{k}), to_apply=g{k - 1}", "}"]
+    lines += ["ENTRY e {", "  p = f32[] parameter(0)", "  ROOT r = f32[] call(p), to_apply=g39", "}"]
+    path = tmp_path / "m.hlo"
+    path.write_text("\n".join(lines) + "\n")
+    result = hlofuse("explain", path)
+    assert (result.status, result.out) == (2, "")
+    assert "called so often" in result.err
