@@ -25,7 +25,7 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 SHOTS = [
     ("explore-kernels", "gpu/gpt2_block", ["--device", "h100_sxm"], "#view=fusion", False),
     ("explore-step", "gpu/gpt2_block", ["--device", "h100_sxm"], "#step=137&tab=decisions", False),
-    ("explore-dark", "cartpole/cpu/no_concatenate", [], "#step=560&tab=decisions", True),
+    ("explore-dark", "cartpole/cpu/no_concatenate", [], "#step=330&tab=decisions", True),
     ("explore-train-step", "", ["--device", "h100_sxm"], "#tab=kernels&view=fusion", False),
     (
         "explore-devices",

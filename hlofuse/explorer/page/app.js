@@ -231,7 +231,7 @@ class App {
     }
     if (this.drawn !== "steps") {
       const drawn = drawOverview(run, state, this.drawn, own && this.told ? this.state.at - 1 : NONE, this.act);
-      pane.show(`${number}:${this.drawn}`, drawn.group, drawn.width, drawn.height, label);
+      pane.show(`${number}:${this.drawn}`, drawn.group, drawn.width, drawn.height, label, undefined, READABLE_SHEET);
       return;
     }
     if (!run.regions.length) return;

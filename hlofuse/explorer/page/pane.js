@@ -1,6 +1,6 @@
 // A picture one can zoom and move.
 
-const READABLE = 0.8;
+const READABLE = 0.8, READABLE_SHEET = 0.5;
 
 class Pane {
   constructor() {
@@ -16,7 +16,8 @@ class Pane {
     }).observe(this.svg);
   }
 
-  show(key, group, width, height, label, focus) {
+  show(key, group, width, height, label, focus, readable = READABLE) {
+    this.readable = readable;
     this.size = [width, height];
     this.label.textContent = label;
     this.label.hidden = !label;
@@ -32,8 +33,8 @@ class Pane {
   start(focus) {
     this.fit();
     const view = this.views.get(this.key), room = this.svg.getBoundingClientRect();
-    if (!room.width || room.width / view.w >= READABLE) return;
-    const w = room.width / READABLE, h = room.height / READABLE, [width] = this.size;
+    if (!room.width || room.width / view.w >= this.readable) return;
+    const w = room.width / this.readable, h = room.height / this.readable, [width] = this.size;
     this.look({ x: focus ? focus[0] - w / 2 : (width - w) / 2, y: focus ? focus[1] - h / 2 : -30, w, h });
   }
 
@@ -48,9 +49,10 @@ class Pane {
     if (!this.size) return;
     const [width, height] = this.size, room = this.svg.getBoundingClientRect();
     // Never larger than life: a few boxes would fill the screen.
-    const scale = Math.min(1.15, room.width / (width + 20), room.height / (height + 20)) || 1;
+    const head = this.label.hidden ? 0 : 30;
+    const scale = Math.min(1.15, room.width / (width + 20), Math.max(1, room.height - head) / (height + 20)) || 1;
     const w = room.width / scale, h = room.height / scale;
-    this.look({ x: (width - w) / 2, y: (height - h) / 2, w, h });
+    this.look({ x: (width - w) / 2, y: (height - h - head / scale) / 2, w, h });
   }
 
   look(view) {

@@ -30,7 +30,8 @@ function drawRegion(scene, state, decision, chosen, act) {
         }
         const home = state.home[o], start = scene.slot(o, home);
         if (!start || !boxes.has(home)) { from++; names.add(state.nameOf(home)); continue; }
-        const rule = refused.get(home * run.boxes + box);
+        // Between kernels only: that an input is not fused goes without saying.
+        const rule = state.isKernel(home) && state.isKernel(box) ? refused.get(home * run.boxes + box) : undefined;
         lines.append(edgeLine(start, slot, rule === undefined ? "edge" : "edge refused", () => act.edge(home, box)));
         if (rule !== undefined) marks.append(ruleMark(run, rule, start, slot, act));
       }
