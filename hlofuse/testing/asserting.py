@@ -30,6 +30,7 @@ def assert_fusion(
 
     AssertionError names what broke, where and by which rule; HlofuseError: the subject cannot be replayed.
     """
+    __tracebackhide__ = True  # pytest shows the caller's line, not ours
     budget = Budget(
         kernels=at_most,
         bytes=parse_bytes(str(max_bytes)) if max_bytes is not None else None,
@@ -62,6 +63,7 @@ def assert_kernels(
     """
     from hlofuse import capture
 
+    __tracebackhide__ = True
     with TemporaryDirectory(prefix="hlofuse-") as folder:
         subject = capture(function, *arguments, target=target, device=device, out=Path(folder, "capture"))
         return assert_fusion(subject, at_most=at_most, target=target, device=device)
@@ -78,6 +80,7 @@ def report(check: Check) -> str:
 def _assert_together(found: Measured, wanted: frozenset[str]) -> None:
     from hlofuse.checker.report.words import listed, pair
 
+    __tracebackhide__ = True
     kernels = found.profile.kernels
     if any(wanted <= (k.operations or {k.what}) for k in kernels):
         return
