@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.users import restore_users
+from hlofuse.pipelines.users_order import restore_users_order
 
 
 def users_of(name: str, body: str, *, ids: list[str] | None = None, head: str = "") -> list[str]:
@@ -337,3 +338,68 @@ ENTRY %main {
     assert normalized == ["gt", "gt.1", "max", "select.1", "max.1", "select"]
     plain = text.replace('op_name="xs[0]"', 'op_name="jit(f)/transpose"')
     assert users_in(plain, "zeros", ids_known=False) == ["gt", "max", "gt.1", "max.1", "select", "select.1"]
+
+
+# ---------------------------------------------------------------- layouts, clamps
+
+_NORMALIZED = f"""  %p = f32[8,32]{{1,0}} parameter(0)
+  %slice.1.0 = f32[8,16]{{1,0}} slice(%p), slice={{[0:8], [0:16]}}{named("split")}
+  %multiply.1.0 = f32[8,16]{{1,0}} multiply(%slice.1.0, SQUARED){named("mul")}
+  %add.1.0 = f32[8,16]{{1,0}} add(%multiply.1.0, %slice.1.0){named("add")}
+  ROOT %tuple.1.0 = (f32[8,16]{{1,0}}) tuple(%add.1.0)"""
+_MADE_LATE = ["p", "tuple.1.0", "slice.1.0", "multiply.1.0", "add.1.0"]
+
+
+def test_the_last_user_takes_the_place_of_the_bitcast_of_a_normalized_layout() -> None:
+    body = _NORMALIZED.replace("SQUARED", "%slice.1.0")
+    assert users_of("slice.1.0", body, ids=_MADE_LATE) == ["multiply.1.0", "add.1.0"]
+    body = _NORMALIZED.replace("SQUARED", "%p").replace("f32[8,32]", "f32[8,16]")
+    assert users_of("slice.1.0", body, ids=_MADE_LATE) == ["add.1.0", "multiply.1.0"]
+    program = ["p", "slice.1.0", "multiply.1.0", "add.1.0", "tuple.1.0"]
+    assert users_of("slice.1.0", body, ids=program) == ["multiply.1.0", "add.1.0"]
+
+
+def test_what_rematerialization_repeats_comes_first_of_a_normalized_reshape() -> None:
+    again = "checkpoint/rematted_computation/mul"
+    body = f"""  %p = f32[8,32]{{1,0}} parameter(0)
+  %slice.1.0 = f32[8,1]{{1,0}} slice(%p), slice={{[0:8], [0:1]}}{named("unstack")}
+  %bitcast.1.0 = f32[8]{{0}} bitcast(%slice.1.0)
+  %multiply.1.0 = f32[8]{{0}} multiply(%bitcast.1.0, %bitcast.1.0){named(again)}
+  %multiply.2.0 = f32[8]{{0}} multiply(%multiply.1.0, %bitcast.1.0){named(again)}
+  %multiply.3.0 = f32[8]{{0}} multiply(%multiply.2.0, %bitcast.1.0){named("mul")}
+  ROOT %tuple.1.0 = (f32[8]{{0}}) tuple(%multiply.3.0)"""
+    made = ["p", "tuple.1.0", "slice.1.0", *(f"multiply.{k}.0" for k in (1, 2, 3)), "bitcast.1.0"]
+    assert users_of("bitcast.1.0", body, ids=made) == ["multiply.2.0", "multiply.1.0", "multiply.3.0"]
+
+
+def test_a_clamp_comes_last_and_has_taken_the_minimum_of_the_maximum_away() -> None:
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %low = f32[32]{{0}} parameter(1)
+  %high = f32[32]{{0}} parameter(2)
+  %x = f32[32]{{0}} negate(%p)
+  %clamp.1 = f32[32]{{0}} clamp(%low, %x, %high){named("min")}
+  %max.1 = f32[32]{{0}} maximum(%x, %low){named("max")}
+  %eq.1 = pred[32]{{0}} compare(%max.1, %clamp.1), direction=EQ{named("eq")}
+  %eq.2 = pred[32]{{0}} compare(%x, %max.1), direction=EQ{named("eq")}
+  %eq.3 = pred[32]{{0}} compare(%low, %max.1), direction=EQ{named("eq")}
+  ROOT %r = (pred[32]{{0}}, pred[32]{{0}}, pred[32]{{0}}) tuple(%eq.1, %eq.2, %eq.3)"""
+    assert users_of("x", body) == ["max.1", "eq.2", "clamp.1"]
+    assert users_of("max.1", body) == ["eq.3", "eq.1", "eq.2"]
+
+
+def test_copies_and_choices_of_tuples_keep_their_users() -> None:
+    for made in ("copy(%a)", "select(%c, %a, %a)"):
+        module = parse_module(f"""HloModule m
+
+ENTRY %main {{
+  %c = pred[] parameter(0)
+  %a = (f32[4]{{0}}, f32[4]{{0}}) parameter(1)
+  %pair = (f32[4]{{0}}, f32[4]{{0}}) {made}
+  %x = f32[4]{{0}} get-tuple-element(%pair), index=0
+  %y = f32[4]{{0}} get-tuple-element(%pair), index=1
+  ROOT %r = f32[4]{{0}} add(%x, %y)
+}}""")
+        restore_users_order(module)
+        pair = module.find("pair")
+        assert pair is not None
+        assert [u.name for u in pair.users] == ["x", "y"]
