@@ -47,7 +47,8 @@ def with_last_normalized_in_front(
         return None
     if producer.opcode != "bitcast" and any(u.operands.count(producer) > 1 for u in users):
         return None  # seen in records: with a square among them the order of before stays, why we do not know
-    # What rematerialization repeats has a reshape of its own; CSE made the two one after all this.
+    # What rematerialization repeats has a reshape of its own; CSE made the two one after all this. Seen in
+    # records for reshapes only; which pass keeps others together we do not know.
     again = [u for u in users if _is_repeated(u)] if producer.opcode == "bitcast" else []
     return [*_rotated(again), *_rotated([u for u in users if u not in again])]
 
@@ -68,12 +69,15 @@ def _is_normalized(x: Instruction, made: frozenset[Instruction]) -> bool:
 
 
 def _stands_for_normalized(x: Instruction, made: frozenset[Instruction]) -> bool:
-    """A bitcast that was a reshape, or that was put behind a Triton gemm and took the users as they were."""
+    """A bitcast that was a reshape, or that was put behind a Triton gemm and took the users as they were.
+
+    Told from ids and `op_name` as records show them; no pass says so in as many words.
+    """
     if x.opcode != "bitcast" or x not in made:
         return False
     if not x.op_name:
         # Of a reshape that drops the dimensions of which a slice left one element nothing is kept.
-        # One that is transposed was row-major before.
+        # One that is transposed is left as it was, in the records seen.
         return x.operands[0].opcode == "slice" and all(u.opcode != "transpose" for u in x.users)
     return all(u.id < x.id and u.op_name != x.op_name for u in x.users)
 
