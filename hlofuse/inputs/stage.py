@@ -120,7 +120,7 @@ def require_input_stage(module: Module, target: str = "cpu") -> Stage:
         if stage.name == BEFORE and subject != "this input":
             lines.append(f"Or have it compiled ahead of time: hlofuse capture {subject} --explain")
     if stage.name in (FUSED, SCHEDULED):
-        lines.append("(stats, diff and render take a module of any stage.)")
+        lines.append("(explain, kernels, check, stats, diff and render take it as it is.)")
     raise StageError("\n".join(lines), stage)
 
 

@@ -62,6 +62,9 @@ def test_a_wrong_call_writes_nothing(hlofuse: Run, samples: Path, tmp_path: Path
         (["--option", "mof"], "no option 'mof'; known: multi-output"),
         (["--set", "code-duplication-limit=x"], "'x' is not a number"),
         (["--disable", "IF999"], "there is no rule 'IF999'"),
+        (["--disable", "QQQ"], "there is no rule 'QQQ' (hlofuse rule lists them)"),
+        (["--device", "h101"], "no device 'h101'"),
+        (["--module", "nope"], "--module"),
     ):
         result = hlofuse("replay", sample(samples), "-o", out, *arguments)
         assert result.status == 2
