@@ -79,6 +79,7 @@ def test_a_fused_module_is_repeated_only_if_one_insists(hlofuse: Run, samples: P
     assert result.status == 2
     assert "already fused" in result.err
     assert "--assume-input" in result.err
+    assert f"beside it: {sample(samples)}" in result.err
     assert not (tmp_path / "out.hlo").exists()
     quiet = hlofuse("replay", after, "-o", tmp_path / "out.hlo", "--assume-input")
     assert (quiet.status, quiet.err) == (0, "")
