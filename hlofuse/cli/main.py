@@ -8,39 +8,56 @@ import sys
 
 import click
 
-# Name, where it lives, and its line in `--help`: help must not import what it lists.
-_COMMANDS: dict[str, tuple[str, str]] = {
-    "capture": (
-        "hlofuse.cli.capture",
-        "Compile a JAX program or StableHLO for a CPU, GPU or TPU and keep what XLA's fusion did.",
-    ),
-    "explain": (
-        "hlofuse.cli.explain",
-        "Which operations XLA fuses, in which order, and what stopped the rest.",
-    ),
-    "why": ("hlofuse.cli.why", "Why two operations were fused, or were not."),
-    "replay": ("hlofuse.cli.replay", "Write the module as XLA's fusion passes would leave it."),
-    "verify": ("hlofuse.cli.verify", "Compare our replay with XLA's own result."),
-    "what-if": (
-        "hlofuse.cli.what_if",
-        "Which rule costs most; what if a knob had other values, a rule did not exist.",
-    ),
-    "diff": ("hlofuse.cli.diff", "What changed between two modules, fusion by fusion."),
-    "timeline": ("hlofuse.cli.timeline", "What each pass of a compilation did, from a dump directory."),
-    "trace-op": ("hlofuse.cli.trace_op", "One operation's way through every pass to the kernel it ends in."),
-    "check": ("hlofuse.cli.check", "Hold fusion against a budget or a stored baseline, for CI."),
-    "stats": ("hlofuse.cli.stats", "Instructions, kernels, flops and bytes of modules."),
-    "kernels": (
-        "hlofuse.cli.kernels",
-        "Who runs each kernel that fusion leaves: library, Triton or emitter.",
-    ),
-    "render": ("hlofuse.cli.render", "Draw a module and its fusions as SVG, PNG, PDF or DOT."),
-    "plot": ("hlofuse.cli.plot", "Plot passes, the time of kernels, the roofline."),
-    "explore": ("hlofuse.cli.explore", "A page to step through every decision, in one HTML file."),
-    "rule": ("hlofuse.cli.rule", "The rule catalogue: what a rule asks, why, and what to do about it."),
-    "devices": ("hlofuse.cli.devices", "The GPUs whose numbers come with hlofuse."),
-    "targets": ("hlofuse.cli.targets", "What can be replayed, and how faithfully."),
+# Under each heading: a name, where it lives, and its line in `--help`: help must not import what it lists.
+_SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "From a program to a dump": {
+        "capture": (
+            "hlofuse.cli.capture",
+            "Compile a JAX program or StableHLO for a CPU, GPU or TPU and keep what XLA's fusion did.",
+        ),
+    },
+    "Why it was fused so": {
+        "explain": (
+            "hlofuse.cli.explain",
+            "Which operations XLA fuses, in which order, and what stopped the rest.",
+        ),
+        "why": ("hlofuse.cli.why", "Why two operations were fused, or were not."),
+        "what-if": (
+            "hlofuse.cli.what_if",
+            "Which rule costs most; what if a knob had other values, a rule did not exist.",
+        ),
+        "rule": ("hlofuse.cli.rule", "The rule catalogue: what a rule asks, why, and what to do about it."),
+    },
+    "What runs": {
+        "stats": ("hlofuse.cli.stats", "Instructions, kernels, flops and bytes of modules."),
+        "kernels": (
+            "hlofuse.cli.kernels",
+            "Who runs each kernel that fusion leaves: library, Triton or emitter.",
+        ),
+    },
+    "To look at": {
+        "explore": ("hlofuse.cli.explore", "A page to step through every decision, in one HTML file."),
+        "render": ("hlofuse.cli.render", "Draw a module and its fusions as SVG, PNG, PDF or DOT."),
+        "plot": ("hlofuse.cli.plot", "Plot passes, the time of kernels, the roofline."),
+    },
+    "What changed": {
+        "diff": ("hlofuse.cli.diff", "What changed between two modules, fusion by fusion."),
+        "check": ("hlofuse.cli.check", "Hold fusion against a budget or a stored baseline, for CI."),
+        "timeline": ("hlofuse.cli.timeline", "What each pass of a compilation did, from a dump directory."),
+        "trace-op": (
+            "hlofuse.cli.trace_op",
+            "One operation's way through every pass to the kernel it ends in.",
+        ),
+    },
+    "The replay itself": {
+        "replay": ("hlofuse.cli.replay", "Write the module as XLA's fusion passes would leave it."),
+        "verify": ("hlofuse.cli.verify", "Compare our replay with XLA's own result."),
+        "targets": ("hlofuse.cli.targets", "What can be replayed, and how faithfully."),
+        "devices": ("hlofuse.cli.devices", "The GPUs whose numbers come with hlofuse."),
+    },
 }
+_COMMANDS = {name: found for section in _SECTIONS.values() for name, found in section.items()}
+_WIDEST = max(map(len, _COMMANDS))
 
 TRACEBACK_VARIABLE = "HLOFUSE_TRACEBACK"
 """Set to have an internal error raised with its traceback."""
@@ -71,8 +88,10 @@ class _Lazy(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
+        for heading, commands in _SECTIONS.items():
+            with formatter.section(heading):
+                rows = [(name.ljust(_WIDEST), summary) for name, (_, summary) in commands.items()]
+                formatter.write_dl(rows)
 
 
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

@@ -102,6 +102,8 @@ class ReplayRequest:
                     f"this is for target {target} ({printable(chosen.evidence)}), which asks for --device"
                     " (hlofuse devices lists them); --target says otherwise"
                 )
+        if self.device is not None:
+            self.variant(target, device)  # a mistyped device is told before what it would not go with
         if not (any_stage or self.assume_input):
             require_input_stage(module, target)
         variant = self.variant(target, device)

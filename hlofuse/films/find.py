@@ -29,11 +29,16 @@ class Subject:
         self.line = int(place["line"]) if place is not None else 0
 
     def find(self, module: Module) -> Sequence[Instruction]:
-        """The instructions meant; of a line those that compute, or all where none does."""
+        """The instructions meant; of a line those that compute, or all where none does.
+
+        A fusion is no operation of its own: what is in it stands for it.
+        """
         if self.file is None:
             found = module.find(self.asked)
             return () if found is None else _values(found)
         here = [i for i in module.instructions() if i.opcode != "parameter" and self._from_here(module, i)]
+        operations = [i for i in here if i.opcode != "fusion" or not i.called]
+        here = operations or list(dict.fromkeys(v for i in here for v in _values(i)))
         # A reduction's own little computation is told with the reduction.
         computing = [i for i in here if i.opcode not in NO_KERNEL and i.opcode != "broadcast"]
         outside = [i for i in computing if not _applied(i)]

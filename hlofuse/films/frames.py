@@ -10,7 +10,13 @@ from itertools import pairwise
 from pathlib import Path
 
 from hlofuse.films.model import Frame
-from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule, corpus_file, is_corpus_case
+from hlofuse.inputs.dump_directory import (
+    DumpDirectory,
+    DumpedModule,
+    corpus_file,
+    is_corpus_case,
+    require_case,
+)
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.present.escape import printable
 from hlofuse.present.units import plural, ranges
@@ -49,6 +55,7 @@ def reels(path: str | os.PathLike[str], module: str | None = None) -> list[Reel]
             ' XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*" writes'
         )
     if is_corpus_case(folder):
+        require_case(folder, module)
         return [_of_case(folder)]
     try:
         directory = DumpDirectory(folder)
@@ -66,7 +73,8 @@ def _folders_with_dumps(folder: Path) -> list[Path]:
     found = []
     for below in sorted(p for p in folder.iterdir() if p.is_dir()):
         try:
-            DumpDirectory(below)
+            if not is_corpus_case(below):
+                DumpDirectory(below)
         except HlofuseError:
             continue
         found.append(below)

@@ -212,6 +212,15 @@ def is_corpus_case(folder: Path) -> bool:
     return corpus_file(folder, "before") is not None
 
 
+def require_case(folder: Path, module: str | None) -> None:
+    """HlofuseError where `module` asks for another program than the one a corpus folder holds."""
+    name = folder.resolve().name
+    if module is not None and module not in (name, f"jit_{name}"):
+        raise HlofuseError(
+            f"{printable(str(folder))} has no module {printable(module)}: it is of {printable(name)} only"
+        )
+
+
 def corpus_cases(folder: Path) -> list[Path]:
     """The folders of a corpus, by name; empty for a folder that is none."""
     try:

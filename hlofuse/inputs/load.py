@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from hlofuse.inputs.choose_target import choose_target
-from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file
+from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, require_case
 from hlofuse.inputs.foreign import foreign_form, hlo_text
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.text import called, decode, read_bytes
@@ -51,6 +51,7 @@ def _in_directory(folder: Path, module: str | None, target: str) -> Path:
     """The pass's input in a dump directory, a corpus folder, or a folder of those."""
     case = corpus_file(folder, "before")
     if case is not None:
+        require_case(folder, module)
         return case
     cases = corpus_cases(folder)
     if not cases:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.present.escape import printable
+
+_LATER_IN_CORPUS = re.compile(r"(after|\d+-.+)\.hlo(\.gz)?")
 
 INPUT = "input"
 BEFORE = "before optimizations"
@@ -51,7 +54,7 @@ def stage_of(module: Module, target: str = "cpu") -> Stage:
     platform, platform_evidence = platform_of(module)
     named = read_name(Path(module.filename)) if module.filename and module.filename != "<stdin>" else None
     beside = _beside(named) if named is not None else None
-    right = _right_file(beside, target) if beside is not None else None
+    right = _right_file(beside, target) if beside is not None else _in_its_corpus_folder(module)
     for whole in beside.whole if beside is not None else ():
         if "gpu" in whole or "tpu" in whole:
             platform, platform_evidence = ("gpu" if "gpu" in whole else "tpu"), f"beside it lies its {whole}"
@@ -120,7 +123,7 @@ def require_input_stage(module: Module, target: str = "cpu") -> Stage:
         if stage.name == BEFORE and subject != "this input":
             lines.append(f"Or have it compiled ahead of time: hlofuse capture {subject} --explain")
     if stage.name in (FUSED, SCHEDULED):
-        lines.append("(stats, diff and render take a module of any stage.)")
+        lines.append("(explain, kernels, check, stats, diff and render take it as it is.)")
     raise StageError("\n".join(lines), stage)
 
 
@@ -150,6 +153,14 @@ def _right_file(module: DumpedModule, target: str) -> Path | None:
         return module.pass_input(target)
     except HlofuseError:
         return None
+
+
+def _in_its_corpus_folder(module: Module) -> Path | None:
+    """`before.hlo` beside a later dump of a corpus folder."""
+    if not module.filename:
+        return None
+    path = Path(module.filename)
+    return corpus_file(path.parent, "before") if _LATER_IN_CORPUS.fullmatch(path.name) else None
 
 
 def _by_order(named: DumpFile, right: Path) -> tuple[str, str]:

@@ -44,7 +44,8 @@ def parse_settings(
     codes = [c.upper() for c in disabled]
     for code in codes:
         if code not in rules:
-            raise HlofuseError(f"there is no rule {code!r}{_meant(code, rules)}")
+            meant = _meant(code, rules) or " (hlofuse rule lists them)"
+            raise HlofuseError(f"there is no rule {code!r}{meant}")
         if rules[code].fixed:
             raise HlofuseError(f"rule {code} cannot be disabled: {rules[code].fixed}")
     return Settings(values, frozenset(codes))

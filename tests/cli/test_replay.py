@@ -62,6 +62,9 @@ def test_a_wrong_call_writes_nothing(hlofuse: Run, samples: Path, tmp_path: Path
         (["--option", "mof"], "no option 'mof'; known: multi-output"),
         (["--set", "code-duplication-limit=x"], "'x' is not a number"),
         (["--disable", "IF999"], "there is no rule 'IF999'"),
+        (["--disable", "QQQ"], "there is no rule 'QQQ' (hlofuse rule lists them)"),
+        (["--device", "h101"], "no device 'h101'"),
+        (["--module", "nope"], "--module"),
     ):
         result = hlofuse("replay", sample(samples), "-o", out, *arguments)
         assert result.status == 2
@@ -76,6 +79,7 @@ def test_a_fused_module_is_repeated_only_if_one_insists(hlofuse: Run, samples: P
     assert result.status == 2
     assert "already fused" in result.err
     assert "--assume-input" in result.err
+    assert f"beside it: {sample(samples)}" in result.err
     assert not (tmp_path / "out.hlo").exists()
     quiet = hlofuse("replay", after, "-o", tmp_path / "out.hlo", "--assume-input")
     assert (quiet.status, quiet.err) == (0, "")

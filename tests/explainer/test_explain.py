@@ -138,12 +138,15 @@ def test_names_of_passes_and_computations_are_checked(hlofuse: Run, samples: Pat
     assert "did you mean main.3?" in result.err
 
 
-def test_decisions_are_not_told_from_another_stage(hlofuse: Run, samples: Path) -> None:
+def test_decisions_are_not_told_from_another_stage(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
     path = samples / "cpu" / "softmax" / "after.hlo"
     result = hlofuse("why", path, "ynn_fusion")
     assert (result.status, result.out) == (2, "")
     assert "already fused" in result.err
-    assert "--xla_dump_hlo_pass_re=.*" in result.err
+    assert f"That dump lies beside it: {path.with_name('before.hlo')}" in result.err
+    alone = tmp_path / "after.hlo"
+    alone.write_bytes(path.read_bytes())
+    assert "--xla_dump_hlo_pass_re=.*" in hlofuse("why", alone, "ynn_fusion").err
     assert hlofuse("why", path, "ynn_fusion", "--assume-input").status == 0
 
 

@@ -184,6 +184,11 @@ def test_names_cannot_steer_the_terminal(tmp_path: Path, hlofuse: Run) -> None:
 def test_a_corpus_folder_is_a_film(samples: Path, hlofuse: Run) -> None:
     out = hlofuse("timeline", samples / "gpu" / "softmax").out
     assert "1 merged" in out
+    # Another module than the one there is asked for; the folder of several is no film.
+    other = hlofuse("timeline", samples / "gpu" / "softmax", "--module", "nope")
+    assert (other.status, other.out) == (2, "")
+    assert "has no module nope" in other.err
+    assert str(samples / "gpu" / "softmax") in hlofuse("timeline", samples / "gpu").err
 
 
 def test_explain_points_to_the_film(gpt2_whole: Path, hlofuse: Run) -> None:

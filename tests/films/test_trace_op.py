@@ -68,6 +68,15 @@ def test_what_is_in_the_place_of_an_operation_is_followed(gpt2_whole: Path) -> N
     assert [k.name for k in trail.ends] == ["triton_softmax.10"]
 
 
+def test_fusions_of_a_line_are_told_by_what_is_in_them(samples: Path, tmp_path: Path) -> None:
+    trails = follow(reels(samples / "cpu" / "softmax")[0], "programs.py:89").trails
+    assert all(t.opcode != "fusion" and t.ends for t in trails)
+    # Where the line has nothing but a fusion, what it computes stands for it.
+    fused = FUSED.replace("calls=f", 'calls=f, metadata={source_file="a.py" source_line=3}')
+    trail = only(write(tmp_path, (fused,) * len(ALL)), "a.py:3")
+    assert (trail.name, [k.name for k in trail.ends]) == ("s", ["x"])
+
+
 def test_reports(gpt2_whole: Path, hlofuse: Run, golden: Golden) -> None:
     for form, ending in (("text", "txt"), ("markdown", "md"), ("json", "json")):
         result = hlofuse("trace-op", gpt2_whole, "programs.py:304", "--format", form, columns=100)
