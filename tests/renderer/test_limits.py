@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -109,9 +108,8 @@ def test_a_fusion_too_big_to_open_is_drawn_alone() -> None:
 
 
 @needs_graphviz
-def test_ten_thousand_instructions_are_drawn_in_seconds() -> None:
-    module = parse_module(mesh(10_000, 1))
-    start = time.perf_counter()
-    svg = render(module).to_svg()
-    assert time.perf_counter() - start < 10
-    assert len(svg) < 1_000_000
+def test_ten_thousand_instructions_are_drawn_as_few_boxes() -> None:
+    """Which is what keeps Graphviz from taking minutes; `benchmarks/render.py` has the times."""
+    drawing = render(parse_module(mesh(10_000, 1)))
+    assert drawing.scene.box_count() < 100
+    assert len(drawing.to_svg()) < 1_000_000
