@@ -16,40 +16,19 @@ from hlofuse.explainer.statistics_text import print_statistics
 from hlofuse.explainer.why import why
 from hlofuse.explainer.why_markdown import why_markdown
 from hlofuse.explainer.why_text import print_why
-from hlofuse.ir import Module, parse_module
+from hlofuse.ir import Module
 from hlofuse.pipelines import replay
 from hlofuse.present.escape import markdown, markdown_code, printable, shorten
 
+from ..hostile import hostile_module
 from ..running import Run
 
 EVIL = "\x1b[31m]0;title\x07‮`|<script>[x](y)\n# heading"
 
 
 def evil_module() -> Module:
-    """A program whose every name is an attack; no parser would let these pass, an API might."""
-    module = parse_module("""HloModule m
-
-ENTRY %main (p: f32[8], q: f32[8]) -> (f32[8], f32[8]) {
-  %p = f32[8]{0} parameter(0)
-  %q = f32[8]{0} parameter(1)
-  %e = f32[8]{0} exponential(%p), metadata={op_name="x" source_file="y" source_line=3}
-  %n = f32[8]{0} negate(%e)
-  %a = f32[8]{0} add(%n, %q)
-  %b = f32[8]{0} multiply(%e, %q)
-  ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%a, %b)
-}
-""")
-    module.name = f"m{EVIL}"
-    module.filename = f"f{EVIL}"
-    module.entry.name = f"main{EVIL}"
-    for i in module.instructions():
-        i.name += EVIL
-        if "metadata" in i.attributes:
-            quoted = EVIL.replace("\\", "\\\\").replace("\n", " ")
-            i.attributes = i.attributes.updated(
-                metadata=f'{{op_name="{quoted}" source_file="{quoted}" source_line=3}}'
-            )
-    return module
+    quoted = EVIL.replace("\\", "\\\\").replace("\n", " ")
+    return hostile_module(EVIL, op_name=quoted, source_file=quoted)
 
 
 def assert_safe(text: str) -> None:

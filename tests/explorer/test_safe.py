@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from hlofuse.explainer.costs import observed_replay
 from hlofuse.explorer import page_html, page_of
-from hlofuse.ir import Module, parse_module
+from hlofuse.ir import Module
 from hlofuse.pipelines import variant_of
 
+from ..hostile import hostile_module
 from .conftest import Open
 
 EVIL = '</script><script>window.pwned=1</script><img src=x onerror="window.pwned=2">${`'
@@ -14,29 +15,8 @@ COLOUR = "\x1b[31m‮"
 
 
 def evil_module() -> Module:
-    """Every name is an attack."""
-    module = parse_module("""HloModule m
-
-ENTRY %main (p: f32[8], q: f32[8]) -> (f32[8], f32[8]) {
-  %p = f32[8]{0} parameter(0)
-  %q = f32[8]{0} parameter(1)
-  %e = f32[8]{0} exponential(%p), metadata={op_name="x" source_file="y" source_line=3}
-  %n = f32[8]{0} negate(%e)
-  %a = f32[8]{0} add(%n, %q)
-  %b = f32[8]{0} multiply(%e, %q)
-  ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%a, %b)
-}
-""")
-    module.name = f"m{EVIL}{COLOUR}"
-    module.entry.name = f"main{EVIL}"
     quoted = EVIL.replace('"', '\\"')
-    for i in module.instructions():
-        i.name += EVIL + COLOUR
-        if "metadata" in i.attributes:
-            i.attributes = i.attributes.updated(
-                metadata=f'{{op_name="s/{quoted}/o" source_file="{quoted}.py" source_line=3}}'
-            )
-    return module
+    return hostile_module(EVIL + COLOUR, op_name=f"s/{quoted}/o", source_file=f"{quoted}.py")
 
 
 def test_names_are_text_and_nothing_else(visit: Open) -> None:
