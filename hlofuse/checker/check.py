@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from hlofuse.checker.baseline import Baseline
 from hlofuse.checker.compare import compare
@@ -43,11 +44,12 @@ def check_modules(
     done = []
     changes: dict[str, None] = {}
     for m in measured:
+        held = cache(m.held)  # asked for each finding
         changes |= dict.fromkeys(m.changes)
-        found = over_budget(m.profile, bounds, m.held)
+        found = over_budget(m.profile, bounds, held)
         known = baseline.profiles.get(m.profile.name) if baseline is not None else None
         if known is not None:
-            found += compare(m.profile, known, m.held, tolerance=tolerance, strict=strict)
+            found += compare(m.profile, known, held, tolerance=tolerance, strict=strict)
         elif baseline is not None and baseline.profiles:
             message = f"not in the baseline ({plural(m.profile.figures.kernels, 'kernel')}): --update adds it"
             level = Level.ERROR if strict else Level.WARNING

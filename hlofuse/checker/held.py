@@ -8,18 +8,18 @@ from hlofuse.checker.model import Held, Kernel, Where
 from hlofuse.checker.places import where_is
 from hlofuse.explainer import explain
 from hlofuse.explainer.costs import Observed
-from hlofuse.explainer.lineage import Lineage
+from hlofuse.explainer.facts import Facts
 from hlofuse.pipelines import Replay
 
 
 def held_apart(observed: Observed, root: Path) -> list[Held]:
     """Every pair of kernels kept apart, greatest value first."""
-    explanation = explain(observed.replay, costs=observed.costs)
-    lineage = Lineage(observed.replay.events)
+    facts = Facts(observed.replay, observed.costs)
+    explanation = explain(observed.replay, costs=observed.costs, facts=facts)
     found = []
     for obstacle in explanation.obstacles:
         for r in obstacle.refusals:
-            final = lineage.final(r.producer.name)
+            final = facts.lineage.final(r.producer.name)
             names = {final, r.consumer or ""}
             found.append(
                 Held(

@@ -152,19 +152,13 @@ def _compare(
     output: Path | None,
 ) -> None:
     import json
-    from dataclasses import replace
 
     from hlofuse.cli.output import emit, rendered
     from hlofuse.explainer.compare_devices import compare_devices
     from hlofuse.explainer.compare_devices_report import comparison_json, print_comparison
-    from hlofuse.ir.errors import HlofuseError
     from hlofuse.pipelines import TARGETS
 
-    if observed.costs is None:
-        raise HlofuseError(
-            f"target {observed.replay.target} fuses alike on every device: --compare-device says nothing"
-        )
-    second = replace(asked, device=other, xla_trace="none").run()
+    second = asked.on_device(observed, other)
     found = compare_devices(observed, second, TARGETS[observed.replay.target].release)
     if form == "json":
         emit(json.dumps(comparison_json(found), indent=2), output)

@@ -46,17 +46,11 @@ def command(input: str, output: Path, compare_device: str | None, **request: Any
 
 def _side_by_side(asked: ReplayRequest, observed: Observed, other: str | None) -> dict[str, Observed]:
     """The replays of the page, each under what tells it from the others."""
-    from dataclasses import replace
 
-    from hlofuse.ir.errors import HlofuseError
     from hlofuse.present.escape import printable
 
     if other is not None:
-        if observed.costs is None:
-            raise HlofuseError(
-                f"target {observed.replay.target} fuses alike on every device: --compare-device says nothing"
-            )
-        second = replace(asked, device=other, xla_trace="none").run()
+        second = asked.on_device(observed, other)
         return {
             printable(observed.replay.device or "first"): observed,
             printable(second.replay.device or "second") + " (other)" * _same(observed, second): second,

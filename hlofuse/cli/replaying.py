@@ -115,6 +115,19 @@ class ReplayRequest:
         """Load and replay, with an eye on the costs."""
         return self.read().observe()
 
+    def on_device(self, first: Observed, other: str) -> Observed:
+        """The module of a replay on another device; XLA's record is about the first one's."""
+        from dataclasses import replace
+
+        from hlofuse.inputs.unique_ids import unique_ids_for
+        from hlofuse.ir.errors import HlofuseError
+
+        module, target = first.replay.before, first.replay.target
+        if first.costs is None:
+            raise HlofuseError(f"target {target} fuses alike on every device: --compare-device says nothing")
+        variant = replace(self.variant(target, other), xla=None)
+        return Subject(module, target, variant, unique_ids_for(module, self.ids)).observe()
+
     def variant(
         self, target: str, device: str | DeviceDescription | None, more: Sequence[str] = ()
     ) -> Variant:

@@ -52,16 +52,18 @@ class _Question:
         self._model = CombinedModel(device)
         self._launch = device.launch_ticks
         self._legality = Legality(module, self._model, AS_XLA)
+        self._of_all: dict[Instruction, Verdict | None] = {}
+        """What keeps a producer out of all its users together."""
 
     def answer(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """What keeps the two apart: a rule of theirs, of another user of the producer, or the cost."""
-        if not is_fusible(producer):
-            return self._legality.verdict(producer, consumer)
         verdict = self._legality.verdict(producer, consumer)
-        if verdict is not None or is_fusible_bitcast(producer):
+        if verdict is not None or not is_fusible(producer) or is_fusible_bitcast(producer):
             return verdict
-        refusal = self._legality.refusal(producer)
-        return refusal[0] if refusal is not None else self._cost(producer)
+        if producer not in self._of_all:
+            refusal = self._legality.refusal(producer)
+            self._of_all[producer] = refusal[0] if refusal is not None else self._cost(producer)
+        return self._of_all[producer]
 
     def _cost(self, producer: Instruction) -> Verdict | None:
         model = self._model

@@ -35,7 +35,7 @@ def rank(
     base = replace(variant, xla=None)
     observed = observed_replay(module, base, ids=ids)
     known = result_of(observed)
-    told = explain(observed.replay, costs=observed.costs)
+    told = explain(observed.replay, costs=observed.costs, facts=known.facts)
     obstacles = {o.rule.code: o for o in told.obstacles}
     counts = _refusals(observed.replay.events)
     for code, obstacle in obstacles.items():
