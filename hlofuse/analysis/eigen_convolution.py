@@ -32,6 +32,6 @@ def why_not_eigen(convolution: Instruction) -> str | None:
     if numbers != wanted:
         return f"the dimensions are {numbers}, not {wanted}"
     for shape in (source, kernel, convolution.shape):
-        if shape.minor_to_major != tuple(range(shape.rank - 1, -1, -1)):
+        if not shape.is_row_major:
             return f"a layout is not row-major: {shape}"
     return None

@@ -132,7 +132,7 @@ def _capture(
 ) -> Capture:
     with _new_folder(out) as (dump, new):
         all_flags = flags_for(dump, flags)
-        answer = compile_request(request, destination, dump, python=python, flags=all_flags)
+        answer = compile_request(request, destination, python=python, flags=all_flags)
         captured = Capture(new, destination.target, flags=all_flags)
         captured.versions = dict(answer.get("versions", {}))
         captured.errors = dict(answer.get("errors", {}))

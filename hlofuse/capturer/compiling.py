@@ -44,7 +44,7 @@ def environment_for(target: str | None, flags: str) -> dict[str, str]:
 
 
 def compile_request(
-    request: dict[str, Any], destination: Destination, dump: Path, *, python: str | None, flags: str
+    request: dict[str, Any], destination: Destination, *, python: str | None, flags: str
 ) -> dict[str, Any]:
     """Have the child compile what `request` names; its answer.
 

@@ -8,10 +8,8 @@ from typing import Any
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.explainer.costs import Costs, Observed
-from hlofuse.explainer.costs.models import model_of
-from hlofuse.explainer.costs.sums import sums
+from hlofuse.explainer.costs.flips import pays
 from hlofuse.explainer.edges import edges_inside
 from hlofuse.explainer.facts import Facts
 from hlofuse.explainer.model import Place, Totals
@@ -137,20 +135,15 @@ def _turning(
     producer: Instruction, model: KernelModel, other: DeviceDescription
 ) -> tuple[tuple[str, Any, Any], ...]:
     device = model.device
-
-    def pays(varied: DeviceDescription) -> bool | None:
-        unfused, fused = sums(model_of(varied, model.release), producer)
-        return None if max(unfused, fused) >= INFINITE else unfused >= fused
-
     try:
-        now = pays(device)
+        now = pays(model, producer, device)
         found = []
         for field in fields(DeviceDescription):
             mine, theirs = getattr(device, field.name), getattr(other, field.name)
             if field.name in _NAMES_ONLY or mine == theirs:
                 continue
             changes: dict[str, Any] = {field.name: theirs}
-            if pays(replace(device, **changes)) is not now:
+            if pays(model, producer, replace(device, **changes)) is not now:
                 found.append((field.name, mine, theirs))
     except (KeyError, ValueError, IndexError):  # a kernel the model has no figures for
         return ()

@@ -33,13 +33,13 @@ def figures_line(d: Difference) -> str:
     x, o = d.xla, d.ours
     moved = x.cost.bytes_accessed, o.cost.bytes_accessed
     parts = [
-        f"{x.kernels:,} → {plural(o.kernels, 'kernel')}{_share(x.kernels, o.kernels)}",
-        f"{bytes_text(moved[0])} → {bytes_text(moved[1])} moved{_share(*moved)}",
+        f"{x.kernels:,} → {plural(o.kernels, 'kernel')}{share(x.kernels, o.kernels)}",
+        f"{bytes_text(moved[0])} → {bytes_text(moved[1])} moved{share(*moved)}",
     ]
     if x.us is not None and o.us is not None:
-        parts.append(f"est. {us_text(x.us)} → {us_text(o.us)}{_share(x.us, o.us)}")
+        parts.append(f"est. {us_text(x.us)} → {us_text(o.us)}{share(x.us, o.us)}")
     elif work(x) != work(o):
-        parts.append(f"{quantity(work(x))} → {quantity(work(o))} operations{_share(work(x), work(o))}")
+        parts.append(f"{quantity(work(x))} → {quantity(work(o))} operations{share(work(x), work(o))}")
     return "    ".join(parts)
 
 
@@ -71,7 +71,7 @@ def percent(old: float, new: float) -> str:
     return f"{'−' if change < 0 else '+'}{digits} %"
 
 
-def _share(old: float, new: float) -> str:
+def share(old: float, new: float) -> str:
     return f" ({percent(old, new)})" if old != new else ""
 
 

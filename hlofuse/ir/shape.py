@@ -123,6 +123,11 @@ class Shape:
         """Number of dimensions."""
         return len(self.dimensions)
 
+    @property
+    def is_row_major(self) -> bool:
+        """It lies in memory as its dimensions say."""
+        return self.minor_to_major == tuple(range(self.rank - 1, -1, -1))
+
     @cached_property
     def true_rank(self) -> int:
         """Number of dimensions whose size is not 1 (`ShapeUtil::TrueNumDimensions`)."""

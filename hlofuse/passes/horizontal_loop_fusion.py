@@ -18,11 +18,11 @@ from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
 from hlofuse.rules import horizontal_fusion as rules
 from hlofuse.rules.catalogue import Knob, Rule
+from hlofuse.rules.gpu_fusible import outputs_of
 from hlofuse.rules.horizontal_fusion import (
     figures_of,
     instruction_count,
     is_horizontal_candidate,
-    outputs_of,
     unroll_cost,
 )
 from hlofuse.trace import Recorder

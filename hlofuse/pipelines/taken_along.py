@@ -24,8 +24,7 @@ def _leads_to_gemm_with_prologue(user: Instruction, producer: Instruction) -> bo
         operand, gemm = gemm, gemm.users[0]
     if gemm.opcode != "fusion" or gemm.fusion_kind != "kCustom" or operand not in gemm.operands:
         return False
-    number = gemm.operands.index(operand)
-    x = next(p for p in gemm.fused_computation if p.opcode == "parameter" and p.parameter_number == number)
+    x = gemm.fused_computation.parameters[gemm.operands.index(operand)]
     while len(x.users) == 1 and x.users[0].opcode in _LAYOUT_ONLY:
         x = x.users[0]
     return any(u.opcode not in {"dot", *_LAYOUT_ONLY} for u in x.users)

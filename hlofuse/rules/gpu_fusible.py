@@ -147,6 +147,14 @@ def is_physically_transposing(instruction: Instruction) -> bool:
     return instruction.opcode == "copy"
 
 
+def outputs_of(instruction: Instruction) -> list[Instruction]:
+    """The results of a kernel, those inside a fusion (`GetOutputsOfFusible`)."""
+    if instruction.opcode != "fusion":
+        return [instruction]
+    root = instruction.fused_root
+    return list(root.operands) if root.opcode == "tuple" else [root]
+
+
 def fusible_computations(module: Module) -> list[Computation]:
     """Those whose instructions become kernels, in the text's order (`GetFusibleComputations`)."""
     applied: set[Computation] = set()

@@ -12,7 +12,7 @@ from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.rules.catalogue import Knob, Rule, register
-from hlofuse.rules.gpu_fusible import is_nested_variadic_reduction
+from hlofuse.rules.gpu_fusible import is_nested_variadic_reduction, outputs_of
 
 _LOOP = "xla/service/gpu/transforms/horizontal_loop_fusion.cc"
 _INPUT = "xla/service/gpu/transforms/horizontal_input_fusion.cc"
@@ -184,14 +184,6 @@ UNLIKE = _refuses(
 )
 
 
-def outputs_of(instruction: Instruction) -> list[Instruction]:
-    """The results of a kernel (`GetOutputsOfFusible`)."""
-    if instruction.opcode != "fusion":
-        return [instruction]
-    root = instruction.fused_root
-    return list(root.operands) if root.opcode == "tuple" else [root]
-
-
 def instruction_count(instruction: Instruction) -> int:
     """Instructions in a kernel, parameters counted (`GetInstrCountOfFusible`)."""
     return len(instruction.fused_computation) if instruction.opcode == "fusion" else 1
@@ -224,10 +216,7 @@ def feeds_only(instruction: Instruction, consumer: Instruction) -> bool:
 def is_row_major(instruction: Instruction) -> bool:
     """Everything lies in memory as its dimensions say (`HasOnlyRowMajorLayout`)."""
     inside = instruction.fused_computation if instruction.opcode == "fusion" else (instruction,)
-    return all(
-        not x.shape.is_array or x.shape.minor_to_major == tuple(range(x.shape.rank - 1, -1, -1))
-        for x in inside
-    )
+    return all(not x.shape.is_array or x.shape.is_row_major for x in inside)
 
 
 _FREE = frozenset({"parameter", "constant", "tuple", "broadcast", "bitcast", "reshape", "transpose", "slice"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import product
 
 from hlofuse.explainer.costs import observed_replay
@@ -50,12 +50,11 @@ def sweep(
             if progress is not None:
                 progress(done, total)
             done += 1
-            plain = variant.xla if variant.xla is not None else variant
             same = _equal(values, default) and _fixed_changes(variant, axes) == ()
             if same:
                 ours = known
             else:
-                alone = Variant(plain.target, variant.device, variant.passes, variant.settings)
+                alone = replace(variant, changes=(), xla=None)
                 ours = result_of(observed_replay(module, alone, ids=ids))
             difference = compare_results(known, ours, variant.changes)
             points.append(Point(observed.replay.device, values, same, difference))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hlofuse.explainer.difference import Difference
-from hlofuse.explainer.difference_words import figures_line, percent, work
+from hlofuse.explainer.difference_words import figures_line, percent, share, work
 from hlofuse.explainer.model import Refusal, Totals
 from hlofuse.present.escape import printable
 from hlofuse.present.units import bytes_text, plural, quantity, us_text
@@ -168,9 +168,9 @@ def _sweep_row(s: Sweep, p: Point) -> tuple[str, ...]:
 def _totals(t: Totals, xla: Totals | None) -> tuple[str, ...]:
     moved, time = bytes_text(t.cost.bytes_accessed), us_text(t.us) if t.us is not None else ""
     if xla is not None:
-        moved += _in_brackets(xla.cost.bytes_accessed, t.cost.bytes_accessed)
+        moved += share(xla.cost.bytes_accessed, t.cost.bytes_accessed)
         if xla.us is not None and t.us is not None:
-            time += _in_brackets(xla.us, t.us)
+            time += share(xla.us, t.us)
     return (f"{t.kernels:,}", moved, time)
 
 
@@ -213,7 +213,3 @@ def _time_delta(d: Difference) -> str:
     if d.xla.us is None or d.ours.us is None:
         return ""
     return _delta(d.xla.us, d.ours.us, us_text) + _marked(d)
-
-
-def _in_brackets(old: float, new: float) -> str:
-    return f" ({percent(old, new)})" if old != new else ""

@@ -86,10 +86,6 @@ def first_leaf(shape: Shape) -> Shape:
     return shape
 
 
-def _default_layout(shape: Shape) -> bool:
-    return shape.minor_to_major == tuple(range(shape.rank - 1, -1, -1))
-
-
 @lru_cache(maxsize=4096)
 def reshape_is_bitcast(source: Shape, result: Shape, ignore_element_type: bool = False) -> bool:
     """Every element stays at its place in memory (`ShapeUtil::ReshapeIsBitcast`)."""
@@ -152,7 +148,7 @@ def normalized_transpose(
 
     None for layouts other than the default. Mirrors `ShapeUtil::GetNormalizedLogicalTransposeShape`.
     """
-    if not _default_layout(source) or not _default_layout(result):
+    if not source.is_row_major or not result.is_row_major:
         return None
     dropped, count = [], 0
     for size in source.dimensions:

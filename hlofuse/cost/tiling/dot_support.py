@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hlofuse.cost.tiling.dot_dimensions import dot_dimensions
-from hlofuse.cost.tiling.words import words
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.parse.text import words
 from hlofuse.ir.shape import BIT_WIDTH, FLOATING_TYPES
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from hlofuse.cost.gpu.op_profiles import DEFAULT_FLOPS, op_profile
 from hlofuse.cost.tiling.dot_dimensions import dot_dimensions
 from hlofuse.cost.tiling.indexing_map import IndexingMap
 from hlofuse.cost.tiling.op_indexing import indexing_key, operand_maps
-from hlofuse.cost.tiling.words import words
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.parse.text import words
 from hlofuse.ir.shape import Shape
 
 _FREE = words(

@@ -82,7 +82,7 @@ def _fusion(s: Summary, group: FusionGroup) -> list[str]:
     place = phrases.sources(side.module, change.members)
     lines = [*phrases.inside(change), *([place] if place else [])]
     return [
-        _kind(_times(change.kind, len(group.changes)), TONES.get(change.kind, "note")),
+        _kind(phrases.times(change.kind, len(group.changes)), TONES.get(change.kind, "note")),
         esc(phrases.what_happened(change)),
         "<br>".join(f"<span class=faint>{esc(line)}</span>" for line in lines),
         esc(phrases.saved(change, s.times)),
@@ -97,13 +97,13 @@ def _cluster(group: tuple[Cluster, ...]) -> list[str]:
         what += f" ({first.note})"
     tone = {"removed": "bad", "added": "good"}.get(first.kind, "note")
     names = f" {ARROW} ".join(phrases.names(side) for side in sides)
-    return [_kind(_times(first.kind, len(group)), tone), esc(names), esc(what)]
+    return [_kind(phrases.times(first.kind, len(group)), tone), esc(names), esc(what)]
 
 
 def _changed(group: ChangeGroup) -> list[str]:
     members = [c.after[0].instruction for c in group.changes]
     return [
-        _kind(_times("changed", len(members)), "note"),
+        _kind(phrases.times("changed", len(members)), "note"),
         esc(phrases.names(members)),
         "<br>".join(esc(phrases.detail(d)) for d in group.details),
     ]
@@ -111,7 +111,3 @@ def _changed(group: ChangeGroup) -> list[str]:
 
 def _kind(text: str, tone: str) -> str:
     return f'<td class="k {tone}">{esc(text)}</td>'
-
-
-def _times(text: str, count: int) -> str:
-    return f"{text} ×{count}" if count > 1 else str(text)

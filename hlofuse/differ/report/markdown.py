@@ -41,7 +41,7 @@ def to_markdown(summary: Summary, *, limit: int = 20, only: Collection[str] = AL
         parts += _table(["line", "kernels", "bytes moved", *timed], lines, limit)
     if "instructions" in only and diff.edits:
         parts.append(f"### Instructions ({plural(len(diff.causes), 'change')})\n")
-        rows = [_cluster(s, g) for g in s.clusters] + [_changed(g) for g in s.changes]
+        rows = [_cluster(g) for g in s.clusters] + [_changed(g) for g in s.changes]
         for g in s.moved:
             where = markdown(f"from {g.source} to {g.destination}")
             rows.append(["moved", markdown(phrases.names(g.members)), where])
@@ -67,21 +67,21 @@ def _fusion(summary: Summary, group: FusionGroup) -> list[str]:
     lines = phrases.inside(change)
     place = phrases.sources(side.module, change.members)
     return [
-        _times(change.kind, len(group.changes)),
+        phrases.times(change.kind, len(group.changes)),
         markdown(phrases.what_happened(change)),
         "<br>".join(markdown(line) for line in [*lines, *([place] if place else [])]),
         phrases.saved(change, summary.times),
     ]
 
 
-def _cluster(summary: Summary, group: tuple[Cluster, ...]) -> list[str]:
+def _cluster(group: tuple[Cluster, ...]) -> list[str]:
     first = group[0]
     sides = [side for side in (first.removed, first.added) if side]
     what = f" {ARROW} ".join(phrases.opcodes(side) for side in sides)
     if first.note:
         what += f" ({first.note})"
     return [
-        _times(first.kind, len(group)),
+        phrases.times(first.kind, len(group)),
         markdown(f" {ARROW} ".join(phrases.names(side) for side in sides)),
         markdown(what),
     ]
@@ -90,7 +90,7 @@ def _cluster(summary: Summary, group: tuple[Cluster, ...]) -> list[str]:
 def _changed(group: ChangeGroup) -> list[str]:
     members = [c.after[0].instruction for c in group.changes]
     return [
-        _times("changed", len(members)),
+        phrases.times("changed", len(members)),
         markdown(phrases.names(members)),
         "<br>".join(markdown(phrases.detail(d)) for d in group.details),
     ]
@@ -98,7 +98,3 @@ def _changed(group: ChangeGroup) -> list[str]:
 
 def _label(text: str) -> str:
     return markdown("bytes moved" if text == "bytes" else text.rstrip(":"))
-
-
-def _times(text: str, count: int) -> str:
-    return f"{text} ×{count}" if count > 1 else str(text)

@@ -198,3 +198,8 @@ def inside(change: FusionChange) -> list[str]:
     if change.removed:
         lines.append(f"removed: {names(change.removed)}")
     return lines + [shorten(detail(d), 200) for d in change.details]
+
+
+def times(text: str, count: int) -> str:
+    """`changed ×3`."""
+    return f"{text} ×{count}" if count > 1 else str(text)

@@ -206,12 +206,12 @@ _TO = "->"  # between the two sides of a key
 def _fusion_groups(diff: ModuleDiff) -> Iterator[FusionGroup]:
     groups: dict[object, list[FusionChange]] = {}
     for change in diff.fusions:
-        groups.setdefault(_pattern(diff, change), []).append(change)
+        groups.setdefault(_pattern(change), []).append(change)
     for changes in groups.values():
         yield FusionGroup(tuple(changes))
 
 
-def _pattern(diff: ModuleDiff, change: FusionChange) -> object:
+def _pattern(change: FusionChange) -> object:
     """What two changes have in common that are told once."""
 
     def ops(instructions: Iterable[Instruction]) -> tuple[str, ...]:

@@ -31,18 +31,23 @@ class Flip:
     value: float
 
 
+def pays(model: KernelModel, producer: Instruction, device: DeviceDescription) -> bool | None:
+    """Would fusing the producer into its users save time on that device? None without an estimate."""
+    unfused, fused = sums(model_of(device, model.release), producer)
+    return None if max(unfused, fused) >= INFINITE else unfused >= fused
+
+
 def flips(model: KernelModel, producer: Instruction) -> tuple[Flip, ...]:
     """The nearest turning point of each number of the model's device that has one, the nearest first."""
     device = model.device
-
-    def pays(varied: DeviceDescription) -> bool | None:
-        unfused, fused = sums(model_of(varied, model.release), producer)
-        return None if max(unfused, fused) >= INFINITE else unfused >= fused
-
-    now = pays(device)
+    now = pays(model, producer, device)
     if now is None:
         return ()
-    found = [f for name in NUMBERS if (f := _flip(device, name, now, pays)) is not None]
+
+    def verdict(varied: DeviceDescription) -> bool | None:
+        return pays(model, producer, varied)
+
+    found = [f for name in NUMBERS if (f := _flip(device, name, now, verdict)) is not None]
     found.sort(key=lambda f: abs(math.log(f.value / f.now)))
     return tuple(found)
 

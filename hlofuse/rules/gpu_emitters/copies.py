@@ -6,7 +6,8 @@ from typing import Any
 
 from hlofuse.analysis.slice_copies import copied_dynamic_slice, copied_slice
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.gpu_emitters.question import GpuKernel, roots_of
+from hlofuse.rules.gpu_emitters.question import GpuKernel
+from hlofuse.rules.gpu_fusible import outputs_of
 from hlofuse.rules.verdict import asks
 
 _NO_CODE = "A piece that lies together in memory needs no code: a device-to-device memcpy does it."
@@ -70,7 +71,7 @@ def dynamic_slice_copy(kernel: GpuKernel) -> dict[str, Any] | None:
 def copy_fusion(kernel: GpuKernel) -> dict[str, Any] | None:
     if kernel.instruction.opcode != "fusion" or kernel.instruction.fusion_kind == "kCustom":
         return None
-    roots = roots_of(kernel.instruction)
+    roots = outputs_of(kernel.instruction)
     for root in roots:
         if root.opcode != "copy" or root.operands[0].opcode != "parameter":
             return None

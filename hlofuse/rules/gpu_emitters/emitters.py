@@ -10,7 +10,8 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.gpu_emitters.heroes import hero_names, why_a_loop
 from hlofuse.rules.gpu_emitters.operations import LAST
-from hlofuse.rules.gpu_emitters.question import GpuKernel, roots_of
+from hlofuse.rules.gpu_emitters.question import GpuKernel
+from hlofuse.rules.gpu_fusible import outputs_of
 from hlofuse.rules.verdict import asks
 
 _KIND = "xla/service/gpu/hlo_fusion_analysis.cc: GetEmitterFusionKind"
@@ -93,7 +94,7 @@ def transpose(kernel: GpuKernel) -> dict[str, Any] | None:
 def scatter(kernel: GpuKernel) -> dict[str, Any] | None:
     if kernel.launch.kind != "scatter":
         return None
-    root = roots_of(kernel.instruction)[0]
+    root = outputs_of(kernel.instruction)[0]
     flags = [name for name in ("indices_are_sorted", "unique_indices") if root.attributes.raw(name) == "true"]
     return {"hero": hero_names(kernel), "updates": _shape(root.operands[-1])} | (
         {"given": " and ".join(flags).replace("_", " ")} if flags else {}
@@ -164,7 +165,7 @@ def in_place_update(kernel: GpuKernel) -> dict[str, Any] | None:
         or not kernel.model.kernel(kernel.instruction).updates_in_place
     ):
         return None
-    return {"update": first.shape.text_without_layout, "of": _shape(roots_of(kernel.instruction)[0])}
+    return {"update": first.shape.text_without_layout, "of": _shape(outputs_of(kernel.instruction)[0])}
 
 
 @asks(
@@ -203,7 +204,7 @@ def slices(kernel: GpuKernel) -> dict[str, Any] | None:
     )
 )
 def loop(kernel: GpuKernel) -> dict[str, Any] | None:
-    roots = roots_of(kernel.instruction)
+    roots = outputs_of(kernel.instruction)
     more = f" and {len(roots) - 1} more" if len(roots) > 1 else ""
     found: dict[str, Any] = {"result": f"{roots[0].name} {_shape(roots[0])}{more}"}
     because = why_a_loop(kernel)

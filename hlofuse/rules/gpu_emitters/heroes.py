@@ -5,7 +5,8 @@ from __future__ import annotations
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.launch import first_reduction, reductions_agree
 from hlofuse.ir.instruction import Instruction
-from hlofuse.rules.gpu_emitters.question import GpuKernel, roots_of
+from hlofuse.rules.gpu_emitters.question import GpuKernel
+from hlofuse.rules.gpu_fusible import outputs_of
 
 _MOST_JOINED = 4
 
@@ -13,7 +14,7 @@ _MOST_JOINED = 4
 def heroes_of(kernel: GpuKernel) -> list[Instruction]:
     """The hero of each output (`FindNonTrivialHero`); XLA names its kernels by their opcodes."""
     found = []
-    for output, root in zip(roots_of(kernel.instruction), kernel.summary.roots, strict=False):
+    for output, root in zip(outputs_of(kernel.instruction), kernel.summary.roots, strict=False):
         hero, is_root = root.hero
         found.append(output if is_root or hero is None else _behind(kernel, output, hero))
     return found
@@ -22,7 +23,7 @@ def heroes_of(kernel: GpuKernel) -> list[Instruction]:
 def hero_names(kernel: GpuKernel) -> str:
     """`reduce.5 f32[1024]`; of several outputs the first that is not an output itself."""
     heroes = heroes_of(kernel)
-    roots = roots_of(kernel.instruction)
+    roots = outputs_of(kernel.instruction)
     first = next((h for h, r in zip(heroes, roots, strict=True) if h is not r), heroes[0])
     more = f" and {len(heroes) - 1} more" if len(heroes) > 1 else ""
     return f"{first.name} {first.shape.text_without_layout}{more}"

@@ -64,11 +64,3 @@ class GpuKernel:
     def modern(self) -> bool:
         """The release has MLIR emitters."""
         return self.model.release.mlir_emitters
-
-
-def roots_of(instruction: Instruction) -> list[Instruction]:
-    """The outputs of a kernel, those inside a fusion."""
-    if instruction.opcode != "fusion":
-        return [instruction]
-    root = instruction.fused_root
-    return list(root.operands) if root.opcode == "tuple" else [root]
