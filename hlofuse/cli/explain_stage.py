@@ -20,13 +20,13 @@ def explain_stage(asked: ReplayRequest, error: HlofuseError, how: Mapping[str, A
 
     `how` are the options of the report: its form, color and output.
     """
-    from hlofuse.inputs.stage import FUSED, SCHEDULED, StageError
+    from hlofuse.inputs.stage import StageError
 
     if asked.changes_xla:
         return False
     if _explain_tpu(asked, error, how, limit):
         return True
-    if not isinstance(error, StageError) or error.stage.name not in (FUSED, SCHEDULED):
+    if not isinstance(error, StageError) or not error.stage.is_fused:
         return False
     from hlofuse.cli.progress import spinner
     from hlofuse.cli.reporting import report
@@ -34,9 +34,7 @@ def explain_stage(asked: ReplayRequest, error: HlofuseError, how: Mapping[str, A
     from hlofuse.stages.fused_report import fused_json, fused_markdown, print_fused
 
     subject = asked.read(any_stage=True)
-    platform = error.stage.platform
-    foreign = platform is not None and not subject.target.startswith(platform)
-    if foreign or subject.target not in ("cpu", "gpu"):
+    if error.stage.foreign_to(subject.target) or subject.target not in ("cpu", "gpu"):
         return False
     device = subject.variant.device if subject.variant is not None else None
     with spinner("asking the rules"):
@@ -64,8 +62,7 @@ def approximate(asked: ReplayRequest, error: HlofuseError) -> tuple[Observed, st
     if not isinstance(error, StageError) or error.stage.name != BEFORE or error.stage.right_file is not None:
         return None
     subject = asked.read(any_stage=True)
-    platform = error.stage.platform
-    if subject.variant is None or (platform is not None and not subject.target.startswith(platform)):
+    if subject.variant is None or error.stage.foreign_to(subject.target):
         return None
     rough = replace(subject, module=simplified(subject.module), ids=None, record_path=None, record=None)
     flags = FUSION_STAGES[subject.target].flags

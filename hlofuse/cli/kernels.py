@@ -73,15 +73,15 @@ def _selection(asked: ReplayRequest) -> tuple[KernelSelection, Difference | None
     from hlofuse.explainer.difference import difference_of
     from hlofuse.explainer.kernels import kernel_selection
     from hlofuse.inputs import require_input_stage
-    from hlofuse.inputs.stage import FUSED, SCHEDULED, stage_of
+    from hlofuse.inputs.stage import stage_of
     from hlofuse.pipelines import device_of
 
     subject = asked.read(any_stage=True)
     module, target = subject.module, subject.target
     device = subject.variant.device if subject.variant is not None else device_of(target, None)[0]
     stage = stage_of(module, target)
-    foreign = stage.platform is not None and not target.startswith(stage.platform)
-    if not (asked.assume_input or asked.changes_xla or foreign) and stage.name in (FUSED, SCHEDULED):
+    as_it_is = stage.is_fused and not stage.foreign_to(target)
+    if as_it_is and not (asked.assume_input or asked.changes_xla):
         return kernel_selection(module, target, device=device), None
     if not asked.assume_input:
         require_input_stage(module, target)

@@ -73,13 +73,14 @@ def _one(request: ReplayRequest, name: str | None, root: Path) -> Measured:
     from hlofuse.checker.held import held_apart
     from hlofuse.checker.measure import profile_of_replay, profile_of_result
     from hlofuse.inputs import require_input_stage
-    from hlofuse.inputs.stage import FUSED, SCHEDULED, stage_of
+    from hlofuse.inputs.stage import stage_of
 
     subject = request.read(any_stage=True)
     module, target = subject.module, subject.target
     file = module.filename or request.input
     replayed = request.assume_input or request.changes_xla
-    if not replayed and stage_of(module, target).name in (FUSED, SCHEDULED):
+    stage = stage_of(module, target)
+    if not replayed and stage.is_fused and not stage.foreign_to(target):
         return Measured(profile_of_result(name or module.name, module, target, root), file, list)
     if not request.assume_input:
         require_input_stage(module, target)

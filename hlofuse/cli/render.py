@@ -162,7 +162,7 @@ def _replayed(asked: ReplayRequest, view: str | None) -> _Drawn:
         require_input_stage(module, target)
     if view is None and not (asked.assume_input or asked.changes_xla):
         stage = stage_of(module, target)
-        fits = stage.name == INPUT and target.startswith(stage.platform or target)
+        fits = stage.name == INPUT and not stage.foreign_to(target)
         view = "after" if fits and subject.variant is not None else "before"
     if view == "before":
         return view, module, []

@@ -38,6 +38,15 @@ class Stage:
     right_file: Path | None = None
     """The dump of the pass's input, if it lies beside this one."""
 
+    @property
+    def is_fused(self) -> bool:
+        """The fusion passes have been over the module."""
+        return self.name in (FUSED, SCHEDULED)
+
+    def foreign_to(self, target: str) -> bool:
+        """Something in the module tells of another platform than that of `target`."""
+        return self.platform is not None and not target.startswith(self.platform)
+
 
 class StageError(HlofuseError):
     """The module is not the input of the fusion passes; the message says how to get that."""
@@ -99,7 +108,7 @@ def doubt(module: Module, subject: str, target: str = "cpu") -> str | None:
 def require_input_stage(module: Module, target: str = "cpu") -> Stage:
     """The stage of a module that fusion can be replayed from; StageError for any other."""
     stage = stage_of(module, target)
-    foreign = stage.platform is not None and not target.startswith(stage.platform)
+    foreign = stage.foreign_to(target)
     if stage.name == INPUT and not foreign:
         return stage
     subject = printable(module.filename) if module.filename and module.filename != "<stdin>" else "this input"
@@ -122,7 +131,7 @@ def require_input_stage(module: Module, target: str = "cpu") -> Stage:
         lines.append("and give hlofuse DIR: the right file is found by itself.")
         if stage.name == BEFORE and subject != "this input":
             lines.append(f"Or have it compiled ahead of time: hlofuse capture {subject} --explain")
-    if stage.name in (FUSED, SCHEDULED):
+    if stage.is_fused:
         lines.append("(explain, kernels, check, stats, diff and render take it as it is.)")
     raise StageError("\n".join(lines), stage)
 

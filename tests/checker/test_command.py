@@ -202,3 +202,9 @@ def test_a_pair_of_fusions_has_a_place_as_well(hlofuse: Run, samples: Path) -> N
     pairs = module["findings"][0]["held"]
     assert len(pairs) == 5
     assert all(p["where"]["file"] == "programs.py" and p["where"]["line"] for p in pairs)
+
+
+def test_a_fused_module_is_not_measured_as_another_platform_s(hlofuse: Run) -> None:
+    result = check(hlofuse, ROOT / "samples/gpu/gpt2_block/after.hlo", "--target", "cpu", "--max-kernels", 99)
+    assert result.status == 2
+    assert "is a module for GPU, not for target cpu" in result.err
