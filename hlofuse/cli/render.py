@@ -164,6 +164,8 @@ def _replayed(asked: ReplayRequest, view: str | None) -> _Drawn:
         stage = stage_of(module, target)
         fits = stage.name == INPUT and not stage.foreign_to(target)
         view = "after" if fits and subject.variant is not None else "before"
+        if fits and subject.variant is None:
+            click.echo(f"note: drawn as it enters fusion; target {target} is replayed with --device", err=True)
     if view == "before":
         return view, module, []
     if not subject.changes:
