@@ -6,15 +6,12 @@ A lone slice counts as the fusion that XLA wraps it in.
 
 from __future__ import annotations
 
-import re
-
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
 
 _VIEWS = frozenset({"bitcast", "reshape"})
 _SLICING = frozenset({"slice", "dynamic-slice", "dynamic-update-slice"})
 _OFFSET_OPCODES = frozenset({"parameter", "constant", "add", "subtract", "multiply", "compare", "select"})
-_BOUNDS = re.compile(r"\[(\d+):(\d+)(?::(\d+))?\]")
 
 
 def copied_slice(kernel: Instruction) -> Instruction | None:
@@ -62,14 +59,13 @@ def has_known_offset(slicing: Instruction) -> bool:
 def is_contiguous_slice(piece: Instruction) -> bool:
     """The slice is one run of memory (`IsContiguousStaticSlice`)."""
     whole, part = piece.operands[0].shape, piece.shape
-    bounds = _BOUNDS.findall(piece.attributes.raw("slice") or "")
+    strides = piece.attributes["slice"].strides
     cut = False
     for d in whole.minor_to_major:
         if cut and part.dimensions[d] != 1:
             return False
         if part.dimensions[d] < whole.dimensions[d]:
-            step = int(bounds[d][2] or 1) if d < len(bounds) else 1
-            if step != 1 and part.dimensions[d] > 1:
+            if strides[d] != 1 and part.dimensions[d] > 1:
                 return False
             cut = True
     return True

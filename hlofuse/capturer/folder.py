@@ -18,11 +18,10 @@ from pathlib import Path
 
 from hlofuse.capturer.model import Capture, CapturedModule
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
+from hlofuse.inputs.dump_stages import TPU_PIPELINES
 from hlofuse.ir.errors import HlofuseError
 
 _BEFORE_PRIORITY_FUSION = ("variadic-op-splitter", "sort-iota-fusion")
-_TPU_PIPELINES = ("Main_fusion", "multi_output_fusion_and_bf16_folding")
-"""XLA:TPU is closed: what its fusion pipelines were given and what they left is all there is."""
 
 
 def collect(dump: Path, capture: Capture) -> None:
@@ -50,7 +49,7 @@ def stages(module: DumpedModule, target: str) -> tuple[Path, list[tuple[str, Pat
     """The fusion passes' input and the dump after each of them that changed it; HlofuseError without."""
     if target != "tpu":
         return module.stages(target)
-    mine = [f for f in module.between if f.pipeline in _TPU_PIPELINES]
+    mine = [f for f in module.between if f.pipeline in TPU_PIPELINES]
     if not mine:
         raise HlofuseError(f"{module.label} has no dumps of TPU's fusion pipelines")
     return mine[0].path, [(f"{f.pipeline}.{f.after}", f.path) for f in mine[1:]]

@@ -93,8 +93,9 @@ def remarked(
 
 
 def _explain_tpu(asked: ReplayRequest, error: HlofuseError, how: Mapping[str, Any], limit: int) -> bool:
+    from hlofuse.inputs.dump_stages import TPU_PIPELINES
     from hlofuse.inputs.stage import StageError
-    from hlofuse.stages.tpu import DEVICE, PIPELINES, compare_tpu, tpu_files
+    from hlofuse.stages.tpu import DEVICE, compare_tpu, tpu_files
 
     if asked.input == "-" or asked.target is not None:
         return False
@@ -104,7 +105,7 @@ def _explain_tpu(asked: ReplayRequest, error: HlofuseError, how: Mapping[str, An
     if isinstance(error, StageError):
         if error.stage.platform != "tpu":
             return False
-    elif not any(name in files[0].name for name in PIPELINES):
+    elif not any(name in files[0].name for name in TPU_PIPELINES):
         return False
     from hlofuse.cli.progress import spinner
     from hlofuse.cli.reporting import report

@@ -165,7 +165,7 @@ def _replayed(asked: ReplayRequest, view: str | None) -> _Drawn:
         fits = stage.name == INPUT and not stage.foreign_to(target)
         view = "after" if fits and subject.variant is not None else "before"
         if fits and subject.variant is None:
-            click.echo(f"note: drawn as it enters fusion; target {target} is replayed with --device", err=True)
+            click.echo(f"note: drawn as it enters fusion; --device has {target} replayed", err=True)
     if view == "before":
         return view, module, []
     if not subject.changes:

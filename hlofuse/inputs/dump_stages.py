@@ -77,3 +77,6 @@ FUSION_STAGES: dict[str, FusionStage] = {
         also_before=("fusion",),
     ),
 }
+
+TPU_PIPELINES = ("Main_fusion", "multi_output_fusion_and_bf16_folding")
+"""Where XLA:TPU fuses; its passes are closed, so there is no target for it."""

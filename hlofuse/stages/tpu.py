@@ -18,14 +18,13 @@ from hlofuse.explainer.model import RuleText
 from hlofuse.explainer.refusals import through_views
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule, corpus_file, is_corpus_case
 from hlofuse.inputs.dump_names import read_name
+from hlofuse.inputs.dump_stages import TPU_PIPELINES
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines import replay
 from hlofuse.stages.told import homes, told_of_kernels
 
-PIPELINES = ("Main_fusion", "multi_output_fusion_and_bf16_folding")
-"""Those of XLA:TPU that fuse, as its dump files name them."""
 DEVICE = "h100_sxm"
 """The GPU that is asked where none is named."""
 
@@ -89,7 +88,7 @@ def _of_corpus(folder: Path) -> tuple[Path, Path] | None:
 
 
 def _of_dumps(module: DumpedModule) -> tuple[Path, Path] | None:
-    mine = [f.path for f in module.between if f.pipeline in PIPELINES]
+    mine = [f.path for f in module.between if f.pipeline in TPU_PIPELINES]
     return (mine[0], mine[-1]) if len(mine) > 1 else None
 
 

@@ -11,7 +11,7 @@ from ..conftest import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 ONLY_WHERE_AN_EXTRA_IS = {"jax", "jaxlib", "pygraphviz", "pytest"}
-"""Imported where the feature is asked for, with a message that names the extra (pytest: by its own plugin)."""
+"""Imported where the feature is asked for, with a message that names the extra; pytest by its own plugin."""
 
 
 def imported() -> set[str]:

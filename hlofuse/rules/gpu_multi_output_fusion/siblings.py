@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from hlofuse.ir.instruction import Instruction
@@ -14,7 +13,6 @@ from hlofuse.rules.verdict import Verdict, asks
 
 _FILE = "xla/backends/gpu/transforms/multi_output_fusion.cc"
 _SMALL_BYTES = 1024
-_BOUNDS = re.compile(r"\[(\d+):(\d+)(?::\d+)?\]")
 
 SHARED_READ = register(
     Rule(
@@ -97,11 +95,9 @@ def slices_apart(pair: SiblingPair) -> dict[str, Any] | None:
     a, b = _only_slice(pair.parent, pair.fusion), _only_slice(pair.parent, pair.other)
     if a is None or b is None:
         return None
-    for dimension, ((start, limit), (other_start, other_limit)) in enumerate(
-        zip(_bounds(a), _bounds(b), strict=False)
-    ):
-        if not (start < other_limit and other_start < limit):
-            return {"dimension": dimension, "slices": [[start, limit], [other_start, other_limit]]}
+    for dimension, (one, two) in enumerate(zip(a.attributes["slice"], b.attributes["slice"], strict=False)):
+        if not (one.start < two.limit and two.start < one.limit):
+            return {"dimension": dimension, "slices": [[one.start, one.limit], [two.start, two.limit]]}
     return None
 
 
@@ -154,7 +150,3 @@ def _only_slice(parent: Instruction, reader: Instruction) -> Instruction | None:
             if found is None:
                 return None
     return found
-
-
-def _bounds(piece: Instruction) -> list[tuple[int, int]]:
-    return [(int(a), int(b)) for a, b in _BOUNDS.findall(piece.attributes.raw("slice") or "")]

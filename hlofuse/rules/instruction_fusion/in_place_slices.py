@@ -5,8 +5,6 @@ It is safe when exactly the elements are read that are then overwritten.
 
 from __future__ import annotations
 
-import re
-
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
 from hlofuse.rules.catalogue import Rule, register
@@ -98,7 +96,6 @@ DYNAMIC_SLICE_OTHER_USE = register(
         message="Fusing DS into DUS will also fuse another non-elementwise op with shared operand as DUS.",
     )
 )
-_BOUNDS = re.compile(r"\[(\d+):\d+(?::(\d+))?\]")
 
 
 def slice_matches_update(
@@ -108,11 +105,11 @@ def slice_matches_update(
     figures = {"slice_shape": str(piece.shape), "update_shape": str(update.operands[1].shape)}
     if piece.shape.key != update.operands[1].shape.key:
         return Verdict(SLICE_SHAPE, figures)
-    bounds = [(int(m[1]), int(m[2] or 1)) for m in _BOUNDS.finditer(piece.attributes.raw("slice") or "")]
-    for dimension, (start, stride) in enumerate(bounds):
+    for dimension, taken in enumerate(piece.attributes["slice"]):
         index = _integer(_seen_through(consumer, update.operands[2 + dimension]))
-        if index is None or index != start or stride != 1:
-            return Verdict(SLICE_INDEX, {"dimension": dimension, "slice_start": start, "update_start": index})
+        if index is None or index != taken.start or taken.stride != 1:
+            found = {"dimension": dimension, "slice_start": taken.start, "update_start": index}
+            return Verdict(SLICE_INDEX, found)
     if consumer.opcode == "fusion" and not _safe(producer, consumer, update):
         return Verdict(SLICE_OTHER_USE)
     return None
