@@ -20,8 +20,11 @@ _ENTITIES = str.maketrans(
 
 
 def entities(text: str) -> str:
-    """`text` for an HTML-like label, or any quoted DOT string that is shown: nothing in it is markup."""
-    return printable(text).translate(_ENTITIES)
+    """`text` for an HTML-like label, or any quoted DOT string that is shown: nothing in it is markup.
+
+    Never empty: Graphviz 2.43 (Debian 12) refuses an element with nothing in it.
+    """
+    return printable(text).translate(_ENTITIES) or " "
 
 
 def multiline(lines: list[str]) -> str:
