@@ -34,7 +34,7 @@ def explain_stage(asked: ReplayRequest, error: HlofuseError, how: Mapping[str, A
     from hlofuse.stages.fused_report import fused_json, fused_markdown, print_fused
 
     subject = asked.read(any_stage=True)
-    if error.stage.foreign_to(subject.target) or subject.target not in ("cpu", "gpu"):
+    if error.stage.foreign_to(subject.target):
         return False
     device = subject.variant.device if subject.variant is not None else None
     with spinner("asking the rules"):

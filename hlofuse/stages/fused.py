@@ -22,20 +22,22 @@ def explain_fused(
 ) -> Fused:
     """What stands between the kernels of a module that fusion has gone over.
 
-    HlofuseError for another target than `cpu` and `gpu`, and for `gpu` without a device.
+    HlofuseError for a GPU target without a device.
     """
-    if target == "cpu":
-        from hlofuse.stages import fused_cpu
+    if TARGETS[target].needs_device and device is None:
+        raise HlofuseError(f"target {target} asks for --device (hlofuse devices lists them)")
+    if device is None:
+        from hlofuse.stages import made_again
 
-        found, how = fused_cpu.boundaries(module)
-    elif target == "gpu":
+        found, how = made_again.boundaries(module, target)
+    elif target == "gpu-legacy":
+        from hlofuse.stages import fused_legacy
+
+        found, how = fused_legacy.boundaries(module, device)
+    else:
         from hlofuse.stages import fused_gpu
 
-        if device is None:
-            raise HlofuseError("target gpu asks for --device (hlofuse devices lists them)")
         found, how = fused_gpu.boundaries(module, device)
-    else:
-        raise HlofuseError(f"a module after fusion is explained for cpu and gpu, not for {target}")
     return Fused(
         module.name,
         target,

@@ -1,11 +1,13 @@
-"""XLA:CPU: fusions are taken apart and made again; what was refused on the way stands between them.
+"""Fusions are taken apart and made again; what was refused on the way stands between them.
 
-The pass never asks about a finished fusion as a producer: it works from the last consumer back, so that a
-producer is still a single instruction when it is asked about. The reasons are therefore those of the module
-as it was; they are told of a kernel only where making it again gives the same kernel.
+`InstructionFusion` hardly asks about a finished fusion as a producer: it works from the last consumer back,
+so that a producer is still a single instruction when it is asked about. The reasons are therefore those of
+the module as it was; they are told of a kernel only where making it again gives the same kernel.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from hlofuse.analysis.fusible import is_fusible
 from hlofuse.analysis.kernels import kernels
@@ -21,6 +23,9 @@ from hlofuse.stages.edges import edges
 from hlofuse.stages.model import Boundary
 from hlofuse.stages.told import told_of_kernels
 from hlofuse.trace import Recorder
+
+if TYPE_CHECKING:
+    from hlofuse.cost.gpu.device import DeviceDescription
 
 _MADE_BY_FUSION = ("kLoop", "kInput", "kOutput")
 _UNTOLD = frozenset({"constant", "tuple", "bitcast", "get-tuple-element"})
@@ -58,10 +63,12 @@ def take_apart(module: Module) -> tuple[Module, dict[str, str]]:
     return apart, merged
 
 
-def boundaries(module: Module) -> tuple[list[Boundary], str]:
+def boundaries(
+    module: Module, target: str, device: DeviceDescription | None = None
+) -> tuple[list[Boundary], str]:
     """Every pair of kernels, with the reason where one is known; and how that was found out."""
     apart, merged = take_apart(module)
-    made = replay(apart, "cpu")
+    made = replay(apart, target, device=device)
     facts = Facts(made)
     again = _made_again(module, facts, merged)
     told = told_of_kernels(made, facts)
