@@ -17,7 +17,9 @@ from hlofuse.explainer.why import Pair, why
 from hlofuse.inputs import load
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir import parse_module
+from hlofuse.passes.priority_fusion.following import Follower
 from hlofuse.pipelines import variant_of
+from hlofuse.trace.priority_record import read_priority_record
 
 from ..running import Golden, Run
 
@@ -83,6 +85,17 @@ def test_ties_are_marked_only_without_ids(hlofuse: Run, samples: Path) -> None:
     words = ("explain", folder, *H100, "--xla-trace", "none")
     assert "a tie: XLA may have taken" in hlofuse(*words, "--ids", "none").out
     assert "a tie" not in hlofuse(*words).out
+
+
+def test_a_record_settles_the_ties_of_both_sides_of_a_what_if(samples: Path) -> None:
+    """Else the difference between the two would hold ties as well."""
+    folder = samples / "gpu" / "softmax"
+    record = read_priority_record((folder / "priority_fusion.txtpb").read_text())
+    variant = variant_of("gpu", "h100_sxm", overrides=("memory_bandwidth=1000000000000",))
+    observed = observed_replay(load(folder), variant, make_guide=lambda: Follower(record))
+    assert observed.xla is not None
+    assert isinstance(observed.xla.guide, Follower)
+    assert observed.xla.guide.agreed == len(record.steps)
 
 
 def test_why_gives_the_sums_of_the_moment(samples: Path) -> None:

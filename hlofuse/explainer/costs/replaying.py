@@ -196,7 +196,11 @@ def observed_replay(
     def turned(fusion: int, producer: str) -> Replay:
         return run(OtherOrder(fusion, producer))
 
-    xla = observed_replay(module, variant.xla, ids=ids) if variant.xla is not None else None
+    xla = (
+        observed_replay(module, variant.xla, ids=ids, make_guide=make_guide)
+        if variant.xla is not None
+        else None
+    )
     guide = make_guide() if make_guide is not None else None
     if variant.device is None:
         return Observed(run(guide), None, guide, changes=variant.changes, xla=xla)
