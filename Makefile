@@ -2,10 +2,11 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+COMPILED := .compiled
 JAX := .jax
 JAX_PYTHON = $(shell tools/find_python)
 
-.PHONY: demo test lint bench browser docs cartpole cartpole-dumps golden screenshots corpus clean help
+.PHONY: demo test lint bench browser compiled docs cartpole cartpole-dumps golden screenshots corpus clean help
 
 help: ## Show the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -32,6 +33,12 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+compiled: browser ## Install hlofuse with its hot modules compiled (docs/compiled.md), run every test against that.
+	"$$(tools/find_python)" -m venv $(COMPILED)
+	HATCH_BUILD_HOOKS_ENABLE=1 $(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check '.[dev]'
+	PYTHONSAFEPATH=1 $(COMPILED)/bin/hlofuse --version | grep compiled
+	PYTHONSAFEPATH=1 $(COMPILED)/bin/python -m pytest -n auto -rs
 
 bench: $(READY) ## Measure parsing and replay against XLA's own.
 	$(BIN)/python benchmarks/parse.py
@@ -75,4 +82,4 @@ corpus: $(READY) $(ASKED)/.ready ## Compile a reference corpus with XLA, verify 
 	$(BIN)/python tools/make_corpus.py $(CORPUS) --python $(ASKED)/bin/python
 
 clean: ## Remove what the other targets made.
-	rm -rf $(VENV) $(JAX) out build dist
+	rm -rf $(VENV) $(COMPILED) $(JAX) out build dist

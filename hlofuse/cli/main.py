@@ -97,8 +97,9 @@ class _Lazy(click.Group):
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value:
         from hlofuse import __version__
+        from hlofuse.ir.native import is_compiled
 
-        click.echo(f"hlofuse {__version__}")
+        click.echo(f"hlofuse {__version__}{' (compiled)' if is_compiled() else ''}")
         ctx.exit()
 
 

@@ -31,12 +31,14 @@ class Computation:
         "root",
     )
 
+    root: Instruction
+    """Set once the last instruction is in; asking before is an AttributeError."""
+
     def __init__(self, name: str) -> None:
         self.name = name
         self.module: Module | None = None
         self._slots: list[Instruction | None] = []
         self.parameters: list[Instruction] = []
-        self.root: Instruction = None  # type: ignore[assignment]  # set once the last instruction is in
         self._callers: Instruction | dict[Instruction, int] | None = None
         self.attributes_text = ""
         """What follows the closing brace: `, execution_thread="main"`."""

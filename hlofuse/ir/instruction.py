@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.attributes import NO_ATTRIBUTES, Attributes
+from hlofuse.ir.native import mypyc_attr
 from hlofuse.ir.shape import Shape
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from hlofuse.ir.literal import Literal
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)  # with it, __new__ alone makes a bare one there too
 class Instruction:
     """An operation with its operands and users.
 

@@ -78,7 +78,7 @@ def _computation_problems(computation: Computation) -> Iterator[Problem]:
     here = computation.name
     inside = {x: set(x.users) for x in computation}
     operands = {x: set(x.operands) for x in computation}
-    if computation.root is None:
+    if not hasattr(computation, "root"):
         yield Problem("there is no root", here)
     elif computation.root not in inside:
         yield Problem("the root is not in the computation", here, computation.root.name)

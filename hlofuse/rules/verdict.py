@@ -20,7 +20,7 @@ class Verdict:
 
     rule: Rule
     figures: dict[str, Any] = field(default_factory=dict)
-    words: object = None
+    words: Any = None
     """XLA's words where they differ from case to case; made a text only when asked for."""
 
     @property

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.release import JAXLIB_0_11_1
+from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu import KernelModel, load_device
+from hlofuse.cost.tiling import TritonSupport
 from hlofuse.ir import parse_module
 from hlofuse.pipelines import replay
 from hlofuse.rules.gpu_multi_output_fusion import LoneProducer, MultiOutputState, ProducerPair
 from hlofuse.rules.gpu_multi_output_fusion.producer import producer_is_multi_output, too_much_code
+from hlofuse.rules.instruction_fusion.question import FusionState
 from hlofuse.rules.priority_fusion.eligible import consumer_is_bitcast
-from hlofuse.rules.priority_fusion.question import PriorityPair
+from hlofuse.rules.priority_fusion.question import PriorityPair, PriorityState
 from hlofuse.rules.settings import Settings
 
 from ..running import find
@@ -30,9 +34,11 @@ ENTRY %main (x: f32[64]) -> (f32[8,8], f32[64]) {
 
 def test_nothing_is_fused_into_a_single_bitcast() -> None:
     module = parse_module(BITCAST)
-    state = None  # this rule looks at nothing else
-    into_bitcast = PriorityPair(find(module, "neg"), find(module, "view"), state)  # type: ignore[arg-type]
-    into_abs = PriorityPair(find(module, "neg"), find(module, "abs"), state)  # type: ignore[arg-type]
+    model, settings = CombinedModel(load_device(DEVICE)), Settings()
+    in_place = FusionState(True, JAXLIB_0_11_1, settings, lambda _: False)
+    state = PriorityState(model, settings, TritonSupport(model.device), model.tile, in_place)
+    into_bitcast = PriorityPair(find(module, "neg"), find(module, "view"), state)
+    into_abs = PriorityPair(find(module, "neg"), find(module, "abs"), state)
     verdict = consumer_is_bitcast(into_bitcast)
     assert verdict is not None
     assert verdict.reason == "not fusing into a single bitcast as consumer"

@@ -60,7 +60,7 @@ class MergingModel(KernelModel):
 
     def __init__(self, device: DeviceDescription) -> None:
         super().__init__(device, release=JAXLIB_0_4_35)
-        self.timing: _Timing = _Timing(device)
+        self.timing = self._clock = _Timing(device)
 
     def merged_ir_size(self, producer: Instruction, consumer: Instruction) -> int:
         """Instructions emitted after merging; each block begun anew doubles them."""
@@ -91,7 +91,7 @@ class MergingModel(KernelModel):
             slot = consumer.operands.index(producer)
             share = self.summary(consumer).utilization[slot]
             total = half_away(fp32(fp32(written) * share))
-            alone = self.timing.read_from_caches(min(written, total), total, self.launch(consumer).blocks)
+            alone = self._clock.read_from_caches(min(written, total), total, self.launch(consumer).blocks)
             launch = self.pair_launch(producer, consumer)
             compute = self.timing.compute(int(fp32(fp32(flops) * share)), launch.blocks, launch.threads)
             read = self._read_operands_in(producer, consumer, slot, launch.blocks)
@@ -123,7 +123,7 @@ class MergingModel(KernelModel):
                 elif b.elementwise:
                     common = 1.0
             total = int(fp32(size * fp32(share - common)))
-            ticks += self.timing.read_from_caches(net, total, blocks)
+            ticks += self._clock.read_from_caches(net, total, blocks)
         return ticks
 
 

@@ -89,8 +89,8 @@ class Body:
         mark = "%" if percent else ""
         append = slots.append
         new = Instruction.__new__
-        # What never has operands does without a list of its own: a tenth of the memory.
-        nothing: list[Instruction] = ()  # type: ignore[assignment]
+        # What never has operands shares an empty list: a tenth of the memory.
+        nothing: list[Instruction] = []
         number = len(slots)
         taken = 0
         try:

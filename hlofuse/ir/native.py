@@ -1,0 +1,25 @@
+"""What is different where the hot modules are compiled (`docs/compiled.md`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from mypy_extensions import mypyc_attr
+else:
+    T = TypeVar("T")
+
+    def mypyc_attr(**_: bool) -> Callable[[T], T]:
+        """What mypyc shall do with a class; it reads this, and running it does nothing."""
+        return lambda decorated: decorated
+
+
+def is_compiled() -> bool:
+    """Whether the hot modules are machine code in this installation."""
+    from hlofuse.ir import instruction
+
+    return not str(instruction.__file__).endswith(".py")
+
+
+__all__ = ["is_compiled", "mypyc_attr"]
