@@ -12,6 +12,8 @@ from ..conftest import ROOT
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 ONLY_WHERE_AN_EXTRA_IS = {"jax", "jaxlib", "pygraphviz", "pytest"}
 """Imported where the feature is asked for, with a message that names the extra; pytest by its own plugin."""
+ONLY_FOR_TYPES = {"mypy_extensions"}
+"""Never imported at run time; mypy, which reads it, brings it."""
 
 
 def imported() -> set[str]:
@@ -31,7 +33,7 @@ def declared() -> set[str]:
 
 
 def test_what_is_imported_is_declared() -> None:
-    assert imported() == declared() | ONLY_WHERE_AN_EXTRA_IS
+    assert imported() == declared() | ONLY_WHERE_AN_EXTRA_IS | ONLY_FOR_TYPES
 
 
 def test_what_is_declared_is_written_down() -> None:
