@@ -1,0 +1,120 @@
+"""What XLA:CPU runs ahead of its fusion passes, in order (`xla/service/cpu/cpu_compiler.cc`).
+
+`RunHloPassesThroughLayoutAssn`, `CreateSimplificationPipeline` and the beginning of
+`RunHloPassesAfterLayoutAssn`, with the options that are on by default. Passes that concern several
+partitions, oneDNN or element types smaller than a byte are left out: by default they change nothing.
+"""
+
+from __future__ import annotations
+
+from hlofuse.passes.cse import HloCSE
+from hlofuse.passes.dce import HloDCE
+from hlofuse.passes.tuple_simplifier import TupleSimplifier
+from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
+
+_DCE = Unrecorded(HloDCE())
+_TUPLES = Unrecorded(TupleSimplifier())
+
+
+def _simplification(name: str) -> FixedPoint:
+    """`CreateSimplificationPipeline`."""
+    steps: tuple[Simplification, ...] = (
+        NotRepeated("algsimp"),
+        NotRepeated("simplify-sorts"),
+        _DCE,
+        NotRepeated("gather_expander"),
+        NotRepeated("gather_simplifier"),
+        NotRepeated("tree_reduction_rewriter"),
+        NotRepeated("zero_sized_hlo_elimination"),
+        NotRepeated("while-loop-invariant-code-motion"),
+        _TUPLES,
+        NotRepeated("while-loop-constant-sinking"),
+        NotRepeated("simplify-while-loops"),
+        _DCE,
+        NotRepeated("reshape-mover"),
+        NotRepeated("constant_folding"),
+        NotRepeated("simplify-conditional"),
+    )
+    return FixedPoint(Pipeline(name, steps))
+
+
+CPU: tuple[Pipeline, ...] = (
+    Pipeline(
+        "sharding-removal",
+        (
+            NotRepeated("flatten-call-graph"),
+            NotRepeated("sharding-remover"),
+            NotRepeated("control-dep-rewriter"),
+            _DCE,
+        ),
+    ),
+    Pipeline(
+        "HLO_passes_through_layout_assignment",
+        (
+            NotRepeated("batched_gather_scatter_normalizer"),
+            NotRepeated("result_caster"),
+            NotRepeated("dot_decomposer"),
+            NotRepeated("operand_upcaster"),
+            NotRepeated("rng-expander"),
+            NotRepeated("rng-bit-generator-expander"),
+            NotRepeated("zero_sized_hlo_elimination"),
+            NotRepeated("dynamic-index-splitter"),
+            NotRepeated("conditional-to-select"),
+            NotRepeated("map-inline"),
+            NotRepeated("topk-decomposer"),
+            NotRepeated("permutation_sort_expander"),
+            NotRepeated("comparison-expander"),
+            NotRepeated("cholesky_expander"),
+            NotRepeated("qr_expander"),
+            NotRepeated("eigh_expander"),
+            NotRepeated("triangular_solve_expander"),
+            NotRepeated("all_to_all_decomposer"),
+            NotRepeated("stochastic_convert_decomposer"),
+            NotRepeated("call-inliner"),
+            NotRepeated("batch-dot-simplification"),
+            NotRepeated("dot_decomposer"),
+            NotRepeated("float-normalization-bf16"),
+            NotRepeated("batch-dot-simplification"),
+            NotRepeated("convolution-group-converter"),
+            NotRepeated("batchnorm_expander"),
+            NotRepeated("logistic-expander"),
+            NotRepeated("conditional-canonicalizer"),
+            NotRepeated("dynamic-dimension-simplifier"),
+            NotRepeated("associative-scan-rewriter"),
+            NotRepeated("reduce-window-rewriter"),
+            NotRepeated("reduce-window-resizer"),
+            NotRepeated("scan_expander"),
+            NotRepeated("dynamic_padder"),
+            NotRepeated("convolution-canonicalization"),
+            NotRepeated("change-op-data-type"),
+            _simplification("simplification"),
+            NotRepeated("select_and_scatter_expander"),
+            NotRepeated("scatter_expander"),
+            NotRepeated("scatter_simplifier"),
+            _simplification("post_scatter_expansion_simplification"),
+            NotRepeated("gemv-rewriter"),
+            NotRepeated("bitcast_dtypes_expander"),
+            NotRepeated("topk-rewriter"),
+            NotRepeated("transpose-folding"),
+            Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
+            NotRepeated("while-loop-trip-count-annotator"),
+            NotRepeated("flatten-call-graph"),
+            NotRepeated("layout-assignment"),
+        ),
+    ),
+    Pipeline(
+        "hlo_normalization",
+        (
+            NotRepeated("reshape-decomposer"),
+            NotRepeated("reduce-decomposer"),
+            NotRepeated("broadcast_canonicalizer"),
+        ),
+    ),
+    Pipeline(
+        "dot-library-passes",
+        (
+            NotRepeated("dot_decomposer"),
+            NotRepeated("dot-library-rewriter"),
+        ),
+    ),
+)
