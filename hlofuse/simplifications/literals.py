@@ -44,7 +44,11 @@ def scalar_of(constant: Instruction) -> Value | None:
 def _number(element_type: str, word: str) -> Value:
     if element_type == "pred":
         return {"true": True, "false": False, "1": True, "0": False}[word] if word in _PREDS else bool(word)
-    return float(word) if element_type in _DIGITS else int(word)
+    if element_type not in _DIGITS:
+        return int(word)
+    value = rounded(element_type, float(word))
+    assert value is not None
+    return value
 
 
 _PREDS = frozenset({"true", "false", "1", "0"})
