@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.analysis.inlined_calls import is_inlined
+from hlofuse.ir.fusing import clone_of, computation_of
+from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.ir.unfusing import check_growth, inline_call, most_instructions
+from hlofuse.ir.replacing import move_control_dependencies
+from hlofuse.ir.unfusing import check_growth, most_instructions
 from hlofuse.passes.dce import HloDCE
 from hlofuse.trace import Recorder
 
@@ -29,9 +32,29 @@ class CallInliner:
                     continue
                 if self.single_call_site and sites.get(i.called_computations[0], 1) != 1:
                     continue
-                inline_call(i)
+                _inline(i)
                 changed = True
             check_growth(module, most)
         if changed:
             HloDCE().run(module, Recorder())
         return changed
+
+
+def _inline(call: Instruction) -> None:
+    """Clones of the body, of which the last takes over from the call (`SubcomputationInsertionVisitor`)."""
+    computation, body = computation_of(call), call.called_computations[0]
+    clones: dict[Instruction, Instruction] = {}
+    for inner in body.post_order():
+        if inner.opcode == "parameter":
+            clones[inner] = call.operands[inner.parameter_number]
+            continue
+        clone = computation.add_instruction(clone_of(inner, [clones[o] for o in inner.operands]))
+        clones[inner] = clone
+        for predecessor in inner.control_predecessors:
+            clones[predecessor].add_control_dependency_to(clone)
+        for predecessor in call.control_predecessors:
+            predecessor.add_control_dependency_to(clone)
+    root = clones[body.root]
+    move_control_dependencies(call, root)
+    call.replace_all_uses_with(root)
+    computation.remove_instruction(call)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from hlofuse.analysis.side_effects import has_side_effect
@@ -58,7 +58,8 @@ def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
     batch, contracting = dims(dot, "batch", side), dims(dot, "contracting", side)
     free = [d for d in range(len(sizes)) if d not in batch and d not in contracting]
     order = [*batch, *free, *contracting] if side == 0 else [*batch, *contracting, *free]
-    transposed = make.transpose(operand, operand, order)
+    shuffled = replace(operand.shape, dimensions=tuple(sizes[d] for d in order))
+    transposed = make.transpose(operand, operand, order, shuffled)
     contracted = math.prod(sizes[d] for d in contracting)
     rest = math.prod(sizes[d] for d in free)
     kept = [rest] if rest != 1 else []
