@@ -18,6 +18,7 @@ from hlofuse.simplifications.constant_folding import HloConstantFolding
 from hlofuse.simplifications.dot_decomposer import DotDecomposer
 from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
+from hlofuse.simplifications.library_rewriter import LibraryRewriter
 from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
 from hlofuse.simplifications.reshape_mover import ReshapeMover
 from hlofuse.simplifications.transpose_folding import TransposeFolding
@@ -125,7 +126,7 @@ CPU: tuple[Pipeline, ...] = (
         "dot-library-passes",
         (
             DotDecomposer(),
-            NotRepeated("dot-library-rewriter"),
+            LibraryRewriter(),
         ),
     ),
 )
