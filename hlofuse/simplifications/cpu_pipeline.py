@@ -18,6 +18,7 @@ from hlofuse.simplifications.constant_folding import HloConstantFolding
 from hlofuse.simplifications.dot_decomposer import DotDecomposer
 from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
+from hlofuse.simplifications.layouts.cpu import CpuLayoutAssignment
 from hlofuse.simplifications.library_rewriter import LibraryRewriter
 from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
 from hlofuse.simplifications.reshape_mover import ReshapeMover
@@ -111,7 +112,7 @@ CPU: tuple[Pipeline, ...] = (
             Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
             NotRepeated("while-loop-trip-count-annotator"),
             FlattenCallGraph(),
-            NotRepeated("layout-assignment"),
+            CpuLayoutAssignment(),
         ),
     ),
     Pipeline(

@@ -96,7 +96,7 @@ def main() -> None:
             if left is not None:
                 changed[step.name] += 1
                 programs.setdefault(step.name, set()).add(dumped.label)
-            if isinstance(step, NotRepeated):
+            if isinstance(step, NotRepeated) and not (args.show and args.only and left):
                 continue
             if given.path not in read:
                 read = {given.path: load(given.path)}
