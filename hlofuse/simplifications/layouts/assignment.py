@@ -167,10 +167,11 @@ def _assign_root(constraint: ComputationConstraint, computation: Computation) ->
 
 def _copy(shape: Shape, x: Instruction) -> Instruction:
     """`x` laid out as `shape` says, elements of tuples one by one (`CreateCopyWithNewLayout`)."""
+    said = {n: v for n in ("sharding", "frontend_attributes") if (v := x.attributes.raw(n)) is not None}
     if not x.shape.is_tuple:
-        return make.add(x, "copy", shape, [x])
+        return make.add(x, "copy", shape, [x], **said)
     elements = []
     for k, wanted in enumerate(shape.tuple_shapes):
         element = make.get_tuple_element(x, x, k)
         elements.append(element if _same(element.shape, wanted) else _copy(wanted, element))
-    return make.add(x, "tuple", shape, elements)
+    return make.add(x, "tuple", shape, elements, **said)

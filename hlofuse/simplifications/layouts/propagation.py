@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
+from hlofuse.ir.values.aliasing import OutputAlias
 from hlofuse.simplifications.layouts.choosing import (
     Order,
     at_most_rank_1,
@@ -29,6 +31,11 @@ from hlofuse.simplifications.layouts.constraints import (
     OperandConstraint,
 )
 from hlofuse.simplifications.layouts.points_to import Buffer, PointsTo
+
+
+def _aliases(x: Instruction) -> Sequence[OutputAlias]:
+    aliases: Sequence[OutputAlias] = x.attributes.get("output_to_operand_aliasing", ())
+    return aliases
 
 
 class Propagation:
@@ -71,6 +78,11 @@ class Propagation:
         elif not known.update(priority, order, mandatory, dfs) or at_most_rank_1(buffer.shape):
             return
         self.push(known)
+        x = buffer.instruction
+        for alias in _aliases(x):
+            if alias.output_index == buffer.index and not alias.operand_index:
+                shape = laid_out(x.operands[alias.operand_number].shape, order)
+                self.set_operand(shape, x, alias.operand_number, mandatory, dfs, priority)
 
     def set_operand(
         self,
@@ -207,6 +219,8 @@ class Propagation:
         if at_most_rank_1(operand.shape):
             return
         self._to_sources(shape, operand, constraint.priority)
+        if user.opcode == "custom-call":
+            self._to_aliased_result(constraint)
         if not operand.shape.is_array or user.attributes.raw("constrain_layout") == "true":
             return
         if can_change_layout(user) and not user.shape.is_array and user.opcode != "reduce":
@@ -233,6 +247,17 @@ class Propagation:
             result = output_layout(order, user, constraint.number)
             if result is not None:
                 self.set_buffer(result, buffer, goes_forward(user), depth_first(user), constraint.priority)
+
+    def _to_aliased_result(self, constraint: OperandConstraint) -> None:
+        """`PropagateOperandConstraintToResultForCustomCall`."""
+        user = constraint.instruction
+        for alias in _aliases(user):
+            if alias.operand_number == constraint.number:
+                buffer = self.points_to.of(user)[alias.output_index]
+                if buffer.instruction is user:
+                    order = constraint.shape.minor_to_major
+                    self.set_buffer(order, buffer, goes_forward(user), depth_first(user), constraint.priority)
+                return
 
     def _is_largest(self, constraint: OperandConstraint) -> bool:
         (dimension,) = constraint.instruction.dimensions
