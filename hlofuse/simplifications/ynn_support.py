@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.cpu_dot import EIGEN, dot_strategy
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
@@ -72,6 +73,20 @@ def is_supported(x: Instruction) -> bool:
     if x.opcode == "convolution":
         return is_convolution_supported(x)
     return is_elementwise(x) and _is_elementwise_supported(x)
+
+
+def is_computed_by_ynn(x: Instruction) -> bool:
+    """A library call, as the passes ahead of layout assignment see it (`call_library_for_instruction`)."""
+    if not is_preferred(x):
+        return False
+    match x.opcode:
+        case "dot":
+            return len(x.operands) == 2 and dot_strategy(x)[0] == EIGEN and is_dot_supported(x)
+        case "convolution":
+            return is_convolution_supported(x)
+        case "reduce" | "reduce-window":
+            return is_reduction_supported(x)
+    return False
 
 
 def _is_row_major(shape: Shape) -> bool:
