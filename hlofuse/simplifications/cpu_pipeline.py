@@ -13,8 +13,11 @@ from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.simplifications.algebraic import AlgebraicSimplifier
 from hlofuse.simplifications.algebraic.options import Options
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
+from hlofuse.simplifications.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
 from hlofuse.simplifications.call_inliner import CallInliner
+from hlofuse.simplifications.comparison_expander import ComparisonExpander
 from hlofuse.simplifications.constant_folding import HloConstantFolding
+from hlofuse.simplifications.conv_canonicalization import ConvCanonicalization
 from hlofuse.simplifications.dot_decomposer import DotDecomposer
 from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
@@ -24,7 +27,9 @@ from hlofuse.simplifications.layouts.cpu import CpuLayoutAssignment
 from hlofuse.simplifications.library_rewriter import LibraryRewriter
 from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
 from hlofuse.simplifications.reshape_mover import ReshapeMover
+from hlofuse.simplifications.scatter_simplifier import ScatterSimplifier
 from hlofuse.simplifications.transpose_folding import TransposeFolding
+from hlofuse.simplifications.tree_reduction_rewriter import TreeReductionRewriter
 from hlofuse.simplifications.ynn_support import is_computed_by_ynn as _is_of_library
 
 _ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
@@ -40,7 +45,7 @@ def _simplification(name: str) -> FixedPoint:
         _DCE,
         NotRepeated("gather_expander"),
         GatherSimplifier(),
-        NotRepeated("tree_reduction_rewriter"),
+        TreeReductionRewriter(_is_of_library),
         NotRepeated("zero_sized_hlo_elimination"),
         NotRepeated("while-loop-invariant-code-motion"),
         _TUPLES,
@@ -67,7 +72,7 @@ CPU: tuple[Pipeline, ...] = (
     Pipeline(
         "HLO_passes_through_layout_assignment",
         (
-            NotRepeated("batched_gather_scatter_normalizer"),
+            BatchedGatherScatterNormalizer(),
             NotRepeated("result_caster"),
             DotDecomposer(),
             NotRepeated("operand_upcaster"),
@@ -79,7 +84,7 @@ CPU: tuple[Pipeline, ...] = (
             NotRepeated("map-inline"),
             NotRepeated("topk-decomposer"),
             NotRepeated("permutation_sort_expander"),
-            NotRepeated("comparison-expander"),
+            ComparisonExpander(),
             NotRepeated("cholesky_expander"),
             NotRepeated("qr_expander"),
             NotRepeated("eigh_expander"),
@@ -101,12 +106,12 @@ CPU: tuple[Pipeline, ...] = (
             NotRepeated("reduce-window-resizer"),
             NotRepeated("scan_expander"),
             NotRepeated("dynamic_padder"),
-            NotRepeated("convolution-canonicalization"),
+            ConvCanonicalization(),
             NotRepeated("change-op-data-type"),
             _simplification("simplification"),
             NotRepeated("select_and_scatter_expander"),
             NotRepeated("scatter_expander"),
-            NotRepeated("scatter_simplifier"),
+            ScatterSimplifier(),
             _simplification("post_scatter_expansion_simplification"),
             NotRepeated("gemv-rewriter"),
             NotRepeated("bitcast_dtypes_expander"),
