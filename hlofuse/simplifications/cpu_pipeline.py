@@ -7,6 +7,7 @@ partitions, oneDNN or element types smaller than a byte are left out: by default
 
 from __future__ import annotations
 
+from hlofuse.ir.instruction import Instruction
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
@@ -28,6 +29,7 @@ from hlofuse.simplifications.library_rewriter import LibraryRewriter
 from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
 from hlofuse.simplifications.reshape_mover import ReshapeMover
 from hlofuse.simplifications.scatter_simplifier import ScatterSimplifier
+from hlofuse.simplifications.topk import TopkDecomposer, TopkRewriter
 from hlofuse.simplifications.transpose_folding import TransposeFolding
 from hlofuse.simplifications.tree_reduction_rewriter import TreeReductionRewriter
 from hlofuse.simplifications.ynn_support import is_computed_by_ynn as _is_of_library
@@ -35,6 +37,10 @@ from hlofuse.simplifications.ynn_support import is_computed_by_ynn as _is_of_lib
 _ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
 _DCE = Unrecorded(HloDCE())
 _TUPLES = Unrecorded(TupleSimplifier())
+
+
+def _is_of_f32(sort: Instruction) -> bool:
+    return sort.operands[0].shape.element_type == "f32"
 
 
 def _simplification(name: str) -> FixedPoint:
@@ -82,7 +88,7 @@ CPU: tuple[Pipeline, ...] = (
             NotRepeated("dynamic-index-splitter"),
             NotRepeated("conditional-to-select"),
             NotRepeated("map-inline"),
-            NotRepeated("topk-decomposer"),
+            TopkDecomposer(),
             NotRepeated("permutation_sort_expander"),
             ComparisonExpander(),
             NotRepeated("cholesky_expander"),
@@ -115,7 +121,7 @@ CPU: tuple[Pipeline, ...] = (
             _simplification("post_scatter_expansion_simplification"),
             NotRepeated("gemv-rewriter"),
             NotRepeated("bitcast_dtypes_expander"),
-            NotRepeated("topk-rewriter"),
+            TopkRewriter(_is_of_f32),
             TransposeFolding(),
             Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
             NotRepeated("while-loop-trip-count-annotator"),
