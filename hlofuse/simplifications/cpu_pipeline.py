@@ -26,6 +26,10 @@ from hlofuse.simplifications.float_normalization import FloatNormalization
 from hlofuse.simplifications.gather_simplifier import GatherSimplifier
 from hlofuse.simplifications.layouts.cpu import CpuLayoutAssignment
 from hlofuse.simplifications.library_rewriter import LibraryRewriter
+from hlofuse.simplifications.loops.annotator import WhileLoopTripCountAnnotator
+from hlofuse.simplifications.loops.constant_sinking import WhileLoopConstantSinking
+from hlofuse.simplifications.loops.invariant_code_motion import WhileLoopInvariantCodeMotion
+from hlofuse.simplifications.loops.simplifier import WhileLoopSimplifier
 from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
 from hlofuse.simplifications.reshape_mover import ReshapeMover
 from hlofuse.simplifications.scatter_simplifier import ScatterSimplifier
@@ -53,10 +57,10 @@ def _simplification(name: str) -> FixedPoint:
         GatherSimplifier(),
         TreeReductionRewriter(_is_of_library),
         NotRepeated("zero_sized_hlo_elimination"),
-        NotRepeated("while-loop-invariant-code-motion"),
+        WhileLoopInvariantCodeMotion(),
         _TUPLES,
-        NotRepeated("while-loop-constant-sinking"),
-        NotRepeated("simplify-while-loops"),
+        WhileLoopConstantSinking(),
+        WhileLoopSimplifier(),
         _DCE,
         ReshapeMover(),
         HloConstantFolding(),
@@ -124,7 +128,7 @@ CPU: tuple[Pipeline, ...] = (
             TopkRewriter(_is_of_f32),
             TransposeFolding(),
             Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
-            NotRepeated("while-loop-trip-count-annotator"),
+            WhileLoopTripCountAnnotator(),
             FlattenCallGraph(),
             CpuLayoutAssignment(),
         ),
