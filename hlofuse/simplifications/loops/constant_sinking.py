@@ -62,7 +62,7 @@ class WhileLoopConstantSinking:
             condition = clone_computation(condition, "sunk")
         if not into_body and not into_condition:
             return False
-        set_called(loop, [("condition", condition), ("body", body)])
+        set_called(loop, [("body", body), ("condition", condition)])
         for k in into_body:
             element = body.root.operands[k]
             constant = _copied(init.operands[k], element)

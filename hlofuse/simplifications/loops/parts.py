@@ -49,8 +49,8 @@ def is_removable(x: Instruction) -> bool:
 
 def new_loop(old: Instruction, init: Instruction, condition: Computation, body: Computation) -> Instruction:
     """A loop like `old` over other computations and another tuple."""
-    called = [("condition", condition), ("body", body)]
-    new = make.add(old, "while", init.shape, [init], called=called)
+    called = [("body", body), ("condition", condition)]
+    new = make.add(old, "while", init.shape, [init], called=called, condition="", body="")
     kept = {name: value for name in _KEPT if (value := old.attributes.raw(name)) is not None}
     new.attributes = new.attributes.without(*_KEPT).updated(**kept)
     return new
