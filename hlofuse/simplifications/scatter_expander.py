@@ -89,6 +89,9 @@ def _indices(scatter: Instruction, indices: Instruction) -> Instruction:
     if vector < rank - 1:
         last = make.transpose(indices, indices, [*(d for d in range(rank) if d != vector), vector])
     inner = 0 if vector == rank else 1
+    if vector == rank - 1 and indices.shape.dimensions[-1] == 1:
+        inner = 0
+        reshaped(indices, indices.shape.dimensions[:-1])  # XLA makes this, too, and does not use it
     sizes = last.shape.dimensions
     if rank == inner:
         return reshaped(last, [1, *sizes])
