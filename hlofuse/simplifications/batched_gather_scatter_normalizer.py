@@ -1,4 +1,4 @@
-"""Batch dimensions of gathers and scatters become indices (`xla/service/batched_gather_scatter_normalizer.cc`)."""
+"""Batch dimensions become indices (`xla/service/batched_gather_scatter_normalizer.cc`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class BatchedGatherScatterNormalizer:
             for x in computation.post_order():
                 new = None
                 if x.opcode == "gather" and numbers_of(x, "operand_batching_dims"):
-                    if not set(numbers_of(x, "operand_batching_dims")) & set(numbers_of(x, "start_index_map")):
+                    if not set(numbers_of(x, "operand_batching_dims")) & set(
+                        numbers_of(x, "start_index_map")
+                    ):
                         new = _gather(x)
                 elif x.opcode == "scatter" and numbers_of(x, "input_batching_dims"):
                     new = _scatter(x)
@@ -38,7 +40,10 @@ class BatchedGatherScatterNormalizer:
 
 
 def _gather(gather: Instruction) -> Instruction:
-    batch, of_indices = numbers_of(gather, "operand_batching_dims"), numbers_of(gather, "start_indices_batching_dims")
+    batch, of_indices = (
+        numbers_of(gather, "operand_batching_dims"),
+        numbers_of(gather, "start_indices_batching_dims"),
+    )
     index_map = (*batch, *numbers_of(gather, "start_index_map"))
     collapsed = sorted((*numbers_of(gather, "collapsed_slice_dims"), *batch))
     indices = _with_batch(gather, gather.operands[1], of_indices)
@@ -52,13 +57,16 @@ def _gather(gather: Instruction) -> Instruction:
         start_index_map=make.numbers(index_map),
         index_vector_dim=gather.attributes["index_vector_dim"],
         slice_sizes=make.numbers(numbers_of(gather, "slice_sizes")),
-        **_still_sorted(gather, of_indices, index_map),
+        kept=_still_sorted(gather, of_indices, index_map),
     )
 
 
 def _scatter(scatter: Instruction) -> Instruction:
     count = len(scatter.operands) // 2
-    batch, of_indices = numbers_of(scatter, "input_batching_dims"), numbers_of(scatter, "scatter_indices_batching_dims")
+    batch, of_indices = (
+        numbers_of(scatter, "input_batching_dims"),
+        numbers_of(scatter, "scatter_indices_batching_dims"),
+    )
     index_map = (*batch, *numbers_of(scatter, "scatter_dims_to_operand_dims"))
     inserted = sorted((*numbers_of(scatter, "inserted_window_dims"), *batch))
     indices = _with_batch(scatter, scatter.operands[count], of_indices)
@@ -73,7 +81,7 @@ def _scatter(scatter: Instruction) -> Instruction:
         inserted_window_dims=make.numbers(inserted),
         scatter_dims_to_operand_dims=make.numbers(index_map),
         index_vector_dim=scatter.attributes["index_vector_dim"],
-        **_still_sorted(scatter, of_indices, index_map),
+        kept=_still_sorted(scatter, of_indices, index_map),
         **unique,
     )
 

@@ -1,4 +1,4 @@
-"""Convolutions that Eigen could compute if features came last (`xla/service/cpu/conv_canonicalization.cc`)."""
+"""Convolutions made ones with features last (`xla/service/cpu/conv_canonicalization.cc`)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,16 @@ def _canonicalize(x: Instruction) -> None:
     source, kernel = x.operands
     orders = [
         [numbers.input_batch_dimension, *numbers.input_spatial_dimensions, numbers.input_feature_dimension],
-        [*numbers.kernel_spatial_dimensions, numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension],
-        [numbers.output_batch_dimension, *numbers.output_spatial_dimensions, numbers.output_feature_dimension],
+        [
+            *numbers.kernel_spatial_dimensions,
+            numbers.kernel_input_feature_dimension,
+            numbers.kernel_output_feature_dimension,
+        ],
+        [
+            numbers.output_batch_dimension,
+            *numbers.output_spatial_dimensions,
+            numbers.output_feature_dimension,
+        ],
     ]
     operands = [_transposed(o, order) for o, order in zip((source, kernel), orders, strict=False)]
     spatial = "".join(str(k) for k in range(len(numbers.output_spatial_dimensions)))
@@ -48,7 +56,7 @@ def _canonicalize(x: Instruction) -> None:
     }
     result = array(x.shape.element_type, [x.shape.dimensions[d] for d in orders[2]])
     new = make.add(
-        x, "convolution", result, operands, **kept, dim_labels=f"b{spatial}f_{spatial}io->b{spatial}f"
+        x, "convolution", result, operands, kept=kept, dim_labels=f"b{spatial}f_{spatial}io->b{spatial}f"
     )
     replace_instruction(x, make.transpose(x, new, inverse(orders[2]), x.shape), has_side_effect)
 

@@ -87,6 +87,8 @@ def _convert(source: str, result: str) -> Callable[[Value], Value]:
         high = (1 << (int(result[1:]) - (result[0] == "s"))) - 1
 
         def to_integer(v: Value) -> Value:
+            if isinstance(v, complex):
+                raise CannotEvaluate
             if math.isnan(v):
                 return 0
             if math.isinf(v):
@@ -287,6 +289,8 @@ def _dynamic_slice(x: Instruction) -> list[Value]:
     starts = []
     for d, o in enumerate(x.operands[1:]):
         (start,) = evaluate(o)
+        if isinstance(start, complex):
+            raise CannotEvaluate
         starts.append(min(max(0, int(start)), source.shape.dimensions[d] - x.shape.dimensions[d]))
     return _picked(x, lambda index: [s + k for s, k in zip(starts, index, strict=True)])
 
@@ -307,7 +311,17 @@ def _pad(x: Instruction) -> list[Value]:
     return [element(index) for index in _indices(x.shape.dimensions)]
 
 
-_FORMATS = {"f32": "f", "f64": "d", "f16": "e", "s32": "i", "u32": "I", "s64": "q", "u64": "Q", "s16": "h", "u16": "H"}
+_FORMATS = {
+    "f32": "f",
+    "f64": "d",
+    "f16": "e",
+    "s32": "i",
+    "u32": "I",
+    "s64": "q",
+    "u64": "Q",
+    "s16": "h",
+    "u16": "H",
+}
 
 
 def _bitcast_convert(x: Instruction) -> list[Value]:

@@ -15,7 +15,7 @@ Real = bool | int | float
 MOST_ELEMENTS = 1 << 16
 _TOKEN = re.compile(r"\([^()]*\)|[^\s{},]+")
 _PARTS = {"c64": "f32", "c128": "f64"}
-# Decimal digits that tell any two values apart, and those tried before (`RoundTripFpToString`, `xla/util.cc`).
+# Digits that tell any two values apart, and those tried before (`RoundTripFpToString`, `xla/util.cc`).
 _DIGITS = {"f16": (5, 5), "bf16": (4, 4), "f32": (6, 9), "f64": (15, 17)}
 
 
@@ -98,7 +98,7 @@ def rounded(element_type: str, value: Value) -> Value | None:
 
 
 def text_of(shape: Shape, values: Sequence[Value]) -> str | None:
-    """What stands between the parentheses of a constant; None for a value that has no one way to be written."""
+    """What stands between the parentheses of a constant; None for a value with no one way to be written."""
     words = [word_of(shape.element_type, v) for v in values]
     if shape.element_type == "pred" and shape.dimensions:
         words = [str(int(bool(v))) for v in values]

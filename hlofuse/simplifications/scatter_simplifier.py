@@ -52,7 +52,9 @@ def _simplified(scatter: Instruction) -> Instruction:
         raise make.NotRepresentable
     indices = flat_indices(scatter.operands[count], int(scatter.attributes["index_vector_dim"]))
     said = {
-        name: "true" for name in ("indices_are_sorted", "unique_indices") if scatter.attributes.raw(name) == "true"
+        name: "true"
+        for name in ("indices_are_sorted", "unique_indices")
+        if scatter.attributes.raw(name) == "true"
     }
     return make.add(
         scatter,
@@ -64,7 +66,7 @@ def _simplified(scatter: Instruction) -> Instruction:
         inserted_window_dims="{}",
         scatter_dims_to_operand_dims=make.numbers(numbers_of(scatter, "scatter_dims_to_operand_dims")),
         index_vector_dim=1,
-        **said,
+        kept=said,
     )
 
 

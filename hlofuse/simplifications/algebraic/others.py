@@ -19,12 +19,13 @@ def handle_map(c: Context, x: Instruction) -> None:
         if not root.shape.dimensions:
             value = make.add(x, "constant", root.shape, payload=root.payload)
             c.replace(x, make.broadcast(x, x.shape, value, ()) if x.shape.dimensions else value)
-    elif is_elementwise(root) and root.opcode != "fusion":
-        if all(o.opcode == "parameter" for o in root.operands):
-            operands = [x.operands[o.parameter_number] for o in root.operands]
-            new = make.add(x, root.opcode, x.shape, operands)
-            new.attributes = root.attributes
-            c.replace(x, new)
+    elif root.opcode == "fusion" or any(o.opcode != "parameter" for o in root.operands):
+        return
+    elif is_elementwise(root):
+        operands = [x.operands[o.parameter_number] for o in root.operands]
+        new = make.add(x, root.opcode, x.shape, operands)
+        new.attributes = root.attributes
+        c.replace(x, new)
 
 
 def handle_get_tuple_element(c: Context, x: Instruction) -> None:

@@ -19,7 +19,7 @@ from hlofuse.simplifications.shapes import is_sorted, unmodified_dimensions, wit
 def handle_reduce(c: Context, reduce: Instruction) -> None:
     several = reduce.shape.is_tuple
     count = len(reduce.operands) // 2
-    arg, init = reduce.operands[0], reduce.operands[count]
+    arg = reduce.operands[0]
     shape = reduce.shape.tuple_shapes[0] if several else reduce.shape
     if 0 in (arg.shape.element_count, shape.element_count):
         values = [

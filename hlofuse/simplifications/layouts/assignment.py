@@ -120,7 +120,9 @@ def _same(a: Shape | None, b: Shape) -> bool:
 def _of_conditional(layouts: Propagation, x: Instruction) -> None:
     """`AddConditionalConstraints`, where the branches agree on the layout of their results."""
     branches = [layouts.of(c) for c in x.called_computations]
-    sizes = [len(b.computation) if x.operands[k + 1].shape != Shape("tuple") else 0 for k, b in enumerate(branches)]
+    sizes = [
+        len(b.computation) if x.operands[k + 1].shape != Shape("tuple") else 0 for k, b in enumerate(branches)
+    ]
     largest = sizes.index(max(sizes))
     best = branches[largest]
     if best.result is None:
@@ -187,11 +189,11 @@ def _copy(shape: Shape, x: Instruction) -> Instruction:
     for k, wanted in enumerate(shape.tuple_shapes):
         element = make.get_tuple_element(x, x, k)
         elements.append(element if _same(element.shape, wanted) else _copy(wanted, element))
-    return make.add(x, "tuple", shape, elements, **_kept(x))
+    return make.add(x, "tuple", shape, elements, kept=_kept(x))
 
 
 def _copied(shape: Shape, x: Instruction) -> Instruction:
-    return make.add(x, "copy", shape, [x], **_kept(x))
+    return make.add(x, "copy", shape, [x], kept=_kept(x))
 
 
 def _kept(x: Instruction) -> dict[str, str]:
