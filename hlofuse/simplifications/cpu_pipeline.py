@@ -15,6 +15,7 @@ from hlofuse.simplifications.algebraic import AlgebraicSimplifier
 from hlofuse.simplifications.algebraic.options import Options
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
 from hlofuse.simplifications.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
+from hlofuse.simplifications.bitcast_dtypes_expander import BitcastDtypesExpander
 from hlofuse.simplifications.call_inliner import CallInliner
 from hlofuse.simplifications.comparison_expander import ComparisonExpander
 from hlofuse.simplifications.conditional_canonicalizer import ConditionalCanonicalizer
@@ -128,7 +129,7 @@ CPU: tuple[Pipeline, ...] = (
             ScatterSimplifier(),
             _simplification("post_scatter_expansion_simplification"),
             GemvRewriter(layout_sensitive=False),
-            NotRepeated("bitcast_dtypes_expander"),
+            BitcastDtypesExpander(),
             TopkRewriter(_is_of_f32),
             TransposeFolding(),
             Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),

@@ -118,8 +118,10 @@ def word_of(element_type: str, value: Value) -> str | None:
     if element_type in INTEGER_TYPES:
         return str(int(value))
     digits = _DIGITS.get(element_type)
-    if digits is None or math.isnan(value):
-        return None  # which NaN it is cannot be told
+    if digits is None:
+        return None
+    if math.isnan(value):
+        return "nan" if math.copysign(1, value) > 0 else None  # which NaN a negative one is cannot be told
     short = f"{float(value):.{digits[0]}g}"
     if digits[0] != digits[1] and rounded(element_type, float(short)) != value:
         short = f"{float(value):.{digits[1]}g}"

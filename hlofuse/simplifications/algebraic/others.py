@@ -156,6 +156,6 @@ def handle_conditional(c: Context, conditional: Instruction) -> None:
         conditional.shape,
         [predicate.operands[0], conditional.operands[2], conditional.operands[1]],
         called=[("true_computation", one), ("false_computation", zero)],
-        **{n: v for n, v in attributes.items() if n in ("sharding", "frontend_attributes")},
+        kept={n: v for n, v in attributes.items() if n in ("sharding", "frontend_attributes")},
     )
     c.replace(conditional, new)
