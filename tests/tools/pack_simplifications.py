@@ -38,7 +38,8 @@ def case(name: str, **texts: str) -> Case:
 def programs(modules: list[DumpedModule], target: str) -> Iterator[Case]:
     for dumped in modules:
         before, ahead = dumped.whole["before_optimizations"], last_fused(dumped, target)[0]
-        yield case(f"programs/{dumped.name.removeprefix('jit_')}", before=text_of(before), ahead=text_of(ahead))
+        place = f"programs/{dumped.name.removeprefix('jit_')}"
+        yield case(place, before=text_of(before), ahead=text_of(ahead))
 
 
 def passes(modules: list[DumpedModule], target: str, of_each: int) -> Iterator[Case]:
@@ -71,9 +72,7 @@ def main() -> None:
     p.add_argument("--target", default="cpu")
     p.add_argument("--of-each", type=int, default=6)
     args = p.parse_args()
-    modules = [
-        m for d in args.dumps for m in DumpDirectory(d).modules if "before_optimizations" in m.whole
-    ]
+    modules = [m for d in args.dumps for m in DumpDirectory(d).modules if "before_optimizations" in m.whole]
     modules = [m for m in modules if m.between]
     cases = [*programs(modules, args.target), *passes(modules, args.target, args.of_each)]
     write_archive(args.out, cases, limit=1 << 30)
