@@ -57,16 +57,17 @@ def approximate(asked: ReplayRequest, error: HlofuseError) -> tuple[Observed, st
 
     from hlofuse.inputs.dump_stages import FUSION_STAGES
     from hlofuse.inputs.stage import BEFORE, StageError
-    from hlofuse.stages.unoptimized import APPROXIMATE, EXACT_WAY, simplified
+    from hlofuse.stages.unoptimized import EXACT_WAY, simplified, what_it_is
 
     if not isinstance(error, StageError) or error.stage.name != BEFORE or error.stage.right_file is not None:
         return None
     subject = asked.read(any_stage=True)
     if subject.variant is None or error.stage.foreign_to(subject.target):
         return None
-    rough = replace(subject, module=simplified(subject.module), ids=None, record_path=None, record=None)
+    module = simplified(subject.module, subject.target)
+    rough = replace(subject, module=module, ids=None, record_path=None, record=None)
     flags = FUSION_STAGES[subject.target].flags
-    return rough.observe(), f"{APPROXIMATE} {EXACT_WAY.format(flags=flags)}"
+    return rough.observe(), f"{what_it_is(subject.target)} {EXACT_WAY.format(flags=flags)}"
 
 
 def remarked(

@@ -1,0 +1,1 @@
+"""Passes that XLA runs ahead of fusion, one file for each, and the pipelines they stand in."""

@@ -1,0 +1,1 @@
+"""Layout assignment (`xla/service/layout_assignment.cc`): how arrays lie in memory, with copies between."""

@@ -1,0 +1,148 @@
+"""Which of XLA's passes ahead of fusion are repeated, by XLA's own dumps.
+
+    compare_simplifications.py DUMP_DIR [--target cpu] [--pass NAME] [--module NAME] [--show DIR]
+
+DUMP_DIR is written by `--xla_dump_to` with `--xla_dump_hlo_pass_re=.*`. Every pass that changed a module
+left a dump: the latest one before it is run through our pass and compared, names aside. A pass that left
+none had changed nothing, and ours must not either. With --show, both texts of each difference are written
+to a folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import traceback
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from hlofuse.inputs import load
+from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
+from hlofuse.inputs.dump_names import DumpFile
+from hlofuse.inputs.unique_ids import unique_ids_for
+from hlofuse.ir.copy import copy_module
+from hlofuse.ir.module import Module
+from hlofuse.ir.printer import print_module
+from hlofuse.ir.verifier import verify_module
+from hlofuse.simplifications.base import NotRepeated, Pipeline, Simplification, pipelines_in
+from hlofuse.simplifications.registry import pipelines_of
+from hlofuse.verifier.structure import Structures
+
+Runs = Iterator[tuple[Simplification, DumpFile, DumpFile | None]]
+
+
+def runs(dumped: DumpedModule, pipelines: Sequence[Pipeline]) -> Runs:
+    """Each run of a pass: the dump it was given, and the one it left if it changed anything."""
+    known = {inner.name for top in pipelines for inner in pipelines_in(top)}
+    files = deque(f for f in dumped.between if f.pipeline in known)
+    for top in pipelines:
+        if files and files[0].pipeline == top.name:
+            yield from _walk(top, files)
+            while files and files[0].pipeline == top.name:
+                files.popleft()  # of passes that are not listed, such as those that only pool shapes
+
+
+def _walk(pipeline: Pipeline, files: deque[DumpFile]) -> Runs:
+    """One run of a pipeline; its dumps are taken from `files`."""
+    given = files.popleft()
+    names = [s.name for s in pipeline.steps]
+    for k, step in enumerate(pipeline.steps):
+        inner = next(pipelines_in(step), None)
+        while inner is not None and _is(files, inner.name, "pipeline-start"):
+            last = files[0]
+            for run in _walk(inner, files):
+                yield run
+                last = run[2] or last
+            given = last
+        if _is(files, pipeline.name, names[k]) and (
+            names.count(names[k]) == 1 or files[0].before == (*names, "pipeline-end")[k + 1]
+        ):
+            left = files.popleft()
+            if inner is None:
+                yield step, given, left
+            given = left
+        elif inner is None:
+            yield step, given, None
+
+
+def _is(files: deque[DumpFile], pipeline: str, after: str) -> bool:
+    return bool(files) and files[0].pipeline == pipeline and files[0].after == after
+
+
+def _with_ids(module: Module) -> Module:
+    """Instructions in the order of their ids, where a proto lies beside the text: passes go by it."""
+    ids = unique_ids_for(module)
+    if ids is not None:
+        ids.apply(module)
+    return module
+
+
+def same_structure(ours: Module, xlas: Module) -> bool:
+    """Are the two the same, names aside?"""
+    structures = Structures()
+    return structures.module(ours).key == structures.module(xlas).key
+
+
+def main() -> None:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("dumps")
+    p.add_argument("--target", default="cpu")
+    p.add_argument("--pass", dest="only")
+    p.add_argument("--module")
+    p.add_argument("--show")
+    args = p.parse_args()
+    pipelines = pipelines_of(args.target)
+    changed, equal, quiet = Counter[str](), Counter[str](), Counter[str]()
+    programs: dict[str, set[str]] = {}
+    differing: dict[str, list[str]] = {}
+    for dumped in DumpDirectory(args.dumps).modules:
+        if args.module and dumped.name not in (args.module, f"jit_{args.module}"):
+            continue
+        read: dict[Path, Module] = {}
+        for step, given, left in runs(dumped, pipelines):
+            if args.only and step.name != args.only:
+                continue
+            if left is not None:
+                changed[step.name] += 1
+                programs.setdefault(step.name, set()).add(dumped.label)
+            if isinstance(step, NotRepeated) and not (args.show and args.only and left):
+                continue
+            if given.path not in read:
+                read = {given.path: _with_ids(load(given.path))}
+            module = copy_module(read[given.path])
+            where = f"{dumped.name}.{given.number:04d}"
+            try:
+                did = step.run(module)
+                broken = verify_module(module)
+            except Exception:
+                differing.setdefault(step.name, []).append(f"{where} crashed")
+                traceback.print_exc()
+                continue
+            truth = load(left.path) if left is not None else read[given.path]
+            if broken:
+                differing.setdefault(step.name, []).append(f"{where} broken: {broken[0]}")
+            elif left is None and not did:
+                quiet[step.name] += 1
+                continue
+            elif same_structure(module, truth):
+                equal[step.name] += left is not None
+                quiet[step.name] += left is None
+                continue
+            else:
+                differing.setdefault(step.name, []).append(where + ("" if left else " (XLA changed nothing)"))
+            if args.show:
+                folder = Path(args.show)
+                folder.mkdir(parents=True, exist_ok=True)
+                for side, shown in (("given", read[given.path]), ("ours", module), ("xla", truth)):
+                    (folder / f"{step.name}.{where}.{side}.hlo").write_text(print_module(shown))
+    print(f"{'pass':34} programs   runs  equal  left alone")
+    for name, n in sorted(changed.items(), key=lambda kv: (-len(programs[kv[0]]), -kv[1])):
+        print(f"{name:34} {len(programs[name]):8} {n:6} {equal[name]:6} {quiet[name]:11}")
+    for name in sorted(quiet.keys() - changed.keys()):
+        print(f"{name:34} {0:8} {0:6} {0:6} {quiet[name]:11}")
+    for name, places in sorted(differing.items()):
+        print(f"{name} differs: {', '.join(places)}")
+
+
+if __name__ == "__main__":
+    main()
