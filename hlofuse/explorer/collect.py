@@ -29,6 +29,8 @@ def page_of(replays: dict[str, Observed]) -> Page:
     runs = tuple(_Collector(label, observed).run() for label, observed in replays.items())
     quoted = {d.rule for run in runs for d in run.decisions} | {h.rule for run in runs for h in run.held}
     entries = catalogue()
+    for observed in replays.values():
+        entries |= observed.replay.outside_rules
     rules = tuple(
         RulePage(code, entries[code].title, tuple(sections(entries[code])))
         for code in sorted(quoted)

@@ -58,7 +58,7 @@ def test_every_step_back_undoes_the_step(visit: Open, sample: str) -> None:
         seen.page.evaluate(
             """() => {
         const s = explorer.state, n = explorer.run.length;
-        const all = () => JSON.stringify([s.members, s.alive, s.name, s.home, s.fused,
+        const all = () => JSON.stringify([s.members, s.alive, s.name, s.home, s.fused, s.given, s.reads,
             s.holders.map((h) => [...h].sort())]);
         s.goTo(0);
         const before = [];
@@ -69,30 +69,6 @@ def test_every_step_back_undoes_the_step(visit: Open, sample: str) -> None:
         )
         == "same"
     )
-
-
-@pytest.mark.parametrize("sample", [*SAMPLES, "cartpole/cpu/scan", "cartpole/gpu/no_concatenate"])
-def test_kernels_read_what_they_read_in_the_module(visit: Open, samples: Path, sample: str) -> None:
-    """The edges of the last step are those of the replayed module, kernel by kernel."""
-    module = load(str(samples / sample / "before.hlo"))
-    target = target_of(sample)
-    after = replay(module, target, device="h100_sxm" if target == "gpu" else None).after
-    known = {i.name for i in module.instructions()}
-    wanted = {}
-    for kernel in kernels(after):
-        wanted[kernel.name] = {
-            # One result of a fusion with several is no box of its own.
-            (o if o.opcode != "get-tuple-element" or o.name in known else o.operands[0]).name
-            for o in kernel.operands
-        }
-    seen = visit(sample)
-    found = seen.page.evaluate(
-        """() => { const s = explorer.state, found = {};
-        for (let b = 0; b < explorer.run.boxes; b++)
-            if (s.isKernel(b)) found[s.nameOf(b)] = [...s.inputs(b)].map((i) => s.nameOf(i));
-        return found; }"""
-    )
-    assert {name: set(inputs) for name, inputs in found.items()} == wanted
 
 
 WRAPPED = """HloModule m

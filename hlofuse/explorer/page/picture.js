@@ -16,14 +16,14 @@ function drawRegion(scene, state, decision, chosen, act) {
   const nodes = svg("g", { class: "nodes" }), marks = svg("g", { class: "marks" });
   const refused = refusedPairs(run, state.at);
   for (const [box, slots] of boxes) {
-    const inside = new Set(state.members[box]);
+    const inside = new Set(state.members[box]), outside = new Set(state.reads[box]);
     const fusion = state.fused[box] > 0;
     const inner = [];
     let from = 0, to = 0;
     const names = new Set();
     for (const [m, slot] of slots) {
       for (const o of new Set(ops.operands[m])) {
-        if (inside.has(o)) {
+        if (!outside.has(m * ops.count + o)) {
           const other = slots.get(o);
           if (other) inner.push([other, slot]);
           continue;
