@@ -62,7 +62,8 @@ function boxDetails(app, box, chosenOp) {
       }, `${run.names[m]} `), el("small", {}, ops.opcode[m]))))),
     neighbours(app, "Reads", state.alive[box] ? state.inputs(box) : [], (b) => app.showEdge(b, box)),
     neighbours(app, "Read by", state.alive[box] ? state.outputs(box) : [], (b) => app.showEdge(box, b)),
-    historyList(app, history));
+    historyList(app, history),
+    alone && throughPasses(app, op));
 }
 
 // Everything that was decided about two boxes, the last of it first.

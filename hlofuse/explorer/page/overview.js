@@ -127,11 +127,12 @@ function drawOverview(run, state, view, decision, act) {
   const size = inParts ? inRows(nodes) : layered(nodes, edges, { gapX: 18, gapY: 34, widest: 1150 });
   const most = Math.max(1, ...groups.map((g) => Math.max(g.before, g.boxes.size)));
   const marks = [];
-  const lines = (inParts ? [] : edges).map(([a, b]) => {
+  const lines = (inParts ? [] : edges).map(([a, b], n) => {
     const decision = between.get(a * groups.length + b);
-    if (decision === undefined || !single) return svg("path", { d: curve(nodes[a], nodes[b]), class: "edge" });
-    if (groups.length <= 40) marks.push(ruleMark(run, decision, nodes[a], nodes[b], act));
-    return svg("path", { d: curve(nodes[a], nodes[b]), class: "edge refused" });
+    const route = size.routes[n], d = route ? along(route) : curve(nodes[a], nodes[b]);
+    if (decision === undefined || !single) return svg("path", { d, class: "edge" });
+    if (groups.length <= 40) marks.push(ruleMark(run, decision, nodes[a], nodes[b], act, route && markOn(route)));
+    return svg("path", { d, class: "edge refused" });
   });
   const d = run.decisions;
   const inQuestion = new Set(decision === NONE ? [] : [d.producer[decision], d.consumer[decision]].map((b) => keyOfBox.get(b)));
