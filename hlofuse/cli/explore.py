@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     help="For a dump directory: also what every pass of the compilation did (as `hlofuse timeline`).",
 )
 @replay_options
-def command(
-    input: str, output: Path, compare_device: str | None, timeline: bool, **request: Any
-) -> None:
+def command(input: str, output: Path, compare_device: str | None, timeline: bool, **request: Any) -> None:
     """Write a page that steps through every fusion decision about the module in INPUT.
 
     One HTML file that needs no network and no server. With --set, --disable, --enable or --passes it shows

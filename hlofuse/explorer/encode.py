@@ -92,7 +92,9 @@ def _run(r: Run, s: Strings) -> dict[str, Any]:
             "ops": [[n for op in x.ops for n in op] for x in d],
             "kernels": differences(x.kernels for x in d),
         },
-        "regions": [[g.computation, [[b, differences(inside)] for b, inside in g.kernels]] for g in r.regions],
+        "regions": [
+            [g.computation, [[b, differences(inside)] for b, inside in g.kernels]] for g in r.regions
+        ],
         "kernels": {
             "name": [s(x.name) for x in k],
             "box": [x.box for x in k],

@@ -18,14 +18,11 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
 from hlofuse.present.units import plural
 
-
 Watch = Callable[[int, Module, ModuleDiff | None], None]
 """Told of every dump that says something new: its number, its module, how it differs (None: the first)."""
 
 
-def film(
-    reel: Reel, progress: Callable[[int, int], None] | None = None, watch: Watch | None = None
-) -> Film:
+def film(reel: Reel, progress: Callable[[int, int], None] | None = None, watch: Watch | None = None) -> Film:
     """What each pass did. A dump that cannot be read is a step with a problem, and the next one is compared
     with the last that could be.
     """

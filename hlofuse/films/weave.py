@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from hlofuse.differ import Added, ModuleDiff
 from hlofuse.differ.report.summary import Cluster, summarize
+from hlofuse.films.find import is_applied
 from hlofuse.films.follow import how_changed, spot_of
 from hlofuse.films.journey import How, Spot
 from hlofuse.films.words import opcodes_text
@@ -34,7 +35,7 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What became of a thread at a dump."""
+    """What became of a thread at a dump; it ends there unless it is `COPIED`."""
 
     thread: int
     step: int
@@ -68,20 +69,12 @@ class Weave:
         clusters = [c for group in summarize(found).clusters for c in group] if not found.same else []
         gone = {i: c for c in clusters for i in c.removed if c.added}
         made = {i: c for c in clusters for i in c.added if c.removed}
-        late: list[tuple[int, Instruction]] = []
-        for i, thread in before.items():
-            later = list(dict.fromkeys(p.instruction for p in found.after_of(i)))
-            old = self.threads[thread].spot
-            if len(later) == 1 and later[0] not in self._now and spot_of(later[0]) == old:
-                self._now[later[0]] = thread
-            elif later:
-                spots = tuple(spot_of(j) for j in later)
-                how = how_changed((old,), spots)
-                for j in later:
-                    self._link(thread, step, how, self._at(step, j, module, made))
-            else:
-                late.append((thread, i))
-        for thread, i in late:
+        late = dict(before)
+        for match in found.matches:
+            ours = {p.instruction: late.pop(p.instruction) for p in match.before if p.instruction in late}
+            if ours:
+                self._match(step, ours, list(dict.fromkeys(p.instruction for p in match.after)), module, made)
+        for i, thread in late.items():
             self._lost(step, thread, gone.get(i), found, made)
         for edit in found.edits:
             if isinstance(edit, Added):
@@ -90,6 +83,35 @@ class Weave:
                         self._at(step, place.instruction, module, made)
         if len(self.threads) > MOST_THREADS:
             self.threads, self.links, self._now, self.full = [], [], {}, True
+
+    def _match(
+        self,
+        step: int,
+        ours: dict[Instruction, int],
+        theirs: list[Instruction],
+        module: Module,
+        made: dict[Instruction, Cluster],
+    ) -> None:
+        """One value, computed in some places before and in some after; what stands as it stood goes on."""
+        spots = {spot_of(j): j for j in theirs if j not in self._now}
+        stays = {i: j for i, thread in ours.items() if (j := spots.pop(self.threads[thread].spot, None))}
+        for i, j in stays.items():
+            self._now[j] = ours[i]
+        others = [j for j in spots.values() if _is_operation(j)]
+        leaves = {i: thread for i, thread in ours.items() if i not in stays}
+        if not leaves:
+            first = next(iter(ours.values()))
+            for j in others:
+                self.links.append(Link(first, step, How.COPIED, self._at(step, j, module, made)))
+            return
+        how = how_changed(tuple(self.threads[t].spot for t in leaves.values()), tuple(map(spot_of, theirs)))
+        if len(leaves) == len(others):  # in the order of the text, as near as can be said
+            for thread, j in zip(leaves.values(), others, strict=True):
+                self.links.append(Link(thread, step, how, self._at(step, j, module, made)))
+            return
+        for thread in leaves.values():
+            for j in others or [j for j in theirs if _is_operation(j)][:1]:
+                self.links.append(Link(thread, step, how, self._at(step, j, module, made)))
 
     def _lost(
         self,
@@ -105,10 +127,7 @@ class Weave:
         alike = [j for j in cluster.added if j.opcode == self.threads[thread].spot.opcode]
         how = How.REWRITTEN if alike else How.REPLACED
         for j in alike or cluster.added[:1]:
-            self._link(thread, step, how, self._at(step, j, found.after.module, made))
-
-    def _link(self, thread: int, step: int, how: How, to: int) -> None:
-        self.links.append(Link(thread, step, how, to))
+            self.links.append(Link(thread, step, how, self._at(step, j, found.after.module, made)))
 
     def _at(self, step: int, i: Instruction, module: Module, made: dict[Instruction, Cluster]) -> int:
         if i in self._now:
@@ -125,11 +144,10 @@ class Weave:
 
 
 def _is_operation(i: Instruction) -> bool:
-    """Not what passes a value into a fusion or into a small computation that is applied to elements."""
+    """Not what passes a value into a fusion, nor what a reduction or the like does with two elements."""
     home = i.computation
-    if home is None:
+    if home is None or is_applied(i):
         return False
     if home.fusion is not None:
         return i.opcode != "parameter"
-    return home is home.module.entry if home.module is not None and not home.callers else bool(home.callers)
-
+    return bool(home.callers) or (home.module is not None and home is home.module.entry)

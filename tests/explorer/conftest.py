@@ -14,7 +14,10 @@ from hlofuse.inputs import load
 from hlofuse.ir import Module
 from hlofuse.pipelines import variant_of
 
+from ..films.conftest import gpt2, gpt2_whole
 from .browser import Visit
+
+__all__ = ["gpt2", "gpt2_whole"]
 
 Open = Callable[..., Visit]
 

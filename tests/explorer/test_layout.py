@@ -1,4 +1,4 @@
-"""Pictures one can read: nothing covers anything, and no line runs through a box it has nothing to do with."""
+"""Pictures one can read: nothing covers anything, no line runs through a box that it does not end at."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ from .conftest import Open
 MEASURE = """(which) => {
     const svg = document.querySelector("#panes svg");
     const boxes = [...svg.querySelectorAll(which)].map((e) => {
-        const [x, y] = e.getAttribute("transform").match(/[-\\d.]+/g).map(Number), r = e.querySelector("rect");
+        const [x, y] = e.getAttribute("transform").match(/[-\\d.]+/g).map(Number);
+        const r = e.querySelector("rect");
         return { x, y, w: +r.getAttribute("width"), h: +r.getAttribute("height") };
     });
-    const inside = (b, [x, y], by) => x > b.x - by && x < b.x + b.w + by && y > b.y - by && y < b.y + b.h + by;
+    const inside = (b, [x, y], by) =>
+        x > b.x - by && x < b.x + b.w + by && y > b.y - by && y < b.y + b.h + by;
     let through = 0, over = 0;
     const lines = [...svg.querySelectorAll("path.edge")];
     for (const line of lines) {
         const length = line.getTotalLength(), points = [];
-        for (let at = 0; at <= length; at += 4) { const p = line.getPointAtLength(at); points.push([p.x, p.y]); }
+        for (let at = 0; at <= length; at += 4) {
+            const p = line.getPointAtLength(at);
+            points.push([p.x, p.y]);
+        }
         const end = line.getPointAtLength(length);
         const ends = boxes.filter((b) => inside(b, points[0], 1.5) || inside(b, [end.x, end.y], 1.5));
         for (const b of boxes) if (!ends.includes(b) && points.some((p) => inside(b, p, -2))) through++;
@@ -63,9 +68,9 @@ def test_lines_lead_from_what_is_read_to_what_reads_it(visit: Open) -> None:
     loose = seen.page.evaluate(
         """() => {
         const nodes = [...document.querySelectorAll("#panes .nodes .node")].map((e) => {
-            const [x, y] = e.getAttribute("transform").match(/[-\\d.]+/g).map(Number), r = e.querySelector("rect");
-            return { op: +e.dataset.op, foot: [x + r.getAttribute("width") / 2, y + +r.getAttribute("height")],
-                head: [x + r.getAttribute("width") / 2, y] };
+            const [x, y] = e.getAttribute("transform").match(/[-\\d.]+/g).map(Number);
+            const r = e.querySelector("rect"), middle = x + r.getAttribute("width") / 2;
+            return { op: +e.dataset.op, foot: [middle, y + +r.getAttribute("height")], head: [middle, y] };
         });
         const near = (a, p) => Math.abs(a[0] - p.x) < 1.5 && Math.abs(a[1] - p.y) < 1.5;
         const wanted = new Set();

@@ -171,8 +171,7 @@ class FilmView {
     const source = begins.map((t) => threads.source[t]).find(Boolean) || threads.source[thread];
     const told = el("ol", { class: "way" }, ...rows.slice(0, MOST_STOPS).map(([n, words]) => el("li", {}, this.link(steps[n]),
       ...words.slice(0, 6).map((w) => el("div", {}, w)), words.length > 6 && el("div", {}, `and ${words.length - 6} more`))));
-    const over = links.some((l) => l.to === NONE) && !ends.some((t) => film.endOf(t) === steps.length);
-    const end = el("p", {}, over || !names.length ? "It is in no kernel in the end."
+    const end = el("p", {}, !names.length ? "It is in no kernel in the end."
       : `${names.length > 1 ? `Ends in ${names.length} places: ` : "Ends in "}${names.slice(0, 6).join("; ")}${names.length > 6 ? "; …" : ""}.`);
     if (!whole) return [told, end];
     return el("article", {}, el("p", { class: "kicker" }, "Through all passes"), el("h2", {}, threads.name[thread]),
@@ -185,6 +184,7 @@ class FilmView {
       case "gone": return `${name[thread]} is gone, nothing put in its place`;
       case "replaced": return `${name[thread]} replaced by ${this.spot(to)}`;
       case "rewritten": return `rewritten, now ${this.spot(to)}`;
+      case "copied": return `computed once more: ${this.spot(to)}`;
       case "fused": return `into fusion ${fusion[to]}`;
       case "unfused": return `out of its fusion: ${this.spot(to)}`;
       default: {

@@ -29,7 +29,7 @@ class Film {
   }
 
   // Up to this step, exclusive, a thread is what it is.
-  endOf(thread) { return this.next[thread][0]?.step ?? this.steps.length; }
+  endOf(thread) { return this.next[thread].find((link) => link.how !== "copied")?.step ?? this.steps.length; }
 
   // The thread of that name in the dump of a step; undefined if there is none.
   at(name, step) {
@@ -61,7 +61,7 @@ class Film {
     walk(thread, this.next, (link) => link.to);
     const all = [...seen];
     return {
-      begins: all.filter((t) => !this.last[t].length), ends: all.filter((t) => !this.next[t].length),
+      begins: all.filter((t) => !this.last[t].length), ends: all.filter((t) => this.endOf(t) === this.steps.length),
       links: [...links].sort((a, b) => a.step - b.step || a.thread - b.thread),
     };
   }
