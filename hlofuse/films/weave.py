@@ -144,9 +144,11 @@ class Weave:
 
 
 def _is_operation(i: Instruction) -> bool:
-    """Not what passes a value into a fusion, nor what a reduction or the like does with two elements."""
+    """Not a fusion (what is in it is), nor what passes a value into one, nor what a reduction does with two
+    elements.
+    """
     home = i.computation
-    if home is None or is_applied(i):
+    if home is None or is_applied(i) or (i.opcode == "fusion" and i.called):
         return False
     if home.fusion is not None:
         return i.opcode != "parameter"

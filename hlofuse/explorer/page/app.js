@@ -9,6 +9,8 @@ const VIEWS = [
 ];
 const DEFAULTS = { view: "", split: "one", tab: "held", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "", dump: "", op: "", only: "", order: "", every: "" };
 
+const MOST_AHEAD = 300;
+
 class App {
   constructor(data) {
     this.data = data;
@@ -34,6 +36,13 @@ class App {
     byId("region-next").addEventListener("click", () => this.openRegion(this.region + 1));
     window.addEventListener("hashchange", () => { if (location.hash !== this.hash) this.readHash(); });
     this.readHash();
+    this.ahead(0);
+  }
+
+  // While nothing else is to be done the parts are laid out that one may come to.
+  ahead(region) {
+    if (region >= Math.min(this.data.runs[0].regions.length, MOST_AHEAD)) return;
+    requestIdleCallback(() => { this.scene(0, region); this.ahead(region + 1); });
   }
 
   get run() { return this.data.runs[Number(this.view.run)]; }

@@ -2,14 +2,14 @@
 //
 // `nodes` have width and height; `edges` are [from, to] and, where an arrow does not start or end in the
 // middle, how far from the left. Sets x and y (top left corner) of the nodes and returns the size of the whole,
-// and for each edge its route: places [x, top, bottom] that it passes straight down. Arrows that close a circle
-// have none.
+// and for each edge its route: places [x, top, bottom] that it passes straight down. What closes a circle
+// is led as if it went the other way.
 
 function layered(nodes, edges, { gapX = 16, gapY = 34, widest = 1800 } = {}) {
   if (!nodes.length) return { width: 0, height: 0, routes: [] };
   const rank = new Array(nodes.length);
   forward(nodes.length, edges).forEach((n, k) => { rank[n] = k; });
-  const going = edges.map((edge, n) => [edge, n]).filter(([[a, b]]) => rank[a] < rank[b]);
+  const going = edges.map(([a, b, ax, bx], n) => [rank[a] < rank[b] ? [a, b, ax, bx] : [b, a, bx, ax], n]).filter(([[a, b]]) => a !== b);
   const layer = layersOf(nodes, going.map(([edge]) => edge), widest, gapX);
   const { items, bends } = withBends(nodes, going.map(([edge]) => edge), layer);
   const rows = ordered(items).filter((row) => row.length);
