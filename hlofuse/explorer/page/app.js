@@ -9,7 +9,7 @@ const VIEWS = [
 ];
 const DEFAULTS = { view: "", split: "one", tab: "held", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "", dump: "", op: "", only: "", order: "", every: "" };
 
-const MOST_AHEAD = 300;
+const MOST_AHEAD = 120, AHEAD_AFTER = 500;
 
 class App {
   constructor(data) {
@@ -36,13 +36,18 @@ class App {
     byId("region-next").addEventListener("click", () => this.openRegion(this.region + 1));
     window.addEventListener("hashchange", () => { if (location.hash !== this.hash) this.readHash(); });
     this.readHash();
-    this.ahead(0);
+    setTimeout(() => this.ahead(0), AHEAD_AFTER);
   }
 
   // While nothing else is to be done the parts are laid out that one may come to.
   ahead(region) {
-    if (region >= Math.min(this.data.runs[0].regions.length, MOST_AHEAD)) return;
-    requestIdleCallback(() => { this.scene(0, region); this.ahead(region + 1); });
+    // Not every browser tells when it is idle.
+    if (!window.requestIdleCallback || region >= Math.min(this.data.runs[0].regions.length, MOST_AHEAD)) return;
+    requestIdleCallback((idle) => {
+      const now = idle.timeRemaining() > 8;
+      if (now) this.scene(0, region);
+      this.ahead(region + (now ? 1 : 0));
+    });
   }
 
   get run() { return this.data.runs[Number(this.view.run)]; }
