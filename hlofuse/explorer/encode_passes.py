@@ -28,7 +28,8 @@ def passes_json(passes: Passes, strings: Strings) -> dict[str, Any]:
         "headline": printable(words.headline(film)),
         "notes": [printable(note) for note in film.notes]
         + ([f"No times: {printable(film.times)}."] if film.times else [])
-        + ([words.TIMES_NOTE] if film.seconds is not None else []),
+        + ([words.TIMES_NOTE] if film.seconds is not None else [])
+        + (["There are too many operations to keep the way of each."] if weave.full else []),
         "start": passes.start,
         "hows": HOWS,
         "steps": {

@@ -339,3 +339,30 @@ def test_a_link_shows_a_fusion_by_name(visit: Open) -> None:
     assert "Holds" in seen.details
     seen.page.keyboard.press("Escape")
     assert "Why 4 kernels?" in seen.details
+
+
+@pytest.mark.parametrize("view", ["steps", "fusion", "scope", "computation"])
+def test_a_narrow_window_shows_all_of_it_one_below_the_other(visit: Open, view: str) -> None:
+    seen = visit("gpu/gpt2_block", f"#view={view}&step=40")
+    seen.page.set_viewport_size({"width": 420, "height": 900})
+    assert seen.page.evaluate("document.documentElement.scrollWidth") <= 420
+    tops = [seen.page.locator(f"#{part}").bounding_box() for part in ("stage", "details", "side")]
+    places = [box["y"] for box in tops if box is not None]
+    assert places == sorted(places)
+    assert len(places) == 3
+
+
+def test_on_paper_there_is_what_was_asked_and_no_button(visit: Open) -> None:
+    seen = visit("cpu/softmax", "#step=2")
+    seen.page.emulate_media(media="print")
+    assert seen.page.is_visible("#details")
+    assert seen.page.locator("#panes svg").is_visible()
+    assert seen.page.is_hidden("footer")
+    assert seen.page.is_hidden("#search")
+
+
+def test_a_source_line_leads_to_its_decisions(visit: Open) -> None:
+    seen = visit("gpu/gpt2_block", "#step=137")
+    seen.page.click("#details dd button[title^='All decisions']")
+    assert seen.page.input_value("#filter-source").startswith("programs.py:")
+    assert 0 < len(seen.page.evaluate("explorer.panels.listed")) < seen.page.evaluate("explorer.run.length")
