@@ -1,16 +1,21 @@
-"""What every test may use: golden files and the command line in this process."""
+"""What every test may use: golden files, the command line in this process, a browser."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from .running import Golden, Result, Run
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = Path(__file__).parent / "golden"
@@ -23,6 +28,15 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="Write the golden files anew.")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One for all tests of a process."""
+    from .explorer.browser import running_browser
+
+    with running_browser() as found:
+        yield found
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Take the pictures of the explorer's page that the documentation shows (`make screenshots`).
 
-They are of samples, and of a GPT-2 training step from the tests' data, in Chromium.
+They are of samples, and of a GPT-2 training step and a dump directory from the tests' data, in Chromium.
 """
 
 from __future__ import annotations
@@ -21,12 +21,16 @@ SAMPLES = ROOT / "samples"
 SIZE = {"width": 1280, "height": 780}
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
-# Name of the picture, sample, options, address, dark.
-SHOTS = [
+TRAINING_STEP = ("gpu", "h100_sxm/gpt2_train_step/before.hlo")
+DUMP_DIRECTORY = ("gpu-dump-directory", "gpu-dump")
+
+# Name of the picture, sample (or archive and what of it), options, address, dark.
+SHOTS: list[tuple[str, str | tuple[str, str], list[str], str, bool]] = [
     ("explore-kernels", "gpu/gpt2_block", ["--device", "h100_sxm"], "#view=fusion", False),
     ("explore-step", "gpu/gpt2_block", ["--device", "h100_sxm"], "#step=137&tab=decisions", False),
     ("explore-dark", "cartpole/cpu/no_concatenate", [], "#step=330&tab=decisions", True),
-    ("explore-train-step", "", ["--device", "h100_sxm"], "#tab=kernels&view=fusion", False),
+    ("explore-passes", DUMP_DIRECTORY, ["--device", "h100_sxm"], "#view=film&dump=0010", False),
+    ("explore-train-step", TRAINING_STEP, ["--device", "h100_sxm"], "#tab=kernels&view=fusion", False),
     (
         "explore-devices",
         "gpu/gpt2_block",
@@ -37,14 +41,12 @@ SHOTS = [
 ]
 
 
-def training_step(folder: Path) -> Path:
-    """A dump of GPT-2's, unpacked."""
-    out = folder / "gpt2_train_step.hlo"
-    with tarfile.open(ROOT / "tests" / "data" / "gpu.tar.xz") as tar:
-        content = tar.extractfile("h100_sxm/gpt2_train_step/before.hlo")
-        assert content is not None
-        out.write_bytes(content.read())
-    return out
+def unpacked(archive: str, member: str, folder: Path) -> Path:
+    """A file or folder of the tests' data."""
+    with tarfile.open(ROOT / "tests" / "data" / f"{archive}.tar.xz") as tar:
+        wanted = [m for m in tar if m.name == member or m.name.startswith(f"{member}/")]
+        tar.extractall(folder, wanted, filter="data")
+    return folder / member
 
 
 def as_webp(browser: Browser, png: bytes) -> bytes:
@@ -72,7 +74,7 @@ def main() -> int:
         folder = Path(name)
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         for picture, sample, options, address, dark in SHOTS:
-            dump = SAMPLES / sample / "before.hlo" if sample else training_step(folder)
+            dump = SAMPLES / sample / "before.hlo" if isinstance(sample, str) else unpacked(*sample, folder)
             html = folder / f"{picture}.html"
             words = [sys.executable, "-m", "hlofuse", "explore", str(dump), "-o", str(html), *options]
             subprocess.run(words, check=True)

@@ -25,22 +25,32 @@ if TYPE_CHECKING:
     help="Where the page goes; - for standard output.",
 )
 @click.option("--compare-device", metavar="D", help="The same module on another device, side by side.")
+@click.option(
+    "--timeline/--no-timeline",
+    default=True,
+    help="For a dump directory: also what every pass of the compilation did (as `hlofuse timeline`).",
+)
 @replay_options
-def command(input: str, output: Path, compare_device: str | None, **request: Any) -> None:
+def command(input: str, output: Path, compare_device: str | None, timeline: bool, **request: Any) -> None:
     """Write a page that steps through every fusion decision about the module in INPUT.
 
     One HTML file that needs no network and no server. With --set, --disable, --enable or --passes it shows
-    XLA's own result beside the changed one.
+    XLA's own result beside the changed one. Of a dump directory it also tells what every pass did.
     """
     from hlofuse.cli.output import emit
-    from hlofuse.cli.progress import spinner
-    from hlofuse.explorer import page_html, page_of
+    from hlofuse.cli.progress import progress_bar, spinner
+    from hlofuse.explorer import page_html, page_of, passes_of, reel_of
 
     asked = ReplayRequest(input=input, **request)
     observed = asked.run()
     replays = _side_by_side(asked, observed, compare_device)
+    reel = reel_of(observed.replay.before) if timeline and Path(input).is_dir() else None
+    passes = None
+    if reel is not None:
+        with progress_bar("comparing dumps") as progress:
+            passes = passes_of(reel, observed.replay.before, progress)
     with spinner("writing"):
-        html = page_html(page_of(replays))
+        html = page_html(page_of(replays, passes))
     emit(html, output)
 
 

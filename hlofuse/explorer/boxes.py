@@ -61,10 +61,6 @@ class Boxes:
         """The boxes there are, by name."""
         return dict(self._alive)
 
-    def is_launched(self, box: int) -> bool:
-        """It is a kernel."""
-        return self._launched[box]
-
     # ------------------------------------------------------------ decisions
 
     def _fuse(self, event: Event) -> list[Op]:

@@ -15,6 +15,7 @@ from hlofuse.explainer.record import record_check
 from hlofuse.explainer.words import figures_text, headline, notes, result_line
 from hlofuse.explorer.boxes import Boxes
 from hlofuse.explorer.model import Decision, Held, Kernel, Operation, Page, RulePage, Run
+from hlofuse.explorer.passes import Passes
 from hlofuse.explorer.regions import regions_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
@@ -24,18 +25,23 @@ from hlofuse.rules.pages import sections
 from hlofuse.trace import Event
 
 
-def page_of(replays: dict[str, Observed]) -> Page:
-    """One run, or several to be compared: what tells each from the others, and the replay."""
+def page_of(replays: dict[str, Observed], passes: Passes | None = None) -> Page:
+    """One run, or several to be compared: what tells each from the others, and the replay.
+
+    `passes` is what every pass of the compilation did, where its dumps are at hand.
+    """
     runs = tuple(_Collector(label, observed).run() for label, observed in replays.items())
     quoted = {d.rule for run in runs for d in run.decisions} | {h.rule for run in runs for h in run.held}
     entries = catalogue()
+    for observed in replays.values():
+        entries |= observed.replay.outside_rules
     rules = tuple(
         RulePage(code, entries[code].title, tuple(sections(entries[code])))
         for code in sorted(quoted)
         if code in entries
     )
     name = next(iter(replays.values())).replay.before.name
-    return Page(printable(name), runs, rules)
+    return Page(printable(name), runs, rules, passes)
 
 
 class _Collector:

@@ -9,26 +9,14 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Iterable
 from typing import Any
 
+from hlofuse.explorer.encode_passes import passes_json
 from hlofuse.explorer.model import Page, Run
+from hlofuse.explorer.strings import Strings, differences
 
-SCHEMA = 1
+SCHEMA = 2
 KINDS = ("fuse", "ineligible", "priority", "rewrite")
-
-
-class _Strings:
-    """Every distinct string once; number 0 is the empty one."""
-
-    def __init__(self) -> None:
-        self._number: dict[str, int] = {"": 0}
-
-    def __call__(self, text: str) -> int:
-        return self._number.setdefault(text, len(self._number))
-
-    def all(self) -> list[str]:
-        return list(self._number)
 
 
 def encoded(page: Page) -> str:
@@ -39,20 +27,22 @@ def encoded(page: Page) -> str:
 
 def page_json(page: Page) -> dict[str, Any]:
     """JSON values; numbers for strings point into `strings`."""
-    s = _Strings()
+    s = Strings()
     runs = [_run(r, s) for r in page.runs]
     rules = [[s(r.code), s(r.title), [[s(h), s(t)] for h, t in r.sections]] for r in page.rules]
+    passes = passes_json(page.passes, s) if page.passes is not None else None
     return {
         "schema": SCHEMA,
         "title": page.title,
         "kinds": KINDS,
         "runs": runs,
         "rules": rules,
+        "passes": passes,
         "strings": s.all(),
     }
 
 
-def _run(r: Run, s: _Strings) -> dict[str, Any]:
+def _run(r: Run, s: Strings) -> dict[str, Any]:
     o, d, k, h = r.operations, r.decisions, r.kernels, r.held
     return {
         "label": r.label,
@@ -65,7 +55,7 @@ def _run(r: Run, s: _Strings) -> dict[str, Any]:
         "passes": [s(p) for p in r.passes],
         "names": [s(n) for n in r.names],
         "boxes": r.boxes,
-        "ends_as": _steps(r.ends_as),
+        "ends_as": differences(r.ends_as),
         "kernels_before": r.kernels_before,
         "operations": {
             "opcode": [s(x.opcode) for x in o],
@@ -100,9 +90,11 @@ def _run(r: Run, s: _Strings) -> dict[str, Any]:
             "why": [s(x.why) for x in d],
             "duplicated": [int(x.duplicated) for x in d],
             "ops": [[n for op in x.ops for n in op] for x in d],
-            "kernels": _steps(x.kernels for x in d),
+            "kernels": differences(x.kernels for x in d),
         },
-        "regions": [[g.computation, [[b, _steps(inside)] for b, inside in g.kernels]] for g in r.regions],
+        "regions": [
+            [g.computation, [[b, differences(inside)] for b, inside in g.kernels]] for g in r.regions
+        ],
         "kernels": {
             "name": [s(x.name) for x in k],
             "box": [x.box for x in k],
@@ -125,15 +117,6 @@ def _run(r: Run, s: _Strings) -> dict[str, Any]:
             "source": [s(x.source) for x in h],
         },
     }
-
-
-def _steps(numbers: Iterable[int]) -> list[int]:
-    """Each less the one before it."""
-    out, last = [], 0
-    for n in numbers:
-        out.append(n - last)
-        last = n
-    return out
 
 
 def _time(us: float | None) -> float | None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeAlias
 
+from hlofuse.explorer.passes import Passes
+
 
 class Change(IntEnum):
     """What becomes of a box; each takes the box and a second number."""
@@ -168,3 +170,5 @@ class Page:
     title: str
     runs: tuple[Run, ...]
     rules: tuple[RulePage, ...] = field(default=())
+    passes: Passes | None = None
+    """The whole compilation, where its dumps are at hand."""

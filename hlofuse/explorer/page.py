@@ -10,10 +10,13 @@ from hlofuse.explorer.encode import encoded
 from hlofuse.explorer.model import Page
 
 SCRIPTS = (
+    "film_data",
     "data",
     "state",
     "words",
     "dom",
+    "layers",
+    "order",
     "layout",
     "scene",
     "picture",
@@ -22,6 +25,7 @@ SCRIPTS = (
     "lists",
     "panels",
     "details",
+    "film",
     "timeline",
     "search",
     "legend",

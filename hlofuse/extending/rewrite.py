@@ -26,8 +26,11 @@ def custom_kernel_name(instruction: Instruction) -> str | None:
         return None
 
 
-def replace_match(match: Match, kernel: str) -> Instruction:
-    """The fusion that takes the place of what was matched; its operands are the pattern's, in order."""
+def replace_match(match: Match, kernel: str) -> tuple[Instruction, list[str]]:
+    """The fusion that takes the place of what was matched, its operands the pattern's, in order.
+
+    Also the names of what went because only the match needed it: constants and the like, copied into it.
+    """
     root = match.root
     computation = root.computation
     assert computation is not None
@@ -52,8 +55,8 @@ def replace_match(match: Match, kernel: str) -> Instruction:
     )
     computation.add_instruction(fusion)
     root.replace_all_uses_with(fusion)
-    _remove(match)
-    return fusion
+    known = {x.name for x in match.inside}
+    return fusion, [name for name in _remove(match) if name not in known]
 
 
 def _body(match: Match, name: str) -> Computation:
@@ -95,10 +98,11 @@ def _inner(value: Value, made: dict[Value, Instruction]) -> Value:
     return value
 
 
-def _remove(match: Match) -> None:
-    """Take out what was matched, and what only that needed; the bodies of its fusions with it."""
+def _remove(match: Match) -> list[str]:
+    """Take out what was matched, what only that needed, the bodies of its fusions; the names."""
     bodies = [c for x in match.inside if x.opcode == "fusion" for c in x.called_computations]
-    remove_with_unused_operands(match.root, has_side_effect)
+    removed = remove_with_unused_operands(match.root, has_side_effect)
     for body in bodies:
         if body.module is not None and not body.callers:
             body.module.remove_computation(body)
+    return removed

@@ -18,8 +18,11 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
 from hlofuse.present.units import plural
 
+Watch = Callable[[int, Module, ModuleDiff | None], None]
+"""Told of every dump that says something new: its number, its module, how it differs (None: the first)."""
 
-def film(reel: Reel, progress: Callable[[int, int], None] | None = None) -> Film:
+
+def film(reel: Reel, progress: Callable[[int, int], None] | None = None, watch: Watch | None = None) -> Film:
     """What each pass did. A dump that cannot be read is a step with a problem, and the next one is compared
     with the last that could be.
     """
@@ -37,7 +40,10 @@ def film(reel: Reel, progress: Callable[[int, int], None] | None = None) -> Film
             steps.append(Step(frame, since, problem=_problem(e, frame), seconds=seconds))
         else:
             try:
-                steps.append(_step(frame, module, last, same, seconds))
+                found = diff(last[2], module) if last is not None and not same else None
+                steps.append(_step(frame, module, last, found, seconds))
+                if watch is not None and not same:
+                    watch(k, module, found)
             except HlofuseError as e:  # a text that reads well and makes no sense
                 since = last[0] if last is not None else None
                 problem = f"it cannot be compared: {e!s}"
@@ -71,13 +77,16 @@ def _problem(error: HlofuseError, frame: Frame) -> str:
 
 
 def _step(
-    frame: Frame, module: Module, last: tuple[Frame, str, Module] | None, same: bool, seconds: float | None
+    frame: Frame,
+    module: Module,
+    last: tuple[Frame, str, Module] | None,
+    found: ModuleDiff | None,
+    seconds: float | None,
 ) -> Step:
-    if last is None or same:
+    if last is None or found is None:
         size = _size(module)
         before = size if last is not None else None
         return Step(frame, last[0] if last else None, before=before, after=size, seconds=seconds)
-    found = diff(last[2], module)
     opcodes = _opcodes(last[2], module)
     return Step(
         frame,

@@ -41,7 +41,7 @@ class Subject:
         here = operations or list(dict.fromkeys(v for i in here for v in _values(i)))
         # A reduction's own little computation is told with the reduction.
         computing = [i for i in here if i.opcode not in NO_KERNEL and i.opcode != "broadcast"]
-        outside = [i for i in computing if not _applied(i)]
+        outside = [i for i in computing if not is_applied(i)]
         return sorted(outside or computing or here, key=lambda i: i.opcode in _MOVES_ONLY)
 
     def _from_here(self, module: Module, i: Instruction) -> bool:
@@ -94,7 +94,7 @@ def _values(found: Instruction) -> tuple[Instruction, ...]:
     return tuple(out)
 
 
-def _applied(i: Instruction) -> bool:
+def is_applied(i: Instruction) -> bool:
     """It is in a computation that a reduce, a sort or the like applies element by element."""
     callers = i.computation.callers if i.computation is not None else {}
     return any(c.opcode not in ("while", "conditional", "call", "fusion", "async-start") for c in callers)

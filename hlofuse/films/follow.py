@@ -84,7 +84,7 @@ def _begin(modules: Sequence[tuple[Frame, Module]], found: Instruction) -> Trail
             break
         now, before = _spots(current), _spots(earlier)
         if now != before:
-            stops.append(Stop(modules[k][0], _how(before, now), now))
+            stops.append(Stop(modules[k][0], how_changed(before, now), now))
         current = earlier
         k -= 1
     else:
@@ -114,7 +114,7 @@ def _advance(
     if later:
         now = _spots(later)
         if now != before:
-            trail.stops.append(Stop(frame, _how(before, now), now))
+            trail.stops.append(Stop(frame, how_changed(before, now), now))
         return later
     for cluster in clusters:
         if cluster.added and current & set(cluster.removed):
@@ -136,7 +136,8 @@ def _namesakes(step: ModuleDiff, op_name: str) -> Iterator[Instruction]:
             yield from (p.instruction for p in edit.after if p.instruction.op_name == op_name)
 
 
-def _how(before: tuple[Spot, ...], now: tuple[Spot, ...]) -> How:
+def how_changed(before: tuple[Spot, ...], now: tuple[Spot, ...]) -> How:
+    """Into a fusion, out of one, or otherwise another."""
     ours, theirs = {s.fusion for s in before}, {s.fusion for s in now}
     if theirs != {None} and ours == {None}:
         return How.FUSED
@@ -150,10 +151,11 @@ def _sorted(instructions: Iterable[Instruction]) -> list[Instruction]:
 
 
 def _spots(instructions: Iterable[Instruction]) -> tuple[Spot, ...]:
-    return tuple(_spot(i) for i in _sorted(instructions))
+    return tuple(spot_of(i) for i in _sorted(instructions))
 
 
-def _spot(i: Instruction) -> Spot:
+def spot_of(i: Instruction) -> Spot:
+    """Where an operation is in its dump."""
     outer = _outermost(i)
     if outer is i:
         return Spot(i.name, i.opcode, str(i.shape))

@@ -73,12 +73,13 @@ class CustomKernelFusionRewriter(Pass):
         operands = {name: became.get(x, x) for name, x in match.operands.items()}
         match = replace(match, operands=operands)
         names = [x.name for x in match.inside]
-        made = became[match.root] = replace_match(match, fusion.kernel)
+        made, copied = replace_match(match, fusion.kernel)
+        became[match.root] = made
+        home = made.computation.name if made.computation is not None else ""
         shapes = {name: x.shape for name, x in operands.items()}
         self.kernels[made.name] = (fusion, Kernel(shapes, made.shape, match.sizes))
         consumer = names.pop()
         if not names:
-            home = made.computation.name if made.computation is not None else ""
             recorder.rewrite(home, [consumer], [made.name], rule=fusion.code, reason=fusion.title)
         for producer in reversed(names):
             recorder.fuse(
@@ -90,3 +91,5 @@ class CustomKernelFusionRewriter(Pass):
                 figures={"kernel": fusion.kernel},
             )
             consumer = made.name
+        if copied:
+            recorder.rewrite(home, copied, [made.name], rule=fusion.code, reason=fusion.title)

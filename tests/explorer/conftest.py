@@ -1,4 +1,4 @@
-"""One browser for all tests of a process, and pages to open in it."""
+"""Pages to open in the browser."""
 
 from __future__ import annotations
 
@@ -14,14 +14,10 @@ from hlofuse.inputs import load
 from hlofuse.ir import Module
 from hlofuse.pipelines import variant_of
 
-from .browser import Visit, running_browser
+from ..films.conftest import gpt2, gpt2_whole
+from .browser import Visit
 
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    with running_browser() as found:
-        yield found
-
+__all__ = ["gpt2", "gpt2_whole"]
 
 Open = Callable[..., Visit]
 

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
 
 import hlofuse
 from hlofuse.cost.gpu.device import load_device
@@ -24,6 +25,7 @@ from hlofuse.ir.parse import parse_module
 from hlofuse.ir.verifier import check_module
 from hlofuse.rules.settings import Settings
 
+from ..explorer.browser import Visit
 from .patterns import module_of
 
 ROOT = Path(__file__).parents[2]
@@ -204,3 +206,23 @@ def test_it_is_found_as_every_device_has_it(archive: str, target: str) -> None:
                 assert list(kernels_made(module, target, device)) == ["flash_attention"], device
                 found += 1
     assert found >= 2
+
+
+@pytest.mark.parametrize("target", GPT2)
+def test_the_page_has_the_rules_and_ends_as_the_module(
+    installed: dict[str, str], browser: Browser, tmp_path: Path, target: str
+) -> None:
+    out = tmp_path / "page.html"
+    run(installed, "explore", *GPT2[target], "--rules", "flash-attention", "-o", str(out))
+    launched = json.loads(
+        run(installed, "kernels", *GPT2[target], "--rules", "flash-attention", "--format", "json")
+    )
+    seen = Visit(browser, out, "#run=1")
+    assert seen.kernels() == {k["name"] for k in launched["kernels"]}
+    seen.page.fill("#search", "FLASH001")
+    seen.page.keyboard.press("Enter")
+    seen.page.click("#panel .row >> nth=0")
+    assert "Rule FLASH001: Attention" in seen.details
+    assert "it is not XLA's" in seen.page.inner_html("#details")
+    assert seen.problems == []
+    seen.page.context.close()

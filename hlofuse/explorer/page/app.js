@@ -5,8 +5,11 @@ const VIEWS = [
   ["fusion", "Kernels", "The whole module, a box for each kernel"],
   ["scope", "Scopes", "The whole module by the framework's scopes (op_name)"],
   ["computation", "Computations", "The whole module by computation"],
+  ["film", "Passes", "What every pass of the compilation did, first dump to last"],
 ];
-const DEFAULTS = { view: "", split: "one", tab: "held", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "" };
+const DEFAULTS = { view: "", split: "one", tab: "held", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "", dump: "", op: "", only: "", order: "", every: "" };
+
+const MOST_AHEAD = 120, AHEAD_AFTER = 500;
 
 class App {
   constructor(data) {
@@ -21,6 +24,8 @@ class App {
     this.panels = new Panels(this);
     this.timeline = new Timeline(this);
     this.search = new Search(this);
+    this.views = VIEWS.filter(([key]) => key !== "film" || data.film);
+    this.filmView = data.film ? new FilmView(this) : null;
     this.keys = new Keys(this);
     this.act = {
       box: (box) => this.showBox(box), operation: (op, box) => this.choose(box, op), decision: (n) => this.goTo(n + 1), edge: (from, to) => this.showEdge(from, to),
@@ -31,6 +36,18 @@ class App {
     byId("region-next").addEventListener("click", () => this.openRegion(this.region + 1));
     window.addEventListener("hashchange", () => { if (location.hash !== this.hash) this.readHash(); });
     this.readHash();
+    setTimeout(() => this.ahead(0), AHEAD_AFTER);
+  }
+
+  // While nothing else is to be done the parts are laid out that one may come to.
+  ahead(region) {
+    // Not every browser tells when it is idle.
+    if (!window.requestIdleCallback || region >= Math.min(this.data.runs[0].regions.length, MOST_AHEAD)) return;
+    requestIdleCallback((idle) => {
+      const now = idle.timeRemaining() > 8;
+      if (now) this.scene(0, region);
+      this.ahead(region + (now ? 1 : 0));
+    });
   }
 
   get run() { return this.data.runs[Number(this.view.run)]; }
@@ -47,7 +64,7 @@ class App {
     const view = { ...DEFAULTS };
     for (const name of Object.keys(DEFAULTS)) if (said.has(name)) view[name] = said.get(name);
     if (!this.data.runs[Number(view.run)]) view.run = "0";
-    if (!VIEWS.some(([key]) => key === view.view)) view.view = "";
+    if (!this.views.some(([key]) => key === view.view)) view.view = "";
     if (!TABS.some(([key]) => key === view.tab)) view.tab = DEFAULTS.tab;
     this.view = view;
     const { length } = this.run;
@@ -169,11 +186,12 @@ class App {
       (run) => this.change({ run }));
     this.panels.open();
     this.timeline.open();
+    if (this.drawn === "film") this.filmView.fill();
     this.follow();
   }
 
   bars() {
-    segments(byId("views"), VIEWS, this.drawn, (view) => this.change({ view }));
+    segments(byId("views"), this.views, this.drawn, (view) => this.change({ view }));
     const splits = [["one", "One", "This step"], ["ends", "Before | after", "The module as given, and in the end"]];
     if (this.data.runs.length > 1) splits.push(["runs", "Both", `${this.data.runs.map((r) => r.label).join(" and ")}, each in the end`]);
     if (!splits.some(([key]) => key === this.view.split)) this.view.split = "one";
@@ -187,11 +205,16 @@ class App {
     this.draw();
     legend(this.drawn);
     const { at } = this.state;
-    const parts = [];
+    const parts = this.drawn === "film" ? this.filmView.details() : [];
+    if (parts.length) return this.tell(parts);
     if (this.edge) parts.push(edgeDetails(this, ...this.edge));
     if (this.chosen !== NONE) parts.push(boxDetails(this, this.chosen, this.chosenOp));
     if (at && this.told) parts.push(decisionDetails(this, at - 1));
     if (!parts.length) parts.push(welcome(this));
+    this.tell(parts);
+  }
+
+  tell(parts) {
     byId("details").replaceChildren(...parts);
     this.writeHash();
   }
@@ -206,6 +229,16 @@ class App {
   }
 
   draw() {
+    const film = this.drawn === "film";
+    document.body.classList.toggle("passes", film);
+    byId("splits").hidden = byId("fit").hidden = film;
+    if (film) {
+      this.panes = [];
+      if (this.filmView.element.parentNode !== byId("panes")) byId("panes").replaceChildren(this.filmView.element);
+      byId("where").textContent = "";
+      byId("region-back").hidden = byId("region-next").hidden = true;
+      return;
+    }
     const shown = this.shown();
     if (this.panes.length !== shown.length) {
       this.panes = shown.map(() => new Pane());

@@ -12,6 +12,14 @@ function boxLink(app, box, words) {
   return el("button", { type: "button", class: "link-button", onclick: () => app.showBox(box) }, words);
 }
 
+// All that was decided about a line of the user's program.
+function sourceLink(app, source) {
+  return source && el("button", {
+    type: "button", class: "link-button", title: "All decisions about this line",
+    onclick: () => app.change({ tab: "decisions", source, kind: "", pass: "", rule: "", computation: "", q: "" }),
+  }, source);
+}
+
 function decisionDetails(app, n) {
   const { run, data } = app, d = run.decisions, rule = data.rules.get(d.rule[n]);
   const unit = (value) => (value === null ? "" : timeText(value));
@@ -27,7 +35,7 @@ function decisionDetails(app, n) {
         : d.consumerName[n] && boxLink(app, d.consumer[n], d.consumerName[n])],
       ["fused", unit(d.usFused[n])], ["unfused", unit(d.usUnfused[n])], ["saves", unit(d.usSaved[n])],
       ["figures", d.usSaved[n] === null && d.figures[n]], ["XLA's words", d.reason[n] && `“${d.reason[n]}”`],
-      ["source", run.sourceOfDecision(n)], ["computation", d.computation[n]],
+      ["source", sourceLink(app, run.sourceOfDecision(n))], ["computation", d.computation[n]],
       ["copy kept", d.duplicated[n] ? "yes, for its other users" : ""],
     ]),
     rule && fold(`Rule ${rule.code}: ${rule.title}`, false,
@@ -47,7 +55,7 @@ function boxDetails(app, box, chosenOp) {
     el("h2", {}, name),
     alone && facts([
       ["operation", `${ops.opcode[op]} ${ops.shape[op]}`], ["now", now], ["bytes", bytesText(ops.bytes[op])],
-      ["alone", ops.us[op] === null ? "" : timeText(ops.us[op])], ["source", ops.source[op]], ["scope", ops.opName[op]],
+      ["alone", ops.us[op] === null ? "" : timeText(ops.us[op])], ["source", sourceLink(app, ops.source[op])], ["scope", ops.opName[op]],
       ["runs", (ops.calls[op] ?? []).map((c) => run.computations[c]).join(", ")],
     ]),
     kernel && fold(`Kernel ${kernel.name}`, true, facts([
@@ -62,7 +70,8 @@ function boxDetails(app, box, chosenOp) {
       }, `${run.names[m]} `), el("small", {}, ops.opcode[m]))))),
     neighbours(app, "Reads", state.alive[box] ? state.inputs(box) : [], (b) => app.showEdge(b, box)),
     neighbours(app, "Read by", state.alive[box] ? state.outputs(box) : [], (b) => app.showEdge(box, b)),
-    historyList(app, history));
+    historyList(app, history),
+    alone && throughPasses(app, op));
 }
 
 // Everything that was decided about two boxes, the last of it first.

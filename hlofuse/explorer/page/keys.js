@@ -20,6 +20,12 @@ class Keys {
       n: () => app.timeline.listed(1), p: () => app.timeline.listed(-1), f: () => app.panes.forEach((pane) => pane.fit()),
       "/": () => byId("search").focus(), "?": () => this.showKeys(), Escape: () => { app.letGo(); app.view.show = ""; app.follow(); },
     };
+    if (app.drawn === "film") Object.assign(keys, {
+      ArrowRight: () => app.filmView.move(1), ArrowLeft: () => app.filmView.move(-1), ArrowDown: () => app.filmView.move(1),
+      ArrowUp: () => app.filmView.move(-1), PageDown: () => app.filmView.move(10), PageUp: () => app.filmView.move(-10),
+      Home: () => app.filmView.move(-1e9), End: () => app.filmView.move(1e9), " ": () => app.filmView.move(1),
+      Escape: () => app.change({ op: "", dump: "" }),
+    });
     const pressed = keys[event.key];
     if (!pressed || (event.key === " " && event.target.tagName === "BUTTON")) return;
     event.preventDefault();

@@ -1,131 +1,145 @@
-// A layered layout: nodes in rows, arrows downward, neighbours near each other.
+// A layered layout: nodes in rows, arrows downward and around what is in their way.
 //
-// `nodes` have width and height. Arrows that close a circle are left out of account. Sets x and y (top left corner) and returns the size of the whole.
+// `nodes` have width and height; `edges` are [from, to] and, where an arrow does not start or end in the
+// middle, how far from the left. Sets x and y (top left corner) of the nodes and returns the size of the whole,
+// and for each edge its route: places [x, top, bottom] that it passes straight down. What closes a circle
+// is led as if it went the other way.
 
 function layered(nodes, edges, { gapX = 16, gapY = 34, widest = 1800 } = {}) {
-  const count = nodes.length;
-  const above = Array.from({ length: count }, () => []), below = Array.from({ length: count }, () => []);
-  const order = forward(count, edges), rank = new Array(count);
-  order.forEach((n, k) => { rank[n] = k; });
-  for (const [a, b] of edges) {
-    if (rank[a] >= rank[b]) continue;
-    above[b].push(a);
-    below[a].push(b);
-  }
-  const layer = new Array(count).fill(0);
-  for (const n of order) for (const a of above[n]) layer[n] = Math.max(layer[n], layer[a] + 1);
-  // What reads nothing stands just above what reads it.
-  for (const n of [...order].reverse())
-    if (!above[n].length && below[n].length) layer[n] = Math.min(...below[n].map((b) => layer[b])) - 1;
-  const lowest = Math.min(0, ...layer);
-  const rows = [];
-  layer.forEach((l, n) => (rows[l - lowest] ??= []).push(n));
-  const place = new Array(count).fill(0);
-  const spread = (row) => row.forEach((n, k) => { place[n] = (k + 0.5) / row.length; });
-  for (let l = 0; l < rows.length; l++) rows[l] ? spread(rows[l]) : (rows[l] = []);
-  const sweep = (row, near) => {
-    const want = new Map(row.map((n) =>
-      [n, near[n].length ? near[n].reduce((sum, m) => sum + place[m], 0) / near[n].length : place[n]]));
-    row.sort((a, b) => want.get(a) - want.get(b) || a - b);
-    spread(row);
-  };
-  for (let turn = 0; turn < 6; turn++) {
-    rows.forEach((row) => sweep(row, above));
-    [...rows].reverse().forEach((row) => sweep(row, below));
-  }
-  // A row wider than can be looked at goes on in the next line.
-  const lines = [];
+  if (!nodes.length) return { width: 0, height: 0, routes: [] };
+  const rank = new Array(nodes.length);
+  forward(nodes.length, edges).forEach((n, k) => { rank[n] = k; });
+  const going = edges.map(([a, b, ax, bx], n) => [rank[a] < rank[b] ? [a, b, ax, bx] : [b, a, bx, ax], n]).filter(([[a, b]]) => a !== b);
+  const layer = layersOf(nodes, going.map(([edge]) => edge), widest, gapX);
+  const { items, bends } = withBends(nodes, going.map(([edge]) => edge), layer);
+  const rows = ordered(items).filter((row) => row.length);
+  const width = across(rows, gapX);
+  const height = down(rows, gapY);
+  const routes = new Array(edges.length);
+  going.forEach(([[a, b, ax, bx], number], n) => {
+    const start = items[a], end = items[b];
+    const x1 = nodes[a].x + (ax ?? nodes[a].width / 2), x2 = nodes[b].x + (bx ?? nodes[b].width / 2);
+    routes[number] = [[x1, nodes[a].y + nodes[a].height, start.bottom],
+      ...bends[n].map((bend) => [bend.x + bend.width / 2, bend.top, bend.bottom]), [x2, end.top, nodes[b].y]];
+  });
+  return { width, height, routes };
+}
+
+// Where things stand in their rows: near what they are joined to, and long arrows straight.
+function across(rows, gapX) {
+  const gap = (a, b) => (a.node ? (b.node ? gapX : 0.7 * gapX) : b.node ? 0.7 * gapX : 0.5 * gapX);
   for (const row of rows) {
-    let line = [], width = 0;
-    for (const n of row) {
-      if (line.length && width + nodes[n].width > widest) {
-        lines.push(line);
-        [line, width] = [[], 0];
-      }
-      line.push(n);
-      width += nodes[n].width + gapX;
-    }
-    if (line.length) lines.push(line);
-  }
-  let y = 0;
-  for (const line of lines) {
     let x = 0;
-    for (const n of line) {
-      nodes[n].x = x;
-      x += nodes[n].width + gapX;
-    }
-    const height = Math.max(...line.map((n) => nodes[n].height));
-    for (const n of line) nodes[n].y = y + (height - nodes[n].height) / 2;
-    y += height + gapY;
-  }
-  const centre = (n) => nodes[n].x + nodes[n].width / 2;
-  const pull = (line, near) => {
-    const want = line.map((n) => {
-      if (!near[n].length) return nodes[n].x;
-      return near[n].reduce((sum, m) => sum + centre(m), 0) / near[n].length - nodes[n].width / 2;
+    row.forEach((item, k) => {
+      item.x = k ? x + gap(row[k - 1], item) : 0;
+      x = item.x + item.width;
     });
-    packed(line.map((n) => nodes[n]), want, gapX);
+  }
+  const pull = (row, sides) => {
+    const links = row.map((item) => sides.flatMap((side) => item[side]));
+    const weight = links.map((list) => list.reduce((sum, l) => sum + l.weight, 0) || 0.1);
+    const want = row.map((item, k) => (links[k].length
+      ? links[k].reduce((sum, l) => sum + l.weight * (l.item.x + l.far - l.x), 0) / weight[k] : item.x));
+    packed(row, want, weight, gap);
   };
-  for (let turn = 0; turn < 4; turn++) {
-    lines.forEach((line) => pull(line, above));
-    [...lines].reverse().forEach((line) => pull(line, below));
+  const upward = [...rows].reverse();
+  for (let turn = 0; turn < 6; turn++) {
+    rows.forEach((row) => pull(row, ["up"]));
+    upward.forEach((row) => pull(row, ["down"]));
   }
-  lines.forEach((line) => pull(line, above));
-  const left = Math.min(...nodes.map((n) => n.x), Infinity);
+  for (let turn = 0; turn < 4; turn++) (turn % 2 ? upward : rows).forEach((row) => pull(row, ["up", "down"]));
+  straighten(rows, gap);
+  const all = rows.flat(), left = all.reduce((least, item) => Math.min(least, item.x), Infinity);
   let width = 0;
-  for (const n of nodes) {
-    n.x -= left;
-    width = Math.max(width, n.x + n.width);
+  for (const item of all) {
+    item.x -= left;
+    if (item.node) item.node.x = item.x;
+    width = Math.max(width, item.x + item.width);
   }
-  return { width, height: Math.max(0, y - gapY) };
+  return width;
 }
 
-// An order in which arrows go forward; in a circle the first of its nodes goes first.
-function forward(count, edges) {
-  const waits = new Array(count).fill(0), after = Array.from({ length: count }, () => []);
-  for (const [a, b] of edges) {
-    if (a === b) continue;
-    waits[b]++;
-    after[a].push(b);
-  }
-  const order = [], done = new Array(count).fill(false), ready = [];
-  for (let n = count - 1; n >= 0; n--) if (!waits[n]) ready.push(n);
-  for (let next = 0; order.length < count;) {
-    if (!ready.length) {
-      while (done[next]) next++;
-      ready.push(next);
+// Long arrows go straight for as long as what stands beside them lets them.
+function straighten(rows, gap) {
+  const room = (bend) => {
+    const row = rows[bend.row], a = row[bend.at - 1], b = row[bend.at + 1];
+    return [a ? a.x + a.width + gap(a, bend) : -Infinity, b ? b.x - gap(bend, b) - bend.width : Infinity];
+  };
+  rows.forEach((row, r) => row.forEach((item, k) => { [item.row, item.at] = [r, k]; }));
+  for (const row of rows)
+    for (const head of row) {
+      if (head.node || head.straight) continue;
+      let run = [], least = -Infinity, most = Infinity;
+      let want = head.up[0].item.node ? head.up[0].item.x + head.up[0].far - 1 : null;
+      const settle = (end) => {
+        const mean = run.reduce((sum, bend) => sum + bend.x, 0) / run.length;
+        const x = Math.min(most, Math.max(least, want ?? end ?? mean));
+        for (const bend of run) [bend.x, bend.straight] = [x, true];
+        [run, least, most, want] = [[], -Infinity, Infinity, null];
+      };
+      for (let bend = head; ;) {
+        const [low, high] = room(bend);
+        if (run.length && (Math.max(least, low) > Math.min(most, high))) settle(null);
+        least = Math.max(least, low);
+        most = Math.min(most, high);
+        run.push(bend);
+        const next = bend.down.find((l) => !l.item.node && !l.item.straight);
+        if (!next) {
+          const last = bend.down[0];
+          settle(last?.item.node ? last.item.x + last.far - 1 : null);
+          break;
+        }
+        bend = next.item;
+      }
     }
-    const n = ready.pop();
-    if (done[n]) continue;
-    done[n] = true;
-    order.push(n);
-    for (const b of after[n]) if (--waits[b] === 0) ready.push(b);
-  }
-  return order;
 }
 
-// Nodes of a line as near to where they want to be as their order and the gaps allow (least squares).
-function packed(line, want, gap) {
-  const groups = [];
+// How far down the rows stand; more room where arrows go far to the side.
+function down(rows, gapY) {
+  let y = 0;
+  rows.forEach((row, k) => {
+    const height = Math.max(0, ...row.map((item) => item.node?.height ?? 0));
+    for (const item of row) {
+      [item.top, item.bottom] = [y, y + height];
+      if (item.node) item.node.y = y + (height - item.node.height) / 2;
+    }
+    const far = Math.max(0, ...row.flatMap((item) => item.down.map((l) => Math.abs(item.x + l.x - l.item.x - l.far))));
+    y += height + (k + 1 < rows.length ? gapY + Math.min(1.2 * gapY, far / 16) : 0);
+  });
+  return y;
+}
+
+// Items of a row as near to where they want to be as their order and the gaps allow (weighted least squares).
+function packed(row, want, weight, gap) {
+  const groups = [], offsets = [];
   let offset = 0;
-  line.forEach((node, k) => {
-    groups.push({ count: 1, sum: want[k] - offset });
-    offset += node.width + gap;
+  row.forEach((item, k) => {
+    if (k) offset += row[k - 1].width + gap(row[k - 1], item);
+    offsets.push(offset);
+    groups.push({ count: 1, weight: weight[k], sum: weight[k] * (want[k] - offset) });
     while (groups.length > 1) {
       const b = groups.at(-1), a = groups.at(-2);
-      if (a.sum / a.count <= b.sum / b.count) break;
+      if (a.sum / a.weight <= b.sum / b.weight) break;
       groups.pop();
       a.count += b.count;
+      a.weight += b.weight;
       a.sum += b.sum;
     }
   });
-  offset = 0;
   let k = 0;
-  for (const group of groups) {
-    const start = group.sum / group.count;
-    for (let n = 0; n < group.count; n++, k++) {
-      line[k].x = start + offset;
-      offset += line[k].width + gap;
-    }
-  }
+  for (const group of groups) for (let n = 0; n < group.count; n++, k++) row[k].x = group.sum / group.weight + offsets[k];
 }
+
+// A line along a route: straight down through its places, bent between them.
+function along(route) {
+  let [x, , y] = route[0], d = `M${round1(x)} ${round1(route[0][1])}V${round1(y)}`;
+  for (const [nextX, top, bottom] of route.slice(1)) {
+    const middle = (y + top) / 2;
+    d += Math.abs(nextX - x) < 0.5 ? `V${round1(bottom)}`
+      : `C${round1(x)} ${round1(middle)} ${round1(nextX)} ${round1(middle)} ${round1(nextX)} ${round1(top)}V${round1(bottom)}`;
+    [x, y] = [nextX, bottom];
+  }
+  return d;
+}
+
+function round1(number) { return Math.round(number * 10) / 10; }

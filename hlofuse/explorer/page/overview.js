@@ -117,21 +117,22 @@ function edgesBetween(run, state, view, groups, keyOfBox) {
 function drawOverview(run, state, view, decision, act) {
   const { groups, keyOfBox } = groupsOf(run, state, view);
   const single = view === "fusion" && groups.every((g) => g.boxes.size < 2);
-  const between = edgesBetween(run, state, view, groups, keyOfBox);
+  const inParts = view === "fusion" && !single;
+  const between = inParts ? new Map() : edgesBetween(run, state, view, groups, keyOfBox);
   const nodes = groups.map((g) => ({
     width: Math.max(168, Math.min(320, 24 + 6.9 * Math.min(g.name.length, 40))), height: 46, group: g,
   }));
   measureKernels(run, nodes, single);
   const edges = [...between.keys()].map((k) => [Math.floor(k / groups.length), k % groups.length]);
-  const inParts = view === "fusion" && !single;
   const size = inParts ? inRows(nodes) : layered(nodes, edges, { gapX: 18, gapY: 34, widest: 1150 });
   const most = Math.max(1, ...groups.map((g) => Math.max(g.before, g.boxes.size)));
   const marks = [];
-  const lines = (inParts ? [] : edges).map(([a, b]) => {
+  const lines = edges.map(([a, b], n) => {
     const decision = between.get(a * groups.length + b);
-    if (decision === undefined || !single) return svg("path", { d: curve(nodes[a], nodes[b]), class: "edge" });
-    if (groups.length <= 40) marks.push(ruleMark(run, decision, nodes[a], nodes[b], act));
-    return svg("path", { d: curve(nodes[a], nodes[b]), class: "edge refused" });
+    const route = size.routes[n], d = route ? along(route) : curve(nodes[a], nodes[b]);
+    if (decision === undefined || !single) return svg("path", { d, class: "edge" });
+    if (groups.length <= 40) marks.push(ruleMark(run, decision, nodes[a], nodes[b], act, route && markOn(route)));
+    return svg("path", { d, class: "edge refused" });
   });
   const d = run.decisions;
   const inQuestion = new Set(decision === NONE ? [] : [d.producer[decision], d.consumer[decision]].map((b) => keyOfBox.get(b)));

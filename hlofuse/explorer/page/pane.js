@@ -35,14 +35,22 @@ class Pane {
     const view = this.views.get(this.key), room = this.svg.getBoundingClientRect();
     if (!room.width || room.width / view.w >= this.readable) return;
     const w = room.width / this.readable, h = room.height / this.readable, [width] = this.size;
-    this.look({ x: focus ? focus[0] - w / 2 : (width - w) / 2, y: focus ? focus[1] - h / 2 : -30, w, h });
+    this.look(this.within({ x: focus ? focus[0] - w / 2 : (width - w) / 2, y: focus ? focus[1] - 0.4 * h : -30, w, h }));
+  }
+
+  // Nothing to be seen of what lies around the picture, as long as the picture fills the room.
+  within(view) {
+    const [width, height] = this.size;
+    const along = (at, room, whole) => (room > whole + 60 ? (whole - room) / 2 : Math.min(whole + 30 - room, Math.max(-30, at)));
+    return { ...view, x: along(view.x, view.w, width), y: along(view.y, view.h, height) };
   }
 
   // Moves the picture if the place is not in it.
   reveal([x, y]) {
     const view = this.views.get(this.key), inX = Math.min(80, view.w / 8), inY = Math.min(50, view.h / 8);
     const shift = (at, from, size, edge) => (at < from + edge || at > from + size - edge ? at - size / 2 : from);
-    this.look({ ...view, x: shift(x, view.x, view.w, inX), y: shift(y, view.y, view.h, inY) });
+    const moved = { ...view, x: shift(x, view.x, view.w, inX), y: shift(y, view.y, view.h, inY) };
+    if (moved.x !== view.x || moved.y !== view.y) this.look(this.within(moved));
   }
 
   fit() {

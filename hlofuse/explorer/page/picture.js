@@ -16,24 +16,25 @@ function drawRegion(scene, state, decision, chosen, act) {
   const nodes = svg("g", { class: "nodes" }), marks = svg("g", { class: "marks" });
   const refused = refusedPairs(run, state.at);
   for (const [box, slots] of boxes) {
-    const inside = new Set(state.members[box]);
+    const inside = new Set(state.members[box]), outside = new Set(state.reads[box]);
     const fusion = state.fused[box] > 0;
     const inner = [];
     let from = 0, to = 0;
     const names = new Set();
     for (const [m, slot] of slots) {
       for (const o of new Set(ops.operands[m])) {
-        if (inside.has(o)) {
+        if (!outside.has(m * ops.count + o)) {
           const other = slots.get(o);
-          if (other) inner.push([other, slot]);
+          if (other) inner.push([other, slot, lineOf(scene.route(o, box, m, box), other, slot)]);
           continue;
         }
         const home = state.home[o], start = scene.slot(o, home);
         if (!start || !boxes.has(home)) { from++; names.add(state.nameOf(home)); continue; }
         // Between kernels only: that an input is not fused goes without saying.
         const rule = state.isKernel(home) && state.isKernel(box) ? refused.get(home * run.boxes + box) : undefined;
-        lines.append(edgeLine(start, slot, rule === undefined ? "edge" : "edge refused", () => act.edge(home, box)));
-        if (rule !== undefined) marks.append(ruleMark(run, rule, start, slot, act));
+        const route = scene.route(o, home, m, box);
+        lines.append(edgeLine(lineOf(route, start, slot), rule === undefined ? "edge" : "edge refused", () => act.edge(home, box)));
+        if (rule !== undefined) marks.append(ruleMark(run, rule, start, slot, act, route?.mark));
       }
       if (state.home[m] === box)
         for (const u of ops.users[m]) if (!inside.has(u) && [...state.holders[u]].some((h) => !boxes.has(h))) to++;
@@ -42,7 +43,7 @@ function drawRegion(scene, state, decision, chosen, act) {
       hulls.append(hull(scene, state, box, slots, inner, act));
       marks.append(nameTag(state.nameOf(box), slots));
     }
-    inner.forEach(([a, b]) => lines.append(svg("path", { d: curve(a, b), class: "edge inner" })));
+    inner.forEach(([, , d]) => lines.append(svg("path", { d, class: "edge inner" })));
     // What is not in a fusion stands clear of those that run behind it.
     if (!fusion) for (const s of slots.values()) halos.append(svg("rect", { x: s.x - 5, y: s.y - 5, width: s.width + 10, height: s.height + 10, rx: 8 }));
     for (const [m, slot] of slots) nodes.append(node(run, state, box, m, slot, fusion, chosen, act));
@@ -52,9 +53,11 @@ function drawRegion(scene, state, decision, chosen, act) {
   return svg("g", {}, hulls, halos, lines, nodes, marks, ...pair);
 }
 
+// Around what stands between, where a way is known.
+function lineOf(route, a, b) { return route ? along(route) : curve(a, b); }
+
 // A line, and a wider one over it that a hand can hit.
-function edgeLine(a, b, name, press) {
-  const d = curve(a, b);
+function edgeLine(d, name, press) {
   return svg("g", { onclick: press }, svg("path", { d, class: name }), svg("path", { d, class: "reach" }));
 }
 
@@ -78,14 +81,15 @@ function boxesIn(scene, state) {
 
 function hull(scene, state, box, slots, inner, act) {
   const rects = [...slots.values()].map((s) => `M${s.x} ${s.y}h${s.width}v${s.height}h${-s.width}z`).join("");
-  const links = spanning(slots, inner).map(([a, b]) => {
+  const links = spanning(slots, inner).map(([a, b, d]) => {
     const [x1, y1] = centreOf(a), [x2, y2] = centreOf(b);
-    return `M${x1} ${y1}L${x2} ${y2}`;
+    return d ? `M${x1} ${y1}${d.replace("M", "L")}L${x2} ${y2}` : `M${x1} ${y1}L${x2} ${y2}`;
   }).join("");
   const colour = scene.region.kernels.findIndex((k) => k.box === scene.run.endsAs[box]) % 6;
   return svg("g", { class: `hull c${colour}`, "data-box": box, onclick: () => act.box(box) },
     svg("title", {}, `${state.nameOf(box)}: ${countText(slots.size, "operation")}`),
-    svg("path", { d: rects + links, class: "rim" }), svg("path", { d: rects + links, class: "body" }));
+    svg("path", { d: links, class: "rim band" }), svg("path", { d: rects, class: "rim" }),
+    svg("path", { d: links, class: "body band" }), svg("path", { d: rects, class: "body" }));
 }
 
 function nameTag(name, slots) {
@@ -99,10 +103,10 @@ function spanning(slots, inner) {
   const root = (s) => { while (part.get(s) !== s) s = part.get(s); return s; };
   const length = ([a, b]) => Math.hypot(a.x - b.x, a.y - b.y);
   const found = [];
-  for (const [a, b] of [...inner].sort((one, other) => length(one) - length(other))) {
+  for (const [a, b, d] of [...inner].sort((one, other) => length(one) - length(other))) {
     if (root(a) === root(b)) continue;
     part.set(root(a), root(b));
-    found.push([a, b]);
+    found.push([a, b, d]);
   }
   let last;
   for (const s of slots.values()) {
@@ -168,9 +172,9 @@ function refusedPairs(run, at) {
   return found;
 }
 
-function ruleMark(run, decision, a, b, act) {
+function ruleMark(run, decision, a, b, act, place) {
   const [x1] = centreOf(a), [x2] = centreOf(b), foot = a.y + a.height;
-  const x = x1 + 0.12 * (x2 - x1), y = foot + Math.max(12, 0.2 * (b.y - foot));
+  const [x, y] = place ?? [x1 + 0.12 * (x2 - x1), foot + Math.max(12, 0.2 * (b.y - foot))];
   return svg("g", { class: "rule-mark", transform: `translate(${x} ${y})`, onclick: () => act.decision(decision) },
     svg("title", {}, run.decisions.reason[decision]),
     svg("rect", { x: -20, y: -7, width: 40, height: 13, rx: 6 }), svg("text", { y: 3 }, run.decisions.rule[decision]));
@@ -191,20 +195,20 @@ function pairMarks(scene, state, n, act) {
       const end = scene.slot(m, box);
       for (const o of new Set(run.ops.operands[m])) {
         const start = moved.has(o) ? (kind === "fuse" ? scene.slot(o, box) : holder(o, box)) : undefined;
-        if (start && end) links.push([start, end]);
+        if (start && end) links.push([start, end, scene.route(o, kind === "fuse" || !state.alive[producer] ? box : producer, m, box)]);
       }
     }
     const rings = [...moved].map((o) => (kind === "fuse" ? scene.slot(o, box) : holder(o, box))).filter(Boolean);
     const ends = state.members[box].filter((m) => kind !== "fuse" || !moved.has(m))
       .map((m) => scene.slot(m, box)).filter(Boolean);
     if (!links.length && rings.length && ends.length) links.push([rings.at(-1), ends[0]]);
-    links.forEach(([a, b]) => group.append(svg("path", { d: curve(a, b), class: "link" })));
+    links.forEach(([a, b, route]) => group.append(svg("path", { d: lineOf(route, a, b), class: "link" })));
     rings.forEach((s) => group.append(ring(s, "from")));
     ends.forEach((s) => group.append(ring(s, "to")));
     if (!ends.length && rings.length) group.append(...ghost(scene, state, box, rings.at(-1), act));
     if (kind === "ineligible" && links.length) {
-      const [a, b] = links[0];
-      group.append(ruleMark(run, n, a, b, act));
+      const [a, b, route] = links[0];
+      group.append(ruleMark(run, n, a, b, act, route?.mark));
     }
   }
   if (consumers.every((c) => c === NONE))

@@ -25,8 +25,21 @@ class Search {
     for (const source of distinct(run.ops.source)) all.push({ name: source, what: "source line", source });
     for (const name of new Set(run.passes)) all.push({ name, what: "pass", pass: name });
     for (const name of run.computations) all.push({ name, what: "computation", computation: name });
+    all.push(...this.filmNames());
     run.searchable = all.map((entry) => ({ ...entry, low: `${entry.name} ${entry.rule ? entry.what : ""}`.toLowerCase() }));
     return run.searchable;
+  }
+
+  // Passes, and operations that only other dumps have.
+  filmNames() {
+    const { film } = this.app.data, { run } = this.app;
+    if (!film) return [];
+    const { name, opcode, begins } = film.threads;
+    const passes = film.steps.filter((s) => s.changed).map((s) => ({ name: s.pass, what: `dump ${dumpNumber(s)}: ${s.what}`, dump: s.n }));
+    const others = new Map();
+    name.forEach((n, thread) => { if (!run.boxNamed.has(n) && !others.has(n)) others.set(n, thread); });
+    return [...passes, ...[...others].map(([n, thread]) =>
+      ({ name: n, what: `${opcode[thread]}, ${film.steps[begins[thread]].pass}`, thread }))];
   }
 
   suggest() {
@@ -79,6 +92,8 @@ class Search {
     this.close();
     this.input.value = "";
     this.input.blur();
+    if (entry.dump !== undefined) return app.filmView.choose(entry.dump);
+    if (entry.thread !== undefined) return app.change({ view: "film", op: String(entry.thread) });
     if (entry.box !== undefined) return app.showBox(entry.box, entry.op);
     const { rule = "", source = "", pass = "", computation = "" } = entry;
     return app.change({ tab: "decisions", rule, source, pass, computation, kind: "", q: "" });

@@ -11,6 +11,10 @@ class State {
     this.alive = Array.from({ length: run.boxes }, (_, b) => b < count);
     this.name = Array.from({ length: run.boxes }, (_, b) => b);
     this.home = Array.from({ length: count }, (_, n) => n);  // the box one reads an operation's value from
+    this.given = Array.from({ length: run.boxes }, (_, b) => (b < count ? [b] : []));  // the operations whose home it is
+    // Pairs of a member and what it reads from outside. Of an operation that a box holds a copy of, another
+    // member may still read the original.
+    this.reads = Array.from({ length: run.boxes }, (_, b) => (b < count ? [...new Set(run.ops.operands[b])].map((o) => b * count + o) : []));
     this.holders = Array.from({ length: count }, (_, n) => new Set([n]));
     this.fused = new Uint32Array(run.boxes);  // joins and new names that made it: more than none is a fusion
     this.undo = [];
@@ -38,22 +42,19 @@ class State {
 
   // The boxes whose values a box reads.
   inputs(box) {
-    const found = new Set(), inside = new Set(this.members[box]);
-    for (const m of inside)
-      for (const o of this.run.ops.operands[m]) if (!inside.has(o)) found.add(this.home[o]);
-    found.delete(box);
-    return found;
+    const { count } = this.run.ops;
+    return new Set(this.reads[box].map((pair) => this.home[pair % count]));
   }
 
   // The boxes that read a box's values.
   outputs(box) {
-    const found = new Set();
-    for (const m of this.members[box]) {
-      if (this.home[m] !== box) continue;
-      for (const u of this.run.ops.users[m])
-        for (const holder of this.holders[u]) if (!this.holders[m].has(holder)) found.add(holder);
-    }
-    return found;
+    const { count, users } = this.run.ops, found = new Set(), wanted = new Set();
+    for (const m of this.given[box])
+      for (const u of users[m]) {
+        wanted.add(u * count + m);
+        this.holders[u].forEach((holder) => found.add(holder));
+      }
+    return new Set([...found].filter((holder) => this.reads[holder].some((pair) => wanted.has(pair))));
   }
 
   apply(change, box, other) {
@@ -82,22 +83,35 @@ class State {
   }
 
   join(box, into) {
-    const old = this.members[into];
+    const { count } = this.run.ops;
+    const old = this.members[into], oldReads = this.reads[into];
     const news = this.members[box].filter((m) => !this.holders[m].has(into));
     this.members[into] = [...old, ...news];
     news.forEach((m) => this.holders[m].add(into));
     this.fused[into]++;
+    const outside = [...oldReads, ...this.reads[box]].filter((pair) => {
+      const home = this.home[pair % count];
+      return home !== box && home !== into;
+    });
+    this.reads[into] = news.length === this.members[box].length ? outside : [...new Set(outside)];
     return () => {
       this.members[into] = old;
+      this.reads[into] = oldReads;
       news.forEach((m) => this.holders[m].delete(into));
       this.fused[into]--;
     };
   }
 
   rehome(box, other) {
-    const moved = this.members[box].filter((m) => this.home[m] === box);
+    const moved = this.given[box], old = this.given[other];
     moved.forEach((m) => { this.home[m] = other; });
-    return () => moved.forEach((m) => { this.home[m] = box; });
+    this.given[other] = [...old, ...moved];
+    this.given[box] = [];
+    return () => {
+      moved.forEach((m) => { this.home[m] = box; });
+      this.given[other] = old;
+      this.given[box] = moved;
+    };
   }
 
   remove(box) {

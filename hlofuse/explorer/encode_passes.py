@@ -1,0 +1,94 @@
+"""The film of a compilation as compact JSON: `page/film_data.js` is the other end of this."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlofuse.explorer.passes import Passes
+from hlofuse.explorer.strings import Strings, differences
+from hlofuse.films import words
+from hlofuse.films.closeup import Closeup, Group
+from hlofuse.films.journey import How
+from hlofuse.present.escape import printable
+
+HOWS = tuple(How)
+
+
+def passes_json(passes: Passes, strings: Strings) -> dict[str, Any]:
+    """JSON values; numbers for strings point into `strings`."""
+
+    def s(text: str) -> int:
+        return strings(printable(text))
+
+    film, weave = passes.film, passes.weave
+    steps, threads, links = film.steps, weave.threads, weave.links
+    place = {id(step.frame): n for n, step in enumerate(steps)}
+    after = [step.after for step in steps]
+    return {
+        "headline": printable(words.headline(film)),
+        "notes": [printable(note) for note in film.notes]
+        + ([f"No times: {printable(film.times)}."] if film.times else [])
+        + ([words.TIMES_NOTE] if film.seconds is not None else [])
+        + (["There are too many operations to keep the way of each."] if weave.full else []),
+        "start": passes.start,
+        "hows": HOWS,
+        "steps": {
+            "number": [-1 if x.frame.number is None else x.frame.number for x in steps],
+            "pass": [s(words.pass_name(x.frame)) for x in steps],
+            "pipeline": [s(x.frame.pipeline) for x in steps],
+            "file": [s(x.frame.path.name) for x in steps],
+            "what": [s(words.what(x)) for x in steps],
+            "since": [place.get(id(x.since), -1) for x in steps],
+            "problem": [s(x.problem or "") for x in steps],
+            "changed": [int(x.changed) for x in steps],
+            "weight": [x.weight for x in steps],
+            "ms": [None if x.seconds is None else round(x.seconds * 1000, 2) for x in steps],
+            "instructions": [None if a is None else a.instructions for a in after],
+            "kernels": [None if a is None else a.kernels for a in after],
+            "fusions": [None if a is None else a.fusions for a in after],
+            "opcodes": [[[s(op), b, a] for op, b, a in x.opcodes] for x in steps],
+            "groups": [[_group(g, s) for g in passes.closeups.get(n, _NOTHING).groups] for n in _all(steps)],
+            "hidden": [passes.closeups.get(n, _NOTHING).hidden for n in _all(steps)],
+        },
+        "threads": {
+            "name": [s(t.spot.name) for t in threads],
+            "opcode": [s(t.spot.opcode) for t in threads],
+            "shape": [s(t.spot.shape) for t in threads],
+            "fusion": [s(_fusion(t.spot.fusion, t.spot.fusion_kind)) for t in threads],
+            "begins": differences(t.begins for t in threads),
+            "source": [s(t.source) for t in threads],
+            "instead": [s(t.instead_of) for t in threads],
+        },
+        "links": {
+            "thread": differences(x.thread for x in links),
+            "step": differences(x.step for x in links),
+            "how": [HOWS.index(x.how) for x in links],
+            # Mostly the threads are made in the order in which links lead to them.
+            "to": differences(x.to for x in links),
+        },
+    }
+
+
+_NOTHING = Closeup()
+
+
+def _all(steps: tuple[Any, ...]) -> range:
+    return range(len(steps))
+
+
+def _fusion(name: str | None, kind: str | None) -> str:
+    if name is None:
+        return ""
+    return f"{name} ({kind})" if kind else name
+
+
+def _group(g: Group, s: Any) -> list[Any]:
+    return [
+        s(g.kind),
+        s(g.words),
+        g.count,
+        [s(x) for x in g.notes],
+        [s(x) for x in g.before],
+        [s(x) for x in g.after],
+        g.hidden,
+    ]

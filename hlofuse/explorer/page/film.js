@@ -1,0 +1,216 @@
+// The compilation pass by pass: a list with bars, and the step that was chosen line by line.
+
+const MOST_STOPS = 120;
+
+class FilmView {
+  constructor(app) {
+    this.app = app;
+    this.film = app.data.film;
+    this.timed = this.film.steps.some((s) => s.ms !== null);
+    this.list = new LongList("Passes of the compilation", (n) => this.row(n), (n) => this.choose(n));
+    this.note = el("p", { class: "note", "aria-live": "polite" });
+    this.text = el("input", {
+      id: "film-text", type: "search", placeholder: "a pass, opcode or name", "aria-label": "Only passes with these words",
+      oninput: () => { app.view.only = this.text.value; this.fill(); app.writeHash(); },
+    });
+    const orders = [["", "in order"], ["weight", "largest change first"], ...(this.timed ? [["time", "longest first"]] : [])];
+    this.order = el("select", {
+      id: "film-order", "aria-label": "Order of the passes", onchange: () => app.change({ order: this.order.value }),
+    }, ...orders.map(([value, words]) => el("option", { value }, words)));
+    this.every = el("input", { id: "film-every", type: "checkbox", onchange: () => app.change({ every: this.every.checked ? "1" : "" }) });
+    this.element = el("div", { class: "film" },
+      el("div", { class: "film-bar" }, this.text, this.order, el("label", {}, this.every, " every dump")), this.note, this.list.element);
+  }
+
+  // The steps that are to be seen, in the order asked for.
+  fill() {
+    const { view } = this.app, words = view.only.toLowerCase();
+    this.text.value = view.only;
+    this.order.value = view.order;
+    this.every.checked = view.every === "1";
+    const { steps } = this.film;
+    this.shown = steps.filter((s) => (view.every === "1" || s.changed || s.problem) && (!words || this.says(s).includes(words)));
+    if (view.order === "weight") this.shown.sort((a, b) => b.weight - a.weight);
+    if (view.order === "time" && this.timed) this.shown.sort((a, b) => (b.ms ?? 0) - (a.ms ?? 0));
+    const cost = (s) => (view.order === "time" ? s.ms ?? 0 : s.weight);
+    this.cost = cost;
+    this.most = Math.max(1e-9, ...steps.map(cost));
+    const quiet = steps.length - this.shown.length;
+    const left = quiet ? `, ${countText(quiet, "other dump")} not listed` : "";
+    this.note.textContent = `${countText(this.shown.length, "step")}${left}. The bars: ${view.order === "time" ? "time" : "instructions touched"}.`;
+    this.list.show(this.shown.map((s) => s.n), this.shown.findIndex((s) => s.n === this.chosen));
+  }
+
+  says(step) {
+    step.low ??= [step.pass, step.pipeline, step.what, step.file, ...step.opcodes.map(([op]) => op),
+      ...step.groups.flatMap((g) => [g.words, ...g.notes, ...g.before, ...g.after])].join(" ").toLowerCase();
+    return step.low;
+  }
+
+  // The step that is told at the right; -1 while none is.
+  get chosen() {
+    const said = this.app.view.dump;
+    return said === "" ? -1 : this.film.steps.findIndex((s) => dumpKey(s) === said);
+  }
+
+  choose(n) { this.app.change({ view: "film", dump: dumpKey(this.film.steps[n]), op: "" }); }
+
+  // To the listed step that many further.
+  move(by) {
+    if (!this.shown.length) return;
+    const at = this.shown.findIndex((s) => s.n === this.chosen);
+    const next = at < 0 ? (by > 0 ? 0 : this.shown.length - 1) : Math.min(this.shown.length - 1, Math.max(0, at + by));
+    this.choose(this.shown[next].n);
+  }
+
+  row(n) {
+    const step = this.film.steps[n];
+    const bar = el("span", { class: "bar-line", "aria-hidden": "true" });
+    bar.style.width = `${(100 * this.cost(step)) / this.most}%`;
+    const figures = [this.change(step, "instructions"), `${this.change(step, "kernels")} kernels`, step.ms !== null && msText(step.ms)];
+    return [
+      el("span", { class: `dot ${step.problem ? "ineligible" : /fusion/.test(step.what) ? "fuse" : ""}`, "aria-hidden": "true" }),
+      el("span", { class: "first" }, `${dumpNumber(step)} ${step.pass}`),
+      el("span", { class: "worth" }, step.instructions === null ? "" : figures.filter(Boolean).join(" · ")),
+      el("span", { class: "second" }, [step.pipeline, step.what].filter(Boolean).join(" · ")), bar,
+    ];
+  }
+
+  change(step, what) {
+    const before = step.since === NONE ? null : this.film.steps[step.since][what], after = step[what];
+    const number = (n) => n.toLocaleString("en");
+    if (after === null) return "";
+    return before === null || before === after ? number(after) : `${number(before)} → ${number(after)}`;
+  }
+
+  // ------------------------------------------------------------ at the right
+
+  details() {
+    const { op } = this.app.view, thread = op === "" ? NONE : Number(op);
+    if (this.film.threads.name[thread] !== undefined) return [this.way(thread, true)];
+    return [this.chosen < 0 ? this.summary() : this.stepDetails(this.film.steps[this.chosen])];
+  }
+
+  summary() {
+    const { steps } = this.film, first = steps.find((s) => s.kernels !== null), last = steps.findLast((s) => s.kernels !== null);
+    const largest = steps.filter((s) => s.changed).sort((a, b) => b.weight - a.weight).slice(0, 8);
+    return el("article", {},
+      el("h2", {}, "What each pass did"), el("p", {}, this.film.headline),
+      first && facts([["instructions", `${first.instructions} → ${last.instructions}`], ["kernels", `${first.kernels} → ${last.kernels}`],
+        ["fusions", `${first.fusions} → ${last.fusions}`]]),
+      el("p", {}, "The largest changes:"),
+      el("ul", {}, ...largest.map((s) => el("li", {}, this.link(s), " ", el("small", {}, s.what)))),
+      el("p", {}, "Each dump is compared with the one ahead of it, instruction by instruction and by structure: names and numbers are no difference."
+        + " Click an operation to see its way through all passes."),
+      ...this.film.notes.map((note) => el("p", { class: "note" }, note)));
+  }
+
+  link(step, words = `${dumpNumber(step)} ${step.pass}`) {
+    return el("button", { type: "button", class: "link-button", onclick: () => this.choose(step.n) }, words);
+  }
+
+  stepDetails(step) {
+    const since = step.since === NONE ? undefined : this.film.steps[step.since];
+    return el("article", { class: "film-step" },
+      el("p", { class: "kicker" }, step.number >= 0 ? `Dump ${dumpNumber(step)}${step.pipeline && ` · ${step.pipeline}`}` : "A dump by name"),
+      el("h2", {}, step.pass), el("p", { class: "reason" }, step.what),
+      facts([
+        ["instructions", this.change(step, "instructions")], ["kernels", this.change(step, "kernels")], ["fusions", this.change(step, "fusions")],
+        ["time", step.ms === null ? "" : msText(step.ms)], ["compared with", since && this.link(since)], ["file", step.file],
+      ]),
+      step.n === this.film.start && el("p", {}, "This is the module that the fusion passes were given, and that the other views replay."),
+      step.opcodes.length > 0 && fold(`${countText(step.opcodes.length, "opcode")} in other numbers`, step.opcodes.length < 7,
+        el("ul", { class: "opcodes" }, ...step.opcodes.map(([op, before, after]) =>
+          el("li", {}, `${op} ${before} → ${after} (${after > before ? "+" : "−"}${Math.abs(after - before)})`)))),
+      ...step.groups.map((group, k) => this.group(step, group, k < 4)),
+      step.hidden > 0 && el("p", { class: "note" }, `and ${countText(step.hidden, "other group")} of changes; hlofuse diff of the two files tells all`));
+  }
+
+  group(step, group, open) {
+    const summary = [el("span", { class: `badge ${GROUP_KIND[group.kind] ?? "rewrite"}` }, group.kind), group.words, group.count > 1 && ` ×${group.count}`];
+    return el("details", { open }, el("summary", {}, ...summary.filter(Boolean)),
+      ...group.notes.map((note) => el("p", { class: "note" }, note)),
+      el("ul", { class: "lines" },
+        ...group.before.map((line) => this.line(line, "−", "before", step.since)),
+        ...group.after.map((line) => this.line(line, "+", "after", step.n))),
+      group.hidden > 0 && el("p", { class: "note" }, `and ${countText(group.hidden, "line")} more`),
+      group.count > 1 && el("p", { class: "note" }, `the first of ${group.count} alike`));
+  }
+
+  // An instruction; its name leads to its way.
+  line(line, sign, when, step) {
+    const [, root, name, rest] = /^(ROOT )?(\S+)( = [^]*)$/.exec(line) ?? [];
+    const thread = name === undefined ? undefined : this.film.at(name, step);
+    return el("li", { class: when }, el("span", { "aria-hidden": "true" }, `${sign} `), el("span", { class: "unseen" }, `${when}: `),
+      ...(thread === undefined ? [line] : [root ?? "", this.threadLink(thread, name), rest]));
+  }
+
+  threadLink(thread, words) {
+    return el("button", {
+      type: "button", class: "link-button", title: "Its way through all passes", onclick: () => this.app.change({ view: "film", op: String(thread) }),
+    }, words);
+  }
+
+  // ------------------------------------------------------------ one operation's way
+
+  spot(thread) {
+    const { name, shape, opcode, fusion } = this.film.threads;
+    return `${name[thread]} = ${shape[thread]} ${opcode[thread]}${fusion[thread] && ` in ${fusion[thread]}`}`;
+  }
+
+  way(thread, whole) {
+    const { film } = this, { threads, steps } = film, { begins, links, ends } = film.wayOf(thread);
+    const rows = begins.map((t) => [threads.begins[t], [threads.begins[t] ? `made here: ${this.spot(t)}${threads.instead[t] && `, in place of ${threads.instead[t]}`}` : `is ${this.spot(t)}`]]);
+    for (const link of links) {
+      const words = this.became(link), row = rows.find(([step]) => step === link.step);
+      if (!row) rows.push([link.step, [words]]);
+      else if (!row[1].includes(words)) row[1].push(words);
+    }
+    rows.sort((a, b) => a[0] - b[0]);
+    const names = [...new Set(ends.map((t) => (threads.fusion[t] ? `${threads.fusion[t]}` : `${threads.name[t]}, a ${threads.opcode[t]} by itself`)))];
+    const source = begins.map((t) => threads.source[t]).find(Boolean) || threads.source[thread];
+    const told = el("ol", { class: "way" }, ...rows.slice(0, MOST_STOPS).map(([n, words]) => el("li", {}, this.link(steps[n]),
+      ...words.slice(0, 6).map((w) => el("div", {}, w)), words.length > 6 && el("div", {}, `and ${words.length - 6} more`))));
+    const end = el("p", {}, !names.length ? "It is in no kernel in the end."
+      : `${names.length > 1 ? `Ends in ${names.length} places: ` : "Ends in "}${names.slice(0, 6).join("; ")}${names.length > 6 ? "; …" : ""}.`);
+    if (!whole) return [told, end];
+    return el("article", {}, el("p", { class: "kicker" }, "Through all passes"), el("h2", {}, threads.name[thread]),
+      facts([["operation", `${threads.opcode[thread]} ${threads.shape[thread]}`], ["source", source], ["in dump", this.link(steps[threads.begins[thread]])]]), told, end);
+  }
+
+  became({ thread, how, to }) {
+    const { name, opcode, shape, fusion } = this.film.threads;
+    switch (how) {
+      case "gone": return `${name[thread]} is gone, nothing put in its place`;
+      case "replaced": return `${name[thread]} replaced by ${this.spot(to)}`;
+      case "rewritten": return `rewritten, now ${this.spot(to)}`;
+      case "copied": return `computed once more: ${this.spot(to)}`;
+      case "fused": return `into fusion ${fusion[to]}`;
+      case "unfused": return `out of its fusion: ${this.spot(to)}`;
+      default: {
+        const said = [];
+        if (opcode[thread] !== opcode[to]) said.push(`${opcode[thread]} becomes ${opcode[to]}`);
+        if (shape[thread] !== shape[to]) said.push(`${shape[thread]} becomes ${shape[to]}`);
+        if (fusion[thread] !== fusion[to]) said.push(`now in ${fusion[to]}`);
+        if (name[thread] !== name[to]) said.push(`${name[thread]} renamed ${name[to]}`);
+        return said.join(", ") || `is ${this.spot(to)}`;
+      }
+    }
+  }
+}
+
+const GROUP_KIND = { new: "fuse", merged: "fuse", grown: "fuse", regrouped: "fuse", removed: "ineligible", vanished: "ineligible", split: "ineligible", shrunk: "ineligible" };
+
+function dumpNumber(step) { return step.number >= 0 ? String(step.number).padStart(4, "0") : ""; }
+
+// What the address calls a dump.
+function dumpKey(step) { return dumpNumber(step) || step.pass; }
+
+function msText(ms) { return ms >= 1000 ? `${(ms / 1000).toFixed(2)} s` : ms >= 10 ? `${ms.toFixed(0)} ms` : `${ms.toFixed(1)} ms`; }
+
+// What a box's operation was before, and became after the dump that is replayed.
+function throughPasses(app, op) {
+  const { film } = app.data;
+  const thread = film && film.start >= 0 ? film.at(app.run.names[op], film.start) : undefined;
+  return thread === undefined ? null : fold("Through all passes", false, ...app.filmView.way(thread, false));
+}

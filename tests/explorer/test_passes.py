@@ -1,0 +1,235 @@
+"""The page of a dump directory: every pass, what it changed, and where an operation went."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from hlofuse.differ import diff
+from hlofuse.explainer.costs import observed_replay
+from hlofuse.explorer import page_html, page_of, passes_of, reel_of
+from hlofuse.explorer.passes import Passes
+from hlofuse.films import film, follow, reels
+from hlofuse.films.closeup import closeup
+from hlofuse.films.model import Film, Frame, Size, Step
+from hlofuse.films.weave import Weave
+from hlofuse.inputs import load
+from hlofuse.pipelines import variant_of
+
+from ..hostile import hostile_module
+from ..running import Run
+from .browser import Visit
+from .test_safe import COLOUR, EVIL
+
+
+@pytest.fixture(scope="module")
+def made(gpt2_whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the GPT-2 block's dumps."""
+    module = load(str(gpt2_whole))
+    observed = observed_replay(module, variant_of("gpu", "h100_sxm"))
+    reel = reel_of(module)
+    assert reel is not None
+    file = tmp_path_factory.mktemp("page") / "page.html"
+    file.write_text(page_html(page_of({"": observed}, passes_of(reel, module))), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def seen(browser: Browser, made: Path) -> Iterator[Visit]:
+    visit = Visit(browser, made, "#view=film")
+    yield visit
+    assert visit.problems == []
+    assert set(visit.requests) == {visit.url}
+    visit.page.context.close()
+
+
+def rows(seen: Visit) -> list[int]:
+    """The listed steps."""
+    return list(seen.page.evaluate("explorer.filmView.shown.map((s) => s.n)"))
+
+
+def test_lists_what_changed_in_order_and_by_size(seen: Visit, gpt2_whole: Path) -> None:
+    told = film(reels(gpt2_whole)[0])
+    changed = [n for n, s in enumerate(told.steps) if s.changed]
+    assert rows(seen) == changed
+    assert "What each pass did" in seen.details
+    first = seen.page.locator("#panes .row").first.inner_text()
+    assert "flatten-call-graph" in first
+    assert "162 → 197" in first
+    seen.page.select_option("#film-order", "weight")
+    assert [told.steps[n].frame.path for n in rows(seen)] == [s.frame.path for s in told.largest]
+    seen.page.check("#film-every")
+    assert len(rows(seen)) == len(told.steps)
+    assert "every=1" in seen.page.evaluate("location.hash")
+
+
+def test_a_pass_tells_what_it_rewrote_line_by_line(seen: Visit) -> None:
+    seen.page.click("#panes .row:has-text('0010 algsimp')")
+    assert seen.page.inner_text("#details h2") == "algsimp"
+    lines = seen.page.locator("#details .lines li").all_text_contents()
+    assert any("before: " in line and "divide(broadcast_in_dim.21" in line for line in lines)
+    assert any("after: " in line and "multiply(broadcast_in_dim.21" in line for line in lines)
+    assert "dump=0010" in seen.page.evaluate("location.hash")
+    seen.page.reload()
+    seen.page.wait_for_selector("html[data-ready]")
+    assert seen.page.inner_text("#details h2") == "algsimp"
+    assert "algsimp" in seen.page.inner_text("#panes .row[aria-selected=true]")
+
+
+def test_words_narrow_the_list(seen: Visit) -> None:
+    seen.page.fill("#film-text", "triton")
+    listed = seen.page.locator("#panes .row .first").all_inner_texts()
+    assert {"0045 triton-gemm-rewriter", "0048 triton-softmax-rewriter"} <= set(listed)
+    # Also by what is in the lines: who touched this instruction?
+    seen.page.fill("#film-text", "sub.30 =")
+    assert seen.page.locator("#panes .row .first").all_inner_texts() == ["0010 algsimp"]
+    seen.page.fill("#film-text", "no such thing")
+    assert "0 steps" in seen.page.inner_text("#panes .film .note")
+
+
+def test_the_keyboard_walks_through_the_passes(seen: Visit) -> None:
+    page = seen.page
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    assert page.inner_text("#details h2") == "call-inliner"
+    page.keyboard.press("ArrowLeft")
+    assert page.inner_text("#details h2") == "flatten-call-graph"
+    page.keyboard.press("End")
+    assert page.evaluate("explorer.filmView.chosen") == rows(seen)[-1]
+    page.keyboard.press("Escape")
+    assert page.inner_text("#details h2") == "What each pass did"
+    page.focus("#panes .long-list")
+    page.keyboard.press("ArrowDown")
+    assert page.inner_text("#details h2") == "flatten-call-graph"
+
+
+def test_an_operations_way_is_that_of_trace_op(seen: Visit, gpt2_whole: Path) -> None:
+    (trail,) = follow(reels(gpt2_whole)[0], "dot_general.9").trails
+    seen.page.keyboard.press("/")
+    seen.page.keyboard.type("dot_general.9")
+    seen.page.keyboard.press("Enter")
+    assert seen.page.inner_text("#details h2") == "dot_general.9"
+    stops = seen.page.locator("#details .way button").all_inner_texts()
+    assert [s.split()[-1] for s in stops] == [s.frame.after for s in trail.stops]
+    assert "rewritten, now dot.6 = f32[4,256,128]{2,1,0} dot" in seen.details
+    assert f"Ends in {trail.ends[0].name} (kCustom)." in seen.details
+    seen.page.click("#details .way button >> nth=1")
+    assert seen.page.inner_text("#details h2") == "dot_decomposer"
+
+
+def test_a_line_leads_to_the_way_and_an_operation_of_a_step_too(seen: Visit) -> None:
+    seen.page.click("#panes .row:has-text('0007 dot_decomposer')")
+    seen.page.click("#details .lines .before button >> nth=0")
+    assert "Ends in" in seen.details
+    seen.page.evaluate("location.hash = '#view=steps&show=exp.1.0'")
+    seen.page.wait_for_selector("#details summary:has-text('Through all passes')")
+    seen.page.click("#details summary:has-text('Through all passes')")
+    way = seen.page.inner_text("#details .way")
+    assert "before_optimizations" in way
+    assert "triton-softmax-rewriter" in way or "priority-fusion" in way
+    seen.page.click("#details .way button >> nth=0")
+    assert seen.page.get_attribute("#views [data-key=film]", "aria-pressed") == "true"
+
+
+def test_every_operation_of_the_program_has_a_way(seen: Visit, gpt2_whole: Path) -> None:
+    """Where each ends is what `trace-op` says, one name at a time."""
+    reel = reels(gpt2_whole)[0]
+    ends = seen.page.evaluate(
+        """() => { const f = explorer.data.film, found = {};
+        f.threads.name.forEach((name, t) => { if (!f.threads.begins[t]) found[name] =
+            f.wayOf(t).ends.map((e) => f.threads.fusion[e].split(" ")[0] || f.threads.name[e]); });
+        return found; }"""
+    )
+    names = [
+        name for name in sorted(ends) if name.startswith(("dot_general", "exp", "tanh", "add", "mul", "xs"))
+    ]
+    assert len(names) > 20
+    for name in names:
+        trails = follow(reel, name).trails
+        wanted = {k.name for t in trails for k in t.ends}
+        assert wanted <= set(ends[name]), name
+
+
+def test_given_a_directory_the_page_has_it(
+    hlofuse: Run, browser: Browser, gpt2_whole: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "page.html"
+    done = hlofuse("explore", gpt2_whole, "--device", "h100_sxm", "-o", out)
+    assert done.status == 0, done.err
+    visit = Visit(browser, out)
+    assert visit.page.locator("#views [data-key=film]").count() == 1
+    visit.page.context.close()
+    (one,) = (f for f in gpt2_whole.iterdir() if ".0057." in f.name)
+    for words in ((gpt2_whole, "--no-timeline"), (one,)):
+        done = hlofuse("explore", *words, "--device", "h100_sxm", "-o", out)
+        assert done.status == 0, done.err
+        visit = Visit(browser, out, "#view=film&dump=0010&op=3")
+        assert visit.page.locator("#views [data-key=film]").count() == 0
+        assert visit.problems == []
+        visit.page.context.close()
+
+
+def test_times_are_shown_where_files_tell_them(
+    hlofuse: Run, browser: Browser, gpt2: Path, tmp_path: Path
+) -> None:
+    frames = reels(gpt2)[0].frames
+    for n, frame in enumerate(frames):
+        os.utime(frame.path, ns=(10**18 + n * 1_500_000 + (n > 58) * 10**9,) * 2)
+    out = tmp_path / "page.html"
+    assert hlofuse("explore", gpt2, "--device", "h100_sxm", "-o", out).status == 0
+    visit = Visit(browser, out, "#view=film&order=time")
+    assert "1.00 s" in visit.page.locator("#panes .row .worth").first.inner_text()
+    assert "The bars: time" in visit.page.inner_text("#panes .film .note")
+    visit.page.context.close()
+
+
+def test_damaged_dumps_are_named(hlofuse: Run, browser: Browser, gpt2: Path, tmp_path: Path) -> None:
+    (cut,) = (f for f in gpt2.iterdir() if ".0010." in f.name)
+    cut.write_text(cut.read_text()[:400])
+    out = tmp_path / "page.html"
+    assert hlofuse("explore", gpt2, "--device", "h100_sxm", "-o", out).status == 0
+    visit = Visit(browser, out, "#view=film&dump=0010")
+    assert "cannot be read" in visit.details
+    visit.page.keyboard.press("Escape")
+    assert "1 dump cannot be read" in visit.details
+    visit.page.context.close()
+
+
+def test_hostile_dumps_are_text_and_nothing_else(browser: Browser, tmp_path: Path) -> None:
+    before = hostile_module(EVIL + COLOUR, op_name="s/o", source_file="a.py")
+    after = hostile_module(EVIL + COLOUR, op_name="s/o", source_file="a.py")
+    for i in list(after.instructions()):
+        if i.opcode == "exponential":
+            i.opcode = "tanh"
+    found = diff(before, after)
+    weave = Weave()
+    weave.begin(0, before)
+    weave.advance(1, found)
+    evil = f"p{EVIL}{COLOUR}"
+    first = Step(Frame(Path(evil), after=evil), None, after=Size(7, 3, 0))
+    second = Step(
+        Frame(Path(evil), 1, evil, evil), first.frame, changed=True, weight=1, header=(evil,), problem=evil
+    )
+    passes = Passes(Film(evil, (first, second), (evil,)), {1: closeup(found)}, weave, 0)
+    observed = observed_replay(before, variant_of("cpu", None))
+    file = tmp_path / "page.html"
+    file.write_text(page_html(page_of({"": observed}, passes)), encoding="utf-8")
+    visit = Visit(browser, file, "#view=film&every=1")
+    assert len(rows(visit)) == 2
+    for n in rows(visit):
+        visit.page.evaluate(f"explorer.filmView.choose({n})")
+        assert EVIL in visit.details
+    assert visit.page.locator("#details .lines li").count() == 2
+    for thread in range(visit.page.evaluate("explorer.data.film.threads.count")):
+        visit.page.evaluate(f"explorer.change({{ op: '{thread}' }})")
+        assert EVIL in visit.details
+    assert visit.page.evaluate("window.pwned") is None
+    assert visit.page.locator("img").count() == 0
+    assert "\x1b" not in visit.page.content()
+    assert "\u202e" not in visit.page.content()
+    assert visit.problems == []
+    visit.page.context.close()
