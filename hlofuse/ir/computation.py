@@ -171,8 +171,10 @@ class Computation:
     def renew_parameter(self, parameter: Instruction, number: int) -> None:
         """Put a parameter at the end under another number, as if it had just been made."""
         parameter.payload = str(number)
-        name = f"param_{number}"
-        parameter.name = self.module.instruction_names.unique(name) if self.module is not None else name
+        if self.module is not None:
+            parameter.name = self.module.instruction_names.unique_parameter(number)
+        else:
+            parameter.name = f"param_{number}"
         slots = self._slots
         slots[parameter.id] = None
         parameter.id = len(slots)

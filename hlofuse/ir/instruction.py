@@ -237,3 +237,19 @@ class Instruction:
             called=list(self.called),
             payload=self.payload,
         )
+
+    def bare_copy(self, name: str) -> Instruction:
+        """A free-standing copy that has no operands yet and calls the same computations."""
+        copy = Instruction.__new__(Instruction)
+        copy.name = name
+        copy.shape = self.shape
+        copy.opcode = self.opcode
+        copy.attributes = self.attributes
+        copy.called = self.called
+        copy.payload = self.payload
+        copy.computation = None
+        copy.id = -1
+        copy.operands = []
+        copy.users = []
+        copy._control = None
+        return copy

@@ -68,13 +68,12 @@ class PairTable:
         else:
             slot = operands.index(producer)
             # What only the producer uses the consumer does not.
-            several = [len(o.users) > 1 for o in producer.operands]
-            if True in several:
-                # From behind, for the first slot to stay where an operand repeats.
-                slots = dict(zip(reversed(operands), range(len(operands) - 1, -1, -1), strict=True))
-                shared = tuple(map(slots.get, producer.operands))
-            else:
-                shared = (None,) * len(several)
+            shared = tuple(
+                [
+                    operands.index(o) if len(o.users) > 1 and o in operands else None
+                    for o in producer.operands
+                ]
+            )
         key = (first.number, second.number, slot, shared)
         pair = self._pairs.get(key)
         if pair is None:

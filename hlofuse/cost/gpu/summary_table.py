@@ -68,7 +68,12 @@ class SummaryTable:
         summary.config = config
         summary.is_triton = config is not None and config.kind == TRITON and summary.is_fusion
         roots = summary.roots
-        summary.composes = not (summary.is_triton or summary.skipped or any(r.atom is None for r in roots))
+        summary.composes = not (
+            summary.is_triton
+            or summary.skipped
+            or any([r.atom is None for r in roots])
+            or any([o.shape.is_tuple for o in summary.operands])
+        )
         summary.number = self._count
         self._count += 1
         summary.reads = {}

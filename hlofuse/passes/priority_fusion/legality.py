@@ -12,13 +12,17 @@ from hlofuse.cost.tiling import Refusal, Tiling, TritonSupport
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.passes.priority_fusion.structural_ids import PairId, StructuralIds
-from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
+from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_scatter_fusion, may_be_fused
 from hlofuse.rules.instruction_fusion.question import FusionState
 from hlofuse.rules.outside import pair_refusal, pair_verdict
 from hlofuse.rules.priority_fusion import (
+    IN_PLACE_RULES,
     OF_CONSUMER,
     OF_PRODUCER,
     RULES,
+    SCATTER_RULES,
+    STRUCTURE_RULES,
+    STRUCTURE_RULES_WITHOUT_SCATTER,
     TRITON_RULES,
     PriorityPair,
     PriorityState,
@@ -29,8 +33,6 @@ from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict, first_verdict
 
 _NOT_ASKED = object()
-# The last rules look at operands of the update in place, which a structure does not tell apart.
-_OF_STRUCTURE, _OF_INSTRUCTIONS = RULES[:-1], RULES[-1:]
 
 
 class Legality:
@@ -106,10 +108,12 @@ class Legality:
         pair = self.pair(producer, consumer)
         found = self._by_structure.get(pair, _NOT_ASKED)
         if found is _NOT_ASKED:
-            question = PriorityPair(producer, consumer, self._state)
-            found = self._by_structure[pair] = first_verdict(_OF_STRUCTURE, question, settings)
+            scatters = is_scatter_fusion(producer) or is_scatter_fusion(consumer)
+            rules = STRUCTURE_RULES if scatters else STRUCTURE_RULES_WITHOUT_SCATTER
+            question = PriorityPair(producer, consumer, self._state, pair)
+            found = self._by_structure[pair] = first_verdict(rules, question, settings)
         if found is None and self._works_in_place(consumer):
-            return first_verdict(_OF_INSTRUCTIONS, PriorityPair(producer, consumer, self._state), settings)
+            return first_verdict(IN_PLACE_RULES, PriorityPair(producer, consumer, self._state), settings)
         return found  # type: ignore[return-value]
 
     def _works_in_place(self, consumer: Instruction) -> bool:
@@ -172,8 +176,7 @@ class Legality:
     def constant_refused(self, constant: Instruction, user: Instruction) -> bool:
         """`PriorityFusion::CanFuseConstant`."""
         pair = PriorityPair(constant, user, self._state)
-        scatter_rules = RULES[1:4]
-        if first_verdict(scatter_rules, pair, self._settings) is not None:
+        if first_verdict(SCATTER_RULES, pair, self._settings) is not None:
             return True
         if is_generic_triton_fusion(user):
             return self._state.triton.instruction(constant) is not None
