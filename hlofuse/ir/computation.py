@@ -11,6 +11,7 @@ from hlofuse.ir.instruction import Instruction
 
 if TYPE_CHECKING:
     from hlofuse.ir.module import Module
+    from hlofuse.ir.shape import Shape
 
 
 class Computation:
@@ -143,8 +144,18 @@ class Computation:
         if instruction.opcode == "parameter":
             self._number_parameter(instruction)
         if instruction.called:
-            for _, callee in instruction.called:
-                callee.add_caller(instruction)
+            self._call_from(instruction)
+
+    def append_clone(self, clone: Instruction) -> None:
+        """Put what is no parameter at the end under the name it has."""
+        self.append_unnumbered(clone)
+        if clone.called:
+            self._call_from(clone)
+
+    @staticmethod
+    def _call_from(instruction: Instruction) -> None:
+        for _, callee in instruction.called:
+            callee.add_caller(instruction)
 
     def append_unnumbered(self, instruction: Instruction) -> None:
         """Put it at the end, where `replace_parameters` will say of a parameter which number it has."""
@@ -168,13 +179,22 @@ class Computation:
         else:
             parameters.insert(place, parameter)
 
+    def add_parameter(self, shape: Shape, number: int) -> Instruction:
+        """A new parameter at the end, named as XLA names those of fusions; not in `parameters` yet."""
+        name = self._parameter_name(number)
+        parameter = Instruction(name, shape, "parameter", payload=str(number))
+        self.append_unnumbered(parameter)
+        return parameter
+
+    def _parameter_name(self, number: int) -> str:
+        if self.module is None:
+            return f"param_{number}"
+        return self.module.instruction_names.unique_parameter(number)
+
     def renew_parameter(self, parameter: Instruction, number: int) -> None:
         """Put a parameter at the end under another number, as if it had just been made."""
         parameter.payload = str(number)
-        if self.module is not None:
-            parameter.name = self.module.instruction_names.unique_parameter(number)
-        else:
-            parameter.name = f"param_{number}"
+        parameter.name = self._parameter_name(number)
         slots = self._slots
         slots[parameter.id] = None
         parameter.id = len(slots)

@@ -170,9 +170,10 @@ def _parameter_for(fusion: Instruction, operand: Instruction) -> Instruction:
     if operand in operands:
         return body.parameters[operands.index(operand)]
     k = len(operands)
-    parameter = Instruction(f"param_{k}", operand.shape, "parameter", payload=str(k))
-    body.add_instruction(parameter)
-    fusion.append_operand(operand)
+    parameter = body.add_parameter(operand.shape, k)
+    body.parameters.append(parameter)
+    operands.append(operand)
+    operand.add_user(fusion)
     return parameter
 
 

@@ -48,7 +48,7 @@ class _Merge:
         self._fusion = fusion
         self._operands = fusion.operands
         self._body = body = fusion.fused_computation
-        self._names = names
+        self._names, self._unique = names, names.unique
         # None stands for the parameter of a clone that is yet to be moved.
         self._parameters: list[Instruction | None] = list(body.parameters)
         self._inner: dict[Instruction, Instruction] = {}
@@ -67,7 +67,8 @@ class _Merge:
     def move_in(self, clone: Instruction, operands: list[Instruction]) -> None:
         """Put a clone, which is in no computation, into the fusion; all that read it have been moved."""
         body, inner = self._body, self._inner
-        body.add_instruction(clone)
+        clone.name = self._unique(clone.name)
+        body.append_clone(clone)
         stand_in = inner.pop(clone, None)
         if stand_in is not None:
             if stand_in is not clone:
@@ -95,13 +96,12 @@ class _Merge:
         """A further operand: what the inside reads in its place."""
         k = len(self._operands)
         self._operands.append(operand)
-        name = self._names.unique_parameter(k)
         if operand.computation is None:
+            self._names.unique_parameter(k)
             self._parameters.append(None)
             self._inner[operand] = operand
             return operand
-        parameter = Instruction(name, operand.shape, "parameter", payload=str(k))
-        self._body.append_unnumbered(parameter)
+        parameter = self._body.add_parameter(operand.shape, k)
         self._parameters.append(parameter)
         operand.add_user(self._fusion)
         self._inner[operand] = parameter

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import frexp
 
 from hlofuse.cost.gpu.atoms import Atom
-from hlofuse.cost.gpu.heroes import Root
+from hlofuse.cost.gpu.heroes import Root, fuse_root
 from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.summary import Summary, set_bits
@@ -110,7 +110,7 @@ class _Uses:
             self.is_known = producer.whole and all(map(self._scales, producer.root_utilization))
             evaluated += [e * often for e in producer.root_utilization[1:]]
         emitted += producer.root_emitted[1:] if copies == 1 else [n * copies for n in producer.root_emitted[1:]]
-        self.own_ir_size = _own_ir_size(consumer) + copies * _own_ir_size(producer)
+        self.own_ir_size = consumer.own_ir_size + copies * producer.own_ir_size
 
     def of_producer(self, parameter: int) -> frozenset[int]:
         """What one of the producer's parameters belongs to."""
@@ -137,11 +137,6 @@ class _Uses:
         return (
             frexp(often)[0] == 0.5 and often >= 1.0 and evaluated.is_integer() and evaluated * often < EXACT
         )
-
-
-def _own_ir_size(summary: Summary) -> float:
-    """Without the parameters, which the parts may share."""
-    return summary.ir_size - sum(summary.parameter_ir_size) if summary.is_fusion else 1.0
 
 
 def _set_flops(fused: Summary, producer: Summary, consumer: Summary, merged: _Uses) -> bool:
@@ -236,20 +231,25 @@ def _set_roots(fused: Summary, pair: Pair, origins: Sequence[Origin]) -> None:
         for outer, inner in origins
     ]
     inside = producer.roots[0]
-    fused.roots = [root.copy() for root in pair.roots]
-    for old, root in zip(consumer.roots, fused.roots, strict=True):
-        joins = slot in old.reached
-        numbers = enumerate(origins)
-        reached = [k for k, (o, i) in numbers if o in old.reached or (joins and i in inside.reached)]
-        root.reached = frozenset(reached)
-        root.updated_parameter = _moved(old, slot, origins)
-    fused.is_reduction = any(root.is_reduction for root in fused.roots)
+    fused.roots = roots = []
+    for old in consumer.roots:
+        root = fuse_root(old, consumer.clean, pair.slots, inside)
+        if root is old:
+            root = old.copy()
+        root.reached = old.reached
+        if old.reached:
+            joins = inside.reached if slot in old.reached else _NONE
+            numbers = enumerate(origins)
+            root.reached = frozenset([k for k, (o, i) in numbers if o in old.reached or i in joins])
+        root.updated_parameter = -1 if old.updated_parameter < 0 else _moved(old, slot, origins)
+        roots.append(root)
+    fused.is_reduction = any([root.is_reduction for root in roots])
     fused.skipped = _NONE
 
 
 def _moved(root: Root, slot: int, origins: Sequence[Origin]) -> int:
     """The number of the parameter that a root bitcast reads, after fusing at `slot`."""
     read = root.updated_parameter
-    if read < 0 or read == slot:
+    if read == slot:
         return -1
     return next((k for k, (outer, _) in enumerate(origins) if outer == read), -1)
