@@ -7,11 +7,13 @@ known by the summaries of its two parts and by which operands they share (`pair`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.atoms import AtomTable
+from hlofuse.cost.gpu.backend_config import fusion_config
 from hlofuse.cost.gpu.coalescing import is_broadcast
+from hlofuse.cost.gpu.composing import Origin, origins_of
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.kernel_time import time_of, time_of_pair
@@ -51,7 +53,7 @@ class KernelModel:
         self._launcher = Launcher(device, release)
         self._tiled = tiled
         self._summary_of: dict[Instruction, Summary] = {}
-        self._made_of: dict[Instruction, Pair] = {}
+        self._made_of: dict[Instruction, tuple[Pair, Sequence[Origin] | None]] = {}
         self._runs: dict[Instruction, Estimate] = {}
         self._pairs: dict[Instruction, dict[Instruction, Estimate]] = {}
 
@@ -146,9 +148,9 @@ class KernelModel:
         """The figures of an instruction's structure."""
         known = self._summary_of.get(instruction)
         if known is None:
-            pair = self._made_of.get(instruction)
-            summaries = self.summaries
-            known = summaries.of(instruction) if pair is None else summaries.of_pair(instruction, pair)
+            made = self._made_of.get(instruction)
+            table = self.summaries
+            known = table.of(instruction) if made is None else table.of_pair(instruction, *made)
             self._summary_of[instruction] = known
         return known
 
@@ -161,15 +163,16 @@ class KernelModel:
     def made(self, fusion: Instruction, pair: Pair, producer: Instruction | None = None) -> None:
         """`fusion` has come into being, or grown, from such a pair; its config is final.
 
-        With the producer, still in possession of its operands, a new structure's figures are put
-        together from those of its parts.
+        With the producer, still in possession of its operands, a new structure's figures will be put
+        together from those of its parts when somebody asks.
         """
-        self._made_of[fusion] = pair
-        known = self.summaries.of_parts(fusion, pair, producer)
-        if known is None:
-            self._summary_of.pop(fusion, None)
-        else:
+        known = pair.fused.get(fusion_config(fusion))
+        if known is not None:
+            self._made_of[fusion] = pair, None
             self._summary_of[fusion] = known
+        else:
+            self._made_of[fusion] = pair, None if producer is None else origins_of(fusion, pair, producer)
+            self._summary_of.pop(fusion, None)
 
     def changed(self, instruction: Instruction) -> None:
         """The instruction's structure or config is another than before, in some way not announced."""
