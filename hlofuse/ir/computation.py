@@ -110,21 +110,20 @@ class Computation:
             stack = [start]
             while stack:
                 current = stack[-1]
-                if current in visited:
-                    stack.pop()
-                    continue
                 if current in visiting:
                     stack.pop()
-                    visited.add(current)
-                    emit(current)
+                    if current not in visited:
+                        visited.add(current)
+                        emit(current)
                     continue
                 visiting.add(current)
                 for operand in reversed(current.operands):
                     if operand not in visited:
                         stack.append(operand)
-                for predecessor in current.control_predecessors:
-                    if predecessor not in visited:
-                        stack.append(predecessor)
+                if current._control is not None:
+                    for predecessor in current.control_predecessors:
+                        if predecessor not in visited:
+                            stack.append(predecessor)
         return order
 
     # ------------------------------------------------------------ changing
@@ -207,7 +206,8 @@ class Computation:
         """
         if instruction.users or instruction is self.root:
             raise ValueError(f"{instruction.name} is still in use")
-        if instruction.control_predecessors or instruction.control_successors:
+        control = instruction._control
+        if control is not None and (control[0] or control[1]):
             raise HlofuseError(
                 f"cannot remove instruction: {instruction.name} has been fused but has control "
                 "dependencies; XLA stops here with the same error"
@@ -217,11 +217,13 @@ class Computation:
     def _detach(self, instruction: Instruction) -> None:
         self._slots[instruction.id] = None
         instruction.computation = None
-        for operand in dict.fromkeys(instruction.operands):
-            operand.remove_user(instruction)
-        instruction.operands = []
-        for _, callee in instruction.called:
-            callee.callers.pop(instruction, None)
+        if instruction.operands:
+            for operand in dict.fromkeys(instruction.operands):
+                operand.remove_user(instruction)
+            instruction.operands = []
+        if instruction.called:
+            for _, callee in instruction.called:
+                callee.callers.pop(instruction, None)
 
     def reorder(self, instructions: list[Instruction]) -> None:
         """Give the instructions ids in this order, oldest first; all of them have to be there."""

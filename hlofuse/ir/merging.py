@@ -23,18 +23,20 @@ def merge_fusion(fusion: Instruction, producer: Instruction) -> None:
     names = module_of(computation_of(fusion)).instruction_names
     inside = producer.fused_computation
     outer = producer.operands
-    # XLA clones twice, for the producer and for the fusion. One object stands for both here.
+    # XLA clones twice, for the producer and for the fusion. One object stands for both here; the first
+    # clones' names are taken, but nobody sees them.
     clones: dict[Instruction, Instruction] = {}
-    for inner in inside:
-        name = names.unique(inner.name)
-        if inner.opcode == "parameter":
-            clones[inner] = outer[inner.parameter_number]
-        else:
-            clones[inner] = clone_of(inner, (), name)
+    skip = names.skip
+    for inner in inside.instructions:
+        skip(inner.name)
+        if inner.opcode != "parameter":
+            clones[inner] = clone_of(inner)
+    for parameter, operand in zip(inside.parameters, outer, strict=True):
+        clones[parameter] = operand
     merge = _Merge(fusion, names)
     merge.replace(producer, clones[inside.root])
     if inside.root.opcode != "parameter":
-        names.unique("constant")  # a root to stand in while the clones are moved
+        skip("constant")  # a root to stand in while the clones are moved
     for inner in reversed(inside.post_order()):
         if inner.opcode != "parameter":
             merge.move_in(clones[inner], [clones[o] for o in inner.operands])
@@ -88,7 +90,7 @@ class _Merge:
         for k in range(number, len(parameters)):
             parameter = parameters[k]
             if parameter is None:
-                self._names.unique_parameter(k)
+                self._names.skip_parameter(k)
             else:
                 self._body.renew_parameter(parameter, k)
 
@@ -97,7 +99,7 @@ class _Merge:
         k = len(self._operands)
         self._operands.append(operand)
         if operand.computation is None:
-            self._names.unique_parameter(k)
+            self._names.skip_parameter(k)
             self._parameters.append(None)
             self._inner[operand] = operand
             return operand

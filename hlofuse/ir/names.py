@@ -76,9 +76,24 @@ class NameUniquer:
         self._taken[unique] = root
         return unique
 
+    def skip(self, name: str) -> None:
+        """The same for a name that nobody will look at."""
+        root = self._taken.get(name)
+        if root is None or self._reserved:
+            self.unique(name)
+            return
+        number, asked = root.next, root.asked
+        while number in asked:
+            number += 1
+        root.next = number + 1
+
     def unique_parameter(self, number: int) -> str:
         """The name of a fusion's parameter that is being made."""
         return self.unique(_PARAMETERS[number] if number < len(_PARAMETERS) else f"param_{number}")
+
+    def skip_parameter(self, number: int) -> None:
+        """The same for one that goes before anybody looks."""
+        self.skip(_PARAMETERS[number] if number < len(_PARAMETERS) else f"param_{number}")
 
     def _root(self, text: str) -> _Root:
         root = self._roots.get(text)

@@ -66,6 +66,10 @@ class KernelModel:
             known = self._runs[instruction] = self._run(instruction)
         return known
 
+    def has_run_time(self, instruction: Instruction) -> bool:
+        """Its run time has been asked for and kept."""
+        return instruction in self._runs
+
     def pair_time(self, producer: Instruction, consumer: Instruction, pair: Pair | None = None) -> Estimate:
         """The consumer with the producer fused in (`EstimateRunTimeForFusion`).
 
