@@ -13,7 +13,6 @@ from math import frexp
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.heroes import Root, fuse_root
 from hlofuse.cost.gpu.pair import Pair
-from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.summary import Summary, set_bits
 from hlofuse.cost.gpu.ticks import EXACT, fp32, half_away
 from hlofuse.cost.gpu.utilization import elements_read, lowest_bit, reads_whole
@@ -25,10 +24,10 @@ Origin = tuple[int, int]
 """Where a parameter of the new fusion comes from: slots of the consumer and of the producer, or -1."""
 
 
-def compose(pair: Pair, origins: Sequence[Origin], operands: Sequence[ShapeFacts]) -> Summary | None:
+def compose(pair: Pair, origins: Sequence[Origin]) -> Summary | None:
     """The producer of the pair fused into its consumer; None where only a walk can tell.
 
-    `origins` and `operands` describe the parameters of the new fusion, in order.
+    `origins` are those of the parameters of the new fusion, in order.
     """
     producer, consumer, slot = pair.producer, pair.consumer, pair.slot
     if not (producer.composes and consumer.composes):
@@ -42,7 +41,8 @@ def compose(pair: Pair, origins: Sequence[Origin], operands: Sequence[ShapeFacts
         return None
     fused = Summary()
     fused.atom, fused.is_fusion, fused.first_slots = None, True, ()
-    fused.operands = operands
+    ours, theirs = consumer.operands, producer.operands
+    fused.operands = [ours[outer] if outer >= 0 else theirs[inner] for outer, inner in origins]
     if not (_set_flops(fused, producer, consumer, merged) and _set_uses(fused, consumer, merged, origins)):
         return None
     fused.ir_size = merged.own_ir_size + sum(fused.parameter_ir_size)

@@ -23,7 +23,7 @@ from hlofuse.cost.gpu.pair import Pair, PairTable
 from hlofuse.cost.gpu.shapes import ShapeTable
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.gpu.summary_table import SummaryTable
-from hlofuse.cost.gpu.ticks import EXACT, INFINITE, fp32
+from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.gpu.timing import Timing
 from hlofuse.ir.instruction import Instruction
 
@@ -140,11 +140,7 @@ class KernelModel:
 
     def merged_ir_size(self, producer: Instruction, consumer: Instruction) -> int:
         """Instructions emitted after fusing, copies counted (`ProducerConsumerMergedTooLarge`)."""
-        second = self.summary(consumer)
-        copies = second.parameter_ir_size[consumer.operands.index(producer)] if second.is_fusion else 1
-        size = self.summary(producer).ir_size * copies
-        total = size + second.ir_size
-        return int(total) if total < EXACT else int(fp32(fp32(size) + second.ir_size))
+        return self.pair(producer, consumer).merged_ir_size
 
     # ------------------------------------------------------------ structure
 

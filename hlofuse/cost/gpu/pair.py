@@ -10,6 +10,7 @@ from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.heroes import Root, fuse_roots
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.summary import Summary
+from hlofuse.cost.gpu.ticks import EXACT, fp32
 from hlofuse.ir.instruction import Instruction
 
 
@@ -44,6 +45,14 @@ class Pair:
             b = self.consumer
             roots = self._roots = fuse_roots(b.roots, b.clean, self.slots, self.producer.roots[0])
         return roots
+
+    @property
+    def merged_ir_size(self) -> int:
+        """Instructions emitted after fusing, copies counted."""
+        a, b = self.producer, self.consumer
+        size = a.ir_size * b.parameter_ir_size[self.slot] if b.is_fusion else a.ir_size
+        total = size + b.ir_size
+        return int(total if total < EXACT else fp32(fp32(size) + b.ir_size))
 
     @property
     def slots(self) -> list[int]:

@@ -49,7 +49,7 @@ class SummaryTable:
         known = pair.fused.get(config)
         if known is None:
             if origins is not None:
-                known = compose(pair, origins, [self._facts(o.shape) for o in fusion.operands])
+                known = compose(pair, origins)
             if known is None:
                 # Looking for an equal fusion made in another way costs as much as a walk and finds few.
                 order = fusion.fused_computation.post_order()
@@ -68,7 +68,7 @@ class SummaryTable:
             summary.is_triton
             or summary.skipped
             or any([r.atom is None for r in roots])
-            or any([o.shape.is_tuple for o in summary.operands])
+            or any([o.is_tuple for o in summary.operands])
         )
         summary.number = self._count
         self._count += 1

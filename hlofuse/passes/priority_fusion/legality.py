@@ -183,9 +183,10 @@ class Legality:
 
     def constant_refused(self, constant: Instruction, user: Instruction) -> bool:
         """`PriorityFusion::CanFuseConstant`."""
-        pair = PriorityPair(constant, user, self._state)
-        if first_verdict(SCATTER_RULES, pair, self._settings) is not None:
-            return True
+        if is_scatter_fusion(user):
+            pair = PriorityPair(constant, user, self._state)
+            if first_verdict(SCATTER_RULES, pair, self._settings) is not None:
+                return True
         if is_generic_triton_fusion(user):
             return self._state.triton.instruction(constant) is not None
         return not may_be_fused(user)

@@ -47,7 +47,8 @@ def both_reduce(pair: PriorityPair) -> dict[str, Any] | None:
 )
 def reduction_becomes_loop(pair: PriorityPair) -> dict[str, Any] | None:
     model = pair.state.model
-    if model.launch(pair.producer).kind != "reduction":
+    alone = pair.structure.producer.launch or model.launch(pair.producer)
+    if alone.kind != "reduction":
         return None
     launch = model.pair_launch(pair.producer, pair.consumer, pair.structure)
     return {} if launch.kind == "loop" else None
