@@ -180,20 +180,18 @@ class Computation:
 
     def add_parameter(self, shape: Shape, number: int) -> Instruction:
         """A new parameter at the end, named as XLA names those of fusions; not in `parameters` yet."""
-        name = self._parameter_name(number)
+        module = self.module
+        name = f"param_{number}" if module is None else module.instruction_names.unique_parameter(number)
         parameter = Instruction(name, shape, "parameter", payload=str(number))
         self.append_unnumbered(parameter)
         return parameter
 
-    def _parameter_name(self, number: int) -> str:
-        if self.module is None:
-            return f"param_{number}"
-        return self.module.instruction_names.unique_parameter(number)
-
     def renew_parameter(self, parameter: Instruction, number: int) -> None:
         """Put a parameter at the end under another number, as if it had just been made."""
         parameter.payload = str(number)
-        parameter.name = self._parameter_name(number)
+        module = self.module
+        name = f"param_{number}" if module is None else module.instruction_names.unique_parameter(number)
+        parameter.name = name
         slots = self._slots
         slots[parameter.id] = None
         parameter.id = len(slots)

@@ -8,6 +8,8 @@ as if it had happened, but clones are linked to each other at once, with no para
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.names import NameUniquer
@@ -37,10 +39,9 @@ def merge_fusion(fusion: Instruction, producer: Instruction) -> None:
     merge.replace(producer, clones[inside.root])
     if inside.root.opcode != "parameter":
         skip("constant")  # a root to stand in while the clones are moved
-    for inner in reversed(inside.post_order()):
-        if inner.opcode != "parameter":
-            merge.move_in(clones[inner], [clones[o] for o in inner.operands])
-    merge.finish()
+    order = inside.post_order()
+    order.reverse()
+    merge.move_in(order, clones)
 
 
 class _Merge:
@@ -50,7 +51,7 @@ class _Merge:
         self._fusion = fusion
         self._operands = fusion.operands
         self._body = body = fusion.fused_computation
-        self._names, self._unique = names, names.unique
+        self._names = names
         # None stands for the parameter of a clone that is yet to be moved.
         self._parameters: list[Instruction | None] = list(body.parameters)
         self._inner: dict[Instruction, Instruction] = {}
@@ -66,21 +67,28 @@ class _Merge:
         del self._inner[producer]
         self._inner[root] = self._body.parameters[self._operands.index(root)]
 
-    def move_in(self, clone: Instruction, operands: list[Instruction]) -> None:
-        """Put a clone, which is in no computation, into the fusion; all that read it have been moved."""
-        body, inner = self._body, self._inner
-        clone.name = self._unique(clone.name)
-        body.append_clone(clone)
-        stand_in = inner.pop(clone, None)
-        if stand_in is not None:
-            if stand_in is not clone:
-                stand_in.replace_all_uses_with(clone)
-                body.remove_instruction(stand_in)
-            self._drop(self._operands.index(clone))
-        for operand in operands:
-            source = inner.get(operand) or self._enter(operand)
-            clone.operands.append(source)
-            source.add_user(clone)
+    def move_in(self, order: Iterable[Instruction], clones: dict[Instruction, Instruction]) -> None:
+        """Put in the clones of all but parameters; `order` has what reads an instruction before it."""
+        body, inner, unique = self._body, self._inner, self._names.unique
+        for original in order:
+            if original.opcode == "parameter":
+                continue
+            clone = clones[original]
+            clone.name = unique(clone.name)
+            body.append_clone(clone)
+            stand_in = inner.pop(clone, None)
+            if stand_in is not None:
+                if stand_in is not clone:
+                    stand_in.replace_all_uses_with(clone)
+                    body.remove_instruction(stand_in)
+                self._drop(self._operands.index(clone))
+            sources = clone.operands
+            for operand in original.operands:
+                operand = clones[operand]
+                source = inner.get(operand) or self._enter(operand)
+                sources.append(source)
+                source.add_user(clone)
+        self._body.replace_parameters([p for p in self._parameters if p is not None])
 
     def _drop(self, number: int) -> None:
         """Parameters behind get a new number, name and id (`RemoveParameter`)."""
@@ -108,7 +116,3 @@ class _Merge:
         operand.add_user(self._fusion)
         self._inner[operand] = parameter
         return parameter
-
-    def finish(self) -> None:
-        """All clones have been moved."""
-        self._body.replace_parameters([p for p in self._parameters if p is not None])

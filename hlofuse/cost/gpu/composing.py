@@ -226,10 +226,13 @@ def _set_sums(fused: Summary, producer: Summary, consumer: Summary, origins: Seq
 def _set_roots(fused: Summary, pair: Pair, origins: Sequence[Origin]) -> None:
     producer, consumer, slot = pair.producer, pair.consumer, pair.slot
     through = consumer.clean[slot]
-    fused.clean = [
-        (outer < 0 or consumer.clean[outer]) and (inner < 0 or (producer.clean[inner] and through))
-        for outer, inner in origins
-    ]
+    if False in consumer.clean or False in producer.clean:
+        fused.clean = [
+            (outer < 0 or consumer.clean[outer]) and (inner < 0 or (producer.clean[inner] and through))
+            for outer, inner in origins
+        ]
+    else:
+        fused.clean = [True] * len(origins)
     inside = producer.roots[0]
     fused.roots = roots = []
     for old in consumer.roots:

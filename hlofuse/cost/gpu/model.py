@@ -49,7 +49,7 @@ class KernelModel:
         shapes = ShapeTable()
         self.atoms = AtomTable(device, shapes, release)
         self.summaries = SummaryTable(shapes, self.atoms)
-        self._pair_table = PairTable()
+        self._find_pair = PairTable().of
         self._launcher = Launcher(device, release)
         self._tiled = tiled
         self._summary_of: dict[Instruction, Summary] = {}
@@ -158,7 +158,7 @@ class KernelModel:
         """What tells the structure of the two from others."""
         known = self._summary_of
         first = known.get(producer) or self.summary(producer)
-        return self._pair_table.of(producer, first, consumer, known.get(consumer) or self.summary(consumer))
+        return self._find_pair(producer, first, consumer, known.get(consumer) or self.summary(consumer))
 
     def made(self, fusion: Instruction, pair: Pair, producer: Instruction | None = None) -> None:
         """`fusion` has come into being, or grown, from such a pair; its config is final.

@@ -85,14 +85,13 @@ class Legality:
     def _ask(self, producer: Instruction, consumer: Instruction) -> _Edge:
         """`PriorityFusionQueue::CanFuse`."""
         settings = self._settings
+        question = PriorityPair(producer, consumer, self._state)
         alone = self._of_producer.get(producer, _NOT_ASKED)
         if alone is _NOT_ASKED:
-            question = PriorityPair(producer, consumer, self._state)
             alone = self._of_producer[producer] = first_verdict(OF_PRODUCER, question, settings)
         if alone is None:
             alone = self._of_consumer.get(consumer, _NOT_ASKED)
             if alone is _NOT_ASKED:
-                question = PriorityPair(producer, consumer, self._state)
                 alone = self._of_consumer[consumer] = first_verdict(OF_CONSUMER, question, settings)
         if alone is not None:
             return alone, None  # type: ignore[return-value]
@@ -100,7 +99,6 @@ class Legality:
             is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
         )
         if settings.outside is not None:  # what it says is about this pair, not about its structure
-            question = PriorityPair(producer, consumer, self._state)
             rules = TRITON_RULES if triton else RULES
             verdict = pair_verdict(rules, question, settings, producer, consumer)
             if verdict is None or not verdict.allows:
@@ -108,16 +106,14 @@ class Legality:
             self.allowed[producer, consumer] = verdict
             return None, None
         if triton:
-            return first_verdict(TRITON_RULES, PriorityPair(producer, consumer, self._state), settings), None
-        pair = self._model.pair(producer, consumer)
+            return first_verdict(TRITON_RULES, question, settings), None
+        pair = question.known = self._model.pair(producer, consumer)
         found = self._by_structure.get(pair, _NOT_ASKED)
         if found is _NOT_ASKED:
             scatters = is_scatter_fusion(producer) or is_scatter_fusion(consumer)
             rules = STRUCTURE_RULES if scatters else STRUCTURE_RULES_WITHOUT_SCATTER
-            question = PriorityPair(producer, consumer, self._state, pair)
             found = self._by_structure[pair] = first_verdict(rules, question, settings)
         if found is None and self._works_in_place(consumer):
-            question = PriorityPair(producer, consumer, self._state, pair)
             return first_verdict(IN_PLACE_RULES, question, settings), pair
         return found, pair  # type: ignore[return-value]
 
