@@ -109,7 +109,9 @@ class _Uses:
             # The inside of a fusion would have to be gone through, but where nothing is rounded.
             self.is_known = producer.whole and all(map(self._scales, producer.root_utilization))
             evaluated += [e * often for e in producer.root_utilization[1:]]
-        emitted += producer.root_emitted[1:] if copies == 1 else [n * copies for n in producer.root_emitted[1:]]
+        emitted += (
+            producer.root_emitted[1:] if copies == 1 else [n * copies for n in producer.root_emitted[1:]]
+        )
         self.own_ir_size = consumer.own_ir_size + copies * producer.own_ir_size
 
     def of_producer(self, parameter: int) -> frozenset[int]:
@@ -220,7 +222,9 @@ def _set_sums(fused: Summary, producer: Summary, consumer: Summary, origins: Seq
     fused.crossed = _NONE
     if consumer.crossed or producer.crossed:
         across = enumerate(origins)
-        fused.crossed = frozenset([k for k, (o, i) in across if o in consumer.crossed or i in producer.crossed])
+        fused.crossed = frozenset(
+            [k for k, (o, i) in across if o in consumer.crossed or i in producer.crossed]
+        )
 
 
 def _set_roots(fused: Summary, pair: Pair, origins: Sequence[Origin]) -> None:
@@ -239,14 +243,13 @@ def _set_roots(fused: Summary, pair: Pair, origins: Sequence[Origin]) -> None:
         root = fuse_root(old, consumer.clean, pair.slots, inside)
         if root is old:
             root = old.copy()
-        root.reached = old.reached
         if old.reached:
             joins = inside.reached if slot in old.reached else _NONE
             numbers = enumerate(origins)
             root.reached = frozenset([k for k, (o, i) in numbers if o in old.reached or i in joins])
         root.updated_parameter = -1 if old.updated_parameter < 0 else _moved(old, slot, origins)
         roots.append(root)
-    fused.is_reduction = any([root.is_reduction for root in roots])
+    fused.is_reduction = True in [root.is_reduction for root in roots]
     fused.skipped = _NONE
 
 

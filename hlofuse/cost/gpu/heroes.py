@@ -199,5 +199,13 @@ def fuse_root(root: Root, clean: Sequence[bool], slots: Sequence[int], producer:
         transposes += tuple([(a, c and users_clean) for a, c in producer.transposes])
         concatenates += tuple([(a, c and users_clean) for a, c in producer.concatenates])
     return Root(
-        root.result, root.atom, -1, chain_end, chain_is_root, transposes[:2], concatenates[:2], _NOWHERE, update
+        root.result,
+        root.atom,
+        -1,
+        chain_end,
+        chain_is_root,
+        transposes[:2],
+        concatenates[:2],
+        _NOWHERE,
+        update,
     )

@@ -78,10 +78,7 @@ class PairTable:
             slot = operands.index(producer)
             # What only the producer uses the consumer does not.
             shared = tuple(
-                [
-                    operands.index(o) if len(o.users) > 1 and o in operands else None
-                    for o in producer.operands
-                ]
+                [operands.index(o) if len(o.users) > 1 and o in operands else None for o in producer.operands]
             )
         key = (first.number, second.number, slot, shared)
         pair = self._pairs.get(key)

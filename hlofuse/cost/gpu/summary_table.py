@@ -67,8 +67,8 @@ class SummaryTable:
         summary.composes = not (
             summary.is_triton
             or summary.skipped
-            or any([r.atom is None for r in roots])
-            or any([o.is_tuple for o in summary.operands])
+            or None in [r.atom for r in roots]
+            or True in [o.is_tuple for o in summary.operands]
         )
         summary.number = self._count
         self._count += 1

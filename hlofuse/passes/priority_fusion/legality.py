@@ -37,7 +37,7 @@ from hlofuse.rules.verdict import Verdict, first_verdict
 
 _NOT_ASKED = object()
 _Edge: TypeAlias = "tuple[Verdict | None, Pair | None]"
-"""What is known of a producer and a consumer: verdict and structure; the latter may be yet to be asked for."""
+"""What is known of a producer and a consumer: verdict, and structure where somebody has asked for it."""
 
 
 class Legality:
