@@ -52,7 +52,9 @@ def seconds(value: float) -> int:
 def times(ticks: int, factor: float) -> int:
     """A duration times a number (`absl::Duration::operator*=`), with absl's detour through seconds."""
     if ticks < TICKS_PER_SECOND and factor <= 1.0:  # the same with nothing in the whole seconds
-        return half_away(ticks * factor / TICKS_PER_SECOND * TICKS_PER_SECOND)
+        exact = ticks * factor / TICKS_PER_SECOND * TICKS_PER_SECOND
+        below = int(exact)
+        return below + 1 if exact - below >= 0.5 else below
     whole, rest = divmod(ticks, TICKS_PER_SECOND)
     high, high_rest = 0, 0.0
     if whole:
