@@ -51,7 +51,7 @@ def seconds(value: float) -> int:
 
 def times(ticks: int, factor: float) -> int:
     """A duration times a number (`absl::Duration::operator*=`), with absl's detour through seconds."""
-    if ticks < TICKS_PER_SECOND and factor <= 1.0:  # the same with nothing in the whole seconds
+    if 0 <= ticks < TICKS_PER_SECOND and 0.0 <= factor <= 1.0:  # the same, the whole seconds being none
         exact = ticks * factor / TICKS_PER_SECOND * TICKS_PER_SECOND
         below = int(exact)
         return below + 1 if exact - below >= 0.5 else below
@@ -66,7 +66,7 @@ def times(ticks: int, factor: float) -> int:
 
 def nanoseconds(value: float) -> int:
     """Ticks of `value` nanoseconds (`absl::Nanoseconds`: one nanosecond times `value`)."""
-    if 4.0 * value < TICKS_PER_SECOND:
+    if 4.0 * value < TICKS_PER_SECOND:  # likewise
         return half_away(4.0 * value / TICKS_PER_SECOND * TICKS_PER_SECOND)
     low_rest, low = math.modf(4.0 * value / TICKS_PER_SECOND)
     return int(low) * TICKS_PER_SECOND + half_away(low_rest * TICKS_PER_SECOND)
