@@ -243,10 +243,10 @@ def _set_roots(fused: Summary, pair: Pair, origins: Sequence[Origin]) -> None:
         root = fuse_root(old, consumer.clean, pair.slots, inside)
         if root is old:
             root = old.copy()
-        if old.reached:
-            joins = inside.reached if slot in old.reached else _NONE
-            numbers = enumerate(origins)
-            root.reached = frozenset([k for k, (o, i) in numbers if o in old.reached or i in joins])
+        reached = old.reached
+        if reached:
+            joins = inside.reached if slot in reached else _NONE
+            root.reached = frozenset([k for k, (o, i) in enumerate(origins) if o in reached or i in joins])
         root.updated_parameter = -1 if old.updated_parameter < 0 else _moved(old, slot, origins)
         roots.append(root)
     fused.is_reduction = True in [root.is_reduction for root in roots]
