@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 
 _NEVER = frozenset({"domain", "parameter", "while", "conditional", "call"})
-_ALWAYS = frozenset({"fusion", "map", "reduce", "reduce-window"})
+_ALWAYS = ELEMENTWISE_OPCODES | {
+    "fusion", "map", "reduce", "reduce-window",
+    "bitcast", "broadcast", "concatenate", "constant", "dot", "dynamic-slice", "dynamic-update-slice",
+    "gather", "get-tuple-element", "iota", "pad", "reshape", "slice", "transpose", "tuple",
+}  # fmt: skip
 
 
 def is_fusible(instruction: Instruction) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.release import Release
 from hlofuse.analysis.tuples import Index, follow_tuples, follow_tuples_and_bitcasts
 from hlofuse.ir.instruction import Instruction
 
+_NEVER = ELEMENTWISE_OPCODES | {"broadcast", "concatenate", "constant", "reduce", "slice", "transpose"}
 _ALIAS = re.compile(r"\{([\d,\s]*)\}:\s*\(\s*(\d+)\s*,\s*\{([\d,\s]*)\}")
 
 
@@ -24,6 +26,8 @@ class InPlacePair:
 def in_place_pairs(instruction: Instruction, release: Release) -> list[InPlacePair]:
     """The pairs of an instruction, in XLA's order."""
     opcode = instruction.opcode
+    if opcode in _NEVER:
+        return []
     if opcode == "fusion":
         return _fusion_pairs(instruction, release) + _declared(instruction)
     if opcode in ("dynamic-update-slice", "set-dimension-size"):
@@ -60,6 +64,8 @@ def _index(text: str) -> Index:
 
 def _fusion_pairs(fusion: Instruction, release: Release) -> list[InPlacePair]:
     """Pairs found inside: an output whose source works in place on a parameter."""
+    if fusion.fused_root.opcode in _NEVER and fusion.shape.is_array:
+        return []
     follow = follow_tuples_and_bitcasts if release.in_place_through_bitcasts else follow_tuples
     pairs = []
     for output_index, _ in fusion.shape.leaves():

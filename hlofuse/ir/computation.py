@@ -11,6 +11,7 @@ from hlofuse.ir.instruction import Instruction
 
 if TYPE_CHECKING:
     from hlofuse.ir.module import Module
+    from hlofuse.ir.shape import Shape
 
 
 class Computation:
@@ -111,21 +112,20 @@ class Computation:
             stack = [start]
             while stack:
                 current = stack[-1]
-                if current in visited:
-                    stack.pop()
-                    continue
                 if current in visiting:
                     stack.pop()
-                    visited.add(current)
-                    emit(current)
+                    if current not in visited:
+                        visited.add(current)
+                        emit(current)
                     continue
                 visiting.add(current)
                 for operand in reversed(current.operands):
                     if operand not in visited:
                         stack.append(operand)
-                for predecessor in current.control_predecessors:
-                    if predecessor not in visited:
-                        stack.append(predecessor)
+                if current._control is not None:
+                    for predecessor in current.control_predecessors:
+                        if predecessor not in visited:
+                            stack.append(predecessor)
         return order
 
     # ------------------------------------------------------------ changing
@@ -145,8 +145,18 @@ class Computation:
         if instruction.opcode == "parameter":
             self._number_parameter(instruction)
         if instruction.called:
-            for _, callee in instruction.called:
-                callee.add_caller(instruction)
+            self._call_from(instruction)
+
+    def append_clone(self, clone: Instruction) -> None:
+        """Put what is no parameter at the end under the name it has."""
+        self.append_unnumbered(clone)
+        if clone.called:
+            self._call_from(clone)
+
+    @staticmethod
+    def _call_from(instruction: Instruction) -> None:
+        for _, callee in instruction.called:
+            callee.add_caller(instruction)
 
     def append_unnumbered(self, instruction: Instruction) -> None:
         """Put it at the end, where `replace_parameters` will say of a parameter which number it has."""
@@ -170,11 +180,20 @@ class Computation:
         else:
             parameters.insert(place, parameter)
 
+    def add_parameter(self, shape: Shape, number: int) -> Instruction:
+        """A new parameter at the end, named as XLA names those of fusions; not in `parameters` yet."""
+        module = self.module
+        name = f"param_{number}" if module is None else module.instruction_names.unique_parameter(number)
+        parameter = Instruction(name, shape, "parameter", payload=str(number))
+        self.append_unnumbered(parameter)
+        return parameter
+
     def renew_parameter(self, parameter: Instruction, number: int) -> None:
         """Put a parameter at the end under another number, as if it had just been made."""
         parameter.payload = str(number)
-        name = f"param_{number}"
-        parameter.name = self.module.instruction_names.unique(name) if self.module is not None else name
+        module = self.module
+        name = f"param_{number}" if module is None else module.instruction_names.unique_parameter(number)
+        parameter.name = name
         slots = self._slots
         slots[parameter.id] = None
         parameter.id = len(slots)
@@ -187,7 +206,8 @@ class Computation:
         """
         if instruction.users or instruction is self.root:
             raise ValueError(f"{instruction.name} is still in use")
-        if instruction.control_predecessors or instruction.control_successors:
+        control = instruction._control
+        if control is not None and (control[0] or control[1]):
             raise HlofuseError(
                 f"cannot remove instruction: {instruction.name} has been fused but has control "
                 "dependencies; XLA stops here with the same error"
@@ -197,11 +217,13 @@ class Computation:
     def _detach(self, instruction: Instruction) -> None:
         self._slots[instruction.id] = None
         instruction.computation = None
-        for operand in dict.fromkeys(instruction.operands):
-            operand.remove_user(instruction)
-        instruction.operands = []
-        for _, callee in instruction.called:
-            callee.callers.pop(instruction, None)
+        if instruction.operands:
+            for operand in dict.fromkeys(instruction.operands):
+                operand.remove_user(instruction)
+            instruction.operands = []
+        if instruction.called:
+            for _, callee in instruction.called:
+                callee.callers.pop(instruction, None)
 
     def reorder(self, instructions: list[Instruction]) -> None:
         """Give the instructions ids in this order, oldest first; all of them have to be there."""

@@ -57,6 +57,7 @@ def _bare_copy(instruction: Instruction) -> Instruction:
     twin.attributes = instruction.attributes
     twin.payload = instruction.payload
     twin.id = instruction.id
+    twin._places = None
     return twin
 
 

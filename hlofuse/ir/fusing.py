@@ -170,9 +170,10 @@ def _parameter_for(fusion: Instruction, operand: Instruction) -> Instruction:
     if operand in operands:
         return body.parameters[operands.index(operand)]
     k = len(operands)
-    parameter = Instruction(f"param_{k}", operand.shape, "parameter", payload=str(k))
-    body.add_instruction(parameter)
-    fusion.append_operand(operand)
+    parameter = body.add_parameter(operand.shape, k)
+    body.parameters.append(parameter)
+    operands.append(operand)
+    operand.add_user(fusion)
     return parameter
 
 
@@ -205,9 +206,12 @@ def _add_output(fusion: Instruction, producer: Instruction, clone: Instruction) 
 
 
 def clone_of(
-    instruction: Instruction, operands: Iterable[Instruction] | None = None, name: str | None = None
+    instruction: Instruction, operands: Iterable[Instruction] = (), name: str | None = None
 ) -> Instruction:
-    clone = instruction.clone(operands, name=name)
+    """A copy in no computation."""
+    clone = instruction.bare_copy(instruction.name if name is None else name)
+    for operand in operands:
+        clone.append_operand(operand)
     # What must run before an instruction does not hold for its copy.
     if "control-predecessors" in clone.attributes:
         clone.attributes = clone.attributes.without("control-predecessors")

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from hlofuse.ir.computation import Computation
     from hlofuse.ir.literal import Literal
 
+_MANY = 64
+"""From so many users on looking for one in the list costs more than keeping their places."""
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # with it, __new__ alone makes a bare one there too
 class Instruction:
@@ -27,6 +30,7 @@ class Instruction:
     __slots__ = (
         "__weakref__",
         "_control",
+        "_places",
         "attributes",
         "called",
         "computation",
@@ -54,6 +58,8 @@ class Instruction:
     """What stands between the parentheses of a parameter or constant, as written."""
     _control: tuple[list[Instruction], list[Instruction]] | None
     """Control predecessors and successors; hardly any instruction has them."""
+    _places: dict[Instruction, int] | None
+    """Where each of very many users was last seen in the list; None or too short until it is needed."""
 
     def __init__(
         self,
@@ -76,6 +82,7 @@ class Instruction:
         self.id = -1
         self.users = []
         self._control = None
+        self._places = None
         self.operands = list(operands)
         for operand in self.operands:
             operand.add_user(self)
@@ -147,15 +154,39 @@ class Instruction:
     def add_user(self, user: Instruction) -> None:
         """Append `user` unless it is there (`HloInstruction::Users::AddUser`)."""
         users = self.users
-        if not users or (users[-1] is not user and user not in users):
+        if len(users) < _MANY:
+            if not users or (users[-1] is not user and user not in users):
+                users.append(user)
+            return
+        places = self._user_places()
+        if user not in places:
+            places[user] = len(users)
             users.append(user)
 
     def remove_user(self, user: Instruction) -> None:
         """Take `user` out; the last user takes its place (`HloInstruction::Users::RemoveUser`)."""
         users = self.users
+        if len(users) < _MANY:
+            last = users.pop()
+            if last is not user:
+                users[users.index(user)] = last
+            return
+        places = self._user_places()
+        place = places.pop(user)
+        if users[place] is not user:  # somebody has put them in another order
+            place = users.index(user)
         last = users.pop()
         if last is not user:
-            users[users.index(user)] = last
+            users[place] = last
+            places[last] = place
+        if len(users) < _MANY:
+            self._places = None
+
+    def _user_places(self) -> dict[Instruction, int]:
+        places = self._places
+        if places is None or len(places) != len(self.users):
+            places = self._places = {user: place for place, user in enumerate(self.users)}
+        return places
 
     def replace_operand(self, number: int, new: Instruction) -> None:
         """Make `new` the operand at `number` (`HloInstruction::ReplaceOperandWith`)."""
@@ -239,3 +270,20 @@ class Instruction:
             called=list(self.called),
             payload=self.payload,
         )
+
+    def bare_copy(self, name: str) -> Instruction:
+        """A free-standing copy that has no operands yet and calls the same computations."""
+        copy = Instruction.__new__(Instruction)
+        copy.name = name
+        copy.shape = self.shape
+        copy.opcode = self.opcode
+        copy.attributes = self.attributes
+        copy.called = self.called
+        copy.payload = self.payload
+        copy.computation = None
+        copy.id = -1
+        copy.operands = []
+        copy.users = []
+        copy._control = None
+        copy._places = None
+        return copy

@@ -8,57 +8,50 @@ as if it had happened, but clones are linked to each other at once, with no para
 
 from __future__ import annotations
 
-from hlofuse.ir.computation import Computation
+from collections.abc import Iterable
+
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.names import NameUniquer
 
 
 def merge_fusion(fusion: Instruction, producer: Instruction) -> None:
     """Move clones of a producer fusion's instructions into `fusion`, which reads it.
 
-    The producer stays for its other users. As in XLA the whole producer is cloned first and its clones
-    read the outer operands themselves until they are moved: both shows in names and in users' order.
+    The producer stays for its other users. As in XLA the whole producer is cloned first, which shows in
+    names. What the clones do to the users of outer operands until they are moved undoes itself: in the end
+    `fusion` is the last of them.
     """
     names = module_of(computation_of(fusion)).instruction_names
     inside = producer.fused_computation
-    order = inside.post_order()
-    order.reverse()
-    whole = Instruction("", producer.shape, "fusion", producer.operands)
-    # XLA clones twice, for the producer and for the fusion. One object stands for both here: it takes
-    # the clone's place among the users of outer operands, and its inner users come when they are moved.
+    outer = producer.operands
+    # XLA clones twice, for the producer and for the fusion. One object stands for both here; the first
+    # clones' names are taken, but nobody sees them.
     clones: dict[Instruction, Instruction] = {}
-    for inner in inside:
-        name = names.unique(inner.name)
-        if inner.opcode == "parameter":
-            clones[inner] = producer.operands[inner.parameter_number]
-        else:
-            clones[inner] = clone_of(inner, (), name)
-    readers = _readers(inside)
-    for parameter in order:
-        if parameter.opcode == "parameter":
-            outer = clones[parameter]
-            for user in readers[parameter]:
-                outer.add_user(clones[user])
-    merge = _Merge(fusion)
+    skip = names.skip
+    for inner in inside.instructions:
+        skip(inner.name)
+        if inner.opcode != "parameter":
+            clones[inner] = clone_of(inner)
+    for parameter, operand in zip(inside.parameters, outer, strict=True):
+        clones[parameter] = operand
+    merge = _Merge(fusion, names)
     merge.replace(producer, clones[inside.root])
     if inside.root.opcode != "parameter":
-        names.unique("constant")  # a root to stand in while the clones are moved
-    for inner in order:
-        if inner.opcode != "parameter":
-            merge.move_in(clones[inner], [clones[o] for o in inner.operands])
-    merge.finish()
-    for operand in dict.fromkeys(whole.operands):
-        operand.remove_user(whole)
+        skip("constant")  # a root to stand in while the clones are moved
+    order = inside.post_order()
+    order.reverse()
+    merge.move_in(order, clones)
 
 
 class _Merge:
     """A fusion into which clones are being moved."""
 
-    def __init__(self, fusion: Instruction) -> None:
+    def __init__(self, fusion: Instruction, names: NameUniquer) -> None:
         self._fusion = fusion
         self._operands = fusion.operands
         self._body = body = fusion.fused_computation
-        self._unique = module_of(body).instruction_names.unique
+        self._names = names
         # None stands for the parameter of a clone that is yet to be moved.
         self._parameters: list[Instruction | None] = list(body.parameters)
         self._inner: dict[Instruction, Instruction] = {}
@@ -74,23 +67,28 @@ class _Merge:
         del self._inner[producer]
         self._inner[root] = self._body.parameters[self._operands.index(root)]
 
-    def move_in(self, clone: Instruction, operands: list[Instruction]) -> None:
-        """Put a clone, which is in no computation, into the fusion; all that read it have been moved."""
-        body, inner = self._body, self._inner
-        body.add_instruction(clone)
-        stand_in = inner.pop(clone, None)
-        if stand_in is not None:
-            if stand_in is not clone:
-                stand_in.replace_all_uses_with(clone)
-                body.remove_instruction(stand_in)
-            self._drop(self._operands.index(clone))
-        for operand in operands:
-            source = inner.get(operand) or self._enter(operand)
-            clone.operands.append(source)
-            source.add_user(clone)
-        for operand in operands if len(operands) == 1 else dict.fromkeys(operands):
-            if operand.computation is not None:  # otherwise one that is yet to be moved
-                operand.remove_user(clone)
+    def move_in(self, order: Iterable[Instruction], clones: dict[Instruction, Instruction]) -> None:
+        """Put in the clones of all but parameters; `order` has what reads an instruction before it."""
+        body, inner, unique = self._body, self._inner, self._names.unique
+        for original in order:
+            if original.opcode == "parameter":
+                continue
+            clone = clones[original]
+            clone.name = unique(clone.name)
+            body.append_clone(clone)
+            stand_in = inner.pop(clone, None)
+            if stand_in is not None:
+                if stand_in is not clone:
+                    stand_in.replace_all_uses_with(clone)
+                    body.remove_instruction(stand_in)
+                self._drop(self._operands.index(clone))
+            sources = clone.operands
+            for operand in original.operands:
+                operand = clones[operand]
+                source = inner.get(operand) or self._enter(operand)
+                sources.append(source)
+                source.add_user(clone)
+        self._body.replace_parameters([p for p in self._parameters if p is not None])
 
     def _drop(self, number: int) -> None:
         """Parameters behind get a new number, name and id (`RemoveParameter`)."""
@@ -100,7 +98,7 @@ class _Merge:
         for k in range(number, len(parameters)):
             parameter = parameters[k]
             if parameter is None:
-                self._unique(f"param_{k}")
+                self._names.skip_parameter(k)
             else:
                 self._body.renew_parameter(parameter, k)
 
@@ -109,49 +107,12 @@ class _Merge:
         k = len(self._operands)
         self._operands.append(operand)
         if operand.computation is None:
-            self._unique(f"param_{k}")
+            self._names.skip_parameter(k)
             self._parameters.append(None)
             self._inner[operand] = operand
             return operand
-        parameter = Instruction(self._unique(f"param_{k}"), operand.shape, "parameter", payload=str(k))
-        self._body.append_unnumbered(parameter)
+        parameter = self._body.add_parameter(operand.shape, k)
         self._parameters.append(parameter)
         operand.add_user(self._fusion)
         self._inner[operand] = parameter
         return parameter
-
-    def finish(self) -> None:
-        """All clones have been moved."""
-        self._body.replace_parameters([p for p in self._parameters if p is not None])
-
-
-def _readers(body: Computation) -> dict[Instruction, list[Instruction]]:
-    """The users of each parameter, in the order in which clones of them would be made."""
-    readers = {p: p.users for p in body.parameters}
-    if any(len(users) > 1 for users in readers.values()):
-        place = {inner: k for k, inner in enumerate(_cloning_order(body))}
-        for parameter, users in readers.items():
-            if len(users) > 1:
-                readers[parameter] = sorted(users, key=place.__getitem__)
-    return readers
-
-
-def _cloning_order(body: Computation) -> list[Instruction]:
-    """Operands first, the last of them first of all (`HloComputation::CloneInContext`)."""
-    order: list[Instruction] = []
-    done: set[Instruction] = set()
-    visiting: set[Instruction] = set()
-    for start in body:
-        stack = [start]
-        while stack:
-            current = stack[-1]
-            if current in done:
-                stack.pop()
-            elif current in visiting:
-                stack.pop()
-                done.add(current)
-                order.append(current)
-            else:
-                visiting.add(current)
-                stack += current.operands
-    return order

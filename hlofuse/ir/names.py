@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 
 _NUMBERED = re.compile(r"(?s)(.+)\.([+-]?\d+)", re.ASCII)
 _LARGEST = (1 << 63) - 1
+_PARAMETERS = tuple([f"param_{k}" for k in range(128)])
+
+
+class _Root:
+    """What was handed out with one root."""
+
+    __slots__ = ("asked", "name", "next")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.next = 0
+        """Searching goes on here: all numbers from 0 up to it are taken."""
+        self.asked: set[int] = set()
+        """Numbers taken because a name asked for them."""
 
 
 class NameUniquer:
@@ -17,18 +30,20 @@ class NameUniquer:
     free one is taken, searching upwards from the last one searched to.
     """
 
-    __slots__ = ("_next", "_reserved", "_used")
+    __slots__ = ("_reserved", "_roots", "_taken")
 
     def __init__(self) -> None:
-        self._used: dict[str, set[int]] = {}
-        self._next: dict[str, int] = {}
+        self._roots: dict[str, _Root] = {}
+        self._taken: dict[str, _Root] = {}
+        """Of names that are certainly taken: nearly every name asked for is that of an instruction."""
         self._reserved: tuple[str, ...] = ()
 
     def copy(self) -> NameUniquer:
         """A uniquer that has handed out the same names."""
         new = NameUniquer()
-        new._used = {root: set(numbers) for root, numbers in self._used.items()}
-        new._next = dict(self._next)
+        for name, root in self._roots.items():
+            twin = new._roots[name] = _Root(name)
+            twin.next, twin.asked = root.next, set(root.asked)
         new._reserved = self._reserved
         return new
 
@@ -43,28 +58,62 @@ class NameUniquer:
     def unique(self, name: str) -> str:
         """A name never given out before, `name` itself if it is free."""
         if self._reserved:
-            reserved, self._reserved = self._reserved, ()
-            for taken in reserved:
-                root, number, _ = _split(taken)
-                self._used.setdefault(root, set()).add(number)
-        root, number, numbered = _split(name)
-        used = self._used.get(root)
-        if used is None:
-            used = self._used[root] = set()
-        if number in used:
-            number = self._next.get(root, 0)
-            while number in used:
-                number += 1
-            self._next[root] = number + 1
-        used.add(number)
-        if number == 0:
-            return f"{root}.0" if numbered else root
-        return f"{root}.{number}"
+            self._note_reserved()
+        root = self._taken.get(name)
+        if root is None:
+            text, number, numbered = _split(name)
+            root = self._taken[name] = self._root(text)
+            if number not in root.asked and not 0 <= number < root.next:
+                root.asked.add(number)
+                return f"{text}.{number}" if numbered else text
+        number, asked = root.next, root.asked
+        while number in asked:
+            number += 1
+        root.next = number + 1
+        if number == 0 and name == root.name:
+            return name
+        unique = f"{root.name}.{number}"
+        self._taken[unique] = root
+        return unique
+
+    def skip(self, name: str) -> None:
+        """The same for a name that nobody will look at."""
+        root = self._taken.get(name)
+        if root is None or self._reserved:
+            self.unique(name)
+            return
+        number, asked = root.next, root.asked
+        while number in asked:
+            number += 1
+        root.next = number + 1
+
+    def unique_parameter(self, number: int) -> str:
+        """The name of a fusion's parameter that is being made."""
+        return self.unique(_PARAMETERS[number] if number < len(_PARAMETERS) else f"param_{number}")
+
+    def skip_parameter(self, number: int) -> None:
+        """The same for one that goes before anybody looks."""
+        self.skip(_PARAMETERS[number] if number < len(_PARAMETERS) else f"param_{number}")
+
+    def _root(self, text: str) -> _Root:
+        root = self._roots.get(text)
+        if root is None:
+            root = self._roots[text] = _Root(text)
+        return root
+
+    def _note_reserved(self) -> None:
+        reserved, self._reserved = self._reserved, ()
+        for name in reserved:
+            text, number, _ = _split(name)
+            root = self._taken[name] = self._root(text)
+            root.asked.add(number)
 
 
-@lru_cache(maxsize=1 << 14)
 def _split(name: str) -> tuple[str, int, bool]:
     """Root, number (0 where there is none), and whether a number is written."""
+    text, _, digits = name.rpartition(".")
+    if text and digits.isdigit() and digits.isascii() and len(digits) < 19:
+        return text, int(digits), True
     match = _NUMBERED.fullmatch(name)
     if match is not None:
         number = int(match[2][:30])

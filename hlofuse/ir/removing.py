@@ -33,6 +33,13 @@ def remove_with_unused_operands(
     computation = instruction.computation
     if computation is None or not is_dead(instruction):
         raise ValueError(f"{instruction.name} is still in use")
+    if instruction._control is None and instruction.opcode != "parameter":
+        for operand in instruction.operands:
+            if len(operand.users) < 2:
+                break
+        else:  # as nearly always: everything it reads is used by others
+            computation.remove_instruction(instruction)
+            return [instruction.name]
     removed: list[str] = []
     parameters: dict[Instruction, None] = {}
     queue = deque([instruction])

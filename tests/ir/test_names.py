@@ -56,3 +56,14 @@ def test_reserving_is_handing_out(taken: set[str], names: list[str]) -> None:
     expected = [handed.unique(n) for n in names]
     assert [reserved.unique(n) for n in names] == expected
     assert [twin.unique(n) for n in names] == expected
+
+
+@given(st.lists(st.tuples(NAMES, st.booleans()), max_size=30))
+def test_a_skipped_name_is_taken_like_any_other(asked: list[tuple[str, bool]]) -> None:
+    uniquer, skipping = NameUniquer(), NameUniquer()
+    for name, seen in asked:
+        given = uniquer.unique(name)
+        if seen:
+            assert skipping.unique(name) == given
+        else:
+            skipping.skip(name)

@@ -11,27 +11,28 @@ from collections.abc import Sequence
 from math import frexp
 
 from hlofuse.cost.gpu.atoms import Atom
-from hlofuse.cost.gpu.heroes import Root
+from hlofuse.cost.gpu.heroes import Root, fuse_root
 from hlofuse.cost.gpu.pair import Pair
-from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.summary import Summary, set_bits
 from hlofuse.cost.gpu.ticks import EXACT, fp32, half_away
 from hlofuse.cost.gpu.utilization import elements_read, lowest_bit, reads_whole
 from hlofuse.ir.instruction import Instruction
 
+_NONE: frozenset[int] = frozenset()
+_MANY_ROOTS = 24
 Origin = tuple[int, int]
 """Where a parameter of the new fusion comes from: slots of the consumer and of the producer, or -1."""
 
 
-def compose(pair: Pair, origins: Sequence[Origin], operands: Sequence[ShapeFacts]) -> Summary | None:
+def compose(pair: Pair, origins: Sequence[Origin]) -> Summary | None:
     """The producer of the pair fused into its consumer; None where only a walk can tell.
 
-    `origins` and `operands` describe the parameters of the new fusion, in order.
+    `origins` are those of the parameters of the new fusion, in order.
     """
     producer, consumer, slot = pair.producer, pair.consumer, pair.slot
     if not (producer.composes and consumer.composes):
         return None
-    if len(producer.roots) != 1 or slot in consumer.crossed or any(o.shape.is_tuple for o in operands):
+    if len(producer.roots) != 1 or slot in consumer.crossed:
         return None
     if producer.roots[0].updates:
         return None  # as an output its buffer was not read; now it is
@@ -40,8 +41,9 @@ def compose(pair: Pair, origins: Sequence[Origin], operands: Sequence[ShapeFacts
         return None
     fused = Summary()
     fused.atom, fused.is_fusion, fused.first_slots = None, True, ()
-    fused.operands = operands
-    if not (_set_flops(fused, producer, consumer, merged) and _set_uses(fused, merged, origins)):
+    ours, theirs = consumer.operands, producer.operands
+    fused.operands = [ours[outer] if outer >= 0 else theirs[inner] for outer, inner in origins]
+    if not (_set_flops(fused, producer, consumer, merged) and _set_uses(fused, consumer, merged, origins)):
         return None
     fused.ir_size = merged.own_ir_size + sum(fused.parameter_ir_size)
     if fused.ir_size >= EXACT:
@@ -82,32 +84,43 @@ class _Uses:
     """Roots of element-wise use of both parts in one numbering, the consumer's first."""
 
     def __init__(self, producer: Summary, consumer: Summary, slot: int) -> None:
-        self.consumer_uses = consumer.parameter_uses
-        joint = consumer.parameter_uses[slot]
-        self.evaluated = list(consumer.root_utilization)
-        self.emitted = list(consumer.root_emitted)
+        joint = self.joint = consumer.parameter_uses[slot]
+        """What the producer's root belongs to: its number 0 stands for these."""
+        evaluated, emitted = list(consumer.root_utilization), list(consumer.root_emitted)
+        self.evaluated, self.emitted = evaluated, emitted
         often, copies = 0.0, 0
-        for number in joint:
-            often = fp32(often + self.evaluated[number])
-            copies += self.emitted[number]
+        if len(joint) == 1:
+            (number,) = joint
+            often, copies = evaluated[number], emitted[number]
+        else:
+            for number in joint:
+                often = fp32(often + evaluated[number])
+                copies += emitted[number]
         self.often, self.copies = often, copies
-        shift = len(self.evaluated) - 1
-        self.producer_uses = [
-            frozenset([n for number in uses for n in (joint if number == 0 else (number + shift,))])
-            for uses in producer.parameter_uses
-        ]
+        self.shift = len(evaluated) - 1
+        self.producer_uses = producer.parameter_uses
         self.is_known = self.whole = True
         if often == 1.0:
             self.whole = producer.whole
-            self.evaluated += producer.root_utilization[1:]
+            evaluated += producer.root_utilization[1:]
         elif producer.atom is not None:
             self._add_reads(producer, producer.atom)
         else:
             # The inside of a fusion would have to be gone through, but where nothing is rounded.
             self.is_known = producer.whole and all(map(self._scales, producer.root_utilization))
-            self.evaluated += [e * often for e in producer.root_utilization[1:]]
-        self.emitted += [n * copies for n in producer.root_emitted[1:]]
-        self.own_ir_size = _own_ir_size(consumer) + copies * _own_ir_size(producer)
+            evaluated += [e * often for e in producer.root_utilization[1:]]
+        emitted += (
+            producer.root_emitted[1:] if copies == 1 else [n * copies for n in producer.root_emitted[1:]]
+        )
+        self.own_ir_size = consumer.own_ir_size + copies * producer.own_ir_size
+
+    def of_producer(self, parameter: int) -> frozenset[int]:
+        """What one of the producer's parameters belongs to."""
+        uses = self.producer_uses[parameter]
+        if len(uses) == 1 and 0 in uses:
+            return self.joint
+        new = {number + self.shift for number in uses if number}
+        return self.joint | new if 0 in uses else frozenset(new)
 
     def _add_reads(self, instruction: Summary, atom: Atom) -> None:
         """How often an instruction reads each operand that is not used as it is."""
@@ -128,11 +141,6 @@ class _Uses:
         )
 
 
-def _own_ir_size(summary: Summary) -> float:
-    """Without the parameters, which the parts may share."""
-    return summary.ir_size - sum(summary.parameter_ir_size) if summary.is_fusion else 1.0
-
-
 def _set_flops(fused: Summary, producer: Summary, consumer: Summary, merged: _Uses) -> bool:
     """False if the sum could depend on the order of adding in single precision."""
     work, granule = float(producer.flops), producer.granule
@@ -145,33 +153,51 @@ def _set_flops(fused: Summary, producer: Summary, consumer: Summary, merged: _Us
     return total == 0 or total < fused.granule * EXACT
 
 
-def _set_uses(fused: Summary, merged: _Uses, origins: Sequence[Origin]) -> bool:
+def _set_uses(fused: Summary, consumer: Summary, merged: _Uses, origins: Sequence[Origin]) -> bool:
     """False if single precision could round a utilization otherwise."""
-    numbers: dict[int, int] = {0: 0}
+    evaluated, emitted = merged.evaluated, merged.emitted
     uses, utilization, read, ir_sizes = [], [], [], []
-    for (outer, inner), operand in zip(origins, fused.operands, strict=True):
-        both = merged.consumer_uses[outer] if outer >= 0 else frozenset()
-        if inner >= 0:
-            both |= merged.producer_uses[inner]
-        total, copies = 0.0, 0
-        for number in both:
-            value = merged.evaluated[number]
-            if len(both) > 1 and not (value.is_integer() and value < EXACT):
+    for k, (outer, inner) in enumerate(origins):
+        if outer < 0:
+            both = merged.of_producer(inner)
+        else:
+            both = consumer.parameter_uses[outer]
+            if inner >= 0:
+                both |= merged.of_producer(inner)
+        if len(both) == 1:
+            (number,) = both
+            total, copies = evaluated[number], emitted[number]
+        else:
+            total, copies = 0.0, 0
+            for number in both:
+                value = evaluated[number]
+                if not (value.is_integer() and value < EXACT):
+                    return False
+                total += value
+                copies += emitted[number]
+            if total >= EXACT:
                 return False
-            total += value
-            copies += merged.emitted[number]
-        if total >= EXACT and len(both) > 1:
-            return False
-        uses.append(frozenset([numbers.setdefault(n, len(numbers)) for n in both]))
+        uses.append(both)
         utilization.append(total)
         ir_sizes.append(copies)
-        size = operand.size_fp32
+        size = fused.operands[k].size_fp32
         read.append(int(size) if total == 1.0 else half_away(fp32(size * total)))
     fused.parameter_uses, fused.utilization = uses, utilization
     fused.operand_bytes, fused.parameter_ir_size = read, ir_sizes
-    fused.root_utilization = [merged.evaluated[n] for n in numbers]
-    fused.root_emitted = [merged.emitted[n] for n in numbers]
+    fused.root_utilization, fused.root_emitted = evaluated, emitted
+    if len(evaluated) > _MANY_ROOTS:
+        _number_anew(fused)
     return True
+
+
+def _number_anew(fused: Summary) -> None:
+    """Leave out the roots of use that no parameter belongs to any more."""
+    numbers = {0: 0}
+    fused.parameter_uses = [
+        frozenset([numbers.setdefault(n, len(numbers)) for n in uses]) for uses in fused.parameter_uses
+    ]
+    fused.root_utilization = [fused.root_utilization[n] for n in numbers]
+    fused.root_emitted = [fused.root_emitted[n] for n in numbers]
 
 
 def _written(consumer: Summary) -> int:
@@ -193,37 +219,43 @@ def _set_sums(fused: Summary, producer: Summary, consumer: Summary, origins: Seq
     fused.unnested_reductions = producer.unnested_reductions + consumer.unnested_reductions
     fused.significant_reduce = producer.significant_reduce or consumer.significant_reduce
     fused.bad_transpose = producer.bad_transpose or consumer.bad_transpose
-    fused.crossed = frozenset(
-        [
-            k
-            for k, (outer, inner) in enumerate(origins)
-            if outer in consumer.crossed or inner in producer.crossed
-        ]
-    )
+    fused.crossed = _NONE
+    if consumer.crossed or producer.crossed:
+        across = enumerate(origins)
+        fused.crossed = frozenset(
+            [k for k, (o, i) in across if o in consumer.crossed or i in producer.crossed]
+        )
 
 
 def _set_roots(fused: Summary, pair: Pair, origins: Sequence[Origin]) -> None:
     producer, consumer, slot = pair.producer, pair.consumer, pair.slot
     through = consumer.clean[slot]
-    fused.clean = [
-        (outer < 0 or consumer.clean[outer]) and (inner < 0 or (producer.clean[inner] and through))
-        for outer, inner in origins
-    ]
+    if False in consumer.clean or False in producer.clean:
+        fused.clean = [
+            (outer < 0 or consumer.clean[outer]) and (inner < 0 or (producer.clean[inner] and through))
+            for outer, inner in origins
+        ]
+    else:
+        fused.clean = [True] * len(origins)
     inside = producer.roots[0]
-    fused.roots = [root.copy() for root in pair.roots]
-    for old, root in zip(consumer.roots, fused.roots, strict=True):
-        joins = slot in old.reached
-        numbers = enumerate(origins)
-        reached = [k for k, (o, i) in numbers if o in old.reached or (joins and i in inside.reached)]
-        root.reached = frozenset(reached)
-        root.updated_parameter = _moved(old, slot, origins)
-    fused.is_reduction = any(root.is_reduction for root in fused.roots)
-    fused.skipped = frozenset()
+    fused.roots = roots = []
+    for old in consumer.roots:
+        root = fuse_root(old, consumer.clean, pair.slots, inside)
+        if root is old:
+            root = old.copy()
+        reached = old.reached
+        if reached:
+            joins = inside.reached if slot in reached else _NONE
+            root.reached = frozenset([k for k, (o, i) in enumerate(origins) if o in reached or i in joins])
+        root.updated_parameter = -1 if old.updated_parameter < 0 else _moved(old, slot, origins)
+        roots.append(root)
+    fused.is_reduction = True in [root.is_reduction for root in roots]
+    fused.skipped = _NONE
 
 
 def _moved(root: Root, slot: int, origins: Sequence[Origin]) -> int:
     """The number of the parameter that a root bitcast reads, after fusing at `slot`."""
     read = root.updated_parameter
-    if read < 0 or read == slot:
+    if read == slot:
         return -1
     return next((k for k, (outer, _) in enumerate(origins) if outer == read), -1)

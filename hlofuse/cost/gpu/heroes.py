@@ -177,10 +177,11 @@ def fuse_roots(
     roots: Sequence[Root], clean: Sequence[bool], slots: Sequence[int], producer: Root
 ) -> Sequence[Root]:
     """The roots of a consumer with the producer's root in place of the parameters `slots`."""
-    return [_fuse_root(root, clean, slots, producer) for root in roots]
+    return [fuse_root(root, clean, slots, producer) for root in roots]
 
 
-def _fuse_root(root: Root, clean: Sequence[bool], slots: Sequence[int], producer: Root) -> Root:
+def fuse_root(root: Root, clean: Sequence[bool], slots: Sequence[int], producer: Root) -> Root:
+    """One of them: the same object if nothing changes, otherwise one that reaches nothing yet."""
     if root.atom is None:
         return producer if root.parameter in slots else root
     if producer.atom is None or root.reached.isdisjoint(slots):
@@ -200,9 +201,11 @@ def _fuse_root(root: Root, clean: Sequence[bool], slots: Sequence[int], producer
     return Root(
         root.result,
         root.atom,
-        chain_end=chain_end,
-        chain_is_root=chain_is_root,
-        transposes=transposes[:2],
-        concatenates=concatenates[:2],
-        update=update,
+        -1,
+        chain_end,
+        chain_is_root,
+        transposes[:2],
+        concatenates[:2],
+        _NOWHERE,
+        update,
     )

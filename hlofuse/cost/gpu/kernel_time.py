@@ -26,16 +26,19 @@ def time_of_pair(
 ) -> Estimate:
     """The producer fused into the consumer, whose estimates are given (`EstimateRunTimeForFusionImpl`)."""
     a, b = pair.producer, pair.consumer
-    slot, shared, slots = pair.slot, pair.shared, pair.slots
+    slot, shared = pair.slot, pair.shared
     share = b.utilization[slot]
     evaluated = share
+    slots = b.slots_like(slot) if b.first_slots else (slot,)
     for other in slots[1:]:
         evaluated = fp32(evaluated + b.utilization[other])
     flops = first.flops + second.flops
     if evaluated != 1.0 or flops >= EXACT:
         flops = int(fp32(fp32(fp32(first.flops) * evaluated) + fp32(second.flops)))
 
-    blocks = min(launch.blocks, timing.saturating_blocks)
+    blocks = launch.blocks
+    if blocks > timing.saturating_blocks:
+        blocks = timing.saturating_blocks
     time = timing.read
     # Start from all the consumer reads; what the producer changes is replaced.
     read, each = _read_operands(timing, b, blocks, coalesced)
@@ -46,6 +49,7 @@ def time_of_pair(
     first_slots, skipped, read_by_b = a.first_slots, a.skipped, b.operand_bytes
     in_step = b.is_fusion or b.elementwise
     uses = a.parameter_uses if a.is_fusion else ()
+    may_share = in_step and (a.elementwise or a.is_fusion)
     for k, (operand, total) in enumerate(zip(a.operands, a.operand_bytes, strict=True)):
         if first_slots and first_slots[k] != k:
             continue
@@ -58,7 +62,7 @@ def time_of_pair(
                 bytes_read += total
             continue
         total += read_by_b[both]
-        if in_step and (a.elementwise or (uses and 0 in uses[k])):
+        if may_share and (a.elementwise or 0 in uses[k]):
             # Where both read the operand in step, it is read once (`GetCommonUtilization`).
             common = b.common_utilization(both, slot) if b.is_fusion else 1.0
             if common:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hlofuse.analysis.release import Release
 from hlofuse.cost.gpu import backend_config as config
 from hlofuse.cost.gpu import llvm_launch
+from hlofuse.cost.gpu.atoms import KEEPS_ROLLED
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.in_place import can_update_in_place
 from hlofuse.cost.gpu.launch import Kernel, Launch, launch_of, per_element
@@ -105,11 +106,31 @@ class Launcher:
         if known is None:
             a, b = pair.producer, pair.consumer
             fusion = a.config if b.config is None else b.config
-            known = None if fusion is None else self._named_emitter(fusion, b)
+            if fusion is not None:
+                known = self._named_emitter(fusion, b)
+            elif b.launch is not None and b.launch.kind == "loop" and self._leaves_loop(a, b, pair.slot):
+                known = b.launch
             if known is None:
                 known = self._launch_of(self._device, _Fused(producer, consumer, pair, self._mlir))
             pair.launch = known
         return known
+
+    def _leaves_loop(self, producer: Summary, consumer: Summary, slot: int) -> bool:
+        """A loop surely stays the same one with the producer in: that has nothing a hero could be.
+
+        The plain answer to what most pairs ask, without looking for the roots of the whole.
+        """
+        if not self._mlir or self._device.is_blackwell or len(consumer.roots) > 1:
+            return False  # there unrolling depends on more than what follows
+        if producer.features & ~consumer.features & KEEPS_ROLLED:
+            return False
+        root, inside = consumer.roots[0], producer.roots[0]
+        if root.atom is None or root.update is not None or root.updated_parameter >= 0:
+            return False
+        if slot not in root.reached:
+            return True
+        end = inside.chain_end
+        return not (inside.transposes or inside.concatenates or end is None or end.opcode == "reduce")
 
     def _named_emitter(self, fusion: config.FusionConfig, summary: Summary) -> Launch | None:
         """The launch where the backend config names the emitter."""

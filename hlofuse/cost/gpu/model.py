@@ -7,11 +7,13 @@ known by the summaries of its two parts and by which operands they share (`pair`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.atoms import AtomTable
+from hlofuse.cost.gpu.backend_config import fusion_config
 from hlofuse.cost.gpu.coalescing import is_broadcast
+from hlofuse.cost.gpu.composing import Origin, origins_of
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.kernel_time import time_of, time_of_pair
@@ -21,7 +23,7 @@ from hlofuse.cost.gpu.pair import Pair, PairTable
 from hlofuse.cost.gpu.shapes import ShapeTable
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.gpu.summary_table import SummaryTable
-from hlofuse.cost.gpu.ticks import INFINITE, fp32
+from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.gpu.timing import Timing
 from hlofuse.ir.instruction import Instruction
 
@@ -47,11 +49,11 @@ class KernelModel:
         shapes = ShapeTable()
         self.atoms = AtomTable(device, shapes, release)
         self.summaries = SummaryTable(shapes, self.atoms)
-        self._pair_table = PairTable()
+        self._find_pair = PairTable().of
         self._launcher = Launcher(device, release)
         self._tiled = tiled
         self._summary_of: dict[Instruction, Summary] = {}
-        self._made_of: dict[Instruction, Pair] = {}
+        self._made_of: dict[Instruction, tuple[Pair, Sequence[Origin] | None]] = {}
         self._runs: dict[Instruction, Estimate] = {}
         self._pairs: dict[Instruction, dict[Instruction, Estimate]] = {}
 
@@ -63,6 +65,10 @@ class KernelModel:
         if known is None:
             known = self._runs[instruction] = self._run(instruction)
         return known
+
+    def has_run_time(self, instruction: Instruction) -> bool:
+        """Its run time has been asked for and kept."""
+        return instruction in self._runs
 
     def pair_time(self, producer: Instruction, consumer: Instruction, pair: Pair | None = None) -> Estimate:
         """The consumer with the producer fused in (`EstimateRunTimeForFusion`).
@@ -134,9 +140,7 @@ class KernelModel:
 
     def merged_ir_size(self, producer: Instruction, consumer: Instruction) -> int:
         """Instructions emitted after fusing, copies counted (`ProducerConsumerMergedTooLarge`)."""
-        second = self.summary(consumer)
-        copies = second.parameter_ir_size[consumer.operands.index(producer)] if second.is_fusion else 1
-        return int(fp32(fp32(self.summary(producer).ir_size * copies) + second.ir_size))
+        return self.pair(producer, consumer).merged_ir_size
 
     # ------------------------------------------------------------ structure
 
@@ -144,9 +148,9 @@ class KernelModel:
         """The figures of an instruction's structure."""
         known = self._summary_of.get(instruction)
         if known is None:
-            pair = self._made_of.get(instruction)
-            summaries = self.summaries
-            known = summaries.of(instruction) if pair is None else summaries.of_pair(instruction, pair)
+            made = self._made_of.get(instruction)
+            table = self.summaries
+            known = table.of(instruction) if made is None else table.of_pair(instruction, *made)
             self._summary_of[instruction] = known
         return known
 
@@ -154,20 +158,21 @@ class KernelModel:
         """What tells the structure of the two from others."""
         known = self._summary_of
         first = known.get(producer) or self.summary(producer)
-        return self._pair_table.of(producer, first, consumer, known.get(consumer) or self.summary(consumer))
+        return self._find_pair(producer, first, consumer, known.get(consumer) or self.summary(consumer))
 
     def made(self, fusion: Instruction, pair: Pair, producer: Instruction | None = None) -> None:
         """`fusion` has come into being, or grown, from such a pair; its config is final.
 
-        With the producer, still in possession of its operands, a new structure's figures are put
-        together from those of its parts.
+        With the producer, still in possession of its operands, a new structure's figures will be put
+        together from those of its parts when somebody asks.
         """
-        self._made_of[fusion] = pair
-        known = self.summaries.of_parts(fusion, pair, producer)
-        if known is None:
-            self._summary_of.pop(fusion, None)
-        else:
+        known = pair.fused.get(fusion_config(fusion))
+        if known is not None:
+            self._made_of[fusion] = pair, None
             self._summary_of[fusion] = known
+        else:
+            self._made_of[fusion] = pair, None if producer is None else origins_of(fusion, pair, producer)
+            self._summary_of.pop(fusion, None)
 
     def changed(self, instruction: Instruction) -> None:
         """The instruction's structure or config is another than before, in some way not announced."""

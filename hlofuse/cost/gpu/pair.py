@@ -10,6 +10,7 @@ from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.heroes import Root, fuse_roots
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.summary import Summary
+from hlofuse.cost.gpu.ticks import EXACT, fp32
 from hlofuse.ir.instruction import Instruction
 
 
@@ -46,6 +47,14 @@ class Pair:
         return roots
 
     @property
+    def merged_ir_size(self) -> int:
+        """Instructions emitted after fusing, copies counted."""
+        a, b = self.producer, self.consumer
+        size = a.ir_size * b.parameter_ir_size[self.slot] if b.is_fusion else a.ir_size
+        total = size + b.ir_size
+        return int(total if total < EXACT else fp32(fp32(size) + b.ir_size))
+
+    @property
     def slots(self) -> list[int]:
         """All slots at which the consumer reads the producer."""
         return self.consumer.slots_like(self.slot)
@@ -68,13 +77,9 @@ class PairTable:
         else:
             slot = operands.index(producer)
             # What only the producer uses the consumer does not.
-            several = [len(o.users) > 1 for o in producer.operands]
-            if True in several:
-                # From behind, for the first slot to stay where an operand repeats.
-                slots = dict(zip(reversed(operands), range(len(operands) - 1, -1, -1), strict=True))
-                shared = tuple(map(slots.get, producer.operands))
-            else:
-                shared = (None,) * len(several)
+            shared = tuple(
+                [operands.index(o) if len(o.users) > 1 and o in operands else None for o in producer.operands]
+            )
         key = (first.number, second.number, slot, shared)
         pair = self._pairs.get(key)
         if pair is None:

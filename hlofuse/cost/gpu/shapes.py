@@ -23,6 +23,7 @@ class ShapeFacts:
         "elements",
         "elements_fp32",
         "is_complex",
+        "is_tuple",
         "minor_to_major",
         "number",
         "shape",
@@ -42,6 +43,7 @@ class ShapeFacts:
         """Elements, of all leaves of a tuple (`ElementsInRecursive`)."""
         self.elements_fp32 = fp32(self.elements)
         array = shape.is_array
+        self.is_tuple = shape.is_tuple
         self.bits = shape.bit_width if array else NO_BITS
         """Bits of one element, pred counting 8 (`GetBitwidth`)."""
         self.element_bytes = (shape.bit_width + 7) // 8 if array else 4

@@ -24,7 +24,6 @@ class Summary:
     __slots__ = (
         "atom",
         "bad_transpose",
-        "bits",
         "clean",
         "composes",
         "config",
@@ -45,6 +44,7 @@ class Summary:
         "number",
         "operand_bytes",
         "operands",
+        "own_ir_size",
         "parameter_ir_size",
         "parameter_uses",
         "reads",
@@ -86,6 +86,8 @@ class Summary:
     total_read: int
     utilization: Sequence[float]
     ir_size: float
+    own_ir_size: float
+    """The same without the parameters, which the parts of a fusion may share."""
     parameter_ir_size: Sequence[int]
     splits: float
     """Blocks of code begun anew inside (`BasicBlockSplitCount`)."""
@@ -102,9 +104,8 @@ class Summary:
     """Nothing but operations a hero may lie beyond uses the parameter, directly or not."""
     features: int
     minor_of_transpose: int
-    bits: list[int]
-    """Of an element of each operand."""
     input_bits: int
+    """Of the operand with the narrowest elements, as `storage_bits` of the widest."""
     storage_bits: int
     crossed: frozenset[int]
     """Parameters that something inside reads across the grain of memory, directly or nearly so."""
@@ -147,7 +148,7 @@ class Summary:
 
 def set_bits(summary: Summary) -> None:
     """What follows from the operands and how they are read: the narrowest, the widest, the sum."""
-    summary.bits = [o.bits for o in summary.operands]
-    summary.input_bits = min(summary.bits, default=NO_BITS)
+    summary.input_bits = min([o.bits for o in summary.operands], default=NO_BITS)
     summary.total_read = sum(summary.operand_bytes)
     summary.storage_bits = max([o.storage_bits for o in summary.operands], default=8)
+    summary.own_ir_size = summary.ir_size - sum(summary.parameter_ir_size) if summary.is_fusion else 1.0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from hlofuse.cost.gpu.atom_summary import summary_of_atom
 from hlofuse.cost.gpu.atoms import AtomTable
 from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
-from hlofuse.cost.gpu.composing import compose, origins_of
+from hlofuse.cost.gpu.composing import Origin, compose
 from hlofuse.cost.gpu.fusion_summary import summary_of_fusion
 from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.shapes import ShapeTable
@@ -40,35 +40,36 @@ class SummaryTable:
             known = self._known[key] = self._numbered(summary_of_atom(atom, slots), config)
         return known
 
-    def of_pair(self, fusion: Instruction, pair: Pair) -> Summary:
-        """The summary of a fusion made from such a pair; one made so before has it too."""
+    def of_pair(self, fusion: Instruction, pair: Pair, origins: Sequence[Origin] | None) -> Summary:
+        """The summary of a fusion made from such a pair; one made so before has it too.
+
+        It is put together from those of the pair if `origins` tells how and that can be, otherwise walked.
+        """
         config = fusion_config(fusion)
         known = pair.fused.get(config)
         if known is None:
-            # Looking for an equal fusion made in another way costs as much as a walk and finds few.
-            order = fusion.fused_computation.post_order()
-            atoms = {inner: self._atoms.atom(inner) for inner in order}
-            summary = summary_of_fusion(fusion, order, atoms, self._facts)
-            known = pair.fused[config] = self._numbered(summary, config)
-        return known
-
-    def of_parts(self, fusion: Instruction, pair: Pair, producer: Instruction | None) -> Summary | None:
-        """The same without a walk, put together from the summaries of the pair; None where that cannot be."""
-        config = fusion_config(fusion)
-        known = pair.fused.get(config)
-        if known is None and producer is not None:
-            origins = origins_of(fusion, pair, producer)
             if origins is not None:
-                known = compose(pair, origins, [self._facts(o.shape) for o in fusion.operands])
-                if known is not None:
-                    pair.fused[config] = self._numbered(known, config)
+                known = compose(pair, origins)
+            if known is None:
+                # Looking for an equal fusion made in another way costs as much as a walk and finds few.
+                order = fusion.fused_computation.post_order()
+                atoms = {inner: self._atoms.atom(inner) for inner in order}
+                known = summary_of_fusion(fusion, order, atoms, self._facts)
+            pair.fused[config] = self._numbered(known, config)
+            if config is None and len(known.roots) == 1 and known.roots[0].update is None:
+                known.launch = pair.launch  # the same kernel, about to be fused or fused
         return known
 
     def _numbered(self, summary: Summary, config: FusionConfig | None) -> Summary:
         summary.config = config
         summary.is_triton = config is not None and config.kind == TRITON and summary.is_fusion
         roots = summary.roots
-        summary.composes = not (summary.is_triton or summary.skipped or any(r.atom is None for r in roots))
+        summary.composes = not (
+            summary.is_triton
+            or summary.skipped
+            or None in [r.atom for r in roots]
+            or True in [o.is_tuple for o in summary.operands]
+        )
         summary.number = self._count
         self._count += 1
         summary.reads = {}

@@ -51,6 +51,10 @@ def seconds(value: float) -> int:
 
 def times(ticks: int, factor: float) -> int:
     """A duration times a number (`absl::Duration::operator*=`), with absl's detour through seconds."""
+    if 0 <= ticks < TICKS_PER_SECOND and 0.0 <= factor <= 1.0:  # the same, the whole seconds being none
+        exact = ticks * factor / TICKS_PER_SECOND * TICKS_PER_SECOND
+        below = int(exact)
+        return below + 1 if exact - below >= 0.5 else below
     whole, rest = divmod(ticks, TICKS_PER_SECOND)
     high, high_rest = 0, 0.0
     if whole:
@@ -62,6 +66,8 @@ def times(ticks: int, factor: float) -> int:
 
 def nanoseconds(value: float) -> int:
     """Ticks of `value` nanoseconds (`absl::Nanoseconds`: one nanosecond times `value`)."""
+    if 4.0 * value < TICKS_PER_SECOND:  # likewise
+        return half_away(4.0 * value / TICKS_PER_SECOND * TICKS_PER_SECOND)
     low_rest, low = math.modf(4.0 * value / TICKS_PER_SECOND)
     return int(low) * TICKS_PER_SECOND + half_away(low_rest * TICKS_PER_SECOND)
 

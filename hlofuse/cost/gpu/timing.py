@@ -14,6 +14,7 @@ class Timing:
 
     def __init__(self, device: DeviceDescription) -> None:
         self._device = device
+        self._cores, self._fpus = device.core_count, device.fpus_per_core
         self._parallelism = device.memory_compute_parallelism
         self._bandwidth = fp32(device.memory_bandwidth)
         self._l1_bytes = device.l1_cache_size_per_core * device.core_count
@@ -31,8 +32,8 @@ class Timing:
 
     def compute(self, flops: int, blocks: int, threads: int) -> int:
         """`ComputeTime`, for the FPUs that a launch keeps busy."""
-        device = self._device
-        units = min(blocks, device.core_count) * min(threads, device.fpus_per_core)
+        cores, fpus = self._cores, self._fpus
+        units = (blocks if blocks < cores else cores) * (threads if threads < fpus else fpus)
         rate = self._rates.get(units)
         if rate is None:
             rate = self._rates[units] = fp32(int(self._flops_per_ns_and_fpu * units))
@@ -82,4 +83,4 @@ class Timing:
 
     def combine(self, compute: int, memory: int) -> int:
         """`CombineComputeAndMemoryAccessTime`: the two overlap, but not wholly."""
-        return compute + memory - times(min(compute, memory), self._parallelism)
+        return compute + memory - times(compute if compute < memory else memory, self._parallelism)

@@ -107,6 +107,7 @@ class Body:
                 x.called = ()
                 x.computation = computation
                 x._control = None
+                x._places = None
                 if root and self.root is not None:
                     raise Declined
                 if kind == PARAMETER:

@@ -79,7 +79,7 @@ class Driver:
 
     def _estimate(self, instruction: Instruction) -> None:
         """Have the run time at hand (`UpdatePerformanceModelCache`)."""
-        if may_be_fused(instruction):
+        if not self._model.has_run_time(instruction) and may_be_fused(instruction):
             self._model.run_time(instruction)
 
     def _set_priorities(self, producers: list[Instruction]) -> None:
@@ -121,13 +121,14 @@ class Driver:
         removed = self._removed_times.get(producer)
         users = producer.users if removed is None else self._new_consumers[producer]
         count = len(users)
-        run_time, pair_time = model.run_time, model.pair_time
+        run_time, known = model.run_time, model.pairs_of(producer)
         unfused = self._launch * (count + 1) + run_time(producer).ticks
         fused = self._launch * count
         pair = self._legality.pair
         for user in users:
             unfused += run_time(user).ticks
-            fused += pair_time(producer, user, pair(producer, user)).ticks
+            estimate = known.get(user) or model.pair_time(producer, user, pair(producer, user))
+            fused += estimate.ticks
         current = 0
         if removed is not None:
             # Only what this step changed is added; what it did away with is subtracted.
@@ -159,8 +160,7 @@ class Driver:
         """Fuse the producer into the consumers, bitcasts left out."""
         legality = self._legality
         extra = producer in self._preferred
-        found = [(c, legality.tiling_of(producer, c, extra_outputs=extra)) for c in consumers]
-        tilings = {c: t for c, t in found if t is not None}
+        tilings = legality.tilings_of(producer, consumers, extra_outputs=extra)
         bitcast = is_fusible_bitcast(producer)
         rule = BITCAST_FIRST if bitcast else PAYS
         figures = {} if bitcast else {"us_saved": microseconds(priority)}
@@ -171,9 +171,10 @@ class Driver:
             changed = True
             name = consumer.name
             pair = legality.pair_id(producer, consumer, extra_outputs=extra)
-            allowed = legality.allowed.pop((producer, consumer), None)
+            allowed = legality.allowed.pop((producer, consumer), None) if legality.allowed else None
             fusion = self._fuse(producer, consumer, tilings.get(consumer), extra_outputs=extra)
-            legality.fused(fusion, pair)
+            if pair is not None:
+                legality.fused(fusion, pair)
             if self._guide is not None:
                 self._guide.fused(fusion, producer.name, name)
             self._recorder.fuse(

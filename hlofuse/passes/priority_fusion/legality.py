@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeAlias
+
 from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.analysis.reachability import depends_on
 from hlofuse.analysis.release import JAXLIB_0_11_1
@@ -12,13 +15,17 @@ from hlofuse.cost.tiling import Refusal, Tiling, TritonSupport
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.passes.priority_fusion.structural_ids import PairId, StructuralIds
-from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
+from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_scatter_fusion, may_be_fused
 from hlofuse.rules.instruction_fusion.question import FusionState
 from hlofuse.rules.outside import pair_refusal, pair_verdict
 from hlofuse.rules.priority_fusion import (
+    IN_PLACE_RULES,
     OF_CONSUMER,
     OF_PRODUCER,
     RULES,
+    SCATTER_RULES,
+    STRUCTURE_RULES,
+    STRUCTURE_RULES_WITHOUT_SCATTER,
     TRITON_RULES,
     PriorityPair,
     PriorityState,
@@ -29,8 +36,8 @@ from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict, first_verdict
 
 _NOT_ASKED = object()
-# The last rules look at operands of the update in place, which a structure does not tell apart.
-_OF_STRUCTURE, _OF_INSTRUCTIONS = RULES[:-1], RULES[-1:]
+_Edge: TypeAlias = "tuple[Verdict | None, Pair | None]"
+"""What is known of a producer and a consumer: verdict, and structure where somebody has asked for it."""
 
 
 class Legality:
@@ -48,8 +55,7 @@ class Legality:
             self._tile,
             FusionState(True, JAXLIB_0_11_1, settings, lambda _: False),
         )
-        self._verdicts: dict[Instruction, dict[Instruction, Verdict | None]] = {}
-        self._pairs: dict[Instruction, dict[Instruction, Pair]] = {}
+        self._edges: dict[Instruction, dict[Instruction, _Edge]] = {}
         self._of_producer: dict[Instruction, Verdict | None] = {}
         self._of_consumer: dict[Instruction, Verdict | None] = {}
         self._in_place: dict[Instruction, bool] = {}
@@ -68,49 +74,48 @@ class Legality:
 
     def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """The refusal of this pair, kept until one of the two changes (`CanFuseCached`)."""
-        known = self._verdicts.get(producer)
+        known = self._edges.get(producer)
         if known is None:
-            known = self._verdicts[producer] = {}
-        verdict = known.get(consumer, _NOT_ASKED)
-        if verdict is _NOT_ASKED:
-            verdict = known[consumer] = self._ask(producer, consumer)
-        return verdict  # type: ignore[return-value]
+            known = self._edges[producer] = {}
+        edge = known.get(consumer)
+        if edge is None:
+            edge = known[consumer] = self._ask(producer, consumer)
+        return edge[0]
 
-    def _ask(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
+    def _ask(self, producer: Instruction, consumer: Instruction) -> _Edge:
         """`PriorityFusionQueue::CanFuse`."""
         settings = self._settings
+        question = PriorityPair(producer, consumer, self._state)
         alone = self._of_producer.get(producer, _NOT_ASKED)
         if alone is _NOT_ASKED:
-            question = PriorityPair(producer, consumer, self._state)
             alone = self._of_producer[producer] = first_verdict(OF_PRODUCER, question, settings)
         if alone is None:
             alone = self._of_consumer.get(consumer, _NOT_ASKED)
             if alone is _NOT_ASKED:
-                question = PriorityPair(producer, consumer, self._state)
                 alone = self._of_consumer[consumer] = first_verdict(OF_CONSUMER, question, settings)
         if alone is not None:
-            return alone  # type: ignore[return-value]
+            return alone, None  # type: ignore[return-value]
         triton = self._ids is not None and (
             is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
         )
         if settings.outside is not None:  # what it says is about this pair, not about its structure
-            question = PriorityPair(producer, consumer, self._state)
             rules = TRITON_RULES if triton else RULES
             verdict = pair_verdict(rules, question, settings, producer, consumer)
             if verdict is None or not verdict.allows:
-                return verdict
+                return verdict, None
             self.allowed[producer, consumer] = verdict
-            return None
+            return None, None
         if triton:
-            return first_verdict(TRITON_RULES, PriorityPair(producer, consumer, self._state), settings)
-        pair = self.pair(producer, consumer)
+            return first_verdict(TRITON_RULES, question, settings), None
+        pair = question.known = self._model.pair(producer, consumer)
         found = self._by_structure.get(pair, _NOT_ASKED)
         if found is _NOT_ASKED:
-            question = PriorityPair(producer, consumer, self._state)
-            found = self._by_structure[pair] = first_verdict(_OF_STRUCTURE, question, settings)
+            scatters = is_scatter_fusion(producer) or is_scatter_fusion(consumer)
+            rules = STRUCTURE_RULES if scatters else STRUCTURE_RULES_WITHOUT_SCATTER
+            found = self._by_structure[pair] = first_verdict(rules, question, settings)
         if found is None and self._works_in_place(consumer):
-            return first_verdict(_OF_INSTRUCTIONS, PriorityPair(producer, consumer, self._state), settings)
-        return found  # type: ignore[return-value]
+            return first_verdict(IN_PLACE_RULES, question, settings), pair
+        return found, pair  # type: ignore[return-value]
 
     def _works_in_place(self, consumer: Instruction) -> bool:
         known = self._in_place.get(consumer)
@@ -120,12 +125,15 @@ class Legality:
 
     def pair(self, producer: Instruction, consumer: Instruction) -> Pair:
         """The structure of the pair (`KernelModel.pair`), kept as long as its verdict."""
-        known = self._pairs.get(producer)
-        if known is None:
-            known = self._pairs[producer] = {}
-        pair = known.get(consumer)
+        known = self._edges.get(producer)
+        edge = known.get(consumer) if known is not None else None
+        if edge is None:
+            return self._model.pair(producer, consumer)
+        pair = edge[1]
         if pair is None:
-            pair = known[consumer] = self._model.pair(producer, consumer)
+            assert known is not None
+            pair = self._model.pair(producer, consumer)
+            known[consumer] = edge[0], pair
         return pair
 
     def refusal(self, producer: Instruction) -> tuple[Verdict, Instruction | None] | None:
@@ -171,10 +179,10 @@ class Legality:
 
     def constant_refused(self, constant: Instruction, user: Instruction) -> bool:
         """`PriorityFusion::CanFuseConstant`."""
-        pair = PriorityPair(constant, user, self._state)
-        scatter_rules = RULES[1:4]
-        if first_verdict(scatter_rules, pair, self._settings) is not None:
-            return True
+        if is_scatter_fusion(user):
+            pair = PriorityPair(constant, user, self._state)
+            if first_verdict(SCATTER_RULES, pair, self._settings) is not None:
+                return True
         if is_generic_triton_fusion(user):
             return self._state.triton.instruction(constant) is not None
         return not may_be_fused(user)
@@ -184,16 +192,12 @@ class Legality:
         self._of_producer.pop(instruction, None)
         self._of_consumer.pop(instruction, None)
         self._in_place.pop(instruction, None)
-        verdicts, pairs = self._verdicts, self._pairs
-        verdicts.pop(instruction, None)
-        pairs.pop(instruction, None)
+        edges = self._edges
+        edges.pop(instruction, None)
         for operand in instruction.operands:
-            known = verdicts.get(operand)
+            known = edges.get(operand)
             if known is not None:
                 known.pop(instruction, None)
-                of_operand = pairs.get(operand)
-                if of_operand is not None:
-                    of_operand.pop(instruction, None)
 
     # ------------------------------------------------------------ tilings
 
@@ -211,13 +215,18 @@ class Legality:
             self._model.set_pair_time(producer, consumer, estimate_of(tiling))
         return tiling
 
-    def tiling_of(
-        self, producer: Instruction, consumer: Instruction, *, extra_outputs: bool = False
-    ) -> Tiling | None:
-        """The tiling the pair will get as a Triton fusion (`GetCurrentBlockLevelParametersMap`)."""
-        pair = self.pair_id(producer, consumer, extra_outputs=extra_outputs)
-        tiling = self._tilings.get(pair) if pair is not None else None
-        return tiling if isinstance(tiling, Tiling) else None
+    def tilings_of(
+        self, producer: Instruction, consumers: Sequence[Instruction], *, extra_outputs: bool = False
+    ) -> dict[Instruction, Tiling]:
+        """The tilings that pairs will get as Triton fusions (`GetCurrentBlockLevelParametersMap`)."""
+        found: dict[Instruction, Tiling] = {}
+        if self._ids is not None:
+            for consumer in consumers:
+                pair = self.pair_id(producer, consumer, extra_outputs=extra_outputs)
+                tiling = self._tilings.get(pair) if pair is not None else None
+                if isinstance(tiling, Tiling):
+                    found[consumer] = tiling
+        return found
 
     def pair_id(
         self, producer: Instruction, consumer: Instruction, *, extra_outputs: bool = False

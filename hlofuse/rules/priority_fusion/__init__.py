@@ -48,16 +48,30 @@ TRITON_RULES = (
     parameters_over_limit,
     not_tiled,
 )
-RULES = (
-    consumer_is_bitcast,
+SCATTER_RULES: tuple[PairRule, ...] = (
     producer_is_scatter,
     producer_is_scattered_into,
     producer_reads_updated,
-    both_reduce,
-    reduction_becomes_loop,
-    kernel_over_budget,
-    code_duplication,
-    in_place_conflict,
 )
+_LIMITS: tuple[PairRule, ...] = (both_reduce, reduction_becomes_loop, kernel_over_budget, code_duplication)
+STRUCTURE_RULES: tuple[PairRule, ...] = (consumer_is_bitcast, *SCATTER_RULES, *_LIMITS)
+"""Their answer is the same for all pairs of the same structure."""
+STRUCTURE_RULES_WITHOUT_SCATTER: tuple[PairRule, ...] = (consumer_is_bitcast, *_LIMITS)
+"""Those of them that can object where neither of the two is a scatter."""
+IN_PLACE_RULES: tuple[PairRule, ...] = (in_place_conflict,)
+"""They look at operands of the update in place, which a structure does not tell apart."""
+RULES = (*STRUCTURE_RULES, *IN_PLACE_RULES)
 
-__all__ = ["OF_CONSUMER", "OF_PRODUCER", "RULES", "TRITON_RULES", "PairRule", "PriorityPair", "PriorityState"]
+__all__ = [
+    "IN_PLACE_RULES",
+    "OF_CONSUMER",
+    "OF_PRODUCER",
+    "RULES",
+    "SCATTER_RULES",
+    "STRUCTURE_RULES",
+    "STRUCTURE_RULES_WITHOUT_SCATTER",
+    "TRITON_RULES",
+    "PairRule",
+    "PriorityPair",
+    "PriorityState",
+]

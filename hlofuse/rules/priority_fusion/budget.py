@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.cost.gpu.summary import Summary
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.rules.catalogue import Knob, Rule, register
@@ -101,6 +102,14 @@ def over_budget(
 ) -> Verdict | None:
     """`FusionFitsInBudget`; with `producer_consumer` the first is the consumer."""
     a, b = model.summary(first), model.summary(second)
+    verdict = _over_machine(a, b, model, settings) or over_parameter_limit(
+        first, second, settings, producer_consumer=producer_consumer
+    )
+    return None if verdict is None or verdict.rule.code in settings.disabled else verdict
+
+
+def _over_machine(a: Summary, b: Summary, model: KernelModel, settings: Settings) -> Verdict | None:
+    """The limits that do not depend on which operands the two share."""
     off = settings.disabled
     limit = model.device.shared_memory_per_block
     shared = a.shared_memory + b.shared_memory
@@ -112,14 +121,16 @@ def over_budget(
     if reductions > most and TOO_MANY_REDUCTIONS.code not in off:
         words = f"over {int(most)} unnested reductions in fusion"
         return Verdict(TOO_MANY_REDUCTIONS, {"reductions": reductions, "limit": int(most)}, words)
-    verdict = over_parameter_limit(first, second, settings, producer_consumer=producer_consumer)
-    return None if verdict is None or verdict.rule.code in off else verdict
+    return None
 
 
 def kernel_over_budget(pair: PriorityPair) -> Verdict | None:
     """The three limits for a producer that goes into its consumer."""
-    state = pair.state
-    return over_budget(pair.consumer, pair.producer, state.model, state.settings, producer_consumer=True)
+    state, of = pair.state, pair.structure
+    verdict = _over_machine(of.consumer, of.producer, state.model, state.settings)
+    if verdict is None:
+        verdict = parameters_over_limit(pair)
+    return None if verdict is None or verdict.rule.code in state.settings.disabled else verdict
 
 
 def parameters_over_limit(pair: PriorityPair) -> Verdict | None:
@@ -144,7 +155,6 @@ def parameters_over_limit(pair: PriorityPair) -> Verdict | None:
     )
 )
 def code_duplication(pair: PriorityPair) -> dict[str, Any] | None:
-    state = pair.state
-    size = state.model.merged_ir_size(pair.producer, pair.consumer)
-    limit = state.settings.value(MAX_IR_SIZE)
+    size = pair.structure.merged_ir_size
+    limit = pair.state.settings.value(MAX_IR_SIZE)
     return {"instructions": size, "limit": int(limit)} if size > limit else None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlofuse.cost.combined import CombinedModel
+from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.tiling import Refusal, Tiling, TritonSupport
 from hlofuse.ir.instruction import Instruction
 from hlofuse.rules.instruction_fusion.question import FusionState
@@ -32,3 +33,13 @@ class PriorityPair:
     producer: Instruction
     consumer: Instruction
     state: PriorityState
+    known: Pair | None = None
+    """The structure of the two, where somebody has it already."""
+
+    @property
+    def structure(self) -> Pair:
+        """What there is to know of the two whatever their names."""
+        pair = self.known
+        if pair is None:
+            pair = self.known = self.state.model.pair(self.producer, self.consumer)
+        return pair

@@ -26,9 +26,8 @@ _MIRRORS = "xla/backends/gpu/transforms/priority_fusion.cc: PriorityFusionQueue:
     )
 )
 def both_reduce(pair: PriorityPair) -> dict[str, Any] | None:
-    summary = pair.state.model.summary
-    both = summary(pair.producer).significant_reduce and summary(pair.consumer).significant_reduce
-    return {} if both else None
+    of = pair.structure
+    return {} if of.producer.significant_reduce and of.consumer.significant_reduce else None
 
 
 @asks(
@@ -48,6 +47,8 @@ def both_reduce(pair: PriorityPair) -> dict[str, Any] | None:
 )
 def reduction_becomes_loop(pair: PriorityPair) -> dict[str, Any] | None:
     model = pair.state.model
-    if model.launch(pair.producer).kind != "reduction":
+    alone = pair.structure.producer.launch or model.launch(pair.producer)
+    if alone.kind != "reduction":
         return None
-    return {} if model.pair_launch(pair.producer, pair.consumer).kind == "loop" else None
+    launch = model.pair_launch(pair.producer, pair.consumer, pair.structure)
+    return {} if launch.kind == "loop" else None
