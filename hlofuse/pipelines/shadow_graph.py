@@ -69,6 +69,22 @@ class ShadowGraph:
     def add_bitcast(self, of: Node) -> Node:
         return self.add(Node(None, of.shape, [of], is_bitcast=True))
 
+    def bypass(self, node: Node) -> None:
+        """The users of `node` read its only operand, in its place."""
+        (operand,) = node.operands
+        place = operand.users.index(node)
+        operand.users[place : place + 1] = node.users
+        for user in node.users:
+            user.operands = [operand if o is node else o for o in user.operands]
+        node.dead, node.operands, node.users = True, [], []
+
+    def put_between(self, operand: Node, user: Node, new: Node) -> None:
+        """`user` reads `operand` through `new`, which takes its place among the users."""
+        self.add(new)
+        operand.users[operand.users.index(user)] = new
+        user.operands = [new if o is operand else o for o in user.operands]
+        new.operands, new.users = [operand], [user]
+
     def replace_uses(self, old: Node, new: Node) -> None:
         """Users other than `new` itself, and the root role, go over (`ReplaceAllUsesWith`)."""
         for user in list(old.users):

@@ -19,6 +19,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.grouped_transposes import GroupedTransposes
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
 from hlofuse.pipelines.sunk_broadcasts import SunkBroadcasts
 
@@ -43,8 +44,11 @@ def restore_users_order(module: Module) -> None:
 def _restore(computation: Computation) -> None:
     graph = ShadowGraph(computation)
     sunk = SunkBroadcasts(graph)
+    grouped = GroupedTransposes(graph)
     _late_operands_of_dots(graph)
     for left in reversed(range(_ROUNDS)):
+        if left == 0:
+            grouped.put_back()
         normalize_layouts(graph)
         simplify_bitcasts(graph, sunk=sunk if left == 0 else None)
     sunk.cancel_converts()
