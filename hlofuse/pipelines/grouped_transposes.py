@@ -7,6 +7,8 @@ bitcast was a transpose, which they made anew.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
 
@@ -17,11 +19,20 @@ class GroupedTransposes:
     def __init__(self, graph: ShadowGraph) -> None:
         self._graph = graph
         self._bitcast_of: dict[Instruction, Instruction] = {}
+        place = {node: k for k, node in enumerate(graph.nodes)}
         for transpose, node in graph.of.items():
-            if transpose.opcode == "transpose" and _is_grouped(transpose.operands[0]):
-                bitcast = node.operands[0]
-                self._bitcast_of[transpose] = transpose.operands[0]
-                graph.bypass(bitcast)
+            bitcast = transpose.operands[0] if transpose.opcode == "transpose" else None
+            if bitcast is None or bitcast.opcode != "bitcast" or len(bitcast.users) != 1:
+                continue
+            array = bitcast.operands[0]
+            finer = [array, *(u for u in array.users if u is not bitcast and u.opcode == "bitcast")]
+            read = next((x for x in finer if _merges(x.shape.dimensions, bitcast.shape.dimensions)), None)
+            if read is not None:
+                self._bitcast_of[transpose] = bitcast
+                graph.bypass(graph.of[bitcast])
+                if read is not array:
+                    graph.of[array].give_user(node, graph.of[read])
+                    graph.of[read].users.sort(key=place.__getitem__)
 
     def put_back(self) -> None:
         """Read through the bitcasts from here on."""
@@ -33,15 +44,13 @@ class GroupedTransposes:
                 )
 
 
-def _is_grouped(bitcast: Instruction) -> bool:
-    """A bitcast with one user that does nothing but merge dimensions."""
-    if bitcast.opcode != "bitcast" or len(bitcast.users) != 1:
-        return False
-    dimensions = [d for d in bitcast.operands[0].shape.dimensions if d != 1]
-    for merged in bitcast.shape.dimensions:
-        product = 1
-        while product < merged and dimensions:
-            product *= dimensions.pop(0)
-        if product != merged:
+def _merges(dimensions: Sequence[int], merged: Sequence[int]) -> bool:
+    """Every one of `merged` is a product of neighbours among `dimensions`."""
+    rest = [d for d in dimensions if d != 1]
+    for product in merged:
+        found = 1
+        while found < product and rest:
+            found *= rest.pop(0)
+        if found != product:
             return False
-    return not dimensions
+    return not rest

@@ -45,7 +45,7 @@ def _restore(computation: Computation) -> None:
     graph = ShadowGraph(computation)
     sunk = SunkBroadcasts(graph)
     grouped = GroupedTransposes(graph)
-    _late_operands_of_dots(graph)
+    #_late_operands_of_dots(graph)
     for left in reversed(range(_ROUNDS)):
         if left == 0:
             grouped.put_back()
@@ -57,11 +57,22 @@ def _restore(computation: Computation) -> None:
 
 
 def _late_operands_of_dots(graph: ShadowGraph) -> None:
-    """DotDecomposer reshapes the operands of dots, which puts these reshapes behind the other users."""
+    """DotDecomposer reshapes the operands of dots, which puts these reshapes behind the other users.
+
+    DotDimensionMerger, which merges batch dimensions only, comes later and puts its reshapes where the dot was.
+    """
     for node in graph.of.values():
-        late = [u for u in node.users if u.is_bitcast and _leads_to_a_dot(u)]
+        late = [u for u in node.users if u.is_bitcast and not _merges_batch(u) and _leads_to_a_dot(u)]
         if late:
             node.users = [u for u in node.users if u not in late] + late
+
+
+def _merges_batch(node: Node) -> bool:
+    """A bitcast that makes one dimension of the leading ones and leaves the two that are multiplied."""
+    if node.source is None:
+        return False
+    before, after = node.source.operands[0].shape.dimensions, node.source.shape.dimensions
+    return 3 <= len(after) < len(before) and before[-len(after) + 1 :] == after[1:]
 
 
 def _leads_to_a_dot(node: Node) -> bool:
