@@ -119,10 +119,19 @@ class ShadowGraph:
 
         Mirrors `DfsHloRewriteVisitor`: `action` may put nodes into `visited` to have them passed over.
         """
+        unused = [x for x in self.nodes if not x.dead and not x.users and x is not self.root]
+        self._walk([*unused, self.root], action)
+
+    def post_order(self) -> list[Node]:
+        """Operands before users, starting from what has none in the order of age (`MakeInstructionPostOrder`)."""
+        order: list[Node] = []
+        self._walk([x for x in self.nodes if not x.dead and not x.users], order.append)
+        return order
+
+    def _walk(self, starts: list[Node], action: Callable[[Node], None]) -> None:
         visited = self.visited = set()
         visiting: set[Node] = set()
-        unused = [x for x in self.nodes if not x.dead and not x.users and x is not self.root]
-        for start in (*unused, self.root):
+        for start in starts:
             stack = [] if start.dead else [start]
             while stack:
                 node = stack[-1]

@@ -13,12 +13,11 @@ comes from the order of the program's own operations; that of the text is taken,
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.duplicates import merge_equals, split_broadcasts, split_transposes, split_widenings
 from hlofuse.pipelines.grouped_transposes import GroupedTransposes
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
 from hlofuse.pipelines.sunk_broadcasts import SunkBroadcasts
@@ -46,13 +45,18 @@ def _restore(computation: Computation) -> None:
     sunk = SunkBroadcasts(graph)
     grouped = GroupedTransposes(graph)
     #_late_operands_of_dots(graph)
+    split_broadcasts(graph)
+    split_transposes(graph)
     for left in reversed(range(_ROUNDS)):
         if left == 0:
             grouped.put_back()
+            split_widenings(graph)
         normalize_layouts(graph)
+        if left == 0:
+            merge_equals(graph)
         simplify_bitcasts(graph, sunk=sunk if left == 0 else None)
     sunk.cancel_converts()
-    _merge_equal_bitcasts(graph)
+    merge_equals(graph)
     graph.take_over()
 
 
@@ -105,6 +109,9 @@ def normalize_layouts(graph: ShadowGraph) -> None:
             anew = graph.add(Node(source, node.shape, operands))
             graph.visited.add(anew)
             graph.replace(node, graph.add_bitcast(anew))
+        elif _is_convolution(source):
+            for operand in node.operands:
+                graph.add_bitcast(operand)  # to be read by what is then found to be the same, and used by nobody
         elif source.shape.is_array or source.shape.element_type == "opaque":
             _put_bitcasts_behind(graph, node)
 
@@ -120,6 +127,12 @@ def _is_made_anew(source: Instruction) -> bool:
     return opcode in _MADE_ANEW or opcode in ELEMENTWISE_OPCODES
 
 
+def _is_convolution(source: Instruction) -> bool:
+    """`UpdateLayoutForCudnnConvolution` (`xla/service/gpu/conv_layout_normalization.cc`) looks at it."""
+    target = source.attributes.get("custom_call_target") if source.opcode == "custom-call" else None
+    return str(target).startswith("__cudnn$conv")
+
+
 def _put_bitcasts_behind(graph: ShadowGraph, node: Node) -> None:
     """`DefaultAction`: users read the node through a bitcast to row-major order and one back."""
     users = list(node.users)
@@ -132,7 +145,7 @@ def _put_bitcasts_behind(graph: ShadowGraph, node: Node) -> None:
         node.give_user(user, back)
 
 
-# ---------------------------------------------------------------- AlgebraicSimplifier, HloCSE
+# ---------------------------------------------------------------- AlgebraicSimplifier
 
 
 def simplify_bitcasts(
@@ -171,14 +184,3 @@ def _simplify_bitcast(graph: ShadowGraph, node: Node, *, broadcasts_anew: bool) 
             graph.replace(bitcast, graph.add(Node(source, bitcast.shape, list(operand.operands))))
         elif operand.shape == bitcast.shape:
             graph.replace(bitcast, operand)
-
-
-def _merge_equal_bitcasts(graph: ShadowGraph) -> None:
-    """`HloCSE`, as far as the rounds made two bitcasts of one."""
-    bitcasts: list[Node] = []
-    graph.visit(lambda node: bitcasts.append(node) if node.is_bitcast else None)
-    first: dict[tuple[Node, Hashable], Node] = {}
-    for node in bitcasts:
-        kept = first.setdefault((node.operands[0], node.shape), node)
-        if kept is not node:
-            graph.replace(node, kept)
