@@ -78,12 +78,19 @@ class ShadowGraph:
             user.operands = [operand if o is node else o for o in user.operands]
         node.dead, node.operands, node.users = True, [], []
 
-    def put_between(self, operand: Node, user: Node, new: Node) -> None:
-        """`user` reads `operand` through `new`, which takes its place among the users."""
+    def put_in_front(self, user: Node, new: Node) -> None:
+        """`user` reads its only operand through `new`, which takes its place among the users."""
+        (operand,) = user.operands
         self.add(new)
         operand.users[operand.users.index(user)] = new
-        user.operands = [new if o is operand else o for o in user.operands]
-        new.operands, new.users = [operand], [user]
+        user.operands, new.operands, new.users = [new], [operand], [user]
+
+    def put_behind(self, operand: Node, new: Node) -> None:
+        """All users of `operand` read it through `new`."""
+        self.add(new)
+        new.operands, new.users, operand.users = [operand], operand.users, [new]
+        for user in new.users:
+            user.operands = [new if o is operand else o for o in user.operands]
 
     def replace_uses(self, old: Node, new: Node) -> None:
         """Users other than `new` itself, and the root role, go over (`ReplaceAllUsesWith`)."""

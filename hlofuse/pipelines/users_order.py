@@ -51,7 +51,7 @@ def _restore(computation: Computation) -> None:
         if left == 0:
             grouped.put_back()
             split_widenings(graph)
-        normalize_layouts(graph)
+        normalize_layouts(graph, looks_at_convolutions=left < _ROUNDS - 1)
         if left == 0:
             merge_equals(graph)
         simplify_bitcasts(graph, sunk=sunk if left == 0 else None)
@@ -92,7 +92,7 @@ def _leads_to_a_dot(node: Node) -> bool:
 # ---------------------------------------------------------------- LayoutNormalization
 
 
-def normalize_layouts(graph: ShadowGraph) -> None:
+def normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool = False) -> None:
     """`LayoutNormalizationVisitor`: every operation on row-major arrays, bitcasts around."""
 
     def action(node: Node) -> None:
@@ -109,7 +109,7 @@ def normalize_layouts(graph: ShadowGraph) -> None:
             anew = graph.add(Node(source, node.shape, operands))
             graph.visited.add(anew)
             graph.replace(node, graph.add_bitcast(anew))
-        elif _is_convolution(source):
+        elif looks_at_convolutions and _is_convolution(source):
             for operand in node.operands:
                 graph.add_bitcast(operand)  # to be read by what is then found to be the same, and used by nobody
         elif source.shape.is_array or source.shape.element_type == "opaque":
