@@ -18,7 +18,9 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.duplicates import merge_equals, split_broadcasts, split_transposes, split_widenings
+from hlofuse.pipelines.expanded_gemms import ExpandedGemms
 from hlofuse.pipelines.grouped_transposes import GroupedTransposes
+from hlofuse.pipelines.merged_batches import MergedBatches
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
 from hlofuse.pipelines.sunk_broadcasts import SunkBroadcasts
 
@@ -44,7 +46,8 @@ def _restore(computation: Computation) -> None:
     graph = ShadowGraph(computation)
     sunk = SunkBroadcasts(graph)
     grouped = GroupedTransposes(graph)
-    #_late_operands_of_dots(graph)
+    gemms = ExpandedGemms(graph)
+    batches = MergedBatches(graph)
     split_broadcasts(graph)
     split_transposes(graph)
     for left in reversed(range(_ROUNDS)):
@@ -55,38 +58,12 @@ def _restore(computation: Computation) -> None:
         if left == 0:
             merge_equals(graph)
         simplify_bitcasts(graph, sunk=sunk if left == 0 else None)
+        if left == _ROUNDS - 1:
+            batches.put_back()
+            gemms.put_together()
     sunk.cancel_converts()
     merge_equals(graph)
     graph.take_over()
-
-
-def _late_operands_of_dots(graph: ShadowGraph) -> None:
-    """DotDecomposer reshapes the operands of dots, which puts these reshapes behind the other users.
-
-    DotDimensionMerger, which merges batch dimensions only, comes later and puts its reshapes where the dot was.
-    """
-    for node in graph.of.values():
-        late = [u for u in node.users if u.is_bitcast and not _merges_batch(u) and _leads_to_a_dot(u)]
-        if late:
-            node.users = [u for u in node.users if u not in late] + late
-
-
-def _merges_batch(node: Node) -> bool:
-    """A bitcast that makes one dimension of the leading ones and leaves the two that are multiplied."""
-    if node.source is None:
-        return False
-    before, after = node.source.operands[0].shape.dimensions, node.source.shape.dimensions
-    return 3 <= len(after) < len(before) and before[-len(after) + 1 :] == after[1:]
-
-
-def _leads_to_a_dot(node: Node) -> bool:
-    source = node.source
-    while source is not None and source.opcode in ("bitcast", "pad") and len(node.users) == 1:
-        node = node.users[0]
-        source = node.source
-    if source is None:
-        return False
-    return source.opcode in ("custom-call", "dot") or source.fusion_kind == "kCustom"
 
 
 # ---------------------------------------------------------------- LayoutNormalization
