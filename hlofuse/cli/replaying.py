@@ -102,8 +102,7 @@ class ReplayRequest:
             if device is None and self.target is None:
                 raise HlofuseError(
                     f"this is for target {target} ({printable(chosen.evidence)}), which asks for --device"
-                    " (hlofuse devices lists them); --target says otherwise"
-                    + (f"\n{doubt}" if doubt else "")
+                    " (hlofuse devices lists them); --target says otherwise" + (f"\n{doubt}" if doubt else "")
                 )
         if self.device is not None:
             self.variant(target, device)  # a mistyped device is told before what it would not go with

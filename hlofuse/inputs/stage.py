@@ -218,9 +218,26 @@ def _unoptimized_sign(module: Module) -> str | None:
 
 
 _GPU_CALLS = (
-    *("__cublas$", "__cudnn$", "__gpu$", "__cub$", "xla.gpu.", "__triton$", "__cusolver$", "triton_kernel_call"),
+    *(
+        "__cublas$",
+        "__cudnn$",
+        "__gpu$",
+        "__cub$",
+        "xla.gpu.",
+        "__triton$",
+        "__cusolver$",
+        "triton_kernel_call",
+    ),
     *("cu_", "cub_", "cublas_", "cudnn_", "cusolver_", "cusparse_"),
-    *("hip_", "hipblas_", "hipsolver_", "hipsparse_", "rocsolver_", "mosaic_gpu", "xla_ffi_python_gpu_callback"),
+    *(
+        "hip_",
+        "hipblas_",
+        "hipsolver_",
+        "hipsparse_",
+        "rocsolver_",
+        "mosaic_gpu",
+        "xla_ffi_python_gpu_callback",
+    ),
 )
 _CPU_CALLS = ("blas_", "lapack_", "__onednn$", "__xla_cpu_runtime_", "xla_ffi_python_cpu_callback")
 _TPU_CALLS = ("tpu_custom_call", "X64SplitLow", "X64SplitHigh", "AllocateBuffer")

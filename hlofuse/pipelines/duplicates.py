@@ -1,12 +1,13 @@
 """Operations that every user had one of its own of, until the last CSE before fusion made them one.
 
-The text shows one with many users; the passes in between saw many with one user each, and CSE lists the users of
-the one it keeps in the order of its walk. They are:
+The text shows one with many users; the passes in between saw many with one user each, and CSE lists the
+users of the one it keeps in the order of its walk. They are:
 
 - broadcasts of constants: HostOffloadLegalize copies them for each use (`DuplicateBroadcastForEachUse`,
   `xla/hlo/transforms/host_offload_legalize.cc`);
-- transposes in front of library calls, scatters and gathers: LayoutAssignment copies an operand for each use
-  (`CopyOperandIfLayoutsDiffer`, `xla/service/layout_assignment.cc`), and so do the simplifiers of the latter two;
+- transposes in front of library calls, scatters and gathers: LayoutAssignment copies an operand for each
+  use (`CopyOperandIfLayoutsDiffer`, `xla/service/layout_assignment.cc`), and so do the simplifiers of the
+  latter two;
 - converts in front of what cannot compute in less than single precision
   (`xla/service/float_normalization.cc`), which come before the last of the three layout normalizations.
 """
@@ -31,14 +32,20 @@ def split_broadcasts(graph: ShadowGraph) -> None:
 def split_transposes(graph: ShadowGraph) -> None:
     """A transpose, with the bitcasts around it, for each use by something with a layout of its own."""
     for x, node in reversed(list(graph.of.items())):
-        if x.opcode in _MOVES and len(node.users) > 1 and _moved(node) and all(map(_wants_layout, node.users)):
+        if (
+            x.opcode in _MOVES
+            and len(node.users) > 1
+            and _moved(node)
+            and all(map(_wants_layout, node.users))
+        ):
             _split(graph, node)
 
 
 def split_widenings(graph: ShadowGraph) -> None:
     """A convert to single precision for each use."""
     for node in list(graph.nodes):
-        if not node.dead and node.source is not None and not node.is_bitcast and is_widening(node.source):
+        source = None if node.dead or node.is_bitcast else node.source
+        if source is not None and is_widening(source) and source.operands[0].shape.element_type == "bf16":
             _split(graph, node)
 
 

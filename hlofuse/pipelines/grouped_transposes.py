@@ -1,8 +1,8 @@
 """Transposes as they were before TransposeDimensionGrouper put bitcasts around them.
 
-It merges dimensions that stay together (`xla/service/gpu/transforms/transpose_dimension_grouper.cc`), and runs
-between the last but one LayoutNormalization and the last: for those before, what now reads an array through a
-bitcast was a transpose, which they made anew.
+It merges dimensions that stay together (`xla/service/gpu/transforms/transpose_dimension_grouper.cc`), and
+runs between the last but one LayoutNormalization and the last: for those before, what now reads an array
+through a bitcast was a transpose, which they made anew.
 """
 
 from __future__ import annotations
@@ -41,7 +41,12 @@ class GroupedTransposes:
                 graph.of[read].users.sort(key=place.__getitem__)
             after = transpose.users[0] if len(transpose.users) == 1 else None
             moved = [d for k in transpose.dimensions for d in groups[k]]
-            if after is not None and after.opcode == "bitcast" and not after.is_root and moved == _sizes(after):
+            if (
+                after is not None
+                and after.opcode == "bitcast"
+                and not after.is_root
+                and moved == _sizes(after)
+            ):
                 self._behind[transpose] = after
                 graph.bypass(graph.of[after])
 

@@ -130,7 +130,7 @@ class ShadowGraph:
         self._walk([*unused, self.root], action)
 
     def post_order(self) -> list[Node]:
-        """Operands before users, starting from what has none in the order of age (`MakeInstructionPostOrder`)."""
+        """Operands before users, from what has no users in the order of age (`MakeInstructionPostOrder`)."""
         order: list[Node] = []
         self._walk([x for x in self.nodes if not x.dead and not x.users], order.append)
         return order

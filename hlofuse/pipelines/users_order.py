@@ -6,9 +6,11 @@ is read back lists users in the order of the text. XLA's lists were last rebuilt
 AlgebraicSimplifier (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`, `HandleBitcast`), which
 takes those away again. `GpuCompiler` runs the two three times. `restore_users_order` plays that on a
 shadow of the graph, in which every node has its users and hardly anything else, and takes over the order
-that comes out. What cannot be told from a text is the order before the first of the three rounds, which
-comes from the order of the program's own operations; that of the text is taken, with one exception
-(`_late_operands_of_dots`).
+that comes out.
+
+What other passes did between the rounds is undone first and done again in its place: one file each beside
+this one. What cannot be told from a text is the order before the first round, which comes from the order
+of the program's own operations; that of the text is taken.
 """
 
 from __future__ import annotations
@@ -88,7 +90,9 @@ def normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool = False
             graph.replace(node, graph.add_bitcast(anew))
         elif looks_at_convolutions and _is_convolution(source):
             for operand in node.operands:
-                graph.add_bitcast(operand)  # to be read by what is then found to be the same, and used by nobody
+                graph.add_bitcast(
+                    operand
+                )  # to be read by what is then found to be the same, and used by nobody
         elif source.shape.is_array or source.shape.element_type == "opaque":
             _put_bitcasts_behind(graph, node)
 

@@ -80,13 +80,18 @@ OLD = ', metadata={op_name="f" source_file="model.py" source_line=3}'
 
 
 def module_calling(call: str, metadata: str = "") -> str:
-    # Attributes stand in XLA's order: the target first.
-    return f'HloModule m\n\nENTRY %e {{\n  ROOT %c = f32[4]{{0}} custom-call(), custom_call_target="{call}"{metadata}\n}}\n'
+    line = f'ROOT %c = f32[4]{{0}} custom-call(), custom_call_target="{call}"{metadata}'
+    return f"HloModule m\n\nENTRY %e {{\n  {line}\n}}\n"
 
 
 @pytest.mark.parametrize(
     ("call", "target"),
-    [("cu_threefry2x32", "gpu"), ("cusparse_gtsv2_ffi", "gpu"), ("lapack_spotrf_ffi", "cpu"), ("mine", "cpu")],
+    [
+        ("cu_threefry2x32", "gpu"),
+        ("cusparse_gtsv2_ffi", "gpu"),
+        ("lapack_spotrf_ffi", "cpu"),
+        ("mine", "cpu"),
+    ],
 )
 def test_calls_tell(call: str, target: str, tmp_path: Path) -> None:
     file = tmp_path / "m.hlo"
@@ -107,7 +112,12 @@ def test_every_file_of_a_corpus_folder_tells_by_its_neighbours(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("folder", "target"),
-    [("gpu-legacy", "gpu-legacy"), ("gpu-legacy-a100", "gpu-legacy"), ("gpu-h100_sxm", "gpu"), ("mine", "cpu")],
+    [
+        ("gpu-legacy", "gpu-legacy"),
+        ("gpu-legacy-a100", "gpu-legacy"),
+        ("gpu-h100_sxm", "gpu"),
+        ("mine", "cpu"),
+    ],
 )
 def test_the_folder_of_a_corpus_tells_by_its_name(folder: str, target: str, tmp_path: Path) -> None:
     case = tmp_path / folder / "softmax"

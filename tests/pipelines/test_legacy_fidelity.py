@@ -23,7 +23,7 @@ DEVICES = {"gpu-legacy-a100": "a100_sxm_40", "gpu-legacy-v100": "v100"}
 
 # Users were listed in an order that the text does not give away (`hlofuse.pipelines.users_order`), and the
 # results of a kernel stand in that order: the kernels agree.
-ORDER_UNKNOWN = {f"a100_sxm_40/random_100{n}" for n in (384, 568, 625, 778)}
+ORDER_UNKNOWN = {f"a100_sxm_40/random_100{n}" for n in (384, 625, 778)}
 
 
 @dataclass(slots=True)
@@ -127,4 +127,4 @@ def test_most_logs_of_the_corpus_agree_line_for_line() -> None:
             agree += decisions_agree(lines, before, DEVICES[folder.name])
             total += 1
     assert total == 124
-    assert agree >= 110
+    assert agree >= 114
