@@ -16,7 +16,7 @@ from decision_log import xla_decisions
 from pack_gpu import lean
 from packing import pack
 
-LIMIT = 750_000
+LIMIT = 700_000
 _COSTS = ("Runtime data", "Read time unfused", "Compute time by", "Input access time by")
 
 
