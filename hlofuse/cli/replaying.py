@@ -79,6 +79,7 @@ class ReplayRequest:
         from hlofuse.cli.progress import spinner
         from hlofuse.inputs import choose_target, load, require_input_stage
         from hlofuse.inputs.beside import device_beside
+        from hlofuse.inputs.choose_target import release_doubt
         from hlofuse.inputs.unique_ids import unique_ids_for
         from hlofuse.ir.errors import HlofuseError
         from hlofuse.pipelines import TARGETS, passes_of
@@ -92,6 +93,7 @@ class ReplayRequest:
             module = load(self.input, self.module, target=self.target)
         chosen = choose_target(self.input, self.module, device=self.device is not None, read=module)
         target = self.target or chosen.name
+        doubt = release_doubt(chosen, module) if self.target is None else ""
         device: str | DeviceDescription | None = self.device
         if device is None and TARGETS[target].needs_device:
             device = device_beside(module.filename)
@@ -100,12 +102,14 @@ class ReplayRequest:
             if device is None and self.target is None:
                 raise HlofuseError(
                     f"this is for target {target} ({printable(chosen.evidence)}), which asks for --device"
-                    " (hlofuse devices lists them); --target says otherwise"
+                    " (hlofuse devices lists them); --target says otherwise" + (f"\n{doubt}" if doubt else "")
                 )
         if self.device is not None:
             self.variant(target, device)  # a mistyped device is told before what it would not go with
         if not (any_stage or self.assume_input):
             require_input_stage(module, target)
+        if doubt:
+            click.echo(f"note: {doubt}", err=True)
         variant = self.variant(target, device)
         path, record = self._record(module, target)
         ids = unique_ids_for(module, self.ids)

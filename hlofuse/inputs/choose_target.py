@@ -12,6 +12,8 @@ from hlofuse.inputs.dump_names import read_name
 from hlofuse.inputs.stage import platform_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.targets import TARGETS
+from hlofuse.present.escape import printable
 
 # Parts of file names, the first that is found decides: passes of a pipeline, then what every dump has.
 _SIGNS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -41,6 +43,22 @@ def target_of_files(path: str | os.PathLike[str], module: str | None = None) -> 
         for sign in signs:
             if any(sign in name for name in names):
                 return ChosenTarget(target, f"there are dumps called {sign}")
+    return _target_of_folder(Path(path)) if str(path) != "-" else None
+
+
+def _target_of_folder(path: Path) -> ChosenTarget | None:
+    """The target that the folder of a corpus is called by: `gpu-legacy/softmax`, `cpu`, `gpu-h100_sxm`."""
+    try:
+        path = path.resolve()
+        case = path if path.is_dir() else path.parent
+        corpus = case.parent if is_corpus_case(case) else case
+        if corpus == case and not (path.is_dir() and corpus_cases(case)):
+            return None
+    except (OSError, ValueError, HlofuseError):
+        return None
+    for target in sorted(TARGETS, key=len, reverse=True):
+        if corpus.name == target or corpus.name.startswith(f"{target}-"):
+            return ChosenTarget(target, f"it lies in {corpus.name}")
     return None
 
 
@@ -59,7 +77,8 @@ def choose_target(
 ) -> ChosenTarget:
     """The target for what lies at `path`; `read` is the module, once it has been.
 
-    Names of files tell most, then a device that is given (`device`), then the module's contents.
+    Names of files and folders tell most, then a device that is given (`device`), then the module's contents.
+    Those tell a GPU, but not the release: it is `gpu` then.
     """
     named = target_of_files(path, module)
     if named is not None and not (device and named.name == "cpu"):
@@ -68,6 +87,25 @@ def choose_target(
         return ChosenTarget("gpu", "a device is given")
     inside = target_of_module(read) if read is not None else None
     return inside or ChosenTarget(DEFAULT)
+
+
+def release_doubt(chosen: ChosenTarget, module: Module) -> str:
+    """What to say where an XLA before that of the chosen target wrote the module; empty if nothing shows it.
+
+    Since 0.11 places in the source stand in tables ahead of the module, before they stood in every line.
+    """
+    if chosen.name not in ("cpu", "gpu"):
+        return ""
+    for i in module.instructions():
+        metadata = i.attributes.get("metadata")
+        if metadata is None or not metadata.source_file:
+            continue
+        old = f"an XLA older than 0.11 wrote this module ({printable(i.name)} names its source file itself)"
+        if chosen.name == "gpu":
+            return f"{old}: if PriorityFusion was off, as it once was, it is for --target gpu-legacy"
+        backend = "" if chosen.evidence else ", and nothing in it tells for which backend"
+        return f"{old}{backend}: taken for cpu; a GPU's asks for --target gpu-legacy (or gpu) and --device"
+    return ""
 
 
 def _names(path: Path, module: str | None) -> Iterable[str]:
@@ -84,8 +122,9 @@ def _names(path: Path, module: str | None) -> Iterable[str]:
         if named is not None:
             start = f"module_{named.module_id:04d}.{named.module}."
             return [n for n in os.listdir(path.parent) if start in n]
-        if path.name in ("before.hlo", "before.hlo.gz"):
+        if is_corpus_case(path.parent) and path.name.endswith((".hlo", ".hlo.gz")):
             return os.listdir(path.parent)
+        return [path.name]
     except (OSError, ValueError, HlofuseError):
         pass  # reading the input will say what is wrong with it
     return []

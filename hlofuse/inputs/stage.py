@@ -226,7 +226,29 @@ def _unoptimized_sign(module: Module) -> str | None:
     return None
 
 
-_GPU_CALLS = ("__cublas$", "__cudnn$", "__gpu$", "__cub$", "xla.gpu.", "cusolver_", "cub_", "__triton$")
+_GPU_CALLS = (
+    *(
+        "__cublas$",
+        "__cudnn$",
+        "__gpu$",
+        "__cub$",
+        "xla.gpu.",
+        "__triton$",
+        "__cusolver$",
+        "triton_kernel_call",
+    ),
+    *("cu_", "cub_", "cublas_", "cudnn_", "cusolver_", "cusparse_"),
+    *(
+        "hip_",
+        "hipblas_",
+        "hipsolver_",
+        "hipsparse_",
+        "rocsolver_",
+        "mosaic_gpu",
+        "xla_ffi_python_gpu_callback",
+    ),
+)
+_CPU_CALLS = ("blas_", "lapack_", "__onednn$", "__xla_cpu_runtime_", "xla_ffi_python_cpu_callback")
 _TPU_CALLS = ("tpu_custom_call", "X64SplitLow", "X64SplitHigh", "AllocateBuffer")
 
 
@@ -239,8 +261,12 @@ def platform_of(module: Module) -> tuple[str | None, str]:
             target = str(i.attributes.get("custom_call_target") or "")
             if target.startswith(_GPU_CALLS):
                 return "gpu", f"it calls {printable(target)}"
+            if target.startswith(_CPU_CALLS):
+                return "cpu", f"it calls {printable(target)}"
             if target in _TPU_CALLS:
                 return "tpu", f"it calls {printable(target)}"
+        if i.fusion_kind == "kInput":
+            return "gpu", f"{printable(i.name)} is a fusion of kind kInput, which only XLA:GPU makes"
         if i.opcode == "fusion" or i.opcode == "custom-call":
             config = i.attributes.raw("backend_config") or ""
             if '"__triton' in config or '"__cudnn' in config or '"operation_queue_id"' in config:

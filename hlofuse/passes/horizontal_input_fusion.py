@@ -18,6 +18,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
+from hlofuse.passes.std_sort import std_sorted
 from hlofuse.rules.gpu_multi_output_fusion.shapes import hero_input_shape, shapes_differ
 from hlofuse.rules.horizontal_fusion import (
     JOINED_REDUCTIONS,
@@ -57,7 +58,7 @@ class _Driver:
     def run(self, computation: Computation) -> bool:
         changed = False
         for consumer in computation.post_order():
-            reductions = self._sorted(self._candidates(consumer)) if consumer.computation is not None else []
+            reductions = self._candidates(consumer) if consumer.computation is not None else []
             if len(reductions) < 2:
                 continue
             fusions = [self._as_fusion(r) for r in reductions]
@@ -76,7 +77,7 @@ class _Driver:
         return changed
 
     def _candidates(self, consumer: Instruction) -> list[Instruction]:
-        """`FindAndSortFusionCandidates`, unsorted."""
+        """`FindAndSortFusionCandidates`."""
         found: dict[Instruction, None] = {}
         for operand in consumer.operands:
             while operand.opcode == "get-tuple-element":
@@ -85,17 +86,7 @@ class _Driver:
                 continue
             if feeds_only(operand, consumer):
                 found[operand] = None
-        return list(found)
-
-    def _sorted(self, candidates: list[Instruction]) -> list[Instruction]:
-        """In the order of `std::sort`, which for up to 16 of them is that of inserting one by one."""
-        done: list[Instruction] = []
-        for candidate in candidates:
-            place = len(done)
-            while place and self._is_before(candidate, done[place - 1]):
-                place -= 1
-            done.insert(place, candidate)
-        return done
+        return std_sorted(list(found), self._is_before)
 
     def _is_before(self, a: Instruction, b: Instruction) -> bool:
         x, y = self._input(a), self._input(b)

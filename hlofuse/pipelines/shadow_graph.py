@@ -69,6 +69,29 @@ class ShadowGraph:
     def add_bitcast(self, of: Node) -> Node:
         return self.add(Node(None, of.shape, [of], is_bitcast=True))
 
+    def bypass(self, node: Node) -> None:
+        """The users of `node` read its only operand, in its place."""
+        (operand,) = node.operands
+        place = operand.users.index(node)
+        operand.users[place : place + 1] = node.users
+        for user in node.users:
+            user.operands = [operand if o is node else o for o in user.operands]
+        node.dead, node.operands, node.users = True, [], []
+
+    def put_in_front(self, user: Node, new: Node) -> None:
+        """`user` reads its only operand through `new`, which takes its place among the users."""
+        (operand,) = user.operands
+        self.add(new)
+        operand.users[operand.users.index(user)] = new
+        user.operands, new.operands, new.users = [new], [operand], [user]
+
+    def put_behind(self, operand: Node, new: Node) -> None:
+        """All users of `operand` read it through `new`."""
+        self.add(new)
+        new.operands, new.users, operand.users = [operand], operand.users, [new]
+        for user in new.users:
+            user.operands = [new if o is operand else o for o in user.operands]
+
     def replace_uses(self, old: Node, new: Node) -> None:
         """Users other than `new` itself, and the root role, go over (`ReplaceAllUsesWith`)."""
         for user in list(old.users):
@@ -103,10 +126,19 @@ class ShadowGraph:
 
         Mirrors `DfsHloRewriteVisitor`: `action` may put nodes into `visited` to have them passed over.
         """
+        unused = [x for x in self.nodes if not x.dead and not x.users and x is not self.root]
+        self._walk([*unused, self.root], action)
+
+    def post_order(self) -> list[Node]:
+        """Operands before users, from what has no users in the order of age (`MakeInstructionPostOrder`)."""
+        order: list[Node] = []
+        self._walk([x for x in self.nodes if not x.dead and not x.users], order.append)
+        return order
+
+    def _walk(self, starts: list[Node], action: Callable[[Node], None]) -> None:
         visited = self.visited = set()
         visiting: set[Node] = set()
-        unused = [x for x in self.nodes if not x.dead and not x.users and x is not self.root]
-        for start in (*unused, self.root):
+        for start in starts:
             stack = [] if start.dead else [start]
             while stack:
                 node = stack[-1]

@@ -6,19 +6,23 @@ is read back lists users in the order of the text. XLA's lists were last rebuilt
 AlgebraicSimplifier (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`, `HandleBitcast`), which
 takes those away again. `GpuCompiler` runs the two three times. `restore_users_order` plays that on a
 shadow of the graph, in which every node has its users and hardly anything else, and takes over the order
-that comes out. What cannot be told from a text is the order before the first of the three rounds, which
-comes from the order of the program's own operations; that of the text is taken, with one exception
-(`_late_operands_of_dots`).
+that comes out.
+
+What other passes did between the rounds is undone first and done again in its place: one file each beside
+this one. What cannot be told from a text is the order before the first round, which comes from the order
+of the program's own operations; that of the text is taken.
 """
 
 from __future__ import annotations
-
-from collections.abc import Hashable
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.duplicates import merge_equals, split_broadcasts, split_transposes, split_widenings
+from hlofuse.pipelines.expanded_gemms import ExpandedGemms
+from hlofuse.pipelines.grouped_transposes import GroupedTransposes
+from hlofuse.pipelines.merged_batches import MergedBatches
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
 from hlofuse.pipelines.sunk_broadcasts import SunkBroadcasts
 
@@ -43,37 +47,31 @@ def restore_users_order(module: Module) -> None:
 def _restore(computation: Computation) -> None:
     graph = ShadowGraph(computation)
     sunk = SunkBroadcasts(graph)
-    _late_operands_of_dots(graph)
+    grouped = GroupedTransposes(graph)
+    gemms = ExpandedGemms(graph)
+    batches = MergedBatches(graph)
+    split_broadcasts(graph)
+    split_transposes(graph)
     for left in reversed(range(_ROUNDS)):
-        normalize_layouts(graph)
+        if left == 0:
+            grouped.put_back()
+            split_widenings(graph)
+        normalize_layouts(graph, looks_at_convolutions=left < _ROUNDS - 1)
+        if left == 0:
+            merge_equals(graph)
         simplify_bitcasts(graph, sunk=sunk if left == 0 else None)
+        if left == _ROUNDS - 1:
+            batches.put_back()
+            gemms.put_together()
     sunk.cancel_converts()
-    _merge_equal_bitcasts(graph)
+    merge_equals(graph)
     graph.take_over()
-
-
-def _late_operands_of_dots(graph: ShadowGraph) -> None:
-    """DotDecomposer reshapes the operands of dots, which puts these reshapes behind the other users."""
-    for node in graph.of.values():
-        late = [u for u in node.users if u.is_bitcast and _leads_to_a_dot(u)]
-        if late:
-            node.users = [u for u in node.users if u not in late] + late
-
-
-def _leads_to_a_dot(node: Node) -> bool:
-    source = node.source
-    while source is not None and source.opcode in ("bitcast", "pad") and len(node.users) == 1:
-        node = node.users[0]
-        source = node.source
-    if source is None:
-        return False
-    return source.opcode in ("custom-call", "dot") or source.fusion_kind == "kCustom"
 
 
 # ---------------------------------------------------------------- LayoutNormalization
 
 
-def normalize_layouts(graph: ShadowGraph) -> None:
+def normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool = False) -> None:
     """`LayoutNormalizationVisitor`: every operation on row-major arrays, bitcasts around."""
 
     def action(node: Node) -> None:
@@ -90,6 +88,11 @@ def normalize_layouts(graph: ShadowGraph) -> None:
             anew = graph.add(Node(source, node.shape, operands))
             graph.visited.add(anew)
             graph.replace(node, graph.add_bitcast(anew))
+        elif looks_at_convolutions and _is_convolution(source):
+            for operand in node.operands:
+                graph.add_bitcast(
+                    operand
+                )  # to be read by what is then found to be the same, and used by nobody
         elif source.shape.is_array or source.shape.element_type == "opaque":
             _put_bitcasts_behind(graph, node)
 
@@ -105,6 +108,12 @@ def _is_made_anew(source: Instruction) -> bool:
     return opcode in _MADE_ANEW or opcode in ELEMENTWISE_OPCODES
 
 
+def _is_convolution(source: Instruction) -> bool:
+    """`UpdateLayoutForCudnnConvolution` (`xla/service/gpu/conv_layout_normalization.cc`) looks at it."""
+    target = source.attributes.get("custom_call_target") if source.opcode == "custom-call" else None
+    return str(target).startswith("__cudnn$conv")
+
+
 def _put_bitcasts_behind(graph: ShadowGraph, node: Node) -> None:
     """`DefaultAction`: users read the node through a bitcast to row-major order and one back."""
     users = list(node.users)
@@ -117,7 +126,7 @@ def _put_bitcasts_behind(graph: ShadowGraph, node: Node) -> None:
         node.give_user(user, back)
 
 
-# ---------------------------------------------------------------- AlgebraicSimplifier, HloCSE
+# ---------------------------------------------------------------- AlgebraicSimplifier
 
 
 def simplify_bitcasts(
@@ -156,14 +165,3 @@ def _simplify_bitcast(graph: ShadowGraph, node: Node, *, broadcasts_anew: bool) 
             graph.replace(bitcast, graph.add(Node(source, bitcast.shape, list(operand.operands))))
         elif operand.shape == bitcast.shape:
             graph.replace(bitcast, operand)
-
-
-def _merge_equal_bitcasts(graph: ShadowGraph) -> None:
-    """`HloCSE`, as far as the rounds made two bitcasts of one."""
-    bitcasts: list[Node] = []
-    graph.visit(lambda node: bitcasts.append(node) if node.is_bitcast else None)
-    first: dict[tuple[Node, Hashable], Node] = {}
-    for node in bitcasts:
-        kept = first.setdefault((node.operands[0], node.shape), node)
-        if kept is not node:
-            graph.replace(node, kept)

@@ -74,3 +74,81 @@ def test_ids_of_a_file_are_for_one_module(hlofuse: Run, samples: Path) -> None:
     result = hlofuse("verify", samples / "cpu", "--ids", "x.hlo.pb")
     assert result.status == 2
     assert "--ids none" in result.err
+
+
+OLD = ', metadata={op_name="f" source_file="model.py" source_line=3}'
+
+
+def module_calling(call: str, metadata: str = "") -> str:
+    line = f'ROOT %c = f32[4]{{0}} custom-call(), custom_call_target="{call}"{metadata}'
+    return f"HloModule m\n\nENTRY %e {{\n  {line}\n}}\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "target"),
+    [
+        ("cu_threefry2x32", "gpu"),
+        ("cusparse_gtsv2_ffi", "gpu"),
+        ("lapack_spotrf_ffi", "cpu"),
+        ("mine", "cpu"),
+    ],
+)
+def test_calls_tell(call: str, target: str, tmp_path: Path) -> None:
+    file = tmp_path / "m.hlo"
+    file.write_text(module_calling(call))
+    found = choose_target(file, read=load(file))
+    assert found.name == target
+    assert (call in found.evidence) == (call != "mine")
+
+
+def test_every_file_of_a_corpus_folder_tells_by_its_neighbours(tmp_path: Path) -> None:
+    case = tmp_path / "softmax"
+    case.mkdir()
+    for name in ("before", "01-fusion.fusion-1", "after"):
+        (case / f"{name}.hlo").write_text(module_text("m"))
+    assert choose_target(case / "after.hlo").name == "gpu-legacy"
+    assert choose_target(case / "01-fusion.fusion-1.hlo").name == "gpu-legacy"
+
+
+@pytest.mark.parametrize(
+    ("folder", "target"),
+    [
+        ("gpu-legacy", "gpu-legacy"),
+        ("gpu-legacy-a100", "gpu-legacy"),
+        ("gpu-h100_sxm", "gpu"),
+        ("mine", "cpu"),
+    ],
+)
+def test_the_folder_of_a_corpus_tells_by_its_name(folder: str, target: str, tmp_path: Path) -> None:
+    case = tmp_path / folder / "softmax"
+    case.mkdir(parents=True)
+    for name in ("before", "after"):
+        (case / f"{name}.hlo").write_text(module_text("m"))
+    for path in (case, case / "before.hlo", tmp_path / folder):
+        assert choose_target(path).name == target
+    # Only of a corpus: elsewhere a folder may be called anything.
+    (tmp_path / folder / "plain.hlo").write_text(module_text("m"))
+    assert choose_target(tmp_path / folder / "plain.hlo").name == "cpu"
+
+
+def test_a_gpu_of_an_unknown_release_is_said(hlofuse: Run, tmp_path: Path) -> None:
+    file = tmp_path / "m.hlo"
+    file.write_text(module_calling("__cublas$gemm", OLD))
+    refused = hlofuse("explain", file)
+    assert refused.status == 2
+    assert "this is for target gpu (" in refused.err
+    assert "--target gpu-legacy" in refused.err
+    assert "--target gpu-legacy" in hlofuse("explain", file, "--device", "a100_sxm_40").err
+    assert "older" not in hlofuse("explain", file, "--target", "gpu", "--device", "a100_sxm_40").err
+    file.write_text(module_calling("__cublas$gemm"))
+    assert "older" not in hlofuse("explain", file).err
+
+
+def test_nothing_but_an_old_release_is_said(hlofuse: Run, tmp_path: Path) -> None:
+    file = tmp_path / "m.hlo"
+    file.write_text(module_calling("mine", OLD))
+    explained = hlofuse("explain", file)
+    assert explained.status == 0
+    assert "nothing in it tells for which backend: taken for cpu" in explained.err
+    file.write_text(module_calling("mine"))
+    assert hlofuse("explain", file).err == ""

@@ -18,12 +18,14 @@ from hlofuse.verifier.cases import name_of_run
 from ..tools.decision_log import our_decisions, without_repeats, xla_decisions
 from .cases import CORPUS
 
-DATA = Path(__file__).parent.parent / "data" / "gpu-legacy.tar.xz"
+DATA = Path(__file__).parent.parent / "data"
+ARCHIVES = ("gpu-legacy.tar.xz", "gpu-legacy-order.tar.xz")
+"""The second: grouped-query attention, and more reductions than `std::sort` inserts one by one."""
 DEVICES = {"gpu-legacy-a100": "a100_sxm_40", "gpu-legacy-v100": "v100"}
 
 # Users were listed in an order that the text does not give away (`hlofuse.pipelines.users_order`), and the
 # results of a kernel stand in that order: the kernels agree.
-ORDER_UNKNOWN = {f"a100_sxm_40/random_100{n}" for n in (384, 568, 625, 778)}
+ORDER_UNKNOWN = {f"a100_sxm_40/random_100{n}" for n in (384, 625, 778)}
 
 
 @dataclass(slots=True)
@@ -38,18 +40,19 @@ class Case:
 @cache
 def cases() -> dict[str, Case]:
     found: dict[str, Case] = {}
-    with tarfile.open(DATA) as tar:
-        for member in tar:
-            name, _, file = member.name.rpartition("/")
-            content = tar.extractfile(member)
-            assert content is not None
-            text, case = content.read().decode(), found.setdefault(name, Case())
-            if file == "before.hlo":
-                case.before = text
-            elif file == "decisions.log":
-                case.log = text.splitlines()
-            elif file.endswith(".hlo"):
-                case.passes.append((name_of_run(file[3:].removesuffix(".hlo"), "gpu-legacy"), text))
+    for archive in ARCHIVES:
+        with tarfile.open(DATA / archive) as tar:
+            for member in tar:
+                name, _, file = member.name.rpartition("/")
+                content = tar.extractfile(member)
+                assert content is not None
+                text, case = content.read().decode(), found.setdefault(name, Case())
+                if file == "before.hlo":
+                    case.before = text
+                elif file == "decisions.log":
+                    case.log = text.splitlines()
+                elif file.endswith(".hlo"):
+                    case.passes.append((name_of_run(file[3:].removesuffix(".hlo"), "gpu-legacy"), text))
     return found
 
 
@@ -127,4 +130,4 @@ def test_most_logs_of_the_corpus_agree_line_for_line() -> None:
             agree += decisions_agree(lines, before, DEVICES[folder.name])
             total += 1
     assert total == 124
-    assert agree >= 110
+    assert agree >= 114
