@@ -27,7 +27,6 @@ from hlofuse.pipelines.visits import Uses, uses_in_order
 from hlofuse.pipelines.widened import (
     is_widened_broadcast,
     is_widening,
-    served_by,
     users_of_widened,
     widened,
 )
@@ -82,20 +81,11 @@ def _as_age_tells(
     normalized = with_last_normalized_in_front(producer, users, made)
     if normalized is not None:
         return normalized
-    if producer.opcode == "slice":
-        # Seen in records, on every device; which pass keeps this order we do not know.
-        return sorted(users, key=lambda user: served_by(user).id)
     if is_bits_of_key(producer):
         return sorted(users, key=_age)
     if producer.opcode == "broadcast" and _made_together(producer, users):
         return without_those_in_softmax(producer, sorted(users, key=_age), order)
     users = in_order_of_keys(producer, with_narrowed_behind(users))
-    for square in [u for u in users if u.opcode == "multiply" and u.operands == [producer, producer]]:
-        # Simplification made it of a power, so that it comes behind all that are older.
-        others = [u for u in users if u is not square]
-        older = max((k for k, u in enumerate(others) if u.id < square.id), default=-1)
-        place = max(older + 1, users.index(square))
-        users = [*others[:place], square, *others[place:]]
     return with_moved_in_front(producer, users)
 
 
