@@ -104,7 +104,7 @@ def _is_result(x: Instruction) -> bool:
 
 
 def _place_of_call(x: Instruction, around: str) -> Hashable | None:
-    """Where in the function `around` it calls what `x` is of, in whatever depth; None for what is no function's."""
+    """Where the function `around` calls what `x` is of, in whatever depth; None for what is no function's."""
     function = scope(x)
     if not function:
         return None

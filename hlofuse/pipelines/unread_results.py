@@ -1,7 +1,7 @@
 """Loops and the like of which a result is not read.
 
-The framework takes every result out of the tuple. An element nobody reads has no users, so that the walk which
-writes the program down, operands first, starts from it as from the root (`MakeInstructionPostOrder`,
+The framework takes every result out of the tuple. An element nobody reads has no users, so that the walk
+which writes the program down, operands first, starts from it as from the root (`MakeInstructionPostOrder`,
 `xla/hlo/ir/hlo_computation.cc`), and comes to it earlier: the root is made last. Lists of users are in
 that order when the program is read back.
 """
@@ -14,7 +14,7 @@ from hlofuse.pipelines.names import is_of_program, scope
 
 
 def in_order_written(computation: Computation) -> dict[Instruction, int]:
-    """Where each instruction stood when the program was written down; empty if that is where it stands now."""
+    """Where each instruction stood when the program was written down; empty if it stands there now."""
     starts = [x for x in computation if _has_unread_result(x)]
     if starts:
         depth = min(_depth(x) for x in computation if is_of_program(x))
@@ -46,6 +46,6 @@ def _has_unread_result(x: Instruction) -> bool:
 
 
 def _depth(x: Instruction) -> int:
-    """In how many loops and branches of the program it was; what is in more than others was inlined from there."""
+    """In how many loops and branches it was; what was in more than others was inlined from there."""
     name = x.op_name or ""
     return name.count("/body/") + name.count("/branch_")

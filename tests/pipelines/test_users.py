@@ -278,7 +278,7 @@ def test_one_concatenate_cut_down_beside_the_whole_comes_behind_it() -> None:
 
 
 def test_who_reads_a_factor_takes_the_place_of_its_product_with_one() -> None:
-    """concatenate([x * 0, x * 1, x * 2]), of which the framework itself dropped the second product, or XLA."""
+    """concatenate([x * 0, x * 1, x * 2]): the framework dropped the second product, or XLA did."""
     body = f"""  %p = c64[8]{{0}} parameter(0)
   %x.1 = c64[8]{{0}} negate(%p){named("x")}
   %zero = c64[] constant((0, 0))
@@ -464,7 +464,7 @@ _MADE_LATE = ["p", "tuple.1.0", "slice.1.0", "multiply.1.0", "add.1.0"]
 
 
 def test_what_one_operation_was_expanded_into_keeps_its_order() -> None:
-    """An expanded rng-bit-generator looks like what LayoutNormalization made, but for the names of operations."""
+    """An expanded rng-bit-generator looks like what LayoutNormalization made, but for op_name."""
     body = f"""  %p = u32[8]{{0}} parameter(0)
   %multiply.1.0 = u32[8]{{0}} multiply(%p, %p){named("OF")}
   %and.1.0 = u32[8]{{0}} and(%multiply.1.0, %p){named("bits")}
