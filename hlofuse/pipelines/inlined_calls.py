@@ -24,13 +24,12 @@ def in_order_of_calls(
     source = producer.operands[0] if is_narrowing(producer) else producer
     function = scope(source)
     if not function:
-        return _with_calls_inlined(users, ids_known=ids_known)
+        return _with_calls_inlined(users, "", ids_known=ids_known)
     served = {u: served_by(u) for u in users}
-    # A bitcast bears the name of what it was put behind.
-    within = {u for u, it in served.items() if scope(it) == function and it.opcode != "bitcast"}
+    within = {u for u, it in served.items() if _is_of_same_call(it, source, function)}
     inner = [u for u in users if u in within]
     outer = [u for u in users if u not in within]
-    outer = _with_calls_inlined(outer, ids_known=ids_known)
+    outer = _with_calls_inlined(outer, function, ids_known=ids_known)
     cloned = (
         {u for u in inner if served[u].id > source.id and is_of_program(served[u])} if ids_known else set()
     )
@@ -38,19 +37,45 @@ def in_order_of_calls(
         by_age = iter(sorted(cloned, key=lambda u: served[u].id))
         inner = [next(by_age) if u in cloned else u for u in inner]
     # A constant is no result; whoever reads it outside had one of its own.
-    if outer and not _is_constant(source) and _has_other_results(source, function):
+    if outer and not is_constant(source) and _has_other_results(source, function):
         return _without_tuples(inner, outer)
     return [*inner, *outer]
 
 
-def _with_calls_inlined(users: list[Instruction], *, ids_known: bool) -> list[Instruction]:
+def _is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
+    """Was `x` cloned with `source`, out of one call of `function`?"""
+    if x.opcode == "bitcast":  # it bears the name of what it was put behind
+        within = all(scope(u) == function and u.opcode != "bitcast" for u in x.users)
+        return bool(x.op_name and x.users and within)
+    if scope(x) != function:
+        return False
+    return not (_is_result(source) and _leads_to_like(source, x, function))
+
+
+def _leads_to_like(result: Instruction, start: Instruction, function: str) -> bool:
+    """Is `start` of a call that has no other result than one like `result`? Then it is another call."""
+    found, pending, again = {start}, [start], False
+    while pending:
+        x = pending.pop()
+        if (x.opcode, x.op_name) == (result.opcode, result.op_name):
+            again = True
+            continue
+        if _is_result(x):
+            return False
+        near = [u for u in x.users if scope(u) == function and u not in found]
+        found.update(near)
+        pending += near
+    return again
+
+
+def _with_calls_inlined(users: list[Instruction], function: str, *, ids_known: bool) -> list[Instruction]:
     """Each call was a user itself; its clones came behind all, the last of them into its place."""
     calls: dict[tuple[Hashable, int], list[Instruction]] = {}
     results: Counter[Hashable] = Counter()
     listed: list[Instruction | tuple[Hashable, int]] = []
     for user in users:
         clone = served_by(user)
-        place = _place_of_call(clone) if clone.opcode != "bitcast" else None
+        place = _place_of_call(clone, function) if clone.opcode != "bitcast" else None
         if place is None:
             listed.append(user)
             continue
@@ -61,24 +86,33 @@ def _with_calls_inlined(users: list[Instruction], *, ids_known: bool) -> list[In
         if call not in calls:
             listed.append(call)
         calls.setdefault(call, []).append(user)
-    for call, clones in calls.items():
-        if ids_known:
+    if ids_known:
+        for clones in calls.values():
             clones.sort(key=lambda u: served_by(u).id)
+        # They were inlined in the order in which they stood.
+        by_age = sorted(calls, key=lambda call: served_by(calls[call][0]).id)
+        calls, slots = {call: calls[call] for call in by_age}, iter(by_age)
+        listed = [x if isinstance(x, Instruction) else next(slots) for x in listed]
+    for call, clones in calls.items():
         listed = without([*listed, *clones], [call])
     return [u for u in listed if isinstance(u, Instruction)]
 
 
 def _is_result(x: Instruction) -> bool:
-    return any(scope(u) != scope(x) for u in x.users)
+    function = scope(x)
+    return any(scope(v) != function for u in x.users for v in (u.users if u.opcode == "bitcast" else (u,)))
 
 
-def _place_of_call(x: Instruction) -> Hashable | None:
-    """Where in the program it is called what `x` is of; None for what is no function's."""
+def _place_of_call(x: Instruction, around: str) -> Hashable | None:
+    """Where the function `around` calls what `x` is of, in whatever depth; None for what is no function's."""
     function = scope(x)
     if not function:
         return None
+    parts = function.split("/")
+    inside = around.split("/") if around and f"{function}/".startswith(f"{around}/") else []
+    call = next((k for k in range(len(inside), len(parts)) if "jit(" in parts[k]), len(parts) - 1)
     metadata = x.attributes.get("metadata")
-    return (function, metadata.stack_frame_id if metadata is not None else None)
+    return ("/".join(parts[: call + 1]), metadata.stack_frame_id if metadata is not None else None)
 
 
 def _without_tuples(inner: list[Instruction], outer: list[Instruction]) -> list[Instruction]:
@@ -117,12 +151,13 @@ def _reaches_result(
                 continue  # the like of it is that of another call
             found.add(x)
             pending.append(x)
-            if is_of_program(x) and not _is_constant(x) and any(scope(u) != function for u in x.users):
+            if is_of_program(x) and not is_constant(x) and any(scope(u) != function for u in x.users):
                 return True
     return False
 
 
-def _is_constant(x: Instruction) -> bool:
+def is_constant(x: Instruction) -> bool:
+    """Is it, or every element of it, a constant or a number of its own place?"""
     return x.opcode in {"constant", "iota"} or (
         x.opcode == "broadcast" and x.operands[0].opcode == "constant"
     )

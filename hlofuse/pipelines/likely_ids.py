@@ -13,7 +13,7 @@ import heapq
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.names import is_of_program, name_before_renaming, scope
+from hlofuse.pipelines.names import is_cloned_by_pass, is_of_program, name_before_renaming, scope
 
 _SHARED_ROOTS = frozenset({"constant", "broadcast", "iota", "tuple"})
 
@@ -37,7 +37,7 @@ class _Guess:
         self._all = computation.instructions
         self._place = {x: k for k, x in enumerate(self._all)}
         self._names = {x: name_before_renaming(x) for x in self._all}
-        self._program = {x for x in self._all if is_of_program(x)}
+        self._program = {x for x in self._all if is_of_program(x) and not is_cloned_by_pass(x)}
         self._early = self._program | {x for x in self._all if self._feeds_program(x)}
         self._inlined = {x for x in self._early if scope(x)}
         self._own = self._early - self._inlined

@@ -12,13 +12,13 @@ def with_narrowed_behind(users: list[Instruction]) -> list[Instruction]:
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). Ids have to be XLA's.
     """
     narrowed = sorted((u for u in users if _is_narrowed(u)), key=lambda u: u.id)
-    if len(narrowed) < 2:
+    if not narrowed:
         return users
     others = [u for u in users if u not in narrowed]
     parts = {o for u in narrowed for o in u.operands}
     if any(u.opcode == "concatenate" and parts.issubset(u.operands) for u in others):
         return [*others, *narrowed]
-    return [*others, narrowed[-1], *narrowed[:-1]]
+    return users if len(narrowed) == 1 else [*others, narrowed[-1], *narrowed[:-1]]
 
 
 def _is_narrowed(x: Instruction) -> bool:

@@ -45,12 +45,19 @@ def with_last_normalized_in_front(
         return None
     if not any(_has_lost_its_name(u) for u in (producer, *users)):
         return None
+    if _has_lost_its_name(producer) and all(_is_of_same_expansion(u, producer) for u in users):
+        return None
     if producer.opcode != "bitcast" and any(u.operands.count(producer) > 1 for u in users):
         return None  # seen in records: with a square among them the order of before stays, why we do not know
     # What rematerialization repeats has a reshape of its own; CSE made the two one after all this. Seen in
     # records for reshapes only; which pass keeps others together we do not know.
     again = [u for u in users if _is_repeated(u)] if producer.opcode == "bitcast" else []
     return [*_rotated(again), *_rotated([u for u in users if u not in again])]
+
+
+def _is_of_same_expansion(x: Instruction, other: Instruction) -> bool:
+    """Was one operation of the program, such as rng-bit-generator, expanded into both?"""
+    return x.op_name == other.op_name and x.opcode not in {other.opcode, "transpose"}
 
 
 def _rotated(users: list[Instruction]) -> list[Instruction]:

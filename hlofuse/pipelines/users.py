@@ -12,9 +12,11 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.clamps import with_clamps_behind
-from hlofuse.pipelines.inlined_calls import in_order_of_calls
+from hlofuse.pipelines.dot_operands import with_dot_operands_in_place
+from hlofuse.pipelines.dropped_identities import with_readers_in_place
+from hlofuse.pipelines.inlined_calls import in_order_of_calls, is_constant
 from hlofuse.pipelines.moved_reshapes import with_moved_in_front
-from hlofuse.pipelines.names import name_before_renaming
+from hlofuse.pipelines.names import is_of_program, name_before_renaming
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
 from hlofuse.pipelines.normalized_convolutions import restore_convolution_users
 from hlofuse.pipelines.normalized_layouts import made_by_passes, with_last_normalized_in_front
@@ -23,6 +25,7 @@ from hlofuse.pipelines.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.split_reductions import with_split_reductions_behind
 from hlofuse.pipelines.swapped_converts import with_swapped_behind
 from hlofuse.pipelines.taken_along import with_gemms_behind, without_those_in_softmax
+from hlofuse.pipelines.unread_results import in_order_written
 from hlofuse.pipelines.visits import Uses, uses_in_order
 from hlofuse.pipelines.widened import (
     is_widened_broadcast,
@@ -38,6 +41,11 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
     for computation in module.computations:
         if computation.fusion is not None:
             continue
+        written = in_order_written(computation)
+        if written:
+            for instruction in computation:
+                if not is_constant(instruction):  # CSE made one of many since
+                    instruction.users.sort(key=written.__getitem__)
         normalized = restore_convolution_users(computation)
         uses, wide = uses_in_order(computation), widened(computation)
         order = {x: k for k, x in enumerate(computation.post_order())}
@@ -47,9 +55,10 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 users = _as_program_has_it(instruction, ids_known=ids_known)
                 users = _as_normalization_leaves_it(instruction, users, uses, wide)
                 users = with_clamps_behind(instruction, users, order)
+                users = with_dot_operands_in_place(instruction, users, order)
                 if ids_known:
                     users = _as_age_tells(instruction, users, order, made)
-                instruction.users[:] = users
+                instruction.users[:] = with_readers_in_place(instruction, users)
 
 
 def _as_program_has_it(producer: Instruction, *, ids_known: bool) -> list[Instruction]:
@@ -82,20 +91,14 @@ def _as_age_tells(
     normalized = with_last_normalized_in_front(producer, users, made)
     if normalized is not None:
         return normalized
-    if producer.opcode == "slice":
-        # Seen in records, on every device; which pass keeps this order we do not know.
+    if producer.opcode == "slice" and not is_of_program(producer):
+        # Seen in records of what DotMerger made; which pass keeps this order we do not know.
         return sorted(users, key=lambda user: served_by(user).id)
     if is_bits_of_key(producer):
         return sorted(users, key=_age)
     if producer.opcode == "broadcast" and _made_together(producer, users):
         return without_those_in_softmax(producer, sorted(users, key=_age), order)
     users = in_order_of_keys(producer, with_narrowed_behind(users))
-    for square in [u for u in users if u.opcode == "multiply" and u.operands == [producer, producer]]:
-        # Simplification made it of a power, so that it comes behind all that are older.
-        others = [u for u in users if u is not square]
-        older = max((k for k, u in enumerate(others) if u.id < square.id), default=-1)
-        place = max(older + 1, users.index(square))
-        users = [*others[:place], square, *others[place:]]
     return with_moved_in_front(producer, users)
 
 

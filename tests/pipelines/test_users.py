@@ -110,7 +110,7 @@ def test_parts_of_a_split_reduction_come_behind_the_concatenate() -> None:
     assert users_of("x", body) == ["c", "part.1", "last"]
 
 
-def test_a_convert_counts_as_what_it_serves_among_users_of_a_slice() -> None:
+def test_a_convert_counts_as_what_it_serves_among_users_of_a_slice_that_a_pass_made() -> None:
     body = """  %p = bf16[32]{0} parameter(0)
   %x = bf16[16]{0} slice(%p), slice={[0:16]}
   %second = bf16[16]{0} negate(%x)
@@ -171,6 +171,53 @@ def test_the_last_user_takes_the_place_of_the_tuple_of_results() -> None:
     assert users_of("x.1", body.replace("OTHER", "p")) == ["a.1", "b.1", "c.1"]
 
 
+def test_the_last_clone_of_a_call_within_a_call_takes_the_place_of_the_outer_one() -> None:
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %x.1 = f32[32]{{0}} exponential(%p){named("x")}
+  %first.1 = f32[32]{{0}} sine(%x.1){named("jit(g)/first")}
+  %last.1 = f32[32]{{0}} divide(%first.1, %x.1){named("jit(g)/jit(h)/last")}
+  ROOT %own.1 = f32[32]{{0}} add(%last.1, %x.1){named("own")}"""
+    assert users_of("x.1", body) == ["last.1", "own.1", "first.1"]
+
+
+def test_calls_stood_in_the_order_in_which_they_were_inlined() -> None:
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %x.1 = f32[32]{{0}} exponential(%p){named("x")}
+  %g.2 = f32[32]{{0}} sine(%x.1){named("jit(g)/g")}
+  %flat.2 = f32[32,1]{{1,0}} bitcast(%g.2){named("jit(g)/g")}
+  %g.1 = f32[32]{{0}} sine(%x.1){named("jit(g)/g")}
+  %flat.1 = f32[32,1]{{1,0}} bitcast(%g.1){named("jit(g)/g")}
+  %sum.1 = f32[32,1]{{1,0}} add(%flat.2, %flat.1){named("sum")}
+  ROOT %r = (f32[32,1]{{1,0}}) tuple(%sum.1)"""
+    ids = ["p", "x.1", "r", "sum.1", "g.1", "g.2", "flat.1", "flat.2"]
+    assert users_of("x.1", body) == ["g.2", "g.1"]
+    assert users_of("x.1", body, ids=ids) == ["g.1", "g.2"]
+
+
+def test_the_same_function_reads_its_result_in_another_call() -> None:
+    """(p % q) % q, with the first result read in between."""
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %sign.0 = f32[32]{{0}} sign(%p){named("jit(g)/sign")}
+  %x.1 = f32[32]{{0}} sine(%sign.0){named("jit(g)/x")}
+  %own.1 = f32[32]{{0}} negate(%x.1){named("own")}
+  %sign.1 = f32[32]{{0}} sign(%x.1){named("jit(g)/sign")}
+  %x.2 = f32[32]{{0}} sine(%sign.1){named("jit(g)/LAST")}
+  ROOT %r = (f32[32]{{0}}, f32[32]{{0}}) tuple(%own.1, %x.2)"""
+    assert users_of("x.1", body.replace("LAST", "x")) == ["own.1", "sign.1"]
+    assert users_of("x.1", body.replace("LAST", "other").replace("x.2", "other.1")) == ["sign.1", "own.1"]
+
+
+def test_a_bitcast_read_within_the_function_is_of_the_function() -> None:
+    body = f"""  %p = f32[1,32]{{1,0}} parameter(0)
+  %x.1 = f32[1,32]{{1,0}} sine(%p){named("jit(g)/x")}
+  %flat = f32[32]{{0}} bitcast(%x.1){named("jit(g)/x")}
+  %a.1 = f32[32]{{0}} negate(%flat){named("READER")}
+  %b.1 = f32[1,32]{{1,0}} exponential(%x.1){named("jit(g)/b")}
+  ROOT %r = (f32[32]{{0}}, f32[1,32]{{1,0}}) tuple(%a.1, %b.1)"""
+    assert users_of("x.1", body.replace("READER", "jit(g)/a")) == ["flat", "b.1"]
+    assert users_of("x.1", body.replace("READER", "a")) == ["b.1", "flat"]
+
+
 # ---------------------------------------------------------------- twins
 
 
@@ -217,6 +264,72 @@ def test_what_is_older_than_a_value_was_given_it() -> None:
 
 
 # ---------------------------------------------------------------- holes
+
+
+def test_one_concatenate_cut_down_beside_the_whole_comes_behind_it() -> None:
+    body = """  %p = f32[2,4]{1,0} parameter(0)
+  %q = f32[2,4]{1,0} parameter(1)
+  %x = f32[2,4]{1,0} negate(%p)
+  %left = f32[2,8]{1,0} concatenate(%q, %x), dimensions={1}
+  %cut = f32[2,4]{1,0} slice(%left), slice={[0:2], [2:6]}
+  %whole = f32[2,12]{1,0} concatenate(%q, %x, %q), dimensions={1}
+  ROOT %r = (f32[2,4]{1,0}, f32[2,12]{1,0}) tuple(%cut, %whole)"""
+    assert users_of("x", body, ids=["p", "q", "x", "whole", "r", "left", "cut"]) == ["whole", "left"]
+
+
+def test_who_reads_a_factor_takes_the_place_of_its_product_with_one() -> None:
+    """concatenate([x * 0, x * 1, x * 2]): the framework dropped the second product, or XLA did."""
+    body = f"""  %p = c64[8]{{0}} parameter(0)
+  %x.1 = c64[8]{{0}} negate(%p){named("x")}
+  %zero = c64[] constant((0, 0))
+  %zeros = c64[8]{{0}} broadcast(%zero), dimensions={{}}
+  %mul.1.0 = c64[8]{{0}} multiply(%x.1, %zeros){named("mul")}
+  %two = c64[] constant((2, 0))
+  %twos = c64[8]{{0}} broadcast(%two), dimensions={{}}
+  %mul.NUMBER.0 = c64[8]{{0}} multiply(%x.1, %twos){named("mul")}
+  ROOT %all.1 = c64[24]{{0}} concatenate(%mul.1.0, %x.1, %mul.NUMBER.0), dimensions={{0}}{named("all")}"""
+    assert users_of("x.1", body.replace("NUMBER", "3")) == ["mul.1.0", "all.1", "mul.3.0"]
+    assert users_of("x.1", body.replace("NUMBER", "2")) == ["mul.1.0", "mul.2.0", "all.1"]
+
+
+def test_transposes_for_a_matrix_product_stand_where_the_product_stood() -> None:
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %x.1 = f32[8,8]{{1,0}} negate(%p){named("x")}
+  %transpose = f32[8,8]{{1,0}} transpose(%x.1), dimensions={{1,0}}{named("OF")}
+  %twice.1 = f32[8,8]{{1,0}} add(%x.1, %x.1){named("twice")}
+  %dot = f32[8,8]{{1,0}} dot(%transpose, %twice.1), lhs_contracting_dims={{0}}, rhs_contracting_dims={{1}}
+  ROOT %r = (f32[8,8]{{1,0}}) tuple(%dot)"""
+    assert users_of("x.1", body.replace("OF", "x")) == ["twice.1", "transpose"]
+    assert users_of("x.1", body.replace("OF", "transpose")) == ["transpose", "twice.1"]
+
+
+_LOOP = """%body (s.1: (s32[], f32[32])) -> (s32[], f32[32]) {
+  ROOT %s.1 = (s32[], f32[32]{0}) parameter(0)
+}
+
+%condition (s.2: (s32[], f32[32])) -> pred[] {
+  %s.2 = (s32[], f32[32]{0}) parameter(0)
+  ROOT %more = pred[] constant(true)
+}
+"""
+
+
+def test_a_loop_with_a_result_nobody_reads_was_written_down_in_front_of_the_root() -> None:
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %x.1 = f32[32]{{0}} negate(%p){named("x")}
+  %own.1 = f32[32]{{0}} sine(%x.1){named("own")}
+  %start.1 = f32[32]{{0}} exponential(%x.1){named("start")}
+  %zero = s32[] constant(0)
+  %init = (s32[], f32[32]{{0}}) tuple(%zero, %start.1)
+  %while.1 = (s32[], f32[32]{{0}}) while(%init), condition=%condition, body=%body{named("while")}
+  %end = f32[32]{{0}} get-tuple-element(%while.1), index=1
+  %count = s32[] get-tuple-element(%while.1), index=INDEX
+  ROOT %r = (f32[32]{{0}}, f32[32]{{0}}, s32[]) tuple(%own.1, %end, %count)"""
+    assert users_of("x.1", body.replace("INDEX", "0"), head=_LOOP) == ["own.1", "start.1"]
+    unread = body.replace(
+        "%count = s32[] get-tuple-element(%while.1), index=INDEX", "%count = s32[] constant(7)"
+    )
+    assert users_of("x.1", unread, head=_LOOP) == ["start.1", "own.1"]
 
 
 def test_the_last_narrowed_concatenate_takes_the_place_of_the_whole() -> None:
@@ -348,6 +461,18 @@ _NORMALIZED = f"""  %p = f32[8,32]{{1,0}} parameter(0)
   %add.1.0 = f32[8,16]{{1,0}} add(%multiply.1.0, %slice.1.0){named("add")}
   ROOT %tuple.1.0 = (f32[8,16]{{1,0}}) tuple(%add.1.0)"""
 _MADE_LATE = ["p", "tuple.1.0", "slice.1.0", "multiply.1.0", "add.1.0"]
+
+
+def test_what_one_operation_was_expanded_into_keeps_its_order() -> None:
+    """An expanded rng-bit-generator looks like what LayoutNormalization made, but for op_name."""
+    body = f"""  %p = u32[8]{{0}} parameter(0)
+  %multiply.1.0 = u32[8]{{0}} multiply(%p, %p){named("OF")}
+  %and.1.0 = u32[8]{{0}} and(%multiply.1.0, %p){named("bits")}
+  %xor.1.0 = u32[8]{{0}} xor(%and.1.0, %multiply.1.0){named("bits")}
+  ROOT %tuple.1.0 = (u32[8]{{0}}) tuple(%xor.1.0)"""
+    ids = ["p", "tuple.1.0", "multiply.1.0", "and.1.0", "xor.1.0"]
+    assert users_of("multiply.1.0", body.replace("OF", "bits"), ids=ids) == ["and.1.0", "xor.1.0"]
+    assert users_of("multiply.1.0", body.replace("OF", "mul"), ids=ids) == ["xor.1.0", "and.1.0"]
 
 
 def test_the_last_user_takes_the_place_of_the_bitcast_of_a_normalized_layout() -> None:

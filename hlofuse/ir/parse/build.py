@@ -14,6 +14,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.names import NameUniquer
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
+from hlofuse.ir.parse.async_pairs import disagreement
 from hlofuse.ir.parse.checks import check_attributes, check_instruction, compatible, known_signature
 from hlofuse.ir.parse.errors import Rejected, suggestion
 from hlofuse.ir.parse.infer import infer_shape
@@ -206,6 +207,9 @@ class Builder(Operands):
         check_attributes(opcode, known, node.attributes, node.end)
         check_instruction(node, known, operands)
         called, raw = self.attributes(node)
+        differs = disagreement(opcode, operands, [c for _, c in called], raw.get("async_execution_thread"))
+        if differs is not None:
+            raise Rejected(node.call.opcode.start_pos or 0, differs)
         if opcode == "scan" and len(called[0][1].parameters) != len(operands):
             raise Rejected(
                 where, f"scan has {len(operands)} operands, its computation another number of parameters"

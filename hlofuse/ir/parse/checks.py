@@ -137,12 +137,8 @@ def _check_async(node: InstructionNode, stage: str, operands: Sequence[Instructi
     if not operands:
         raise Rejected(where, f"{opcode} takes the operation it belongs to as its operand")
     before = operands[0].opcode
-    inner, inner_stage = split_async(before)
-    if before == "async-done" or inner_stage == "done":
+    if before == "async-done" or split_async(before)[1] == "done":
         raise Rejected(where, f"{opcode} cannot follow {before}")
-    mine = split_async(opcode)[0]
-    if inner_stage is not None and mine != opcode and inner != mine:
-        raise Rejected(where, f"{opcode} does not belong to {before}")
 
 
 def _even(operands: Sequence[Instruction], values: object, shape: object) -> str | None:

@@ -334,8 +334,10 @@ _ORDER = {"D": 0, "T": 1, "L": 2, "#": 3, "*": 4, "E": 5, "S": 6, "SC": 7, "P": 
 @handler("layout_properties")
 def _layout_properties(parts: list[Any]) -> str:
     last = -1
-    texts = []
+    texts: list[str] = []
     for letter, where, text in parts[1:]:
+        if letter == "P" and not any(t.startswith("D(") and set(t) & {"C", "H"} for t in texts):
+            raise Rejected(where, "only a sparse array has a physical shape, such as f32[8]{0:D(C)P(...)}")
         if _ORDER[letter] <= last:
             raise Rejected(where, f"{letter} comes too late in the layout: the order is D T L # * E S SC P M")
         last = _ORDER[letter]
