@@ -104,7 +104,8 @@ def users_of_widened(
     listed += at_once
     if at_once:
         listed = without(listed, [None])
-    listed += sorted(later, key=lambda user: uses[producer, user])
+    later.sort(key=lambda user: uses[producer, user])
+    listed += later
     if back is producer:
         listed = without(listed, [back])
     return [u for u in listed if u is not None]
