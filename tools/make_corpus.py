@@ -2,8 +2,8 @@
 
     make_corpus.py [NAME...] [-o DIR] [--only PROGRAM]... [--python PYTHON]
 
-NAME is a corpus of tools/corpus/corpora.toml (all of them unless said); its programs are those of
-tools/corpus/programs.py. Needs the extras capture, capture-gpu or capture-tpu, each for its targets.
+NAME is a corpus of tools/corpus/corpora.toml (all of them unless said), which says which file of
+tools/corpus its programs are in. Needs the extras capture, capture-gpu or capture-tpu, each for its targets.
 Exit status 1 where `hlofuse verify` finds a difference.
 """
 
@@ -20,13 +20,16 @@ from hlofuse.capturer.capturing import capture_function
 from hlofuse.cli.main import group
 
 HERE = Path(__file__).resolve().parent / "corpus"
-PROGRAMS = HERE / "programs.py"
 
 
-def corpora() -> dict[str, Destination]:
-    """The corpora by name."""
+def corpora() -> dict[str, tuple[Path, Destination]]:
+    """The corpora by name: where the programs are, and what they are compiled for."""
     with (HERE / "corpora.toml").open("rb") as file:
-        return {name: Destination(**entry) for name, entry in tomllib.load(file).items()}
+        entries = tomllib.load(file)
+    return {
+        name: (HERE / entry.pop("programs", "programs.py"), Destination(**entry))
+        for name, entry in entries.items()
+    }
 
 
 def main() -> int:
@@ -46,14 +49,17 @@ def main() -> int:
     os.environ.setdefault("JAX_HLO_SOURCE_FILE_CANONICALIZATION_REGEX", ".*/")
     status = 0
     for name in a.names or known:
-        status |= _make(name, known[name], a.out / name, a.only, a.python)
+        programs, destination = known[name]
+        status |= _make(name, programs, destination, a.out / name, a.only, a.python)
     return status
 
 
-def _make(name: str, destination: Destination, out: Path, only: list[str], python: str | None) -> int:
+def _make(
+    name: str, programs: Path, destination: Destination, out: Path, only: list[str], python: str | None
+) -> int:
     print(f"{name}: compiling", flush=True)
     try:
-        made = capture_function(str(PROGRAMS), "PROGRAMS", destination, out, only=only, python=python)
+        made = capture_function(str(programs), "PROGRAMS", destination, out, only=only, python=python)
     except CaptureError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2

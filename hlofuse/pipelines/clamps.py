@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.holes import without
-from hlofuse.pipelines.widened import is_widening, served_by
+from hlofuse.pipelines.widened import is_widened_broadcast, is_widening, served_by
 
 
 def with_clamps_behind(
@@ -12,10 +12,11 @@ def with_clamps_behind(
 ) -> list[Instruction]:
     """The users of `producer`, given that such clamps came last and took an inner operation's user away.
 
+    Where the inner operation went as well, the clamp took its place.
     `HandleMinimum` and `HandleMaximum` (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`); `order`
     is the post-order.
     """
-    clamps = [u for u in users if _was_two(served_by(u))]
+    clamps = [u for u in users if _came_beside_another(served_by(u), _bare(producer))]
     users = [*(u for u in users if u not in clamps), *clamps]
     clamp = _made_of(producer)
     if clamp is None:
@@ -27,6 +28,20 @@ def with_clamps_behind(
 
 def _was_two(x: Instruction) -> bool:
     return x.opcode == "clamp" and (x.op_name or "").rpartition("/")[2] in {"max", "min"}
+
+
+def _came_beside_another(x: Instruction, producer: Instruction) -> bool:
+    """Is it such a clamp, and its inner operation, which reads `producer` too, still there?
+
+    One that was widened found what it reads anew and so came behind as well.
+    """
+    if not _was_two(x):
+        return False
+    value = _bare(x.operands[1])
+    if producer is value and any(is_widening(o) or is_widened_broadcast(o) for o in x.operands):
+        return True
+    inner = (u for u in value.users if _made_of(u) is x)
+    return any(producer in u.operands for u in inner)
 
 
 def _made_of(inner: Instruction) -> Instruction | None:

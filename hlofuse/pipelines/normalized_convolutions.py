@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import name_before_renaming
+from hlofuse.pipelines.layout_normalization import was_copy
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
 from hlofuse.pipelines.users_order import normalize_layouts, simplify_bitcasts
 
@@ -19,7 +19,7 @@ def restore_convolution_users(computation: Computation) -> frozenset[Instruction
     """Put the users of broadcasts among convolutions into XLA's order; which those are."""
     if not any(x.opcode == "custom-call" and x.name.startswith("cudnn-conv") for x in computation):
         return frozenset()
-    normalized = {x.shape.dimensions for x in computation if _was_copy(x)}
+    normalized = {x.shape.dimensions for x in computation if was_copy(x)}
     if not normalized:
         return frozenset()
     graph = ShadowGraph(computation)
@@ -36,16 +36,6 @@ def restore_convolution_users(computation: Computation) -> frozenset[Instruction
             x.users[:] = users
             found.add(x)
     return frozenset(found)
-
-
-def _was_copy(x: Instruction) -> bool:
-    """A transpose that is a copy to another layout, normalized: it bears the name of what was copied."""
-    return (
-        x.opcode == "transpose"
-        and name_before_renaming(x).root == "transpose"
-        and bool(x.op_name)
-        and (x.op_name or "").rpartition("/")[2] != "transpose"
-    )
 
 
 def _merge_broadcasts(graph: ShadowGraph) -> None:

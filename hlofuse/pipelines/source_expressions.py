@@ -17,6 +17,7 @@ class _Extent(NamedTuple):
     """From where to where an expression goes, in which file and call."""
 
     context: tuple[int, int]
+    function: tuple[int, int]
     start: tuple[int, int]
     end: tuple[int, int]
 
@@ -30,7 +31,7 @@ def with_twins_users_behind(
     """The users of `producer` with those behind that must have read another like it."""
     if not _may_have_twin(producer, ids_known=ids_known):
         return users
-    own = _users_of_expression(producer, users)
+    own = _users_of_expression(producer, users) or _users_in_same_call(producer, users)
     if own:
         users = sorted(users, key=lambda u: u not in own)
     if ids_known and not scope(producer) and is_of_program(producer):
@@ -58,6 +59,20 @@ def _users_of_expression(x: Instruction, users: list[Instruction]) -> set[Instru
     return set(around) if any(place != here for place in around.values()) else set()
 
 
+def _users_in_same_call(x: Instruction, users: list[Instruction]) -> set[Instruction]:
+    """The users in the same call of a function as `x`, the others being in other calls of that function.
+
+    These read what they had computed in the same place; `x` is computed from what all calls were given.
+    """
+    here = _extent(x)
+    places = {u: _extent(u) for u in users}
+    if here is None or any(p is None or p.function != here.function for p in places.values()):
+        return set()
+    if any(place is not None and place.context == here.context for place in map(_extent, x.operands)):
+        return set()
+    return {u for u, place in places.items() if place is not None and place.context == here.context}
+
+
 def _extent(x: Instruction) -> _Extent | None:
     metadata = x.attributes.get("metadata")
     if (
@@ -75,6 +90,7 @@ def _extent(x: Instruction) -> _Extent | None:
     parent = frame.get("parent_frame_id", 0)
     return _Extent(
         (place.get("file_name_id", 0), 0 if parent == metadata.stack_frame_id else parent),
+        (place.get("file_name_id", 0), place.get("function_name_id", 0)),
         (place.get("line", 0), place.get("column", 0)),
         (place["end_line"], place["end_column"]),
     )

@@ -2,32 +2,76 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Hashable, Iterator
+
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.holes import without
+from hlofuse.pipelines.widened import served_by
 
 _LAYOUT_ONLY = frozenset({"bitcast", "copy", "reshape", "transpose"})
 
 
-def with_gemms_behind(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users with those behind that lead to a Triton gemm which computes on `producer` before the dot.
+def with_gemms_behind(
+    producer: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of `producer`, given that Triton gemms took operations on it along.
 
-    GemmFusion (`xla/backends/gpu/transforms/gemm_fusion.cc`) took that operation along, which had read
-    `producer` until then; the bitcast in between was hoisted out again, in the same place.
+    GemmFusion (`xla/backends/gpu/transforms/gemm_fusion.cc`) goes through the dots in post-order (`order`);
+    each fusion becomes a user of what the operation had read, and that goes with the last dot it fed.
+    Bitcasts in between are hoisted out again, in the same place, and CSE makes equal ones one.
     """
-    late = [u for u in users if _leads_to_gemm_with_prologue(u, producer)]
-    return [*(u for u in users if u not in late), *late] if late else users
+    taken = [(u, gemm, kind) for u in users for gemm, kind in _gemms_with_prologue(u, producer)]
+    if not taken:
+        return users
+    late = {user for user, _, _ in taken}
+    # The operations taken along stood where the first of their gemms stands now.
+    listed: list[Hashable] = []
+    for user in users:
+        listed += dict.fromkeys(kind for u, _, kind in taken if u is user and kind not in listed)
+        if user not in late:
+            listed.append(user)
+    taken.sort(key=lambda entry: order.get(entry[1], -1))
+    left = Counter(kind for _, _, kind in taken)
+    left.update(_kind(served_by(user)) for user in users if user not in late)
+    for user, gemm, kind in taken:
+        listed.append((user, gemm))
+        left[kind] -= 1
+        if not left[kind]:
+            listed = without(listed, [kind])
+    first: dict[Instruction, Hashable] = {}
+    merged = [(u, gemm) for u, gemm, _ in taken if first.setdefault(u, (u, gemm)) != (u, gemm)]
+    users_of = {entry: user for user, entry in first.items()} | {u: u for u in users}
+    return [users_of[entry] for entry in without(listed, merged) if entry in users_of]
 
 
-def _leads_to_gemm_with_prologue(user: Instruction, producer: Instruction) -> bool:
-    operand, gemm = producer, user
-    while gemm.opcode == "bitcast" and len(gemm.users) == 1:
-        operand, gemm = gemm, gemm.users[0]
-    if gemm.opcode != "fusion" or gemm.fusion_kind != "kCustom" or operand not in gemm.operands:
-        return False
-    x = gemm.fused_computation.parameters[gemm.operands.index(operand)]
-    while len(x.users) == 1 and x.users[0].opcode in _LAYOUT_ONLY:
-        x = x.users[0]
-    return any(u.opcode not in {"dot", *_LAYOUT_ONLY} for u in x.users)
+def leads_to_gemm_with_prologue(user: Instruction, producer: Instruction) -> bool:
+    """Does a Triton gemm behind `user` compute on `producer` before the dot?"""
+    return any(True for _ in _gemms_with_prologue(user, producer))
+
+
+def _gemms_with_prologue(user: Instruction, producer: Instruction) -> Iterator[tuple[Instruction, Hashable]]:
+    """The gemms that read `producer` at `user`, or behind bitcasts, with what they compute on it first."""
+    pending = [(producer, user)]
+    while pending:
+        operand, x = pending.pop()
+        if x.opcode == "bitcast":
+            pending += [(x, u) for u in x.users]
+        elif x.opcode == "fusion" and x.fusion_kind == "kCustom" and _has_dot(x):
+            inner = x.fused_computation.parameters[x.operands.index(operand)]
+            while len(inner.users) == 1 and inner.users[0].opcode in _LAYOUT_ONLY:
+                inner = inner.users[0]
+            first = next((u for u in inner.users if u.opcode not in {"dot", *_LAYOUT_ONLY}), None)
+            if first is not None:
+                yield x, _kind(first)
+
+
+def _has_dot(fusion: Instruction) -> bool:
+    return any(x.opcode == "dot" for x in fusion.fused_computation)
+
+
+def _kind(x: Instruction) -> Hashable:
+    return (x.opcode, x.op_name)
 
 
 def without_those_in_softmax(

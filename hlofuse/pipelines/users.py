@@ -15,11 +15,14 @@ from hlofuse.pipelines.clamps import with_clamps_behind
 from hlofuse.pipelines.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.dropped_identities import with_readers_in_place
 from hlofuse.pipelines.inlined_calls import in_order_of_calls, is_constant
+from hlofuse.pipelines.layout_normalization import restore_normalized_users
+from hlofuse.pipelines.merged_broadcasts import with_merged_broadcasts
+from hlofuse.pipelines.merged_dots import with_last_behind_merged_in_front
 from hlofuse.pipelines.moved_reshapes import with_moved_in_front
-from hlofuse.pipelines.names import is_of_program, name_before_renaming
+from hlofuse.pipelines.names import name_before_renaming
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
 from hlofuse.pipelines.normalized_convolutions import restore_convolution_users
-from hlofuse.pipelines.normalized_layouts import made_by_passes, with_last_normalized_in_front
+from hlofuse.pipelines.side_inputs import has_side_input, order_before_side_inputs
 from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.split_reductions import with_split_reductions_behind
@@ -30,7 +33,6 @@ from hlofuse.pipelines.visits import Uses, uses_in_order
 from hlofuse.pipelines.widened import (
     is_widened_broadcast,
     is_widening,
-    served_by,
     users_of_widened,
     widened,
 )
@@ -41,59 +43,69 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
     for computation in module.computations:
         if computation.fusion is not None:
             continue
+        if any(has_side_input(x) for x in computation):
+            before = order_before_side_inputs(computation)
+            for instruction in computation:
+                instruction.users.sort(key=before.__getitem__)
         written = in_order_written(computation)
         if written:
             for instruction in computation:
                 if not is_constant(instruction):  # CSE made one of many since
                     instruction.users.sort(key=written.__getitem__)
         normalized = restore_convolution_users(computation)
+        normalized |= restore_normalized_users(computation, ids_known=ids_known)
         uses, wide = uses_in_order(computation), widened(computation)
         order = {x: k for k, x in enumerate(computation.post_order())}
-        made = made_by_passes(computation) if ids_known else frozenset()
         for instruction in computation:
-            if len(instruction.users) > 1 and instruction not in normalized:
-                users = _as_program_has_it(instruction, ids_known=ids_known)
-                users = _as_normalization_leaves_it(instruction, users, uses, wide)
+            users = instruction.users
+            if len(users) < 2:
+                continue
+            if instruction not in normalized:
+                users = _as_program_has_it(instruction, order, ids_known=ids_known)
+            users = _as_normalization_leaves_it(instruction, users, uses, wide, order)
+            if instruction not in normalized:
                 users = with_clamps_behind(instruction, users, order)
                 users = with_dot_operands_in_place(instruction, users, order)
                 if ids_known:
-                    users = _as_age_tells(instruction, users, order, made)
-                instruction.users[:] = with_readers_in_place(instruction, users)
+                    users = _as_age_tells(instruction, users, order)
+                users = with_readers_in_place(instruction, users)
+            instruction.users[:] = users
 
 
-def _as_program_has_it(producer: Instruction, *, ids_known: bool) -> list[Instruction]:
+def _as_program_has_it(
+    producer: Instruction, order: dict[Instruction, int], *, ids_known: bool
+) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
     users = sorted(producer.users, key=lambda u: u.opcode == "fusion")
     users = in_order_of_calls(producer, users, ids_known=ids_known)
+    users = with_last_behind_merged_in_front(producer, users)
+    users = with_merged_broadcasts(producer, users, order)
     return with_twins_users_behind(producer, users, ids_known=ids_known)
 
 
 def _as_normalization_leaves_it(
-    producer: Instruction, users: list[Instruction], uses: Uses, wide: frozenset[Instruction]
+    producer: Instruction,
+    users: list[Instruction],
+    uses: Uses,
+    wide: frozenset[Instruction],
+    order: dict[Instruction, int],
 ) -> list[Instruction]:
     if is_widening(producer) or is_widened_broadcast(producer):
         # Every user got one of its own; CSE made them one, in the order of the walk.
         return sorted(users, key=lambda user: uses[producer, user])
     if producer in wide:
-        users = users_of_widened(producer, users, uses, wide)
+        users = users_of_widened(producer, users, uses, wide, order)
     users = with_split_reductions_behind(with_swapped_behind(users))
-    return with_gemms_behind(producer, users)
+    return with_gemms_behind(producer, users, order)
 
 
 def _as_age_tells(
     producer: Instruction,
     users: list[Instruction],
     order: dict[Instruction, int],
-    made: frozenset[Instruction],
 ) -> list[Instruction]:
     if is_widening(producer) or is_widened_broadcast(producer):
         return users
-    normalized = with_last_normalized_in_front(producer, users, made)
-    if normalized is not None:
-        return normalized
-    if producer.opcode == "slice" and not is_of_program(producer):
-        # Seen in records of what DotMerger made; which pass keeps this order we do not know.
-        return sorted(users, key=lambda user: served_by(user).id)
     if is_bits_of_key(producer):
         return sorted(users, key=_age)
     if producer.opcode == "broadcast" and _made_together(producer, users):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.holes import without
 from hlofuse.pipelines.visits import Uses
 
 _NARROW = frozenset({"bf16"})
@@ -77,17 +78,34 @@ def widened(computation: Computation) -> frozenset[Instruction]:
 
 
 def users_of_widened(
-    producer: Instruction, users: list[Instruction], uses: Uses, wide: frozenset[Instruction]
+    producer: Instruction,
+    users: list[Instruction],
+    uses: Uses,
+    wide: frozenset[Instruction],
+    order: dict[Instruction, int],
 ) -> list[Instruction]:
-    """The users of what was narrow.
+    """The users of what was narrow, as FloatNormalization and SimplifyFPConversions leave them.
 
-    Float normalization handed all of them to a convert back, and those that it widened got a convert to
-    f32 from it; what had used such a convert in the program got the producer at once. Then pairs of
-    converts were removed, in the order of the walk. The convert back went when nobody used it any
-    more, and the last user took its place.
+    A convert back came behind the users, and took all of them over but a convert to f32 of the program; the
+    users of that read the producer at once, and it went. Those that had been widened as well got a convert
+    to f32 each, until pairs of converts were removed, in the order of the walk. The convert back went when
+    nobody used it any more (`xla/hlo/transforms/simplifiers/float_normalization.cc` and
+    `simplify_fp_conversions.cc`). `order` is the post-order.
     """
-    back = [u for u in users if is_narrowing(u)]
+    back = next((u for u in users if is_narrowing(u)), producer)
     at_once = [u for u in users if u not in wide and not is_narrowing(u)]
-    later = sorted([u for u in users if u in wide], key=lambda user: uses[producer, user])
-    users = [*back, *at_once, *later]
-    return users if back or not later else [users[-1], *users[:-1]]
+    later = [u for u in users if u in wide]
+    narrow = back.users if back is not producer else []
+    of_program = [*dict.fromkeys(None if u in at_once else u for u in (*at_once, *later, *narrow))]
+    place = {u: order.get(u, -1) for u in (*users, *narrow)}
+    convert = min((place[u] for u in at_once), default=-1)
+    of_program.sort(key=lambda u: convert if u is None else place[u])
+    listed: list[Instruction | None] = without([*of_program, back], [u for u in of_program if u is not None])
+    listed += at_once
+    if at_once:
+        listed = without(listed, [None])
+    later.sort(key=lambda user: uses[producer, user])
+    listed += later
+    if back is producer:
+        listed = without(listed, [back])
+    return [u for u in listed if u is not None]

@@ -110,16 +110,6 @@ def test_parts_of_a_split_reduction_come_behind_the_concatenate() -> None:
     assert users_of("x", body) == ["c", "part.1", "last"]
 
 
-def test_a_convert_counts_as_what_it_serves_among_users_of_a_slice_that_a_pass_made() -> None:
-    body = """  %p = bf16[32]{0} parameter(0)
-  %x = bf16[16]{0} slice(%p), slice={[0:16]}
-  %second = bf16[16]{0} negate(%x)
-  %widened = f32[16]{0} convert(%x)
-  %first = f32[16]{0} add(%widened, %widened)
-  ROOT %r = (bf16[16]{0}, f32[16]{0}) tuple(%second, %first)"""
-    assert users_of("x", body, ids=["p", "x", "first", "second", "widened", "r"]) == ["widened", "second"]
-
-
 # ---------------------------------------------------------------- calls
 
 
@@ -455,46 +445,117 @@ ENTRY %main {
 
 # ---------------------------------------------------------------- layouts, clamps
 
+# The first bitcast is ReshapeDecomposer's, LayoutNormalization follows.
 _NORMALIZED = f"""  %p = f32[8,32]{{1,0}} parameter(0)
-  %slice.1.0 = f32[8,16]{{1,0}} slice(%p), slice={{[0:8], [0:16]}}{named("split")}
-  %multiply.1.0 = f32[8,16]{{1,0}} multiply(%slice.1.0, SQUARED){named("mul")}
-  %add.1.0 = f32[8,16]{{1,0}} add(%multiply.1.0, %slice.1.0){named("add")}
-  ROOT %tuple.1.0 = (f32[8,16]{{1,0}}) tuple(%add.1.0)"""
-_MADE_LATE = ["p", "tuple.1.0", "slice.1.0", "multiply.1.0", "add.1.0"]
+  %zero = f32[] constant(0)
+  %bitcast.1.0 = f32[2,4,32]{{2,1,0}} bitcast(%p)
+  %reduce.1.0 = f32[2,4]{{1,0}} reduce(%bitcast.1.0, %zero), dimensions={{2}}, to_apply=%sum
+  %broadcast.1.0 = f32[2,4,16]{{2,1,0}} broadcast(%reduce.1.0), dimensions={{0,1}}{named("mul")}
+  %exponential.1.0 = f32[2,4,16]{{2,1,0}} exponential(%broadcast.1.0){named("exp")}
+  %multiply.1.0 = f32[2,4,16]{{2,1,0}} multiply(%exponential.1.0, %broadcast.1.0){named("mul")}
+  %add.1.0 = f32[2,4,16]{{2,1,0}} add(%exponential.1.0, %broadcast.1.0){named("add")}
+  %divide.1.0 = f32[2,4,16]{{2,1,0}} divide(%exponential.1.0, %broadcast.1.0){named("div")}
+  ROOT %tuple.1.0 = (f32[2,4,16]{{2,1,0}}, f32[2,4,16]{{2,1,0}}, f32[2,4,16]{{2,1,0}}) RESULT"""
+_NORMALIZED = _NORMALIZED.replace("RESULT", "tuple(%multiply.1.0, %add.1.0, %divide.1.0)")
+_AGE = ["p", "zero", "tuple.1.0", "bitcast.1.0", "reduce.1.0", "broadcast.1.0"]
+_AGE += ["exponential.1.0", "multiply.1.0", "add.1.0", "divide.1.0"]
 
 
 def test_what_one_operation_was_expanded_into_keeps_its_order() -> None:
     """An expanded rng-bit-generator looks like what LayoutNormalization made, but for op_name."""
     body = f"""  %p = u32[8]{{0}} parameter(0)
-  %multiply.1.0 = u32[8]{{0}} multiply(%p, %p){named("OF")}
+  %multiply.1.0 = u32[8]{{0}} multiply(%p, %p){named("bits")}
   %and.1.0 = u32[8]{{0}} and(%multiply.1.0, %p){named("bits")}
   %xor.1.0 = u32[8]{{0}} xor(%and.1.0, %multiply.1.0){named("bits")}
   ROOT %tuple.1.0 = (u32[8]{{0}}) tuple(%xor.1.0)"""
     ids = ["p", "tuple.1.0", "multiply.1.0", "and.1.0", "xor.1.0"]
-    assert users_of("multiply.1.0", body.replace("OF", "bits"), ids=ids) == ["and.1.0", "xor.1.0"]
-    assert users_of("multiply.1.0", body.replace("OF", "mul"), ids=ids) == ["xor.1.0", "and.1.0"]
+    assert users_of("multiply.1.0", body, ids=ids) == ["and.1.0", "xor.1.0"]
 
 
-def test_the_last_user_takes_the_place_of_the_bitcast_of_a_normalized_layout() -> None:
-    body = _NORMALIZED.replace("SQUARED", "%slice.1.0")
-    assert users_of("slice.1.0", body, ids=_MADE_LATE) == ["multiply.1.0", "add.1.0"]
-    body = _NORMALIZED.replace("SQUARED", "%p").replace("f32[8,32]", "f32[8,16]")
-    assert users_of("slice.1.0", body, ids=_MADE_LATE) == ["add.1.0", "multiply.1.0"]
-    program = ["p", "slice.1.0", "multiply.1.0", "add.1.0", "tuple.1.0"]
-    assert users_of("slice.1.0", body, ids=program) == ["multiply.1.0", "add.1.0"]
+def test_the_second_user_of_a_normalized_layout_takes_the_place_of_the_bitcast_behind_it() -> None:
+    """The first one had its operand before there was a bitcast; every other one finds bitcasts of its own."""
+    assert users_of("exponential.1.0", _NORMALIZED, ids=_AGE) == ["add.1.0", "multiply.1.0", "divide.1.0"]
 
 
-def test_what_rematerialization_repeats_comes_first_of_a_normalized_reshape() -> None:
-    again = "checkpoint/rematted_computation/mul"
+def test_users_met_on_one_way_all_read_a_normalized_layout_itself() -> None:
+    """Only the last takes the place of the bitcast."""
+    body = _NORMALIZED.replace(
+        "add(%exponential.1.0, %broadcast.1.0)", "add(%multiply.1.0, %exponential.1.0)"
+    )
+    body = body.replace("divide(%exponential.1.0, %broadcast.1.0)", "divide(%add.1.0, %exponential.1.0)")
+    body = body.replace("tuple(%multiply.1.0, %add.1.0, ", "tuple(")
+    body = body.replace(
+        "(f32[2,4,16]{2,1,0}, f32[2,4,16]{2,1,0}, f32[2,4,16]{2,1,0})", "(f32[2,4,16]{2,1,0})"
+    )
+    listed = ["divide.1.0", "multiply.1.0", "add.1.0"]
+    assert users_of("exponential.1.0", body, ids=_AGE) == listed
+
+
+def test_values_that_were_row_major_all_along_keep_their_users() -> None:
+    program = [x for x in _AGE if x not in {"bitcast.1.0", "tuple.1.0"}]
+    ids = [*program, "tuple.1.0", "bitcast.1.0"]
+    listed = ["multiply.1.0", "add.1.0", "divide.1.0"]
+    assert users_of("exponential.1.0", _NORMALIZED, ids=ids) == listed
+    # What shares a layout with an operation of the program was never made anew.
+    kept = _NORMALIZED.replace("%divide.1.0", "%div.1.0")
+    assert users_of("exponential.1.0", kept, ids=[*_AGE[:-1], "div.1.0"]) == [*listed[:2], "div.1.0"]
+
+
+def test_a_reduction_of_a_normalized_layout_comes_behind() -> None:
+    """It goes on reading a bitcast until it is made anew itself, in the place of that."""
     body = f"""  %p = f32[8,32]{{1,0}} parameter(0)
-  %slice.1.0 = f32[8,1]{{1,0}} slice(%p), slice={{[0:8], [0:1]}}{named("unstack")}
-  %bitcast.1.0 = f32[8]{{0}} bitcast(%slice.1.0)
-  %multiply.1.0 = f32[8]{{0}} multiply(%bitcast.1.0, %bitcast.1.0){named(again)}
-  %multiply.2.0 = f32[8]{{0}} multiply(%multiply.1.0, %bitcast.1.0){named(again)}
-  %multiply.3.0 = f32[8]{{0}} multiply(%multiply.2.0, %bitcast.1.0){named("mul")}
-  ROOT %tuple.1.0 = (f32[8]{{0}}) tuple(%multiply.3.0)"""
-    made = ["p", "tuple.1.0", "slice.1.0", *(f"multiply.{k}.0" for k in (1, 2, 3)), "bitcast.1.0"]
-    assert users_of("bitcast.1.0", body, ids=made) == ["multiply.2.0", "multiply.1.0", "multiply.3.0"]
+  %bitcast.1.0 = f32[2,4,32]{{2,1,0}} bitcast(%p)
+  %exponential.1.0 = f32[2,4,32]{{2,1,0}} exponential(%bitcast.1.0){named("exp")}
+  %zero = f32[] constant(0)
+  %reduce.1.0 = f32[2,4]{{1,0}} reduce(%exponential.1.0, %zero), dimensions={{2}}, to_apply=%sum
+  %broadcast.1.0 = f32[2,4,32]{{2,1,0}} broadcast(%reduce.1.0), dimensions={{0,1}}{named("div")}
+  %divide.1.0 = f32[2,4,32]{{2,1,0}} divide(%exponential.1.0, %broadcast.1.0){named("div")}
+  ROOT %tuple.1.0 = (f32[2,4,32]{{2,1,0}}) tuple(%divide.1.0)"""
+    ids = ["p", "zero", "tuple.1.0", "bitcast.1.0", "exponential.1.0", "broadcast.1.0", "divide.1.0"]
+    assert users_of("exponential.1.0", body, ids=[*ids, "reduce.1.0"]) == ["divide.1.0", "reduce.1.0"]
+
+
+def test_the_last_user_of_a_merged_product_takes_the_place_of_its_reshape() -> None:
+    product = 'metadata={op_name="jit(f)/dot_general"}'
+    body = f"""  %p = f32[16,64]{{1,0}} parameter(0)
+  %x = f32[2,8,64]{{2,1,0}} bitcast(%p)
+  %slice.1.0 = f32[2,8,32]{{2,1,0}} slice(%x), slice={{[0:2], [0:8], [32:64]}}, {product}
+  %exp.1 = f32[2,8,32]{{2,1,0}} exponential(%slice.1.0){named("exp")}
+  %add.1 = f32[2,8,32]{{2,1,0}} add(%exp.1, %slice.1.0){named("add")}
+  %mul.1 = f32[2,8,32]{{2,1,0}} multiply(%add.1, %slice.1.0){named("mul")}
+  ROOT %r = (f32[2,8,32]{{2,1,0}}) tuple(%mul.1)"""
+    assert users_of("slice.1.0", body) == ["mul.1", "exp.1", "add.1"]
+    assert users_of("slice.1.0", body.replace("bitcast(", "copy(")) == ["exp.1", "add.1", "mul.1"]
+
+
+def test_the_last_user_of_a_number_takes_the_place_of_a_broadcast_that_was_there_already() -> None:
+    """The second broadcast to f32[8] went, and what came last stands in its place."""
+    body = """  %p = f32[] parameter(0)
+  %q = f32[8]{0} parameter(1)
+  %n = f32[16]{0} parameter(2)
+  %m = f32[32]{0} parameter(3)
+  %x = f32[] exponential(%p)
+  %b.1 = f32[8]{0} broadcast(%x), dimensions={}
+  %first = f32[8]{0} multiply(%q, %b.1)
+  %second = f32[8]{0} add(%q, %b.1)
+  %b.2 = f32[16]{0} broadcast(%x), dimensions={}
+  %third = f32[16]{0} multiply(%n, %b.2)
+  %b.3 = f32[32]{0} broadcast(%x), dimensions={}
+  %fourth = f32[32]{0} multiply(%m, %b.3)
+  ROOT %r = (f32[8]{0}, f32[8]{0}, f32[16]{0}, f32[32]{0}) tuple(%first, %second, %third, %fourth)"""
+    assert users_of("x", body) == ["b.1", "b.3", "b.2"]
+
+
+def test_the_side_input_of_a_convolution_was_met_before_the_convolution() -> None:
+    body = """  %p = f32[8]{0} parameter(0)
+  %x = f32[8]{0} exponential(%p)
+  %inner = f32[8]{0} negate(%x)
+  %side = f32[8]{0} sine(%x)
+  %conv = (f32[8]{0}, u8[0]{0}) custom-call(%inner, %p, %p, SIDE), custom_call_target="TARGET"
+  ROOT %y = f32[8]{0} get-tuple-element(%conv), index=0"""
+    fused = body.replace("TARGET", "__cudnn$convBiasActivationForward")
+    assert users_of("x", fused.replace("SIDE", "%side")) == ["side", "inner"]
+    assert users_of("x", body.replace("SIDE", "%side")) == ["inner", "side"]
 
 
 def test_a_clamp_comes_last_and_has_taken_the_minimum_of_the_maximum_away() -> None:
@@ -510,6 +571,18 @@ def test_a_clamp_comes_last_and_has_taken_the_minimum_of_the_maximum_away() -> N
   ROOT %r = (pred[32]{{0}}, pred[32]{{0}}, pred[32]{{0}}) tuple(%eq.1, %eq.2, %eq.3)"""
     assert users_of("x", body) == ["max.1", "eq.2", "clamp.1"]
     assert users_of("max.1", body) == ["eq.3", "eq.1", "eq.2"]
+
+
+def test_a_clamp_of_which_nothing_else_is_left_stands_where_its_inner_operation_stood() -> None:
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %low = f32[32]{{0}} parameter(1)
+  %high = f32[32]{{0}} parameter(2)
+  %x = f32[32]{{0}} negate(%p)
+  %clamp.1 = f32[32]{{0}} clamp(%low, %x, %high){named("min")}
+  %gt.1 = pred[32]{{0}} compare(%x, %low), direction=GT{named("gt")}
+  ROOT %r = (f32[32]{{0}}, pred[32]{{0}}) tuple(%clamp.1, %gt.1)"""
+    assert users_of("x", body) == ["clamp.1", "gt.1"]
+    assert users_of("low", body) == ["clamp.1", "gt.1"]
 
 
 def test_copies_and_choices_of_tuples_keep_their_users() -> None:

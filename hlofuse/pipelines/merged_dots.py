@@ -1,0 +1,23 @@
+"""Slices that stand for what were products of their own, before DotMerger made one of several."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_of_program
+from hlofuse.pipelines.taken_along import leads_to_gemm_with_prologue
+
+
+def with_last_behind_merged_in_front(slice_: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of such a slice: the last took the place of a reshape.
+
+    DotDecomposer had made the product a matrix with a reshape behind it. Where the slice has the reshape's
+    shape already that one goes, after all of its users were appended to the slice's
+    (`SimplifyConsumerChain`, `xla/hlo/transforms/simplifiers/dot_merger.cc`).
+    """
+    if slice_.opcode != "slice" or slice_.operands[0].opcode != "bitcast" or is_of_program(slice_):
+        return users
+    if (slice_.op_name or "").rpartition("/")[2] != "dot_general":
+        return users
+    late = [u for u in users if leads_to_gemm_with_prologue(u, slice_)]
+    users = [u for u in users if u not in late]
+    return [*users[-1:], *users[:-1], *late]
