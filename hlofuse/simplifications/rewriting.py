@@ -98,18 +98,37 @@ def bitcast(operand: Instruction, shape: Shape) -> Instruction:
     return added(operand, "bitcast", shape, [operand], like=operand)
 
 
+def derived(
+    source: Instruction, opcode: str, shape: Shape, operands: Sequence[Instruction], **attributes: str
+) -> Instruction:
+    """A new instruction that takes over what is said of `source` (`HloInstruction::AddInstruction`)."""
+    new = added(source, opcode, shape, operands, like=source, **attributes)
+    keeps = source.shape.is_tuple == shape.is_tuple and opcode not in ("reshape", "transpose")
+    for name in ("sharding", "frontend_attributes"):
+        said = source.attributes.raw(name)
+        if said is not None and (keeps or name != "sharding"):
+            set_attribute(new, name, said)
+    return new
+
+
 def reshape(operand: Instruction, shape: Shape) -> Instruction:
-    return added(operand, "reshape", shape, [operand], like=operand)
+    """`MakeReshapeHlo`."""
+    return derived(operand, "reshape", shape, [operand])
 
 
 def copy(operand: Instruction, shape: Shape) -> Instruction:
-    return added(operand, "copy", shape, [operand], like=operand)
+    """`MakeCopyHlo`."""
+    return derived(operand, "copy", shape, [operand])
 
 
 def transpose(operand: Instruction, permutation: Sequence[int], shape: Shape) -> Instruction:
-    return added(operand, "transpose", shape, [operand], like=operand, dimensions=numbers(permutation))
+    """`MakeTransposeHlo`, with a layout of one's own."""
+    return derived(operand, "transpose", shape, [operand], dimensions=numbers(permutation))
 
 
 def replaced(old: Instruction, new: Instruction) -> bool:
     """`new` takes the place of `old` (`DfsHloRewriteVisitor::ReplaceInstruction`)."""
+    said = old.attributes.raw("frontend_attributes")
+    if said is not None and new.attributes.raw("frontend_attributes") is None:
+        set_attribute(new, "frontend_attributes", said)
     return replace_instruction(old, new, has_side_effect, relay_control_dependencies=True)

@@ -1,0 +1,252 @@
+"""What XLA:GPU runs ahead of its fusion passes, in order (`xla/service/gpu/gpu_compiler.cc`).
+
+`RunPreSPMDPartitionerPasses` to `OptimizeHloPostLayoutAssignment`, and what `nvptx_compiler.cc` puts before,
+between and behind, with the options that are on by default, for one partition and compiled ahead of time.
+Passes that concern several partitions, host memory or element types smaller than a byte are left out: here
+they change nothing.
+"""
+
+from __future__ import annotations
+
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.passes.cse import HloCSE
+from hlofuse.passes.dce import HloDCE
+from hlofuse.passes.tuple_simplifier import TupleSimplifier
+from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
+from hlofuse.simplifications.dot_dimension_merger import DotDimensionMerger
+from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
+from hlofuse.simplifications.gpu_move_copy_to_users import MoveCopyToUsers
+from hlofuse.simplifications.gpu_reduction_degenerate_dim_remover import ReductionDegenerateDimRemover
+from hlofuse.simplifications.gpu_reduction_dimension_grouper import ReductionDimensionGrouper
+from hlofuse.simplifications.gpu_reduction_layout_normalizer import ReductionLayoutNormalizer
+from hlofuse.simplifications.gpu_reduction_splitter import ReductionSplitter
+from hlofuse.simplifications.gpu_tree_reduction_rewriter import TreeReductionRewriter
+from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
+
+_DCE = Unrecorded(HloDCE())
+_TUPLES = Unrecorded(TupleSimplifier())
+_CSE = Unrecorded(HloCSE(only_fusion_computations=False))
+
+
+def gpu_pipelines(device: DeviceDescription) -> tuple[Pipeline, ...]:
+    """The pipelines for one device."""
+    return (
+        _PRE_SPMD,
+        Pipeline("sharding-removal", (NotRepeated("sharding-remover"), _DCE)),
+        _OPTIMIZATION,
+        Pipeline("collective-optimizations", (NotRepeated("while-loop-trip-count-annotator"),)),
+        *_CONVOLUTIONS,
+        Pipeline("layout_assignment", (NotRepeated("flatten-call-graph"), NotRepeated("layout-assignment"))),
+        _LAYOUT_NORMALIZATION,
+        Pipeline("nvptx_post-layout_assignment_part_1", (DotDimensionMerger(),)),
+        _normalization(device),
+        _POST_LAYOUT_ASSIGNMENT,
+        Pipeline("nvptx_post-layout_assignment_part_2", (NotRepeated("triangular-solve-rewriter"),)),
+        Pipeline("dynamic-slice", (NotRepeated("dynamic-slice-annotator"),)),
+    )
+
+
+_PRE_SPMD = Pipeline(
+    "pre-spmd-partitioner",
+    (
+        NotRepeated("flatten-call-graph"),
+        NotRepeated("call-inliner"),
+        NotRepeated("zero_sized_hlo_elimination"),
+        NotRepeated("conditional-canonicalizer"),
+        NotRepeated("topk-decomposer"),
+        NotRepeated("topk-rewriter"),
+    ),
+)
+
+_SIMPLIFICATION = FixedPoint(
+    Pipeline(
+        "simplification",
+        (
+            NotRepeated("zero_sized_hlo_elimination"),
+            NotRepeated("gather_simplifier"),
+            NotRepeated("gather_expander"),
+            NotRepeated("scatter_simplifier"),
+            NotRepeated("scatter_expander"),
+            NotRepeated("scatter-slice-simplifier"),
+            NotRepeated("dot-strength-reduction"),
+            NotRepeated("algsimp"),
+            NotRepeated("simplify-sorts"),
+            _TUPLES,
+            NotRepeated("while-loop-constant-sinking"),
+            NotRepeated("simplify-while-loops"),
+            NotRepeated("slice-sinker"),
+            NotRepeated("reshape-mover"),
+            NotRepeated("constant_folding"),
+            NotRepeated("simplify-conditional"),
+            NotRepeated("transpose-folding"),
+            Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
+            _DCE,
+        ),
+    )
+)
+
+_OPTIMIZATION = Pipeline(
+    "optimization",
+    (
+        NotRepeated("ragged_dot_rewriter"),
+        NotRepeated("batched_gather_scatter_normalizer"),
+        NotRepeated("topk-splitter"),
+        NotRepeated("topk-specializer"),
+        NotRepeated("topk-decomposer"),
+        NotRepeated("dot_dimension_sorter"),
+        NotRepeated("dot_decomposer"),
+        NotRepeated("result_caster"),
+        NotRepeated("operand_upcaster"),
+        NotRepeated("rng-expander"),
+        NotRepeated("rng-bit-generator-expander"),
+        NotRepeated("permutation_sort_expander"),
+        NotRepeated("sort-rewriter"),
+        NotRepeated("comparison-expander"),
+        NotRepeated("zero_sized_hlo_elimination"),
+        NotRepeated("select_and_scatter_expander"),
+        NotRepeated("cholesky_expander"),
+        NotRepeated("scatter_expander"),
+        NotRepeated("qr_expander"),
+        NotRepeated("eigh_expander"),
+        NotRepeated("dynamic-index-splitter"),
+        NotRepeated("call-inliner"),
+        NotRepeated("batchnorm_expander"),
+        NotRepeated("logistic-expander"),
+        NotRepeated("conditional-canonicalizer"),
+        DynamicDimensionSimplifier(),
+        NotRepeated("reduce-window-rewriter"),
+        NotRepeated("reduce-window-resizer"),
+        NotRepeated("scan_expander"),
+        NotRepeated("dynamic_padder"),
+        NotRepeated("stable-sort-expander"),
+        _SIMPLIFICATION,
+        NotRepeated("dot-merger"),
+        NotRepeated("dot_dimension_normalizer"),
+        NotRepeated("transpose-folding"),
+        FixedPoint(Pipeline("simplification-2", (NotRepeated("convert-mover"), NotRepeated("algsimp")))),
+        NotRepeated("computation-deduplicator"),
+    ),
+)
+
+_CONVOLUTIONS = (
+    Pipeline(
+        "conv_canonicalization",
+        (
+            NotRepeated("float-normalization-bf16"),
+            NotRepeated("float-normalization-bf16"),
+            NotRepeated("conv-rewriter"),
+            NotRepeated("cudnn-fused-convolution-rewriter"),
+            NotRepeated("conv-padding-legalization"),
+            NotRepeated("cudnn_pad_for_convolutions"),
+            NotRepeated("call-inliner"),
+            _TUPLES,
+            FixedPoint(NotRepeated("algsimp")),
+            FixedPoint(
+                Pipeline(
+                    "reshape_mover_after_conv_canonicalization",
+                    (NotRepeated("reshape-mover"), NotRepeated("algsimp")),
+                )
+            ),
+            FixedPoint(
+                Pipeline(
+                    "simplify_after_conv_canonicalization",
+                    (NotRepeated("convert-mover"), NotRepeated("algsimp")),
+                )
+            ),
+            NotRepeated("constant_folding"),
+        ),
+    ),
+)
+
+_LAYOUT_NORMALIZATION = Pipeline(
+    "layout_normalization",
+    (
+        ReshapeDecomposer(),
+        FixedPoint(MoveCopyToUsers()),
+        NotRepeated("layout_normalization"),
+        FixedPoint(NotRepeated("algsimp")),
+        NotRepeated("broadcast_canonicalizer"),
+        NotRepeated("scatter_simplifier"),
+    ),
+)
+
+
+def _normalization(device: DeviceDescription) -> Pipeline:
+    """`OptimizeHloPostLayoutAssignment`, its first pipeline."""
+    triton = _has_triton(device)
+    algsimp = FixedPoint(NotRepeated("algsimp"))
+    steps: list[Simplification] = [
+        algsimp,
+        NotRepeated("bitcast_dtypes_expander"),
+        NotRepeated("transpose-folding"),
+        ReshapeDecomposer(),
+        NotRepeated("reduce-decomposer"),
+        NotRepeated("dot_normalizer"),
+    ]
+    if triton:
+        steps += [
+            NotRepeated("dot_dimension_normalizer"),
+            NotRepeated("gemv-rewriter"),
+            NotRepeated("splitk-rewriter"),
+            NotRepeated("triton-gemm-rewriter"),
+            NotRepeated("hoist-fused-bitcasts"),
+            NotRepeated("gemm-fusion-swap-operands"),
+        ]
+    steps += [
+        NotRepeated("cublas-pad-for-gemms"),
+        NotRepeated("constant_folding"),
+        NotRepeated("dot-algorithm-rewriter"),
+        NotRepeated("cublas-gemm-rewriter"),
+        NotRepeated("cublas-gemm-broadcast-folding-rewriter"),
+        ReshapeDecomposer(),
+        NotRepeated("layout_normalization"),
+        algsimp,
+        NotRepeated("scatter_simplifier"),
+        NotRepeated("broadcast_canonicalizer"),
+        ReductionDegenerateDimRemover(),
+        ReductionLayoutNormalizer(),
+    ]
+    if triton:
+        steps += [
+            algsimp,
+            _CSE,
+            NotRepeated("constant_folding"),
+            _DCE,
+            NotRepeated("triton-softmax-rewriter"),
+        ]
+    steps += [
+        ReductionDimensionGrouper(),
+        FixedPoint(ReductionSplitter(device)),
+        FixedPoint(TreeReductionRewriter(device)),
+        NotRepeated("deviceless-estimate-cub-sort-scratch-size"),
+    ]
+    return Pipeline("hlo_normalization", tuple(steps))
+
+
+def _has_triton(device: DeviceDescription) -> bool:
+    """`IsTritonEnabled`: not before Ampere."""
+    return device.compute_capability[0] >= 8
+
+
+_FLOATS = Pipeline(
+    "float_normalization",
+    (NotRepeated("float-normalization-bf16"), NotRepeated("simplify-fp-conversions")),
+)
+
+_POST_LAYOUT_ASSIGNMENT = Pipeline(
+    "post-layout_assignment",
+    (
+        _FLOATS,
+        NotRepeated("cublas-gemm-broadcast-folding-rewriter"),
+        ReshapeDecomposer(),
+        NotRepeated("layout_normalization"),
+        NotRepeated("scatter_simplifier"),
+        NotRepeated("host-offloader"),
+        _FLOATS,
+        _TUPLES,
+        FixedPoint(NotRepeated("algsimp")),
+        NotRepeated("simplify-fp-conversions"),
+        Pipeline("remove-no-op-reduce-precision-algebraic-simplifier", (FixedPoint(NotRepeated("algsimp")),)),
+        _CSE,
+    ),
+)
