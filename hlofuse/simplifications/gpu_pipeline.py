@@ -15,6 +15,7 @@ from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
 from hlofuse.simplifications.dot_dimension_merger import DotDimensionMerger
 from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
+from hlofuse.simplifications.gpu_layout_assignment import GpuLayoutAssignment
 from hlofuse.simplifications.gpu_move_copy_to_users import MoveCopyToUsers
 from hlofuse.simplifications.gpu_reduction_degenerate_dim_remover import ReductionDegenerateDimRemover
 from hlofuse.simplifications.gpu_reduction_dimension_grouper import ReductionDimensionGrouper
@@ -36,7 +37,7 @@ def gpu_pipelines(device: DeviceDescription) -> tuple[Pipeline, ...]:
         _OPTIMIZATION,
         Pipeline("collective-optimizations", (NotRepeated("while-loop-trip-count-annotator"),)),
         *_CONVOLUTIONS,
-        Pipeline("layout_assignment", (NotRepeated("flatten-call-graph"), NotRepeated("layout-assignment"))),
+        Pipeline("layout_assignment", (NotRepeated("flatten-call-graph"), GpuLayoutAssignment(device))),
         _LAYOUT_NORMALIZATION,
         Pipeline("nvptx_post-layout_assignment_part_1", (DotDimensionMerger(),)),
         _normalization(device),
