@@ -43,6 +43,16 @@ def ask_convolution(layouts: LayoutAssignment, call: Instruction, device: Device
                 layouts.ask_operand(call, number, output_shape(shapes[number]))
 
 
+def convolution_shapes(call: Instruction) -> tuple[Shape, Shape, Shape]:
+    """Input, filter and output of the convolution, whichever of them the call computes."""
+    left, right = (o.shape for o in call.operands[:2])
+    result = call.shape.tuple_shapes[0]
+    target = custom_call_target(call)
+    if target == _BACKWARD_INPUT:
+        return result, right, left
+    return (left, result, right) if target == _BACKWARD_FILTER else (left, right, result)
+
+
 def _order(labels: str, first: str, channels: str, last: bool) -> list[int]:
     """Dimension numbers, minor to major."""
     spatial = [labels.index(c) for c in sorted(c for c in labels if c.isdigit())]

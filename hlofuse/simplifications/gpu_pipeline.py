@@ -15,6 +15,7 @@ from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
 from hlofuse.simplifications.dot_dimension_merger import DotDimensionMerger
 from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
+from hlofuse.simplifications.gpu_convolution_normalization import normalized_call
 from hlofuse.simplifications.gpu_layout_assignment import GpuLayoutAssignment
 from hlofuse.simplifications.gpu_move_copy_to_users import MoveCopyToUsers
 from hlofuse.simplifications.gpu_reduction_degenerate_dim_remover import ReductionDegenerateDimRemover
@@ -22,10 +23,12 @@ from hlofuse.simplifications.gpu_reduction_dimension_grouper import ReductionDim
 from hlofuse.simplifications.gpu_reduction_layout_normalizer import ReductionLayoutNormalizer
 from hlofuse.simplifications.gpu_reduction_splitter import ReductionSplitter
 from hlofuse.simplifications.gpu_tree_reduction_rewriter import TreeReductionRewriter
+from hlofuse.simplifications.layout_normalization import LayoutNormalization
 from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
 
 _DCE = Unrecorded(HloDCE())
 _TUPLES = Unrecorded(TupleSimplifier())
+_NORMALIZATION = LayoutNormalization(normalized_call)
 _CSE = Unrecorded(HloCSE(only_fusion_computations=False))
 
 
@@ -164,7 +167,7 @@ _LAYOUT_NORMALIZATION = Pipeline(
     (
         ReshapeDecomposer(),
         FixedPoint(MoveCopyToUsers()),
-        NotRepeated("layout_normalization"),
+        _NORMALIZATION,
         FixedPoint(NotRepeated("algsimp")),
         NotRepeated("broadcast_canonicalizer"),
         NotRepeated("scatter_simplifier"),
@@ -200,7 +203,7 @@ def _normalization(device: DeviceDescription) -> Pipeline:
         NotRepeated("cublas-gemm-rewriter"),
         NotRepeated("cublas-gemm-broadcast-folding-rewriter"),
         ReshapeDecomposer(),
-        NotRepeated("layout_normalization"),
+        _NORMALIZATION,
         algsimp,
         NotRepeated("scatter_simplifier"),
         NotRepeated("broadcast_canonicalizer"),
@@ -240,7 +243,7 @@ _POST_LAYOUT_ASSIGNMENT = Pipeline(
         _FLOATS,
         NotRepeated("cublas-gemm-broadcast-folding-rewriter"),
         ReshapeDecomposer(),
-        NotRepeated("layout_normalization"),
+        _NORMALIZATION,
         NotRepeated("scatter_simplifier"),
         NotRepeated("host-offloader"),
         _FLOATS,

@@ -14,24 +14,33 @@ from hlofuse.ir.replacing import replace_instruction, set_attribute
 from hlofuse.ir.shape import Layout, Shape
 
 
-def visit_module(module: Module, opcodes: Iterable[str], handle: Callable[[Instruction], bool]) -> bool:
+def visit_module(
+    module: Module,
+    opcodes: Iterable[str] | None,
+    handle: Callable[[Instruction], bool],
+    visited: set[Instruction] | None = None,
+) -> bool:
     """Call `handle` on every instruction of these opcodes outside fusions; True if any call was."""
-    wanted = frozenset(opcodes)
+    wanted = frozenset(opcodes) if opcodes is not None else None
+    visited = set() if visited is None else visited
     changed = False
     for computation in module.non_fusion_computations():
-        changed |= visit_computation(computation, wanted, handle)
+        changed |= visit_computation(computation, wanted, handle, visited)
     return changed
 
 
 def visit_computation(
-    computation: Computation, wanted: frozenset[str], handle: Callable[[Instruction], bool]
+    computation: Computation,
+    wanted: frozenset[str] | None,
+    handle: Callable[[Instruction], bool],
+    visited: set[Instruction],
 ) -> bool:
     """Operands before users, as the graph is at the time (`HloComputation::Accept`).
 
-    What a handler puts in is visited too where a user not yet looked at reads it.
+    What a handler puts in is visited too where a user not yet looked at reads it, unless the handler adds
+    it to `visited`. No `wanted` opcodes are all of them.
     """
     changed = False
-    visited: set[Instruction] = set()
     visiting: set[Instruction] = set()
     unreachable = [
         i
@@ -48,7 +57,7 @@ def visit_computation(
             if current in visiting:
                 stack.pop()
                 visited.add(current)
-                if current.opcode in wanted and current.computation is not None:
+                if (wanted is None or current.opcode in wanted) and current.computation is not None:
                     changed |= handle(current)
                 continue
             visiting.add(current)

@@ -34,8 +34,7 @@ class Buffers:
         self._seen: dict[Instruction, dict[Index, Buffer]] = {}
         self._aliases: dict[Buffer, list[tuple[Instruction, Index]]] = {}
         for computation in module.non_fusion_computations():
-            every = frozenset(i.opcode for i in computation)
-            visit_computation(computation, every, self._define)
+            visit_computation(computation, None, self._define, set())
             for instruction in computation:
                 for index, buffer in self._seen[instruction].items():
                     self._aliases.setdefault(buffer, []).append((instruction, index))
