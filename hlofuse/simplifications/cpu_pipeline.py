@@ -10,8 +10,11 @@ from __future__ import annotations
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
+from hlofuse.simplifications.algebraic import AlgebraicSimplifier
+from hlofuse.simplifications.algebraic.options import Options
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
 
+_ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
 _DCE = Unrecorded(HloDCE())
 _TUPLES = Unrecorded(TupleSimplifier())
 
@@ -19,7 +22,7 @@ _TUPLES = Unrecorded(TupleSimplifier())
 def _simplification(name: str) -> FixedPoint:
     """`CreateSimplificationPipeline`."""
     steps: tuple[Simplification, ...] = (
-        NotRepeated("algsimp"),
+        AlgebraicSimplifier(_ALGEBRAIC),
         NotRepeated("simplify-sorts"),
         _DCE,
         NotRepeated("gather_expander"),

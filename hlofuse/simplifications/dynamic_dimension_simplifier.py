@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.simplifications.rewriting import added, replaced
+from hlofuse.simplifications.rewrites import added, replaced
 
 
 @dataclass(frozen=True)

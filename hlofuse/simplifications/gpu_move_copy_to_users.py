@@ -12,7 +12,7 @@ from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.rewriting import copy, replaced, visit_module
+from hlofuse.simplifications.rewrites import copy, replaced, visit_module
 
 _ONE_ARRAY = frozenset({"pad", "slice", "dynamic-slice", "reduce-window", "reverse"})
 _STAYS = frozenset({"reduce-precision", "copy", "bitcast-convert"})

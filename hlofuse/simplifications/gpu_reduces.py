@@ -8,7 +8,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.reductions import Reduction, faster_than_elemental, reduction_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.rewriting import added, bitcast, numbers, replaced
+from hlofuse.simplifications.rewrites import added, bitcast, numbers, replaced
 
 
 def inputs_of(reduce: Instruction) -> list[Instruction]:

@@ -9,7 +9,7 @@ from typing import ClassVar
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.simplifications.gpu_reduces import inputs_of, made_reduce
-from hlofuse.simplifications.rewriting import bitcast, replaced, row_major, visit_module
+from hlofuse.simplifications.rewrites import bitcast, replaced, row_major, visit_module
 
 
 @dataclass(frozen=True)

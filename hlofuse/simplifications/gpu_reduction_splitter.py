@@ -10,7 +10,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.simplifications.gpu_reduces import has_own_emitter, made_reduce
-from hlofuse.simplifications.rewriting import replaced, row_major, visit_module
+from hlofuse.simplifications.rewrites import replaced, row_major, visit_module
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.layout_normalization_scatter import normalized_scatter
-from hlofuse.simplifications.rewriting import (
+from hlofuse.simplifications.rewrites import (
     added,
     bitcast,
     derived,
@@ -20,7 +20,7 @@ from hlofuse.simplifications.rewriting import (
     replaced,
     visit_module,
 )
-from hlofuse.simplifications.shapes import inverse, permute, physical
+from hlofuse.simplifications.layout_shapes import inverse, permute, physical
 
 CallTransformer = Callable[[Instruction], Instruction | None]
 

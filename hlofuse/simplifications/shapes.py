@@ -1,186 +1,125 @@
-"""Which shapes are views of the same bytes, and what layout makes them so (`xla/shape_util.cc`)."""
+"""Shapes to make new instructions of, and how the dimensions of a reshape correspond."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hlofuse.ir.shape import Layout, Shape
-from hlofuse.simplifications.rewriting import row_major, with_layout
 
 
-def permute(values: Sequence[int], permutation: Sequence[int]) -> tuple[int, ...]:
-    """`Permute`: the i-th result is the value at `permutation[i]`; composes permutations, too."""
-    return tuple(values[p] for p in permutation)
+def array(element_type: str, dimensions: Sequence[int] = ()) -> Shape:
+    """A row-major array (`ShapeUtil::MakeShape`)."""
+    layout = Layout(tuple(range(len(dimensions) - 1, -1, -1)))
+    return Shape(element_type, tuple(dimensions), layout)
 
 
-def inverse(permutation: Sequence[int]) -> tuple[int, ...]:
-    """`InversePermutation`."""
-    out = [0] * len(permutation)
-    for i, p in enumerate(permutation):
-        out[p] = i
-    return tuple(out)
+def with_dimensions(shape: Shape, dimensions: Sequence[int]) -> Shape:
+    """The same element type in other, row-major, dimensions."""
+    return array(shape.element_type, dimensions)
 
 
-def descending(shape: Shape) -> Shape:
-    """The same array in row-major order (`MakeShapeWithDescendingLayout`)."""
-    return row_major(shape.element_type, shape.dimensions)
-
-
-def physical(shape: Shape) -> Shape:
-    """Row-major with dimensions in the order of memory (`MakeShapeWithDescendingLayoutAndSamePhysicalLayout`)."""
-    sizes = [shape.dimensions[d] for d in reversed(shape.minor_to_major)]
-    return row_major(shape.element_type, sizes)
-
-
-def relaid(shape: Shape, minor_to_major: Iterable[int]) -> Shape:
-    """The shape with another order in memory."""
-    return replace(shape, layout=Layout(tuple(minor_to_major)))
-
-
-def reshape_is_bitcast(source: Shape, result: Shape, *, any_type: bool = False) -> bool:
-    """Does a reshape between the two leave every element where it is? (`ReshapeIsBitcast`)."""
-    if not any_type and source.element_type != result.element_type:
-        return False
-    if source.element_count != result.element_count:
-        return False
-    if source.element_count == 0:
-        return True
-    return _unit_steps_stay(source, result) and _unit_steps_stay(result, source)
-
-
-def _unit_steps_stay(source: Shape, result: Shape) -> bool:
-    strides = _strides(source.dimensions, source.minor_to_major)
-    other = _strides(result.dimensions, result.minor_to_major)
-    logical = _strides(source.dimensions, range(source.rank - 1, -1, -1))
-    for d, size in enumerate(source.dimensions):
-        if size <= 1:
-            continue
-        linear, place = logical[d], 0
-        for k in range(result.rank - 1, -1, -1):
-            linear, index = divmod(linear, result.dimensions[k])
-            place += index * other[k]
-        if strides[d] != place:
-            return False
-    return True
-
-
-def _strides(dimensions: Sequence[int], minor_to_major: Iterable[int]) -> list[int]:
-    strides, step = [0] * len(dimensions), 1
-    for d in minor_to_major:
-        strides[d] = step
-        step *= dimensions[d]
-    return strides
-
-
-def transpose_for_bitcast(source: Shape, result: Shape) -> tuple[int, ...] | None:
-    """The transpose that a bitcast is, if it is one (`DeduceTransposeDimensionsForBitcast`)."""
-    if source.rank != result.rank:
-        return None
-    permutation = permute(source.minor_to_major, inverse(result.minor_to_major))
-    return permutation if permute(source.dimensions, permutation) == result.dimensions else None
-
-
-def is_transpose_bitcast(source: Shape, result: Shape, permutation: Sequence[int]) -> bool:
-    """`TransposeIsBitcast`, element types aside."""
-    return permute(permutation, result.minor_to_major) == source.minor_to_major
-
-
-def is_reshape_or_transpose_bitcast(a: Shape, b: Shape, *, any_type: bool = False) -> bool:
-    """`IsReshapeOrTransposeBitcast`."""
-    if not any_type and a.element_type != b.element_type:
-        return False
-    if a.key_ignoring_element_type == b.key_ignoring_element_type:
-        return True
-    if reshape_is_bitcast(a, b, any_type=True):
-        return True
-    permutation = transpose_for_bitcast(a, b)
-    return permutation is not None and is_transpose_bitcast(b, a, permutation)
-
-
-def permuted(shape: Shape, permutation: Sequence[int]) -> Shape:
-    """The dimensions reordered, laid out so that the transpose moves nothing (`PermuteDimensions`)."""
-    back = inverse(permutation)
-    return replace(
-        shape,
-        dimensions=permute(shape.dimensions, permutation),
-        layout=Layout(permute(back, shape.minor_to_major)),
-    )
-
-
-def without_dimensions(shape: Shape, gone: Iterable[int]) -> Shape:
-    """`DeleteDimensions`: the others keep their order in memory."""
-    left = [d for d in range(shape.rank) if d not in frozenset(gone)]
-    number = {d: k for k, d in enumerate(left)}
-    order = [number[d] for d in shape.minor_to_major if d in number]
-    return with_layout(shape.element_type, [shape.dimensions[d] for d in left], order)
+def without(shape: Shape, dimensions: Sequence[int]) -> Shape:
+    """`shape` with these dimensions left out (`ShapeUtil::DeleteDimensions`)."""
+    return array(shape.element_type, [d for k, d in enumerate(shape.dimensions) if k not in dimensions])
 
 
 def without_ones(shape: Shape) -> Shape:
-    """`DropDegenerateDimensions`."""
-    return without_dimensions(shape, [d for d, size in enumerate(shape.dimensions) if size == 1])
+    """`shape` with no dimension of size 1 (`ShapeUtil::DropDegenerateDimensions`)."""
+    return array(shape.element_type, [d for d in shape.dimensions if d != 1])
+
+
+def with_type(shape: Shape, element_type: str) -> Shape:
+    """The same array of another element type (`ShapeUtil::ChangeElementType`)."""
+    return replace(shape, element_type=element_type)
+
+
+def permuted(shape: Shape, permutation: Sequence[int]) -> Shape:
+    """Dimension k of the result is dimension `permutation[k]` (`ShapeUtil::PermuteDimensions`)."""
+    return array(shape.element_type, [shape.dimensions[k] for k in permutation])
+
+
+def inverse(permutation: Sequence[int]) -> list[int]:
+    """`InversePermutation`."""
+    out = [0] * len(permutation)
+    for k, p in enumerate(permutation):
+        out[p] = k
+    return out
+
+
+def composed(first: Sequence[int], second: Sequence[int]) -> list[int]:
+    """The permutation that does `first` and then `second` (`ComposePermutations`)."""
+    return [first[k] for k in second]
+
+
+def is_identity(permutation: Sequence[int]) -> bool:
+    return list(permutation) == list(range(len(permutation)))
+
+
+def is_sorted(numbers: Sequence[int]) -> bool:
+    return all(a <= b for a, b in zip(numbers, numbers[1:], strict=False))
 
 
 def common_factors(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
-    """Where groups of dimensions with equal products begin, ending with both ranks (`CommonFactors`)."""
-    if tuple(a) == tuple(b):
-        return [(i, i) for i in range(len(a) + 1)]
+    """Where both lists of sizes can be cut so that the pieces' products agree (`CommonFactors`, `xla/util.cc`).
+
+    The first cut is (0, 0) and the last one (len(a), len(b)).
+    """
+    if list(a) == list(b):
+        return [(k, k) for k in range(len(a) + 1)]
     bounds: list[tuple[int, int]] = []
     i = j = 0
-    before = (-1, -1)
     while i < len(a) and j < len(b) and a[i] == b[j]:
-        before = (i, j)
-        bounds.append(before)
+        bounds.append((i, j))
         i, j = i + 1, j + 1
+    whole = (len(a), len(b))
     if math.prod(a[i:]) != math.prod(b[j:]):
-        return [(0, 0), (len(a), len(b))]
+        return [(0, 0), whole]
     if math.prod(a[i:]) == 0:
-        return [*bounds, (i, j), (len(a), len(b))]
-    size_a = size_b = 1
+        return [*bounds, (i, j), whole]
+    of_a = of_b = 1
     while True:
-        if size_a == size_b and (i > before[0] or j > before[1]):
-            before = (i, j)
-            bounds.append(before)
-            continue
-        in_a, in_b = i < len(a), j < len(b)
-        if not in_a and not in_b:
+        if of_a == of_b and (not bounds or (i, j) != bounds[-1]):
+            bounds.append((i, j))
+        left_a, left_b = i < len(a), j < len(b)
+        if not left_a and not left_b:
             return bounds
-        take_a = size_a < size_b or (in_a and (not in_b or (size_a == size_b and a[i] <= b[j])))
-        take_b = size_b < size_a or (in_b and (not in_a or (size_b == size_a and b[j] <= a[i])))
+        equal = of_a == of_b
+        take_a = of_a < of_b or (left_a and (not left_b or (equal and a[i] <= b[j])))
+        take_b = of_b < of_a or (left_b and (not left_a or (equal and b[j] <= a[i])))
         if take_a:
-            size_a, i = size_a * a[i], i + 1
+            of_a, i = of_a * a[i], i + 1
         if take_b:
-            size_b, j = size_b * b[j], j + 1
+            of_b, j = of_b * b[j], j + 1
 
 
-def aligned(source: Shape, result: Shape) -> Shape | None:
-    """`result` with the layout that makes a reshape of `source` a bitcast (`AlignLayouts`)."""
-    if 1 in source.dimensions or 1 in result.dimensions:
-        simple = aligned(without_ones(source), without_ones(result))
-        if simple is None:
+def unmodified_dimensions(source: Shape, result: Shape) -> list[tuple[int, int]]:
+    """Pairs of dimensions a reshape leaves as they are (`DimensionsUnmodifiedByReshape`)."""
+    cuts = common_factors(source.dimensions, result.dimensions)
+    return [p for p, q in zip(cuts, cuts[1:], strict=False) if q[0] - p[0] == 1 == q[1] - p[1]]
+
+
+def kept_by_reshape(source: Shape, result: Shape, dimensions: Sequence[int]) -> list[int] | None:
+    """Where `dimensions` of `source` are in `result`, if the reshape leaves all of them as they are
+    (`ReshapeLeavesDimensionsUnmodified`)."""
+    if not is_sorted(dimensions):
+        return None
+    place = dict(unmodified_dimensions(source, result))
+    return [place[d] for d in dimensions] if all(d in place for d in dimensions) else None
+
+
+def ones_moved(source: Shape, result: Shape) -> tuple[list[int], list[int]] | None:
+    """The dimensions of size 1 that a reshape deletes and inserts; None if it does more than that
+    (`InsertedOrDeleted1SizedDimensions`)."""
+    deleted: list[int] = []
+    inserted: list[int] = []
+    before = (-1, -1)
+    for pair in [*unmodified_dimensions(source, result), (source.rank, result.rank)]:
+        gone, new = range(before[0] + 1, pair[0]), range(before[1] + 1, pair[1])
+        if any(source.dimensions[d] > 1 for d in gone) or any(result.dimensions[d] > 1 for d in new):
             return None
-        kept = [d for d in range(result.rank) if result.dimensions[d] != 1]
-        ones = [d for d in range(result.rank - 1, -1, -1) if result.dimensions[d] == 1]
-        return relaid(result, [*(kept[d] for d in simple.minor_to_major), *ones])
-    factors = common_factors(source.dimensions, result.dimensions)
-    place = inverse(source.minor_to_major)
-    factor_of = [0] * source.rank
-    for k, ((start, _), (end, _)) in enumerate(zip(factors, factors[1:], strict=False)):
-        if start == end:
-            continue
-        at = place[start]
-        for d in range(start, end):
-            if d > start:
-                at -= 1
-                if at < 0 or source.minor_to_major[at] != d:
-                    return None
-            factor_of[d] = k
-    order: list[int] = []
-    minor = 0
-    while len(order) < result.rank:
-        k = factor_of[source.minor_to_major[minor]]
-        (start_a, start_b), (end_a, end_b) = factors[k], factors[k + 1]
-        order += range(end_b - 1, start_b - 1, -1)
-        minor += end_a - start_a
-    return relaid(result, order)
+        deleted += gone
+        inserted += new
+        before = pair
+    return deleted, inserted

@@ -8,7 +8,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.layouts.assignment import LayoutAssignment
 from hlofuse.simplifications.layouts.constraints import ComputationConstraint, same_layouts
 from hlofuse.simplifications.layouts.rounds import found_layouts
-from hlofuse.simplifications.rewriting import added, derived
+from hlofuse.simplifications.rewrites import added, derived
 
 
 def apply(layouts: LayoutAssignment) -> None:

@@ -23,7 +23,7 @@ from hlofuse.simplifications.layouts.constraints import (
     OperandConstraint,
     Order,
 )
-from hlofuse.simplifications.shapes import aligned, relaid
+from hlofuse.simplifications.layout_shapes import aligned, relaid
 
 
 class LayoutAssignment:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.rewriting import visit_computation
+from hlofuse.simplifications.rewrites import visit_computation
 
 Index = tuple[int, ...]
 """The way to an element of a tuple."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.layouts.constraints import Order
-from hlofuse.simplifications.shapes import inverse, permute, relaid, without_dimensions
+from hlofuse.simplifications.layout_shapes import inverse, permute, relaid, without_dimensions
 
 Aligned = Callable[[Shape, Shape], Order | None]
 """The layout of the second shape that makes a reshape between the two a bitcast."""

@@ -12,7 +12,7 @@ from hlofuse.simplifications.layouts.constraints import (
     ComputationConstraint,
     same_layouts,
 )
-from hlofuse.simplifications.shapes import relaid
+from hlofuse.simplifications.layout_shapes import relaid
 
 
 def settle(layouts: LayoutAssignment) -> None:

@@ -1,0 +1,61 @@
+"""Chains of transposes and reshapes that end where they began (`TryRemovingBitcastOrReshapeTransposeChain`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.simplifications.algebraic.context import Context
+from hlofuse.simplifications.shapes import composed, is_identity, ones_moved
+
+
+def remove_chain(c: Context, last: Instruction) -> bool:
+    """Before layouts are assigned only: every reshape moves a single dimension of size 1."""
+    if c.options.layout_sensitive:
+        return False
+    if last.opcode == "transpose":
+        if is_identity(last.dimensions):
+            return False
+        permutation = _effective(last)
+    elif _moves_a_one(last):
+        permutation = list(range(last.shape.true_rank))
+    else:
+        return False
+    first: Instruction | None = None
+    current = last.operands[0]
+    while current.opcode in ("reshape", "transpose", "bitcast"):
+        if current.opcode != "transpose":
+            if not _moves_a_one(current):
+                return False
+        elif is_identity(current.dimensions):
+            return False
+        else:
+            step = _effective(current)
+            if len(step) != len(permutation):
+                return False
+            permutation = composed(step, permutation)
+        first, current = current, current.operands[0]
+    if first is None or not is_identity(permutation):
+        return False
+    source = first.operands[0]
+    return c.same_shape(last.shape, source.shape) and c.replace(last, source)
+
+
+def _ones(shape: Shape) -> int:
+    return shape.dimensions.count(1)
+
+
+def _moves_a_one(x: Instruction) -> bool:
+    if x.opcode != "reshape" or _ones(x.shape) > 1 or _ones(x.operands[0].shape) > 1:
+        return False
+    return ones_moved(x.operands[0].shape, x.shape) is not None
+
+
+def _effective(transpose: Instruction) -> Sequence[int]:
+    """The permutation without the one dimension of size 1, if there is one."""
+    sizes = transpose.operands[0].shape.dimensions
+    if sizes.count(1) != 1:
+        return transpose.dimensions
+    one = sizes.index(1)
+    return [p - (p > one) for p in transpose.dimensions if p != one]

@@ -1,0 +1,236 @@
+"""Matrix products (`HandleDot`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.fusing import computation_of, module_of
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import FLOATING_TYPES, Shape
+from hlofuse.simplifications import make
+from hlofuse.simplifications.algebraic.context import Context
+from hlofuse.simplifications.algebraic.functions import is_of_parameters
+from hlofuse.simplifications.shapes import array, is_sorted, permuted, without_ones
+
+_SUPPORTED = (None, "dot_f32_f32_f32")
+_SIDES = ("lhs", "rhs")
+
+
+def dims(dot: Instruction, kind: str, side: int) -> tuple[int, ...]:
+    """The `batch` or `contracting` dimensions of one side (0 or 1)."""
+    return tuple(dot.attributes.get(f"{_SIDES[side]}_{kind}_dims", ()))
+
+
+def new_dot(
+    at: Instruction,
+    operands: Sequence[Instruction],
+    batch: Sequence[Sequence[int]],
+    contracting: Sequence[Sequence[int]],
+    element_type: str,
+    said: Instruction,
+) -> Instruction:
+    """A dot of these dimension numbers, with the precision that `said` asks for (`MakeDotHlo`)."""
+    sizes = [operands[0].shape.dimensions[d] for d in batch[0]]
+    for side in (0, 1):
+        taken = {*batch[side], *contracting[side]}
+        sizes += [n for d, n in enumerate(operands[side].shape.dimensions) if d not in taken]
+    attributes: dict[str, object] = {}
+    for side, name in enumerate(_SIDES):
+        if batch[side]:
+            attributes[f"{name}_batch_dims"] = make.numbers(batch[side])
+        if contracting[side]:
+            attributes[f"{name}_contracting_dims"] = make.numbers(contracting[side])
+    for name in ("operand_precision", "algorithm"):
+        value = said.attributes.raw(name)
+        if value is not None:
+            attributes[name] = value
+    return make.add(at, "dot", array(element_type, sizes), operands, **attributes)
+
+
+def swapped(dot: Instruction, shape: Shape, order: Sequence[int]) -> Instruction:
+    """dot(b, a), its batch dimensions in `order`."""
+    batch = [[dims(dot, "batch", side)[k] for k in order] for side in (1, 0)]
+    contracting = [dims(dot, "contracting", side) for side in (1, 0)]
+    new = new_dot(dot, dot.operands[::-1], batch, contracting, dot.shape.element_type, dot)
+    new.shape = shape
+    precision = dot.attributes.raw("operand_precision")
+    if precision is not None:
+        words = precision.strip("{}").split(",")
+        text = "{" + ",".join(reversed(words)) + "}"
+        new.attributes = new.attributes.updated(operand_precision=text)
+    return new
+
+
+def is_parameter_like(x: Instruction) -> bool:
+    """A parameter behind operations of one operand (`IsParameterLike`)."""
+    while x.opcode != "parameter":
+        if len(x.operands) != 1:
+            return False
+        x = x.operands[0]
+    return True
+
+
+def handle_dot(c: Context, dot: Instruction) -> None:
+    if c.options.layout_sensitive or len(dot.operands) != 2:
+        return
+    lhs, rhs = dot.operands
+    if 0 in (dot.shape.element_count, lhs.shape.element_count, rhs.shape.element_count):
+        zero = make.scalar(dot, dot.shape.element_type, 0)
+        c.replace(dot, make.broadcast(dot, dot.shape, zero, ()))
+        return
+    supported = dot.attributes.raw("algorithm") in _SUPPORTED
+    if supported and c.options.dot_to_multiply and not dims(dot, "contracting", 0):
+        _as_product(c, dot)
+        return
+    if supported and c.options.dot_strength_reduction:
+        only = [_has_nothing_else(dot, side) for side in (0, 1)]
+        if all(only) or (any(only) and not c.options.executing_on_cpu):
+            _as_reduction(c, dot)
+            return
+    if _drop_ones(c, dot) or _drop_transposes(c, dot):
+        return
+    if c.options.move_dot_param_to_rhs:
+        _parameter_to_right(c, dot)
+
+
+def _has_nothing_else(dot: Instruction, side: int) -> bool:
+    rank = dot.operands[side].shape.rank
+    return len(dims(dot, "batch", side)) + len(dims(dot, "contracting", side)) == rank
+
+
+def _normalized(dot: Instruction, side: int) -> Instruction:
+    """Batch dimensions first, contracted ones last, of the dot's element type
+    (`NormalizeDotOperandToBatchMajorAndContractingMinor`)."""
+    operand = dot.operands[side]
+    batch, contracting = dims(dot, "batch", side), dims(dot, "contracting", side)
+    rest = [d for d in range(operand.shape.rank) if d not in batch and d not in contracting]
+    order = [*batch, *rest, *contracting]
+    if not is_sorted(order):
+        operand = make.transpose(operand, operand, order)
+    return make.convert(operand, operand, dot.shape.element_type)
+
+
+def _as_product(c: Context, dot: Instruction) -> None:
+    """Without contraction: a product of broadcasts (`RewriteAsMultiplyDotWithZeroLhsContractingDim`)."""
+    lhs, rhs = dot.operands
+    left, right = _normalized(dot, 0), _normalized(dot, 1)
+    rank, batch = dot.shape.rank, len(dims(dot, "batch", 0))
+    if rank != lhs.shape.rank:
+        left = make.broadcast(dot, dot.shape, left, range(lhs.shape.rank))
+    if rank != rhs.shape.rank:
+        right = make.broadcast(dot, dot.shape, right, [*range(batch), *range(lhs.shape.rank, rank)])
+    c.replace(dot, make.binary(dot, "multiply", left, right, dot.shape))
+
+
+def _as_reduction(c: Context, dot: Instruction) -> None:
+    """One side has nothing but batch and contracted dimensions: a sum of products
+    (`RewriteBatchPlusContractingAsReduce`)."""
+    left, right = _normalized(dot, 0), _normalized(dot, 1)
+    batch, contracting = len(dims(dot, "batch", 0)), len(dims(dot, "contracting", 0))
+    outer_left, outer_right = (o.shape.rank - batch - contracting for o in dot.operands)
+    outer = max(outer_left, outer_right)
+    across = [*range(batch), *range(batch + outer, batch + outer + contracting)]
+    if outer_right > 0:
+        left = make.broadcast(dot, right.shape, left, across)
+    elif outer_left > 0:
+        right = make.broadcast(dot, left.shape, right, across)
+    element_type = dot.shape.element_type
+    summed = element_type
+    if element_type in FLOATING_TYPES and element_type != "f64":
+        summed = "f32"
+    product = make.convert(dot, make.binary(dot, "multiply", left, right), summed)
+    zero = make.scalar(dot, summed, 0)
+    function = scalar_addition(computation_of(dot), summed)
+    total = make.reduce(dot, product, zero, range(batch + outer, batch + outer + contracting), function)
+    c.replace(dot, make.convert(dot, total, element_type))
+
+
+def scalar_addition(computation: Computation, element_type: str) -> Computation:
+    """A computation that adds two scalars, one that is there if any (`GetOrCreateScalarAddComputation`)."""
+    module = module_of(computation)
+    shape = array(element_type)
+    for known in module.computations:
+        plain = len(known) == 3 and known.root.shape.key == shape.key
+        if plain and known.name.startswith("scalar_add_computation") and is_of_parameters(known, "add"):
+            return known
+    body = Computation("scalar_add_computation")
+    body.module = module
+    lhs = body.add_instruction(Instruction("scalar_lhs", shape, "parameter", payload="0"))
+    rhs = body.add_instruction(Instruction("scalar_rhs", shape, "parameter", payload="1"))
+    body.root = body.add_instruction(Instruction("add", shape, "add", [lhs, rhs]))
+    body.name = module.computation_names.unique(body.name)
+    module.computations.append(body)
+    return body
+
+
+def _drop_ones(c: Context, dot: Instruction) -> bool:
+    """No dimension of size 1 (`RemoveDegenerateDimensionFromDot`)."""
+    sizes = [o.shape.dimensions for o in dot.operands]
+    if 1 not in sizes[0] and 1 not in sizes[1]:
+        return False
+    place = []
+    for side in (0, 1):
+        kept = [d for d, n in enumerate(sizes[side]) if n != 1]
+        place.append({d: k for k, d in enumerate(kept)})
+    numbers = {
+        kind: [[place[s][d] for d in dims(dot, kind, s) if d in place[s]] for s in (0, 1)]
+        for kind in ("batch", "contracting")
+    }
+    operands = [
+        make.reshape(dot, without_ones(o.shape), o) if 1 in o.shape.dimensions else o for o in dot.operands
+    ]
+    new = new_dot(dot, operands, numbers["batch"], numbers["contracting"], dot.shape.element_type, dot)
+    if new.shape.key_ignoring_layout != dot.shape.key_ignoring_layout:
+        new = make.reshape(dot, dot.shape, new)
+    return c.replace(dot, new)
+
+
+def _drop_transposes(c: Context, dot: Instruction) -> bool:
+    """Both operands transposed alike: the product is, instead (`RemoveTransposesFromDotOperands`)."""
+    lhs, rhs = dot.operands
+    rank = dot.shape.rank
+    if lhs.opcode != "transpose" or rhs.opcode != "transpose" or lhs.dimensions != rhs.dimensions:
+        return False
+    permutation = lhs.dimensions
+    canonical = (
+        dims(dot, "batch", 0) == dims(dot, "batch", 1)
+        and dims(dot, "contracting", 0) == (rank - 1,)
+        and dims(dot, "contracting", 1) == (rank - 2,)
+        and rank == len(dims(dot, "batch", 0)) + 2
+    )
+    if not canonical or sorted(permutation[-2:]) != [rank - 2, rank - 1]:
+        return False
+    a, b = lhs.operands[0], rhs.operands[0]
+    flipped = permutation[-1] == rank - 2
+    batch = [dims(dot, "batch", 0), dims(dot, "batch", 1)]
+    contracting = [dims(dot, "contracting", 0), dims(dot, "contracting", 1)]
+    operands = [b, a] if flipped else [a, b]
+    new = new_dot(dot, operands, batch, contracting, dot.shape.element_type, dot)
+    new.shape = permuted(dot.shape, permutation)
+    result = make.transpose(dot, new, permutation)
+    return c.replace(dot, result)
+
+
+def _parameter_to_right(c: Context, dot: Instruction) -> None:
+    """A parameter on the left changes places with what is none (`MoveDotParamToRhs`)."""
+    lhs, rhs = dot.operands
+    if not is_parameter_like(lhs) or is_parameter_like(rhs):
+        return
+    batch = len(dims(dot, "batch", 0))
+    new = new_dot(
+        dot,
+        [rhs, lhs],
+        [dims(dot, "batch", 1), dims(dot, "batch", 0)],
+        [dims(dot, "contracting", 1), dims(dot, "contracting", 0)],
+        dot.shape.element_type,
+        dot,
+    )
+    outer_left = rhs.shape.rank - batch - len(dims(dot, "contracting", 1))
+    outer_right = lhs.shape.rank - batch - len(dims(dot, "contracting", 0))
+    order = [
+        *range(batch),
+        *range(batch + outer_left, batch + outer_left + outer_right),
+        *range(batch, batch + outer_left),
+    ]
+    c.replace(dot, make.transpose(dot, new, order))

@@ -1,0 +1,82 @@
+"""Which function simplifies which operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.simplifications.algebraic import (
+    add_subtract,
+    broadcast,
+    compare,
+    concatenate,
+    divide,
+    dot,
+    dynamic_slices,
+    extremes,
+    logical,
+    multiply,
+    others,
+    pad,
+    reduce,
+    reduce_window,
+    reshape,
+    select,
+    slice,
+    transpose,
+    unary,
+)
+from hlofuse.simplifications.algebraic.context import Context
+
+Handler = Callable[[Context, Instruction], None]
+
+HANDLERS: dict[str, Handler] = {
+    "abs": unary.handle_abs,
+    "add": add_subtract.handle_add,
+    "and": logical.handle_and,
+    "bitcast-convert": others.handle_bitcast_convert,
+    "broadcast": broadcast.handle_broadcast,
+    "clamp": extremes.handle_clamp,
+    "compare": compare.handle_compare,
+    "complex": unary.handle_complex,
+    "concatenate": concatenate.handle_concatenate,
+    "conditional": others.handle_conditional,
+    "constant": broadcast.handle_constant,
+    "convert": unary.handle_convert,
+    "divide": divide.handle_divide,
+    "dot": dot.handle_dot,
+    "dynamic-slice": dynamic_slices.handle_dynamic_slice,
+    "dynamic-update-slice": dynamic_slices.handle_dynamic_update_slice,
+    "exponential": unary.handle_exponential,
+    "gather": others.handle_gather,
+    "get-tuple-element": others.handle_get_tuple_element,
+    "imag": unary.handle_part,
+    "iota": broadcast.handle_iota,
+    "log": unary.handle_log,
+    "map": others.handle_map,
+    "maximum": extremes.handle_extreme,
+    "minimum": extremes.handle_extreme,
+    "multiply": multiply.handle_multiply,
+    "negate": unary.handle_negate,
+    "not": logical.handle_not,
+    "opt-barrier": others.handle_barrier,
+    "or": logical.handle_or,
+    "pad": pad.handle_pad,
+    "power": unary.handle_power,
+    "real": unary.handle_part,
+    "reduce": reduce.handle_reduce,
+    "reduce-precision": unary.handle_reduce_precision,
+    "reduce-window": reduce_window.handle_reduce_window,
+    "remainder": divide.handle_remainder,
+    "reshape": reshape.handle_reshape,
+    "reverse": pad.handle_reverse,
+    "rsqrt": unary.handle_rsqrt,
+    "scatter": others.handle_scatter,
+    "select": select.handle_select,
+    "slice": slice.handle_slice,
+    "sort": others.handle_sort,
+    "sqrt": unary.handle_sqrt,
+    "subtract": add_subtract.handle_subtract,
+    "transpose": transpose.handle_transpose,
+    "xor": logical.handle_xor,
+}

@@ -1,0 +1,132 @@
+"""Constants as numbers: reading what a dump shows of them, rounding and writing as XLA does."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Sequence
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import INTEGER_TYPES, Shape
+
+Value = bool | int | float
+MOST_ELEMENTS = 1 << 16
+_TOKEN = re.compile(r"[^\s{},]+")
+# Decimal digits that tell any two values apart, and those tried before (`RoundTripFpToString`, `xla/util.cc`).
+_DIGITS = {"f16": (5, 5), "bf16": (4, 4), "f32": (6, 9), "f64": (15, 17)}
+
+
+def values_of(constant: Instruction) -> list[Value] | None:
+    """The elements in row-major order; None where the dump leaves them out or they are no real numbers."""
+    shape, literal = constant.shape, constant.literal
+    if literal.is_elided or not shape.is_array or shape.element_count > MOST_ELEMENTS:
+        return None
+    if shape.element_type not in _DIGITS and shape.element_type not in INTEGER_TYPES | {"pred"}:
+        return None
+    words = _TOKEN.findall(literal.canonical_text)
+    if len(words) != shape.element_count:
+        return None
+    try:
+        return [_number(shape.element_type, word) for word in words]
+    except ValueError:
+        return None
+
+
+def scalar_of(constant: Instruction) -> Value | None:
+    """The value of a constant of one element."""
+    if constant.opcode != "constant" or not constant.shape.is_effective_scalar:
+        return None
+    values = values_of(constant)
+    return values[0] if values else None
+
+
+def _number(element_type: str, word: str) -> Value:
+    if element_type == "pred":
+        return {"true": True, "false": False, "1": True, "0": False}[word] if word in _PREDS else bool(word)
+    return float(word) if element_type in _DIGITS else int(word)
+
+
+_PREDS = frozenset({"true", "false", "1", "0"})
+
+
+def rounded(element_type: str, value: Value) -> Value | None:
+    """`value` as an element of this type holds it; None for types that are not worked out here."""
+    if element_type == "pred":
+        return bool(value)
+    if element_type in INTEGER_TYPES:
+        bits = int(element_type[1:])
+        if isinstance(value, float):
+            if not math.isfinite(value):
+                return None
+            value = math.trunc(value)
+        number = int(value) & ((1 << bits) - 1)
+        return number - (1 << bits) if element_type[0] == "s" and number >> (bits - 1) else number
+    if element_type not in _DIGITS:
+        return None
+    number_ = float(value)
+    if element_type == "f64" or not math.isfinite(number_):
+        return number_
+    try:
+        if element_type == "f16":
+            return float(struct.unpack("e", struct.pack("e", number_))[0])
+        single = float(struct.unpack("f", struct.pack("f", number_))[0])
+    except OverflowError:
+        return math.copysign(math.inf, number_)
+    if element_type == "f32":
+        return single
+    word = int(struct.unpack("I", struct.pack("f", single))[0])
+    word += 0x7FFF + ((word >> 16) & 1)
+    return float(struct.unpack("f", struct.pack("I", word & 0xFFFF0000))[0])
+
+
+def text_of(shape: Shape, values: Sequence[Value]) -> str | None:
+    """What stands between the parentheses of a constant; None for a value that has no one way to be written."""
+    words = [word_of(shape.element_type, v) for v in values]
+    if any(w is None for w in words):
+        return None
+    return _nested([w for w in words if w is not None], shape.dimensions)
+
+
+def word_of(element_type: str, value: Value) -> str | None:
+    """One element as XLA prints it."""
+    if element_type == "pred":
+        return "true" if value else "false"
+    if element_type in INTEGER_TYPES:
+        return str(int(value))
+    digits = _DIGITS.get(element_type)
+    if digits is None or math.isnan(value):
+        return None  # which NaN it is cannot be told
+    short = f"{float(value):.{digits[0]}g}"
+    if digits[0] != digits[1] and rounded(element_type, float(short)) != value:
+        short = f"{float(value):.{digits[1]}g}"
+    return short
+
+
+def _nested(words: list[str], dimensions: Sequence[int]) -> str:
+    if not dimensions:
+        return words[0]
+    if dimensions[0] == 0:
+        return "{}"
+    size = len(words) // dimensions[0]
+    parts = [_nested(words[k * size : (k + 1) * size], dimensions[1:]) for k in range(dimensions[0])]
+    return "{" + ", ".join(parts) + "}"
+
+
+def lowest(element_type: str) -> Value | None:
+    """The least value (`LiteralUtil::MinValue`): -inf for floats."""
+    if element_type in _DIGITS:
+        return -math.inf
+    if element_type in INTEGER_TYPES:
+        return -(1 << (int(element_type[1:]) - 1)) if element_type[0] == "s" else 0
+    return False if element_type == "pred" else None
+
+
+def highest(element_type: str) -> Value | None:
+    """The greatest value (`LiteralUtil::MaxValue`)."""
+    if element_type in _DIGITS:
+        return math.inf
+    if element_type in INTEGER_TYPES:
+        bits = int(element_type[1:])
+        return (1 << (bits - 1)) - 1 if element_type[0] == "s" else (1 << bits) - 1
+    return True if element_type == "pred" else None
