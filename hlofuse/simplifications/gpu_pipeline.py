@@ -12,6 +12,8 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
+from hlofuse.simplifications.algebraic import AlgebraicSimplifier
+from hlofuse.simplifications.algebraic.options import Options
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
 from hlofuse.simplifications.dot_dimension_merger import DotDimensionMerger
 from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
@@ -26,6 +28,36 @@ from hlofuse.simplifications.gpu_tree_reduction_rewriter import TreeReductionRew
 from hlofuse.simplifications.layout_normalization import LayoutNormalization
 from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
 
+_COMMON: dict[str, bool] = {
+    "dot_strength_reduction": False,
+    "supports_non_canonical_dots": False,
+    "unconditional_reduce_of_concatenate": False,
+    "conditional_simplification": True,
+    "bitcast_convert_as_bitcast": True,
+    "to_fixed_point": False,
+}
+# `GetAlgebraicSimplifierOptions`, by mode.
+_ALGSIMP = AlgebraicSimplifier(
+    Options(
+        **_COMMON,
+        unconditional_reduce_of_transpose=True,
+        reshape_transpose_as_slice_concatenate=False,
+        hoist_transpose_of_reshape=True,
+    )
+)
+_ALGSIMP_CONVOLUTIONS = AlgebraicSimplifier(
+    Options(**_COMMON, conv_operand_swap=False, minmax_propagate_nan=True)
+)
+_ALGSIMP_LAYOUTS = FixedPoint(
+    AlgebraicSimplifier(Options(**_COMMON, conv_operand_swap=False, layout_sensitive=True))
+)
+_ALGSIMP_LAST = FixedPoint(
+    AlgebraicSimplifier(
+        Options(
+            **_COMMON, conv_operand_swap=False, layout_sensitive=True, remove_no_op_reduce_precision=True
+        )
+    )
+)
 _DCE = Unrecorded(HloDCE())
 _TUPLES = Unrecorded(TupleSimplifier())
 _NORMALIZATION = LayoutNormalization(normalized_call)
@@ -73,7 +105,7 @@ _SIMPLIFICATION = FixedPoint(
             NotRepeated("scatter_expander"),
             NotRepeated("scatter-slice-simplifier"),
             NotRepeated("dot-strength-reduction"),
-            NotRepeated("algsimp"),
+            _ALGSIMP,
             NotRepeated("simplify-sorts"),
             _TUPLES,
             NotRepeated("while-loop-constant-sinking"),
@@ -127,7 +159,7 @@ _OPTIMIZATION = Pipeline(
         NotRepeated("dot-merger"),
         NotRepeated("dot_dimension_normalizer"),
         NotRepeated("transpose-folding"),
-        FixedPoint(Pipeline("simplification-2", (NotRepeated("convert-mover"), NotRepeated("algsimp")))),
+        FixedPoint(Pipeline("simplification-2", (NotRepeated("convert-mover"), _ALGSIMP))),
         NotRepeated("computation-deduplicator"),
     ),
 )
@@ -144,17 +176,17 @@ _CONVOLUTIONS = (
             NotRepeated("cudnn_pad_for_convolutions"),
             NotRepeated("call-inliner"),
             _TUPLES,
-            FixedPoint(NotRepeated("algsimp")),
+            FixedPoint(_ALGSIMP_CONVOLUTIONS),
             FixedPoint(
                 Pipeline(
                     "reshape_mover_after_conv_canonicalization",
-                    (NotRepeated("reshape-mover"), NotRepeated("algsimp")),
+                    (NotRepeated("reshape-mover"), _ALGSIMP_CONVOLUTIONS),
                 )
             ),
             FixedPoint(
                 Pipeline(
                     "simplify_after_conv_canonicalization",
-                    (NotRepeated("convert-mover"), NotRepeated("algsimp")),
+                    (NotRepeated("convert-mover"), _ALGSIMP_CONVOLUTIONS),
                 )
             ),
             NotRepeated("constant_folding"),
@@ -168,7 +200,7 @@ _LAYOUT_NORMALIZATION = Pipeline(
         ReshapeDecomposer(),
         FixedPoint(MoveCopyToUsers()),
         _NORMALIZATION,
-        FixedPoint(NotRepeated("algsimp")),
+        _ALGSIMP_LAYOUTS,
         NotRepeated("broadcast_canonicalizer"),
         NotRepeated("scatter_simplifier"),
     ),
@@ -178,9 +210,8 @@ _LAYOUT_NORMALIZATION = Pipeline(
 def _normalization(device: DeviceDescription) -> Pipeline:
     """`OptimizeHloPostLayoutAssignment`, its first pipeline."""
     triton = _has_triton(device)
-    algsimp = FixedPoint(NotRepeated("algsimp"))
     steps: list[Simplification] = [
-        algsimp,
+        _ALGSIMP_LAYOUTS,
         NotRepeated("bitcast_dtypes_expander"),
         NotRepeated("transpose-folding"),
         ReshapeDecomposer(),
@@ -204,7 +235,7 @@ def _normalization(device: DeviceDescription) -> Pipeline:
         NotRepeated("cublas-gemm-broadcast-folding-rewriter"),
         ReshapeDecomposer(),
         _NORMALIZATION,
-        algsimp,
+        _ALGSIMP_LAYOUTS,
         NotRepeated("scatter_simplifier"),
         NotRepeated("broadcast_canonicalizer"),
         ReductionDegenerateDimRemover(),
@@ -212,7 +243,7 @@ def _normalization(device: DeviceDescription) -> Pipeline:
     ]
     if triton:
         steps += [
-            algsimp,
+            _ALGSIMP_LAYOUTS,
             _CSE,
             NotRepeated("constant_folding"),
             _DCE,
@@ -248,9 +279,9 @@ _POST_LAYOUT_ASSIGNMENT = Pipeline(
         NotRepeated("host-offloader"),
         _FLOATS,
         _TUPLES,
-        FixedPoint(NotRepeated("algsimp")),
+        _ALGSIMP_LAYOUTS,
         NotRepeated("simplify-fp-conversions"),
-        Pipeline("remove-no-op-reduce-precision-algebraic-simplifier", (FixedPoint(NotRepeated("algsimp")),)),
+        Pipeline("remove-no-op-reduce-precision-algebraic-simplifier", (_ALGSIMP_LAST,)),
         _CSE,
     ),
 )
