@@ -44,7 +44,11 @@ def scalar_of(constant: Instruction) -> Value | None:
 def _number(element_type: str, word: str) -> Value:
     if element_type == "pred":
         return {"true": True, "false": False, "1": True, "0": False}[word] if word in _PREDS else bool(word)
-    return float(word) if element_type in _DIGITS else int(word)
+    if element_type not in _DIGITS:
+        return int(word)
+    # What is written is the shortest text for a value of this type, not the value itself.
+    value = rounded(element_type, float(word))
+    return float(word) if value is None else value
 
 
 _PREDS = frozenset({"true", "false", "1", "0"})
