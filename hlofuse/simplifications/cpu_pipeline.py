@@ -13,6 +13,14 @@ from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.simplifications.algebraic import AlgebraicSimplifier
 from hlofuse.simplifications.algebraic.options import Options
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
+from hlofuse.simplifications.call_inliner import CallInliner
+from hlofuse.simplifications.constant_folding import HloConstantFolding
+from hlofuse.simplifications.dot_decomposer import DotDecomposer
+from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
+from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
+from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
+from hlofuse.simplifications.reshape_mover import ReshapeMover
+from hlofuse.simplifications.transpose_folding import TransposeFolding
 
 _ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
 _DCE = Unrecorded(HloDCE())
@@ -34,8 +42,8 @@ def _simplification(name: str) -> FixedPoint:
         NotRepeated("while-loop-constant-sinking"),
         NotRepeated("simplify-while-loops"),
         _DCE,
-        NotRepeated("reshape-mover"),
-        NotRepeated("constant_folding"),
+        ReshapeMover(),
+        HloConstantFolding(),
         NotRepeated("simplify-conditional"),
     )
     return FixedPoint(Pipeline(name, steps))
@@ -45,7 +53,7 @@ CPU: tuple[Pipeline, ...] = (
     Pipeline(
         "sharding-removal",
         (
-            NotRepeated("flatten-call-graph"),
+            FlattenCallGraph(),
             NotRepeated("sharding-remover"),
             NotRepeated("control-dep-rewriter"),
             _DCE,
@@ -56,7 +64,7 @@ CPU: tuple[Pipeline, ...] = (
         (
             NotRepeated("batched_gather_scatter_normalizer"),
             NotRepeated("result_caster"),
-            NotRepeated("dot_decomposer"),
+            DotDecomposer(),
             NotRepeated("operand_upcaster"),
             NotRepeated("rng-expander"),
             NotRepeated("rng-bit-generator-expander"),
@@ -73,16 +81,16 @@ CPU: tuple[Pipeline, ...] = (
             NotRepeated("triangular_solve_expander"),
             NotRepeated("all_to_all_decomposer"),
             NotRepeated("stochastic_convert_decomposer"),
-            NotRepeated("call-inliner"),
+            CallInliner(single_call_site=True),
             NotRepeated("batch-dot-simplification"),
-            NotRepeated("dot_decomposer"),
+            DotDecomposer(),
             NotRepeated("float-normalization-bf16"),
             NotRepeated("batch-dot-simplification"),
             NotRepeated("convolution-group-converter"),
             NotRepeated("batchnorm_expander"),
             NotRepeated("logistic-expander"),
             NotRepeated("conditional-canonicalizer"),
-            NotRepeated("dynamic-dimension-simplifier"),
+            DynamicDimensionSimplifier(),
             NotRepeated("associative-scan-rewriter"),
             NotRepeated("reduce-window-rewriter"),
             NotRepeated("reduce-window-resizer"),
@@ -98,17 +106,17 @@ CPU: tuple[Pipeline, ...] = (
             NotRepeated("gemv-rewriter"),
             NotRepeated("bitcast_dtypes_expander"),
             NotRepeated("topk-rewriter"),
-            NotRepeated("transpose-folding"),
+            TransposeFolding(),
             Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
             NotRepeated("while-loop-trip-count-annotator"),
-            NotRepeated("flatten-call-graph"),
+            FlattenCallGraph(),
             NotRepeated("layout-assignment"),
         ),
     ),
     Pipeline(
         "hlo_normalization",
         (
-            NotRepeated("reshape-decomposer"),
+            ReshapeDecomposer(),
             NotRepeated("reduce-decomposer"),
             NotRepeated("broadcast_canonicalizer"),
         ),
@@ -116,7 +124,7 @@ CPU: tuple[Pipeline, ...] = (
     Pipeline(
         "dot-library-passes",
         (
-            NotRepeated("dot_decomposer"),
+            DotDecomposer(),
             NotRepeated("dot-library-rewriter"),
         ),
     ),

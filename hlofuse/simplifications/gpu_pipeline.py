@@ -15,8 +15,12 @@ from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.simplifications.algebraic import AlgebraicSimplifier
 from hlofuse.simplifications.algebraic.options import Options
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
+from hlofuse.simplifications.call_inliner import CallInliner
+from hlofuse.simplifications.constant_folding import HloConstantFolding
+from hlofuse.simplifications.dot_decomposer import DotDecomposer
 from hlofuse.simplifications.dot_dimension_merger import DotDimensionMerger
 from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
+from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
 from hlofuse.simplifications.gpu_convolution_normalization import normalized_call
 from hlofuse.simplifications.gpu_layout_assignment import GpuLayoutAssignment
 from hlofuse.simplifications.gpu_move_copy_to_users import MoveCopyToUsers
@@ -26,7 +30,10 @@ from hlofuse.simplifications.gpu_reduction_layout_normalizer import ReductionLay
 from hlofuse.simplifications.gpu_reduction_splitter import ReductionSplitter
 from hlofuse.simplifications.gpu_tree_reduction_rewriter import TreeReductionRewriter
 from hlofuse.simplifications.layout_normalization import LayoutNormalization
+from hlofuse.simplifications.matrix_layout import can_fold_transpose
 from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
+from hlofuse.simplifications.reshape_mover import ReshapeMover
+from hlofuse.simplifications.transpose_folding import TransposeFolding
 
 _COMMON: dict[str, bool] = {
     "dot_strength_reduction": False,
@@ -58,6 +65,8 @@ _ALGSIMP_LAST = FixedPoint(
         )
     )
 )
+_FOLDING = TransposeFolding(can_fold_transpose)
+_RESHAPES = ReshapeMover(reshape_of_1d_broadcast_is_cheap=True)
 _DCE = Unrecorded(HloDCE())
 _TUPLES = Unrecorded(TupleSimplifier())
 _NORMALIZATION = LayoutNormalization(normalized_call)
@@ -72,7 +81,7 @@ def gpu_pipelines(device: DeviceDescription) -> tuple[Pipeline, ...]:
         _OPTIMIZATION,
         Pipeline("collective-optimizations", (NotRepeated("while-loop-trip-count-annotator"),)),
         *_CONVOLUTIONS,
-        Pipeline("layout_assignment", (NotRepeated("flatten-call-graph"), GpuLayoutAssignment(device))),
+        Pipeline("layout_assignment", (FlattenCallGraph(), GpuLayoutAssignment(device))),
         _LAYOUT_NORMALIZATION,
         Pipeline("nvptx_post-layout_assignment_part_1", (DotDimensionMerger(),)),
         _normalization(device),
@@ -85,8 +94,8 @@ def gpu_pipelines(device: DeviceDescription) -> tuple[Pipeline, ...]:
 _PRE_SPMD = Pipeline(
     "pre-spmd-partitioner",
     (
-        NotRepeated("flatten-call-graph"),
-        NotRepeated("call-inliner"),
+        FlattenCallGraph(),
+        CallInliner(),
         NotRepeated("zero_sized_hlo_elimination"),
         NotRepeated("conditional-canonicalizer"),
         NotRepeated("topk-decomposer"),
@@ -111,8 +120,8 @@ _SIMPLIFICATION = FixedPoint(
             NotRepeated("while-loop-constant-sinking"),
             NotRepeated("simplify-while-loops"),
             NotRepeated("slice-sinker"),
-            NotRepeated("reshape-mover"),
-            NotRepeated("constant_folding"),
+            _RESHAPES,
+            HloConstantFolding(),
             NotRepeated("simplify-conditional"),
             NotRepeated("transpose-folding"),
             Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
@@ -130,7 +139,7 @@ _OPTIMIZATION = Pipeline(
         NotRepeated("topk-specializer"),
         NotRepeated("topk-decomposer"),
         NotRepeated("dot_dimension_sorter"),
-        NotRepeated("dot_decomposer"),
+        DotDecomposer(),
         NotRepeated("result_caster"),
         NotRepeated("operand_upcaster"),
         NotRepeated("rng-expander"),
@@ -145,7 +154,7 @@ _OPTIMIZATION = Pipeline(
         NotRepeated("qr_expander"),
         NotRepeated("eigh_expander"),
         NotRepeated("dynamic-index-splitter"),
-        NotRepeated("call-inliner"),
+        CallInliner(),
         NotRepeated("batchnorm_expander"),
         NotRepeated("logistic-expander"),
         NotRepeated("conditional-canonicalizer"),
@@ -158,7 +167,7 @@ _OPTIMIZATION = Pipeline(
         _SIMPLIFICATION,
         NotRepeated("dot-merger"),
         NotRepeated("dot_dimension_normalizer"),
-        NotRepeated("transpose-folding"),
+        _FOLDING,
         FixedPoint(Pipeline("simplification-2", (NotRepeated("convert-mover"), _ALGSIMP))),
         NotRepeated("computation-deduplicator"),
     ),
@@ -174,13 +183,13 @@ _CONVOLUTIONS = (
             NotRepeated("cudnn-fused-convolution-rewriter"),
             NotRepeated("conv-padding-legalization"),
             NotRepeated("cudnn_pad_for_convolutions"),
-            NotRepeated("call-inliner"),
+            CallInliner(),
             _TUPLES,
             FixedPoint(_ALGSIMP_CONVOLUTIONS),
             FixedPoint(
                 Pipeline(
                     "reshape_mover_after_conv_canonicalization",
-                    (NotRepeated("reshape-mover"), _ALGSIMP_CONVOLUTIONS),
+                    (_RESHAPES, _ALGSIMP_CONVOLUTIONS),
                 )
             ),
             FixedPoint(
@@ -189,7 +198,7 @@ _CONVOLUTIONS = (
                     (NotRepeated("convert-mover"), _ALGSIMP_CONVOLUTIONS),
                 )
             ),
-            NotRepeated("constant_folding"),
+            HloConstantFolding(),
         ),
     ),
 )
@@ -213,7 +222,7 @@ def _normalization(device: DeviceDescription) -> Pipeline:
     steps: list[Simplification] = [
         _ALGSIMP_LAYOUTS,
         NotRepeated("bitcast_dtypes_expander"),
-        NotRepeated("transpose-folding"),
+        _FOLDING,
         ReshapeDecomposer(),
         NotRepeated("reduce-decomposer"),
         NotRepeated("dot_normalizer"),
@@ -229,7 +238,7 @@ def _normalization(device: DeviceDescription) -> Pipeline:
         ]
     steps += [
         NotRepeated("cublas-pad-for-gemms"),
-        NotRepeated("constant_folding"),
+        HloConstantFolding(),
         NotRepeated("dot-algorithm-rewriter"),
         NotRepeated("cublas-gemm-rewriter"),
         NotRepeated("cublas-gemm-broadcast-folding-rewriter"),
@@ -245,7 +254,7 @@ def _normalization(device: DeviceDescription) -> Pipeline:
         steps += [
             _ALGSIMP_LAYOUTS,
             _CSE,
-            NotRepeated("constant_folding"),
+            HloConstantFolding(),
             _DCE,
             NotRepeated("triton-softmax-rewriter"),
         ]

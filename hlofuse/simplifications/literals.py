@@ -46,9 +46,9 @@ def _number(element_type: str, word: str) -> Value:
         return {"true": True, "false": False, "1": True, "0": False}[word] if word in _PREDS else bool(word)
     if element_type not in _DIGITS:
         return int(word)
-    # What is written is the shortest text for a value of this type, not the value itself.
     value = rounded(element_type, float(word))
-    return float(word) if value is None else value
+    assert value is not None
+    return value
 
 
 _PREDS = frozenset({"true", "false", "1", "0"})

@@ -72,10 +72,11 @@ def reshape(at: Instruction, shape: Shape, operand: Instruction) -> Instruction:
     return add(at, "reshape", shape, [operand])
 
 
-def transpose(at: Instruction, operand: Instruction, permutation: Sequence[int]) -> Instruction:
-    return add(
-        at, "transpose", permuted(operand.shape, permutation), [operand], dimensions=numbers(permutation)
-    )
+def transpose(
+    at: Instruction, operand: Instruction, permutation: Sequence[int], shape: Shape | None = None
+) -> Instruction:
+    shape = shape or permuted(operand.shape, permutation)
+    return add(at, "transpose", shape, [operand], dimensions=numbers(permutation))
 
 
 def unary(at: Instruction, opcode: str, operand: Instruction, shape: Shape | None = None) -> Instruction:

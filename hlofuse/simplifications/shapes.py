@@ -21,8 +21,10 @@ def with_dimensions(shape: Shape, dimensions: Sequence[int]) -> Shape:
 
 
 def without(shape: Shape, dimensions: Sequence[int]) -> Shape:
-    """`shape` with these dimensions left out (`ShapeUtil::DeleteDimensions`)."""
-    return array(shape.element_type, [d for k, d in enumerate(shape.dimensions) if k not in dimensions])
+    """`shape` with these dimensions left out, the others lying as they did (`ShapeUtil::DeleteDimensions`)."""
+    kept = [d for d in range(shape.rank) if d not in dimensions]
+    order = tuple(kept.index(d) for d in shape.minor_to_major if d in kept)
+    return Shape(shape.element_type, tuple(shape.dimensions[d] for d in kept), Layout(order))
 
 
 def without_ones(shape: Shape) -> Shape:
@@ -36,8 +38,46 @@ def with_type(shape: Shape, element_type: str) -> Shape:
 
 
 def permuted(shape: Shape, permutation: Sequence[int]) -> Shape:
-    """Dimension k of the result is dimension `permutation[k]` (`ShapeUtil::PermuteDimensions`)."""
-    return array(shape.element_type, [shape.dimensions[k] for k in permutation])
+    """Dimension k of the result is dimension `permutation[k]`, and both lie in memory alike
+    (`ShapeUtil::PermuteDimensions`)."""
+    place = inverse(permutation)
+    order = tuple(place[d] for d in shape.minor_to_major)
+    return Shape(shape.element_type, tuple(shape.dimensions[k] for k in permutation), Layout(order))
+
+
+def reshape_is_bitcast(source: Shape, result: Shape) -> bool:
+    """Does a reshape leave every element where it is in memory? (`ShapeUtil::ReshapeIsBitcast`)
+
+    It is enough to look at the elements next to the first one in each dimension.
+    """
+    if source.element_type != result.element_type or source.element_count != result.element_count:
+        return False
+    if source.element_count == 0:
+        return True
+    return _steps_agree(source, result) and _steps_agree(result, source)
+
+
+def _strides(sizes: Sequence[int], minor_to_major: Sequence[int]) -> list[int]:
+    out = [0] * len(sizes)
+    step = 1
+    for d in minor_to_major:
+        out[d] = step
+        step *= sizes[d]
+    return out
+
+
+def _steps_agree(a: Shape, b: Shape) -> bool:
+    logical_a = _strides(a.dimensions, range(a.rank - 1, -1, -1))
+    logical_b = _strides(b.dimensions, range(b.rank - 1, -1, -1))
+    physical_a = _strides(a.dimensions, a.minor_to_major)
+    physical_b = _strides(b.dimensions, b.minor_to_major)
+    for d, size in enumerate(a.dimensions):
+        if size <= 1:
+            continue
+        index = [logical_a[d] // step % n for step, n in zip(logical_b, b.dimensions, strict=True)]
+        if physical_a[d] != sum(k * step for k, step in zip(index, physical_b, strict=True)):
+            return False
+    return True
 
 
 def inverse(permutation: Sequence[int]) -> list[int]:

@@ -18,7 +18,7 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> None:
             c.replace(broadcast, make.reshape(broadcast, shape, operand))
             return
         if shape.rank == operand.shape.rank:
-            new = make.transpose(broadcast, operand, inverse(dimensions))
+            new = make.transpose(broadcast, operand, inverse(dimensions), shape)
             c.replace(broadcast, new)
             return
     if operand.opcode == "reshape":

@@ -208,7 +208,7 @@ def _drop_transposes(c: Context, dot: Instruction) -> bool:
     operands = [b, a] if flipped else [a, b]
     new = new_dot(dot, operands, batch, contracting, dot.shape.element_type, dot)
     new.shape = permuted(dot.shape, permutation)
-    result = make.transpose(dot, new, permutation)
+    result = make.transpose(dot, new, permutation, dot.shape)
     return c.replace(dot, result)
 
 

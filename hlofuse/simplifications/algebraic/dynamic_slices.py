@@ -8,7 +8,7 @@ from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.facts import is_all, is_integral, scalar_constant
 from hlofuse.simplifications.literals import scalar_of
-from hlofuse.simplifications.shapes import array, inverse, ones_moved, unmodified_dimensions, with_type
+from hlofuse.simplifications.shapes import array, inverse, ones_moved, permuted, unmodified_dimensions, with_type
 
 
 def handle_dynamic_slice(c: Context, x: Instruction) -> None:
@@ -35,9 +35,9 @@ def handle_dynamic_slice(c: Context, x: Instruction) -> None:
             return
         if operand.opcode == "transpose":
             order = inverse(operand.dimensions)
-            inner = make.dynamic_slice(
-                x, operand.operands[0], [starts[k] for k in order], [sizes[k] for k in order]
-            )
+            source, taken = operand.operands[0], [sizes[k] for k in order]
+            inner = make.dynamic_slice(x, source, [starts[k] for k in order], taken)
+            inner.shape = permuted(x.shape, order)
             new = make.transpose(x, inner, operand.dimensions)
             c.replace(x, new)
             return

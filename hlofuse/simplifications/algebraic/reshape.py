@@ -118,4 +118,4 @@ def _hoist_transpose(c: Context, reshape: Instruction) -> bool:
         order[place] = k
     small = array(reshape.shape.element_type, [size for _, size, _ in runs])
     inner = make.reshape(reshape, small, transpose.operands[0].operands[0])
-    return c.replace(reshape, make.transpose(reshape, inner, order))
+    return c.replace(reshape, make.transpose(reshape, inner, order, reshape.shape))

@@ -14,7 +14,7 @@ from hlofuse.simplifications.algebraic.options import Options
 from hlofuse.simplifications.make import NotRepresentable
 from hlofuse.simplifications.rewriting import visit
 
-_MOST_RUNS = 100
+_MOST_RUNS = 50
 
 
 @dataclass(frozen=True)

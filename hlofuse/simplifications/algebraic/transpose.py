@@ -22,9 +22,7 @@ def handle_transpose(c: Context, transpose: Instruction) -> None:
         return
     if operand.opcode == "transpose":
         through = composed(operand.dimensions, permutation)
-        new = make.transpose(transpose, operand.operands[0], through)
-        new.shape = transpose.shape
-        c.replace(transpose, new)
+        c.replace(transpose, make.transpose(transpose, operand.operands[0], through, transpose.shape))
         return
     if remove_chain(c, transpose) or _of_dot(c, transpose):
         return

@@ -1,0 +1,60 @@
+"""Calls give way to what they call (`xla/service/call_inliner.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.inlined_calls import is_inlined
+from hlofuse.ir.fusing import clone_of, computation_of
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.replacing import move_control_dependencies
+from hlofuse.ir.unfusing import check_growth, most_instructions
+from hlofuse.passes.dce import HloDCE
+from hlofuse.trace import Recorder
+
+
+@dataclass(frozen=True)
+class CallInliner:
+    """`call-inliner`, callees first. HlofuseError where inlining gets out of hand."""
+
+    name: ClassVar[str] = "call-inliner"
+    single_call_site: bool = False
+
+    def run(self, module: Module) -> bool:
+        most = most_instructions(module)
+        changed = False
+        sites = {c: len(c.callers) for c in module.computations}
+        for computation in module.computation_post_order():
+            for i in computation.post_order() if computation.module is not None else ():
+                if not is_inlined(i):
+                    continue
+                if self.single_call_site and sites.get(i.called_computations[0], 1) != 1:
+                    continue
+                _inline(i)
+                changed = True
+            check_growth(module, most)
+        if changed:
+            HloDCE().run(module, Recorder())
+        return changed
+
+
+def _inline(call: Instruction) -> None:
+    """Clones of the body, of which the last takes over from the call (`SubcomputationInsertionVisitor`)."""
+    computation, body = computation_of(call), call.called_computations[0]
+    clones: dict[Instruction, Instruction] = {}
+    for inner in body.post_order():
+        if inner.opcode == "parameter":
+            clones[inner] = call.operands[inner.parameter_number]
+            continue
+        clone = computation.add_instruction(clone_of(inner, [clones[o] for o in inner.operands]))
+        clones[inner] = clone
+        for predecessor in inner.control_predecessors:
+            clones[predecessor].add_control_dependency_to(clone)
+        for predecessor in call.control_predecessors:
+            predecessor.add_control_dependency_to(clone)
+    root = clones[body.root]
+    move_control_dependencies(call, root)
+    call.replace_all_uses_with(root)
+    computation.remove_instruction(call)

@@ -1,0 +1,35 @@
+"""Copies of computations, and changing what an instruction calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.fusing import clone_of, module_of
+from hlofuse.ir.instruction import Instruction
+
+
+def clone_computation(original: Computation, suffix: str = "clone") -> Computation:
+    """A copy in the same module that calls the same computations (`HloComputation::Clone`)."""
+    module = module_of(original)
+    copy = Computation(f"{original.name}.{suffix}")
+    twins: dict[Instruction, Instruction] = {}
+    for i in original.post_order():
+        twin = clone_of(i, [twins[o] for o in i.operands])
+        twin.name = f"{i.name}.{suffix}"
+        twins[i] = twin
+        for predecessor in i.control_predecessors:
+            twins[predecessor].add_control_dependency_to(twin)
+        copy.append_parsed(twin)
+    copy.root = twins[original.root]
+    copy.attributes_text = original.attributes_text
+    return module.add_computation(copy)
+
+
+def set_called(caller: Instruction, called: Sequence[tuple[str, Computation]]) -> None:
+    """`caller` calls these instead (`ReplaceCalledComputations`)."""
+    for _, callee in caller.called:
+        callee.callers.pop(caller, None)
+    caller.called = list(called)
+    for _, callee in called:
+        callee.add_caller(caller)

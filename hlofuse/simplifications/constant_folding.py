@@ -1,0 +1,70 @@
+"""Operations on constants become constants (`xla/hlo/transforms/simplifiers/hlo_constant_folding.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.removing import is_dead
+from hlofuse.simplifications import make
+from hlofuse.simplifications.evaluation import CannotEvaluate, evaluate
+
+_NEVER = frozenset(
+    """
+    broadcast iota fft all-gather all-to-all collective-permute copy-done copy-start custom-call domain
+    get-dimension-size opt-barrier partition-id ragged-all-to-all ragged-dot replica-id rng-bit-generator
+    rng-get-and-update-state while after-all rng parameter constant tuple
+    """.split()
+)
+
+
+@dataclass(frozen=True)
+class HloConstantFolding:
+    """`constant_folding`, as far as `evaluation` goes."""
+
+    name: ClassVar[str] = "constant_folding"
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for computation in reversed(module.non_fusion_computations()):
+            for i in computation.post_order():
+                if i.computation is not None and not is_dead(i) and _is_foldable(i):
+                    changed |= _fold(i)
+        return changed
+
+
+def _is_foldable(i: Instruction) -> bool:
+    if i.opcode in _NEVER or i.control_predecessors or i.control_successors or i.called:
+        return False
+    if not any(o.opcode == "constant" for o in i.operands) or not all(map(_is_known, i.operands)):
+        return False
+    if i.opcode == "pad" and i.operands[0].opcode == "broadcast":
+        return False
+    return not has_side_effect(i)
+
+
+def _is_known(operand: Instruction) -> bool:
+    """A constant, a broadcast of one, or a counter."""
+    if operand.opcode == "broadcast":
+        return operand.operands[0].opcode == "constant"
+    return operand.opcode in ("constant", "iota")
+
+
+def _fold(i: Instruction) -> bool:
+    try:
+        constant = make.constant(i, i.shape, evaluate(i))
+    except (CannotEvaluate, make.NotRepresentable):
+        return False
+    i.replace_all_uses_with(constant)
+    dead = [i]
+    while dead:
+        gone = dead.pop()
+        if gone.computation is None:
+            continue
+        operands = list(gone.operands)
+        gone.computation.remove_instruction(gone)
+        dead += [o for o in operands if is_dead(o)]
+    return True

@@ -1,0 +1,70 @@
+"""Transposes of a dot's operands become its dimension numbers (`xla/service/transpose_folding.cc`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.replacing import replace_instruction
+from hlofuse.simplifications.algebraic.dot import dims, new_dot
+from hlofuse.simplifications.rewriting import visit
+from hlofuse.simplifications.shapes import is_identity
+
+
+@dataclass(frozen=True)
+class TransposeFolding:
+    """`transpose-folding` of dots, for a target that multiplies rows with columns either way round."""
+
+    name: ClassVar[str] = "transpose-folding"
+    can_fold: Callable[[Instruction, int], bool] | None = None
+    """What the target's products can read; None for a transpose of the last two dimensions."""
+
+    def run(self, module: Module) -> bool:
+        found: list[tuple[Instruction, list[int]]] = []
+
+        def look(x: Instruction) -> None:
+            if x.opcode != "dot" or len(x.operands) != 2 or any(o.shape.rank < 2 for o in x.operands):
+                return
+            can_fold = self.can_fold or _is_row_column
+            sides = [side for side in (0, 1) if _transposes(x.operands[side]) and can_fold(x, side)]
+            if sides:
+                found.append((x, sides))
+
+        for computation in module.non_fusion_computations():
+            visit(computation, look)
+        for dot, sides in found:
+            _fold(dot, sides)
+        return bool(found)
+
+
+def _transposes(operand: Instruction) -> bool:
+    return operand.opcode == "transpose" and not is_identity(operand.dimensions)
+
+
+def _is_row_column(dot: Instruction, side: int) -> bool:
+    """A transpose of the last two dimensions (`IsRowColumnTransposeDotOperand`)."""
+    transpose = dot.operands[side]
+    batch = dims(dot, "batch", side)
+    return (
+        len(batch) == transpose.shape.rank - 2
+        and len(dims(dot, "contracting", side)) == 1
+        and all(transpose.dimensions[d] == d for d in batch)
+    )
+
+
+def _fold(dot: Instruction, sides: list[int]) -> None:
+    operands = list(dot.operands)
+    batch = [list(dims(dot, "batch", side)) for side in (0, 1)]
+    contracting = [list(dims(dot, "contracting", side)) for side in (0, 1)]
+    for side in sides:
+        order = operands[side].dimensions
+        batch[side] = [order[d] for d in batch[side]]
+        contracting[side] = [order[d] for d in contracting[side]]
+        operands[side] = operands[side].operands[0]
+    new = new_dot(dot, operands, batch, contracting, dot.shape.element_type, dot)
+    new.shape = dot.shape
+    replace_instruction(dot, new, has_side_effect)
