@@ -28,6 +28,7 @@ from hlofuse.simplifications.gpu_reduction_degenerate_dim_remover import Reducti
 from hlofuse.simplifications.gpu_reduction_dimension_grouper import ReductionDimensionGrouper
 from hlofuse.simplifications.gpu_reduction_layout_normalizer import ReductionLayoutNormalizer
 from hlofuse.simplifications.gpu_reduction_splitter import ReductionSplitter
+from hlofuse.simplifications.gpu_softmax_rewriter_triton import SoftmaxRewriterTriton
 from hlofuse.simplifications.gpu_tree_reduction_rewriter import TreeReductionRewriter
 from hlofuse.simplifications.layout_normalization import LayoutNormalization
 from hlofuse.simplifications.matrix_layout import can_fold_transpose
@@ -256,7 +257,7 @@ def _normalization(device: DeviceDescription) -> Pipeline:
             _CSE,
             HloConstantFolding(),
             _DCE,
-            NotRepeated("triton-softmax-rewriter"),
+            SoftmaxRewriterTriton(device),
         ]
     steps += [
         ReductionDimensionGrouper(),
