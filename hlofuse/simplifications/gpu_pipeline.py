@@ -22,6 +22,8 @@ from hlofuse.simplifications.dot_dimension_merger import DotDimensionMerger
 from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
 from hlofuse.simplifications.gpu_convolution_normalization import normalized_call
+from hlofuse.simplifications.gpu_gemm.gemm_fusion import GemmFusion
+from hlofuse.simplifications.gpu_gemm.splitk import SplitkRewriter
 from hlofuse.simplifications.gpu_layout_assignment import GpuLayoutAssignment
 from hlofuse.simplifications.gpu_move_copy_to_users import MoveCopyToUsers
 from hlofuse.simplifications.gpu_reduction_degenerate_dim_remover import ReductionDegenerateDimRemover
@@ -232,8 +234,8 @@ def _normalization(device: DeviceDescription) -> Pipeline:
         steps += [
             NotRepeated("dot_dimension_normalizer"),
             NotRepeated("gemv-rewriter"),
-            NotRepeated("splitk-rewriter"),
-            NotRepeated("triton-gemm-rewriter"),
+            SplitkRewriter(device),
+            GemmFusion(device),
             NotRepeated("hoist-fused-bitcasts"),
             NotRepeated("gemm-fusion-swap-operands"),
         ]
