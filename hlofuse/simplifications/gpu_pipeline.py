@@ -23,6 +23,8 @@ from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensio
 from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
 from hlofuse.simplifications.gpu_convolution_normalization import normalized_call
 from hlofuse.simplifications.gpu_gemm.gemm_fusion import GemmFusion
+from hlofuse.simplifications.gpu_gemm.hoist_bitcasts import HoistFusedBitcasts
+from hlofuse.simplifications.gpu_gemm.swap_operands import GemmFusionSwapOperands
 from hlofuse.simplifications.gpu_gemm.splitk import SplitkRewriter
 from hlofuse.simplifications.gpu_layout_assignment import GpuLayoutAssignment
 from hlofuse.simplifications.gpu_move_copy_to_users import MoveCopyToUsers
@@ -236,8 +238,8 @@ def _normalization(device: DeviceDescription) -> Pipeline:
             NotRepeated("gemv-rewriter"),
             SplitkRewriter(device),
             GemmFusion(device),
-            NotRepeated("hoist-fused-bitcasts"),
-            NotRepeated("gemm-fusion-swap-operands"),
+            HoistFusedBitcasts(),
+            GemmFusionSwapOperands(),
         ]
     steps += [
         NotRepeated("cublas-pad-for-gemms"),
