@@ -67,7 +67,8 @@ def approximate(asked: ReplayRequest, error: HlofuseError) -> tuple[Observed, st
     platform = error.stage.platform
     if subject.variant is None or (platform is not None and not subject.target.startswith(platform)):
         return None
-    rough = replace(subject, module=simplified(subject.module), ids=None, record_path=None, record=None)
+    module = simplified(subject.module, subject.target)
+    rough = replace(subject, module=module, ids=None, record_path=None, record=None)
     flags = FUSION_STAGES[subject.target].flags
     return rough.observe(), f"{APPROXIMATE} {EXACT_WAY.format(flags=flags)}"
 

@@ -18,9 +18,14 @@ from hlofuse.simplifications.constant_folding import HloConstantFolding
 from hlofuse.simplifications.dot_decomposer import DotDecomposer
 from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
+from hlofuse.simplifications.float_normalization import FloatNormalization
+from hlofuse.simplifications.gather_simplifier import GatherSimplifier
+from hlofuse.simplifications.layouts.cpu import CpuLayoutAssignment
+from hlofuse.simplifications.library_rewriter import LibraryRewriter
 from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
 from hlofuse.simplifications.reshape_mover import ReshapeMover
 from hlofuse.simplifications.transpose_folding import TransposeFolding
+from hlofuse.simplifications.ynn_support import is_computed_by_ynn as _is_of_library
 
 _ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
 _DCE = Unrecorded(HloDCE())
@@ -34,7 +39,7 @@ def _simplification(name: str) -> FixedPoint:
         NotRepeated("simplify-sorts"),
         _DCE,
         NotRepeated("gather_expander"),
-        NotRepeated("gather_simplifier"),
+        GatherSimplifier(),
         NotRepeated("tree_reduction_rewriter"),
         NotRepeated("zero_sized_hlo_elimination"),
         NotRepeated("while-loop-invariant-code-motion"),
@@ -84,7 +89,7 @@ CPU: tuple[Pipeline, ...] = (
             CallInliner(single_call_site=True),
             NotRepeated("batch-dot-simplification"),
             DotDecomposer(),
-            NotRepeated("float-normalization-bf16"),
+            FloatNormalization("bf16", "f32", _is_of_library),
             NotRepeated("batch-dot-simplification"),
             NotRepeated("convolution-group-converter"),
             NotRepeated("batchnorm_expander"),
@@ -110,7 +115,7 @@ CPU: tuple[Pipeline, ...] = (
             Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
             NotRepeated("while-loop-trip-count-annotator"),
             FlattenCallGraph(),
-            NotRepeated("layout-assignment"),
+            CpuLayoutAssignment(),
         ),
     ),
     Pipeline(
@@ -125,7 +130,7 @@ CPU: tuple[Pipeline, ...] = (
         "dot-library-passes",
         (
             DotDecomposer(),
-            NotRepeated("dot-library-rewriter"),
+            LibraryRewriter(),
         ),
     ),
 )

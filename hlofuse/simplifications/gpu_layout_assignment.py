@@ -12,11 +12,11 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.dots import DotDimensions
 from hlofuse.simplifications.gpu_convolution_layouts import ask_convolution, is_convolution_call
-from hlofuse.simplifications.layouts.applying import apply
-from hlofuse.simplifications.layouts.assignment import LayoutAssignment, output_aliases
-from hlofuse.simplifications.layouts.choosing import custom_call_target
-from hlofuse.simplifications.layouts.constraints import ComputationConstraint, Order
-from hlofuse.simplifications.layouts.rounds import settle
+from hlofuse.simplifications.gpu_layouts.applying import apply
+from hlofuse.simplifications.gpu_layouts.assignment import LayoutAssignment, output_aliases
+from hlofuse.simplifications.gpu_layouts.choosing import custom_call_target
+from hlofuse.simplifications.gpu_layouts.constraints import ComputationConstraint, Order
+from hlofuse.simplifications.gpu_layouts.rounds import settle
 from hlofuse.simplifications.matrix_layout import is_matrix, is_matrix_of_dot
 from hlofuse.simplifications.rewrites import derived
 from hlofuse.simplifications.layout_shapes import aligned, descending, relaid, without_ones

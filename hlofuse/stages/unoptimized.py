@@ -17,6 +17,8 @@ from hlofuse.ir.unfusing import check_growth, inline_call, most_instructions
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
+from hlofuse.simplifications.registry import pipelines_of
+from hlofuse.simplifications.running import prepare
 from hlofuse.trace import Recorder
 
 APPROXIMATE = (
@@ -26,8 +28,10 @@ APPROXIMATE = (
 EXACT_WAY = 'For XLA\'s own decisions run the program with XLA_FLAGS="{flags}" and give hlofuse DIR.'
 
 
-def simplified(module: Module) -> Module:
+def simplified(module: Module, target: str) -> Module:
     """A copy as it may look ahead of the fusion passes; the module itself stays as it is."""
+    if pipelines_of(target):
+        return prepare(module, target).module
     out = copy_module(module)
     _inline_calls(out)
     recorder = Recorder()

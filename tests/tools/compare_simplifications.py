@@ -20,6 +20,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs import load
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.inputs.dump_names import DumpFile
+from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.module import Module
 from hlofuse.ir.printer import print_module
@@ -69,6 +70,14 @@ def _is(files: deque[DumpFile], pipeline: str, after: str) -> bool:
     return bool(files) and files[0].pipeline == pipeline and files[0].after == after
 
 
+def _with_ids(module: Module) -> Module:
+    """Instructions in the order of their ids, where a proto lies beside the text: passes go by it."""
+    ids = unique_ids_for(module)
+    if ids is not None:
+        ids.apply(module)
+    return module
+
+
 def same_structure(ours: Module, xlas: Module) -> bool:
     """Are the two the same, names aside?"""
     structures = Structures()
@@ -98,10 +107,10 @@ def main() -> None:
             if left is not None:
                 changed[step.name] += 1
                 programs.setdefault(step.name, set()).add(dumped.label)
-            if isinstance(step, NotRepeated):
+            if isinstance(step, NotRepeated) and not (args.show and args.only and left):
                 continue
             if given.path not in read:
-                read = {given.path: load(given.path)}
+                read = {given.path: _with_ids(load(given.path))}
             module = copy_module(read[given.path])
             where = f"{dumped.name}.{given.number:04d}"
             try:

@@ -8,7 +8,14 @@ from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.facts import is_all, is_integral, scalar_constant
 from hlofuse.simplifications.literals import scalar_of
-from hlofuse.simplifications.shapes import array, inverse, ones_moved, permuted, unmodified_dimensions, with_type
+from hlofuse.simplifications.shapes import (
+    array,
+    inverse,
+    ones_moved,
+    permuted,
+    unmodified_dimensions,
+    with_type,
+)
 
 
 def handle_dynamic_slice(c: Context, x: Instruction) -> None:

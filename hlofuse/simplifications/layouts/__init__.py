@@ -1,1 +1,1 @@
-"""Layout assignment: which order in memory each array gets (`xla/service/layout_assignment.cc`)."""
+"""Layout assignment (`xla/service/layout_assignment.cc`): how arrays lie in memory, and the copies between."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.layouts.assignment import LayoutAssignment
-from hlofuse.simplifications.layouts.constraints import ComputationConstraint, same_layouts
-from hlofuse.simplifications.layouts.rounds import found_layouts
+from hlofuse.simplifications.gpu_layouts.assignment import LayoutAssignment
+from hlofuse.simplifications.gpu_layouts.constraints import ComputationConstraint, same_layouts
+from hlofuse.simplifications.gpu_layouts.rounds import found_layouts
 from hlofuse.simplifications.rewrites import added, derived
 
 

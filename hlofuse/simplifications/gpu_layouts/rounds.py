@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.layouts.assignment import LayoutAssignment
-from hlofuse.simplifications.layouts.buffers import subshapes
-from hlofuse.simplifications.layouts.constraints import (
+from hlofuse.simplifications.gpu_layouts.assignment import LayoutAssignment
+from hlofuse.simplifications.gpu_layouts.buffers import subshapes
+from hlofuse.simplifications.gpu_layouts.constraints import (
     GIVEN_PRIORITY,
     ROUNDS,
     ComputationConstraint,

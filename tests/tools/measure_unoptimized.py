@@ -1,0 +1,76 @@
+"""How far a replay from `before_optimizations` alone agrees with XLA.
+
+    measure_unoptimized.py DUMP_DIR [--target cpu] [--device h100_sxm] [--list]
+
+Kernels of the module that XLA's fusion passes left, against those of our replay of the module before
+optimizations: equal in every detail, operations and operands all the way up to the parameters.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+from hlofuse.analysis.kernels import is_kernel, launched_computations
+from hlofuse.inputs import load
+from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.module import Module
+from hlofuse.pipelines.replay import replay
+from hlofuse.stages.unoptimized import simplified
+from hlofuse.verifier.structure import ModuleStructure, Structures
+
+
+def last_fused(dumped: DumpedModule, target: str) -> tuple[Path, Path]:
+    """The module ahead of the fusion passes and the one they left."""
+    before, stages = dumped.stages(target)
+    return before, stages[-1][1] if stages else before
+
+
+def kernels(structure: ModuleStructure) -> Counter[int]:
+    launched = set(launched_computations(structure.module))
+    return Counter(k for i, k in structure.keys.items() if is_kernel(i) and i.computation in launched)
+
+
+def measure(before: Module, ahead: Module, after: Module, target: str, device: str | None) -> tuple[int, int, int, bool]:
+    """Kernels of XLA's, of ours, those of both, and whether the modules ahead of fusion are the same."""
+    structures = Structures(output_order=False)
+    rough = simplified(before, target)
+    same = structures.module(rough).key == structures.module(ahead).key
+    ours = replay(rough, target, device=device).after
+    a, b = kernels(structures.module(after)), kernels(structures.module(ours))
+    return a.total(), b.total(), (a & b).total(), same
+
+
+def main() -> None:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("dumps")
+    p.add_argument("--target", default="cpu")
+    p.add_argument("--device")
+    p.add_argument("--list", action="store_true")
+    args = p.parse_args()
+    total = Counter[str]()
+    for dumped in DumpDirectory(args.dumps).modules:
+        whole = dumped.whole.get("before_optimizations")
+        try:
+            ahead, after = last_fused(dumped, args.target)
+        except HlofuseError:
+            continue
+        if whole is None:
+            continue
+        theirs, ours, both, same = measure(load(whole), load(ahead), load(after), args.target, args.device)
+        total["programs"] += 1
+        total["kernels"] += theirs
+        total["equal kernels"] += both
+        total["programs with all kernels equal"] += theirs == ours == both
+        total["programs with the same number of kernels"] += theirs == ours
+        total["programs the same ahead of fusion"] += same
+        if args.list and not same:
+            print(f"{dumped.name}: {both} of {theirs} kernels, {ours} of ours")
+    for name, n in total.items():
+        print(f"{name}: {n}")
+
+
+if __name__ == "__main__":
+    main()
