@@ -20,8 +20,11 @@ from hlofuse.simplifications.constant_folding import HloConstantFolding
 from hlofuse.simplifications.dot_decomposer import DotDecomposer
 from hlofuse.simplifications.dot_dimension_merger import DotDimensionMerger
 from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
+from hlofuse.simplifications.float_normalization import FloatNormalization
 from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
+from hlofuse.simplifications.gather_simplifier import GatherSimplifier
 from hlofuse.simplifications.gpu_convolution_normalization import normalized_call
+from hlofuse.simplifications.gpu_float_support import computes_bf16, library_takes_bf16
 from hlofuse.simplifications.gpu_gemm.gemm_fusion import GemmFusion
 from hlofuse.simplifications.gpu_gemm.hoist_bitcasts import HoistFusedBitcasts
 from hlofuse.simplifications.gpu_gemm.swap_operands import GemmFusionSwapOperands
@@ -38,6 +41,7 @@ from hlofuse.simplifications.layout_normalization import LayoutNormalization
 from hlofuse.simplifications.matrix_layout import can_fold_transpose
 from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
 from hlofuse.simplifications.reshape_mover import ReshapeMover
+from hlofuse.simplifications.simplify_fp_conversions import SimplifyFPConversions
 from hlofuse.simplifications.transpose_folding import TransposeFolding
 
 _COMMON: dict[str, bool] = {
@@ -85,12 +89,12 @@ def gpu_pipelines(device: DeviceDescription) -> tuple[Pipeline, ...]:
         Pipeline("sharding-removal", (NotRepeated("sharding-remover"), _DCE)),
         _OPTIMIZATION,
         Pipeline("collective-optimizations", (NotRepeated("while-loop-trip-count-annotator"),)),
-        *_CONVOLUTIONS,
+        _convolutions(device),
         Pipeline("layout_assignment", (FlattenCallGraph(), GpuLayoutAssignment(device))),
         _LAYOUT_NORMALIZATION,
         Pipeline("nvptx_post-layout_assignment_part_1", (DotDimensionMerger(),)),
         _normalization(device),
-        _POST_LAYOUT_ASSIGNMENT,
+        _post_layout_assignment(device),
         Pipeline("nvptx_post-layout_assignment_part_2", (NotRepeated("triangular-solve-rewriter"),)),
         Pipeline("dynamic-slice", (NotRepeated("dynamic-slice-annotator"),)),
     )
@@ -113,7 +117,7 @@ _SIMPLIFICATION = FixedPoint(
         "simplification",
         (
             NotRepeated("zero_sized_hlo_elimination"),
-            NotRepeated("gather_simplifier"),
+            GatherSimplifier(),
             NotRepeated("gather_expander"),
             NotRepeated("scatter_simplifier"),
             NotRepeated("scatter_expander"),
@@ -178,12 +182,13 @@ _OPTIMIZATION = Pipeline(
     ),
 )
 
-_CONVOLUTIONS = (
-    Pipeline(
+def _convolutions(device: DeviceDescription) -> Pipeline:
+    """`OptimizeHloConvolutionCanonicalization`."""
+    return Pipeline(
         "conv_canonicalization",
         (
-            NotRepeated("float-normalization-bf16"),
-            NotRepeated("float-normalization-bf16"),
+            FloatNormalization("bf16", "f32", library_takes_bf16(device, "convolution")),
+            FloatNormalization("bf16", "f32", library_takes_bf16(device, "dot")),
             NotRepeated("conv-rewriter"),
             NotRepeated("cudnn-fused-convolution-rewriter"),
             NotRepeated("conv-padding-legalization"),
@@ -205,8 +210,8 @@ _CONVOLUTIONS = (
             ),
             HloConstantFolding(),
         ),
-    ),
-)
+    )
+
 
 _LAYOUT_NORMALIZATION = Pipeline(
     "layout_normalization",
@@ -277,25 +282,22 @@ def _has_triton(device: DeviceDescription) -> bool:
     return device.compute_capability[0] >= 8
 
 
-_FLOATS = Pipeline(
-    "float_normalization",
-    (NotRepeated("float-normalization-bf16"), NotRepeated("simplify-fp-conversions")),
-)
-
-_POST_LAYOUT_ASSIGNMENT = Pipeline(
-    "post-layout_assignment",
-    (
-        _FLOATS,
+def _post_layout_assignment(device: DeviceDescription) -> Pipeline:
+    """`OptimizeHloPostLayoutAssignment`, its second pipeline."""
+    wide = FloatNormalization("bf16", "f32", computes_bf16(device))
+    floats = Pipeline("float_normalization", (wide, SimplifyFPConversions()))
+    steps: tuple[Simplification, ...] = (
+        floats,
         NotRepeated("cublas-gemm-broadcast-folding-rewriter"),
         ReshapeDecomposer(),
         _NORMALIZATION,
         NotRepeated("scatter_simplifier"),
         NotRepeated("host-offloader"),
-        _FLOATS,
+        floats,
         _TUPLES,
         _ALGSIMP_LAYOUTS,
-        NotRepeated("simplify-fp-conversions"),
+        SimplifyFPConversions(),
         Pipeline("remove-no-op-reduce-precision-algebraic-simplifier", (_ALGSIMP_LAST,)),
         _CSE,
-    ),
-)
+    )
+    return Pipeline("post-layout_assignment", steps)

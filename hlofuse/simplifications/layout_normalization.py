@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
-from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
@@ -25,7 +24,7 @@ from hlofuse.simplifications.layout_shapes import inverse, permute, physical
 CallTransformer = Callable[[Instruction], Instruction | None]
 
 
-class NotNormal(HlofuseError):
+class NotNormal(Exception):
     """An operation that does not keep its layout, where XLA stops with an error."""
 
 
