@@ -67,7 +67,7 @@ def approximate(asked: ReplayRequest, error: HlofuseError) -> tuple[Observed, st
     platform = error.stage.platform
     if subject.variant is None or (platform is not None and not subject.target.startswith(platform)):
         return None
-    module = simplified(subject.module, subject.target)
+    module = simplified(subject.module, subject.target, subject.variant.device)
     rough = replace(subject, module=module, ids=None, record_path=None, record=None)
     flags = FUSION_STAGES[subject.target].flags
     return rough.observe(), f"{APPROXIMATE} {EXACT_WAY.format(flags=flags)}"

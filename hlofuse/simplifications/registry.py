@@ -13,8 +13,8 @@ _PIPELINES = {
 
 
 def pipelines_of(target: str, device: DeviceDescription | None = None) -> tuple[Pipeline, ...]:
-    """What runs ahead of fusion, in order; nothing for a target of which it is not known."""
-    if target == "gpu" and device is not None:
+    """What runs ahead of fusion, in order; nothing for a target or device of which it is not known."""
+    if target == "gpu" and device is not None and device.platform == "CUDA":
         from hlofuse.simplifications.gpu_pipeline import gpu_pipelines
 
         return gpu_pipelines(device)
