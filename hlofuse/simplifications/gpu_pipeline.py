@@ -16,6 +16,7 @@ from hlofuse.simplifications.algebraic import AlgebraicSimplifier
 from hlofuse.simplifications.algebraic.options import Options
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
 from hlofuse.simplifications.call_inliner import CallInliner
+from hlofuse.simplifications.computation_deduplicator import HloComputationDeduplicator
 from hlofuse.simplifications.constant_folding import HloConstantFolding
 from hlofuse.simplifications.dot_decomposer import DotDecomposer
 from hlofuse.simplifications.dot_dimension_merger import DotDimensionMerger
@@ -24,6 +25,7 @@ from hlofuse.simplifications.float_normalization import FloatNormalization
 from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
 from hlofuse.simplifications.gather_simplifier import GatherSimplifier
 from hlofuse.simplifications.gpu_convolution_normalization import normalized_call
+from hlofuse.simplifications.gpu_dynamic_slice_annotator import DynamicSliceAnnotator
 from hlofuse.simplifications.gpu_float_support import computes_bf16, library_takes_bf16
 from hlofuse.simplifications.gpu_gemm.gemm_fusion import GemmFusion
 from hlofuse.simplifications.gpu_gemm.hoist_bitcasts import HoistFusedBitcasts
@@ -42,6 +44,7 @@ from hlofuse.simplifications.matrix_layout import can_fold_transpose
 from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
 from hlofuse.simplifications.reshape_mover import ReshapeMover
 from hlofuse.simplifications.simplify_fp_conversions import SimplifyFPConversions
+from hlofuse.simplifications.while_loop_trip_count_annotator import WhileLoopTripCountAnnotator
 from hlofuse.simplifications.transpose_folding import TransposeFolding
 
 _COMMON: dict[str, bool] = {
@@ -88,7 +91,7 @@ def gpu_pipelines(device: DeviceDescription) -> tuple[Pipeline, ...]:
         _PRE_SPMD,
         Pipeline("sharding-removal", (NotRepeated("sharding-remover"), _DCE)),
         _OPTIMIZATION,
-        Pipeline("collective-optimizations", (NotRepeated("while-loop-trip-count-annotator"),)),
+        Pipeline("collective-optimizations", (WhileLoopTripCountAnnotator(),)),
         _convolutions(device),
         Pipeline("layout_assignment", (FlattenCallGraph(), GpuLayoutAssignment(device))),
         _LAYOUT_NORMALIZATION,
@@ -96,7 +99,7 @@ def gpu_pipelines(device: DeviceDescription) -> tuple[Pipeline, ...]:
         _normalization(device),
         _post_layout_assignment(device),
         Pipeline("nvptx_post-layout_assignment_part_2", (NotRepeated("triangular-solve-rewriter"),)),
-        Pipeline("dynamic-slice", (NotRepeated("dynamic-slice-annotator"),)),
+        Pipeline("dynamic-slice", (DynamicSliceAnnotator(),)),
     )
 
 
@@ -178,7 +181,7 @@ _OPTIMIZATION = Pipeline(
         NotRepeated("dot_dimension_normalizer"),
         _FOLDING,
         FixedPoint(Pipeline("simplification-2", (NotRepeated("convert-mover"), _ALGSIMP))),
-        NotRepeated("computation-deduplicator"),
+        HloComputationDeduplicator(),
     ),
 )
 
