@@ -7,14 +7,18 @@ partitions, oneDNN or element types smaller than a byte are left out: by default
 
 from __future__ import annotations
 
+from hlofuse.ir.instruction import Instruction
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.simplifications.algebraic import AlgebraicSimplifier
 from hlofuse.simplifications.algebraic.options import Options
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
+from hlofuse.simplifications.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
 from hlofuse.simplifications.call_inliner import CallInliner
+from hlofuse.simplifications.comparison_expander import ComparisonExpander
 from hlofuse.simplifications.constant_folding import HloConstantFolding
+from hlofuse.simplifications.conv_canonicalization import ConvCanonicalization
 from hlofuse.simplifications.dot_decomposer import DotDecomposer
 from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
@@ -24,12 +28,19 @@ from hlofuse.simplifications.layouts.cpu import CpuLayoutAssignment
 from hlofuse.simplifications.library_rewriter import LibraryRewriter
 from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
 from hlofuse.simplifications.reshape_mover import ReshapeMover
+from hlofuse.simplifications.scatter_simplifier import ScatterSimplifier
+from hlofuse.simplifications.topk import TopkDecomposer, TopkRewriter
 from hlofuse.simplifications.transpose_folding import TransposeFolding
+from hlofuse.simplifications.tree_reduction_rewriter import TreeReductionRewriter
 from hlofuse.simplifications.ynn_support import is_computed_by_ynn as _is_of_library
 
 _ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
 _DCE = Unrecorded(HloDCE())
 _TUPLES = Unrecorded(TupleSimplifier())
+
+
+def _is_of_f32(sort: Instruction) -> bool:
+    return sort.operands[0].shape.element_type == "f32"
 
 
 def _simplification(name: str) -> FixedPoint:
@@ -40,7 +51,7 @@ def _simplification(name: str) -> FixedPoint:
         _DCE,
         NotRepeated("gather_expander"),
         GatherSimplifier(),
-        NotRepeated("tree_reduction_rewriter"),
+        TreeReductionRewriter(_is_of_library),
         NotRepeated("zero_sized_hlo_elimination"),
         NotRepeated("while-loop-invariant-code-motion"),
         _TUPLES,
@@ -67,7 +78,7 @@ CPU: tuple[Pipeline, ...] = (
     Pipeline(
         "HLO_passes_through_layout_assignment",
         (
-            NotRepeated("batched_gather_scatter_normalizer"),
+            BatchedGatherScatterNormalizer(),
             NotRepeated("result_caster"),
             DotDecomposer(),
             NotRepeated("operand_upcaster"),
@@ -77,9 +88,9 @@ CPU: tuple[Pipeline, ...] = (
             NotRepeated("dynamic-index-splitter"),
             NotRepeated("conditional-to-select"),
             NotRepeated("map-inline"),
-            NotRepeated("topk-decomposer"),
+            TopkDecomposer(),
             NotRepeated("permutation_sort_expander"),
-            NotRepeated("comparison-expander"),
+            ComparisonExpander(),
             NotRepeated("cholesky_expander"),
             NotRepeated("qr_expander"),
             NotRepeated("eigh_expander"),
@@ -101,16 +112,16 @@ CPU: tuple[Pipeline, ...] = (
             NotRepeated("reduce-window-resizer"),
             NotRepeated("scan_expander"),
             NotRepeated("dynamic_padder"),
-            NotRepeated("convolution-canonicalization"),
+            ConvCanonicalization(),
             NotRepeated("change-op-data-type"),
             _simplification("simplification"),
             NotRepeated("select_and_scatter_expander"),
             NotRepeated("scatter_expander"),
-            NotRepeated("scatter_simplifier"),
+            ScatterSimplifier(),
             _simplification("post_scatter_expansion_simplification"),
             NotRepeated("gemv-rewriter"),
             NotRepeated("bitcast_dtypes_expander"),
-            NotRepeated("topk-rewriter"),
+            TopkRewriter(_is_of_f32),
             TransposeFolding(),
             Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
             NotRepeated("while-loop-trip-count-annotator"),

@@ -1,0 +1,62 @@
+"""Long reductions in two steps (`xla/hlo/transforms/simplifiers/tree_reduction_rewriter.cc`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.values.window import Window, WindowDimension
+from hlofuse.simplifications import make
+from hlofuse.simplifications.rewriting import Rewriting, visit
+from hlofuse.simplifications.shapes import array
+
+
+@dataclass(frozen=True)
+class TreeReductionRewriter:
+    """`tree_reduction_rewriter`."""
+
+    name: ClassVar[str] = "tree_reduction_rewriter"
+    is_skipped: Callable[[Instruction], bool]
+    """Reductions of a library."""
+    window: int = 32
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for computation in module.non_fusion_computations():
+            rewriting = Rewriting(computation)
+
+            def handle(x: Instruction, rewriting: Rewriting = rewriting) -> None:
+                if x.opcode == "reduce" and x.shape.is_array and not self.is_skipped(x):
+                    self._split(rewriting, x)
+
+            visit(computation, handle)
+            changed |= rewriting.changed
+        return changed
+
+    def _split(self, rewriting: Rewriting, reduce: Instruction) -> None:
+        operand, init = reduce.operands
+        sizes = operand.shape.dimensions
+        if all(sizes[d] <= self.window for d in reduce.dimensions):
+            return
+        window, left = [], []
+        for d, size in enumerate(sizes):
+            width = min(size, self.window) if d in reduce.dimensions else 1
+            steps = -(-size // width) if width else 0
+            padding = max((steps - 1) * width + width - size, 0)
+            window.append(WindowDimension(width, width, padding // 2, padding - padding // 2))
+            left.append(steps)
+        function = reduce.called_computations[0]
+        first = make.add(
+            reduce,
+            "reduce-window",
+            array(init.shape.element_type, left),
+            [operand, init],
+            called=[("to_apply", function)],
+            window=Window(tuple(window)),
+        )
+        second = make.reduce(reduce, first, init, reduce.dimensions, function)
+        second.shape = reduce.shape
+        rewriting.replace(reduce, second)
