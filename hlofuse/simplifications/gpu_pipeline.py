@@ -15,7 +15,9 @@ from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.simplifications.algebraic import AlgebraicSimplifier
 from hlofuse.simplifications.algebraic.options import Options
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
+from hlofuse.simplifications.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
 from hlofuse.simplifications.call_inliner import CallInliner
+from hlofuse.simplifications.comparison_expander import ComparisonExpander
 from hlofuse.simplifications.computation_deduplicator import HloComputationDeduplicator
 from hlofuse.simplifications.constant_folding import HloConstantFolding
 from hlofuse.simplifications.dot_decomposer import DotDecomposer
@@ -43,8 +45,10 @@ from hlofuse.simplifications.layout_normalization import LayoutNormalization
 from hlofuse.simplifications.matrix_layout import can_fold_transpose
 from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
 from hlofuse.simplifications.reshape_mover import ReshapeMover
+from hlofuse.simplifications.scatter_simplifier import ScatterSimplifier
 from hlofuse.simplifications.simplify_fp_conversions import SimplifyFPConversions
 from hlofuse.simplifications.while_loop_trip_count_annotator import WhileLoopTripCountAnnotator
+from hlofuse.simplifications.topk import TopkDecomposer, TopkRewriter
 from hlofuse.simplifications.transpose_folding import TransposeFolding
 
 _COMMON: dict[str, bool] = {
@@ -110,8 +114,8 @@ _PRE_SPMD = Pipeline(
         CallInliner(),
         NotRepeated("zero_sized_hlo_elimination"),
         NotRepeated("conditional-canonicalizer"),
-        NotRepeated("topk-decomposer"),
-        NotRepeated("topk-rewriter"),
+        TopkDecomposer(),
+        TopkRewriter(lambda sort: True),
     ),
 )
 
@@ -122,7 +126,7 @@ _SIMPLIFICATION = FixedPoint(
             NotRepeated("zero_sized_hlo_elimination"),
             GatherSimplifier(),
             NotRepeated("gather_expander"),
-            NotRepeated("scatter_simplifier"),
+            ScatterSimplifier(),
             NotRepeated("scatter_expander"),
             NotRepeated("scatter-slice-simplifier"),
             NotRepeated("dot-strength-reduction"),
@@ -146,7 +150,7 @@ _OPTIMIZATION = Pipeline(
     "optimization",
     (
         NotRepeated("ragged_dot_rewriter"),
-        NotRepeated("batched_gather_scatter_normalizer"),
+        BatchedGatherScatterNormalizer(),
         NotRepeated("topk-splitter"),
         NotRepeated("topk-specializer"),
         NotRepeated("topk-decomposer"),
@@ -158,7 +162,7 @@ _OPTIMIZATION = Pipeline(
         NotRepeated("rng-bit-generator-expander"),
         NotRepeated("permutation_sort_expander"),
         NotRepeated("sort-rewriter"),
-        NotRepeated("comparison-expander"),
+        ComparisonExpander(),
         NotRepeated("zero_sized_hlo_elimination"),
         NotRepeated("select_and_scatter_expander"),
         NotRepeated("cholesky_expander"),
@@ -224,7 +228,7 @@ _LAYOUT_NORMALIZATION = Pipeline(
         _NORMALIZATION,
         _ALGSIMP_LAYOUTS,
         NotRepeated("broadcast_canonicalizer"),
-        NotRepeated("scatter_simplifier"),
+        ScatterSimplifier(),
     ),
 )
 
@@ -258,7 +262,7 @@ def _normalization(device: DeviceDescription) -> Pipeline:
         ReshapeDecomposer(),
         _NORMALIZATION,
         _ALGSIMP_LAYOUTS,
-        NotRepeated("scatter_simplifier"),
+        ScatterSimplifier(),
         NotRepeated("broadcast_canonicalizer"),
         ReductionDegenerateDimRemover(),
         ReductionLayoutNormalizer(),
@@ -294,7 +298,7 @@ def _post_layout_assignment(device: DeviceDescription) -> Pipeline:
         NotRepeated("cublas-gemm-broadcast-folding-rewriter"),
         ReshapeDecomposer(),
         _NORMALIZATION,
-        NotRepeated("scatter_simplifier"),
+        ScatterSimplifier(),
         NotRepeated("host-offloader"),
         floats,
         _TUPLES,
