@@ -28,7 +28,9 @@ class BatchedGatherScatterNormalizer:
             for x in computation.post_order():
                 new = None
                 if x.opcode == "gather" and numbers_of(x, "operand_batching_dims"):
-                    if not set(numbers_of(x, "operand_batching_dims")) & set(numbers_of(x, "start_index_map")):
+                    if not set(numbers_of(x, "operand_batching_dims")) & set(
+                        numbers_of(x, "start_index_map")
+                    ):
                         new = _gather(x)
                 elif x.opcode == "scatter" and numbers_of(x, "input_batching_dims"):
                     new = _scatter(x)
@@ -38,7 +40,10 @@ class BatchedGatherScatterNormalizer:
 
 
 def _gather(gather: Instruction) -> Instruction:
-    batch, of_indices = numbers_of(gather, "operand_batching_dims"), numbers_of(gather, "start_indices_batching_dims")
+    batch, of_indices = (
+        numbers_of(gather, "operand_batching_dims"),
+        numbers_of(gather, "start_indices_batching_dims"),
+    )
     index_map = (*batch, *numbers_of(gather, "start_index_map"))
     collapsed = sorted((*numbers_of(gather, "collapsed_slice_dims"), *batch))
     indices = _with_batch(gather, gather.operands[1], of_indices)
@@ -58,7 +63,10 @@ def _gather(gather: Instruction) -> Instruction:
 
 def _scatter(scatter: Instruction) -> Instruction:
     count = len(scatter.operands) // 2
-    batch, of_indices = numbers_of(scatter, "input_batching_dims"), numbers_of(scatter, "scatter_indices_batching_dims")
+    batch, of_indices = (
+        numbers_of(scatter, "input_batching_dims"),
+        numbers_of(scatter, "scatter_indices_batching_dims"),
+    )
     index_map = (*batch, *numbers_of(scatter, "scatter_dims_to_operand_dims"))
     inserted = sorted((*numbers_of(scatter, "inserted_window_dims"), *batch))
     indices = _with_batch(scatter, scatter.operands[count], of_indices)

@@ -36,8 +36,16 @@ def _canonicalize(x: Instruction) -> None:
     source, kernel = x.operands
     orders = [
         [numbers.input_batch_dimension, *numbers.input_spatial_dimensions, numbers.input_feature_dimension],
-        [*numbers.kernel_spatial_dimensions, numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension],
-        [numbers.output_batch_dimension, *numbers.output_spatial_dimensions, numbers.output_feature_dimension],
+        [
+            *numbers.kernel_spatial_dimensions,
+            numbers.kernel_input_feature_dimension,
+            numbers.kernel_output_feature_dimension,
+        ],
+        [
+            numbers.output_batch_dimension,
+            *numbers.output_spatial_dimensions,
+            numbers.output_feature_dimension,
+        ],
     ]
     operands = [_transposed(o, order) for o, order in zip((source, kernel), orders, strict=False)]
     spatial = "".join(str(k) for k in range(len(numbers.output_spatial_dimensions)))

@@ -27,7 +27,9 @@ class DotDecomposer:
             i
             for computation in module.non_fusion_computations()
             for i in computation
-            if i.opcode == "dot" and len(i.operands) == 2 and not all(_is_canonical(i, side) for side in (0, 1))
+            if i.opcode == "dot"
+            and len(i.operands) == 2
+            and not all(_is_canonical(i, side) for side in (0, 1))
         ]
         for dot in dots:
             _canonicalize(dot)
@@ -45,7 +47,12 @@ def _canonicalize(dot: Instruction) -> None:
     left, left_contracted = _operand(dot, 0)
     right, right_contracted = _operand(dot, 1)
     new = new_dot(
-        dot, [left, right], [batch, batch], [[left_contracted], [right_contracted]], dot.shape.element_type, dot
+        dot,
+        [left, right],
+        [batch, batch],
+        [[left_contracted], [right_contracted]],
+        dot.shape.element_type,
+        dot,
     )
     replace_instruction(dot, make.reshape(dot, dot.shape, new), has_side_effect)
 

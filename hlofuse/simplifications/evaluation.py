@@ -299,7 +299,17 @@ def _pad(x: Instruction) -> list[Value]:
     return [element(index) for index in _indices(x.shape.dimensions)]
 
 
-_FORMATS = {"f32": "f", "f64": "d", "f16": "e", "s32": "i", "u32": "I", "s64": "q", "u64": "Q", "s16": "h", "u16": "H"}
+_FORMATS = {
+    "f32": "f",
+    "f64": "d",
+    "f16": "e",
+    "s32": "i",
+    "u32": "I",
+    "s64": "q",
+    "u64": "Q",
+    "s16": "h",
+    "u16": "H",
+}
 
 
 def _bitcast_convert(x: Instruction) -> list[Value]:

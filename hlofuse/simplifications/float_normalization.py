@@ -26,9 +26,7 @@ _LEFT_ALONE = frozenset(
     """.split()
 )
 # As good in the narrow type: nothing is computed, or a wider one would give something else.
-_NARROW = frozenset(
-    "opt-barrier count-leading-zeros shift-right-logical shift-right-arithmetic".split()
-)
+_NARROW = frozenset("opt-barrier count-leading-zeros shift-right-logical shift-right-arithmetic".split())
 _COLLECTIVE = frozenset({"all-reduce", "reduce-scatter"})
 
 
@@ -119,7 +117,9 @@ class _Normalizing:
         x.shape = _retyped(x.shape, self._low, self._high)
         narrow = _narrowed(x, original)
         converts = [
-            u for u in users if u.opcode == "convert" and u.shape.element_type == self._high and x.shape.is_array
+            u
+            for u in users
+            if u.opcode == "convert" and u.shape.element_type == self._high and x.shape.is_array
         ]
         for user in users:
             if user not in converts:

@@ -92,15 +92,14 @@ def _in_loop(i: Instruction, moving: Sequence[tuple[Instruction, int]], fixed: i
     count = int(config["known_trip_count"].get("n", 0))
     index = int(config.get("known_induction_variable", {}).get("tuple_index", 0))
     counters = {
-        x
-        for x in body.parameters[0].users
-        if x.opcode == "get-tuple-element" and x.tuple_index == index
+        x for x in body.parameters[0].users if x.opcode == "get-tuple-element" and x.tuple_index == index
     }
     if not 1 <= count <= _MOST_TURNS or not all(_counts_only(o, counters) for o, _ in moving):
         return None
     try:
         places = [
-            fixed + sum(int(evaluate(o, dict.fromkeys(counters, [start + k * step]))[0]) * s for o, s in moving)
+            fixed
+            + sum(int(evaluate(o, dict.fromkeys(counters, [start + k * step]))[0]) * s for o, s in moving)
             for k in range(count)
         ]
     except CannotEvaluate:

@@ -7,7 +7,16 @@ from hlofuse.ir.module import Module
 from hlofuse.passes.registry import make_pass
 from hlofuse.trace import Recorder
 
-_PASSES = ("variadic-op-splitter", "sort-iota-fusion", "priority-fusion", "cse", "dce", "multi_output_fusion", "cse", "dce")
+_PASSES = (
+    "variadic-op-splitter",
+    "sort-iota-fusion",
+    "priority-fusion",
+    "cse",
+    "dce",
+    "multi_output_fusion",
+    "cse",
+    "dce",
+)
 
 
 def fused(module: Module, device: DeviceDescription) -> None:

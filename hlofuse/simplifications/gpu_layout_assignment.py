@@ -53,7 +53,10 @@ class GpuLayoutAssignment:
 def _is_left_out(instruction: Instruction) -> bool:
     if instruction.opcode in _LEFT_OUT:
         return True
-    if instruction.opcode == "bitcast-convert" and instruction.shape.rank != instruction.operands[0].shape.rank:
+    if (
+        instruction.opcode == "bitcast-convert"
+        and instruction.shape.rank != instruction.operands[0].shape.rank
+    ):
         return True
     special = any(s.layout is not None and s.layout.suffix for s in instruction.shape.subshapes())
     return special or (instruction.opcode == "conditional" and _shares_a_branch(instruction))
@@ -108,7 +111,10 @@ class _GpuLayouts(LayoutAssignment):
             elif opcode == "fft":
                 self.ask_operand(instruction, 0, descending(instruction.operands[0].shape))
                 self.ask_result(instruction, descending(instruction.shape))
-            elif opcode == "sort" or custom_call_target(instruction) == "__cub$DeviceRadixSortUnassignedScratchSize":
+            elif (
+                opcode == "sort"
+                or custom_call_target(instruction) == "__cub$DeviceRadixSortUnassignedScratchSize"
+            ):
                 self._ask_sort(instruction)
             elif custom_call_target(instruction) == "__gpu$TopK":
                 order = tuple(range(instruction.operands[0].shape.rank - 1, -1, -1))
@@ -168,7 +174,12 @@ class _GpuLayouts(LayoutAssignment):
         self.ask_operand(dot, number, relaid(shape, reversed([*batch, *rows, *columns])))
 
     def _ask_minor_contracting(
-        self, dot: Instruction, number: int, batch: Sequence[int], contracting: Sequence[int], free: Sequence[int]
+        self,
+        dot: Instruction,
+        number: int,
+        batch: Sequence[int],
+        contracting: Sequence[int],
+        free: Sequence[int],
     ) -> None:
         """`SetDotOperandLayoutToMinorContracting`."""
         shape = dot.operands[number].shape

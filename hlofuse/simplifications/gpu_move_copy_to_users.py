@@ -26,7 +26,9 @@ class MoveCopyToUsers:
     name: ClassVar[str] = "move_copy_to_users"
 
     def run(self, module: Module) -> bool:
-        return visit_module(module, _UNARY | ELEMENTWISE_BINARY | _ONE_ARRAY | {"reduce", "concatenate"}, _move)
+        return visit_module(
+            module, _UNARY | ELEMENTWISE_BINARY | _ONE_ARRAY | {"reduce", "concatenate"}, _move
+        )
 
 
 def _move(user: Instruction) -> bool:

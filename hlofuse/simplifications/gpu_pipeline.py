@@ -29,6 +29,7 @@ from hlofuse.simplifications.gather_simplifier import GatherSimplifier
 from hlofuse.simplifications.gpu_convolution_normalization import normalized_call
 from hlofuse.simplifications.gpu_dynamic_slice_annotator import DynamicSliceAnnotator
 from hlofuse.simplifications.gpu_float_support import computes_bf16, library_takes_bf16
+from hlofuse.simplifications.gpu_gemm.dot_strength_reduction import DotStrengthReduction
 from hlofuse.simplifications.gpu_gemm.gemm_fusion import GemmFusion
 from hlofuse.simplifications.gpu_gemm.hoist_bitcasts import HoistFusedBitcasts
 from hlofuse.simplifications.gpu_gemm.swap_operands import GemmFusionSwapOperands
@@ -48,6 +49,7 @@ from hlofuse.simplifications.reshape_mover import ReshapeMover
 from hlofuse.simplifications.scatter_simplifier import ScatterSimplifier
 from hlofuse.simplifications.simplify_fp_conversions import SimplifyFPConversions
 from hlofuse.simplifications.while_loop_trip_count_annotator import WhileLoopTripCountAnnotator
+from hlofuse.simplifications.stable_sort_expander import StableSortExpander
 from hlofuse.simplifications.topk import TopkDecomposer, TopkRewriter
 from hlofuse.simplifications.transpose_folding import TransposeFolding
 
@@ -76,9 +78,7 @@ _ALGSIMP_LAYOUTS = FixedPoint(
 )
 _ALGSIMP_LAST = FixedPoint(
     AlgebraicSimplifier(
-        Options(
-            **_COMMON, conv_operand_swap=False, layout_sensitive=True, remove_no_op_reduce_precision=True
-        )
+        Options(**_COMMON, conv_operand_swap=False, layout_sensitive=True, remove_no_op_reduce_precision=True)
     )
 )
 _FOLDING = TransposeFolding(can_fold_transpose)
@@ -94,7 +94,7 @@ def gpu_pipelines(device: DeviceDescription) -> tuple[Pipeline, ...]:
     return (
         _PRE_SPMD,
         Pipeline("sharding-removal", (NotRepeated("sharding-remover"), _DCE)),
-        _OPTIMIZATION,
+        _optimization(device),
         Pipeline("collective-optimizations", (WhileLoopTripCountAnnotator(),)),
         _convolutions(device),
         Pipeline("layout_assignment", (FlattenCallGraph(), GpuLayoutAssignment(device))),
@@ -119,75 +119,82 @@ _PRE_SPMD = Pipeline(
     ),
 )
 
-_SIMPLIFICATION = FixedPoint(
-    Pipeline(
-        "simplification",
+
+def _simplification(device: DeviceDescription) -> FixedPoint:
+    """The passes that run until nothing changes."""
+    return FixedPoint(
+        Pipeline(
+            "simplification",
+            (
+                NotRepeated("zero_sized_hlo_elimination"),
+                GatherSimplifier(),
+                NotRepeated("gather_expander"),
+                ScatterSimplifier(),
+                NotRepeated("scatter_expander"),
+                NotRepeated("scatter-slice-simplifier"),
+                DotStrengthReduction(device),
+                _ALGSIMP,
+                NotRepeated("simplify-sorts"),
+                _TUPLES,
+                NotRepeated("while-loop-constant-sinking"),
+                NotRepeated("simplify-while-loops"),
+                NotRepeated("slice-sinker"),
+                _RESHAPES,
+                HloConstantFolding(),
+                NotRepeated("simplify-conditional"),
+                NotRepeated("transpose-folding"),
+                Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
+                _DCE,
+            ),
+        )
+    )
+
+
+def _optimization(device: DeviceDescription) -> Pipeline:
+    """`RunOptimizationPasses`."""
+    return Pipeline(
+        "optimization",
         (
+            NotRepeated("ragged_dot_rewriter"),
+            BatchedGatherScatterNormalizer(),
+            NotRepeated("topk-splitter"),
+            NotRepeated("topk-specializer"),
+            NotRepeated("topk-decomposer"),
+            NotRepeated("dot_dimension_sorter"),
+            DotDecomposer(),
+            NotRepeated("result_caster"),
+            NotRepeated("operand_upcaster"),
+            NotRepeated("rng-expander"),
+            NotRepeated("rng-bit-generator-expander"),
+            NotRepeated("permutation_sort_expander"),
+            NotRepeated("sort-rewriter"),
+            ComparisonExpander(),
             NotRepeated("zero_sized_hlo_elimination"),
-            GatherSimplifier(),
-            NotRepeated("gather_expander"),
-            ScatterSimplifier(),
+            NotRepeated("select_and_scatter_expander"),
+            NotRepeated("cholesky_expander"),
             NotRepeated("scatter_expander"),
-            NotRepeated("scatter-slice-simplifier"),
-            NotRepeated("dot-strength-reduction"),
-            _ALGSIMP,
-            NotRepeated("simplify-sorts"),
-            _TUPLES,
-            NotRepeated("while-loop-constant-sinking"),
-            NotRepeated("simplify-while-loops"),
-            NotRepeated("slice-sinker"),
-            _RESHAPES,
-            HloConstantFolding(),
-            NotRepeated("simplify-conditional"),
-            NotRepeated("transpose-folding"),
-            Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
-            _DCE,
+            NotRepeated("qr_expander"),
+            NotRepeated("eigh_expander"),
+            NotRepeated("dynamic-index-splitter"),
+            CallInliner(),
+            NotRepeated("batchnorm_expander"),
+            NotRepeated("logistic-expander"),
+            NotRepeated("conditional-canonicalizer"),
+            DynamicDimensionSimplifier(),
+            NotRepeated("reduce-window-rewriter"),
+            NotRepeated("reduce-window-resizer"),
+            NotRepeated("scan_expander"),
+            NotRepeated("dynamic_padder"),
+            StableSortExpander(),
+            _simplification(device),
+            NotRepeated("dot-merger"),
+            NotRepeated("dot_dimension_normalizer"),
+            _FOLDING,
+            FixedPoint(Pipeline("simplification-2", (NotRepeated("convert-mover"), _ALGSIMP))),
+            HloComputationDeduplicator(),
         ),
     )
-)
 
-_OPTIMIZATION = Pipeline(
-    "optimization",
-    (
-        NotRepeated("ragged_dot_rewriter"),
-        BatchedGatherScatterNormalizer(),
-        NotRepeated("topk-splitter"),
-        NotRepeated("topk-specializer"),
-        NotRepeated("topk-decomposer"),
-        NotRepeated("dot_dimension_sorter"),
-        DotDecomposer(),
-        NotRepeated("result_caster"),
-        NotRepeated("operand_upcaster"),
-        NotRepeated("rng-expander"),
-        NotRepeated("rng-bit-generator-expander"),
-        NotRepeated("permutation_sort_expander"),
-        NotRepeated("sort-rewriter"),
-        ComparisonExpander(),
-        NotRepeated("zero_sized_hlo_elimination"),
-        NotRepeated("select_and_scatter_expander"),
-        NotRepeated("cholesky_expander"),
-        NotRepeated("scatter_expander"),
-        NotRepeated("qr_expander"),
-        NotRepeated("eigh_expander"),
-        NotRepeated("dynamic-index-splitter"),
-        CallInliner(),
-        NotRepeated("batchnorm_expander"),
-        NotRepeated("logistic-expander"),
-        NotRepeated("conditional-canonicalizer"),
-        DynamicDimensionSimplifier(),
-        NotRepeated("reduce-window-rewriter"),
-        NotRepeated("reduce-window-resizer"),
-        NotRepeated("scan_expander"),
-        NotRepeated("dynamic_padder"),
-        NotRepeated("stable-sort-expander"),
-        _SIMPLIFICATION,
-        NotRepeated("dot-merger"),
-        NotRepeated("dot_dimension_normalizer"),
-        _FOLDING,
-        FixedPoint(Pipeline("simplification-2", (NotRepeated("convert-mover"), _ALGSIMP))),
-        HloComputationDeduplicator(),
-    ),
-)
 
 def _convolutions(device: DeviceDescription) -> Pipeline:
     """`OptimizeHloConvolutionCanonicalization`."""

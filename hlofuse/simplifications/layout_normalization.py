@@ -148,9 +148,7 @@ class _Visitor:
         source, *starts = hlo.operands
         sizes = numbers(hlo.attributes["dynamic_slice_sizes"][d] for d in order)
         inputs = [normal_input(source), *(starts[d] for d in order)]
-        new = added(
-            hlo, "dynamic-slice", physical(hlo.shape), inputs, like=hlo, dynamic_slice_sizes=sizes
-        )
+        new = added(hlo, "dynamic-slice", physical(hlo.shape), inputs, like=hlo, dynamic_slice_sizes=sizes)
         return self._done(hlo, new)
 
     def _dynamic_update_slice(self, hlo: Instruction) -> bool:
@@ -254,4 +252,3 @@ def _permuted_window(text: str, order: tuple[int, ...]) -> str:
         each = value.split("x")
         fields.append(f"{name}={'x'.join(each[d] for d in order)}")
     return "{" + " ".join(fields) + "}"
-

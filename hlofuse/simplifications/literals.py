@@ -87,6 +87,8 @@ def rounded(element_type: str, value: Value) -> Value | None:
 def text_of(shape: Shape, values: Sequence[Value]) -> str | None:
     """What stands between the parentheses of a constant; None for a value that has no one way to be written."""
     words = [word_of(shape.element_type, v) for v in values]
+    if shape.element_type == "pred" and shape.dimensions:
+        words = ["1" if v else "0" for v in values]
     if any(w is None for w in words):
         return None
     return _nested([w for w in words if w is not None], shape.dimensions)

@@ -43,9 +43,7 @@ def visit_computation(
     changed = False
     visiting: set[Instruction] = set()
     unreachable = [
-        i
-        for i in computation
-        if not i.users and i is not computation.root and not i.control_successors
+        i for i in computation if not i.users and i is not computation.root and not i.control_successors
     ]
     for start in (*unreachable, computation.root):
         stack = [start]

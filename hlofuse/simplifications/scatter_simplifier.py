@@ -52,7 +52,9 @@ def _simplified(scatter: Instruction) -> Instruction:
         raise make.NotRepresentable
     indices = flat_indices(scatter.operands[count], int(scatter.attributes["index_vector_dim"]))
     said = {
-        name: "true" for name in ("indices_are_sorted", "unique_indices") if scatter.attributes.raw(name) == "true"
+        name: "true"
+        for name in ("indices_are_sorted", "unique_indices")
+        if scatter.attributes.raw(name) == "true"
     }
     return make.add(
         scatter,

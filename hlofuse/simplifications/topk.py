@@ -45,7 +45,9 @@ def _decompose(topk: Instruction) -> None:
     """`DecomposeTopKFallback`."""
     data = topk.operands[0]
     last = data.shape.rank - 1
-    values_only = len(topk.users) == 1 and topk.users[0].opcode == "get-tuple-element" and not topk.users[0].tuple_index
+    values_only = (
+        len(topk.users) == 1 and topk.users[0].opcode == "get-tuple-element" and not topk.users[0].tuple_index
+    )
     types = [data.shape.element_type] + ([] if values_only else ["s32"])
     greatest = topk.attributes.raw("largest", "true") == "true"
     said = {"is_stable": "true"} if topk.attributes.raw("is_stable", "true") == "true" else {}
@@ -176,7 +178,9 @@ def _in_total_order(x: Instruction, number: int) -> bool:
     if scalar_of(most) != (1 << (bits.shape.bit_width - 1)) - 1 or negative.opcode != "compare":
         return False
     zero = negative.operands[1]
-    return negative.attributes.raw("direction") == "LT" and negative.operands[0] is bits and scalar_of(zero) == 0
+    return (
+        negative.attributes.raw("direction") == "LT" and negative.operands[0] is bits and scalar_of(zero) == 0
+    )
 
 
 def _call(sort: Instruction, k: int) -> None:

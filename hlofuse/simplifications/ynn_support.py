@@ -176,7 +176,10 @@ def is_convolution_supported(x: Instruction) -> bool:
     shapes = [x.operands[0].shape, x.operands[1].shape, x.shape]
     if tuple(s.element_type for s in shapes) not in _CONVOLUTION_TYPES or not all(map(_is_row_major, shapes)):
         return False
-    if x.attributes.raw("dim_labels") != _DIM_LABELS or x.attributes.get("batch_group_count", 1) not in (1, "1"):
+    if x.attributes.raw("dim_labels") != _DIM_LABELS or x.attributes.get("batch_group_count", 1) not in (
+        1,
+        "1",
+    ):
         return False
     window = x.attributes["window"]
     source, kernel, result = (s.dimensions for s in shapes)

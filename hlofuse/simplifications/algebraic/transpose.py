@@ -36,7 +36,11 @@ def handle_transpose(c: Context, transpose: Instruction) -> None:
     if c.options.layout_sensitive and transpose_is_bitcast(transpose):
         as_bitcast(c, transpose)
         return
-    if not c.options.layout_sensitive and c.options.reshape_transpose_as_slice_concatenate and _depth_to_space(c, transpose):
+    if (
+        not c.options.layout_sensitive
+        and c.options.reshape_transpose_as_slice_concatenate
+        and _depth_to_space(c, transpose)
+    ):
         return
     if c.options.layout_sensitive:
         return

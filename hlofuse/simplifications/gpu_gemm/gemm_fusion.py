@@ -50,7 +50,7 @@ class GemmFusion:
         return visit_module(module, ["dot"], handle)
 
 
-def is_tiny(dot: Instruction) -> bool:
+def is_tiny(dot: Instruction, threshold: int = _SMALLEST) -> bool:
     """`IsMatrixMultiplicationTooSmallForRewriting`."""
     dims = DotDimensions.of(dot)
     free = 0
@@ -58,7 +58,7 @@ def is_tiny(dot: Instruction) -> bool:
         shape = operand.shape
         free += math.prod(shape.dimensions[d] for d in dims.free(number, shape.rank))
     sizes = dot.operands[0].shape.dimensions
-    return free * math.prod(sizes[d] for d in dims.lhs_contracting) < _SMALLEST
+    return free * math.prod(sizes[d] for d in dims.lhs_contracting) < threshold
 
 
 class _Growing:
@@ -116,9 +116,7 @@ class _Growing:
     def _parameter(self, outer: Instruction) -> Instruction:
         number = len(self._inputs)
         self._inputs.append(outer)
-        return self._add(
-            Instruction(f"parameter_{number}", outer.shape, "parameter", payload=str(number))
-        )
+        return self._add(Instruction(f"parameter_{number}", outer.shape, "parameter", payload=str(number)))
 
     # ------------------------------------------------------------ toward operands
 
@@ -167,7 +165,11 @@ class _Growing:
         return self._built(0, [hlo for hlo, _ in nodes], below, {}), split
 
     def _built(
-        self, number: int, nodes: Sequence[Instruction], below: dict[int, list[int]], done: dict[int, Instruction]
+        self,
+        number: int,
+        nodes: Sequence[Instruction],
+        below: dict[int, list[int]],
+        done: dict[int, Instruction],
     ) -> Instruction:
         """`BuildFusionTowardOperandsImpl`, without recursion: long chains are no fault of a program."""
         stack = [number]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import INTEGER_TYPES
 
 _FLOATS = frozenset({"f32", "bf16", "f16", "f64"})
 _FUNCTIONS = frozenset(
@@ -26,7 +27,9 @@ def is_elementwise_for_triton(opcode: str, operand_type: str) -> bool:
         return True
     if operand_type not in _FLOATS:
         return False
-    return opcode in _FUNCTIONS or opcode in ("atan2", "power") or (opcode == "divide" and operand_type != "f16")
+    return (
+        opcode in _FUNCTIONS or opcode in ("atan2", "power") or (opcode == "divide" and operand_type != "f16")
+    )
 
 
 def is_supported(hlo: Instruction, device: DeviceDescription) -> bool:
@@ -42,10 +45,43 @@ def is_supported(hlo: Instruction, device: DeviceDescription) -> bool:
             return False
         if hlo.opcode == "constant":
             return True
-        return bool(hlo.operands) and is_elementwise_for_triton(hlo.opcode, hlo.operands[0].shape.element_type)
+        return bool(hlo.operands) and is_elementwise_for_triton(
+            hlo.opcode, hlo.operands[0].shape.element_type
+        )
     if hlo.opcode == "bitcast":
         return hlo.shape.element_type == hlo.operands[0].shape.element_type
     return hlo.opcode in _MOVES
+
+
+def can_handle_gemm(dot: Instruction, device: DeviceDescription) -> bool:
+    """Precision and types (`CanTritonHandleGEMM`)."""
+    algorithm = dot.attributes.raw("algorithm")
+    if algorithm is None:
+        if any(p != "default" for p in dot.attributes.get("operand_precision", ())):
+            return False
+    elif algorithm not in _ALGORITHMS:
+        return False
+    result = dot.shape.element_type
+    left, right = (o.shape.element_type for o in dot.operands)
+    if result in ("pred", "s8", "s16") or not _is_data_type(result, device):
+        return False
+    if result == "s32" and device.compute_capability[0] < 8:
+        return False
+    if left != right and not (left.startswith("f8") and right.startswith("f8")):
+        return False
+    if not _is_data_type(left, device) or not _is_data_type(right, device):
+        return False
+    if result == "s32" and left != "s8":
+        return False
+    return (left in INTEGER_TYPES) == (result in INTEGER_TYPES)
+
+
+_ALGORITHMS = frozenset(
+    """
+    dot_tf32_tf32_f32 dot_tf32_tf32_f32_x3 dot_f32_f32_f32 dot_bf16_bf16_f32 dot_bf16_bf16_f32_x3
+    dot_bf16_bf16_f32_x6 dot_bf16_bf16_f32_x9
+    """.split()
+)
 
 
 def _is_data_type(element_type: str, device: DeviceDescription) -> bool:

@@ -21,9 +21,7 @@ from hlofuse.simplifications.gpu_gemm.legacy_support import is_elementwise_for_t
 from hlofuse.simplifications.gpu_gemm.worth import is_worth_as_input, is_worth_as_output
 from hlofuse.simplifications.layout_shapes import reshape_is_bitcast
 
-_NEVER = frozenset(
-    "tuple get-tuple-element reduce all-reduce all-reduce-start all-reduce-done pad".split()
-)
+_NEVER = frozenset("tuple get-tuple-element reduce all-reduce all-reduce-start all-reduce-done pad".split())
 
 
 @dataclass(frozen=True)

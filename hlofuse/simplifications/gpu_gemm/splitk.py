@@ -74,7 +74,7 @@ class _Sizes(NamedTuple):
             k=math.prod(left.dimensions[d] for d in dims.lhs_contracting),
             lhs_bits=_source_bits(dot.operands[0]),
             rhs_bits=_source_bits(dot.operands[1]),
-            sum_bits=Shape(_sum_type(dot)).bit_width,
+            sum_bits=Shape(sum_type(dot)).bit_width,
             result_bits=dot.shape.bit_width,
             flops=_FLOPS.get(dot.attributes.raw("algorithm") or "", 2),
         )
@@ -95,7 +95,7 @@ def _source_bits(operand: Instruction) -> int:
     return operand.shape.bit_width
 
 
-def _sum_type(dot: Instruction) -> str:
+def sum_type(dot: Instruction) -> str:
     """`GetGemmAccumulatorType`."""
     result = dot.shape.element_type
     return "f32" if result in ("f16", "bf16") or result.startswith("f8") else result
@@ -145,7 +145,7 @@ def _split_dot(dot: Instruction, dims: DotDimensions, count: int) -> Instruction
         lhs_contracting=(left_k + 1,),
         rhs_contracting=(right_k + 1,),
     )
-    kind = _sum_type(dot)
+    kind = sum_type(dot)
     batch = [left.shape.dimensions[d] for d in new.lhs_batch]
     free = [left.shape.dimensions[d] for d in new.free(0, left.shape.rank)]
     free += [right.shape.dimensions[d] for d in new.free(1, right.shape.rank)]

@@ -15,9 +15,7 @@ from hlofuse.simplifications.layout_shapes import inverse
 from hlofuse.simplifications.rewrites import added
 
 _SMALLEST_LEFT = 64
-_MOVES = frozenset(
-    "bitcast broadcast constant get-tuple-element parameter reshape transpose".split()
-)
+_MOVES = frozenset("bitcast broadcast constant get-tuple-element parameter reshape transpose".split())
 
 
 @dataclass(frozen=True)

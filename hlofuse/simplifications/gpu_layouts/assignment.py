@@ -234,9 +234,7 @@ class LayoutAssignment:
         if user.opcode == "custom-call":
             self._to_aliased_output(constraint)
         changes = can_change_layout(user)
-        if not operand.shape.is_array or (
-            changes and not user.shape.is_array and user.opcode != "reduce"
-        ):
+        if not operand.shape.is_array or (changes and not user.shape.is_array and user.opcode != "reduce"):
             return
         if self.buffers.forwards(user, number):
             return
@@ -271,9 +269,7 @@ class LayoutAssignment:
                 if buffer is not None:
                     order = constraint.shape.minor_to_major
                     must = not can_change_layout(user)
-                    self.ask_buffer(
-                        buffer, order, mandatory=must, dfs=False, priority=constraint.priority
-                    )
+                    self.ask_buffer(buffer, order, mandatory=must, dfs=False, priority=constraint.priority)
                 return
 
 

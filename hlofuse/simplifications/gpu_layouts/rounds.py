@@ -118,7 +118,10 @@ def _ask_conditional(
     branches = conditional.called_computations
     largest, count = 0, 0
     for k, branch in enumerate(branches):
-        empty = not subshapes(conditional.operands[k + 1].shape)[1:] and conditional.operands[k + 1].shape.is_tuple
+        empty = (
+            not subshapes(conditional.operands[k + 1].shape)[1:]
+            and conditional.operands[k + 1].shape.is_tuple
+        )
         if len(branch) > count and not empty:
             largest, count = k, len(branch)
     best = layouts.constraint_of(branches[largest])

@@ -108,7 +108,9 @@ def _same(a: Shape | None, b: Shape) -> bool:
 def _of_conditional(layouts: Propagation, x: Instruction) -> None:
     """`AddConditionalConstraints`, where the branches agree on the layout of their results."""
     branches = [layouts.of(c) for c in x.called_computations]
-    sizes = [len(b.computation) if x.operands[k + 1].shape != Shape("tuple") else 0 for k, b in enumerate(branches)]
+    sizes = [
+        len(b.computation) if x.operands[k + 1].shape != Shape("tuple") else 0 for k, b in enumerate(branches)
+    ]
     largest = sizes.index(max(sizes))
     best = branches[largest]
     if best.result is None:

@@ -228,9 +228,7 @@ class Propagation:
         if self.points_to.is_forwarded(user, constraint.number) or operand.shape.rank <= 1:
             return
         order = shape.minor_to_major
-        places = [
-            b for b in self.points_to.defined_by(user) if not b.shape.is_tuple and b.shape.rank > 1
-        ]
+        places = [b for b in self.points_to.defined_by(user) if not b.shape.is_tuple and b.shape.rank > 1]
         if goes_to_siblings(user):
             if user.opcode == "concatenate" and not self._is_largest(constraint):
                 return
