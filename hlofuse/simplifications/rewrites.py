@@ -11,7 +11,7 @@ from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction, set_attribute
-from hlofuse.ir.shape import Layout, Shape
+from hlofuse.ir.shape import COMPLEX_TYPES, Layout, Shape
 
 
 def visit_module(
@@ -98,6 +98,12 @@ def added(
     if metadata:
         set_attribute(new, "metadata", metadata)
     return computation_of(at).add_instruction(new)
+
+
+def zero(at: Instruction, element_type: str) -> Instruction:
+    """A scalar constant 0."""
+    payload = "(0, 0)" if element_type in COMPLEX_TYPES else "false" if element_type == "pred" else "0"
+    return added(at, "constant", Shape(element_type), [], payload=payload)
 
 
 def bitcast(operand: Instruction, shape: Shape) -> Instruction:

@@ -18,7 +18,7 @@ from hlofuse.simplifications.gpu_gemm.gemm_fusion import is_tiny
 from hlofuse.simplifications.gpu_gemm.legacy_support import can_handle_gemm
 from hlofuse.simplifications.gpu_gemm.splitk import sum_type
 from hlofuse.simplifications.layout_shapes import permuted
-from hlofuse.simplifications.rewrites import added, numbers, replaced, row_major
+from hlofuse.simplifications.rewrites import added, numbers, replaced, row_major, zero
 
 _SMALL = 10_000_000
 
@@ -89,7 +89,7 @@ def _summed(x: Instruction, count: int, dot: Instruction) -> Instruction:
         return x
     kind = sum_type(dot)
     rank = x.shape.rank
-    zero = added(dot, "constant", Shape(kind), [], payload="0")
+    start = zero(dot, kind)
     body = Computation("scalar_add_computation")
     names = ("scalar_lhs", "scalar_rhs")
     parameters = [Instruction(n, Shape(kind), "parameter", payload=str(k)) for k, n in enumerate(names)]
@@ -101,7 +101,7 @@ def _summed(x: Instruction, count: int, dot: Instruction) -> Instruction:
         dot,
         "reduce",
         row_major(kind, x.shape.dimensions[: rank - count]),
-        [_converted(x, kind, dot), zero],
+        [_converted(x, kind, dot), start],
         like=dot,
         dimensions=numbers(range(rank - count, rank)),
         called=[("to_apply", body)],

@@ -15,7 +15,7 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.dots import DotDimensions, made_dot
 from hlofuse.simplifications.layout_shapes import relaid
-from hlofuse.simplifications.rewrites import added, numbers, replaced, row_major, visit_module
+from hlofuse.simplifications.rewrites import added, numbers, replaced, row_major, visit_module, zero
 
 _TILE = 128
 _COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
@@ -151,13 +151,13 @@ def _split_dot(dot: Instruction, dims: DotDimensions, count: int) -> Instruction
     free += [right.shape.dimensions[d] for d in new.free(1, right.shape.rank)]
     product = made_dot(dot, row_major(kind, [*batch, *free]), left, right, new)
     product.attributes = product.attributes.without("sharding", "frontend_attributes", "backend_config")
-    zero = added(dot, "constant", Shape(kind), [], payload="0")
+    start = zero(dot, kind)
     shape = relaid(row_major(kind, dot.shape.dimensions), dot.shape.minor_to_major)
     total = added(
         dot,
         "reduce",
         shape,
-        [product, zero],
+        [product, start],
         like=dot,
         dimensions=numbers([place]),
         called=[("to_apply", _sum_of(product, kind))],
@@ -177,12 +177,12 @@ def _split_operand(operand: Instruction, k: int, count: int, padded: int) -> Ins
     """Padded to a multiple, and `k` viewed as `count` times the rest."""
     size = operand.shape.dimensions[k]
     if padded != size:
-        zero = added(operand, "constant", Shape(operand.shape.element_type), [], payload="0")
+        filler = zero(operand, operand.shape.element_type)
         sizes = list(operand.shape.dimensions)
         sizes[k] = padded
         edges = "x".join(f"0_{padded - size}" if d == k else "0_0" for d in range(len(sizes)))
         shape = replace(operand.shape, dimensions=tuple(sizes))
-        operand = added(operand, "pad", shape, [operand, zero], padding=edges)
+        operand = added(operand, "pad", shape, [operand, filler], padding=edges)
     sizes = list(operand.shape.dimensions)
     sizes[k : k + 1] = [count, padded // count]
     order: list[int] = []
