@@ -32,7 +32,7 @@ class CallInliner:
                     continue
                 if self.single_call_site and sites.get(i.called_computations[0], 1) != 1:
                     continue
-                _inline(i)
+                inline(i)
                 changed = True
             check_growth(module, most)
         if changed:
@@ -40,7 +40,7 @@ class CallInliner:
         return changed
 
 
-def _inline(call: Instruction) -> None:
+def inline(call: Instruction) -> None:
     """Clones of the body, of which the last takes over from the call (`SubcomputationInsertionVisitor`)."""
     computation, body = computation_of(call), call.called_computations[0]
     clones: dict[Instruction, Instruction] = {}

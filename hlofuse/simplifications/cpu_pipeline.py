@@ -17,6 +17,7 @@ from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simp
 from hlofuse.simplifications.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
 from hlofuse.simplifications.call_inliner import CallInliner
 from hlofuse.simplifications.comparison_expander import ComparisonExpander
+from hlofuse.simplifications.conditional_canonicalizer import ConditionalCanonicalizer
 from hlofuse.simplifications.constant_folding import HloConstantFolding
 from hlofuse.simplifications.conv_canonicalization import ConvCanonicalization
 from hlofuse.simplifications.dot_decomposer import DotDecomposer
@@ -26,8 +27,13 @@ from hlofuse.simplifications.float_normalization import FloatNormalization
 from hlofuse.simplifications.gather_simplifier import GatherSimplifier
 from hlofuse.simplifications.layouts.cpu import CpuLayoutAssignment
 from hlofuse.simplifications.library_rewriter import LibraryRewriter
+from hlofuse.simplifications.loops.annotator import WhileLoopTripCountAnnotator
+from hlofuse.simplifications.loops.constant_sinking import WhileLoopConstantSinking
+from hlofuse.simplifications.loops.invariant_code_motion import WhileLoopInvariantCodeMotion
+from hlofuse.simplifications.loops.simplifier import WhileLoopSimplifier
 from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
 from hlofuse.simplifications.reshape_mover import ReshapeMover
+from hlofuse.simplifications.scatter_expander import ScatterExpander
 from hlofuse.simplifications.scatter_simplifier import ScatterSimplifier
 from hlofuse.simplifications.topk import TopkDecomposer, TopkRewriter
 from hlofuse.simplifications.transpose_folding import TransposeFolding
@@ -53,10 +59,10 @@ def _simplification(name: str) -> FixedPoint:
         GatherSimplifier(),
         TreeReductionRewriter(_is_of_library),
         NotRepeated("zero_sized_hlo_elimination"),
-        NotRepeated("while-loop-invariant-code-motion"),
+        WhileLoopInvariantCodeMotion(),
         _TUPLES,
-        NotRepeated("while-loop-constant-sinking"),
-        NotRepeated("simplify-while-loops"),
+        WhileLoopConstantSinking(),
+        WhileLoopSimplifier(),
         _DCE,
         ReshapeMover(),
         HloConstantFolding(),
@@ -105,7 +111,7 @@ CPU: tuple[Pipeline, ...] = (
             NotRepeated("convolution-group-converter"),
             NotRepeated("batchnorm_expander"),
             NotRepeated("logistic-expander"),
-            NotRepeated("conditional-canonicalizer"),
+            ConditionalCanonicalizer(),
             DynamicDimensionSimplifier(),
             NotRepeated("associative-scan-rewriter"),
             NotRepeated("reduce-window-rewriter"),
@@ -116,7 +122,7 @@ CPU: tuple[Pipeline, ...] = (
             NotRepeated("change-op-data-type"),
             _simplification("simplification"),
             NotRepeated("select_and_scatter_expander"),
-            NotRepeated("scatter_expander"),
+            ScatterExpander(),
             ScatterSimplifier(),
             _simplification("post_scatter_expansion_simplification"),
             NotRepeated("gemv-rewriter"),
@@ -124,7 +130,7 @@ CPU: tuple[Pipeline, ...] = (
             TopkRewriter(_is_of_f32),
             TransposeFolding(),
             Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
-            NotRepeated("while-loop-trip-count-annotator"),
+            WhileLoopTripCountAnnotator(),
             FlattenCallGraph(),
             CpuLayoutAssignment(),
         ),

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES, Shape
+from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, Shape
 from hlofuse.simplifications.literals import MOST_ELEMENTS, Value, rounded, values_of
 
 
@@ -70,6 +70,8 @@ def _elementwise(x: Instruction) -> Callable[..., Value]:
         function = _integer(x.opcode, element_type) or _ANY.get(x.opcode)
     elif element_type == "pred":
         function = _PREDS.get(x.opcode) or _ANY.get(x.opcode)
+    elif element_type in COMPLEX_TYPES:
+        function = _COMPLEX.get(x.opcode) or _ANY.get(x.opcode)
     elif element_type in FLOATING_TYPES:
         function = _FLOATS.get(x.opcode) or _ANY.get(x.opcode)
     else:
@@ -185,7 +187,15 @@ def _of_root(x: float) -> float:
     return _divided(1.0, math.sqrt(x))
 
 
+_COMPLEX: dict[str, Callable[..., Value]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "negate": operator.neg,
+    "real": lambda a: a.real,
+    "imag": lambda a: a.imag,
+}
 _FLOATS: dict[str, Callable[..., Value]] = {
+    "complex": complex,
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,

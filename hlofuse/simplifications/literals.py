@@ -8,21 +8,23 @@ import struct
 from collections.abc import Sequence
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.shape import INTEGER_TYPES, Shape
+from hlofuse.ir.shape import COMPLEX_TYPES, INTEGER_TYPES, Shape
 
-Value = bool | int | float
+Value = bool | int | float | complex
+Real = bool | int | float
 MOST_ELEMENTS = 1 << 16
-_TOKEN = re.compile(r"[^\s{},]+")
+_TOKEN = re.compile(r"\([^()]*\)|[^\s{},]+")
+_PARTS = {"c64": "f32", "c128": "f64"}
 # Decimal digits that tell any two values apart, and those tried before (`RoundTripFpToString`, `xla/util.cc`).
 _DIGITS = {"f16": (5, 5), "bf16": (4, 4), "f32": (6, 9), "f64": (15, 17)}
 
 
 def values_of(constant: Instruction) -> list[Value] | None:
-    """The elements in row-major order; None where the dump leaves them out or they are no real numbers."""
+    """The elements in row-major order; None where the dump leaves them out or they are not worked out."""
     shape, literal = constant.shape, constant.literal
     if literal.is_elided or not shape.is_array or shape.element_count > MOST_ELEMENTS:
         return None
-    if shape.element_type not in _DIGITS and shape.element_type not in INTEGER_TYPES | {"pred"}:
+    if shape.element_type not in {*_DIGITS, *INTEGER_TYPES, *COMPLEX_TYPES, "pred"}:
         return None
     words = _TOKEN.findall(literal.canonical_text)
     if len(words) != shape.element_count:
@@ -33,15 +35,21 @@ def values_of(constant: Instruction) -> list[Value] | None:
         return None
 
 
-def scalar_of(constant: Instruction) -> Value | None:
-    """The value of a constant of one element."""
+def scalar_of(constant: Instruction) -> Real | None:
+    """The value of a constant of one real element."""
     if constant.opcode != "constant" or not constant.shape.is_effective_scalar:
         return None
+    if constant.shape.element_type in COMPLEX_TYPES:
+        return None
     values = values_of(constant)
-    return values[0] if values else None
+    return values[0] if values else None  # type: ignore[return-value]
 
 
 def _number(element_type: str, word: str) -> Value:
+    if element_type in _PARTS:
+        real, _, imag = word.strip("()").partition(",")
+        part = _PARTS[element_type]
+        return complex(float(_number(part, real)), float(_number(part, imag)))  # type: ignore[arg-type]
     if element_type == "pred":
         return {"true": True, "false": False, "1": True, "0": False}[word] if word in _PREDS else bool(word)
     if element_type not in _DIGITS:
@@ -56,6 +64,11 @@ _PREDS = frozenset({"true", "false", "1", "0"})
 
 def rounded(element_type: str, value: Value) -> Value | None:
     """`value` as an element of this type holds it; None for types that are not worked out here."""
+    if element_type in _PARTS:
+        parts = [rounded(_PARTS[element_type], v) for v in (complex(value).real, complex(value).imag)]
+        return complex(*parts)  # type: ignore[arg-type]
+    if isinstance(value, complex):
+        return None
     if element_type == "pred":
         return bool(value)
     if element_type in INTEGER_TYPES:
@@ -88,7 +101,7 @@ def text_of(shape: Shape, values: Sequence[Value]) -> str | None:
     """What stands between the parentheses of a constant; None for a value that has no one way to be written."""
     words = [word_of(shape.element_type, v) for v in values]
     if shape.element_type == "pred" and shape.dimensions:
-        words = ["1" if v else "0" for v in values]
+        words = [str(int(bool(v))) for v in values]
     if any(w is None for w in words):
         return None
     return _nested([w for w in words if w is not None], shape.dimensions)
@@ -96,6 +109,10 @@ def text_of(shape: Shape, values: Sequence[Value]) -> str | None:
 
 def word_of(element_type: str, value: Value) -> str | None:
     """One element as XLA prints it."""
+    if isinstance(value, complex):
+        part = _PARTS[element_type]
+        parts = [word_of(part, value.real), word_of(part, value.imag)]
+        return f"({parts[0]}, {parts[1]})" if None not in parts else None
     if element_type == "pred":
         return "true" if value else "false"
     if element_type in INTEGER_TYPES:
@@ -119,7 +136,7 @@ def _nested(words: list[str], dimensions: Sequence[int]) -> str:
     return "{" + ", ".join(parts) + "}"
 
 
-def lowest(element_type: str) -> Value | None:
+def lowest(element_type: str) -> Real | None:
     """The least value (`LiteralUtil::MinValue`): -inf for floats."""
     if element_type in _DIGITS:
         return -math.inf
@@ -128,7 +145,7 @@ def lowest(element_type: str) -> Value | None:
     return False if element_type == "pred" else None
 
 
-def highest(element_type: str) -> Value | None:
+def highest(element_type: str) -> Real | None:
     """The greatest value (`LiteralUtil::MaxValue`)."""
     if element_type in _DIGITS:
         return math.inf

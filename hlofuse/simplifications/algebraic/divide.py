@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.simplifications import make
@@ -14,7 +16,7 @@ from hlofuse.simplifications.algebraic.facts import (
     is_integral,
     is_signed_integer,
 )
-from hlofuse.simplifications.literals import scalar_of, values_of
+from hlofuse.simplifications.literals import Value, scalar_of, values_of
 
 
 def handle_divide(c: Context, divide: Instruction) -> None:
@@ -83,16 +85,22 @@ def _by_constant(c: Context, divide: Instruction) -> bool:
     constant = b.operands[0] if b.opcode == "broadcast" else b
     if a.opcode == "constant" or constant.opcode != "constant":
         return False
-    if constant.shape.element_type not in FLOATING_TYPES:
-        return is_complex(constant)
     values = values_of(constant)
     if values is None or any(v == 0 for v in values):
+        raise make.NotRepresentable
+    if constant.shape.element_type not in FLOATING_TYPES and not all(map(_divides_exactly, values)):
         raise make.NotRepresentable
     inverse = make.constant(constant, constant.shape, [1 / v for v in values])
     if b is not constant:
         inverse = make.broadcast(b, b.shape, inverse, b.dimensions)
     c.replace(divide, make.binary(divide, "multiply", a, inverse))
     return True
+
+
+def _divides_exactly(value: Value) -> bool:
+    """A complex number whose inverse is the same however it is computed."""
+    number = complex(value)
+    return number.imag == 0 and abs(math.frexp(number.real)[0]) == 0.5
 
 
 def _by_broadcast(c: Context, divide: Instruction) -> bool:

@@ -15,15 +15,19 @@ def is_all(x: Instruction, value: Value) -> bool:
         x = x.operands[0]
     if x.opcode != "constant" or not x.shape.is_array:
         return False
-    if x.shape.element_type in COMPLEX_TYPES:
-        return False
     if x.shape.element_type == "pred" and value not in (0, 1):
         return False
     values = values_of(x)
     if not values or any(v != value for v in values):
         return False
     # -0 is not 0: XLA compares the bits of the converted constant.
-    return not (value == 0 and any(isinstance(v, float) and math.copysign(1, v) < 0 for v in values))
+    return not (value == 0 and any(map(_is_negative_zero, values)))
+
+
+def _is_negative_zero(value: Value) -> bool:
+    if isinstance(value, complex):
+        return _is_negative_zero(value.real) or _is_negative_zero(value.imag)
+    return isinstance(value, float) and value == 0 and math.copysign(1, value) < 0
 
 
 def scalar_constant(x: Instruction) -> bool:
