@@ -12,7 +12,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.evaluation import CannotEvaluate, evaluate
-from hlofuse.simplifications.while_loop_facts import integer_of
+from hlofuse.simplifications.loops.trip_count import integer_of
 
 _MOST_TURNS = 10_000
 """A loop that turns more often is left alone: every turn is worked out."""

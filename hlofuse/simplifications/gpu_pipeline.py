@@ -19,6 +19,7 @@ from hlofuse.simplifications.batched_gather_scatter_normalizer import BatchedGat
 from hlofuse.simplifications.call_inliner import CallInliner
 from hlofuse.simplifications.comparison_expander import ComparisonExpander
 from hlofuse.simplifications.computation_deduplicator import HloComputationDeduplicator
+from hlofuse.simplifications.conditional_canonicalizer import ConditionalCanonicalizer
 from hlofuse.simplifications.constant_folding import HloConstantFolding
 from hlofuse.simplifications.dot_decomposer import DotDecomposer
 from hlofuse.simplifications.dot_dimension_merger import DotDimensionMerger
@@ -43,12 +44,15 @@ from hlofuse.simplifications.gpu_reduction_splitter import ReductionSplitter
 from hlofuse.simplifications.gpu_softmax_rewriter_triton import SoftmaxRewriterTriton
 from hlofuse.simplifications.gpu_tree_reduction_rewriter import TreeReductionRewriter
 from hlofuse.simplifications.layout_normalization import LayoutNormalization
+from hlofuse.simplifications.loops.annotator import WhileLoopTripCountAnnotator
+from hlofuse.simplifications.loops.constant_sinking import WhileLoopConstantSinking
+from hlofuse.simplifications.loops.simplifier import WhileLoopSimplifier
 from hlofuse.simplifications.matrix_layout import can_fold_transpose
 from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
 from hlofuse.simplifications.reshape_mover import ReshapeMover
+from hlofuse.simplifications.scatter_expander import ScatterExpander
 from hlofuse.simplifications.scatter_simplifier import ScatterSimplifier
 from hlofuse.simplifications.simplify_fp_conversions import SimplifyFPConversions
-from hlofuse.simplifications.while_loop_trip_count_annotator import WhileLoopTripCountAnnotator
 from hlofuse.simplifications.stable_sort_expander import StableSortExpander
 from hlofuse.simplifications.topk import TopkDecomposer, TopkRewriter
 from hlofuse.simplifications.transpose_folding import TransposeFolding
@@ -113,7 +117,7 @@ _PRE_SPMD = Pipeline(
         FlattenCallGraph(),
         CallInliner(),
         NotRepeated("zero_sized_hlo_elimination"),
-        NotRepeated("conditional-canonicalizer"),
+        ConditionalCanonicalizer(),
         TopkDecomposer(),
         TopkRewriter(lambda sort: True),
     ),
@@ -130,14 +134,14 @@ def _simplification(device: DeviceDescription) -> FixedPoint:
                 GatherSimplifier(),
                 NotRepeated("gather_expander"),
                 ScatterSimplifier(),
-                NotRepeated("scatter_expander"),
+                ScatterExpander(),
                 NotRepeated("scatter-slice-simplifier"),
                 DotStrengthReduction(device),
                 _ALGSIMP,
                 NotRepeated("simplify-sorts"),
                 _TUPLES,
-                NotRepeated("while-loop-constant-sinking"),
-                NotRepeated("simplify-while-loops"),
+                WhileLoopConstantSinking(),
+                WhileLoopSimplifier(),
                 NotRepeated("slice-sinker"),
                 _RESHAPES,
                 HloConstantFolding(),
@@ -179,7 +183,7 @@ def _optimization(device: DeviceDescription) -> Pipeline:
             CallInliner(),
             NotRepeated("batchnorm_expander"),
             NotRepeated("logistic-expander"),
-            NotRepeated("conditional-canonicalizer"),
+            ConditionalCanonicalizer(),
             DynamicDimensionSimplifier(),
             NotRepeated("reduce-window-rewriter"),
             NotRepeated("reduce-window-resizer"),
@@ -201,8 +205,10 @@ def _convolutions(device: DeviceDescription) -> Pipeline:
     return Pipeline(
         "conv_canonicalization",
         (
-            FloatNormalization("bf16", "f32", library_takes_bf16(device, "convolution")),
-            FloatNormalization("bf16", "f32", library_takes_bf16(device, "dot")),
+            FloatNormalization(
+                "bf16", "f32", library_takes_bf16(device, "convolution"), enters_custom_fusions=True
+            ),
+            FloatNormalization("bf16", "f32", library_takes_bf16(device, "dot"), enters_custom_fusions=True),
             NotRepeated("conv-rewriter"),
             NotRepeated("cudnn-fused-convolution-rewriter"),
             NotRepeated("conv-padding-legalization"),
@@ -298,7 +304,7 @@ def _has_triton(device: DeviceDescription) -> bool:
 
 def _post_layout_assignment(device: DeviceDescription) -> Pipeline:
     """`OptimizeHloPostLayoutAssignment`, its second pipeline."""
-    wide = FloatNormalization("bf16", "f32", computes_bf16(device))
+    wide = FloatNormalization("bf16", "f32", computes_bf16(device), enters_custom_fusions=True)
     floats = Pipeline("float_normalization", (wide, SimplifyFPConversions()))
     steps: tuple[Simplification, ...] = (
         floats,

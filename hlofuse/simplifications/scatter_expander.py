@@ -121,7 +121,9 @@ def _body(scatter: Instruction, body: Computation) -> None:
         size = indices.shape.dimensions[1]
         index = without_dimensions(_dynamic_slice(indices, _padded(place, 1), [1, size]), [0])
     start = _start(scatter, base, index)
-    update = _dynamic_slice(updates, _padded(place, updates.shape.rank - 1), [1, *updates.shape.dimensions[1:]])
+    update = _dynamic_slice(
+        updates, _padded(place, updates.shape.rank - 1), [1, *updates.shape.dimensions[1:]]
+    )
     part = without_dimensions(update, [0])
     sizes = list(part.shape.dimensions)
     for d in sorted(numbers_of(scatter, "inserted_window_dims")):
