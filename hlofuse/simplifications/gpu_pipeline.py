@@ -30,6 +30,7 @@ from hlofuse.simplifications.gather_simplifier import GatherSimplifier
 from hlofuse.simplifications.gpu_convolution_normalization import normalized_call
 from hlofuse.simplifications.gpu_dynamic_slice_annotator import DynamicSliceAnnotator
 from hlofuse.simplifications.gpu_float_support import computes_bf16, library_takes_bf16
+from hlofuse.simplifications.gpu_gemm.cublas_rewriter import CublasGemmRewriter
 from hlofuse.simplifications.gpu_gemm.dot_strength_reduction import DotStrengthReduction
 from hlofuse.simplifications.gpu_gemm.gemm_fusion import GemmFusion
 from hlofuse.simplifications.gpu_gemm.hoist_bitcasts import HoistFusedBitcasts
@@ -270,7 +271,7 @@ def _normalization(device: DeviceDescription) -> Pipeline:
         NotRepeated("cublas-pad-for-gemms"),
         HloConstantFolding(),
         NotRepeated("dot-algorithm-rewriter"),
-        NotRepeated("cublas-gemm-rewriter"),
+        CublasGemmRewriter(device),
         NotRepeated("cublas-gemm-broadcast-folding-rewriter"),
         ReshapeDecomposer(),
         _NORMALIZATION,
