@@ -25,12 +25,14 @@ from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensio
 from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
 from hlofuse.simplifications.float_normalization import FloatNormalization
 from hlofuse.simplifications.gather_simplifier import GatherSimplifier
+from hlofuse.simplifications.gemv_rewriter import GemvRewriter
 from hlofuse.simplifications.layouts.cpu import CpuLayoutAssignment
 from hlofuse.simplifications.library_rewriter import LibraryRewriter
 from hlofuse.simplifications.loops.annotator import WhileLoopTripCountAnnotator
 from hlofuse.simplifications.loops.constant_sinking import WhileLoopConstantSinking
 from hlofuse.simplifications.loops.invariant_code_motion import WhileLoopInvariantCodeMotion
 from hlofuse.simplifications.loops.simplifier import WhileLoopSimplifier
+from hlofuse.simplifications.reduce_window_rewriter import ReduceWindowRewriter
 from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
 from hlofuse.simplifications.reshape_mover import ReshapeMover
 from hlofuse.simplifications.scatter_expander import ScatterExpander
@@ -114,7 +116,7 @@ CPU: tuple[Pipeline, ...] = (
             ConditionalCanonicalizer(),
             DynamicDimensionSimplifier(),
             NotRepeated("associative-scan-rewriter"),
-            NotRepeated("reduce-window-rewriter"),
+            FixedPoint(ReduceWindowRewriter()),
             NotRepeated("reduce-window-resizer"),
             NotRepeated("scan_expander"),
             NotRepeated("dynamic_padder"),
@@ -125,7 +127,7 @@ CPU: tuple[Pipeline, ...] = (
             ScatterExpander(),
             ScatterSimplifier(),
             _simplification("post_scatter_expansion_simplification"),
-            NotRepeated("gemv-rewriter"),
+            GemvRewriter(layout_sensitive=False),
             NotRepeated("bitcast_dtypes_expander"),
             TopkRewriter(_is_of_f32),
             TransposeFolding(),

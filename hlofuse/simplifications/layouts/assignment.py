@@ -13,7 +13,7 @@ from hlofuse.simplifications import make
 from hlofuse.simplifications.layouts.choosing import leaf_orders, row_major, with_leaf
 from hlofuse.simplifications.layouts.constraints import GIVEN_PRIORITY, ComputationConstraint
 from hlofuse.simplifications.layouts.points_to import PointsTo
-from hlofuse.simplifications.layouts.propagation import Propagation
+from hlofuse.simplifications.layouts.propagation import Propagation, output_aliases
 
 Backend = Callable[[Propagation, Computation], None]
 """What a target asks for (`AddBackendConstraints`)."""
@@ -22,6 +22,7 @@ _ROUNDS = 2
 
 def assign_layouts(module: Module, backend: Backend) -> None:
     """Give every array its layout, with copies where two sides do not agree."""
+    _copy_aliased(module)
     layouts = Propagation(PointsTo(module))
     computations = module.non_fusion_computations()
     _take_given(layouts, module)
@@ -32,6 +33,17 @@ def assign_layouts(module: Module, backend: Backend) -> None:
         layouts.priority += 1
     for computation in computations:
         _assign(layouts, computation)
+
+
+def _copy_aliased(module: Module) -> None:
+    """Custom calls that write into an operand do so into a copy (`PrepareHloForLayoutAssignment`)."""
+    for computation in module.computations:
+        for i in list(computation):
+            if i.opcode == "custom-call" and i.attributes.get("operand_layout_constraints") is not None:
+                for number in dict.fromkeys(a.operand_number for a in output_aliases(i)):
+                    operand = i.operands[number]
+                    if operand.opcode != "copy" or len(operand.users) > 1:
+                        i.replace_operand(number, _copied(operand.shape, operand))
 
 
 def _take_given(layouts: Propagation, module: Module) -> None:
@@ -144,6 +156,8 @@ def _of_custom_calls(layouts: Propagation, computation: Computation) -> None:
         for number, shape in enumerate(asked):
             if not layouts.points_to.is_forwarded(i, number):
                 layouts.set_operand(shape, i, number)
+                if i.operands[number].opcode == "copy":
+                    layouts.set_operand(shape, i.operands[number], 0)
 
 
 # ---------------------------------------------------------------- writing it down
@@ -169,11 +183,19 @@ def _assign_root(constraint: ComputationConstraint, computation: Computation) ->
 
 def _copy(shape: Shape, x: Instruction) -> Instruction:
     """`x` laid out as `shape` says, elements of tuples one by one (`CreateCopyWithNewLayout`)."""
-    said = {n: v for n in ("sharding", "frontend_attributes") if (v := x.attributes.raw(n)) is not None}
     if not x.shape.is_tuple:
-        return make.add(x, "copy", shape, [x], **said)
+        return _copied(shape, x)
     elements = []
     for k, wanted in enumerate(shape.tuple_shapes):
         element = make.get_tuple_element(x, x, k)
         elements.append(element if _same(element.shape, wanted) else _copy(wanted, element))
-    return make.add(x, "tuple", shape, elements, **said)
+    return make.add(x, "tuple", shape, elements, **_kept(x))
+
+
+def _copied(shape: Shape, x: Instruction) -> Instruction:
+    return make.add(x, "copy", shape, [x], **_kept(x))
+
+
+def _kept(x: Instruction) -> dict[str, str]:
+    """What a copy says like its original (`SetupCopiedInstruction`)."""
+    return {n: v for n in ("sharding", "frontend_attributes") if (v := x.attributes.raw(n)) is not None}

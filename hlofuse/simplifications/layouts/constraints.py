@@ -57,11 +57,13 @@ class OperandConstraint(Constraint):
     def operand(self) -> Instruction:
         return self.instruction.operands[self.number]
 
-    def allows(self, priority: int, shape: Shape, mandatory: bool) -> bool:
-        """Should it give way? (`OperandLayoutConstraint::UpdateLayout`)"""
-        if leaf_orders(shape) == leaf_orders(self.shape):
+    def update(self, priority: int, shape: Shape, mandatory: bool, dfs: bool) -> bool:
+        """Take over what is asked, if it is new and has to be; what waits to be spread is then the new layout
+        (`OperandLayoutConstraint::UpdateLayout`)."""
+        if leaf_orders(shape) == leaf_orders(self.shape) or not mandatory or self.priority > priority:
             return False
-        return mandatory and self.priority <= priority
+        self.mandatory, self.dfs, self.priority, self.shape = mandatory, dfs, priority, shape
+        return True
 
 
 class ComputationConstraint(Constraint):

@@ -33,7 +33,7 @@ from hlofuse.simplifications.layouts.constraints import (
 from hlofuse.simplifications.layouts.points_to import Buffer, PointsTo
 
 
-def _aliases(x: Instruction) -> Sequence[OutputAlias]:
+def output_aliases(x: Instruction) -> Sequence[OutputAlias]:
     aliases: Sequence[OutputAlias] = x.attributes.get("output_to_operand_aliasing", ())
     return aliases
 
@@ -79,7 +79,7 @@ class Propagation:
             return
         self.push(known)
         x = buffer.instruction
-        for alias in _aliases(x):
+        for alias in output_aliases(x):
             if alias.output_index == buffer.index and not alias.operand_index:
                 shape = laid_out(x.operands[alias.operand_number].shape, order)
                 self.set_operand(shape, x, alias.operand_number, mandatory, dfs, priority)
@@ -105,10 +105,11 @@ class Propagation:
         elif x.opcode == "reshape" and not mandatory and x.operands[0].opcode == "dynamic-slice":
             dfs, priority = False, priority - 1
         known = operands.get((x, number))
-        if known is not None and not known.allows(priority, shape, mandatory):
+        if known is None:
+            known = operands[x, number] = OperandConstraint(mandatory, dfs, priority, x, number, shape)
+        elif not known.update(priority, shape, mandatory, dfs):
             return
-        new = operands[x, number] = OperandConstraint(mandatory, dfs, priority, x, number, shape)
-        self.push(new)
+        self.push(known)
 
     def set_array_operand(
         self, order: Order, x: Instruction, number: int, mandatory: bool, dfs: bool, priority: int
@@ -249,7 +250,7 @@ class Propagation:
     def _to_aliased_result(self, constraint: OperandConstraint) -> None:
         """`PropagateOperandConstraintToResultForCustomCall`."""
         user = constraint.instruction
-        for alias in _aliases(user):
+        for alias in output_aliases(user):
             if alias.operand_number == constraint.number:
                 buffer = self.points_to.of(user)[alias.output_index]
                 if buffer.instruction is user:

@@ -1,0 +1,56 @@
+"""Products with a vector become products with a thin matrix (`xla/service/gpu/transforms/gemv_rewriter.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.simplifications import make
+from hlofuse.simplifications.gather_simplifier import numbers_of
+from hlofuse.simplifications.rewriting import Rewriting, visit
+from hlofuse.simplifications.shapes import array
+
+
+@dataclass(frozen=True)
+class GemvRewriter:
+    """`gemv-rewriter`."""
+
+    name: ClassVar[str] = "gemv-rewriter"
+    layout_sensitive: bool = True
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for computation in module.non_fusion_computations():
+            rewriting = Rewriting(computation)
+
+            def handle(x: Instruction, rewriting: Rewriting = rewriting) -> None:
+                if x.opcode == "dot":
+                    self._widen(rewriting, x)
+
+            visit(computation, handle)
+            changed |= rewriting.changed
+        return changed
+
+    def _widen(self, rewriting: Rewriting, dot: Instruction) -> None:
+        lhs, rhs = dot.operands
+        of_lhs, of_rhs = _is_matrix(dot, lhs, "lhs"), _is_matrix(dot, rhs, "rhs")
+        shapes = (lhs.shape, rhs.shape, dot.shape)
+        if of_lhs == of_rhs or any(s != array(s.element_type, s.dimensions) for s in shapes):
+            return
+        opcode = "bitcast" if self.layout_sensitive else "reshape"
+        vector = rhs if of_lhs else lhs
+        wide = array(vector.shape.element_type, (*vector.shape.dimensions, 1))
+        matrix = make.add(dot, opcode, wide, [vector])
+        sizes = list(dot.shape.dimensions)
+        sizes.insert(len(sizes) if of_lhs else len(sizes) - 1, 1)
+        operands = [lhs, matrix] if of_lhs else [matrix, rhs]
+        product = make.copy_of(dot, operands, array(dot.shape.element_type, sizes))
+        rewriting.replace(dot, make.add(dot, opcode, dot.shape, [product]))
+
+
+def _is_matrix(dot: Instruction, operand: Instruction, side: str) -> bool:
+    """Has it a dimension that is neither of the batch nor summed over?"""
+    given = [numbers_of(dot, f"{side}_{kind}_dims") for kind in ("batch", "contracting")]
+    return operand.shape.rank == sum(map(len, given)) + 1
