@@ -27,6 +27,7 @@ from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensio
 from hlofuse.simplifications.float_normalization import FloatNormalization
 from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
 from hlofuse.simplifications.gather_simplifier import GatherSimplifier
+from hlofuse.simplifications.gemv_rewriter import GemvRewriter
 from hlofuse.simplifications.gpu_convolution_normalization import normalized_call
 from hlofuse.simplifications.gpu_dynamic_slice_annotator import DynamicSliceAnnotator
 from hlofuse.simplifications.gpu_float_support import computes_bf16, library_takes_bf16
@@ -43,12 +44,15 @@ from hlofuse.simplifications.gpu_reduction_dimension_grouper import ReductionDim
 from hlofuse.simplifications.gpu_reduction_layout_normalizer import ReductionLayoutNormalizer
 from hlofuse.simplifications.gpu_reduction_splitter import ReductionSplitter
 from hlofuse.simplifications.gpu_softmax_rewriter_triton import SoftmaxRewriterTriton
+from hlofuse.simplifications.gpu_topk_specializer import TopkSpecializer
 from hlofuse.simplifications.gpu_tree_reduction_rewriter import TreeReductionRewriter
+from hlofuse.simplifications.gpu_triangular_solve_rewriter import TriangularSolveRewriter
 from hlofuse.simplifications.layout_normalization import LayoutNormalization
 from hlofuse.simplifications.loops.annotator import WhileLoopTripCountAnnotator
 from hlofuse.simplifications.loops.constant_sinking import WhileLoopConstantSinking
 from hlofuse.simplifications.loops.simplifier import WhileLoopSimplifier
 from hlofuse.simplifications.matrix_layout import can_fold_transpose
+from hlofuse.simplifications.reduce_window_rewriter import ReduceWindowRewriter
 from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
 from hlofuse.simplifications.reshape_mover import ReshapeMover
 from hlofuse.simplifications.scatter_expander import ScatterExpander
@@ -107,7 +111,7 @@ def gpu_pipelines(device: DeviceDescription) -> tuple[Pipeline, ...]:
         Pipeline("nvptx_post-layout_assignment_part_1", (DotDimensionMerger(),)),
         _normalization(device),
         _post_layout_assignment(device),
-        Pipeline("nvptx_post-layout_assignment_part_2", (NotRepeated("triangular-solve-rewriter"),)),
+        Pipeline("nvptx_post-layout_assignment_part_2", (TriangularSolveRewriter(),)),
         Pipeline("dynamic-slice", (DynamicSliceAnnotator(),)),
     )
 
@@ -119,7 +123,7 @@ _PRE_SPMD = Pipeline(
         CallInliner(),
         NotRepeated("zero_sized_hlo_elimination"),
         ConditionalCanonicalizer(),
-        TopkDecomposer(),
+        TopkDecomposer(of_calls=False),
         TopkRewriter(lambda sort: True),
     ),
 )
@@ -163,8 +167,8 @@ def _optimization(device: DeviceDescription) -> Pipeline:
             NotRepeated("ragged_dot_rewriter"),
             BatchedGatherScatterNormalizer(),
             NotRepeated("topk-splitter"),
-            NotRepeated("topk-specializer"),
-            NotRepeated("topk-decomposer"),
+            TopkSpecializer(),
+            TopkDecomposer(),
             NotRepeated("dot_dimension_sorter"),
             DotDecomposer(),
             NotRepeated("result_caster"),
@@ -186,7 +190,7 @@ def _optimization(device: DeviceDescription) -> Pipeline:
             NotRepeated("logistic-expander"),
             ConditionalCanonicalizer(),
             DynamicDimensionSimplifier(),
-            NotRepeated("reduce-window-rewriter"),
+            FixedPoint(ReduceWindowRewriter()),
             NotRepeated("reduce-window-resizer"),
             NotRepeated("scan_expander"),
             NotRepeated("dynamic_padder"),
@@ -261,7 +265,7 @@ def _normalization(device: DeviceDescription) -> Pipeline:
     if triton:
         steps += [
             NotRepeated("dot_dimension_normalizer"),
-            NotRepeated("gemv-rewriter"),
+            GemvRewriter(),
             SplitkRewriter(device),
             GemmFusion(device),
             HoistFusedBitcasts(),

@@ -89,11 +89,14 @@ def added(
     like: Instruction | None = None,
     called: Sequence[tuple[str, Computation]] = (),
     payload: str | None = None,
+    name: str | None = None,
     **attributes: str,
 ) -> Instruction:
     """A new instruction in the computation of `at`, with the metadata of `like`."""
     raw = {**{name: f"%{c.name}" for name, c in called}, **attributes}
-    new = Instruction(opcode, shape, opcode, operands, Attributes(raw=raw), called=called, payload=payload)
+    new = Instruction(
+        name or opcode, shape, opcode, operands, Attributes(raw=raw), called=called, payload=payload
+    )
     metadata = like.attributes.raw("metadata") if like is not None else None
     if metadata:
         set_attribute(new, "metadata", metadata)

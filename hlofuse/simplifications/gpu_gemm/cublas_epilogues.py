@@ -111,7 +111,9 @@ def _with_vector(add: Instruction, source: Instruction, call: Instruction, broad
         return False
     if columns:
         minor = source.shape.minor_to_major[0]
-        if tuple(broadcast.dimensions) != (minor,) or bias.shape.dimensions != (source.shape.dimensions[minor],):
+        if tuple(broadcast.dimensions) != (minor,) or bias.shape.dimensions != (
+            source.shape.dimensions[minor],
+        ):
             return False
     config["epilogue"] = "BIAS"
     new = made_again(call, [*call.operands, bias], config, call.shape)
