@@ -11,7 +11,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.dots import DotDimensions
-from hlofuse.simplifications.gpu_convolution_layouts import ask_convolution, is_convolution_call
+from hlofuse.simplifications.gpu_convolutions.layouts import ask_convolution, is_convolution_call
 from hlofuse.simplifications.gpu_layouts.applying import apply
 from hlofuse.simplifications.gpu_layouts.assignment import LayoutAssignment, output_aliases
 from hlofuse.simplifications.gpu_layouts.choosing import custom_call_target

@@ -28,7 +28,9 @@ from hlofuse.simplifications.float_normalization import FloatNormalization
 from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
 from hlofuse.simplifications.gather_simplifier import GatherSimplifier
 from hlofuse.simplifications.gemv_rewriter import GemvRewriter
-from hlofuse.simplifications.gpu_convolution_normalization import normalized_call
+from hlofuse.simplifications.gpu_convolutions.epilogues import CudnnFusedConvRewriter
+from hlofuse.simplifications.gpu_convolutions.normalization import normalized_call
+from hlofuse.simplifications.gpu_convolutions.rewriter import ConvRewriter
 from hlofuse.simplifications.gpu_dynamic_slice_annotator import DynamicSliceAnnotator
 from hlofuse.simplifications.gpu_float_support import computes_bf16, library_takes_bf16
 from hlofuse.simplifications.gpu_gemm.cublas_rewriter import CublasGemmRewriter
@@ -214,8 +216,8 @@ def _convolutions(device: DeviceDescription) -> Pipeline:
                 "bf16", "f32", library_takes_bf16(device, "convolution"), enters_custom_fusions=True
             ),
             FloatNormalization("bf16", "f32", library_takes_bf16(device, "dot"), enters_custom_fusions=True),
-            NotRepeated("conv-rewriter"),
-            NotRepeated("cudnn-fused-convolution-rewriter"),
+            ConvRewriter(),
+            CudnnFusedConvRewriter(),
             NotRepeated("conv-padding-legalization"),
             NotRepeated("cudnn_pad_for_convolutions"),
             CallInliner(),

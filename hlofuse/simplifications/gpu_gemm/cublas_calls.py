@@ -13,14 +13,11 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.dots import DotDimensions
+from hlofuse.simplifications.base import NotRepeatedHere
 from hlofuse.simplifications.rewrites import derived
 
 TARGET = "__cublas$lt$matmul"
 _UNSET = "ALG_UNSET"
-
-
-class NotRepeatedHere(Exception):
-    """Something that XLA's pass does and this one does not."""
 
 
 def is_call(x: Instruction) -> bool:

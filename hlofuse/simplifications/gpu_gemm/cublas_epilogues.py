@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.replacing import set_attribute
-from hlofuse.ir.shape import Shape
+from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.simplifications.algebraic.facts import broadcast_constant, scalar_constant
+from hlofuse.simplifications.base import NotRepeatedHere
 from hlofuse.simplifications.gpu_gemm.cublas_calls import (
-    NotRepeatedHere,
     config_of,
     configure,
     is_call,
@@ -34,8 +35,15 @@ def with_factor(multiply: Instruction) -> bool:
             continue
         config = config_of(call)
         value = scalar_of(factor)
-        if value is None or config["beta"] or config["epilogue"] != "DEFAULT":
+        if (
+            value is None
+            or call.shape.element_type == "s32"
+            or config["beta"]
+            or config["epilogue"] != "DEFAULT"
+        ):
             return False
+        if isinstance(value, complex):
+            raise NotRepeatedHere("a complex factor")
         config["alpha_real"] = printed_number(float(value) * config["alpha_real"])
         configure(call, config)
         return replaced(multiply, call)
@@ -56,28 +64,44 @@ def with_activation(x: Instruction) -> bool:
         else:
             found = _one(other) and _is_gelu_factor(other, source)
             kind = "GELU"
-            if found and len(source.users) > 4:
-                raise NotRepeatedHere("a GELU whose input is read elsewhere")
-            if found and source is not call and not _one(call):
-                raise NotRepeatedHere("a GELU whose input is read elsewhere")
+            is_read = len(source.users) > 4 or (source is not call and not _one(call))
+            if found and is_read:
+                kind = "GELU_AUX"
         if not found:
             continue
         if source.opcode == "slice":
             raise NotRepeatedHere("a padded product")
         config = config_of(call)
-        if config["epilogue"] not in ("DEFAULT", "BIAS"):
+        if config["epilogue"] not in ("DEFAULT", "BIAS") or not _has_epilogues(call):
             return False
         config["epilogue"] = kind if config["epilogue"] == "DEFAULT" else f"BIAS_{kind}"
+        if kind == "GELU_AUX":
+            return _with_input(x, source, call, config)
         new = made_again(call, call.operands, config, call.shape)
         return replaced(x, new if source is call else _cloned_bitcast(source, new))
     return False
+
+
+def _with_input(
+    multiply: Instruction, source: Instruction, call: Instruction, config: dict[str, Any]
+) -> bool:
+    """A GELU that leaves its input, too: what else reads that reads the second result."""
+    both = made_again(call, call.operands, config, Shape.tuple_of([call.shape, call.shape]))
+    gelu, dot = (derived(call, "get-tuple-element", call.shape, [both], index=str(k)) for k in (0, 1))
+    if source is not call:
+        gelu = _cloned_bitcast(source, gelu)
+        if len(source.users) > 4:
+            replaced(source, _cloned_bitcast(source, dot))
+    if call.computation is not None and (call.users or call.is_root):
+        replaced(call, dot)
+    return replaced(multiply, gelu)
 
 
 def with_sum(add: Instruction) -> bool:
     """`HandleAdd`."""
     for source, other in _either(add):
         call = source.operands[0] if source.opcode == "bitcast" else source
-        if call.opcode == "slice" and is_call(call.operands[0]):
+        if call.opcode == "slice" and is_call(call.operands[0]) and _one(call.operands[0]):
             raise NotRepeatedHere("a padded product")
         if is_call(call) and _one(call) and _one(source) and other.opcode == "broadcast":
             if _with_vector(add, source, call, other):
@@ -107,7 +131,8 @@ def _with_vector(add: Instruction, source: Instruction, call: Instruction, broad
     numbers = config["dot_dimension_numbers"]
     columns = call.operands[1].shape.rank - len(numbers["rhs_batch_dimensions"]) - 1
     bias = broadcast.operands[0]
-    if config["epilogue"] != "DEFAULT" or columns > 1 or bias.shape.rank != columns:
+    fits = columns <= 1 and bias.shape.rank == columns and _has_epilogues(call)
+    if config["epilogue"] != "DEFAULT" or not fits:
         return False
     if columns:
         minor = source.shape.minor_to_major[0]
@@ -120,6 +145,11 @@ def _with_vector(add: Instruction, source: Instruction, call: Instruction, broad
     return replaced(add, new if source is call else _cloned_bitcast(source, new))
 
 
+def _has_epilogues(call: Instruction) -> bool:
+    """`SupportsEpilogueFusion`."""
+    return call.shape.element_type in FLOATING_TYPES
+
+
 def _with_matrix(add: Instruction) -> bool:
     """`FuseMatrixBiasAdd`: a summand for each element."""
     for source, bias in _either(add):
@@ -129,7 +159,8 @@ def _with_matrix(add: Instruction) -> bool:
         if source is not call and not _converts(call, add):
             return False
         config = config_of(call)
-        if config["beta"] or config["epilogue"] not in ("DEFAULT", "BIAS"):
+        free = not config["beta"] and config["epilogue"] in ("DEFAULT", "BIAS")
+        if not free or call.shape.element_type == "s32":
             return False
         config["beta"] = 1
         overwrites = _may_overwrite(bias)

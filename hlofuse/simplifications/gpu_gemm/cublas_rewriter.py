@@ -11,14 +11,15 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import set_attribute
-from hlofuse.ir.shape import Shape
+from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, Shape
+from hlofuse.simplifications.base import NotRepeatedHere
 from hlofuse.simplifications.dots import DotDimensions
-from hlofuse.simplifications.gpu_gemm.cublas_calls import NotRepeatedHere, called_instead, is_call
+from hlofuse.simplifications.gpu_gemm.cublas_calls import called_instead, is_call
 from hlofuse.simplifications.gpu_gemm.cublas_epilogues import with_activation, with_factor, with_sum
 from hlofuse.simplifications.gpu_gemm.gemm_fusion import is_tiny
 from hlofuse.simplifications.rewrites import added, replaced, row_major, visit_computation
 
-_TYPES = frozenset({"f16", "bf16", "f32", "f64"})
+_TYPES = frozenset({"f16", "bf16", "f32", "f64", "c64", "c128"})
 _SMALL_IN_KERNELS = frozenset({"f16", "bf16", "f32"})
 _WORKSPACE, _WORKSPACE_HOPPER = 4 * 1024 * 1024, 32 * 1024 * 1024
 _HANDLED = frozenset({"dot", "multiply", "add", "maximum"})
@@ -26,10 +27,10 @@ _HANDLED = frozenset({"dot", "multiply", "add", "maximum"})
 
 @dataclass(frozen=True)
 class CublasGemmRewriter:
-    """`cublas-gemm-rewriter`, of products of floats wider than a byte.
+    """`cublas-gemm-rewriter`, of products of one element type, and of bytes to integers.
 
-    Modules with other products for cuBLAS, with products padded for it, or with a GELU whose input is read
-    elsewhere are not repeated: there it raises NotRepeatedHere.
+    Modules with other products for cuBLAS, or with products padded for it, are not repeated: there it
+    raises NotRepeatedHere.
     """
 
     name: ClassVar[str] = "cublas-gemm-rewriter"
@@ -74,10 +75,18 @@ def _is_supported(dot: Instruction) -> bool:
         matrices += any(sizes[d] != 1 for d in free)
     if not matrices:
         return False
+    of = dot.shape.element_type
+    if not (of in FLOATING_TYPES or of in COMPLEX_TYPES or of == "s32"):
+        return False
+    if of == "s32" and any(o.shape.element_type != "s8" for o in dot.operands):
+        return False
+    if of == "c128" and matrices == 1:
+        return False
     types = {x.shape.element_type for x in (dot, *dot.operands)}
-    if not types <= _TYPES or len(types) > 1 or len(dims.lhs_batch) > 1:
-        raise NotRepeatedHere("a product of other element types, or with several batch dimensions")
-    return not (is_tiny(dot) and dot.shape.element_type in _SMALL_IN_KERNELS)
+    known = of == "s32" or (types <= _TYPES and len(types) == 1)
+    if not known or len(dims.lhs_batch) == 2:
+        raise NotRepeatedHere("a product of other element types, or with two batch dimensions")
+    return not (is_tiny(dot) and of in _SMALL_IN_KERNELS)
 
 
 def _with_workspace(call: Instruction, size: int) -> bool:

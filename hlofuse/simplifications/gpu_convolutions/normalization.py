@@ -6,7 +6,7 @@ from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.gpu_convolution_layouts import convolution_shapes, is_convolution_call
+from hlofuse.simplifications.gpu_convolutions.layouts import convolution_shapes, is_convolution_call
 from hlofuse.simplifications.rewrites import added, bitcast
 from hlofuse.simplifications.layout_shapes import physical
 
