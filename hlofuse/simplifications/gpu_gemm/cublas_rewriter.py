@@ -14,7 +14,7 @@ from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, Shape
 from hlofuse.simplifications.base import NotRepeatedHere
 from hlofuse.simplifications.dots import DotDimensions
-from hlofuse.simplifications.gpu_gemm.cublas_calls import called_instead, is_call
+from hlofuse.simplifications.gpu_gemm.cublas_calls import called_instead, config_of, is_call
 from hlofuse.simplifications.gpu_gemm.cublas_epilogues import with_activation, with_factor, with_sum
 from hlofuse.simplifications.gpu_gemm.gemm_fusion import is_tiny
 from hlofuse.simplifications.rewrites import added, replaced, row_major, visit_computation
@@ -48,7 +48,7 @@ class CublasGemmRewriter:
         size = _WORKSPACE_HOPPER if self.device.compute_capability[0] >= 9 else _WORKSPACE
 
         def handle(call: Instruction) -> bool:
-            return is_call(call) and call.shape.is_array and _with_workspace(call, size)
+            return is_call(call) and _lacks_workspace(call) and _with_workspace(call, size)
 
         return visit_computation(computation, frozenset({"custom-call"}), handle, set())
 
@@ -89,8 +89,14 @@ def _is_supported(dot: Instruction) -> bool:
     return not (is_tiny(dot) and of in _SMALL_IN_KERNELS)
 
 
+def _lacks_workspace(call: Instruction) -> bool:
+    results = 2 if config_of(call)["epilogue"].endswith("_AUX") else 1
+    return call.shape.is_array or len(call.shape.tuple_shapes) == results
+
+
 def _with_workspace(call: Instruction, size: int) -> bool:
-    shape = Shape.tuple_of([call.shape, row_major("s8", [size])])
+    results = [call.shape] if call.shape.is_array else call.shape.tuple_shapes
+    shape = Shape.tuple_of([*results, row_major("s8", [size])])
     names = ("custom_call_target", "metadata", "frontend_attributes", "backend_config")
     said = {name: call.attributes.raw(name) for name in names}
     given = {n: v for n, v in said.items() if v is not None}
@@ -98,5 +104,9 @@ def _with_workspace(call: Instruction, size: int) -> bool:
     aliasing = call.attributes.raw("output_to_operand_aliasing")
     if aliasing is not None:
         set_attribute(new, "output_to_operand_aliasing", aliasing.replace("{{}:", "{{0}:"))
-    element = added(call, "get-tuple-element", call.shape, [new], like=call, index="0")
-    return replaced(call, element)
+    if call.shape.is_array:
+        return replaced(call, added(call, "get-tuple-element", call.shape, [new], like=call, index="0"))
+    for user in list(call.users):
+        element = added(call, "get-tuple-element", user.shape, [new], like=call, index=str(user.tuple_index))
+        replaced(user, element)
+    return True
