@@ -1,4 +1,4 @@
-"""Batch dimensions of gathers and scatters become indices (`xla/service/batched_gather_scatter_normalizer.cc`)."""
+"""Batch dimensions become indices (`xla/service/batched_gather_scatter_normalizer.cc`)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _gather(gather: Instruction) -> Instruction:
         start_index_map=make.numbers(index_map),
         index_vector_dim=gather.attributes["index_vector_dim"],
         slice_sizes=make.numbers(numbers_of(gather, "slice_sizes")),
-        **_still_sorted(gather, of_indices, index_map),
+        kept=_still_sorted(gather, of_indices, index_map),
     )
 
 
@@ -81,7 +81,7 @@ def _scatter(scatter: Instruction) -> Instruction:
         inserted_window_dims=make.numbers(inserted),
         scatter_dims_to_operand_dims=make.numbers(index_map),
         index_vector_dim=scatter.attributes["index_vector_dim"],
-        **_still_sorted(scatter, of_indices, index_map),
+        kept=_still_sorted(scatter, of_indices, index_map),
         **unique,
     )
 

@@ -37,9 +37,11 @@ class HloConstantFolding:
 
 
 def _is_foldable(i: Instruction) -> bool:
-    if i.opcode in _NEVER or i.control_predecessors or i.control_successors or i.called:
+    if i.opcode in _NEVER or i.control_predecessors or i.control_successors:
         return False
     if not any(o.opcode == "constant" for o in i.operands) or not all(map(_is_known, i.operands)):
+        return False
+    if i.called and i.opcode != "reduce":
         return False
     if i.opcode == "pad" and i.operands[0].opcode == "broadcast":
         return False
@@ -53,9 +55,16 @@ def _is_known(operand: Instruction) -> bool:
     return operand.opcode in ("constant", "iota")
 
 
+def _reshaped(i: Instruction) -> Instruction | None:
+    """A reshape of a constant whose elements the dump leaves out is another such constant."""
+    if i.opcode == "reshape" and i.operands[0].opcode == "constant" and i.operands[0].literal.is_elided:
+        return make.add(i, "constant", i.shape, payload=i.operands[0].payload)
+    return None
+
+
 def _fold(i: Instruction) -> bool:
     try:
-        constant = make.constant(i, i.shape, evaluate(i))
+        constant = _reshaped(i) or make.constant(i, i.shape, evaluate(i))
     except (CannotEvaluate, make.NotRepresentable):
         return False
     i.replace_all_uses_with(constant)

@@ -1,4 +1,4 @@
-"""Convolutions that Eigen could compute if features came last (`xla/service/cpu/conv_canonicalization.cc`)."""
+"""Convolutions made ones with features last (`xla/service/cpu/conv_canonicalization.cc`)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _canonicalize(x: Instruction) -> None:
     }
     result = array(x.shape.element_type, [x.shape.dimensions[d] for d in orders[2]])
     new = make.add(
-        x, "convolution", result, operands, **kept, dim_labels=f"b{spatial}f_{spatial}io->b{spatial}f"
+        x, "convolution", result, operands, kept=kept, dim_labels=f"b{spatial}f_{spatial}io->b{spatial}f"
     )
     replace_instruction(x, make.transpose(x, new, inverse(orders[2]), x.shape), has_side_effect)
 

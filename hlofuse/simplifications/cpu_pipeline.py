@@ -15,9 +15,12 @@ from hlofuse.simplifications.algebraic import AlgebraicSimplifier
 from hlofuse.simplifications.algebraic.options import Options
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
 from hlofuse.simplifications.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
+from hlofuse.simplifications.bitcast_dtypes_expander import BitcastDtypesExpander
 from hlofuse.simplifications.call_inliner import CallInliner
+from hlofuse.simplifications.change_op_data_type import ChangeOpDataType
 from hlofuse.simplifications.comparison_expander import ComparisonExpander
 from hlofuse.simplifications.conditional_canonicalizer import ConditionalCanonicalizer
+from hlofuse.simplifications.conditional_simplifier import ConditionalSimplifier
 from hlofuse.simplifications.constant_folding import HloConstantFolding
 from hlofuse.simplifications.conv_canonicalization import ConvCanonicalization
 from hlofuse.simplifications.dot_decomposer import DotDecomposer
@@ -37,6 +40,7 @@ from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
 from hlofuse.simplifications.reshape_mover import ReshapeMover
 from hlofuse.simplifications.scatter_expander import ScatterExpander
 from hlofuse.simplifications.scatter_simplifier import ScatterSimplifier
+from hlofuse.simplifications.select_and_scatter_expander import SelectAndScatterExpander
 from hlofuse.simplifications.topk import TopkDecomposer, TopkRewriter
 from hlofuse.simplifications.transpose_folding import TransposeFolding
 from hlofuse.simplifications.tree_reduction_rewriter import TreeReductionRewriter
@@ -68,7 +72,7 @@ def _simplification(name: str) -> FixedPoint:
         _DCE,
         ReshapeMover(),
         HloConstantFolding(),
-        NotRepeated("simplify-conditional"),
+        ConditionalSimplifier(),
     )
     return FixedPoint(Pipeline(name, steps))
 
@@ -121,14 +125,14 @@ CPU: tuple[Pipeline, ...] = (
             NotRepeated("scan_expander"),
             NotRepeated("dynamic_padder"),
             ConvCanonicalization(),
-            NotRepeated("change-op-data-type"),
+            ChangeOpDataType("f16", "f32", _is_of_library),
             _simplification("simplification"),
-            NotRepeated("select_and_scatter_expander"),
+            SelectAndScatterExpander(),
             ScatterExpander(),
             ScatterSimplifier(),
             _simplification("post_scatter_expansion_simplification"),
             GemvRewriter(layout_sensitive=False),
-            NotRepeated("bitcast_dtypes_expander"),
+            BitcastDtypesExpander(),
             TopkRewriter(_is_of_f32),
             TransposeFolding(),
             Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),

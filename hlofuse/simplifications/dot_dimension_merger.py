@@ -11,8 +11,8 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.dots import DotDimensions, made_dot
-from hlofuse.simplifications.rewrites import added, replaced, reshape, visit_module
 from hlofuse.simplifications.layout_shapes import inverse, without_dimensions
+from hlofuse.simplifications.rewrites import added, replaced, reshape, visit_module
 
 
 @dataclass(frozen=True)

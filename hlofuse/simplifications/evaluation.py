@@ -43,10 +43,13 @@ def evaluate(x: Instruction, known: Mapping[Instruction, list[Value]] | None = N
             value = rounded(x.shape.element_type, compute(*row))
         except (ValueError, OverflowError, ZeroDivisionError, TypeError):
             raise CannotEvaluate from None
-        if value is None:
-            raise CannotEvaluate
+        if value is None or (value != value and x.opcode not in _KEEPS_NAN):
+            raise CannotEvaluate  # which NaN an operation makes is up to the machine
         out.append(value)
     return out
+
+
+_KEEPS_NAN = frozenset({"convert", "copy", "select"})
 
 
 def _as_wide_as(values: list[Value], shape: Shape, wanted: Shape) -> list[Value]:
@@ -89,6 +92,8 @@ def _convert(source: str, result: str) -> Callable[[Value], Value]:
         high = (1 << (int(result[1:]) - (result[0] == "s"))) - 1
 
         def to_integer(v: Value) -> Value:
+            if isinstance(v, complex):
+                raise CannotEvaluate
             if math.isnan(v):
                 return 0
             if math.isinf(v):
@@ -225,7 +230,7 @@ _FLOATS: dict[str, Callable[..., Value]] = {
 }
 
 
-# ---------------------------------------------------------------- moving elements
+# ---------------------------------------------------------------- moving and joining elements
 
 
 def _indices(sizes: Sequence[int]) -> itertools.product[tuple[int, ...]]:
@@ -289,6 +294,8 @@ def _dynamic_slice(x: Instruction) -> list[Value]:
     starts = []
     for d, o in enumerate(x.operands[1:]):
         (start,) = evaluate(o)
+        if isinstance(start, complex):
+            raise CannotEvaluate
         starts.append(min(max(0, int(start)), source.shape.dimensions[d] - x.shape.dimensions[d]))
     return _picked(x, lambda index: [s + k for s, k in zip(starts, index, strict=True)])
 
@@ -329,6 +336,32 @@ def _bitcast_convert(x: Instruction) -> list[Value]:
     return [struct.unpack(result, struct.pack(source, v))[0] for v in evaluate(x.operands[0])]
 
 
+_ORDER_MATTERS_NOT = frozenset({"and", "or", "xor", "maximum", "minimum", "add", "multiply"})
+
+
+def _reduce(x: Instruction) -> list[Value]:
+    """Of integers and truth values, where it does not matter in which order they are taken."""
+    element_type, function = x.shape.element_type, x.called_computations[0].root
+    if len(x.operands) != 2 or function.opcode not in _ORDER_MATTERS_NOT:
+        raise CannotEvaluate
+    if element_type not in (*INTEGER_TYPES, "pred") or sorted(
+        o.parameter_number if o.opcode == "parameter" else -1 for o in function.operands
+    ) != [0, 1]:
+        raise CannotEvaluate
+    source, (init,) = x.operands[0], evaluate(x.operands[1])
+    compute = _elementwise(function)
+    out = [init] * x.shape.element_count
+    kept = [d for d in range(source.shape.rank) if d not in x.dimensions]
+    for value, index in zip(evaluate(source), _indices(source.shape.dimensions), strict=True):
+        place = 0
+        for d in kept:
+            place = place * source.shape.dimensions[d] + index[d]
+        result = rounded(element_type, compute(out[place], value))
+        assert result is not None
+        out[place] = result
+    return out
+
+
 _MOVES: dict[str, Callable[[Instruction], list[Value]]] = {
     "broadcast": _broadcast,
     "transpose": _transpose,
@@ -338,6 +371,7 @@ _MOVES: dict[str, Callable[[Instruction], list[Value]]] = {
     "concatenate": _concatenate,
     "dynamic-slice": _dynamic_slice,
     "pad": _pad,
+    "reduce": _reduce,
     "reshape": lambda x: evaluate(x.operands[0]),
     "bitcast-convert": _bitcast_convert,
 }

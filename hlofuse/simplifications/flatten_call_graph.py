@@ -14,7 +14,7 @@ from hlofuse.simplifications.cloning import clone_computation, set_called
 
 @dataclass(frozen=True)
 class FlattenCallGraph:
-    """`flatten-call-graph`; HlofuseError where computations are called so often that copies get out of hand."""
+    """`flatten-call-graph`; HlofuseError where calls multiply beyond reason."""
 
     name: ClassVar[str] = "flatten-call-graph"
 

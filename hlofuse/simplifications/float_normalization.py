@@ -32,7 +32,7 @@ _COLLECTIVE = frozenset({"all-reduce", "reduce-scatter"})
 
 @dataclass(frozen=True)
 class FloatNormalization:
-    """`float-normalization-…` from `low` to `high`; sorts of several arrays are left alone."""
+    """`float-normalization-…` from `low` to `high`; collectives of several arrays are left alone."""
 
     low: str
     high: str
@@ -79,7 +79,7 @@ class _Normalizing:
     def handle(self, x: Instruction) -> None:
         if x.opcode in _LEFT_ALONE or has_side_effect(x) or self._options.is_skipped(x):
             return
-        if x.shape.is_tuple and (x.opcode == "sort" or x.opcode in _COLLECTIVE):
+        if x.shape.is_tuple and x.opcode in _COLLECTIVE:
             return
         shapes = [x.shape, *(o.shape for o in x.operands)]
         narrow_functions = []

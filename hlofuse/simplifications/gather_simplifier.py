@@ -74,7 +74,7 @@ def _simplified(gather: Instruction) -> Instruction:
         start_index_map=make.numbers(numbers_of(gather, "start_index_map")),
         index_vector_dim=1,
         slice_sizes=make.numbers(sizes),
-        **said,
+        kept=said,
     )
     if collapsed:
         result = without_dimensions(result, [d + 1 for d in collapsed])

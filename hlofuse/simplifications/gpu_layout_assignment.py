@@ -17,9 +17,9 @@ from hlofuse.simplifications.gpu_layouts.assignment import LayoutAssignment, out
 from hlofuse.simplifications.gpu_layouts.choosing import custom_call_target
 from hlofuse.simplifications.gpu_layouts.constraints import ComputationConstraint, Order
 from hlofuse.simplifications.gpu_layouts.rounds import settle
+from hlofuse.simplifications.layout_shapes import aligned, descending, relaid, without_ones
 from hlofuse.simplifications.matrix_layout import is_matrix, is_matrix_of_dot
 from hlofuse.simplifications.rewrites import derived
-from hlofuse.simplifications.layout_shapes import aligned, descending, relaid, without_ones
 
 # What is not laid out here: several devices, hosts, calls and fusions, arrays that a library packs.
 _LEFT_OUT = frozenset(

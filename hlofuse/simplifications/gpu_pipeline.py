@@ -16,16 +16,18 @@ from hlofuse.simplifications.algebraic import AlgebraicSimplifier
 from hlofuse.simplifications.algebraic.options import Options
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
 from hlofuse.simplifications.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
+from hlofuse.simplifications.bitcast_dtypes_expander import BitcastDtypesExpander
 from hlofuse.simplifications.call_inliner import CallInliner
 from hlofuse.simplifications.comparison_expander import ComparisonExpander
 from hlofuse.simplifications.computation_deduplicator import HloComputationDeduplicator
 from hlofuse.simplifications.conditional_canonicalizer import ConditionalCanonicalizer
+from hlofuse.simplifications.conditional_simplifier import ConditionalSimplifier
 from hlofuse.simplifications.constant_folding import HloConstantFolding
 from hlofuse.simplifications.dot_decomposer import DotDecomposer
 from hlofuse.simplifications.dot_dimension_merger import DotDimensionMerger
 from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
-from hlofuse.simplifications.float_normalization import FloatNormalization
 from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
+from hlofuse.simplifications.float_normalization import FloatNormalization
 from hlofuse.simplifications.gather_simplifier import GatherSimplifier
 from hlofuse.simplifications.gemv_rewriter import GemvRewriter
 from hlofuse.simplifications.gpu_convolutions.epilogues import CudnnFusedConvRewriter
@@ -37,8 +39,8 @@ from hlofuse.simplifications.gpu_gemm.cublas_rewriter import CublasGemmRewriter
 from hlofuse.simplifications.gpu_gemm.dot_strength_reduction import DotStrengthReduction
 from hlofuse.simplifications.gpu_gemm.gemm_fusion import GemmFusion
 from hlofuse.simplifications.gpu_gemm.hoist_bitcasts import HoistFusedBitcasts
-from hlofuse.simplifications.gpu_gemm.swap_operands import GemmFusionSwapOperands
 from hlofuse.simplifications.gpu_gemm.splitk import SplitkRewriter
+from hlofuse.simplifications.gpu_gemm.swap_operands import GemmFusionSwapOperands
 from hlofuse.simplifications.gpu_layout_assignment import GpuLayoutAssignment
 from hlofuse.simplifications.gpu_move_copy_to_users import MoveCopyToUsers
 from hlofuse.simplifications.gpu_reduction_degenerate_dim_remover import ReductionDegenerateDimRemover
@@ -59,6 +61,7 @@ from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
 from hlofuse.simplifications.reshape_mover import ReshapeMover
 from hlofuse.simplifications.scatter_expander import ScatterExpander
 from hlofuse.simplifications.scatter_simplifier import ScatterSimplifier
+from hlofuse.simplifications.select_and_scatter_expander import SelectAndScatterExpander
 from hlofuse.simplifications.simplify_fp_conversions import SimplifyFPConversions
 from hlofuse.simplifications.stable_sort_expander import StableSortExpander
 from hlofuse.simplifications.topk import TopkDecomposer, TopkRewriter
@@ -152,7 +155,7 @@ def _simplification(device: DeviceDescription) -> FixedPoint:
                 NotRepeated("slice-sinker"),
                 _RESHAPES,
                 HloConstantFolding(),
-                NotRepeated("simplify-conditional"),
+                ConditionalSimplifier(),
                 NotRepeated("transpose-folding"),
                 Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
                 _DCE,
@@ -181,7 +184,7 @@ def _optimization(device: DeviceDescription) -> Pipeline:
             NotRepeated("sort-rewriter"),
             ComparisonExpander(),
             NotRepeated("zero_sized_hlo_elimination"),
-            NotRepeated("select_and_scatter_expander"),
+            SelectAndScatterExpander(),
             NotRepeated("cholesky_expander"),
             NotRepeated("scatter_expander"),
             NotRepeated("qr_expander"),
@@ -258,7 +261,7 @@ def _normalization(device: DeviceDescription) -> Pipeline:
     triton = _has_triton(device)
     steps: list[Simplification] = [
         _ALGSIMP_LAYOUTS,
-        NotRepeated("bitcast_dtypes_expander"),
+        BitcastDtypesExpander(),
         _FOLDING,
         ReshapeDecomposer(),
         NotRepeated("reduce-decomposer"),

@@ -15,8 +15,8 @@ from hlofuse.simplifications.gpu_reduces import (
     replaced_through_bitcasts,
     results_of,
 )
-from hlofuse.simplifications.rewrites import added, replaced, visit_module
 from hlofuse.simplifications.layout_shapes import without_ones
+from hlofuse.simplifications.rewrites import added, replaced, visit_module
 
 
 @dataclass(frozen=True)

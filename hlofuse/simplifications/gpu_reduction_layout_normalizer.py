@@ -15,8 +15,8 @@ from hlofuse.simplifications.gpu_reduces import (
     replaced_through_bitcasts,
     results_of,
 )
-from hlofuse.simplifications.rewrites import added, visit_module, with_layout
 from hlofuse.simplifications.layout_shapes import inverse, physical
+from hlofuse.simplifications.rewrites import added, visit_module, with_layout
 
 
 @dataclass(frozen=True)

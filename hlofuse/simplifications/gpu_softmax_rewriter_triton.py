@@ -19,11 +19,11 @@ from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.removing import remove_with_unused_operands
+from hlofuse.simplifications.base import FixedPoint
 from hlofuse.simplifications.gpu_fusion_passes import fused
 from hlofuse.simplifications.gpu_reduction_dimension_grouper import ReductionDimensionGrouper
 from hlofuse.simplifications.gpu_reduction_splitter import ReductionSplitter
 from hlofuse.simplifications.gpu_tree_reduction_rewriter import TreeReductionRewriter
-from hlofuse.simplifications.base import FixedPoint
 from hlofuse.simplifications.rewrites import replaced
 
 _FREE = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})

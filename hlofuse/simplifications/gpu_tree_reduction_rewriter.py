@@ -18,8 +18,8 @@ from hlofuse.simplifications.gpu_reduces import (
     made_reduce,
     maybe_tuple,
 )
-from hlofuse.simplifications.rewrites import added, bitcast, replaced, row_major, visit_module
 from hlofuse.simplifications.layout_shapes import without_dimensions
+from hlofuse.simplifications.rewrites import added, bitcast, replaced, row_major, visit_module
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.layout_normalization_scatter import normalized_scatter
+from hlofuse.simplifications.layout_shapes import inverse, permute, physical
 from hlofuse.simplifications.rewrites import (
     added,
     bitcast,
@@ -19,7 +20,6 @@ from hlofuse.simplifications.rewrites import (
     replaced,
     visit_module,
 )
-from hlofuse.simplifications.layout_shapes import inverse, permute, physical
 
 CallTransformer = Callable[[Instruction], Instruction | None]
 

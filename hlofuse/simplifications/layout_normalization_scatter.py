@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.rewrites import derived, numbers
 from hlofuse.simplifications.layout_shapes import inverse, permute
+from hlofuse.simplifications.rewrites import derived, numbers
 
 
 def normalized_scatter(scatter: Instruction, inputs: Sequence[Instruction]) -> Instruction:

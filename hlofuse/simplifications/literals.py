@@ -15,7 +15,7 @@ Real = bool | int | float
 MOST_ELEMENTS = 1 << 16
 _TOKEN = re.compile(r"\([^()]*\)|[^\s{},]+")
 _PARTS = {"c64": "f32", "c128": "f64"}
-# Decimal digits that tell any two values apart, and those tried before (`RoundTripFpToString`, `xla/util.cc`).
+# Digits that tell any two values apart, and those tried before (`RoundTripFpToString`, `xla/util.cc`).
 _DIGITS = {"f16": (5, 5), "bf16": (4, 4), "f32": (6, 9), "f64": (15, 17)}
 
 
@@ -98,7 +98,7 @@ def rounded(element_type: str, value: Value) -> Value | None:
 
 
 def text_of(shape: Shape, values: Sequence[Value]) -> str | None:
-    """What stands between the parentheses of a constant; None for a value that has no one way to be written."""
+    """What stands between the parentheses of a constant; None for a value with no one way to be written."""
     words = [word_of(shape.element_type, v) for v in values]
     if shape.element_type == "pred" and shape.dimensions:
         words = [str(int(bool(v))) for v in values]
@@ -118,8 +118,10 @@ def word_of(element_type: str, value: Value) -> str | None:
     if element_type in INTEGER_TYPES:
         return str(int(value))
     digits = _DIGITS.get(element_type)
-    if digits is None or math.isnan(value):
-        return None  # which NaN it is cannot be told
+    if digits is None:
+        return None
+    if math.isnan(value):
+        return "nan" if math.copysign(1, value) > 0 else None  # which NaN a negative one is cannot be told
     short = f"{float(value):.{digits[0]}g}"
     if digits[0] != digits[1] and rounded(element_type, float(short)) != value:
         short = f"{float(value):.{digits[1]}g}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hlofuse.ir.attributes import Attributes
 from hlofuse.ir.computation import Computation
@@ -27,10 +27,13 @@ def add(
     *,
     called: Sequence[tuple[str, Computation]] = (),
     payload: str | None = None,
+    kept: Mapping[str, str] | None = None,
     **attributes: object,
 ) -> Instruction:
-    """A new instruction beside `at`, with its metadata (`HloInstruction::AddInstruction`)."""
-    raw = {name: str(value) for name, value in attributes.items()}
+    """A new instruction beside `at`, with its metadata and the attributes that are `kept` of another one
+    (`HloInstruction::AddInstruction`)."""
+    raw = dict(kept or {})
+    raw |= {name: str(value) for name, value in attributes.items()}
     raw |= {name: callee.name for name, callee in called}
     metadata = at.attributes.raw("metadata")
     if metadata is not None:

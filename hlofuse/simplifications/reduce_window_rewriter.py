@@ -109,6 +109,7 @@ class _Scan:
         if padded != self.length:
             sizes = [self.length if d == self.dimension else n for d, n in enumerate(x.shape.dimensions)]
             scan = make.slice_of(x, scan, [0] * rank, sizes)
+            scan.shape = self._resized(x.shape, self.dimension, self.length)
         if self.exclusive:
             low, high = (1, 0) if self.forward else (0, 1)
             scan = make.pad(x, x.shape, scan, init, self._padding(rank, self.dimension, low, high))

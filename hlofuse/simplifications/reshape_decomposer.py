@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.simplifications.rewrites import bitcast, copy, replaced, visit_module
 from hlofuse.simplifications.layout_shapes import aligned, descending, reshape_is_bitcast
+from hlofuse.simplifications.rewrites import bitcast, copy, replaced, visit_module
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,10 @@ def _run(step: Simplification, module: Module, skipped: list[str]) -> bool:
     if step.name in skipped:
         return False
     if isinstance(step, Pipeline):
-        return any([_run(inner, module, skipped) for inner in step.steps])
+        changed = False
+        for inner in step.steps:
+            changed |= _run(inner, module, skipped)
+        return changed
     if isinstance(step, FixedPoint):
         for times in range(step.limit):
             if not _run(step.of, module, skipped):

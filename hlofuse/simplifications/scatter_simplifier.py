@@ -66,7 +66,7 @@ def _simplified(scatter: Instruction) -> Instruction:
         inserted_window_dims="{}",
         scatter_dims_to_operand_dims=make.numbers(numbers_of(scatter, "scatter_dims_to_operand_dims")),
         index_vector_dim=1,
-        **said,
+        kept=said,
     )
 
 

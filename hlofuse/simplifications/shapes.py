@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from hlofuse.ir.shape import Layout, Shape
 
@@ -21,7 +22,7 @@ def with_dimensions(shape: Shape, dimensions: Sequence[int]) -> Shape:
 
 
 def without(shape: Shape, dimensions: Sequence[int]) -> Shape:
-    """`shape` with these dimensions left out, the others lying as they did (`ShapeUtil::DeleteDimensions`)."""
+    """`shape` without these dimensions, the others lying as they did (`ShapeUtil::DeleteDimensions`)."""
     kept = [d for d in range(shape.rank) if d not in dimensions]
     order = tuple(kept.index(d) for d in shape.minor_to_major if d in kept)
     return Shape(shape.element_type, tuple(shape.dimensions[d] for d in kept), Layout(order))
@@ -98,11 +99,11 @@ def is_identity(permutation: Sequence[int]) -> bool:
 
 
 def is_sorted(numbers: Sequence[int]) -> bool:
-    return all(a <= b for a, b in zip(numbers, numbers[1:], strict=False))
+    return all(a <= b for a, b in pairwise(numbers))
 
 
 def common_factors(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
-    """Where both lists of sizes can be cut so that the pieces' products agree (`CommonFactors`, `xla/util.cc`).
+    """Where to cut both lists of sizes so that the pieces' products agree (`CommonFactors`, `xla/util.cc`).
 
     The first cut is (0, 0) and the last one (len(a), len(b)).
     """
@@ -137,7 +138,7 @@ def common_factors(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
 def unmodified_dimensions(source: Shape, result: Shape) -> list[tuple[int, int]]:
     """Pairs of dimensions a reshape leaves as they are (`DimensionsUnmodifiedByReshape`)."""
     cuts = common_factors(source.dimensions, result.dimensions)
-    return [p for p, q in zip(cuts, cuts[1:], strict=False) if q[0] - p[0] == 1 == q[1] - p[1]]
+    return [p for p, q in pairwise(cuts) if q[0] - p[0] == 1 == q[1] - p[1]]
 
 
 def kept_by_reshape(source: Shape, result: Shape, dimensions: Sequence[int]) -> list[int] | None:

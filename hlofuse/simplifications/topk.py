@@ -76,7 +76,8 @@ def _decompose(topk: Instruction) -> None:
 
     def sort(shape: Shape, operands: list[Instruction]) -> Instruction:
         called = [("to_apply", function)]
-        return make.add(topk, "sort", shape, operands, called=called, dimensions=make.numbers([last]), **said)
+        place = make.numbers([last])
+        return make.add(topk, "sort", shape, operands, called=called, kept=said, dimensions=place)
 
     def first(x: Instruction, index: int) -> Instruction:
         sizes = topk.shape.tuple_shapes[index].dimensions

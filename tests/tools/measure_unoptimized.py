@@ -34,7 +34,9 @@ def kernels(structure: ModuleStructure) -> Counter[int]:
     return Counter(k for i, k in structure.keys.items() if is_kernel(i) and i.computation in launched)
 
 
-def measure(before: Module, ahead: Module, after: Module, target: str, device: str | None) -> tuple[int, int, int, bool]:
+def measure(
+    before: Module, ahead: Module, after: Module, target: str, device: str | None
+) -> tuple[int, int, int, bool]:
     """Kernels of XLA's, of ours, those of both, and whether the modules ahead of fusion are the same."""
     structures = Structures(output_order=False)
     rough = simplified(before, target, load_device(device) if device else None)

@@ -119,4 +119,6 @@ class SliceRanges(tuple[SliceRange, ...]):
         return tuple(r.stride for r in self)
 
     def __str__(self) -> str:
+        if any(r.stride != 1 for r in self):
+            return "{" + ", ".join(f"[{r.start}:{r.limit}:{r.stride}]" for r in self) + "}"
         return "{" + ", ".join(map(str, self)) + "}"

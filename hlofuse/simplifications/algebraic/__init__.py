@@ -1,4 +1,4 @@
-"""XLA's AlgebraicSimplifier (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), a file for each family
+"""AlgebraicSimplifier (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), a file for each family
 of operations.
 
 A rewrite that is not here is not made: those of dots and gathers with constants, of pads feeding

@@ -1,4 +1,4 @@
-"""Broadcasts, iotas and constants that are one of them (`HandleBroadcast`, `HandleIota`, `HandleConstant`)."""
+"""Broadcasts, iotas and constants that are one (`HandleBroadcast`, `HandleIota`, `HandleConstant`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
-from hlofuse.simplifications.literals import values_of
+from hlofuse.simplifications.literals import values_of, word_of
 from hlofuse.simplifications.shapes import inverse, is_sorted, ones_moved, with_type, without_ones
 
 
@@ -110,10 +110,8 @@ def handle_constant(c: Context, constant: Instruction) -> None:
     values = values_of(constant)
     if values is None:
         return
-    first = make.literals.word_of(constant.shape.element_type, values[0])
-    if first is not None and all(
-        make.literals.word_of(constant.shape.element_type, v) == first for v in values
-    ):
+    words = {word_of(constant.shape.element_type, v) for v in values}
+    if len(words) == 1 and None not in words:
         scalar = make.scalar(constant, constant.shape.element_type, values[0])
         c.replace(constant, make.broadcast(constant, constant.shape, scalar, ()))
         return

@@ -1,4 +1,4 @@
-"""Chains of transposes and reshapes that end where they began (`TryRemovingBitcastOrReshapeTransposeChain`)."""
+"""Transposes and reshapes that end where they began (`TryRemovingBitcastOrReshapeTransposeChain`)."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def new_dot(
     for side in (0, 1):
         taken = {*batch[side], *contracting[side]}
         sizes += [n for d, n in enumerate(operands[side].shape.dimensions) if d not in taken]
-    attributes: dict[str, object] = {}
+    attributes: dict[str, str] = {}
     for side, name in enumerate(_SIDES):
         if batch[side]:
             attributes[f"{name}_batch_dims"] = make.numbers(batch[side])
@@ -45,7 +45,7 @@ def new_dot(
         value = said.attributes.raw(name)
         if value is not None:
             attributes[name] = value
-    return make.add(at, "dot", array(element_type, sizes), operands, **attributes)
+    return make.add(at, "dot", array(element_type, sizes), operands, kept=attributes)
 
 
 def swapped(dot: Instruction, shape: Shape, order: Sequence[int]) -> Instruction:

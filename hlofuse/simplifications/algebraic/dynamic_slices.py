@@ -1,4 +1,4 @@
-"""Slices whose place is known only when the program runs (`HandleDynamicSlice`, `HandleDynamicUpdateSlice`)."""
+"""Slices whose place is computed (`HandleDynamicSlice`, `HandleDynamicUpdateSlice`)."""
 
 from __future__ import annotations
 

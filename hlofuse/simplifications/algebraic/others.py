@@ -20,12 +20,13 @@ def handle_map(c: Context, x: Instruction) -> None:
         if not root.shape.dimensions:
             value = make.add(x, "constant", root.shape, payload=root.payload)
             c.replace(x, make.broadcast(x, x.shape, value, ()) if x.shape.dimensions else value)
-    elif is_elementwise(root) and root.opcode != "fusion":
-        if all(o.opcode == "parameter" for o in root.operands):
-            operands = [x.operands[o.parameter_number] for o in root.operands]
-            new = make.add(x, root.opcode, x.shape, operands)
-            new.attributes = root.attributes
-            c.replace(x, new)
+    elif root.opcode == "fusion" or any(o.opcode != "parameter" for o in root.operands):
+        return
+    elif is_elementwise(root):
+        operands = [x.operands[o.parameter_number] for o in root.operands]
+        new = make.add(x, root.opcode, x.shape, operands)
+        new.attributes = root.attributes
+        c.replace(x, new)
 
 
 def handle_get_tuple_element(c: Context, x: Instruction) -> None:
@@ -159,6 +160,6 @@ def handle_conditional(c: Context, conditional: Instruction) -> None:
         conditional.shape,
         [predicate.operands[0], conditional.operands[2], conditional.operands[1]],
         called=[("true_computation", one), ("false_computation", zero)],
-        **{n: v for n, v in attributes.items() if n in ("sharding", "frontend_attributes")},
+        kept={n: v for n, v in attributes.items() if n in ("sharding", "frontend_attributes")},
     )
     c.replace(conditional, new)

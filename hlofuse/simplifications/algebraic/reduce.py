@@ -12,15 +12,15 @@ from hlofuse.simplifications.algebraic.functions import (
     is_argument_of_extreme,
     is_of_parameters,
 )
-from hlofuse.simplifications.literals import highest, lowest, scalar_of
 from hlofuse.simplifications.layout_shapes import reshape_is_bitcast
+from hlofuse.simplifications.literals import highest, lowest, scalar_of
 from hlofuse.simplifications.shapes import is_sorted, unmodified_dimensions, with_type
 
 
 def handle_reduce(c: Context, reduce: Instruction) -> None:
     several = reduce.shape.is_tuple
     count = len(reduce.operands) // 2
-    arg, init = reduce.operands[0], reduce.operands[count]
+    arg = reduce.operands[0]
     shape = reduce.shape.tuple_shapes[0] if several else reduce.shape
     if 0 in (arg.shape.element_count, shape.element_count):
         values = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.bitcasts import as_bitcast, bitcasting_operand
@@ -107,7 +109,7 @@ def _hoist_transpose(c: Context, reshape: Instruction) -> bool:
     cuts = common_factors(reshape.shape.dimensions, transpose.shape.dimensions)
     permutation = transpose.dimensions
     runs: list[tuple[int, int, int]] = []
-    for (a, b), (a_end, b_end) in zip(cuts, cuts[1:], strict=False):
+    for (a, b), (a_end, b_end) in pairwise(cuts):
         run = permutation[b:b_end]
         if a_end - a != 1 or not run or list(run) != list(range(run[0], run[0] + len(run))):
             return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from hlofuse.ir.computation import Computation
@@ -22,7 +22,7 @@ class AlgebraicSimplifier:
     """`algsimp`."""
 
     name: ClassVar[str] = "algsimp"
-    options: Options = Options()
+    options: Options = field(default_factory=Options)
 
     def run(self, module: Module) -> bool:
         changed = False

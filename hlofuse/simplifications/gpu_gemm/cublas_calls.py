@@ -12,8 +12,8 @@ from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.dots import DotDimensions
 from hlofuse.simplifications.base import NotRepeatedHere
+from hlofuse.simplifications.dots import DotDimensions
 from hlofuse.simplifications.rewrites import derived
 
 TARGET = "__cublas$lt$matmul"

@@ -1,1 +1,1 @@
-"""Layout assignment (`xla/service/layout_assignment.cc`): how arrays lie in memory, and the copies between."""
+"""Layout assignment (`xla/service/layout_assignment.cc`): how arrays lie in memory, with copies between."""

@@ -189,13 +189,16 @@ def _copy(shape: Shape, x: Instruction) -> Instruction:
     for k, wanted in enumerate(shape.tuple_shapes):
         element = make.get_tuple_element(x, x, k)
         elements.append(element if _same(element.shape, wanted) else _copy(wanted, element))
-    return make.add(x, "tuple", shape, elements, **_kept(x))
+    return make.add(x, "tuple", shape, elements, kept=_kept(x))
 
 
 def _copied(shape: Shape, x: Instruction) -> Instruction:
-    return make.add(x, "copy", shape, [x], **_kept(x))
+    return make.add(x, "copy", shape, [x], kept=_kept(x))
 
 
 def _kept(x: Instruction) -> dict[str, str]:
-    """What a copy says like its original (`SetupCopiedInstruction`)."""
+    """What a copy says like its original (`SetupCopiedInstruction`). JAX gives the elements of a custom call's
+    result the call's attributes, though the text, which writes `call#0`, does not show them."""
+    if x.opcode == "get-tuple-element" and x.operands[0].opcode == "custom-call":
+        x = x.operands[0]
     return {n: v for n in ("sharding", "frontend_attributes") if (v := x.attributes.raw(n)) is not None}

@@ -30,7 +30,7 @@ class BufferConstraint(Constraint):
     changes: int = 0
 
     def update(self, priority: int, order: Order, mandatory: bool, dfs: bool) -> bool:
-        """Take over what is asked, if it is new and weighs enough (`BufferLayoutConstraint::UpdateLayout`)."""
+        """Take over what is new and weighs enough (`BufferLayoutConstraint::UpdateLayout`)."""
         if order == self.order:
             stronger = (mandatory and not self.mandatory, dfs and not self.dfs, priority > self.priority)
             self.mandatory |= mandatory

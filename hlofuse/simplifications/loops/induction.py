@@ -76,9 +76,10 @@ def _step(x: Instruction, index: int, element_type: str) -> Instruction | None:
     a, b = x.operands
     for variable, constant in ((a, b), (b, a)):
         source = variable.operands[0] if variable.opcode == "get-tuple-element" else None
-        if source is not None and source.opcode == "parameter" and variable.tuple_index == index:
-            if scalar_constant(constant):
-                return constant
+        if source is None or source.opcode != "parameter" or variable.tuple_index != index:
+            continue
+        if scalar_constant(constant):
+            return constant
     return None
 
 

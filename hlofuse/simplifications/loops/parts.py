@@ -85,9 +85,10 @@ def drop(x: Instruction) -> None:
 def drop_unused(computation: Computation) -> None:
     """Take out all that nothing reads and that does nothing else."""
     for i in reversed(computation.post_order()):
-        if not i.users and not i.is_root and i.opcode != "parameter" and not has_side_effect(i):
-            if is_removable(i):
-                computation.remove_instruction(i)
+        if i.users or i.is_root or i.opcode == "parameter" or has_side_effect(i):
+            continue
+        if is_removable(i):
+            computation.remove_instruction(i)
 
 
 def all_loops(module: Module) -> list[Instruction]:
