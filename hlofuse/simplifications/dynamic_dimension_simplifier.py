@@ -1,4 +1,5 @@
-"""Takes out what canonicalizing dots leaves (`xla/hlo/transforms/simplifiers/dynamic_dimension_simplifier.cc`)."""
+"""Takes out what canonicalizing dots leaves
+(`xla/hlo/transforms/simplifiers/dynamic_dimension_simplifier.cc`)."""
 
 from __future__ import annotations
 

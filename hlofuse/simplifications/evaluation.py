@@ -23,7 +23,7 @@ class CannotEvaluate(Exception):
 
 
 def evaluate(x: Instruction, known: Mapping[Instruction, list[Value]] | None = None) -> list[Value]:
-    """The elements of `x` in row-major order, those of `known` given; CannotEvaluate where they are not known."""
+    """The elements of `x` in row-major order, those of `known` given; CannotEvaluate where not known."""
     if known is not None and x in known:
         return known[x]
     if not x.shape.is_array or x.shape.element_count > MOST_ELEMENTS or x.shape.dynamic_dimensions:

@@ -6,12 +6,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.evaluation import CannotEvaluate, evaluate
+from hlofuse.simplifications.literals import Value
 from hlofuse.simplifications.loops.trip_count import integer_of
 
 _MOST_TURNS = 10_000
@@ -97,17 +99,25 @@ def _in_loop(i: Instruction, moving: Sequence[tuple[Instruction, int]], fixed: i
     if not 1 <= count <= _MOST_TURNS or not all(_counts_only(o, counters) for o, _ in moving):
         return None
     try:
-        places = [
-            fixed
-            + sum(int(evaluate(o, dict.fromkeys(counters, [start + k * step]))[0]) * s for o, s in moving)
-            for k in range(count)
-        ]
+        places = [fixed + _moved(moving, counters, start + k * step) for k in range(count)]
     except CannotEvaluate:
         return None
     stride = places[1] - places[0] if count > 1 else 0
-    if any(b - a != stride for a, b in zip(places, places[1:], strict=False)):
+    if any(b - a != stride for a, b in pairwise(places)):
         return None
     return _Place(places[0], stride, in_loop=True)
+
+
+def _moved(moving: Sequence[tuple[Instruction, int]], counters: set[Instruction], number: int) -> int:
+    """How far, in bytes, the offsets are when the counter has this number."""
+    known: dict[Instruction, list[Value]] = {counter: [number] for counter in counters}
+    total = 0
+    for offset, stride in moving:
+        value = evaluate(offset, known)[0]
+        if not isinstance(value, int):
+            raise CannotEvaluate(offset.name)
+        total += value * stride
+    return total
 
 
 def _counts_only(x: Instruction, counters: set[Instruction]) -> bool:

@@ -1,4 +1,5 @@
-"""Fuses a reduction with what spreads its result again (`xla/backends/gpu/transforms/softmax_rewriter_triton.cc`)."""
+"""Fuses a reduction with what spreads its result again
+(`xla/backends/gpu/transforms/softmax_rewriter_triton.cc`)."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ _FREE = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-eleme
 
 @dataclass(frozen=True)
 class SoftmaxRewriterTriton:
-    """`triton-softmax-rewriter`: only where the cost model finds the one kernel no slower than fusion without it."""
+    """`triton-softmax-rewriter`: only where the cost model finds the one kernel no slower than without it."""
 
     name: ClassVar[str] = "triton-softmax-rewriter"
     device: DeviceDescription

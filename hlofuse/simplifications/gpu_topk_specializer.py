@@ -56,7 +56,7 @@ def _specialized(call: Instruction) -> Instruction:
     if config is not None:
         said["backend_config"] = config
     called = [("called_computations", c) for c in call.called_computations]
-    new = added(call, "custom-call", call.shape, call.operands, called=called, **said)
+    new = added(call, "custom-call", call.shape, call.operands, called=called, said=said)
     elements = [
         added(call, "get-tuple-element", part, [new], index=str(k))
         for k, part in enumerate(call.shape.tuple_shapes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from hlofuse.ir.shape import Layout, Shape
 from hlofuse.simplifications.rewrites import row_major, with_layout
@@ -27,7 +28,7 @@ def descending(shape: Shape) -> Shape:
 
 
 def physical(shape: Shape) -> Shape:
-    """Row-major with dimensions in the order of memory (`MakeShapeWithDescendingLayoutAndSamePhysicalLayout`)."""
+    """Row-major, dimensions as in memory (`MakeShapeWithDescendingLayoutAndSamePhysicalLayout`)."""
     sizes = [shape.dimensions[d] for d in reversed(shape.minor_to_major)]
     return row_major(shape.element_type, sizes)
 
@@ -132,7 +133,7 @@ def aligned(source: Shape, result: Shape) -> Shape | None:
     factors = common_factors(source.dimensions, result.dimensions)
     place = inverse(source.minor_to_major)
     factor_of = [0] * source.rank
-    for k, ((start, _), (end, _)) in enumerate(zip(factors, factors[1:], strict=False)):
+    for k, ((start, _), (end, _)) in enumerate(pairwise(factors)):
         if start == end:
             continue
         at = place[start]

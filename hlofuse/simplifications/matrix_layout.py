@@ -12,7 +12,7 @@ _BATCH = 0
 
 
 def is_matrix(shape: Shape, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]) -> bool:
-    """Are batch, rows and columns each one stretch of memory, batch not the most minor? (`MatrixLayout::For`)."""
+    """Are batch, rows, columns each one stretch of memory, batch not the minor one? (`MatrixLayout::For`)."""
     order = shape.minor_to_major
     groups: list[int] = []
     at = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.attributes import Attributes
@@ -90,10 +90,11 @@ def added(
     called: Sequence[tuple[str, Computation]] = (),
     payload: str | None = None,
     name: str | None = None,
+    said: Mapping[str, str] | None = None,
     **attributes: str,
 ) -> Instruction:
     """A new instruction in the computation of `at`, with the metadata of `like`."""
-    raw = {**{name: f"%{c.name}" for name, c in called}, **attributes}
+    raw = {**{name: f"%{c.name}" for name, c in called}, **(said or {}), **attributes}
     new = Instruction(
         name or opcode, shape, opcode, operands, Attributes(raw=raw), called=called, payload=payload
     )
@@ -118,7 +119,7 @@ def derived(
     source: Instruction, opcode: str, shape: Shape, operands: Sequence[Instruction], **attributes: str
 ) -> Instruction:
     """A new instruction that takes over what is said of `source` (`HloInstruction::AddInstruction`)."""
-    new = added(source, opcode, shape, operands, like=source, **attributes)
+    new = added(source, opcode, shape, operands, like=source, said=attributes)
     keeps = source.shape.is_tuple == shape.is_tuple and opcode not in ("reshape", "transpose")
     for name in ("sharding", "frontend_attributes"):
         said = source.attributes.raw(name)

@@ -17,7 +17,7 @@ from hlofuse.simplifications.rewrites import added, replaced
 
 @dataclass(frozen=True)
 class StableSortExpander:
-    """`stable-sort-expander`: by an operand that counts along the sorted dimension, a new one if there is none."""
+    """`stable-sort-expander`: by an operand that counts along the sorted dimension, a new one if need be."""
 
     name: ClassVar[str] = "stable-sort-expander"
 

@@ -27,7 +27,7 @@ _AS_INTEGERS = frozenset({("f32", "s32"), ("bf16", "s16")})
 
 @dataclass(frozen=True)
 class TopkDecomposer:
-    """`topk-decomposer` of topk instructions and calls; instructions of bf16, which XLA packs, are left alone."""
+    """`topk-decomposer`; topk instructions of bf16, which XLA packs, are left alone."""
 
     name: ClassVar[str] = "topk-decomposer"
     of_calls: bool = True

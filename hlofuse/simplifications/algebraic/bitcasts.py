@@ -1,4 +1,4 @@
-"""Operations that move nothing, where layouts are assigned: made bitcasts, and bitcasts joined (`HandleBitcast`)."""
+"""Operations that move nothing as bitcasts, where layouts are assigned (`HandleBitcast`)."""
 
 from __future__ import annotations
 

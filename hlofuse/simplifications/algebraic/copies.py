@@ -28,6 +28,6 @@ def handle_copy(c: Context, copy: Instruction) -> None:
     if source_of_bitcast is not None:
         as_bitcast(c, copy, source_of_bitcast)
         return
-    if operand.opcode == "reshape" and len(operand.users) == 1:
-        if reshape_is_bitcast(operand.shape, copy.shape):
-            c.replace(copy, make.copy_of(operand, [operand.operands[0]], copy.shape))
+    is_moved = operand.opcode == "reshape" and len(operand.users) == 1
+    if is_moved and reshape_is_bitcast(operand.shape, copy.shape):
+        c.replace(copy, make.copy_of(operand, [operand.operands[0]], copy.shape))

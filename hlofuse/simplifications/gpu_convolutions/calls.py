@@ -1,4 +1,5 @@
-"""Calls of cuDNN, and what they are told (`CudnnConvBackendConfig`, `xla/service/gpu/backend_configs.proto`)."""
+"""Calls of cuDNN, and what they are told
+(`CudnnConvBackendConfig`, `xla/service/gpu/backend_configs.proto`)."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def _read_once(x: Instruction) -> bool:
 
 
 def _is_depthwise(call: Instruction) -> bool:
-    groups = int(call.attributes.raw("feature_group_count", "1"))
+    groups = int(call.attributes.raw("feature_group_count") or 1)
     dimension = call.attributes["dim_labels"].input_feature_dimension
     return groups != 1 and call.operands[0].shape.dimensions[dimension] == groups
 
@@ -153,7 +153,7 @@ def _scale_side_input(call: Instruction) -> bool:
             said = (
                 {"dimensions": link.attributes.raw("dimensions") or ""} if link.opcode == "transpose" else {}
             )
-            new = added(link, link.opcode, link.shape, [new], like=link, **said)
+            new = added(link, link.opcode, link.shape, [new], like=link, said=said)
         config["side_input_scale"] = _number(factor)
         return replaced(call, _again(call, [*call.operands[:3], new], config))
     return False

@@ -1,4 +1,5 @@
-"""The layouts cuDNN's convolutions are called with: channels last, or behind the batch (`HeuristicLayoutAssignment`)."""
+"""The layouts cuDNN's convolutions are called with: channels last, or behind the batch
+(`HeuristicLayoutAssignment`)."""
 
 from __future__ import annotations
 
@@ -23,9 +24,16 @@ def ask_convolution(layouts: LayoutAssignment, call: Instruction, device: Device
     labels = call.attributes["dim_labels"]
     target = custom_call_target(call)
     last = _channels_last(call, device)
-    input_shape = lambda shape: relaid(shape, _order(labels.lhs, "b", "f", last))  # noqa: E731
-    filter_shape = lambda shape: relaid(shape, _order(labels.rhs, "o", "i", last))  # noqa: E731
-    output_shape = lambda shape: relaid(shape, _order(labels.output, "b", "f", last))  # noqa: E731
+
+    def input_shape(shape: Shape) -> Shape:
+        return relaid(shape, _order(labels.lhs, "b", "f", last))
+
+    def filter_shape(shape: Shape) -> Shape:
+        return relaid(shape, _order(labels.rhs, "o", "i", last))
+
+    def output_shape(shape: Shape) -> Shape:
+        return relaid(shape, _order(labels.output, "b", "f", last))
+
     left, right, result = {
         _BACKWARD_INPUT: (output_shape, filter_shape, input_shape),
         _BACKWARD_FILTER: (input_shape, output_shape, filter_shape),

@@ -21,7 +21,7 @@ from hlofuse.simplifications.gpu_convolutions.calls import (
     backend_config,
 )
 from hlofuse.simplifications.rewrites import added, numbers, replaced, row_major
-from hlofuse.simplifications.shapes import kept_by_reshape
+from hlofuse.simplifications.shapes import unmodified_dimensions
 
 _TYPES = frozenset({"f16", "bf16", "f32", "f64"})
 
@@ -66,7 +66,7 @@ def _rewrite(conv: Instruction) -> bool:
         found.operands,
         like=conv,
         name=NAMES[found.target],
-        **said,
+        said=said,
         custom_call_target=f'"{found.target}"',
         backend_config=backend_config(DEFAULT),
     )
@@ -181,7 +181,7 @@ def _is_of_one_dimension(conv: Instruction) -> bool:
     if len(_window(conv)) != 2 or kernel.opcode != "reshape":
         return False
     source, result = kernel.operands[0].shape, kernel.shape
-    kept = kept_by_reshape(source, result)
+    kept = unmodified_dimensions(source, result)
     new = [d for d in range(result.rank) if d not in {b for _, b in kept}]
     if len(kept) != source.rank or len(new) != 1 or result.dimensions[new[0]] != 1:
         return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
@@ -30,7 +31,7 @@ def bitcast_of_broadcast(broadcast: Instruction, result: Shape) -> Exchange | No
     sizes = in_memory(shape)
     dims: list[int] = []
     factors = common_factors(in_memory(result), sizes)
-    for (start, first), (end, last) in zip(factors, factors[1:], strict=False):
+    for (start, first), (end, last) in pairwise(factors):
         which = {shape.minor_to_major[k] in from_operand for k in range(first, last) if sizes[k] != 1}
         if True not in which:
             continue
@@ -49,7 +50,7 @@ def broadcast_of_bitcast(broadcast: Instruction, operand: Shape) -> Exchange | N
     place = inverse(result.minor_to_major)
     ranges: dict[int, tuple[int, int]] = {}
     factors = common_factors(in_memory(bitcast), in_memory(operand))
-    for (first, start), (last, end) in zip(factors, factors[1:], strict=False):
+    for (first, start), (last, end) in pairwise(factors):
         indices = []
         for k in range(first, last):
             d = broadcast.dimensions[bitcast.minor_to_major[k]]
@@ -98,7 +99,7 @@ def _through_transpose(
     place = inverse(inner.minor_to_major)
     sizes = in_memory(result)
     factors = _merged(common_factors(sizes, in_memory(outer)))
-    for (start, first), (end, last) in zip(factors, factors[1:], strict=False):
+    for (start, first), (end, last) in pairwise(factors):
         product = 1
         for size in sizes[start:end]:
             product *= size

@@ -185,9 +185,9 @@ def _converts(call: Instruction, add: Instruction) -> bool:
 def _materialized(bias: Instruction) -> Instruction:
     """`MaybeConstantFoldBias`."""
     inner = bias.operands[0] if bias.opcode in ("reshape", "transpose", "bitcast") else bias
-    if inner.opcode == "broadcast" and inner.operands[0].opcode == "constant":
-        if not inner.operands[0].shape.is_effective_scalar:
-            raise NotRepeatedHere("a constant summand")
+    constant = inner.operands[0] if inner.opcode == "broadcast" else None
+    if constant is not None and constant.opcode == "constant" and not constant.shape.is_effective_scalar:
+        raise NotRepeatedHere("a constant summand")
     return bias
 
 

@@ -100,7 +100,7 @@ def _with_workspace(call: Instruction, size: int) -> bool:
     names = ("custom_call_target", "metadata", "frontend_attributes", "backend_config")
     said = {name: call.attributes.raw(name) for name in names}
     given = {n: v for n, v in said.items() if v is not None}
-    new = added(call, "custom-call", shape, call.operands, name=call.name, **given)
+    new = added(call, "custom-call", shape, call.operands, name=call.name, said=given)
     aliasing = call.attributes.raw("output_to_operand_aliasing")
     if aliasing is not None:
         set_attribute(new, "output_to_operand_aliasing", aliasing.replace("{{}:", "{{0}:"))

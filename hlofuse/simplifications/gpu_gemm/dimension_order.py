@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
@@ -129,7 +130,7 @@ def through_bitcast(target: Instruction, source: DimensionOrder) -> Orders | Non
 
 
 def through_altering(hlo: Instruction, source: DimensionOrder, *, to_operands: bool) -> Orders | None:
-    """Through a copy, transpose, broadcast, slice or concatenate (`GetPropagatedDimOrdersForDimAlteringOp`)."""
+    """Through what moves dimensions or makes them longer (`GetPropagatedDimOrdersForDimAlteringOp`)."""
     opcode = hlo.opcode
     if opcode == "slice" and hlo.shape.is_effective_scalar:
         return None
@@ -269,7 +270,7 @@ def split_required(order: DimensionOrder, splittable: int) -> int | None:
     """How the splittable dimension must be split, `NO_SPLIT` for not at all; None for an order that is not
     supported (`GetRequirementsIfSupportedOrder`)."""
     fragments = order.fragments
-    for minor, major in zip(fragments, fragments[1:], strict=False):
+    for minor, major in pairwise(fragments):
         if minor.dimension == major.dimension and minor.is_sliced:
             return None
     major_part = NO_SPLIT

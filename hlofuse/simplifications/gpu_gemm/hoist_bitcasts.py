@@ -1,4 +1,4 @@
-"""Takes bitcasts out of fusions of matrix products (`xla/backends/gpu/transforms/hoist_fused_bitcasts.cc`)."""
+"""Takes bitcasts out of fusions of products (`xla/backends/gpu/transforms/hoist_fused_bitcasts.cc`)."""
 
 from __future__ import annotations
 

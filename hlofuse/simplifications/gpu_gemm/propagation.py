@@ -38,7 +38,7 @@ class Side:
 def carried(
     hlo: Instruction, source: DimensionOrder, side: Side, *, to_operands: bool
 ) -> tuple[Orders, int] | None:
-    """The orders on the other side of `hlo` and the split they need (`GetPropagatedDimOrdersAndRequirements`)."""
+    """The orders beyond `hlo` and the split they need (`GetPropagatedDimOrdersAndRequirements`)."""
     orders = _orders(hlo, source, side, to_operands)
     if orders is None:
         return None

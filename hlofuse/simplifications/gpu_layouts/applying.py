@@ -1,4 +1,4 @@
-"""Giving every instruction the layout found for it, with copies where two ask differently (`AssignLayouts`)."""
+"""Giving every instruction the layout found for it, with copies in between (`AssignLayouts`)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _copy_in_branch(branch: ComputationConstraint, given: Shape, wanted: Shape) 
 
 
 def copied(instruction: Instruction, shape: Shape) -> Instruction:
-    """A copy in another layout; of a tuple, copies of the elements that differ (`CreateCopyWithNewLayout`)."""
+    """A copy in another layout; of a tuple, of the elements that differ (`CreateCopyWithNewLayout`)."""
     if not instruction.shape.is_tuple:
         return derived(instruction, "copy", shape, [instruction])
     parts = []

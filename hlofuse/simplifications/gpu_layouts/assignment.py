@@ -96,9 +96,9 @@ class LayoutAssignment:
             return
         priority = self.priority if priority is None else priority
         opcode = instruction.opcode
-        if opcode == "dynamic-update-slice" and number > 0 and not mandatory and priority > -2:
-            dfs, priority = False, priority - 1
-        elif opcode == "reshape" and not mandatory and instruction.operands[0].opcode == "dynamic-slice":
+        if (opcode == "dynamic-update-slice" and number > 0 and not mandatory and priority > -2) or (
+            opcode == "reshape" and not mandatory and instruction.operands[0].opcode == "dynamic-slice"
+        ):
             dfs, priority = False, priority - 1
         assert instruction.computation is not None
         operands = self.computations[instruction.computation].operands
