@@ -48,7 +48,8 @@ def _slice_of_concatenate(instruction: Instruction) -> bool:
     concatenate = instruction.operands[0]
     if concatenate.opcode != "concatenate":
         return False
-    start, limit, stride = instruction.attributes["slice"][0]
+    window = instruction.attributes["slice"][0]
+    start, limit, stride = window.start, window.limit, window.stride
     if stride != 1 or limit - start != instruction.shape.dimensions[0]:
         return False
     at = 0
