@@ -1,0 +1,130 @@
+"""Ahead of fusion as XLA:GPU: whole programs, single passes and small cases, settled by XLA's own dumps.
+
+`tests/data/gpu-unoptimized.tar.xz` is made by `tests/tools/pack_simplifications.py`, for two devices: the 63
+programs of the corpus and random ones, and of every pass a few modules that it changed. `gpu_cases` holds
+for each rewrite a small module as it is given to XLA and as it enters XLA's fusion passes; where that is the
+same for both devices, it is kept once.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.ir.module import Module
+from hlofuse.ir.parse import parse_module
+from hlofuse.ir.verifier import check_module
+from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification
+from hlofuse.simplifications.registry import pipelines_of
+from hlofuse.simplifications.running import prepare
+from hlofuse.verifier.structure import Structures
+
+ARCHIVE = Path(__file__).parent.parent / "data" / "gpu-unoptimized.tar.xz"
+FOLDER = Path(__file__).parent / "gpu_cases"
+DEVICES = ("h100_sxm", "v100")
+CASES = sorted(path.name.removesuffix(".hlo") for path in FOLDER.glob("*.hlo") if path.name.count(".") == 1)
+ONLY_H100 = {"batch_product_and_broadcast", "half_product_odd"}
+"""On V100 passes change them that are not repeated."""
+PARTS = 4
+DIFFERENT = {
+    "h100_sxm": {
+        "random_719",
+        "random_720",
+        "random_768",
+        "random_800",
+        "random_822",
+        "random_830",
+        "random_835",
+        "random_853",
+        "sort_and_topk",
+    },
+    "v100": {
+        "random_800",
+        "random_822",
+        "random_830",
+        "random_835",
+        "random_843",
+        "random_853",
+        "sort_and_topk",
+    },
+}
+"""Programs that passes not repeated change, or ours change otherwise than XLA's."""
+
+
+@cache
+def archive() -> dict[str, dict[str, str]]:
+    """The texts of each case."""
+    cases: dict[str, dict[str, str]] = {}
+    with tarfile.open(ARCHIVE) as tar:
+        for member in tar.getmembers():
+            case, _, file = member.name.rpartition("/")
+            data = tar.extractfile(member)
+            assert data is not None
+            cases.setdefault(case, {})[file.removesuffix(".hlo")] = data.read().decode()
+    return cases
+
+
+def same(ours: Module, xlas: Module) -> bool:
+    """Are the two the same, names aside?"""
+    structures = Structures()
+    return structures.module(ours).key == structures.module(xlas).key
+
+
+def simple_steps(step: Simplification) -> list[Simplification]:
+    """The passes in it; one that runs with several options is there several times."""
+    if isinstance(step, FixedPoint):
+        return simple_steps(step.of) if isinstance(step.of, Pipeline) else [step]
+    if isinstance(step, Pipeline):
+        return [inner for s in step.steps for inner in simple_steps(s)]
+    return [] if isinstance(step, NotRepeated) else [step]
+
+
+def left_by(step: Simplification, text: str) -> Module:
+    module = parse_module(text)
+    step.run(module)
+    check_module(module)
+    return module
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("device", DEVICES)
+def test_programs_come_out_as_xla_has_them_ahead_of_fusion(device: str, part: int) -> None:
+    different = set()
+    names = sorted(case for case in archive() if case.startswith(f"{device}/programs/"))[part::PARTS]
+    assert len(names) >= 25
+    for case in names:
+        texts = archive()[case]
+        out = prepare(parse_module(texts["before"]), "gpu", load_device(device))
+        check_module(out.module)
+        if not same(out.module, parse_module(texts["ahead"])):
+            different.add(case.rpartition("/")[2])
+    assert different == {name for name in DIFFERENT[device] if f"{device}/programs/{name}" in names}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_pass_changes_a_module_as_xla_does(device: str) -> None:
+    steps = [s for pipeline in pipelines_of("gpu", load_device(device)) for s in simple_steps(pipeline)]
+    found = [case for case in archive() if case.startswith(f"{device}/passes/")]
+    assert len(found) >= 80
+    for case in found:
+        texts = archive()[case]
+        truth = parse_module(texts["left"])
+        variants = [step for step in steps if step.name == case.split("/")[2]]
+        assert any(same(left_by(step, texts["given"]), truth) for step in variants), case
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", CASES)
+def test_a_small_case_comes_out_as_xla_has_it(name: str, device: str) -> None:
+    if device == "v100" and name in ONLY_H100:
+        pytest.skip("other passes change it there")
+    module = parse_module((FOLDER / f"{name}.hlo").read_text(encoding="utf-8"))
+    path = FOLDER / f"{name}.{device}.hlo"
+    expected = path if path.exists() else FOLDER / f"{name}.h100_sxm.hlo"
+    out = prepare(module, "gpu", load_device(device))
+    assert not out.skipped
+    assert same(out.module, parse_module(expected.read_text(encoding="utf-8")))
