@@ -59,7 +59,7 @@ def approximate(asked: ReplayRequest, error: HlofuseError) -> tuple[Observed, st
 
     from hlofuse.inputs.dump_stages import FUSION_STAGES
     from hlofuse.inputs.stage import BEFORE, StageError
-    from hlofuse.stages.unoptimized import APPROXIMATE, EXACT_WAY, simplified
+    from hlofuse.stages.unoptimized import EXACT_WAY, simplified, what_it_is
 
     if not isinstance(error, StageError) or error.stage.name != BEFORE or error.stage.right_file is not None:
         return None
@@ -67,10 +67,11 @@ def approximate(asked: ReplayRequest, error: HlofuseError) -> tuple[Observed, st
     platform = error.stage.platform
     if subject.variant is None or (platform is not None and not subject.target.startswith(platform)):
         return None
-    module = simplified(subject.module, subject.target, subject.variant.device)
+    device = subject.variant.device
+    module = simplified(subject.module, subject.target, device)
     rough = replace(subject, module=module, ids=None, record_path=None, record=None)
     flags = FUSION_STAGES[subject.target].flags
-    return rough.observe(), f"{APPROXIMATE} {EXACT_WAY.format(flags=flags)}"
+    return rough.observe(), f"{what_it_is(subject.target, device)} {EXACT_WAY.format(flags=flags)}"
 
 
 def remarked(

@@ -1,4 +1,4 @@
-"""Bitcasts between element types of different widths (`xla/hlo/transforms/expanders/bitcast_dtypes_expander.cc`)."""
+"""Bitcasts to narrower and wider elements (`xla/hlo/transforms/expanders/bitcast_dtypes_expander.cc`)."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ class FlattenCallGraph:
 
     def run(self, module: Module) -> bool:
         most = most_instructions(module)
+        size = sum(len(c) for c in module.computations)
         changed = False
         for computation in module.computation_post_order():
             for k, caller in enumerate(_by_age(computation)):
@@ -29,7 +30,9 @@ class FlattenCallGraph:
                 fresh = _replace(caller, computation)
                 while fresh:
                     body = fresh.pop()
-                    check_growth(module, most)
+                    size += len(body)
+                    if size > most:
+                        check_growth(module, most)
                     for inner in body:
                         fresh += _replace(inner, None)
         return changed

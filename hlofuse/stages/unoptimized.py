@@ -1,10 +1,8 @@
-"""A module before optimizations: the simplifications fusion depends on, as far as they are repeated here.
+"""A module before optimizations, brought to where fusion begins, as far as XLA's passes are repeated here.
 
-XLA runs dozens of passes ahead of fusion. Repeated are some that decide what there is to fuse: calls are
-inlined (`CallInliner`), tuples cleaned (`TupleSimplifier`), equal operations merged (`HloCSE`), what nothing
-uses removed (`HloDCE`), and reshapes that move nothing made bitcasts (`ReshapeDecomposer`). Not repeated:
-algebraic simplification, layout assignment, the rewriting of matrix products and convolutions, the fusions
-that library passes make. A replay of the result is therefore approximate.
+Of the targets in `simplifications.registry` XLA's passes ahead of fusion are repeated in order. Of any other,
+calls are inlined, tuples cleaned, equal operations merged, what nothing uses removed and reshapes that move
+nothing made bitcasts. Some passes are repeated for none, so that a replay of the result is approximate.
 """
 
 from __future__ import annotations
@@ -22,11 +20,18 @@ from hlofuse.simplifications.registry import pipelines_of
 from hlofuse.simplifications.running import prepare
 from hlofuse.trace import Recorder
 
-APPROXIMATE = (
-    "APPROXIMATE: this is a module before optimizations. Calls were inlined, tuples, equal and unused"
-    " operations and reshapes cleaned up; the other passes that XLA runs ahead of fusion were not repeated."
+_BEFORE = "APPROXIMATE: this is a module before optimizations. "
+_BASIC = (
+    "Calls were inlined, tuples, equal and unused operations and reshapes cleaned up; the other passes that XLA"
+    " runs ahead of fusion were not repeated."
 )
+_REPEATED = "Most of the passes that XLA runs ahead of fusion were repeated, but not all of them."
 EXACT_WAY = 'For XLA\'s own decisions run the program with XLA_FLAGS="{flags}" and give hlofuse DIR.'
+
+
+def what_it_is(target: str, device: DeviceDescription | None = None) -> str:
+    """What the result of `simplified` is worth, in words."""
+    return _BEFORE + (_REPEATED if pipelines_of(target, device) else _BASIC)
 
 
 def simplified(module: Module, target: str, device: DeviceDescription | None = None) -> Module:

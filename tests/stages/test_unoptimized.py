@@ -49,9 +49,9 @@ def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return whole.rename(alone / whole.name)
 
 
-def test_what_is_repeated() -> None:
+def test_what_is_repeated_for_any_target() -> None:
     module = parse_module(TEXT)
-    out = simplified(module)
+    out = simplified(module, "tpu")
     check_module(out)
     assert sorted(i.opcode for i in out.entry) == [
         "add", "bitcast", "broadcast", "constant", "multiply", "multiply", "parameter"
@@ -59,10 +59,21 @@ def test_what_is_repeated() -> None:
     assert print_module(module) == print_module(parse_module(TEXT))  # the given one is untouched
 
 
-def test_a_call_that_is_to_be_kept_is_kept() -> None:
+def test_cpu_simplifies_algebra_too() -> None:
+    module = parse_module(TEXT)
+    out = simplified(module, "cpu")
+    check_module(out)
+    assert sorted(i.opcode for i in out.entry) == [
+        "add", "bitcast", "broadcast", "broadcast", "constant", "constant", "multiply", "multiply", "parameter"
+    ]  # fmt: skip
+    assert print_module(module) == print_module(parse_module(TEXT))
+
+
+@pytest.mark.parametrize("target", ["cpu", "tpu"])
+def test_a_call_that_is_to_be_kept_is_kept(target: str) -> None:
     said = 'to_apply=half, frontend_attributes={inlineable="false"}'
     kept = parse_module(TEXT.replace("to_apply=half", said, 1))
-    assert [i.name for i in simplified(kept).entry if i.opcode == "call"] == ["x"]
+    assert [i.name for i in simplified(kept, target).entry if i.opcode == "call"] == ["x"]
 
 
 def test_the_report_says_that_it_is_approximate(tmp_path: Path, hlofuse: Run) -> None:
@@ -74,12 +85,12 @@ def test_the_report_says_that_it_is_approximate(tmp_path: Path, hlofuse: Run) ->
     assert "--xla_dump_hlo_pass_re=.*" in text.out
     assert hlofuse("explain", path, "--format", "markdown").out.startswith("> **APPROXIMATE")
     assert json.loads(hlofuse("explain", path, "--format", "json").out)["approximate"]
-    assert hlofuse("why", path, "s").out.startswith("APPROXIMATE")
+    assert hlofuse("why", path, "s.1").out.startswith("APPROXIMATE")
     assert hlofuse("replay", path, "-o", tmp_path / "out.hlo").status == 2  # a file would not say so
 
 
 def test_a_gpu_module_from_its_beginning(gpt2: Path, hlofuse: Run) -> None:
-    check_module(simplified(load(gpt2)))
+    check_module(simplified(load(gpt2), "gpu"))
     out = hlofuse("explain", gpt2, "--target", "gpu", "--device", "h100_sxm").out
     assert out.startswith("APPROXIMATE")
 
@@ -93,7 +104,8 @@ def test_the_dump_ahead_of_fusion_is_better(tmp_path: Path, hlofuse: Run) -> Non
     assert "That dump lies beside it" in result.err
 
 
-def test_calls_that_multiply_beyond_reason_are_refused(tmp_path: Path, hlofuse: Run) -> None:
+@pytest.mark.parametrize("target", ["cpu", "gpu"])
+def test_calls_that_multiply_beyond_reason_are_refused(tmp_path: Path, hlofuse: Run, target: str) -> None:
     lines = ["HloModule m", "", "g0 {", "  a0 = f32[] parameter(0)", "  ROOT n0 = f32[] negate(a0)", "}"]
     for k in range(1, 40):
         lines += [f"g{k} {{", f"  a{k} = f32[] parameter(0)", f"  x{k} = f32[] call(a{k}), to_apply=g{k - 1}"]
@@ -101,6 +113,6 @@ def test_calls_that_multiply_beyond_reason_are_refused(tmp_path: Path, hlofuse: 
     lines += ["ENTRY e {", "  p = f32[] parameter(0)", "  ROOT r = f32[] call(p), to_apply=g39", "}"]
     path = tmp_path / "m.hlo"
     path.write_text("\n".join(lines) + "\n")
-    result = hlofuse("explain", path)
+    result = hlofuse("explain", path, "--target", target)
     assert (result.status, result.out) == (2, "")
     assert "called so often" in result.err

@@ -1,0 +1,102 @@
+"""Ahead of fusion as XLA:CPU: whole programs, single passes and small cases, settled by XLA's own dumps.
+
+`tests/data/cpu-unoptimized.tar.xz` is made by `tests/tools/pack_simplifications.py`: the 63 programs of the
+corpus and 337 random ones, and of every pass a few modules that it changed.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from hlofuse.ir.module import Module
+from hlofuse.ir.parse import parse_module
+from hlofuse.ir.verifier import check_module
+from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification
+from hlofuse.simplifications.registry import pipelines_of
+from hlofuse.simplifications.running import prepare
+from hlofuse.verifier.structure import Structures
+
+ARCHIVE = Path(__file__).parent.parent / "data" / "cpu-unoptimized.tar.xz"
+CASES = sorted((Path(__file__).parent / "cases").glob("*.expected.hlo"))
+PARTS = 8
+DIFFERENT = {
+    "random_1003",  # a constant that is left out of the dump counts upwards
+    "random_1059",  # the same
+    "random_1072",  # zeros that are left out of the dump
+    "random_1074",  # operands of a convolution are exchanged
+    "random_2020",  # layouts of branches
+    "random_2053",  # a constant that is left out of the dump counts upwards
+    "random_3013",  # operands of a convolution are exchanged
+    "random_3026",  # reduce-decomposer
+    "random_3029",  # reduction of a concatenation in a second round
+    "random_3030",  # operands of a convolution are exchanged
+}
+
+
+@cache
+def archive() -> dict[str, dict[str, str]]:
+    """The texts of each case."""
+    cases: dict[str, dict[str, str]] = {}
+    with tarfile.open(ARCHIVE) as tar:
+        for member in tar.getmembers():
+            case, _, file = member.name.rpartition("/")
+            data = tar.extractfile(member)
+            assert data is not None
+            cases.setdefault(case, {})[file.removesuffix(".hlo")] = data.read().decode()
+    return cases
+
+
+def same(ours: Module, xlas: Module) -> bool:
+    """Are the two the same, names aside?"""
+    structures = Structures()
+    return structures.module(ours).key == structures.module(xlas).key
+
+
+def simple_steps(step: Simplification) -> dict[str, Simplification]:
+    """The passes in it by name."""
+    if isinstance(step, FixedPoint) and isinstance(step.of, Pipeline):
+        return simple_steps(step.of)
+    if isinstance(step, Pipeline):
+        return {name: inner for s in step.steps for name, inner in simple_steps(s).items()}
+    return {} if isinstance(step, NotRepeated) else {step.name: step}
+
+
+PASSES = {name: step for pipeline in pipelines_of("cpu") for name, step in simple_steps(pipeline).items()}
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_programs_come_out_as_xla_has_them_ahead_of_fusion(part: int) -> None:
+    different = set()
+    names = sorted(case for case in archive() if case.startswith("programs/"))[part::PARTS]
+    assert len(names) >= 50
+    for case in names:
+        texts = archive()[case]
+        out = prepare(parse_module(texts["before"]), "cpu")
+        check_module(out.module)
+        assert not out.skipped, case
+        if not same(out.module, parse_module(texts["ahead"])):
+            different.add(case.removeprefix("programs/"))
+    assert different == {name for name in DIFFERENT if f"programs/{name}" in names}
+
+
+@pytest.mark.parametrize("name", sorted(PASSES))
+def test_a_pass_changes_a_module_as_xla_does(name: str) -> None:
+    cases = [texts for case, texts in archive().items() if case.startswith(f"passes/{name}/")]
+    assert cases
+    for texts in cases:
+        module = parse_module(texts["given"])
+        assert PASSES[name].run(module)
+        check_module(module)
+        assert same(module, parse_module(texts["left"]))
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.name.split(".")[0])
+def test_a_small_case_comes_out_as_xla_has_it(path: Path) -> None:
+    module = parse_module(path.with_name(path.name.replace(".expected", "")).read_text(encoding="utf-8"))
+    out = prepare(module, "cpu")
+    assert not out.skipped
+    assert same(out.module, parse_module(path.read_text(encoding="utf-8")))
