@@ -17,6 +17,7 @@ from hlofuse.simplifications.algebraic.options import Options
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
 from hlofuse.simplifications.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
 from hlofuse.simplifications.bitcast_dtypes_expander import BitcastDtypesExpander
+from hlofuse.simplifications.broadcast_canonicalizer import BroadcastCanonicalizer
 from hlofuse.simplifications.call_inliner import CallInliner
 from hlofuse.simplifications.comparison_expander import ComparisonExpander
 from hlofuse.simplifications.computation_deduplicator import HloComputationDeduplicator
@@ -35,7 +36,9 @@ from hlofuse.simplifications.gpu_convolutions.normalization import normalized_ca
 from hlofuse.simplifications.gpu_convolutions.rewriter import ConvRewriter
 from hlofuse.simplifications.gpu_dynamic_slice_annotator import DynamicSliceAnnotator
 from hlofuse.simplifications.gpu_float_support import computes_bf16, library_takes_bf16
+from hlofuse.simplifications.gpu_gemm.broadcast_folding import GemmBroadcastFoldingRewriter
 from hlofuse.simplifications.gpu_gemm.cublas_rewriter import CublasGemmRewriter
+from hlofuse.simplifications.gpu_gemm.dot_dimension_sorter import DotDimensionSorter
 from hlofuse.simplifications.gpu_gemm.dot_strength_reduction import DotStrengthReduction
 from hlofuse.simplifications.gpu_gemm.gemm_fusion import GemmFusion
 from hlofuse.simplifications.gpu_gemm.hoist_bitcasts import HoistFusedBitcasts
@@ -174,7 +177,7 @@ def _optimization(device: DeviceDescription) -> Pipeline:
             NotRepeated("topk-splitter"),
             TopkSpecializer(),
             TopkDecomposer(),
-            NotRepeated("dot_dimension_sorter"),
+            DotDimensionSorter(),
             DotDecomposer(),
             NotRepeated("result_caster"),
             NotRepeated("operand_upcaster"),
@@ -250,7 +253,7 @@ _LAYOUT_NORMALIZATION = Pipeline(
         FixedPoint(MoveCopyToUsers()),
         _NORMALIZATION,
         _ALGSIMP_LAYOUTS,
-        NotRepeated("broadcast_canonicalizer"),
+        BroadcastCanonicalizer(),
         ScatterSimplifier(),
     ),
 )
@@ -281,12 +284,12 @@ def _normalization(device: DeviceDescription) -> Pipeline:
         HloConstantFolding(),
         NotRepeated("dot-algorithm-rewriter"),
         CublasGemmRewriter(device),
-        NotRepeated("cublas-gemm-broadcast-folding-rewriter"),
+        GemmBroadcastFoldingRewriter(),
         ReshapeDecomposer(),
         _NORMALIZATION,
         _ALGSIMP_LAYOUTS,
         ScatterSimplifier(),
-        NotRepeated("broadcast_canonicalizer"),
+        BroadcastCanonicalizer(),
         ReductionDegenerateDimRemover(),
         ReductionLayoutNormalizer(),
     ]
@@ -318,7 +321,7 @@ def _post_layout_assignment(device: DeviceDescription) -> Pipeline:
     floats = Pipeline("float_normalization", (wide, SimplifyFPConversions()))
     steps: tuple[Simplification, ...] = (
         floats,
-        NotRepeated("cublas-gemm-broadcast-folding-rewriter"),
+        GemmBroadcastFoldingRewriter(),
         ReshapeDecomposer(),
         _NORMALIZATION,
         ScatterSimplifier(),

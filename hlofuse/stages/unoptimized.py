@@ -22,8 +22,8 @@ from hlofuse.trace import Recorder
 
 _BEFORE = "APPROXIMATE: this is a module before optimizations. "
 _BASIC = (
-    "Calls were inlined, tuples, equal and unused operations and reshapes cleaned up; the other passes that XLA"
-    " runs ahead of fusion were not repeated."
+    "Calls were inlined, tuples, equal and unused operations and reshapes cleaned up; the other passes that"
+    " XLA runs ahead of fusion were not repeated."
 )
 _REPEATED = "Most of the passes that XLA runs ahead of fusion were repeated, but not all of them."
 EXACT_WAY = 'For XLA\'s own decisions run the program with XLA_FLAGS="{flags}" and give hlofuse DIR.'

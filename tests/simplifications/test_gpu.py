@@ -1,15 +1,13 @@
 """Ahead of fusion as XLA:GPU: whole programs, single passes and small cases, settled by XLA's own dumps.
 
-`tests/data/gpu-unoptimized.tar.xz` is made by `tests/tools/pack_simplifications.py`, for two devices: the 63
-programs of the corpus and random ones, and of every pass a few modules that it changed. `gpu_cases` holds
+`tests/data/gpu-DEVICE-unoptimized.tar.xz` are made by `tests/tools/pack_simplifications.py`: the 63 programs
+of the corpus, random ones and the small ones, and of every pass a few modules that it changed. `gpu_cases` holds
 for each rewrite a small module as it is given to XLA and as it enters XLA's fusion passes; where that is the
 same for both devices, it is kept once.
 """
 
 from __future__ import annotations
 
-import tarfile
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,14 +19,14 @@ from hlofuse.ir.verifier import check_module
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification
 from hlofuse.simplifications.registry import pipelines_of
 from hlofuse.simplifications.running import prepare
-from hlofuse.verifier.structure import Structures
 
-ARCHIVE = Path(__file__).parent.parent / "data" / "gpu-unoptimized.tar.xz"
+from .packed import archive, same
+
 FOLDER = Path(__file__).parent / "gpu_cases"
 DEVICES = ("h100_sxm", "v100")
 CASES = sorted(path.name.removesuffix(".hlo") for path in FOLDER.glob("*.hlo") if path.name.count(".") == 1)
-ONLY_H100 = {"batch_product_and_broadcast", "half_product_odd"}
-"""On V100 passes change them that are not repeated."""
+ONLY_H100 = {"half_product_odd"}
+"""On V100 a pass changes it that is not repeated."""
 PARTS = 4
 DIFFERENT = {
     "h100_sxm": {
@@ -41,8 +39,10 @@ DIFFERENT = {
         "random_835",
         "random_853",
         "sort_and_topk",
+        "sum_of_two_products",
     },
     "v100": {
+        "half_product_odd",
         "random_800",
         "random_822",
         "random_830",
@@ -50,28 +50,10 @@ DIFFERENT = {
         "random_843",
         "random_853",
         "sort_and_topk",
+        "sum_of_two_products",
     },
 }
 """Programs that passes not repeated change, or ours change otherwise than XLA's."""
-
-
-@cache
-def archive() -> dict[str, dict[str, str]]:
-    """The texts of each case."""
-    cases: dict[str, dict[str, str]] = {}
-    with tarfile.open(ARCHIVE) as tar:
-        for member in tar.getmembers():
-            case, _, file = member.name.rpartition("/")
-            data = tar.extractfile(member)
-            assert data is not None
-            cases.setdefault(case, {})[file.removesuffix(".hlo")] = data.read().decode()
-    return cases
-
-
-def same(ours: Module, xlas: Module) -> bool:
-    """Are the two the same, names aside?"""
-    structures = Structures()
-    return structures.module(ours).key == structures.module(xlas).key
 
 
 def simple_steps(step: Simplification) -> list[Simplification]:
@@ -94,26 +76,25 @@ def left_by(step: Simplification, text: str) -> Module:
 @pytest.mark.parametrize("device", DEVICES)
 def test_programs_come_out_as_xla_has_them_ahead_of_fusion(device: str, part: int) -> None:
     different = set()
-    names = sorted(case for case in archive() if case.startswith(f"{device}/programs/"))[part::PARTS]
+    names = sorted(case for case in archive(f"gpu-{device}") if case.startswith("programs/"))[part::PARTS]
     assert len(names) >= 25
     for case in names:
-        texts = archive()[case]
+        texts = archive(f"gpu-{device}")[case]
         out = prepare(parse_module(texts["before"]), "gpu", load_device(device))
         check_module(out.module)
         if not same(out.module, parse_module(texts["ahead"])):
             different.add(case.rpartition("/")[2])
-    assert different == {name for name in DIFFERENT[device] if f"{device}/programs/{name}" in names}
+    assert different == {name for name in DIFFERENT[device] if f"programs/{name}" in names}
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_pass_changes_a_module_as_xla_does(device: str) -> None:
     steps = [s for pipeline in pipelines_of("gpu", load_device(device)) for s in simple_steps(pipeline)]
-    found = [case for case in archive() if case.startswith(f"{device}/passes/")]
+    found = {case: texts for case, texts in archive(f"gpu-{device}").items() if case.startswith("passes/")}
     assert len(found) >= 80
-    for case in found:
-        texts = archive()[case]
+    for case, texts in found.items():
         truth = parse_module(texts["left"])
-        variants = [step for step in steps if step.name == case.split("/")[2]]
+        variants = [step for step in steps if step.name == case.split("/")[1]]
         assert any(same(left_by(step, texts["given"]), truth) for step in variants), case
 
 
