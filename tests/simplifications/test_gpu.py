@@ -1,9 +1,9 @@
 """Ahead of fusion as XLA:GPU: whole programs, single passes and small cases, settled by XLA's own dumps.
 
 `tests/data/gpu-DEVICE-unoptimized.tar.xz` are made by `tests/tools/pack_simplifications.py`: the 63 programs
-of the corpus, random ones and the small ones, and of every pass a few modules that it changed. `gpu_cases` holds
-for each rewrite a small module as it is given to XLA and as it enters XLA's fusion passes; where that is the
-same for both devices, it is kept once.
+of the corpus, random ones and the small ones, and of every pass a few modules that it changed. `gpu_cases`
+holds for each rewrite a small module as it is given to XLA and as it enters XLA's fusion passes; where that
+is the same for both devices, it is kept once.
 """
 
 from __future__ import annotations

@@ -39,9 +39,8 @@ def case(name: str, **texts: str) -> Case:
 def programs(modules: list[DumpedModule], target: str) -> Iterator[Case]:
     for dumped in modules:
         before, ahead = dumped.whole["before_optimizations"], last_fused(dumped, target)[0]
-        yield case(
-            f"programs/{dumped.name.removeprefix('jit_')}", before=text_of(before), ahead=text_of(ahead)
-        )
+        place = f"programs/{dumped.name.removeprefix('jit_')}"
+        yield case(place, before=text_of(before), ahead=text_of(ahead))
 
 
 def passes(modules: list[DumpedModule], pipelines: Sequence[Pipeline], of_each: int) -> Iterator[Case]:

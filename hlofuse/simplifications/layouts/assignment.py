@@ -197,8 +197,8 @@ def _copied(shape: Shape, x: Instruction) -> Instruction:
 
 
 def _kept(x: Instruction) -> dict[str, str]:
-    """What a copy says like its original (`SetupCopiedInstruction`). JAX gives the elements of a custom call's
-    result the call's attributes, though the text, which writes `call#0`, does not show them."""
+    """What a copy says like its original (`SetupCopiedInstruction`). JAX gives the elements of what a custom
+    call makes the call's attributes, though the text, which writes `call#0`, does not show them."""
     if x.opcode == "get-tuple-element" and x.operands[0].opcode == "custom-call":
         x = x.operands[0]
     return {n: v for n in ("sharding", "frontend_attributes") if (v := x.attributes.raw(n)) is not None}
