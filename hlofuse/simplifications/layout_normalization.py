@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import ClassVar
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.simplifications import make
 from hlofuse.simplifications.layout_normalization_scatter import normalized_scatter
 from hlofuse.simplifications.layout_shapes import inverse, permute, physical
+from hlofuse.simplifications.literals import values_of
 from hlofuse.simplifications.rewrites import (
     added,
     bitcast,
@@ -115,7 +119,7 @@ class _Visitor:
         if hlo.shape.is_tuple or 0 in hlo.shape.dimensions:
             return False
         if hlo.shape.rank > 1:
-            raise NotNormal(f"{hlo.name} is a constant whose elements would have to be reordered")
+            return self._done(hlo, _reordered(hlo))
         shape = hlo.shape
         hlo.shape = physical(shape)
         hlo.replace_all_uses_with(maybe_bitcast(hlo, shape))
@@ -239,6 +243,17 @@ class _Visitor:
             return self._default(hlo)
         self.visited.add(new.operands[0])
         return replaced(hlo, new)
+
+
+def _reordered(constant: Instruction) -> Instruction:
+    """Its elements in the order of memory."""
+    shape, values = constant.shape, values_of(constant)
+    if values is None:
+        raise NotNormal(f"{constant.name} is a constant whose elements are not known")
+    sizes, order = shape.dimensions, to_memory(shape)
+    steps = [math.prod(sizes[d + 1 :]) for d in range(shape.rank)]
+    places = product(*(range(0, sizes[d] * steps[d], steps[d]) for d in order))
+    return make.constant(constant, physical(shape), [values[sum(place)] for place in places])
 
 
 def _split(text: str) -> list[str]:

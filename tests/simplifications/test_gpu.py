@@ -34,7 +34,6 @@ DIFFERENT = {
         "random_720",
         "random_768",
         "random_800",
-        "random_822",
         "random_830",
         "random_835",
         "random_853",
@@ -44,7 +43,6 @@ DIFFERENT = {
     "v100": {
         "half_product_odd",
         "random_800",
-        "random_822",
         "random_830",
         "random_835",
         "random_843",
