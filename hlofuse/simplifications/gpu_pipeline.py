@@ -24,6 +24,7 @@ from hlofuse.simplifications.computation_deduplicator import HloComputationDedup
 from hlofuse.simplifications.conditional_canonicalizer import ConditionalCanonicalizer
 from hlofuse.simplifications.conditional_simplifier import ConditionalSimplifier
 from hlofuse.simplifications.constant_folding import HloConstantFolding
+from hlofuse.simplifications.convert_mover import ConvertMover
 from hlofuse.simplifications.dot_decomposer import DotDecomposer
 from hlofuse.simplifications.dot_dimension_merger import DotDimensionMerger
 from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
@@ -207,7 +208,7 @@ def _optimization(device: DeviceDescription) -> Pipeline:
             NotRepeated("dot-merger"),
             NotRepeated("dot_dimension_normalizer"),
             _FOLDING,
-            FixedPoint(Pipeline("simplification-2", (NotRepeated("convert-mover"), _ALGSIMP))),
+            FixedPoint(Pipeline("simplification-2", (ConvertMover(), _ALGSIMP))),
             HloComputationDeduplicator(),
         ),
     )
@@ -238,7 +239,7 @@ def _convolutions(device: DeviceDescription) -> Pipeline:
             FixedPoint(
                 Pipeline(
                     "simplify_after_conv_canonicalization",
-                    (NotRepeated("convert-mover"), _ALGSIMP_CONVOLUTIONS),
+                    (ConvertMover(), _ALGSIMP_CONVOLUTIONS),
                 )
             ),
             HloConstantFolding(),
