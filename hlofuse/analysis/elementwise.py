@@ -17,6 +17,14 @@ ELEMENTWISE_OPCODES = frozenset(
     """.split()
 )
 
+ELEMENTWISE_BINARY = frozenset(
+    """
+    add and atan2 compare complex divide maximum minimum multiply mulhi or power remainder shift-left
+    shift-right-arithmetic shift-right-logical stochastic-convert subtract xor
+    """.split()
+)
+ELEMENTWISE_UNARY = ELEMENTWISE_OPCODES - ELEMENTWISE_BINARY - {"clamp", "select"}
+
 
 def is_elementwise(instruction: Instruction) -> bool:
     """Elementwise as a whole: pointwise operations, constants and rng, and fusions of nothing else."""

@@ -64,10 +64,11 @@ def approximate(asked: ReplayRequest, error: HlofuseError) -> tuple[Observed, st
     subject = asked.read(any_stage=True)
     if subject.variant is None or error.stage.foreign_to(subject.target):
         return None
-    module = simplified(subject.module, subject.target)
+    device = subject.variant.device
+    module = simplified(subject.module, subject.target, device)
     rough = replace(subject, module=module, ids=None, record_path=None, record=None)
     flags = FUSION_STAGES[subject.target].flags
-    return rough.observe(), f"{what_it_is(subject.target)} {EXACT_WAY.format(flags=flags)}"
+    return rough.observe(), f"{what_it_is(subject.target, device)} {EXACT_WAY.format(flags=flags)}"
 
 
 def remarked(

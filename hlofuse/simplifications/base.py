@@ -86,3 +86,7 @@ def pipelines_in(step: Simplification) -> Iterator[Pipeline]:
         yield step
         for inner in step.steps:
             yield from pipelines_in(inner)
+
+
+class NotRepeatedHere(Exception):
+    """Something in a module that XLA's pass rewrites and ours does not: the pass is left out there."""

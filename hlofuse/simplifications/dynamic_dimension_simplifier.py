@@ -1,4 +1,4 @@
-"""Reshapes there and back, concatenations of concatenations, and the like
+"""Takes out what canonicalizing dots leaves
 (`xla/hlo/transforms/simplifiers/dynamic_dimension_simplifier.cc`)."""
 
 from __future__ import annotations
@@ -7,90 +7,96 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.ir.replacing import replace_instruction
-from hlofuse.simplifications import make
+from hlofuse.simplifications.rewrites import added, replaced
 
 
 @dataclass(frozen=True)
 class DynamicDimensionSimplifier:
-    """`dynamic-dimension-simplifier`: each of its rewrites over the whole module, then the next."""
+    """`dynamic-dimension-simplifier`: six clean-ups, each over the whole module; what they leave stays."""
 
     name: ClassVar[str] = "dynamic-dimension-simplifier"
 
     def run(self, module: Module) -> bool:
         changed = False
-        for rewrite in _REWRITES:
+        for clean_up in _CLEAN_UPS:
             for computation in module.non_fusion_computations():
-                for i in computation.post_order():
-                    if i.computation is not None:
-                        changed |= rewrite(i)
+                for instruction in computation.post_order():
+                    changed |= instruction.computation is not None and clean_up(instruction)
         return changed
 
 
-def _flat_concatenate(x: Instruction) -> bool:
-    if x.opcode != "concatenate":
+def _concatenate_of_concatenates(concatenate: Instruction) -> bool:
+    if concatenate.opcode != "concatenate":
         return False
-    flat: list[Instruction] = []
-    for o in x.operands:
-        flat += o.operands if o.opcode == "concatenate" and o.dimensions == x.dimensions else [o]
-    if len(flat) == len(x.operands):
+    parts: list[Instruction] = []
+    for operand in concatenate.operands:
+        nested = operand.opcode == "concatenate" and operand.dimensions == concatenate.dimensions
+        parts += operand.operands if nested else [operand]
+    if len(parts) == len(concatenate.operands) and parts == concatenate.operands:
         return False
-    return replace_instruction(x, make.concatenate(x, flat, x.dimensions[0]), has_side_effect)
+    dimensions = concatenate.attributes.raw("dimensions") or "{0}"
+    return replaced(
+        concatenate, added(concatenate, "concatenate", concatenate.shape, parts, dimensions=dimensions)
+    )
 
 
-def _piece_of_concatenate(x: Instruction) -> bool:
-    if x.opcode != "slice" or x.operands[0].opcode != "concatenate" or x.shape.rank != 1:
+def _slice_of_concatenate(instruction: Instruction) -> bool:
+    if instruction.opcode != "slice" or instruction.shape.rank != 1:
         return False
-    (wanted,) = x.attributes["slice"]
-    place = 0
-    for piece in x.operands[0].operands:
-        size = piece.shape.dimensions[0]
-        if place == wanted.start and wanted.limit - wanted.start == size and wanted.stride == 1:
-            x.replace_all_uses_with(piece)
-            return True
-        place += size
+    concatenate = instruction.operands[0]
+    if concatenate.opcode != "concatenate":
+        return False
+    window = instruction.attributes["slice"][0]
+    start, limit, stride = window.start, window.limit, window.stride
+    if stride != 1 or limit - start != instruction.shape.dimensions[0]:
+        return False
+    at = 0
+    for operand in concatenate.operands:
+        size = operand.shape.dimensions[0]
+        if at == start and size == limit - start:
+            return _forwarded(instruction, operand)
+        at += size
     return False
 
 
-def _scalar_of_broadcast(x: Instruction) -> bool:
-    inner = x.operands[0] if x.opcode == "reshape" else x
-    if x.shape.dimensions or inner is x or inner.opcode != "broadcast" or inner.shape.rank != 1:
+def _reshape_of_broadcast(reshape: Instruction) -> bool:
+    if reshape.opcode != "reshape" or reshape.shape.rank != 0:
         return False
-    if inner.operands[0].shape.dimensions:
+    broadcast = reshape.operands[0]
+    if broadcast.opcode != "broadcast" or broadcast.shape.rank != 1 or broadcast.operands[0].shape.rank:
         return False
-    x.replace_all_uses_with(inner.operands[0])
+    return _forwarded(reshape, broadcast.operands[0])
+
+
+def _reshape_of_reshape(reshape: Instruction) -> bool:
+    if reshape.opcode != "reshape" or reshape.operands[0].opcode != "reshape":
+        return False
+    source = reshape.operands[0].operands[0]
+    return source.shape.key == reshape.shape.key and _forwarded(reshape, source)
+
+
+def _identity(opcode: str) -> Callable[[Instruction], bool]:
+    def forward(instruction: Instruction) -> bool:
+        if instruction.opcode != opcode:
+            return False
+        source = instruction.operands[0]
+        return source.shape.key == instruction.shape.key and _forwarded(instruction, source)
+
+    return forward
+
+
+def _forwarded(instruction: Instruction, source: Instruction) -> bool:
+    instruction.replace_all_uses_with(source)
     return True
 
 
-def _there_and_back(x: Instruction) -> bool:
-    if x.opcode != "reshape" or x.operands[0].opcode != "reshape":
-        return False
-    return _takes_over(x, x.operands[0].operands[0])
-
-
-def _nothing_converted(x: Instruction) -> bool:
-    return x.opcode == "convert" and _takes_over(x, x.operands[0])
-
-
-def _nothing_reshaped(x: Instruction) -> bool:
-    return x.opcode == "reshape" and _takes_over(x, x.operands[0])
-
-
-def _takes_over(x: Instruction, source: Instruction) -> bool:
-    if x.shape.key != source.shape.key:
-        return False
-    x.replace_all_uses_with(source)
-    return True
-
-
-_REWRITES: tuple[Callable[[Instruction], bool], ...] = (
-    _flat_concatenate,
-    _piece_of_concatenate,
-    _scalar_of_broadcast,
-    _there_and_back,
-    _nothing_converted,
-    _nothing_reshaped,
+_CLEAN_UPS = (
+    _concatenate_of_concatenates,
+    _slice_of_concatenate,
+    _reshape_of_broadcast,
+    _reshape_of_reshape,
+    _identity("convert"),
+    _identity("reshape"),
 )

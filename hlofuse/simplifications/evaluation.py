@@ -10,7 +10,7 @@ import itertools
 import math
 import operator
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from hlofuse.ir.instruction import Instruction
@@ -22,8 +22,10 @@ class CannotEvaluate(Exception):
     """The operation, or a value it reads, is not worked out here."""
 
 
-def evaluate(x: Instruction) -> list[Value]:
-    """The elements of `x` in row-major order; CannotEvaluate where they are not known."""
+def evaluate(x: Instruction, known: Mapping[Instruction, list[Value]] | None = None) -> list[Value]:
+    """The elements of `x` in row-major order, those of `known` given; CannotEvaluate where not known."""
+    if known is not None and x in known:
+        return known[x]
     if not x.shape.is_array or x.shape.element_count > MOST_ELEMENTS or x.shape.dynamic_dimensions:
         raise CannotEvaluate
     if x.opcode == "constant":
@@ -34,7 +36,7 @@ def evaluate(x: Instruction) -> list[Value]:
     if x.opcode in _MOVES:
         return _MOVES[x.opcode](x)
     compute = _elementwise(x)
-    columns = [_as_wide_as(evaluate(o), o.shape, x.shape) for o in x.operands]
+    columns = [_as_wide_as(evaluate(o, known), o.shape, x.shape) for o in x.operands]
     out: list[Value] = []
     for row in zip(*columns, strict=True):
         try:

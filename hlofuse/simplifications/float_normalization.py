@@ -38,6 +38,8 @@ class FloatNormalization:
     high: str
     is_skipped: Callable[[Instruction], bool]
     """Instructions that a library computes in the narrow type."""
+    enters_custom_fusions: bool = False
+    """Fusions for Triton or a library, too (`ShouldSkipComputationsOf`)."""
 
     @property
     def name(self) -> str:
@@ -57,8 +59,10 @@ class FloatNormalization:
 
     def leaves_functions(self, caller: Instruction) -> bool:
         """What it calls stays as it is (`ShouldAvoidNormalizingComputationsForInstruction`)."""
-        if caller.opcode in _COLLECTIVE or caller.fusion_kind == "kCustom":
+        if caller.opcode in _COLLECTIVE:
             return True
+        if caller.fusion_kind == "kCustom":
+            return not self.enters_custom_fusions
         return caller.opcode in ("reduce", "reduce-window") and self.is_skipped(caller)
 
 

@@ -98,6 +98,7 @@ class _Scan:
         starts = [start if d == last else 0 for d in range(rank)]
         limits = [start + columns if d == last else n for d, n in enumerate(further.dimensions)]
         before = make.slice_of(x, before, starts, limits)
+        before.shape = total.shape
         before = make.broadcast(x, tiled, before, range(rank))
         function = x.called_computations[0]
         every = make.numbers(range(rank + 1))

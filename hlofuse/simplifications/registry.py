@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.simplifications.base import Pipeline
 
 _PIPELINES = {
@@ -11,8 +12,12 @@ _PIPELINES = {
 }
 
 
-def pipelines_of(target: str) -> tuple[Pipeline, ...]:
-    """What runs ahead of fusion, in order; nothing for a target of which it is not known."""
+def pipelines_of(target: str, device: DeviceDescription | None = None) -> tuple[Pipeline, ...]:
+    """What runs ahead of fusion, in order; nothing for a target or device of which it is not known."""
+    if target == "gpu" and device is not None and device.platform == "CUDA":
+        from hlofuse.simplifications.gpu_pipeline import gpu_pipelines
+
+        return gpu_pipelines(device)
     where = _PIPELINES.get(target)
     if where is None:
         return ()

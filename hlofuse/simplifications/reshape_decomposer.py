@@ -1,4 +1,4 @@
-"""Reshapes become bitcasts (`xla/hlo/transforms/expanders/reshape_decomposer.cc`)."""
+"""Makes reshapes bitcasts and physical transposes (`xla/hlo/transforms/expanders/reshape_decomposer.cc`)."""
 
 from __future__ import annotations
 
@@ -7,26 +7,30 @@ from typing import ClassVar
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.simplifications import make
-from hlofuse.simplifications.rewriting import Rewriting, visit
-from hlofuse.simplifications.shapes import reshape_is_bitcast
+from hlofuse.simplifications.layout_shapes import aligned, descending, reshape_is_bitcast
+from hlofuse.simplifications.rewrites import bitcast, copy, replaced, visit_module
 
 
 @dataclass(frozen=True)
 class ReshapeDecomposer:
-    """`reshape-decomposer`, where no element moves; other reshapes stay."""
+    """`reshape-decomposer`: a bitcast where the layouts allow it, else with a copy ahead, behind, or both."""
 
     name: ClassVar[str] = "reshape-decomposer"
 
     def run(self, module: Module) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            rewriting = Rewriting(computation)
+        return visit_module(module, ["reshape"], _decompose)
 
-            def handle(x: Instruction, rewriting: Rewriting = rewriting) -> None:
-                if x.opcode == "reshape" and reshape_is_bitcast(x.operands[0].shape, x.shape):
-                    rewriting.replace(x, make.add(x.operands[0], "bitcast", x.shape, x.operands))
 
-            visit(computation, handle)
-            changed |= rewriting.changed
-        return changed
+def _decompose(reshape: Instruction) -> bool:
+    operand = reshape.operands[0]
+    source, result = operand.shape, reshape.shape
+    if reshape_is_bitcast(source, result):
+        return replaced(reshape, bitcast(operand, result))
+    before = aligned(result, source)
+    if before is not None:
+        return replaced(reshape, bitcast(copy(operand, before), result))
+    after = aligned(source, result)
+    if after is not None:
+        return replaced(reshape, copy(bitcast(operand, after), result))
+    plain = copy(operand, descending(source))
+    return replaced(reshape, copy(bitcast(plain, descending(result)), result))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
@@ -20,7 +21,7 @@ class Prepared:
     """Passes that the module was beyond: they were left out."""
 
 
-def prepare(module: Module, target: str) -> Prepared:
+def prepare(module: Module, target: str, device: DeviceDescription | None = None) -> Prepared:
     """What `target` does ahead of fusion, done to a copy.
 
     A pass that fails is left out, and everything is done again without it. HlofuseError only where calls
@@ -30,7 +31,7 @@ def prepare(module: Module, target: str) -> Prepared:
     while True:
         out = copy_module(module)
         try:
-            for pipeline in pipelines_of(target):
+            for pipeline in pipelines_of(target, device):
                 _run(pipeline, out, skipped)
         except _Failed as failed:
             skipped.append(failed.name)

@@ -27,18 +27,35 @@ _AS_INTEGERS = frozenset({("f32", "s32"), ("bf16", "s16")})
 
 @dataclass(frozen=True)
 class TopkDecomposer:
-    """`topk-decomposer` of topk instructions; those of bf16, which XLA packs, are left alone."""
+    """`topk-decomposer`; topk instructions of bf16, which XLA packs, are left alone."""
 
     name: ClassVar[str] = "topk-decomposer"
+    of_calls: bool = True
+    of_instructions: bool = True
 
     def run(self, module: Module) -> bool:
         found: list[Instruction] = []
         for computation in module.non_fusion_computations():
-            visit(computation, lambda x: found.append(x) if x.opcode == "topk" else None)
-        found = [x for x in found if x.operands[0].shape.element_type != "bf16"]
+            visit(computation, lambda x: found.append(x) if self._is_handled(x) else None)
         for topk in found:
             _decompose(topk)
         return bool(found)
+
+    def _is_handled(self, x: Instruction) -> bool:
+        if x.opcode == "topk":
+            return self.of_instructions and x.operands[0].shape.element_type != "bf16"
+        return self.of_calls and is_topk_call(x)
+
+
+def is_topk_call(x: Instruction) -> bool:
+    return x.opcode == "custom-call" and x.attributes.get("custom_call_target") == "TopK"
+
+
+def is_stable(topk: Instruction) -> bool:
+    """`IsTopKStable`."""
+    if topk.opcode == "topk":
+        return topk.attributes.raw("is_stable", "true") == "true"
+    return "is_stable = false" not in (topk.attributes.raw("backend_config") or "")
 
 
 def _decompose(topk: Instruction) -> None:
@@ -48,12 +65,16 @@ def _decompose(topk: Instruction) -> None:
     values_only = (
         len(topk.users) == 1 and topk.users[0].opcode == "get-tuple-element" and not topk.users[0].tuple_index
     )
-    types = [data.shape.element_type] + ([] if values_only else ["s32"])
-    greatest = topk.attributes.raw("largest", "true") == "true"
-    said = {"is_stable": "true"} if topk.attributes.raw("is_stable", "true") == "true" else {}
+    if topk.opcode == "topk":
+        types = [data.shape.element_type] + ([] if values_only else ["s32"])
+        greatest = topk.attributes.raw("largest", "true") == "true"
+        function = _comparator(computation_of(topk), types, "GT" if greatest else "LT")
+    else:
+        function = topk.called_computations[0]
+        values_only = values_only and len(function.parameters) == 2
+    said = {"is_stable": "true"} if is_stable(topk) else {}
 
     def sort(shape: Shape, operands: list[Instruction]) -> Instruction:
-        function = _comparator(computation_of(topk), types, "GT" if greatest else "LT")
         called = [("to_apply", function)]
         place = make.numbers([last])
         return make.add(topk, "sort", shape, operands, called=called, kept=said, dimensions=place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,6 +20,8 @@ class TransposeFolding:
     """`transpose-folding` of dots, for a target that multiplies rows with columns either way round."""
 
     name: ClassVar[str] = "transpose-folding"
+    can_fold: Callable[[Instruction, int], bool] | None = None
+    """What the target's products can read; None for a transpose of the last two dimensions."""
 
     def run(self, module: Module) -> bool:
         found: list[tuple[Instruction, list[int]]] = []
@@ -26,7 +29,8 @@ class TransposeFolding:
         def look(x: Instruction) -> None:
             if x.opcode != "dot" or len(x.operands) != 2 or any(o.shape.rank < 2 for o in x.operands):
                 return
-            sides = [side for side in (0, 1) if _is_foldable(x, side)]
+            can_fold = self.can_fold or _is_row_column
+            sides = [side for side in (0, 1) if _transposes(x.operands[side]) and can_fold(x, side)]
             if sides:
                 found.append((x, sides))
 
@@ -37,11 +41,13 @@ class TransposeFolding:
         return bool(found)
 
 
-def _is_foldable(dot: Instruction, side: int) -> bool:
+def _transposes(operand: Instruction) -> bool:
+    return operand.opcode == "transpose" and not is_identity(operand.dimensions)
+
+
+def _is_row_column(dot: Instruction, side: int) -> bool:
     """A transpose of the last two dimensions (`IsRowColumnTransposeDotOperand`)."""
     transpose = dot.operands[side]
-    if transpose.opcode != "transpose" or is_identity(transpose.dimensions):
-        return False
     batch = dims(dot, "batch", side)
     return (
         len(batch) == transpose.shape.rank - 2

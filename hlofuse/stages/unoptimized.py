@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.bitcasts import moves_no_data
 from hlofuse.analysis.inlined_calls import is_inlined
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.module import Module
 from hlofuse.ir.unfusing import check_growth, inline_call, most_instructions
@@ -28,15 +29,15 @@ _REPEATED = "Most of the passes that XLA runs ahead of fusion were repeated, but
 EXACT_WAY = 'For XLA\'s own decisions run the program with XLA_FLAGS="{flags}" and give hlofuse DIR.'
 
 
-def what_it_is(target: str) -> str:
+def what_it_is(target: str, device: DeviceDescription | None = None) -> str:
     """What the result of `simplified` is worth, in words."""
-    return _BEFORE + (_REPEATED if pipelines_of(target) else _BASIC)
+    return _BEFORE + (_REPEATED if pipelines_of(target, device) else _BASIC)
 
 
-def simplified(module: Module, target: str) -> Module:
+def simplified(module: Module, target: str, device: DeviceDescription | None = None) -> Module:
     """A copy as it may look ahead of the fusion passes; the module itself stays as it is."""
-    if pipelines_of(target):
-        return prepare(module, target).module
+    if pipelines_of(target, device):
+        return prepare(module, target, device).module
     out = copy_module(module)
     _inline_calls(out)
     recorder = Recorder()

@@ -6,21 +6,18 @@ corpus and 337 random ones, and of every pass a few modules that it changed.
 
 from __future__ import annotations
 
-import tarfile
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
 from hlofuse.ir.verifier import check_module
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification
 from hlofuse.simplifications.registry import pipelines_of
 from hlofuse.simplifications.running import prepare
-from hlofuse.verifier.structure import Structures
 
-ARCHIVE = Path(__file__).parent.parent / "data" / "cpu-unoptimized.tar.xz"
+from .packed import archive, same
+
 CASES = sorted((Path(__file__).parent / "cases").glob("*.expected.hlo"))
 PARTS = 8
 DIFFERENT = {
@@ -35,25 +32,6 @@ DIFFERENT = {
     "random_3029",  # reduction of a concatenation in a second round
     "random_3030",  # operands of a convolution are exchanged
 }
-
-
-@cache
-def archive() -> dict[str, dict[str, str]]:
-    """The texts of each case."""
-    cases: dict[str, dict[str, str]] = {}
-    with tarfile.open(ARCHIVE) as tar:
-        for member in tar.getmembers():
-            case, _, file = member.name.rpartition("/")
-            data = tar.extractfile(member)
-            assert data is not None
-            cases.setdefault(case, {})[file.removesuffix(".hlo")] = data.read().decode()
-    return cases
-
-
-def same(ours: Module, xlas: Module) -> bool:
-    """Are the two the same, names aside?"""
-    structures = Structures()
-    return structures.module(ours).key == structures.module(xlas).key
 
 
 def simple_steps(step: Simplification) -> dict[str, Simplification]:
@@ -71,10 +49,10 @@ PASSES = {name: step for pipeline in pipelines_of("cpu") for name, step in simpl
 @pytest.mark.parametrize("part", range(PARTS))
 def test_programs_come_out_as_xla_has_them_ahead_of_fusion(part: int) -> None:
     different = set()
-    names = sorted(case for case in archive() if case.startswith("programs/"))[part::PARTS]
+    names = sorted(case for case in archive("cpu") if case.startswith("programs/"))[part::PARTS]
     assert len(names) >= 50
     for case in names:
-        texts = archive()[case]
+        texts = archive("cpu")[case]
         out = prepare(parse_module(texts["before"]), "cpu")
         check_module(out.module)
         assert not out.skipped, case
@@ -85,7 +63,7 @@ def test_programs_come_out_as_xla_has_them_ahead_of_fusion(part: int) -> None:
 
 @pytest.mark.parametrize("name", sorted(PASSES))
 def test_a_pass_changes_a_module_as_xla_does(name: str) -> None:
-    cases = [texts for case, texts in archive().items() if case.startswith(f"passes/{name}/")]
+    cases = [texts for case, texts in archive("cpu").items() if case.startswith(f"passes/{name}/")]
     assert cases
     for texts in cases:
         module = parse_module(texts["given"])

@@ -49,7 +49,7 @@ class Restless:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, *steps: Simplification) -> None:
-    monkeypatch.setattr(running, "pipelines_of", lambda target: (Pipeline("all", steps),))
+    monkeypatch.setattr(running, "pipelines_of", lambda target, device: (Pipeline("all", steps),))
 
 
 def test_a_pass_that_fails_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs import load
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.inputs.dump_names import DumpFile
@@ -87,11 +88,12 @@ def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("dumps")
     p.add_argument("--target", default="cpu")
+    p.add_argument("--device", default="h100_sxm")
     p.add_argument("--pass", dest="only")
     p.add_argument("--module")
     p.add_argument("--show")
     args = p.parse_args()
-    pipelines = pipelines_of(args.target)
+    pipelines = pipelines_of(args.target, load_device(args.device) if args.target == "gpu" else None)
     changed, equal, quiet = Counter[str](), Counter[str](), Counter[str]()
     programs: dict[str, set[str]] = {}
     differing: dict[str, list[str]] = {}

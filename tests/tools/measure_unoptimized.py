@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 from hlofuse.analysis.kernels import is_kernel, launched_computations
+from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs import load
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.ir.errors import HlofuseError
@@ -38,7 +39,7 @@ def measure(
 ) -> tuple[int, int, int, bool]:
     """Kernels of XLA's, of ours, those of both, and whether the modules ahead of fusion are the same."""
     structures = Structures(output_order=False)
-    rough = simplified(before, target)
+    rough = simplified(before, target, load_device(device) if device else None)
     same = structures.module(rough).key == structures.module(ahead).key
     ours = replay(rough, target, device=device).after
     a, b = kernels(structures.module(after)), kernels(structures.module(ours))

@@ -1,6 +1,6 @@
 """What XLA did ahead of fusion, packed for tests/simplifications.
 
-    pack_simplifications.py OUT.tar.xz DUMP_DIR... [--target cpu] [--of-each 6]
+    pack_simplifications.py OUT.tar.xz DUMP_DIR... [--target cpu] [--device h100_sxm] [--of-each 6]
 
 DUMP_DIR is written by `--xla_dump_to` with `--xla_dump_hlo_pass_re=.*`. Of every program the module before
 optimizations and the one ahead of fusion; of every pass the smallest modules that it changed, each from
@@ -11,7 +11,7 @@ where a text merges get-tuple-elements, or lists instructions in another order t
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from compare_simplifications import runs, same_structure
@@ -19,9 +19,10 @@ from measure_unoptimized import last_fused
 from pack_gpu import lean
 from packing import write_archive
 
+from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.ir.parse import parse_module
-from hlofuse.simplifications.base import NotRepeated, Simplification
+from hlofuse.simplifications.base import NotRepeated, Pipeline, Simplification
 from hlofuse.simplifications.registry import pipelines_of
 
 Case = tuple[str, Callable[[], list[tuple[str, bytes]]]]
@@ -42,11 +43,11 @@ def programs(modules: list[DumpedModule], target: str) -> Iterator[Case]:
         yield case(place, before=text_of(before), ahead=text_of(ahead))
 
 
-def passes(modules: list[DumpedModule], target: str, of_each: int) -> Iterator[Case]:
+def passes(modules: list[DumpedModule], pipelines: Sequence[Pipeline], of_each: int) -> Iterator[Case]:
     changed: dict[str, list[tuple[int, str, Path, Path, Simplification]]] = {}
     for dumped in modules:
         seen: set[str] = set()
-        for step, given, left in runs(dumped, pipelines_of(target)):
+        for step, given, left in runs(dumped, pipelines):
             if left is None or isinstance(step, NotRepeated) or step.name in seen:
                 continue
             seen.add(step.name)
@@ -70,11 +71,13 @@ def main() -> None:
     p.add_argument("out", type=Path)
     p.add_argument("dumps", nargs="+")
     p.add_argument("--target", default="cpu")
+    p.add_argument("--device", help="for --target gpu")
     p.add_argument("--of-each", type=int, default=6)
     args = p.parse_args()
     modules = [m for d in args.dumps for m in DumpDirectory(d).modules if "before_optimizations" in m.whole]
     modules = [m for m in modules if m.between]
-    cases = [*programs(modules, args.target), *passes(modules, args.target, args.of_each)]
+    pipelines = pipelines_of(args.target, load_device(args.device) if args.device else None)
+    cases = [*programs(modules, args.target), *passes(modules, pipelines, args.of_each)]
     write_archive(args.out, cases, limit=1 << 30)
 
 

@@ -83,11 +83,22 @@ def faster_than_elemental(device: DeviceDescription, reduction: Reduction) -> bo
     )
 
 
+def race_free_rows() -> int:
+    """The most major reduced rows one block takes (`BatchedReductionRaceFreeBound`)."""
+    return _RACE_FREE_BATCH
+
+
+def race_free_bound(device: DeviceDescription, reduction: Reduction) -> int:
+    """The longest reduced dimension one block takes (`ReductionDimensionRaceFreeBound`)."""
+    return _MAX_THREADS_OF_ROW * 16 if reduction.is_row else device.threads_per_warp * 128
+
+
 def is_race_free(device: DeviceDescription, reduction: Reduction) -> bool:
     """One block does the whole of each output element (`ReductionIsRaceFree`)."""
     if reduction.is_row:
-        return reduction.sizes[2] <= _MAX_THREADS_OF_ROW * 16 and reduction.sizes[0] <= _RACE_FREE_BATCH
-    return reduction.sizes[1] <= device.threads_per_warp * 128
+        fits = reduction.sizes[2] <= race_free_bound(device, reduction)
+        return fits and reduction.sizes[0] <= _RACE_FREE_BATCH
+    return reduction.sizes[1] <= race_free_bound(device, reduction)
 
 
 def shared_memory_of_reduction(reduction: Reduction, element_bytes: int) -> int:

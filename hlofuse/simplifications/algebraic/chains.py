@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
+from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
+from hlofuse.simplifications.layout_shapes import reshape_is_bitcast
 from hlofuse.simplifications.shapes import composed, is_identity, ones_moved
 
 
 def remove_chain(c: Context, last: Instruction) -> bool:
-    """Before layouts are assigned only: every reshape moves a single dimension of size 1."""
-    if c.options.layout_sensitive:
-        return False
+    """Every reshape, or bitcast that is one, moves a single dimension of size 1."""
     if last.opcode == "transpose":
         if is_identity(last.dimensions):
             return False
@@ -39,6 +39,9 @@ def remove_chain(c: Context, last: Instruction) -> bool:
     if first is None or not is_identity(permutation):
         return False
     source = first.operands[0]
+    if c.options.layout_sensitive and reshape_is_bitcast(source.shape, last.shape):
+        same = source.shape.key == last.shape.key
+        return c.replace(last, source if same else make.add(last, "bitcast", last.shape, [source]))
     return c.same_shape(last.shape, source.shape) and c.replace(last, source)
 
 
@@ -47,7 +50,11 @@ def _ones(shape: Shape) -> int:
 
 
 def _moves_a_one(x: Instruction) -> bool:
-    if x.opcode != "reshape" or _ones(x.shape) > 1 or _ones(x.operands[0].shape) > 1:
+    if x.opcode not in ("reshape", "bitcast"):
+        return False
+    if x.opcode == "bitcast" and not reshape_is_bitcast(x.operands[0].shape, x.shape):
+        return False
+    if _ones(x.shape) > 1 or _ones(x.operands[0].shape) > 1:
         return False
     return ones_moved(x.operands[0].shape, x.shape) is not None
 

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications.algebraic import (
     add_subtract,
+    bitcasts,
     broadcast,
     compare,
     concatenate,
+    copies,
     divide,
     dot,
     dynamic_slices,
@@ -34,6 +36,7 @@ HANDLERS: dict[str, Handler] = {
     "abs": unary.handle_abs,
     "add": add_subtract.handle_add,
     "and": logical.handle_and,
+    "bitcast": bitcasts.handle_bitcast,
     "bitcast-convert": others.handle_bitcast_convert,
     "broadcast": broadcast.handle_broadcast,
     "clamp": extremes.handle_clamp,
@@ -43,6 +46,7 @@ HANDLERS: dict[str, Handler] = {
     "conditional": others.handle_conditional,
     "constant": broadcast.handle_constant,
     "convert": unary.handle_convert,
+    "copy": copies.handle_copy,
     "divide": divide.handle_divide,
     "dot": dot.handle_dot,
     "dynamic-slice": dynamic_slices.handle_dynamic_slice,

@@ -19,6 +19,7 @@ class Options:
     very_small_gather_size: int = 4
     minmax_propagate_nan: bool = True
     unconditional_reduce_of_concatenate: bool = True
+    bitcast_convert_as_bitcast: bool = False
     executing_on_cpu: bool = False
     fast_math: bool = False
     convert_constant_folding: bool = False

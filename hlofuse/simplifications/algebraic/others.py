@@ -7,6 +7,7 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications import make
+from hlofuse.simplifications.algebraic.bitcasts import as_bitcast, bitcast_convert_is_bitcast
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.shapes import array, with_type
 
@@ -116,6 +117,9 @@ def handle_bitcast_convert(c: Context, x: Instruction) -> None:
         if len(inner) == len(operand.operands) and all(i.shape.element_type == result for i in inner):
             c.replace(x, make.concatenate(inner[0], inner, operand.dimensions[0]))
             return
+    if c.options.layout_sensitive and c.options.bitcast_convert_as_bitcast and bitcast_convert_is_bitcast(x):
+        as_bitcast(c, x)
+        return
     c.replace_if_compatible(x, operand)
 
 

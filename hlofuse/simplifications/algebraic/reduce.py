@@ -12,6 +12,7 @@ from hlofuse.simplifications.algebraic.functions import (
     is_argument_of_extreme,
     is_of_parameters,
 )
+from hlofuse.simplifications.layout_shapes import reshape_is_bitcast
 from hlofuse.simplifications.literals import highest, lowest, scalar_of
 from hlofuse.simplifications.shapes import is_sorted, unmodified_dimensions, with_type
 
@@ -30,7 +31,8 @@ def handle_reduce(c: Context, reduce: Instruction) -> None:
         ]
         c.replace(reduce, make.tuple_of(reduce, values) if several else values[0])
         return
-    if shape.element_count == arg.shape.element_count and not c.options.layout_sensitive:
+    same_memory = not c.options.layout_sensitive or reshape_is_bitcast(arg.shape, shape)
+    if shape.element_count == arg.shape.element_count and same_memory:
         values = [
             make.reshape(reduce, s, v)
             for s, v in zip(

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications import make
+from hlofuse.simplifications.algebraic.bitcasts import as_bitcast, bitcasting_operand
 from hlofuse.simplifications.algebraic.chains import remove_chain
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.shapes import array, common_factors, kept_by_reshape, ones_moved
@@ -29,9 +30,8 @@ def handle_reshape(c: Context, reshape: Instruction) -> None:
         return
     if remove_chain(c, reshape):
         return
-    if c.options.layout_sensitive:
-        return
-    if c.options.hoist_transpose_of_reshape and _hoist_transpose(c, reshape):
+    sensitive = c.options.layout_sensitive
+    if not sensitive and c.options.hoist_transpose_of_reshape and _hoist_transpose(c, reshape):
         return
     if operand.opcode == "broadcast":
         dimensions = kept_by_reshape(operand.shape, shape, operand.dimensions)
@@ -40,7 +40,11 @@ def handle_reshape(c: Context, reshape: Instruction) -> None:
             return
     if operand.opcode == "iota" and _of_iota(c, reshape):
         return
-    _ahead_of_update(c, reshape)
+    if not sensitive and _ahead_of_update(c, reshape):
+        return
+    source = bitcasting_operand(c, reshape)
+    if source is not None:
+        as_bitcast(c, reshape, source)
 
 
 def _of_iota(c: Context, reshape: Instruction) -> bool:
@@ -69,15 +73,15 @@ def _of_iota(c: Context, reshape: Instruction) -> bool:
     return c.replace(reshape, result)
 
 
-def _ahead_of_update(c: Context, reshape: Instruction) -> None:
+def _ahead_of_update(c: Context, reshape: Instruction) -> bool:
     """reshape(dynamic-update-slice(x, y, …)) that moves only 1s is an update of reshape(x)."""
     update = reshape.operands[0]
     if update.opcode != "dynamic-update-slice" or len(update.users) != 1:
-        return
+        return False
     moved = ones_moved(update.shape, reshape.shape)
     said = [x.attributes.raw("sharding") for x in (update, update.operands[0])]
     if moved is None or any(said):
-        return
+        return False
     deleted, inserted = moved
     part = update.operands[1]
     base = make.reshape(reshape, reshape.shape, update.operands[0])
@@ -94,7 +98,7 @@ def _ahead_of_update(c: Context, reshape: Instruction) -> None:
             sizes.append(part.shape.dimensions[k])
             starts.append(update.operands[2 + k])
     new_part = make.reshape(reshape, array(part.shape.element_type, sizes), part)
-    c.replace(reshape, make.copy_of(update, [base, new_part, *starts], reshape.shape))
+    return c.replace(reshape, make.copy_of(update, [base, new_part, *starts], reshape.shape))
 
 
 def _hoist_transpose(c: Context, reshape: Instruction) -> bool:

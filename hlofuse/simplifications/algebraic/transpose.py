@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.bitcasts import transpose_is_bitcast
 from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications import make
+from hlofuse.simplifications.algebraic.bitcasts import as_bitcast
 from hlofuse.simplifications.algebraic.chains import remove_chain
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.dot import is_parameter_like, swapped
@@ -31,9 +33,16 @@ def handle_transpose(c: Context, transpose: Instruction) -> None:
         operand.shape = transpose.shape
         c.replace(transpose, operand)
         return
-    if c.options.layout_sensitive:
+    if c.options.layout_sensitive and transpose_is_bitcast(transpose):
+        as_bitcast(c, transpose)
         return
-    if c.options.reshape_transpose_as_slice_concatenate and _depth_to_space(c, transpose):
+    if (
+        not c.options.layout_sensitive
+        and c.options.reshape_transpose_as_slice_concatenate
+        and _depth_to_space(c, transpose)
+    ):
+        return
+    if c.options.layout_sensitive:
         return
     if operand.opcode == "broadcast" and is_sorted(operand.dimensions):
         place = inverse(permutation)

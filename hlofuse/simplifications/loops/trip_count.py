@@ -30,11 +30,11 @@ class Counter:
 
 def counter_of(loop: Instruction) -> Counter | None:
     """The counter of a loop whose bounds are constants; None for any other loop."""
-    index = _induction_variable(loop)
+    index = induction_variable(loop)
     init_tuple = loop.operands[0]
     if index is None or init_tuple.opcode != "tuple":
         return None
-    init = _number(init_tuple.operands[index])
+    init = integer_of(init_tuple.operands[index])
     step = _step(loop, index)
     bound = _bound(loop, index)
     if init is None or step is None or bound is None or step <= 0:
@@ -48,12 +48,13 @@ def trip_count(loop: Instruction) -> int | None:
     return counter.trips if counter is not None else None
 
 
-def _number(x: Instruction) -> int | None:
+def integer_of(x: Instruction) -> int | None:
+    """The value of an integer constant."""
     value = scalar_of(x) if is_integral(x) else None
     return int(value) if value is not None else None
 
 
-def _induction_variable(loop: Instruction) -> int | None:
+def induction_variable(loop: Instruction) -> int | None:
     """The one element the condition depends on, if it follows from itself
     (`GetLoopInductionVarTupleIdx`)."""
     condition, body = condition_of(loop), body_of(loop)
@@ -102,7 +103,7 @@ def _step(loop: Instruction, index: int) -> int | None:
     a, b = update.operands
     for variable, constant in ((a, b), (b, a)):
         if constant.opcode == "constant" and _is_element(_traced(variable), body.parameters[0], index):
-            return _number(constant)
+            return integer_of(constant)
     return None
 
 
@@ -121,6 +122,6 @@ def _bound(loop: Instruction, index: int) -> int | None:
         a, b, direction = b, a, _TURNED.get(direction, "")
     if not _is_element(a, parameter, index) or b.opcode != "constant":
         return None
-    bound = _number(b)
+    bound = integer_of(b)
     shift: dict[str, Callable[[int], int]] = {"LT": lambda n: n, "LE": lambda n: n + 1}
     return shift[direction](bound) if bound is not None and direction in shift else None

@@ -1,0 +1,1 @@
+"""Convolutions that cuDNN computes."""

@@ -1,0 +1,1 @@
+"""Matrix products for Triton's emitter: split, fused with what is around them, tidied."""

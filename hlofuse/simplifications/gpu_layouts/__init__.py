@@ -1,0 +1,1 @@
+"""Layout assignment: which order in memory each array gets (`xla/service/layout_assignment.cc`)."""

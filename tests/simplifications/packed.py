@@ -1,0 +1,31 @@
+"""Modules ahead of fusion as XLA has them: what `tests/tools/pack_simplifications.py` packed."""
+
+from __future__ import annotations
+
+import tarfile
+from functools import cache
+from pathlib import Path
+
+from hlofuse.ir.module import Module
+from hlofuse.verifier.structure import Structures
+
+DATA = Path(__file__).parent.parent / "data"
+
+
+@cache
+def archive(name: str) -> dict[str, dict[str, str]]:
+    """The texts of each case."""
+    cases: dict[str, dict[str, str]] = {}
+    with tarfile.open(DATA / f"{name}-unoptimized.tar.xz") as tar:
+        for member in tar.getmembers():
+            case, _, file = member.name.rpartition("/")
+            data = tar.extractfile(member)
+            assert data is not None
+            cases.setdefault(case, {})[file.removesuffix(".hlo")] = data.read().decode()
+    return cases
+
+
+def same(ours: Module, xlas: Module) -> bool:
+    """Are the two the same, names aside?"""
+    structures = Structures()
+    return structures.module(ours).key == structures.module(xlas).key
