@@ -168,6 +168,8 @@ def _replayed(asked: ReplayRequest, view: str | None) -> _Drawn:
             click.echo(f"note: drawn as it enters fusion; --device has {target} replayed", err=True)
     if view == "before":
         return view, module, []
+    if subject.variant is None:
+        subject = asked.read()  # says what is missing
     if not subject.changes:
         return view, subject.replay(), []
     observed = subject.observe()

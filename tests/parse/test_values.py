@@ -89,7 +89,7 @@ def test_values_print_as_text_of_the_same_value() -> None:
         ("replica_groups", "{{0,1},{2,3}}"),
         ("replica_groups", "[2,4]<=[4,2]T(1,0)"),
         ("replica_groups", "mesh['a'=2,'b'=4] {'a'}"),
-        ("slice", "{[0:8], [2:16:2]}"),
+        ("slice", "{[0:8:1], [2:16:2]}"),
         ("padding", "0_0x-1_2"),
         ("dim_labels", "b01f_01io->b01f"),
         ("metadata", '{op_type="t" op_name="a\\"b" source_file="f.py" source_line=3 stack_frame_id=4}'),
