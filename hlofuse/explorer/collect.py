@@ -50,6 +50,7 @@ class _Collector:
     def __init__(self, label: str, observed: Observed) -> None:
         self.label = label
         self.replay = observed.replay
+        self.remark = observed.remark
         self.costs = observed.costs
         self.facts = Facts(observed.replay, observed.costs)
         self.explained = explain(
@@ -76,7 +77,7 @@ class _Collector:
             self.label,
             headline(e),
             result_line(e),
-            tuple(notes(e)),
+            (*((self.remark,) if self.remark else ()), *notes(e)),
             replay.target,
             printable(replay.device or ""),
             tuple(printable(c.name) for c in self.computations),
