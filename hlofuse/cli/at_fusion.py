@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 def is_before_optimizations(module: Module, target: str) -> bool:
     """Whether it has to be brought to the fusion passes first; False where it enters them as it is.
 
-    StageError for other stages and platforms, and where the dump ahead of fusion lies beside it: that is better.
+    StageError for other stages and platforms, and where the dump ahead of fusion lies beside it: that is
+    better.
     """
     from hlofuse.inputs.stage import BEFORE, StageError, require_input_stage
 

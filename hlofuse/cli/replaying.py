@@ -74,11 +74,11 @@ class ReplayRequest:
     def read(self, *, any_stage: bool = False) -> Subject:
         """Load the module and settle what is replayed how; one before optimizations is brought to fusion.
 
-        HlofuseError for wrong input, its subclass StageError for a dump of another stage. With `any_stage` the
-        module stays as it is, whatever it is.
+        HlofuseError for wrong input, its subclass StageError for a dump of another stage. With `any_stage`
+        the module stays as it is, whatever it is.
         """
-        from hlofuse.cli.progress import spinner
         from hlofuse.cli.at_fusion import brought_to_fusion, is_before_optimizations
+        from hlofuse.cli.progress import spinner
         from hlofuse.inputs import choose_target, load
         from hlofuse.inputs.beside import device_beside
         from hlofuse.inputs.choose_target import release_doubt
