@@ -72,8 +72,9 @@ def _plot(subject: Subject, kind: str) -> Plot:
         raise HlofuseError("the roofline is a GPU's: it asks for --device (hlofuse devices lists them)")
     replay = subject.replay(keep_modules=kind == "passes")
     times = KernelTimes(device, subject.target, replay) if device is not None else None
-    alerts = (warning_line(subject.changes),) if subject.changes else ()
-    alerts += (BRIEF,) if subject.remark else ()
+    alerts: tuple[str, ...] = (warning_line(subject.changes),) if subject.changes else ()
+    if subject.remark:
+        alerts += (BRIEF,)
     title = f"{replay.target} fusion" + (f" on {replay.device}" if replay.device else "")
     if kind == "passes":
         from hlofuse.plots.passes import plot_passes

@@ -22,6 +22,7 @@ from hlofuse.ir.module import Module
 from hlofuse.present.escape import printable
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.pages import sections
+from hlofuse.stages.unoptimized import BRIEF
 from hlofuse.trace import Event
 
 
@@ -75,7 +76,7 @@ class _Collector:
         decisions = tuple(self._decisions(boxes))
         return Run(
             self.label,
-            headline(e),
+            headline(e) + (f", {BRIEF}" if self.remark else ""),
             result_line(e),
             (*((self.remark,) if self.remark else ()), *notes(e)),
             replay.target,
