@@ -130,8 +130,11 @@ def test_buttons_and_keys_step(visit: Open) -> None:
 def test_a_picture_is_walked_by_keys(visit: Open) -> None:
     seen = visit("gpu/gpt2_block", "#step=40")
     page = seen.page
-    where = """() => { const a = document.activeElement, room = document.querySelector("#panes svg").getBoundingClientRect();
-        const p = a.getBoundingClientRect(); return [a.getAttribute("role"), p.top >= room.top && p.bottom <= room.bottom]; }"""
+    where = """() => {
+        const box = document.activeElement, at = box.getBoundingClientRect();
+        const room = document.querySelector("#panes svg").getBoundingClientRect();
+        return [box.getAttribute("role"), at.top >= room.top && at.bottom <= room.bottom];
+    }"""
     page.focus("#fit")
     for _ in range(30):  # more boxes than the room shows at once
         page.keyboard.press("Tab")

@@ -52,10 +52,18 @@ def test_a_view_is_chosen_by_the_stage(hlofuse: Run, dumps: Path) -> None:
 
 
 def test_a_fused_module_is_not_fused_again_unasked(hlofuse: Run, dumps: Path) -> None:
-    result = hlofuse("render", "fused.hlo", "-o", "-", "--view", "after")
+    as_cpu = "render", "fused.hlo", "-o", "-", "--view", "after", "--target", "cpu"
+    result = hlofuse(*as_cpu)
     assert result.status == 2
     assert "already fused" in result.err
-    assert "cpu fusion" in hlofuse("render", "fused.hlo", "-o", "-", "--view", "after", "--assume-input").out
+    assert "cpu fusion" in hlofuse(*as_cpu, "--assume-input").out
+
+
+def test_a_gpu_s_module_is_not_replayed_without_a_device(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    result = hlofuse("render", samples / "gpu" / "softmax", "-o", tmp_path / "x.dot", "--view", "both")
+    assert result.status == 2
+    assert "asks for --device" in result.err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_left_out_is_said_on_standard_error(hlofuse: Run, dumps: Path) -> None:
