@@ -23,6 +23,8 @@ class Measured:
     """Asked where something broke only: it takes longer than everything else."""
     changes: tuple[str, ...] = ()
     """What is other than in XLA."""
+    remark: str = ""
+    """How the module came to be; empty where XLA made it."""
 
 
 def check_modules(
@@ -43,9 +45,11 @@ def check_modules(
     bounds = [*budgets, *(baseline.budgets if baseline is not None else ())]
     done = []
     changes: dict[str, None] = {}
+    remarks: dict[str, None] = {}
     for m in measured:
         held = cache(m.held)  # asked for each finding
         changes |= dict.fromkeys(m.changes)
+        remarks |= dict.fromkeys([m.remark] if m.remark else [])
         found = over_budget(m.profile, bounds, held)
         known = baseline.profiles.get(m.profile.name) if baseline is not None else None
         if known is not None:
@@ -66,4 +70,4 @@ def check_modules(
         for name in (baseline.profiles if baseline is not None and all_there else ())
         if name not in names
     ]
-    return Check(tuple(done), tuple(others), baseline_name, what_if=tuple(changes))
+    return Check(tuple(done), tuple(others), baseline_name, what_if=tuple(changes), remarks=tuple(remarks))

@@ -173,6 +173,8 @@ class Check:
     """The baseline has been written anew."""
     what_if: tuple[str, ...] = ()
     """What is other than in XLA."""
+    remarks: tuple[str, ...] = ()
+    """How modules came to be that XLA did not make."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:

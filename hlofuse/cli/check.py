@@ -92,6 +92,7 @@ def command(
 
     from hlofuse.checker import Baseline, check_modules, read_baseline
     from hlofuse.checker.limits import Budget, parse_bytes, parse_time
+    from hlofuse.cli.at_fusion import say
     from hlofuse.cli.measuring import has_several, measure_all
     from hlofuse.cli.output import emit, write_file
     from hlofuse.ir.errors import HlofuseError
@@ -133,6 +134,9 @@ def command(
             file.parent.mkdir(parents=True, exist_ok=True)
             write_file(file, text)
         found = replace(found, updated=True)
+    if form not in ("text", "json", "markdown"):  # those say it themselves
+        for remark in found.remarks:
+            say(remark)
     for kind, file in further:
         emit(_written(found, kind, "never", file, root), file)
     emit(_written(found, form, color, output, root), output)

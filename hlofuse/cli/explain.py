@@ -55,7 +55,7 @@ def command(
     Of a module before optimizations: an approximate replay, which says so.
     Of a TPU's dumps: what was fused, and how CPU and GPU would have done.
     """
-    from hlofuse.cli.explain_stage import approximate, explain_stage, remarked
+    from hlofuse.cli.explain_stage import explain_stage
     from hlofuse.cli.reporting import report
     from hlofuse.explainer import explain
     from hlofuse.explainer.difference import difference_of
@@ -66,16 +66,12 @@ def command(
     from hlofuse.ir.errors import HlofuseError
 
     asked = ReplayRequest(input=input, **request)
-    remark = ""
     try:
         observed = asked.run()
     except HlofuseError as error:
         if explain_stage(asked, error, {"form": form, "color": color, "output": output}, limit):
             return 0
-        guessed = approximate(asked, error) if compare_device is None else None
-        if guessed is None:
-            raise
-        observed, remark = guessed
+        raise
     if compare_device is not None:
         _compare(asked, observed, compare_device, limit, form, color, output)
         return 0
@@ -102,12 +98,10 @@ def command(
         form,
         color,
         output,
-        **remarked(
-            remark,
-            text=draw,
-            markdown=lambda: explanation_markdown(found, **words) + _film_markdown(film),
-            json=lambda: explanation_json(found, only_refused=only_refused),
-        ),
+        text=draw,
+        markdown=lambda: explanation_markdown(found, **words) + _film_markdown(film),
+        json=lambda: explanation_json(found, only_refused=only_refused),
+        remark=observed.remark,
         differences=[difference] if difference is not None else [],
         limit=limit,
     )
@@ -151,20 +145,27 @@ def _compare(
     color: str,
     output: Path | None,
 ) -> None:
-    import json
-
-    from hlofuse.cli.output import emit, rendered
+    from hlofuse.cli.output import rendered
+    from hlofuse.cli.reporting import report
     from hlofuse.explainer.compare_devices import compare_devices
     from hlofuse.explainer.compare_devices_report import comparison_json, print_comparison
     from hlofuse.pipelines import TARGETS
 
     second = asked.on_device(observed, other)
     found = compare_devices(observed, second, TARGETS[observed.replay.target].release)
-    if form == "json":
-        emit(json.dumps(comparison_json(found), indent=2), output)
-        return
-    text = rendered(lambda console: print_comparison(found, console, limit=limit), color, output)
-    emit(f"```\n{text}```" if form == "markdown" else text, output)
+
+    def draw(console: Console) -> None:
+        print_comparison(found, console, limit=limit)
+
+    report(
+        form,
+        color,
+        output,
+        text=draw,
+        markdown=lambda: f"```\n{rendered(draw, color, output)}```",
+        json=lambda: comparison_json(found),
+        remark=observed.remark,
+    )
 
 
 def _check_names(replay: Any, only_pass: str | None, computation: str | None) -> None:

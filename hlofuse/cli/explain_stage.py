@@ -6,12 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from rich.console import Console
+    from collections.abc import Mapping
 
     from hlofuse.cli.replaying import ReplayRequest
-    from hlofuse.explainer.costs import Observed
     from hlofuse.ir.errors import HlofuseError
 
 
@@ -46,52 +43,6 @@ def explain_stage(asked: ReplayRequest, error: HlofuseError, how: Mapping[str, A
         json=lambda: fused_json(found),
     )
     return True
-
-
-def approximate(asked: ReplayRequest, error: HlofuseError) -> tuple[Observed, str] | None:
-    """A replay from a module before optimizations, and what is to be said of it.
-
-    None for other stages and platforms, and where the dump ahead of fusion lies beside it: that is better.
-    """
-    from dataclasses import replace
-
-    from hlofuse.inputs.dump_stages import FUSION_STAGES
-    from hlofuse.inputs.stage import BEFORE, StageError
-    from hlofuse.stages.unoptimized import EXACT_WAY, simplified, what_it_is
-
-    if not isinstance(error, StageError) or error.stage.name != BEFORE or error.stage.right_file is not None:
-        return None
-    subject = asked.read(any_stage=True)
-    if subject.variant is None or error.stage.foreign_to(subject.target):
-        return None
-    device = subject.variant.device
-    module = simplified(subject.module, subject.target, device)
-    rough = replace(subject, module=module, ids=None, record_path=None, record=None)
-    flags = FUSION_STAGES[subject.target].flags
-    return rough.observe(), f"{what_it_is(subject.target, device)} {EXACT_WAY.format(flags=flags)}"
-
-
-def remarked(
-    remark: str,
-    *,
-    text: Callable[[Console], None],
-    markdown: Callable[[], str],
-    json: Callable[[], dict[str, Any]],
-) -> dict[str, Any]:
-    """The three forms of a report, headed by a remark; as they are where there is none."""
-    if not remark:
-        return {"text": text, "markdown": markdown, "json": json}
-    from hlofuse.present import escape
-
-    def draw(console: Console) -> None:
-        console.print(f"{remark}\n", style="bold yellow")
-        text(console)
-
-    return {
-        "text": draw,
-        "markdown": lambda: f"> **{escape.markdown(remark)}**\n\n{markdown()}",
-        "json": lambda: {"approximate": remark, **json()},
-    }
 
 
 def _explain_tpu(asked: ReplayRequest, error: HlofuseError, how: Mapping[str, Any], limit: int) -> bool:

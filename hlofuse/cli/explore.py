@@ -37,12 +37,14 @@ def command(input: str, output: Path, compare_device: str | None, timeline: bool
     One HTML file that needs no network and no server. With --set, --disable, --enable or --passes it shows
     XLA's own result beside the changed one. Of a dump directory it also tells what every pass did.
     """
+    from hlofuse.cli.at_fusion import say
     from hlofuse.cli.output import emit
     from hlofuse.cli.progress import progress_bar, spinner
     from hlofuse.explorer import page_html, page_of, passes_of, reel_of
 
     asked = ReplayRequest(input=input, **request)
     observed = asked.run()
+    say(observed.remark)
     replays = _side_by_side(asked, observed, compare_device)
     reel = reel_of(observed.replay.before) if timeline and Path(input).is_dir() else None
     passes = None

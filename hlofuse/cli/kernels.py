@@ -53,7 +53,7 @@ def command(
     from hlofuse.explainer.kernels.markdown import selection_markdown
     from hlofuse.explainer.kernels.text import print_selection
 
-    found, difference = _selection(ReplayRequest(input=input, **request))
+    found, difference, remark = _selection(ReplayRequest(input=input, **request))
     ordered = found.heaviest_first if order == "cost" else list(found.kernels)
     shown = ordered[: limit or None]
     report(
@@ -63,16 +63,17 @@ def command(
         text=lambda console: print_selection(found, shown, console),
         markdown=lambda: selection_markdown(found, shown),
         json=lambda: selection_json(found),
+        remark=remark,
         differences=[difference] if difference is not None else [],
         limit=limit,
     )
     return 0
 
 
-def _selection(asked: ReplayRequest) -> tuple[KernelSelection, Difference | None]:
+def _selection(asked: ReplayRequest) -> tuple[KernelSelection, Difference | None, str]:
+    from hlofuse.cli.at_fusion import at_fusion
     from hlofuse.explainer.difference import difference_of
     from hlofuse.explainer.kernels import kernel_selection
-    from hlofuse.inputs import require_input_stage
     from hlofuse.inputs.stage import stage_of
     from hlofuse.pipelines import device_of
 
@@ -82,10 +83,8 @@ def _selection(asked: ReplayRequest) -> tuple[KernelSelection, Difference | None
     stage = stage_of(module, target)
     as_it_is = stage.is_fused and not stage.foreign_to(target)
     if as_it_is and not (asked.assume_input or asked.changes_xla):
-        return kernel_selection(module, target, device=device), None
-    if not asked.assume_input:
-        require_input_stage(module, target)
-    observed = subject.observe()
+        return kernel_selection(module, target, device=device), None, ""
+    observed = at_fusion(asked, subject).observe()
     replay = observed.replay
     found = kernel_selection(replay.after, target, device=device, replay=replay, what_if=observed.changes)
-    return found, difference_of(observed)
+    return found, difference_of(observed), observed.remark

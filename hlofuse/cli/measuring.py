@@ -72,7 +72,7 @@ def _one(request: ReplayRequest, name: str | None, root: Path) -> Measured:
     from hlofuse.checker.check import Measured
     from hlofuse.checker.held import held_apart
     from hlofuse.checker.measure import profile_of_replay, profile_of_result
-    from hlofuse.inputs import require_input_stage
+    from hlofuse.cli.at_fusion import at_fusion
     from hlofuse.inputs.stage import stage_of
 
     subject = request.read(any_stage=True)
@@ -82,15 +82,12 @@ def _one(request: ReplayRequest, name: str | None, root: Path) -> Measured:
     stage = stage_of(module, target)
     if not replayed and stage.is_fused and not stage.foreign_to(target):
         return Measured(profile_of_result(name or module.name, module, target, root), file, list)
-    if not request.assume_input:
-        require_input_stage(module, target)
-    if subject.variant is None:
-        subject = request.read()  # says what is missing
+    subject = at_fusion(request, subject)
     assert subject.variant is not None
     # Nothing is held against XLA's own replay here.
     observed = replace(subject, variant=replace(subject.variant, xla=None)).observe()
     profile = profile_of_replay(name or module.name, observed, root)
-    return Measured(profile, file, lambda: held_apart(observed, root), subject.changes)
+    return Measured(profile, file, lambda: held_apart(observed, root), subject.changes, subject.remark)
 
 
 def _with_names_of_their_own(measured: list[Measured]) -> list[Measured]:

@@ -41,6 +41,7 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
 
     Times are by XLA's own model, on GPU targets; elsewhere bytes stand for them.
     """
+    from hlofuse.cli.at_fusion import say
     from hlofuse.cli.output import write_file
     from hlofuse.cli.progress import spinner
     from hlofuse.renderer import format_of
@@ -51,6 +52,7 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
     if form != "dot":
         engine()  # nobody should wait for a replay only to hear that nothing can draw it
     subject = ReplayRequest(input=input, **request).read()
+    say(subject.remark)
     with spinner("plotting"):
         content = _plot(subject, kind).to_bytes(form)
     if to_stdout:
@@ -63,13 +65,16 @@ def _plot(subject: Subject, kind: str) -> Plot:
     from hlofuse.explainer.costs import KernelTimes
     from hlofuse.explainer.difference_words import warning_line
     from hlofuse.ir import HlofuseError
+    from hlofuse.stages.unoptimized import BRIEF
 
     device = subject.variant.device if subject.variant is not None else None
     if kind == "roofline" and device is None:
         raise HlofuseError("the roofline is a GPU's: it asks for --device (hlofuse devices lists them)")
     replay = subject.replay(keep_modules=kind == "passes")
     times = KernelTimes(device, subject.target, replay) if device is not None else None
-    alerts = (warning_line(subject.changes),) if subject.changes else ()
+    alerts: tuple[str, ...] = (warning_line(subject.changes),) if subject.changes else ()
+    if subject.remark:
+        alerts += (BRIEF,)
     title = f"{replay.target} fusion" + (f" on {replay.device}" if replay.device else "")
     if kind == "passes":
         from hlofuse.plots.passes import plot_passes

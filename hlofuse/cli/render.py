@@ -151,15 +151,15 @@ def command(
 
 def _replayed(asked: ReplayRequest, view: str | None) -> _Drawn:
     """The view, what it is of, and what must be said first."""
+    from hlofuse.cli.at_fusion import at_fusion, say
     from hlofuse.explainer.difference import difference_of
     from hlofuse.explainer.difference_words import difference_lines
-    from hlofuse.inputs import require_input_stage, stage_of
+    from hlofuse.inputs import stage_of
     from hlofuse.inputs.stage import INPUT
+    from hlofuse.stages.unoptimized import BRIEF
 
     subject = asked.read(any_stage=True)
     module, target = subject.module, subject.target
-    if (view in ("after", "both") or asked.changes_xla) and not asked.assume_input:
-        require_input_stage(module, target)
     if view is None and not (asked.assume_input or asked.changes_xla):
         stage = stage_of(module, target)
         fits = stage.name == INPUT and not stage.foreign_to(target)
@@ -168,13 +168,14 @@ def _replayed(asked: ReplayRequest, view: str | None) -> _Drawn:
             click.echo(f"note: drawn as it enters fusion; --device has {target} replayed", err=True)
     if view == "before":
         return view, module, []
-    if subject.variant is None:
-        subject = asked.read()  # says what is missing
+    subject = at_fusion(asked, subject)
+    caption = [BRIEF] if subject.remark else []
+    say(subject.remark)
     if not subject.changes:
-        return view, subject.replay(), []
+        return view, subject.replay(), caption
     observed = subject.observe()
     difference = difference_of(observed)
-    return view, observed.replay, difference_lines(difference) if difference is not None else []
+    return view, observed.replay, caption + (difference_lines(difference) if difference is not None else [])
 
 
 def _pair(asked: ReplayRequest, after: str, view: str | None) -> _Drawn:

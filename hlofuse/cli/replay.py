@@ -39,8 +39,10 @@ def command(
 ) -> None:
     """Write the module in INPUT as XLA's fusion passes would leave it.
 
-    A module of another stage is refused: nothing that XLA would have done could be said of it.
+    Of a module before optimizations it is approximate, and the file says so in its first line. One that is
+    fused already is refused.
     """
+    from hlofuse.cli.at_fusion import say
     from hlofuse.cli.output import emit, write_file
     from hlofuse.ir.printer import print_module
     from hlofuse.present.escape import printable
@@ -49,11 +51,13 @@ def command(
     subject = ReplayRequest(input=input, **request).read()
     if subject.changes:
         click.echo(f"note: not XLA's behaviour: {', '.join(map(printable, subject.changes))}", err=True)
+    say(subject.remark)
+    head = f"// {subject.remark}\n" if subject.remark else ""
     result = subject.replay(keep_modules=keep_passes is not None)
     if keep_passes is not None:
         keep_passes.mkdir(parents=True, exist_ok=True)
         for number, done in enumerate((p for p in result.passes if p.changed), 1):
-            write_file(keep_passes / f"{number:02d}-{done.name}.hlo", done.module_text or "")
+            write_file(keep_passes / f"{number:02d}-{done.name}.hlo", head + (done.module_text or ""))
     if trace is not None:
         write_file(trace, to_jsonl(result.events))
-    emit(print_module(result.after), output)
+    emit(head + print_module(result.after), output)

@@ -72,12 +72,14 @@ class ReplayRequest:
         return bool(self.overrides or self.disable or self.enable or self.rules or self.passes is not None)
 
     def read(self, *, any_stage: bool = False) -> Subject:
-        """Load the module and settle what is replayed how.
+        """Load the module and settle what is replayed how; one before optimizations is brought to fusion.
 
-        HlofuseError for wrong input, its subclass StageError for a dump of another stage unless `any_stage`.
+        HlofuseError for wrong input, its subclass StageError for a dump of another stage. With `any_stage`
+        the module stays as it is, whatever it is.
         """
+        from hlofuse.cli.at_fusion import brought_to_fusion, is_before_optimizations
         from hlofuse.cli.progress import spinner
-        from hlofuse.inputs import choose_target, load, require_input_stage
+        from hlofuse.inputs import choose_target, load
         from hlofuse.inputs.beside import device_beside
         from hlofuse.inputs.choose_target import release_doubt
         from hlofuse.inputs.unique_ids import unique_ids_for
@@ -106,14 +108,14 @@ class ReplayRequest:
                 )
         if self.device is not None:
             self.variant(target, device)  # a mistyped device is told before what it would not go with
-        if not (any_stage or self.assume_input):
-            require_input_stage(module, target)
+        exact = any_stage or self.assume_input or not is_before_optimizations(module, target)
         if doubt:
             click.echo(f"note: {doubt}", err=True)
         variant = self.variant(target, device)
         path, record = self._record(module, target)
         ids = unique_ids_for(module, self.ids)
-        return Subject(module, target, variant, ids, path, record)
+        subject = Subject(module, target, variant, ids, path, record)
+        return subject if exact else brought_to_fusion(self, subject)
 
     def run(self) -> Observed:
         """Load and replay, with an eye on the costs."""
@@ -130,7 +132,8 @@ class ReplayRequest:
         if first.costs is None:
             raise HlofuseError(f"target {target} fuses alike on every device: --compare-device says nothing")
         variant = replace(self.variant(target, other), xla=None)
-        return Subject(module, target, variant, unique_ids_for(module, self.ids)).observe()
+        ids = None if first.remark else unique_ids_for(module, self.ids)
+        return Subject(module, target, variant, ids, remark=first.remark).observe()
 
     def variant(
         self, target: str, device: str | DeviceDescription | None, more: Sequence[str] = ()
@@ -188,6 +191,8 @@ class Subject:
     """XLA's own record of the pass: asked for, or lying beside the module (only `observe` looks at that)."""
     record: PriorityRecord | None = None
     """What is in it, where it was asked for."""
+    remark: str = ""
+    """What a module is worth that was before optimizations; empty where it is as XLA has it."""
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -210,6 +215,9 @@ class Subject:
         with spinner("replaying"):
             observed = observed_replay(self.module, self.variant, ids=self.ids, make_guide=follow)
         observed.record = str(self.record_path) if follow is not None else None
+        observed.remark = self.remark
+        if observed.xla is not None:
+            observed.xla.remark = self.remark
         return observed
 
     def _is_about_us(self, record: PriorityRecord) -> bool:

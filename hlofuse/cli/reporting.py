@@ -22,14 +22,18 @@ def report(
     text: Callable[[Console], None],
     markdown: Callable[[], str],
     json: Callable[[], dict[str, Any]],
+    remark: str = "",
     differences: Sequence[Difference] = (),
     limit: int = 10,
 ) -> None:
-    """Emit one of the three forms. JSON has a field `difference` where there is one."""
+    """Emit one of the three forms, headed by a remark where there is one.
+
+    JSON has fields `approximate`, the remark, and `difference` where there are such.
+    """
     if form == "json":
         from json import dumps
 
-        document = json()
+        document = {"approximate": remark, **json()} if remark else json()
         if differences:
             from hlofuse.explainer.difference_report import difference_json
 
@@ -38,14 +42,20 @@ def report(
         emit(dumps(document, indent=2), output)
     elif form == "markdown":
         head = ""
+        if remark:
+            from hlofuse.present import escape
+
+            head = f"> **{escape.markdown(remark)}**\n\n"
         if differences:
             from hlofuse.explainer.difference_report import difference_markdown
 
-            head = "\n".join(difference_markdown(d, limit=limit) for d in differences) + "\n"
+            head += "\n".join(difference_markdown(d, limit=limit) for d in differences) + "\n"
         emit(head + markdown(), output)
     else:
 
         def draw(console: Console) -> None:
+            if remark:
+                console.print(f"{remark}\n", style="yellow")
             if differences:
                 from hlofuse.explainer.difference_report import print_difference
 

@@ -52,9 +52,10 @@ def command(
     requests = [ReplayRequest(input=path, **request) for path in inputs]
     # A list in JSON is complete: --limit is for people.
     heaviest = None if form == "json" else limit or None
-    found, differences = [], []
+    found, differences, remark = [], [], ""
     for asked in requests:
-        module, difference = _module(asked, after or asked.changes_xla)
+        module, difference, said = _module(asked, after or asked.changes_xla)
+        remark = remark or said
         found.append(statistics(module, heaviest=heaviest))
         differences += [difference] if difference is not None else []
     report(
@@ -64,17 +65,18 @@ def command(
         text=lambda console: print_statistics(found, console),
         markdown=lambda: statistics_markdown(found),
         json=lambda: statistics_json(found),
+        remark=remark,
         differences=differences,
         limit=limit,
     )
     return 0
 
 
-def _module(request: ReplayRequest, after: bool) -> tuple[Module, Difference | None]:
+def _module(request: ReplayRequest, after: bool) -> tuple[Module, Difference | None, str]:
     from hlofuse.explainer.difference import difference_of
 
     subject = request.read(any_stage=not after)
     if not after:
-        return subject.module, None
+        return subject.module, None, ""
     observed = subject.observe()
-    return observed.replay.after, difference_of(observed)
+    return observed.replay.after, difference_of(observed), observed.remark

@@ -118,6 +118,7 @@ def _rank(asked: ReplayRequest, limit: int, form: str, color: str, output: Path 
         text=lambda console: print_ranking(found, console, input_words=asked.input_words, limit=limit),
         markdown=lambda: ranking_markdown(found, limit=limit),
         json=lambda: ranking_json(found),
+        remark=subject.remark,
     )
 
 
@@ -154,6 +155,7 @@ def _sweep(
         text=lambda console: print_sweep(found, console),
         markdown=lambda: sweep_markdown(found),
         json=lambda: sweep_json(found),
+        remark=subject.remark,
     )
 
 

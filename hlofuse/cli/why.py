@@ -39,36 +39,25 @@ def command(
 
     Names are those of the dump, of the result, or of fusions made on the way, with or without %.
     """
-    from hlofuse.cli.explain_stage import approximate, remarked
     from hlofuse.cli.reporting import report
     from hlofuse.explainer.difference import difference_of
     from hlofuse.explainer.why import why
     from hlofuse.explainer.why_json import why_json
     from hlofuse.explainer.why_markdown import why_markdown
     from hlofuse.explainer.why_text import print_why
-    from hlofuse.ir.errors import HlofuseError
 
     asked = ReplayRequest(input=input, **request)
-    remark = ""
-    try:
-        observed = asked.run()
-    except HlofuseError as error:
-        guessed = approximate(asked, error)
-        if guessed is None:
-            raise
-        observed, remark = guessed
+    observed = asked.run()
     answer = why(observed.replay, name, other, costs=observed.costs)
     difference = difference_of(observed)
     report(
         form,
         color,
         output,
-        **remarked(
-            remark,
-            text=lambda console: print_why(answer, console, input_words=asked.input_words, limit=limit),
-            markdown=lambda: why_markdown(answer, limit=limit),
-            json=lambda: why_json(answer),
-        ),
+        text=lambda console: print_why(answer, console, input_words=asked.input_words, limit=limit),
+        markdown=lambda: why_markdown(answer, limit=limit),
+        json=lambda: why_json(answer),
+        remark=observed.remark,
         differences=[difference] if difference is not None else [],
         limit=limit,
     )

@@ -22,6 +22,7 @@ from hlofuse.ir.module import Module
 from hlofuse.present.escape import printable
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.pages import sections
+from hlofuse.stages.unoptimized import BRIEF
 from hlofuse.trace import Event
 
 
@@ -50,6 +51,7 @@ class _Collector:
     def __init__(self, label: str, observed: Observed) -> None:
         self.label = label
         self.replay = observed.replay
+        self.remark = observed.remark
         self.costs = observed.costs
         self.facts = Facts(observed.replay, observed.costs)
         self.explained = explain(
@@ -74,9 +76,9 @@ class _Collector:
         decisions = tuple(self._decisions(boxes))
         return Run(
             self.label,
-            headline(e),
+            headline(e) + (f", {BRIEF}" if self.remark else ""),
             result_line(e),
-            tuple(notes(e)),
+            (*((self.remark,) if self.remark else ()), *notes(e)),
             replay.target,
             printable(replay.device or ""),
             tuple(printable(c.name) for c in self.computations),

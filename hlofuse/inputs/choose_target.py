@@ -94,7 +94,7 @@ def release_doubt(chosen: ChosenTarget, module: Module) -> str:
 
     Since 0.11 places in the source stand in tables ahead of the module, before they stood in every line.
     """
-    if chosen.name not in ("cpu", "gpu"):
+    if chosen.name not in ("cpu", "gpu") or module.lowered_from is not None:
         return ""
     for i in module.instructions():
         metadata = i.attributes.get("metadata")

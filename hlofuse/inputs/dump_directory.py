@@ -15,6 +15,7 @@ from hlofuse.present.escape import printable
 from hlofuse.present.units import plural
 
 _LISTED = 12
+_BEFORE = "before_optimizations"
 
 
 @dataclass(slots=True)
@@ -100,7 +101,8 @@ class DumpedModule:
             )
         return (
             f'{head}\nRun the program again with XLA_FLAGS="{stage.flags}" and give hlofuse that directory.'
-            + (f"\n(stats, diff and render take the files that are there: {whole})" if whole else "")
+            + (f"\nThe files that are there can be given, too: {whole}" if whole else "")
+            + ("\n(the one before optimizations is replayed approximately)" if _BEFORE in self.whole else "")
         )
 
 

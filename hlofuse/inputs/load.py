@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hlofuse.inputs.choose_target import choose_target
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, require_case
-from hlofuse.inputs.foreign import foreign_form, hlo_text
+from hlofuse.inputs.foreign import PROTO, foreign_form, hlo_text
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.text import called, decode, read_bytes
 from hlofuse.ir.errors import HlofuseError
@@ -44,6 +44,7 @@ def load(
     text = hlo_text(data, form, called(path)) if form is not None else decode(data, called(path))
     parsed = parse_module(text, name)
     parsed.filename = name
+    parsed.lowered_from = form if form != PROTO else None
     return parsed
 
 

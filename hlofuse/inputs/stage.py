@@ -64,6 +64,10 @@ def stage_of(module: Module, target: str = "cpu") -> Stage:
     named = read_name(Path(module.filename)) if module.filename and module.filename != "<stdin>" else None
     beside = _beside(named) if named is not None else None
     right = _right_file(beside, target) if beside is not None else _in_its_corpus_folder(module)
+    if module.lowered_from is not None:
+        return Stage(
+            BEFORE, platform, f"it is {module.lowered_from}, a program that nothing has compiled", right
+        )
     for whole in beside.whole if beside is not None else ():
         if "gpu" in whole or "tpu" in whole:
             platform, platform_evidence = ("gpu" if "gpu" in whole else "tpu"), f"beside it lies its {whole}"

@@ -28,6 +28,7 @@ class Module:
         "entry",
         "filename",
         "instruction_names",
+        "lowered_from",
         "name",
         "print_options",
         "processing_order",
@@ -43,6 +44,8 @@ class Module:
         self.instruction_names = NameUniquer()
         self.computation_names = NameUniquer()
         self.filename: str | None = None
+        self.lowered_from: str | None = None
+        """The form of a program that it was lowered from (StableHLO); None for a module that XLA wrote."""
         self.print_options = PrintOptions()
         """How the module was written, and is printed unless asked otherwise."""
         self.processing_order: list[Computation] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ def measured(subject: Any, target: str | None, device: str | None, root: Path) -
         found = measure_all([ReplayRequest(os.fspath(subject), target=target, device=device)], root)
         if len(found) != 1:
             raise HlofuseError(f"{subject} holds {len(found)} modules: name one dump")
+        if found[0].remark:
+            warnings.warn(found[0].remark, stacklevel=2)
         return found[0]
     raise HlofuseError(
         f"a dump's path, an HLO text, a module or a capture was expected, not {type(subject).__name__}"

@@ -127,6 +127,38 @@ def test_buttons_and_keys_step(visit: Open) -> None:
     assert page.get_attribute("#slider", "aria-valuetext") == "0: the module as given"
 
 
+def test_a_picture_is_walked_by_keys(visit: Open) -> None:
+    seen = visit("gpu/gpt2_block", "#step=40")
+    page = seen.page
+    where = """() => {
+        const box = document.activeElement, at = box.getBoundingClientRect();
+        const room = document.querySelector("#panes svg").getBoundingClientRect();
+        return [box.getAttribute("role"), at.top >= room.top && at.bottom <= room.bottom];
+    }"""
+    page.focus("#fit")
+    for _ in range(30):  # more boxes than the room shows at once
+        page.keyboard.press("Tab")
+        assert page.evaluate(where) == ["button", True]
+    label = page.evaluate("document.activeElement.getAttribute('aria-label')").split(",")[0]
+    page.keyboard.press("Space")  # presses it, and does not play
+    assert (seen.at, page.inner_text("#play")) == (40, "Play")
+    assert label in seen.details
+    wide = "() => document.querySelector('#panes svg').viewBox.baseVal.width"
+    before = page.evaluate(wide)
+    page.keyboard.press("+")
+    assert page.evaluate(wide) < before
+    page.keyboard.press("-")
+    assert page.evaluate(wide) == pytest.approx(before)
+
+
+def test_the_list_of_what_is_held_back_is_walked_by_keys(visit: Open) -> None:
+    seen = visit("cpu/softmax", "#tab=held")
+    seen.page.focus(".long-list")
+    for n in range(2):
+        seen.page.keyboard.press("ArrowDown")
+        assert seen.page.get_attribute("[role=option][aria-selected=true]", "aria-posinset") == str(n + 1)
+
+
 def test_plays_to_the_end(visit: Open) -> None:
     seen = visit("cpu/softmax", "#step=7")
     seen.page.keyboard.press("Space")

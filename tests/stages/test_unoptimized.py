@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse import load
+from hlofuse.inputs.stage import BEFORE, INPUT, stage_of
 from hlofuse.ir.parse import parse_module
 from hlofuse.ir.printer import print_module
 from hlofuse.ir.verifier import check_module
@@ -85,7 +86,67 @@ def test_the_report_says_that_it_is_approximate(tmp_path: Path, hlofuse: Run) ->
     assert hlofuse("explain", path, "--format", "markdown").out.startswith("> **APPROXIMATE")
     assert json.loads(hlofuse("explain", path, "--format", "json").out)["approximate"]
     assert hlofuse("why", path, "s.1").out.startswith("APPROXIMATE")
-    assert hlofuse("replay", path, "-o", tmp_path / "out.hlo").status == 2  # a file would not say so
+
+
+COMMANDS = (
+    ("replay", "-o", "out.hlo"),
+    ("kernels",),
+    ("stats", "--after"),
+    ("check", "--max-kernels", "9"),
+    ("check", "--max-kernels", "9", "--format", "junit"),
+    ("what-if",),
+    ("what-if", "--sweep", "code-duplication-limit=1,15"),
+    ("explain", "--set", "code-duplication-limit=1"),
+    ("explore", "-o", "out.html"),
+    ("plot", "-o", "out.dot"),
+    ("render", "--view", "after", "-o", "out.dot"),
+)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_takes_it_and_says_so(
+    words: tuple[str, ...], tmp_path: Path, hlofuse: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m.hlo").write_text(TEXT)
+    done = hlofuse(words[0], "m.hlo", *words[1:])
+    assert done.status == 0
+    said = done.out + done.err + "".join(f.read_text() for f in Path().glob("out.*"))
+    assert "APPROXIMATE" in said
+
+
+def test_what_is_replayed_is_the_same_everywhere(tmp_path: Path, hlofuse: Run) -> None:
+    path, out = tmp_path / "m.hlo", tmp_path / "out.hlo"
+    path.write_text(TEXT)
+    hlofuse("replay", path, "-o", out)
+    assert out.read_text().startswith("// APPROXIMATE")  # the file says so too, and reads as HLO text
+    after = json.loads(hlofuse("explain", path, "--format", "json").out)["after"]["kernels"]
+    for words in (("stats", path, "--after"), ("stats", out)):
+        (found,) = json.loads(hlofuse(*words, "--format", "json").out)["modules"]
+        assert found["kernels"] == after
+    assert json.loads(hlofuse("kernels", path, "--format", "json").out)["approximate"]
+
+
+def test_records_of_a_later_moment_are_refused(tmp_path: Path, hlofuse: Run) -> None:
+    path, ids = tmp_path / "m.hlo", tmp_path / "m.hlo.pb"
+    path.write_text(TEXT)
+    ids.write_bytes(b"\n\0")
+    assert hlofuse("explain", path, "--ids", ids).status == 2
+
+
+def test_a_lowered_program_is_before_optimizations_whatever_is_in_it() -> None:
+    module = parse_module("HloModule m\n\nENTRY e {\n  ROOT p = f32[2]{0} parameter(0)\n}\n")
+    assert stage_of(module).name == INPUT
+    module.lowered_from = "StableHLO text"
+    assert stage_of(module).name == BEFORE
+
+
+def test_a_gpu_asks_for_a_device(tmp_path: Path, hlofuse: Run) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text(TEXT)
+    for words in (("kernels",), ("check", "--max-kernels", "9"), ("render", "--view", "after", "-o", "-")):
+        done = hlofuse(words[0], path, *words[1:], "--target", "gpu")
+        assert (done.status, "asks for --device" in done.err) == (2, True)
 
 
 def test_a_gpu_module_from_its_beginning(gpt2: Path, hlofuse: Run) -> None:

@@ -30,6 +30,16 @@ def test_a_dump_a_text_a_module_and_a_capture_are_the_same() -> None:
     assert profiles[0].figures.kernels == 4
 
 
+def test_a_module_before_optimizations_is_measured_with_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text(
+        "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  r = f32[2,2]{1,0} reshape(p)\n"
+        "  ROOT n = f32[2,2]{1,0} negate(r)\n}\n"
+    )
+    with pytest.warns(UserWarning, match="APPROXIMATE"):
+        assert_fusion(path, at_most=1)
+
+
 def test_too_many_kernels_are_told_with_the_rules() -> None:
     with pytest.raises(AssertionError, match=r"(?s)4 kernels, 3 allowed.*programs.py:89.*CPU007"):
         assert_fusion(DUMP, at_most=3)

@@ -17,6 +17,7 @@ def check_json(check: Check) -> dict[str, Any]:
         "baseline": check.baseline,
         "updated": check.updated,
         "what_if": list(check.what_if),
+        **({"approximate": list(check.remarks)} if check.remarks else {}),
         "modules": [_module(m) for m in check.modules],
         "others": [_finding(f) for f in check.others],
     }

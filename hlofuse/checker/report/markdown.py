@@ -25,6 +25,7 @@ def check_markdown(check: Check, most: int = MOST_BYTES) -> str:
     head = f"## hlofuse check: {verdict(check)}\n"
     if check.what_if:
         head += f"\nWhat if: {', '.join(map(markdown_code, check.what_if))}\n"
+    head += "".join(f"\n> **{markdown(remark)}**\n" for remark in check.remarks)
     parts = _Parts(most, head)
     parts.table(modules)
     told: set[str] = set()

@@ -20,6 +20,8 @@ def print_check(check: Check, console: Console) -> None:
     console.print(verdict(check), style="bold red" if check.failed else "bold green")
     if check.what_if:
         console.print(f"what if: {', '.join(map(printable, check.what_if))}")
+    for remark in check.remarks:
+        console.print(printable(remark), style="yellow")
     told: set[str] = set()
     for m in check.modules:
         base = m.baseline

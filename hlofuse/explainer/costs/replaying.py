@@ -172,6 +172,8 @@ class Observed:
     """What differs from XLA, in words; empty when XLA itself is repeated."""
     xla: Observed | None = None
     """XLA's own replay, where this one is another."""
+    remark: str = ""
+    """What to say ahead of all that is told of it: how the module came to be; empty where XLA made it."""
 
 
 def observed_replay(

@@ -27,3 +27,11 @@ function segments(home, choices, chosen, choose) {
       type: "button", "data-key": key, title, "aria-pressed": String(key === chosen), onclick: () => choose(key),
     }, words)));
 }
+
+// Whether an event at something drawn as a button presses it; it is not seen by others then.
+function presses(event) {
+  if (event.type === "keydown" && event.key !== "Enter" && event.key !== " ") return false;
+  event.preventDefault();
+  event.stopPropagation();
+  return true;
+}

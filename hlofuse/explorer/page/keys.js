@@ -18,6 +18,7 @@ class Keys {
       PageDown: () => app.goTo(app.state.at + 10), PageUp: () => app.goTo(app.state.at - 10),
       Home: () => app.goTo(0), End: () => app.goTo(app.run.length), " ": () => app.timeline.play(),
       n: () => app.timeline.listed(1), p: () => app.timeline.listed(-1), f: () => app.panes.forEach((pane) => pane.fit()),
+      "+": () => app.panes.forEach((pane) => pane.magnify(0.8)), "-": () => app.panes.forEach((pane) => pane.magnify(1.25)),
       "/": () => byId("search").focus(), "?": () => this.showKeys(), Escape: () => { app.letGo(); app.view.show = ""; app.follow(); },
     };
     if (app.drawn === "film") Object.assign(keys, {
@@ -36,7 +37,8 @@ class Keys {
     const dialog = byId("keys");
     const rows = [["→ ←", "a step on, a step back"], ["Page ↓ ↑", "ten steps"], ["Home End", "the module as given, in the end"],
       ["Space", "play"], ["n p", "next and previous decision of the list"], ["/", "search"], ["f", "show all of the picture"],
-      ["Esc", "let go of what is chosen"], ["wheel, drag", "zoom and move the picture"]];
+      ["Esc", "let go of what is chosen"], ["+ −", "zoom"], ["Tab, Enter", "from box to box, choose or open one"],
+      ["wheel, drag", "zoom and move the picture"]];
     dialog.replaceChildren(el("h2", {}, "Keys"), el("dl", {}, ...rows.flatMap(([k, words]) => [el("dt", {}, k), el("dd", {}, words)])),
       el("form", { method: "dialog" }, el("button", {}, "Close")));
     dialog.showModal();

@@ -39,7 +39,7 @@ class LongList {
     for (let n = first; n < last; n++) {
       const row = el("div", {
         class: "row", role: "option", id: `row-${n}`, "aria-selected": String(n === this.chosen),
-        "aria-setsize": this.items.length, "aria-posinset": n + 1, onclick: () => this.choose(this.items[n], n),
+        "aria-setsize": this.items.length, "aria-posinset": n + 1, onclick: () => this.take(n),
       }, ...this.makeRow(this.items[n]));
       row.style.top = `${n * ROW_HEIGHT}px`;
       rows.push(row);
@@ -55,7 +55,11 @@ class LongList {
     if (!by || !this.items.length) return;
     event.preventDefault();
     event.stopPropagation();
-    const next = Math.min(this.items.length - 1, Math.max(0, this.chosen + by));
-    this.choose(this.items[next], next);
+    this.take(Math.min(this.items.length - 1, Math.max(0, this.chosen + by)));
+  }
+
+  take(n) {
+    this.select(n);
+    this.choose(this.items[n], n);
   }
 }

@@ -175,7 +175,7 @@ function groupNode(n, view, most, kind, act) {
     svg("rect", { class: name, x: 10, y, width: Math.max(1, ((n.width - 20) * count) / most), height: 3, rx: 1.5 });
   const bars = n.single ? [n.kernel && bar(n.share * most, 38, "is")] : [bar(g.before, 36, "was"), bar(now, 40, "is")];
   const press = (event) => {
-    if (event.type === "keydown" && event.key !== "Enter") return;
+    if (!presses(event)) return;
     act.group(g);
   };
   return svg("g", {

@@ -10,6 +10,8 @@ class Pane {
     this.views = new Map();  // of each picture shown so far
     this.svg.addEventListener("wheel", (event) => this.zoom(event), { passive: false });
     this.svg.addEventListener("pointerdown", (event) => this.drag(event));
+    // Not on the picture itself: that alone would make it a stop of Tab.
+    this.element.addEventListener("focusin", (event) => this.toFocus(event.target));
     new ResizeObserver(() => {
       this.views.clear();
       if (this.size) this.start(this.focus);
@@ -35,14 +37,16 @@ class Pane {
     const view = this.views.get(this.key), room = this.svg.getBoundingClientRect();
     if (!room.width || room.width / view.w >= this.readable) return;
     const w = room.width / this.readable, h = room.height / this.readable, [width] = this.size;
-    this.look(this.within({ x: focus ? focus[0] - w / 2 : (width - w) / 2, y: focus ? focus[1] - 0.4 * h : -30, w, h }));
+    this.look(this.within({ x: focus ? focus[0] - w / 2 : (width - w) / 2, y: focus ? focus[1] - 0.4 * h : -h, w, h }));
   }
 
   // Nothing to be seen of what lies around the picture, as long as the picture fills the room.
   within(view) {
     const [width, height] = this.size;
-    const along = (at, room, whole) => (room > whole + 60 ? (whole - room) / 2 : Math.min(whole + 30 - room, Math.max(-30, at)));
-    return { ...view, x: along(view.x, view.w, width), y: along(view.y, view.h, height) };
+    // Room for the label, which is of one size whatever that of the picture is.
+    const top = this.label.hidden ? 30 : Math.max(30, (36 * view.h) / this.svg.getBoundingClientRect().height);
+    const along = (at, room, whole, edge) => (room > whole + 2 * edge ? (whole - room) / 2 : Math.min(whole + 30 - room, Math.max(-edge, at)));
+    return { ...view, x: along(view.x, view.w, width, 30), y: along(view.y, view.h, height, top) };
   }
 
   // Moves the picture if the place is not in it.
@@ -51,6 +55,17 @@ class Pane {
     const shift = (at, from, size, edge) => (at < from + edge || at > from + size - edge ? at - size / 2 : from);
     const moved = { ...view, x: shift(x, view.x, view.w, inX), y: shift(y, view.y, view.h, inY) };
     if (moved.x !== view.x || moved.y !== view.y) this.look(this.within(moved));
+  }
+
+  // Whoever goes from box to box by Tab sees where.
+  toFocus(target) {
+    const view = this.views.get(this.key);
+    if (!view || !target.matches(":focus-visible")) return;
+    const place = target.getBoundingClientRect(), room = this.svg.getBoundingClientRect();
+    this.reveal([
+      view.x + ((place.x + place.width / 2 - room.x) / room.width) * view.w,
+      view.y + ((place.y + place.height / 2 - room.y) / room.height) * view.h,
+    ]);
   }
 
   fit() {
@@ -70,10 +85,15 @@ class Pane {
 
   zoom(event) {
     event.preventDefault();
-    const view = this.views.get(this.key), room = this.svg.getBoundingClientRect();
-    const by = Math.exp(event.deltaY * 0.0015);
+    const room = this.svg.getBoundingClientRect();
     const px = (event.clientX - room.left) / room.width, py = (event.clientY - room.top) / room.height;
-    this.look({ x: view.x + view.w * px * (1 - by), y: view.y + view.h * py * (1 - by), w: view.w * by, h: view.h * by });
+    this.magnify(Math.exp(event.deltaY * 0.0015), px, py);
+  }
+
+  // `by` below 1 comes nearer; what lies at this part of the width and height stays there.
+  magnify(by, px = 0.5, py = 0.5) {
+    const view = this.views.get(this.key);
+    if (view) this.look({ x: view.x + view.w * px * (1 - by), y: view.y + view.h * py * (1 - by), w: view.w * by, h: view.h * by });
   }
 
   drag(event) {

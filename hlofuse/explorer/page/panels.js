@@ -52,17 +52,25 @@ class Panels {
         `${countText(run.kernels.length, "kernel")} in the end, dearest first`), this.lists.kernels.element);
       this.lists.kernels.show(this.sorted, this.sorted.findIndex((k) => k.box === this.app.chosen));
     } else {
-      const { rule } = this.app.view, held = run.held.filter((h) => !rule || h.rule === rule);
+      const { rule } = this.app.view, held = this.held = run.held.filter((h) => !rule || h.rule === rule);
       const all = rule && el("button", { type: "button", onclick: () => this.app.clearFilters() }, "all rules");
       panel.replaceChildren(el("p", { class: "note" }, this.heldWords(held), " ", all), this.lists.held.element);
-      this.lists.held.show(held, -1);
+      this.lists.held.show(held, this.heldPlace());
     }
   }
 
   // Another step only.
   follow() {
     if (this.app.view.tab === "decisions") this.lists.decisions.select(this.listed.indexOf(this.app.state.at - 1));
-    if (this.app.view.tab === "kernels") this.lists.kernels.select(this.sorted.findIndex((k) => k.box === this.app.chosen));
+    else if (this.app.view.tab === "kernels") this.lists.kernels.select(this.sorted.findIndex((k) => k.box === this.app.chosen));
+    else this.lists.held.select(this.heldPlace());
+  }
+
+  // The pair that the decision shown is about; of several, the one taken from the list.
+  heldPlace() {
+    const shown = this.app.state.at - 1, { chosen } = this.lists.held;
+    if (shown < 0) return -1;
+    return this.held[chosen]?.decision === shown ? chosen : this.held.findIndex((h) => h.decision === shown);
   }
 
   heldWords(held) {

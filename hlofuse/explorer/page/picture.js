@@ -126,8 +126,7 @@ function node(run, state, box, op, slot, fusion, chosen, act) {
   if (chosen === box || (chosen !== NONE && chosen === op)) classes.push("chosen");
   const says = `${label}, ${opcode} ${run.ops.shape[op]}${fusion ? `, in ${state.nameOf(box)}` : ""}`;
   const press = (event) => {
-    if (event.type === "keydown" && event.key !== "Enter") return;
-    event.stopPropagation();
+    if (!presses(event)) return;
     act.operation(op, box);
   };
   return svg("g", {

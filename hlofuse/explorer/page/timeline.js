@@ -105,8 +105,11 @@ class Timeline {
       const name = run.passes[d.pass[n]];
       if (x(n) < free) continue;
       pen.fillStyle = colour("--soft");
-      pen.fillText(name, x(n) + 3, 10);
-      free = x(n) + pen.measureText(name).width + 12;
+      // A name at the end is written ahead of its line, if nothing is there.
+      const wide = pen.measureText(name).width, over = x(n) + 3 + wide > width;
+      if (over && x(n) - 3 - wide < free) continue;
+      pen.fillText(name, over ? x(n) - 3 - wide : x(n) + 3, 10);
+      free = x(n) + wide + 12;
     }
   }
 }
