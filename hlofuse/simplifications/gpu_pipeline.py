@@ -45,7 +45,6 @@ from hlofuse.simplifications.gpu_gemm.gemm_fusion import GemmFusion
 from hlofuse.simplifications.gpu_gemm.hoist_bitcasts import HoistFusedBitcasts
 from hlofuse.simplifications.gpu_gemm.splitk import SplitkRewriter
 from hlofuse.simplifications.gpu_gemm.swap_operands import GemmFusionSwapOperands
-from hlofuse.simplifications.gpu_layout_assignment import GpuLayoutAssignment
 from hlofuse.simplifications.gpu_move_copy_to_users import MoveCopyToUsers
 from hlofuse.simplifications.gpu_reduction_degenerate_dim_remover import ReductionDegenerateDimRemover
 from hlofuse.simplifications.gpu_reduction_dimension_grouper import ReductionDimensionGrouper
@@ -56,6 +55,7 @@ from hlofuse.simplifications.gpu_topk_specializer import TopkSpecializer
 from hlofuse.simplifications.gpu_tree_reduction_rewriter import TreeReductionRewriter
 from hlofuse.simplifications.gpu_triangular_solve_rewriter import TriangularSolveRewriter
 from hlofuse.simplifications.layout_normalization import LayoutNormalization
+from hlofuse.simplifications.layouts.gpu import GpuLayoutAssignment
 from hlofuse.simplifications.loops.annotator import WhileLoopTripCountAnnotator
 from hlofuse.simplifications.loops.constant_sinking import WhileLoopConstantSinking
 from hlofuse.simplifications.loops.simplifier import WhileLoopSimplifier

@@ -25,7 +25,6 @@ DIFFERENT = {
     "random_1059",  # the same
     "random_1072",  # zeros that are left out of the dump
     "random_1074",  # operands of a convolution are exchanged
-    "random_2020",  # layouts of branches
     "random_2053",  # a constant that is left out of the dump counts upwards
     "random_3013",  # operands of a convolution are exchanged
     "random_3026",  # reduce-decomposer

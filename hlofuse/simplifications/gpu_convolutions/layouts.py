@@ -6,9 +6,9 @@ from __future__ import annotations
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES, Shape
-from hlofuse.simplifications.gpu_layouts.assignment import LayoutAssignment
-from hlofuse.simplifications.gpu_layouts.choosing import custom_call_target
 from hlofuse.simplifications.layout_shapes import relaid
+from hlofuse.simplifications.layouts.assignment import LayoutAssignment
+from hlofuse.simplifications.layouts.choosing import custom_call_target
 
 _FORWARD = frozenset({"__cudnn$convForward", "__cudnn$convBiasActivationForward", "__cudnn$convForwardGraph"})
 _BACKWARD_INPUT, _BACKWARD_FILTER = "__cudnn$convBackwardInput", "__cudnn$convBackwardFilter"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
@@ -12,7 +13,7 @@ from hlofuse.simplifications.rewrites import visit_computation
 Index = tuple[int, ...]
 """The way to an element of a tuple."""
 
-_FORWARDING = frozenset({"bitcast", "domain", "optimization-barrier", "add-dependency"})
+_FORWARDING = frozenset({"add-dependency", "bitcast", "domain", "opt-barrier"})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -38,6 +39,11 @@ class Buffers:
             for instruction in computation:
                 for index, buffer in self._seen[instruction].items():
                     self._aliases.setdefault(buffer, []).append((instruction, index))
+
+    def arrays_made_in(self, computation: Computation) -> list[Buffer]:
+        """In the order XLA numbers them."""
+        made = (b for i in computation for b in self._made[i].values() if b.shape.is_array)
+        return sorted(made, key=lambda b: b.number)
 
     def made_by(self, instruction: Instruction) -> dict[Index, Buffer]:
         """What it makes itself."""

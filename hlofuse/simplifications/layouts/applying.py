@@ -1,18 +1,32 @@
-"""Giving every instruction the layout found for it, with copies in between (`AssignLayouts`)."""
+"""Copies ahead of layout assignment, and those between arrays that were laid out differently."""
 
 from __future__ import annotations
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.gpu_layouts.assignment import LayoutAssignment
-from hlofuse.simplifications.gpu_layouts.constraints import ComputationConstraint, same_layouts
-from hlofuse.simplifications.gpu_layouts.rounds import found_layouts
-from hlofuse.simplifications.rewrites import added, derived
+from hlofuse.simplifications.layouts.assignment import LayoutAssignment, output_aliases
+from hlofuse.simplifications.layouts.constraints import ComputationConstraint, same_layouts
+from hlofuse.simplifications.layouts.rounds import found_layouts
+from hlofuse.simplifications.rewrites import derived
+
+
+def prepare(module: Module) -> None:
+    """Calls that say their layouts and write into an operand get a copy of it
+    (`PrepareHloForLayoutAssignment`)."""
+    for computation in module.computations:
+        for call in list(computation):
+            if "operand_layout_constraints" in call.attributes:
+                for number in dict.fromkeys(number for _, number, _ in output_aliases(call)):
+                    operand = call.operands[number]
+                    if operand.opcode != "copy" or len(operand.users) > 1:
+                        call.replace_operand(number, copied(operand, operand.shape))
 
 
 def apply(layouts: LayoutAssignment) -> None:
-    """Write the layouts into the module."""
+    """Give every instruction the layout found for it (`AssignLayouts`)."""
     for computation in layouts.module.non_fusion_computations():
         asked = layouts.constraint_of(computation)
         for instruction in computation.post_order():
@@ -50,9 +64,21 @@ def _copy_in_branch(branch: ComputationConstraint, given: Shape, wanted: Shape) 
 def copied(instruction: Instruction, shape: Shape) -> Instruction:
     """A copy in another layout; of a tuple, of the elements that differ (`CreateCopyWithNewLayout`)."""
     if not instruction.shape.is_tuple:
-        return derived(instruction, "copy", shape, [instruction])
+        return _said_like(instruction, derived(instruction, "copy", shape, [instruction]))
     parts = []
     for k, (has, wanted) in enumerate(zip(instruction.shape.tuple_shapes, shape.tuple_shapes, strict=True)):
-        part = added(instruction, "get-tuple-element", has, [instruction], index=str(k))
+        part = derived(instruction, "get-tuple-element", has, [instruction], index=str(k))
         parts.append(part if same_layouts(has, wanted) else copied(part, wanted))
-    return added(instruction, "tuple", shape, parts, like=instruction)
+    return derived(instruction, "tuple", shape, parts)
+
+
+def _said_like(element: Instruction, copy: Instruction) -> Instruction:
+    """JAX gives the elements of what a custom call makes the call's attributes, though the text, which writes
+    `call#0`, does not show them."""
+    source = element.operands[0] if element.opcode == "get-tuple-element" else element
+    if source.opcode == "custom-call":
+        for name in ("sharding", "frontend_attributes"):
+            said = source.attributes.raw(name)
+            if said is not None:
+                set_attribute(copy, name, said)
+    return copy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,14 +13,13 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.dots import DotDimensions
 from hlofuse.simplifications.gpu_convolutions.layouts import ask_convolution, is_convolution_call
-from hlofuse.simplifications.gpu_layouts.applying import apply
-from hlofuse.simplifications.gpu_layouts.assignment import LayoutAssignment, output_aliases
-from hlofuse.simplifications.gpu_layouts.choosing import custom_call_target
-from hlofuse.simplifications.gpu_layouts.constraints import ComputationConstraint, Order
-from hlofuse.simplifications.gpu_layouts.rounds import settle
 from hlofuse.simplifications.layout_shapes import aligned, descending, relaid, without_ones
+from hlofuse.simplifications.layouts.applying import apply, prepare
+from hlofuse.simplifications.layouts.assignment import LayoutAssignment
+from hlofuse.simplifications.layouts.choosing import custom_call_target
+from hlofuse.simplifications.layouts.constraints import ComputationConstraint, Order
+from hlofuse.simplifications.layouts.rounds import settle
 from hlofuse.simplifications.matrix_layout import is_matrix, is_matrix_of_dot
-from hlofuse.simplifications.rewrites import derived
 
 # What is not laid out here: several devices, hosts, calls and fusions, arrays that a library packs.
 _LEFT_OUT = frozenset(
@@ -41,9 +41,7 @@ class GpuLayoutAssignment:
     def run(self, module: Module) -> bool:
         if any(_is_left_out(i) for i in module.instructions()):
             return False
-        for computation in module.computations:
-            for call in list(computation):
-                _copy_aliased_operands(call)
+        prepare(module)
         layouts = _GpuLayouts(module, self.device)
         settle(layouts)
         apply(layouts)
@@ -64,16 +62,6 @@ def _is_left_out(instruction: Instruction) -> bool:
 
 def _shares_a_branch(conditional: Instruction) -> bool:
     return any(sum(c.callers.values()) > 1 for c in conditional.called_computations)
-
-
-def _copy_aliased_operands(call: Instruction) -> None:
-    """A call that says its layouts and writes into an operand gets a copy of it (`AddCopyForOperand`)."""
-    if "operand_layout_constraints" not in call.attributes:
-        return
-    for number in dict.fromkeys(number for _, number, _ in output_aliases(call)):
-        operand = call.operands[number]
-        if operand.opcode != "copy" or len(operand.users) > 1:
-            call.replace_operand(number, derived(operand, "copy", operand.shape, [operand]))
 
 
 class _GpuLayouts(LayoutAssignment):
@@ -98,6 +86,11 @@ class _GpuLayouts(LayoutAssignment):
         for k in simple.minor_to_major:
             order += [kept[k], *followers.get(kept[k], ())]
         return tuple(order)
+
+    def makes_rows(self, reduce: Instruction) -> bool:
+        """Another layout is worth it only if the rows are long."""
+        sizes = reduce.operands[0].shape.dimensions
+        return math.prod(sizes[d] for d in reduce.dimensions) >= _LEAST_ROW
 
     def add_backend_constraints(self, asked: ComputationConstraint) -> None:
         for instruction in reversed(asked.computation.post_order()):
@@ -199,6 +192,7 @@ class _GpuLayouts(LayoutAssignment):
         self.ask_result(dot, descending(dot.shape))
 
 
+_LEAST_ROW = 32
 _FP8 = frozenset({"f8e4m3fn", "f8e5m2fnuz"})
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.gpu_layouts.assignment import LayoutAssignment
-from hlofuse.simplifications.gpu_layouts.buffers import subshapes
-from hlofuse.simplifications.gpu_layouts.constraints import (
+from hlofuse.simplifications.layout_shapes import relaid
+from hlofuse.simplifications.layouts.assignment import LayoutAssignment
+from hlofuse.simplifications.layouts.buffers import subshapes
+from hlofuse.simplifications.layouts.constraints import (
     GIVEN_PRIORITY,
     ROUNDS,
     ComputationConstraint,
     same_layouts,
 )
-from hlofuse.simplifications.layout_shapes import relaid
 
 
 def settle(layouts: LayoutAssignment) -> None:
@@ -43,10 +43,8 @@ def _run(
 ) -> None:
     """`RunOnComputation`."""
     computation = asked.computation
-    for instruction in computation:
-        for buffer in layouts.buffers.of(instruction).values():
-            if buffer.shape.is_array:
-                layouts.unconstrained.add(buffer)
+    arrays = layouts.buffers.arrays_made_in(computation)
+    layouts.unconstrained = set(arrays)
     if asked not in mismatched and asked.parameters_set:
         for instruction in computation:
             if instruction.opcode == "parameter":
@@ -56,6 +54,8 @@ def _run(
             _ask_while(layouts, instruction)
         elif instruction.opcode == "conditional":
             _ask_conditional(layouts, instruction, mismatched)
+        elif instruction.opcode == "call":
+            _ask_call(layouts, instruction)
     if asked in mismatched:
         asked.result, asked.result_set = mismatched[asked], True
         asked.priority = layouts.priority + ROUNDS
@@ -65,7 +65,7 @@ def _run(
     layouts.add_backend_constraints(asked)
     _ask_custom_calls(layouts, asked)
     layouts.propagate()
-    for buffer in sorted(layouts.unconstrained, key=lambda b: b.number):
+    for buffer in arrays:
         if buffer in layouts.unconstrained:
             if buffer.instruction.opcode == "constant":
                 order = buffer.shape.minor_to_major
@@ -135,6 +135,15 @@ def _ask_conditional(
     layouts.ask_result(conditional, best.result)
 
 
+def _ask_call(layouts: LayoutAssignment, call: Instruction) -> None:
+    """`AddCallConstraints`, once the callee has been through a round."""
+    callee = layouts.constraint_of(call.called_computations[0])
+    if callee.result_set:
+        layouts.ask_result(call, callee.result)
+        for number, shape in enumerate(callee.parameters):
+            layouts.ask_operand(call, number, shape)
+
+
 def _ask_custom_calls(layouts: LayoutAssignment, asked: ComputationConstraint) -> None:
     """`AddCustomCallConstraints`: those that say in which layouts they want their operands."""
     for call in asked.computation.post_order():
@@ -143,6 +152,8 @@ def _ask_custom_calls(layouts: LayoutAssignment, asked: ComputationConstraint) -
         layouts.ask_result(call, call.shape)
         shapes = call.attributes["operand_layout_constraints"]
         for number, shape in enumerate(shapes):
+            if layouts.buffers.forwards(call, number):
+                continue
             layouts.ask_operand(call, number, shape)
             operand = call.operands[number]
             if operand.opcode == "copy":
