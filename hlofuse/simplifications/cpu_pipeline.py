@@ -16,6 +16,7 @@ from hlofuse.simplifications.algebraic.options import Options
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
 from hlofuse.simplifications.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
 from hlofuse.simplifications.bitcast_dtypes_expander import BitcastDtypesExpander
+from hlofuse.simplifications.broadcast_canonicalizer import BroadcastCanonicalizer
 from hlofuse.simplifications.call_inliner import CallInliner
 from hlofuse.simplifications.change_op_data_type import ChangeOpDataType
 from hlofuse.simplifications.comparison_expander import ComparisonExpander
@@ -146,7 +147,7 @@ CPU: tuple[Pipeline, ...] = (
         (
             ReshapeDecomposer(),
             NotRepeated("reduce-decomposer"),
-            NotRepeated("broadcast_canonicalizer"),
+            BroadcastCanonicalizer(),
         ),
     ),
     Pipeline(
