@@ -8,11 +8,12 @@ from typing import ClassVar
 from hlofuse.analysis.convolution import dimension_numbers
 from hlofuse.analysis.eigen_convolution import why_not_eigen
 from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.simplifications import make
-from hlofuse.simplifications.shapes import array, inverse
+from hlofuse.simplifications.shapes import array
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def _canonicalize(x: Instruction) -> None:
     new = make.add(
         x, "convolution", result, operands, kept=kept, dim_labels=f"b{spatial}f_{spatial}io->b{spatial}f"
     )
-    replace_instruction(x, make.transpose(x, new, inverse(orders[2]), x.shape), has_side_effect)
+    replace_instruction(x, make.transpose(x, new, inverse(tuple(orders[2])), x.shape), has_side_effect)
 
 
 def _transposed(x: Instruction, order: list[int]) -> Instruction:

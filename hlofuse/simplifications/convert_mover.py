@@ -15,7 +15,8 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
 from hlofuse.simplifications.base import NotRepeatedHere
 from hlofuse.simplifications.literals import Value, rounded, values_of
-from hlofuse.simplifications.rewrites import added, derived, replaced
+from hlofuse.simplifications.make import added, derived
+from hlofuse.simplifications.rewriting import replaced
 from hlofuse.simplifications.shapes import with_type
 
 _COMMUTES = frozenset({"concatenate", "pad", "reshape", "slice", "transpose"})

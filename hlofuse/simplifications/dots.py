@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.rewrites import numbers
+from hlofuse.simplifications.make import numbers
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.rewrites import copy, replaced, visit_module
+from hlofuse.simplifications.make import copied
+from hlofuse.simplifications.rewriting import replaced, visit_module
 
 _ONE_ARRAY = frozenset({"pad", "slice", "dynamic-slice", "reduce-window", "reverse"})
 _STAYS = frozenset({"reduce-precision", "copy", "bitcast-convert"})
@@ -47,12 +48,12 @@ def _move(user: Instruction) -> bool:
         return False
     if opcode == "convert" and len(user.users) == 1 and user.users[0].opcode == "convolution":
         return False
-    copied = [o.operands[0] for o in user.operands[:count]]
-    operands = [*copied, *user.operands[count:]]
+    sources = [o.operands[0] for o in user.operands[:count]]
+    operands = [*sources, *user.operands[count:]]
     if opcode == "reduce":
         return replaced(user, computation_of(user).add_instruction(clone_of(user, operands, "reduce")))
-    shape = replace(user.shape, layout=copied[0].shape.layout)
-    return replaced(user, copy(_again(user, shape, operands), user.shape))
+    shape = replace(user.shape, layout=sources[0].shape.layout)
+    return replaced(user, copied(_again(user, shape, operands), user.shape))
 
 
 def _again(user: Instruction, shape: Shape, operands: Sequence[Instruction]) -> Instruction:

@@ -8,7 +8,8 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.reductions import Reduction, faster_than_elemental, reduction_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.rewrites import added, bitcast, numbers, replaced
+from hlofuse.simplifications.make import added, bitcast, numbers
+from hlofuse.simplifications.rewriting import replaced
 
 
 def inputs_of(reduce: Instruction) -> list[Instruction]:

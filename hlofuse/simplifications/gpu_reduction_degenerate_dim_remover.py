@@ -15,8 +15,9 @@ from hlofuse.simplifications.gpu_reduces import (
     replaced_through_bitcasts,
     results_of,
 )
-from hlofuse.simplifications.layout_shapes import without_ones
-from hlofuse.simplifications.rewrites import added, replaced, visit_module
+from hlofuse.simplifications.make import added
+from hlofuse.simplifications.rewriting import replaced, visit_module
+from hlofuse.simplifications.shapes import without_ones
 
 
 @dataclass(frozen=True)

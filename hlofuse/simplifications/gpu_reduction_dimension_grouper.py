@@ -9,7 +9,9 @@ from typing import ClassVar
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.simplifications.gpu_reduces import inputs_of, made_reduce
-from hlofuse.simplifications.rewrites import bitcast, replaced, row_major, visit_module
+from hlofuse.simplifications.make import bitcast
+from hlofuse.simplifications.rewriting import replaced, visit_module
+from hlofuse.simplifications.shapes import array
 
 
 @dataclass(frozen=True)
@@ -37,5 +39,5 @@ def _group(reduce: Instruction) -> bool:
             dimensions.append(len(sizes))
         sizes.append(held * size)
         held = 1
-    inputs = [bitcast(i, row_major(i.shape.element_type, sizes)) for i in inputs_of(reduce)]
+    inputs = [bitcast(i, array(i.shape.element_type, sizes)) for i in inputs_of(reduce)]
     return replaced(reduce, made_reduce(reduce, reduce.shape, inputs, dimensions))

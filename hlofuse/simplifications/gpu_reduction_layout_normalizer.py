@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.simplifications.gpu_reduces import (
@@ -15,8 +16,10 @@ from hlofuse.simplifications.gpu_reduces import (
     replaced_through_bitcasts,
     results_of,
 )
-from hlofuse.simplifications.layout_shapes import inverse, physical
-from hlofuse.simplifications.rewrites import added, visit_module, with_layout
+from hlofuse.simplifications.layout_shapes import physical
+from hlofuse.simplifications.make import added
+from hlofuse.simplifications.rewriting import visit_module
+from hlofuse.simplifications.shapes import with_layout
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ def _normalize(reduce: Instruction) -> bool:
     kept = [d for d in range(first.rank) if d not in reduced]
     dimensions = [k for k, d in enumerate(major_to_minor) if d in reduced]
     # What is kept, in the order of the input's memory, by its number in the result.
-    order = [kept.index(d) for d in major_to_minor if d not in reduced]
+    order = tuple(kept.index(d) for d in major_to_minor if d not in reduced)
     number = inverse(order)
     shapes = []
     for result in results:

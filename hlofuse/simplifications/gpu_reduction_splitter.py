@@ -10,7 +10,8 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.simplifications.gpu_reduces import has_own_emitter, made_reduce
-from hlofuse.simplifications.rewrites import replaced, row_major, visit_module
+from hlofuse.simplifications.rewriting import replaced, visit_module
+from hlofuse.simplifications.shapes import array
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,6 @@ class ReductionSplitter:
         sizes = operand.shape.dimensions
         largest = max(dimensions, key=lambda d: sizes[d])
         left = [size for d, size in enumerate(sizes) if d != largest]
-        first = made_reduce(reduce, row_major(reduce.shape.element_type, left), [operand], [largest])
+        first = made_reduce(reduce, array(reduce.shape.element_type, left), [operand], [largest])
         rest = [d - (d > largest) for d in dimensions if d != largest]
         return replaced(reduce, made_reduce(reduce, reduce.shape, [first], rest))

@@ -25,7 +25,7 @@ from hlofuse.simplifications.gpu_fusion_passes import fused
 from hlofuse.simplifications.gpu_reduction_dimension_grouper import ReductionDimensionGrouper
 from hlofuse.simplifications.gpu_reduction_splitter import ReductionSplitter
 from hlofuse.simplifications.gpu_tree_reduction_rewriter import TreeReductionRewriter
-from hlofuse.simplifications.rewrites import replaced
+from hlofuse.simplifications.rewriting import replaced
 
 _FREE = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
 """Costs nothing to run."""

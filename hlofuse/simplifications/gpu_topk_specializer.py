@@ -9,7 +9,8 @@ from typing import ClassVar
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.rewrites import added, replaced, visit_module
+from hlofuse.simplifications.make import added
+from hlofuse.simplifications.rewriting import replaced, visit_module
 from hlofuse.simplifications.topk import is_stable, is_topk_call
 
 _MOST_OF_ALL = 0.85

@@ -18,8 +18,9 @@ from hlofuse.simplifications.gpu_reduces import (
     made_reduce,
     maybe_tuple,
 )
-from hlofuse.simplifications.layout_shapes import without_dimensions
-from hlofuse.simplifications.rewrites import added, bitcast, replaced, row_major, visit_module
+from hlofuse.simplifications.make import added, bitcast
+from hlofuse.simplifications.rewriting import replaced, visit_module
+from hlofuse.simplifications.shapes import array, without
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class TreeReductionRewriter:
 def _minor_dimension_first(reduce: Instruction, minor: int) -> bool:
     """`RewriteBatchDimensionLargerThanTile`."""
     inputs = inputs_of(reduce)
-    shape = maybe_tuple([without_dimensions(i.shape, [minor]) for i in inputs])
+    shape = maybe_tuple([without(i.shape, [minor]) for i in inputs])
     first = made_reduce(reduce, shape, inputs, [minor])
     return replaced(reduce, made_reduce(reduce, reduce.shape, _elements(reduce, first), [0]))
 
@@ -89,14 +90,14 @@ def _split(reduce: Instruction, dimensions: list[int], k1: int, k2: int) -> bool
         sizes[split] = k1 * k2
         padding = "x".join(f"0_{more}" if d == split else "0_0" for d in range(len(sizes)))
         inputs = [
-            added(i, "pad", row_major(i.shape.element_type, sizes), [i, zero], like=i, padding=padding)
+            added(i, "pad", array(i.shape.element_type, sizes), [i, zero], like=i, padding=padding)
             for i, zero in zip(inputs, initial_values_of(reduce), strict=True)
         ]
     viewed = [*sizes[:split], k1, k2, *sizes[split + 1 :]]
     inner = [d + 1 if d == split else d for d in dimensions]
     left = [size for d, size in enumerate(viewed) if d not in inner]
-    views = [bitcast(i, row_major(i.shape.element_type, viewed)) for i in inputs]
-    shape = maybe_tuple([row_major(i.shape.element_type, left) for i in inputs])
+    views = [bitcast(i, array(i.shape.element_type, viewed)) for i in inputs]
+    shape = maybe_tuple([array(i.shape.element_type, left) for i in inputs])
     first = made_reduce(reduce, shape, views, inner)
     outer = split - (len(dimensions) - 1)
     return replaced(reduce, made_reduce(reduce, reduce.shape, _elements(reduce, first), [outer]))

@@ -10,7 +10,9 @@ from typing import ClassVar
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.rewrites import added, replaced, row_major
+from hlofuse.simplifications.make import added
+from hlofuse.simplifications.rewriting import replaced
+from hlofuse.simplifications.shapes import array
 
 _TARGET = "__cublas$triangularSolve"
 _POINTERS = 2 * 8
@@ -32,7 +34,7 @@ class TriangularSolveRewriter:
 
 def _call(solve: Instruction) -> None:
     batch = math.prod(solve.operands[1].shape.dimensions[:-2])
-    workspace = row_major("s8", [0 if batch == 1 else _POINTERS * batch])
+    workspace = array("s8", [0 if batch == 1 else _POINTERS * batch])
     said = solve.attributes
     options = {
         "left_side": said.raw("left_side") == "true",

@@ -1,14 +1,19 @@
-"""New instructions in the computation of another one (`xla/service/hlo_creation_utils.cc`)."""
+"""New instructions in the computation of another one (`xla/service/hlo_creation_utils.cc`).
+
+What they say of their origin: `added` nothing but what it is given, `add` the metadata of the instruction it
+stands beside, `derived` that, the sharding and the frontend attributes (`HloInstruction::AddInstruction`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from hlofuse.ir.attributes import Attributes
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.shape import Shape
+from hlofuse.ir.replacing import set_attribute
+from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from hlofuse.ir.values.window import PaddingConfig, SliceRange, SliceRanges
 from hlofuse.simplifications import literals
 from hlofuse.simplifications.literals import Value
@@ -17,6 +22,30 @@ from hlofuse.simplifications.shapes import array, permuted, with_dimensions, wit
 
 class NotRepresentable(Exception):
     """A value is needed that cannot be written down: the rewrite is not made."""
+
+
+def added(
+    at: Instruction,
+    opcode: str,
+    shape: Shape,
+    operands: Sequence[Instruction],
+    *,
+    like: Instruction | None = None,
+    called: Sequence[tuple[str, Computation]] = (),
+    payload: str | None = None,
+    name: str | None = None,
+    said: Mapping[str, str] | None = None,
+    **attributes: str,
+) -> Instruction:
+    """A new instruction in the computation of `at`, with the metadata of `like`."""
+    raw = {**(said or {}), **attributes, **{name: f"%{c.name}" for name, c in called}}
+    new = Instruction(
+        name or opcode, shape, opcode, operands, Attributes(raw=raw), called=called, payload=payload
+    )
+    metadata = like.attributes.raw("metadata") if like is not None else None
+    if metadata:
+        set_attribute(new, "metadata", metadata)
+    return computation_of(at).add_instruction(new)
 
 
 def add(
@@ -30,19 +59,25 @@ def add(
     kept: Mapping[str, str] | None = None,
     **attributes: object,
 ) -> Instruction:
-    """A new instruction beside `at`, with its metadata and the attributes that are `kept` of another one
-    (`HloInstruction::AddInstruction`)."""
-    raw = dict(kept or {})
-    raw |= {name: str(value) for name, value in attributes.items()}
-    raw |= {name: callee.name for name, callee in called}
-    metadata = at.attributes.raw("metadata")
-    if metadata is not None:
-        raw["metadata"] = metadata
-    new = Instruction(opcode, shape, opcode, operands, Attributes(raw=raw), called=called, payload=payload)
-    return computation_of(at).add_instruction(new)
+    """A new instruction beside `at`, with its metadata and the attributes that are `kept` of another one."""
+    said = {**(kept or {}), **{name: str(value) for name, value in attributes.items()}}
+    return added(at, opcode, shape, operands, like=at, called=called, payload=payload, said=said)
 
 
-def numbers(values: Sequence[int]) -> str:
+def derived(
+    source: Instruction, opcode: str, shape: Shape, operands: Sequence[Instruction], **attributes: str
+) -> Instruction:
+    """A new instruction that takes over what is said of `source` (`HloInstruction::AddInstruction`)."""
+    new = added(source, opcode, shape, operands, like=source, said=attributes)
+    keeps = source.shape.is_tuple == shape.is_tuple and opcode not in ("reshape", "transpose")
+    for name in ("sharding", "frontend_attributes"):
+        said = source.attributes.raw(name)
+        if said is not None and (keeps or name != "sharding"):
+            set_attribute(new, name, said)
+    return new
+
+
+def numbers(values: Iterable[int]) -> str:
     """A list of numbers as an attribute shows it."""
     return "{" + ",".join(map(str, values)) + "}"
 
@@ -178,3 +213,29 @@ def copy_of(
     clone = original.clone(operands, shape=shape)
     clone.attributes = clone.attributes.without("control-predecessors")
     return computation_of(original).add_instruction(clone)
+
+
+def zero(at: Instruction, element_type: str) -> Instruction:
+    """A scalar constant 0."""
+    payload = "(0, 0)" if element_type in COMPLEX_TYPES else "false" if element_type == "pred" else "0"
+    return added(at, "constant", Shape(element_type), [], payload=payload)
+
+
+def bitcast(operand: Instruction, shape: Shape) -> Instruction:
+    """A bitcast with the operand's metadata (`MakeBitcastHlo`)."""
+    return added(operand, "bitcast", shape, [operand], like=operand)
+
+
+def reshaped(operand: Instruction, shape: Shape) -> Instruction:
+    """`MakeReshapeHlo`."""
+    return derived(operand, "reshape", shape, [operand])
+
+
+def copied(operand: Instruction, shape: Shape) -> Instruction:
+    """`MakeCopyHlo`."""
+    return derived(operand, "copy", shape, [operand])
+
+
+def transposed(operand: Instruction, permutation: Sequence[int], shape: Shape) -> Instruction:
+    """`MakeTransposeHlo`, with a layout of one's own."""
+    return derived(operand, "transpose", shape, [operand], dimensions=numbers(permutation))

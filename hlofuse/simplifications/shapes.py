@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.shape import Layout, Shape
 
 
-def array(element_type: str, dimensions: Sequence[int] = ()) -> Shape:
+def array(element_type: str, dimensions: Iterable[int] = ()) -> Shape:
     """A row-major array (`ShapeUtil::MakeShape`)."""
-    layout = Layout(tuple(range(len(dimensions) - 1, -1, -1)))
-    return Shape(element_type, tuple(dimensions), layout)
+    sizes = tuple(dimensions)
+    return Shape(element_type, sizes, Layout(tuple(range(len(sizes) - 1, -1, -1))))
+
+
+def with_layout(element_type: str, dimensions: Iterable[int], minor_to_major: Iterable[int]) -> Shape:
+    """An array that lies like this (`ShapeUtil::MakeShapeWithDenseLayout`)."""
+    return Shape(element_type, tuple(dimensions), Layout(tuple(minor_to_major)))
+
+
+def descending(shape: Shape) -> Shape:
+    """The same array in row-major order (`MakeShapeWithDescendingLayout`)."""
+    return array(shape.element_type, shape.dimensions)
 
 
 def with_dimensions(shape: Shape, dimensions: Sequence[int]) -> Shape:
@@ -30,7 +41,7 @@ def without(shape: Shape, dimensions: Sequence[int]) -> Shape:
 
 def without_ones(shape: Shape) -> Shape:
     """`shape` with no dimension of size 1 (`ShapeUtil::DropDegenerateDimensions`)."""
-    return array(shape.element_type, [d for d in shape.dimensions if d != 1])
+    return without(shape, [d for d, size in enumerate(shape.dimensions) if size == 1])
 
 
 def with_type(shape: Shape, element_type: str) -> Shape:
@@ -41,57 +52,13 @@ def with_type(shape: Shape, element_type: str) -> Shape:
 def permuted(shape: Shape, permutation: Sequence[int]) -> Shape:
     """Dimension k of the result is dimension `permutation[k]`, and both lie in memory alike
     (`ShapeUtil::PermuteDimensions`)."""
-    place = inverse(permutation)
-    order = tuple(place[d] for d in shape.minor_to_major)
-    return Shape(shape.element_type, tuple(shape.dimensions[k] for k in permutation), Layout(order))
+    order = permute(inverse(tuple(permutation)), shape.minor_to_major)
+    return with_layout(shape.element_type, permute(shape.dimensions, permutation), order)
 
 
-def reshape_is_bitcast(source: Shape, result: Shape) -> bool:
-    """Does a reshape leave every element where it is in memory? (`ShapeUtil::ReshapeIsBitcast`)
-
-    It is enough to look at the elements next to the first one in each dimension.
-    """
-    if source.element_type != result.element_type or source.element_count != result.element_count:
-        return False
-    if source.element_count == 0:
-        return True
-    return _steps_agree(source, result) and _steps_agree(result, source)
-
-
-def _strides(sizes: Sequence[int], minor_to_major: Sequence[int]) -> list[int]:
-    out = [0] * len(sizes)
-    step = 1
-    for d in minor_to_major:
-        out[d] = step
-        step *= sizes[d]
-    return out
-
-
-def _steps_agree(a: Shape, b: Shape) -> bool:
-    logical_a = _strides(a.dimensions, range(a.rank - 1, -1, -1))
-    logical_b = _strides(b.dimensions, range(b.rank - 1, -1, -1))
-    physical_a = _strides(a.dimensions, a.minor_to_major)
-    physical_b = _strides(b.dimensions, b.minor_to_major)
-    for d, size in enumerate(a.dimensions):
-        if size <= 1:
-            continue
-        index = [logical_a[d] // step % n for step, n in zip(logical_b, b.dimensions, strict=True)]
-        if physical_a[d] != sum(k * step for k, step in zip(index, physical_b, strict=True)):
-            return False
-    return True
-
-
-def inverse(permutation: Sequence[int]) -> list[int]:
-    """`InversePermutation`."""
-    out = [0] * len(permutation)
-    for k, p in enumerate(permutation):
-        out[p] = k
-    return out
-
-
-def composed(first: Sequence[int], second: Sequence[int]) -> list[int]:
-    """The permutation that does `first` and then `second` (`ComposePermutations`)."""
-    return [first[k] for k in second]
+def permute(values: Sequence[int], permutation: Sequence[int]) -> tuple[int, ...]:
+    """`Permute`: the i-th result is the value at `permutation[i]`; composes permutations, too."""
+    return tuple(values[p] for p in permutation)
 
 
 def is_identity(permutation: Sequence[int]) -> bool:

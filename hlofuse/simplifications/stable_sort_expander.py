@@ -12,7 +12,8 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.cloning import clone_computation, set_called
-from hlofuse.simplifications.rewrites import added, replaced
+from hlofuse.simplifications.make import added
+from hlofuse.simplifications.rewriting import replaced
 
 
 @dataclass(frozen=True)

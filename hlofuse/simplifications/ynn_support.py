@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hlofuse.analysis.cpu_dot import EIGEN, dot_strategy
 from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.algebraic.dot import dims
 from hlofuse.simplifications.algebraic.functions import is_of_parameters
-from hlofuse.simplifications.shapes import reshape_is_bitcast
 
 _TYPES = frozenset({"s4", "u4", "s8", "u8", "bf16", "f16", "f32", "f64", "s32"})
 _ELEMENTWISE_TYPES = frozenset({"f64", "f32", "bf16", "s8", "u8"})

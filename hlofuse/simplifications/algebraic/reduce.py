@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.analysis.structural_key import StructuralKeys
+from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
@@ -12,7 +13,6 @@ from hlofuse.simplifications.algebraic.functions import (
     is_argument_of_extreme,
     is_of_parameters,
 )
-from hlofuse.simplifications.layout_shapes import reshape_is_bitcast
 from hlofuse.simplifications.literals import highest, lowest, scalar_of
 from hlofuse.simplifications.shapes import is_sorted, unmodified_dimensions, with_type
 

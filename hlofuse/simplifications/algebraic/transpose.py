@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from hlofuse.analysis.bitcasts import transpose_is_bitcast
+from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.bitcasts import as_bitcast
 from hlofuse.simplifications.algebraic.chains import remove_chain
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.dot import is_parameter_like, swapped
-from hlofuse.simplifications.shapes import composed, inverse, is_sorted
+from hlofuse.simplifications.shapes import is_sorted, permute
 
 _MOST_CHUNKS = 5
 
@@ -21,7 +22,7 @@ def handle_transpose(c: Context, transpose: Instruction) -> None:
         c.replace(transpose, operand)
         return
     if operand.opcode == "transpose":
-        through = composed(operand.dimensions, permutation)
+        through = permute(operand.dimensions, permutation)
         c.replace(transpose, make.transpose(transpose, operand.operands[0], through, transpose.shape))
         return
     if remove_chain(c, transpose) or _of_dot(c, transpose):

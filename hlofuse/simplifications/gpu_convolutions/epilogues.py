@@ -20,7 +20,9 @@ from hlofuse.simplifications.gpu_convolutions.calls import (
 )
 from hlofuse.simplifications.gpu_gemm.cublas_calls import printed_number
 from hlofuse.simplifications.literals import scalar_of
-from hlofuse.simplifications.rewrites import added, derived, replaced, row_major, zero
+from hlofuse.simplifications.make import added, derived, zero
+from hlofuse.simplifications.rewriting import replaced
+from hlofuse.simplifications.shapes import array
 
 _NARROWER = frozenset({"f16", "s8"})
 
@@ -118,7 +120,7 @@ def _sum(add: Instruction) -> bool:
         if takes_bias and places == (feature,):
             operands[2] = addend.operands[0]
         elif takes_bias and places == ():
-            shape = row_major(element.shape.element_type, [element.shape.dimensions[feature]])
+            shape = array(element.shape.element_type, [element.shape.dimensions[feature]])
             operands[2] = added(add, "broadcast", shape, [addend.operands[0]], dimensions="{}")
         elif takes_side_input:
             operands.append(addend)
@@ -179,7 +181,7 @@ def _with_bias(call: Instruction) -> Instruction:
         return call
     result = call.shape.tuple_shapes[0]
     features = result.dimensions[call.attributes["dim_labels"].output_feature_dimension]
-    shape = row_major(result.element_type, [features])
+    shape = array(result.element_type, [features])
     none = added(call, "broadcast", shape, [zero(call, result.element_type)], dimensions="{}")
     new = made_again(call, [*call.operands, none], BIAS_ACTIVATION)
     replaced(call, new)

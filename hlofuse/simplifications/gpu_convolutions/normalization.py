@@ -8,7 +8,7 @@ from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.gpu_convolutions.layouts import convolution_shapes, is_convolution_call
 from hlofuse.simplifications.layout_shapes import physical
-from hlofuse.simplifications.rewrites import added, bitcast
+from hlofuse.simplifications.make import added, bitcast
 
 
 def normalized_call(call: Instruction) -> Instruction | None:

@@ -20,8 +20,9 @@ from hlofuse.simplifications.gpu_convolutions.calls import (
     NAMES,
     backend_config,
 )
-from hlofuse.simplifications.rewrites import added, numbers, replaced, row_major
-from hlofuse.simplifications.shapes import unmodified_dimensions
+from hlofuse.simplifications.make import added, numbers
+from hlofuse.simplifications.rewriting import replaced
+from hlofuse.simplifications.shapes import array, unmodified_dimensions
 
 _TYPES = frozenset({"f16", "bf16", "f32", "f64"})
 
@@ -62,7 +63,7 @@ def _rewrite(conv: Instruction) -> bool:
     call = added(
         conv,
         "custom-call",
-        Shape.tuple_of([conv.shape, row_major("u8", [0])]),
+        Shape.tuple_of([conv.shape, array("u8", [0])]),
         found.operands,
         like=conv,
         name=NAMES[found.target],

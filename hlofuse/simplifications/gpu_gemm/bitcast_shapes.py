@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.layout_shapes import inverse
-from hlofuse.simplifications.rewrites import with_layout
-from hlofuse.simplifications.shapes import common_factors
+from hlofuse.simplifications.shapes import common_factors, with_layout
 
 Exchange = tuple[Shape, tuple[int, ...]]
 

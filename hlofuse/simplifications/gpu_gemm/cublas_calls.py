@@ -14,7 +14,7 @@ from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.base import NotRepeatedHere
 from hlofuse.simplifications.dots import DotDimensions
-from hlofuse.simplifications.rewrites import derived
+from hlofuse.simplifications.make import derived
 
 TARGET = "__cublas$lt$matmul"
 _UNSET = "ALG_UNSET"

@@ -20,7 +20,8 @@ from hlofuse.simplifications.gpu_gemm.cublas_calls import (
     printed_number,
 )
 from hlofuse.simplifications.literals import scalar_of
-from hlofuse.simplifications.rewrites import bitcast, derived, replaced
+from hlofuse.simplifications.make import bitcast, derived
+from hlofuse.simplifications.rewriting import replaced
 
 _EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
 _PAIRS = frozenset({("f16", "f16"), ("f16", "f32"), ("bf16", "bf16"), ("bf16", "f32"), ("f32", "f32")})

@@ -17,7 +17,9 @@ from hlofuse.simplifications.dots import DotDimensions
 from hlofuse.simplifications.gpu_gemm.cublas_calls import called_instead, config_of, is_call
 from hlofuse.simplifications.gpu_gemm.cublas_epilogues import with_activation, with_factor, with_sum
 from hlofuse.simplifications.gpu_gemm.gemm_fusion import is_tiny
-from hlofuse.simplifications.rewrites import added, replaced, row_major, visit_computation
+from hlofuse.simplifications.make import added
+from hlofuse.simplifications.rewriting import replaced, visit
+from hlofuse.simplifications.shapes import array
 
 _TYPES = frozenset({"f16", "bf16", "f32", "f64", "c64", "c128"})
 _SMALL_IN_KERNELS = frozenset({"f16", "bf16", "f32"})
@@ -39,7 +41,7 @@ class CublasGemmRewriter:
     def run(self, module: Module) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
-            changed |= visit_computation(computation, _HANDLED, _handle, set())
+            changed |= visit(computation, _handle, _HANDLED)
             changed |= self._add_workspaces(computation)
         return changed
 
@@ -50,7 +52,7 @@ class CublasGemmRewriter:
         def handle(call: Instruction) -> bool:
             return is_call(call) and _lacks_workspace(call) and _with_workspace(call, size)
 
-        return visit_computation(computation, frozenset({"custom-call"}), handle, set())
+        return visit(computation, handle, frozenset({"custom-call"}))
 
 
 def _handle(x: Instruction) -> bool:
@@ -96,7 +98,7 @@ def _lacks_workspace(call: Instruction) -> bool:
 
 def _with_workspace(call: Instruction, size: int) -> bool:
     results = [call.shape] if call.shape.is_array else call.shape.tuple_shapes
-    shape = Shape.tuple_of([*results, row_major("s8", [size])])
+    shape = Shape.tuple_of([*results, array("s8", [size])])
     names = ("custom_call_target", "metadata", "frontend_attributes", "backend_config")
     said = {name: call.attributes.raw(name) for name in names}
     given = {n: v for n, v in said.items() if v is not None}

@@ -9,7 +9,7 @@ from typing import ClassVar
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.simplifications.dots import DotDimensions, made_dot
-from hlofuse.simplifications.rewrites import replaced
+from hlofuse.simplifications.rewriting import replaced
 
 
 @dataclass(frozen=True)

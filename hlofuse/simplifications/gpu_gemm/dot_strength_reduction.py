@@ -17,8 +17,9 @@ from hlofuse.simplifications.dots import DotDimensions
 from hlofuse.simplifications.gpu_gemm.gemm_fusion import is_tiny
 from hlofuse.simplifications.gpu_gemm.legacy_support import can_handle_gemm
 from hlofuse.simplifications.gpu_gemm.splitk import sum_type
-from hlofuse.simplifications.layout_shapes import permuted
-from hlofuse.simplifications.rewrites import added, numbers, replaced, row_major, zero
+from hlofuse.simplifications.make import added, numbers, zero
+from hlofuse.simplifications.rewriting import replaced
+from hlofuse.simplifications.shapes import array, permuted
 
 _SMALL = 10_000_000
 
@@ -79,7 +80,7 @@ def _spread(x: Instruction, before: int, sizes: Sequence[int], dot: Instruction)
         return x
     kept = [d if d < before else d + len(sizes) for d in range(x.shape.rank)]
     dims = x.shape.dimensions
-    shape = row_major(x.shape.element_type, [*dims[:before], *sizes, *dims[before:]])
+    shape = array(x.shape.element_type, [*dims[:before], *sizes, *dims[before:]])
     return added(dot, "broadcast", shape, [x], like=dot, dimensions=numbers(kept))
 
 
@@ -100,7 +101,7 @@ def _summed(x: Instruction, count: int, dot: Instruction) -> Instruction:
     return added(
         dot,
         "reduce",
-        row_major(kind, x.shape.dimensions[: rank - count]),
+        array(kind, x.shape.dimensions[: rank - count]),
         [_converted(x, kind, dot), start],
         like=dot,
         dimensions=numbers(range(rank - count, rank)),

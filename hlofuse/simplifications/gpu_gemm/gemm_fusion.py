@@ -20,7 +20,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.dots import DotDimensions
 from hlofuse.simplifications.gpu_gemm.dimension_order import NO_SPLIT, DimensionOrder, combined
 from hlofuse.simplifications.gpu_gemm.propagation import Side, carried, carried_if_worth
-from hlofuse.simplifications.rewrites import replaced, visit_module
+from hlofuse.simplifications.rewriting import replaced, visit_module
 
 _MOST_PARAMETERS = 4
 """Of one operand of the dot."""

@@ -16,7 +16,8 @@ from hlofuse.simplifications.gpu_gemm.bitcast_shapes import (
     broadcast_of_bitcast,
     transpose_of_bitcast,
 )
-from hlofuse.simplifications.rewrites import derived, numbers, visit_module
+from hlofuse.simplifications.make import derived, numbers
+from hlofuse.simplifications.rewriting import visit_module
 
 _VIEWS = ("bitcast", "reshape")
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications.gpu_gemm.dimension_order import (
     NO_SPLIT,
@@ -19,7 +20,6 @@ from hlofuse.simplifications.gpu_gemm.dimension_order import (
 )
 from hlofuse.simplifications.gpu_gemm.legacy_support import is_elementwise_for_triton, is_supported
 from hlofuse.simplifications.gpu_gemm.worth import is_worth_as_input, is_worth_as_output
-from hlofuse.simplifications.layout_shapes import reshape_is_bitcast
 
 _NEVER = frozenset("tuple get-tuple-element reduce all-reduce all-reduce-start all-reduce-done pad".split())
 

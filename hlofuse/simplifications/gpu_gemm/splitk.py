@@ -15,7 +15,9 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.dots import DotDimensions, made_dot
 from hlofuse.simplifications.layout_shapes import relaid
-from hlofuse.simplifications.rewrites import added, numbers, replaced, row_major, visit_module, zero
+from hlofuse.simplifications.make import added, numbers, zero
+from hlofuse.simplifications.rewriting import replaced, visit_module
+from hlofuse.simplifications.shapes import array
 
 _TILE = 128
 _COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
@@ -149,10 +151,10 @@ def _split_dot(dot: Instruction, dims: DotDimensions, count: int) -> Instruction
     batch = [left.shape.dimensions[d] for d in new.lhs_batch]
     free = [left.shape.dimensions[d] for d in new.free(0, left.shape.rank)]
     free += [right.shape.dimensions[d] for d in new.free(1, right.shape.rank)]
-    product = made_dot(dot, row_major(kind, [*batch, *free]), left, right, new)
+    product = made_dot(dot, array(kind, [*batch, *free]), left, right, new)
     product.attributes = product.attributes.without("sharding", "frontend_attributes", "backend_config")
     start = zero(dot, kind)
-    shape = relaid(row_major(kind, dot.shape.dimensions), dot.shape.minor_to_major)
+    shape = relaid(array(kind, dot.shape.dimensions), dot.shape.minor_to_major)
     total = added(
         dot,
         "reduce",
@@ -188,7 +190,7 @@ def _split_operand(operand: Instruction, k: int, count: int, padded: int) -> Ins
     order: list[int] = []
     for d in operand.shape.minor_to_major:
         order += ([d + 1] if d >= k else []) + ([d] if d <= k else [])
-    shape = relaid(row_major(operand.shape.element_type, sizes), order)
+    shape = relaid(array(operand.shape.element_type, sizes), order)
     return added(operand, "reshape", shape, [operand])
 
 

@@ -7,12 +7,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Layout
 from hlofuse.simplifications.dots import DotDimensions, made_dot
-from hlofuse.simplifications.layout_shapes import inverse
-from hlofuse.simplifications.rewrites import added
+from hlofuse.simplifications.make import added
 
 _SMALLEST_LEFT = 64
 _MOVES = frozenset("bitcast broadcast constant get-tuple-element parameter reshape transpose".split())
@@ -64,7 +64,7 @@ def _swap(dot: Instruction) -> None:
     batch = len(dims.lhs_batch)
     of_left, of_right = len(dims.free(0, left.shape.rank)), len(dims.free(1, right.shape.rank))
     start = batch + of_left
-    order = [*range(batch), *range(start, start + of_right), *range(batch, start)]
+    order = (*range(batch), *range(start, start + of_right), *range(batch, start))
     place = inverse(order)
     shape = replace(
         dot.shape,

@@ -10,7 +10,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.layouts.assignment import LayoutAssignment, output_aliases
 from hlofuse.simplifications.layouts.constraints import ComputationConstraint, same_layouts
 from hlofuse.simplifications.layouts.rounds import found_layouts
-from hlofuse.simplifications.rewrites import derived
+from hlofuse.simplifications.make import derived
 
 
 def prepare(module: Module) -> None:

@@ -8,7 +8,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.rewrites import visit_computation
+from hlofuse.simplifications.rewriting import visit
 
 Index = tuple[int, ...]
 """The way to an element of a tuple."""
@@ -35,7 +35,7 @@ class Buffers:
         self._seen: dict[Instruction, dict[Index, Buffer]] = {}
         self._aliases: dict[Buffer, list[tuple[Instruction, Index]]] = {}
         for computation in module.non_fusion_computations():
-            visit_computation(computation, None, self._define, set())
+            visit(computation, self._define)
             for instruction in computation:
                 for index, buffer in self._seen[instruction].items():
                     self._aliases.setdefault(buffer, []).append((instruction, index))

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.layout_shapes import inverse, permute, relaid, without_dimensions
+from hlofuse.simplifications.layout_shapes import relaid
 from hlofuse.simplifications.layouts.constraints import Order
+from hlofuse.simplifications.shapes import permute, without
 
 Aligned = Callable[[Shape, Shape], Order | None]
 """The layout of the second shape that makes a reshape between the two a bitcast."""
@@ -81,7 +83,7 @@ def result_order(order: Order, user: Instruction, number: int, aligned: Aligned)
     """The layout of the result that goes well with an operand's."""
     operand, opcode = user.operands[number].shape, user.opcode
     if opcode == "reduce" and user.shape.is_tuple:
-        return without_dimensions(relaid(operand, order), user.dimensions).minor_to_major
+        return without(relaid(operand, order), user.dimensions).minor_to_major
     if operand.rank and operand.rank == user.shape.rank and not can_change_layout(user):
         return order
     if opcode == "reshape":
@@ -97,4 +99,4 @@ def result_order(order: Order, user: Instruction, number: int, aligned: Aligned)
 def broadcast_operand_order(order: Order, broadcast: Instruction) -> Order:
     """`GetBroadcastLayoutFromOutput`: the dimensions that come from the operand, as they lie."""
     gone = [d for d in range(broadcast.shape.rank) if d not in broadcast.dimensions]
-    return without_dimensions(relaid(broadcast.shape, order), gone).minor_to_major
+    return without(relaid(broadcast.shape, order), gone).minor_to_major
