@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.make import numbers
+from hlofuse.simplifications.make import add, numbers
+from hlofuse.simplifications.shapes import array
 
 
 @dataclass(frozen=True)
@@ -62,3 +64,24 @@ def made_dot(
     raw = {**dimensions.raw(), **attributes.raw_items}
     new = Instruction("dot", shape, "dot", [lhs, rhs], type(attributes)(raw=raw))
     return computation_of(old).add_instruction(new)
+
+
+def new_dot(
+    at: Instruction,
+    operands: Sequence[Instruction],
+    batch: Sequence[Sequence[int]],
+    contracting: Sequence[Sequence[int]],
+    element_type: str,
+    said: Instruction,
+) -> Instruction:
+    """A dot of these dimension numbers, with the precision that `said` asks for (`MakeDotHlo`)."""
+    sizes = [operands[0].shape.dimensions[d] for d in batch[0]]
+    for side in (0, 1):
+        taken = {*batch[side], *contracting[side]}
+        sizes += [n for d, n in enumerate(operands[side].shape.dimensions) if d not in taken]
+    attributes = DotDimensions(*map(tuple, (*batch, *contracting))).raw()
+    for name in ("operand_precision", "algorithm"):
+        value = said.attributes.raw(name)
+        if value is not None:
+            attributes[name] = value
+    return add(at, "dot", array(element_type, sizes), operands, kept=attributes)

@@ -7,8 +7,8 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.algebraic.dot import dims
 from hlofuse.simplifications.algebraic.functions import is_of_parameters
+from hlofuse.simplifications.dots import DotDimensions
 
 _TYPES = frozenset({"s4", "u4", "s8", "u8", "bf16", "f16", "f32", "f64", "s32"})
 _ELEMENTWISE_TYPES = frozenset({"f64", "f32", "bf16", "s8", "u8"})
@@ -122,11 +122,11 @@ def is_dot_supported(dot: Instruction) -> bool:
     shapes = [dot.operands[0].shape, dot.operands[1].shape, dot.shape]
     if tuple(s.element_type for s in shapes) not in _DOT_TYPES or not all(map(_is_row_major, shapes)):
         return False
-    batch = tuple(range(len(dims(dot, "batch", 0))))
-    if dims(dot, "batch", 0) != batch or dims(dot, "batch", 1) != batch:
+    batch = tuple(range(len(DotDimensions.of(dot).batch(0))))
+    if DotDimensions.of(dot).batch(0) != batch or DotDimensions.of(dot).batch(1) != batch:
         return False
     left, right, result = (s.dimensions[len(batch) :] for s in shapes)
-    contracted = [dims(dot, "contracting", side) for side in (0, 1)]
+    contracted = [DotDimensions.of(dot).contracting(side) for side in (0, 1)]
     if max(len(left), len(right), len(result)) > 2 or any(len(c) != 1 for c in contracted):
         return False
     a, b = (c[0] - len(batch) for c in contracted)

@@ -10,6 +10,7 @@ from hlofuse.simplifications.algebraic.bitcasts import as_bitcast
 from hlofuse.simplifications.algebraic.chains import remove_chain
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.dot import is_parameter_like, swapped
+from hlofuse.simplifications.dots import DotDimensions
 from hlofuse.simplifications.shapes import is_sorted, permute
 
 _MOST_CHUNKS = 5
@@ -68,9 +69,9 @@ def _of_dot(c: Context, transpose: Instruction) -> bool:
     keep_order = c.options.move_dot_param_to_rhs and not is_parameter_like(lhs) and is_parameter_like(rhs)
     if keep_order:
         return False
-    said = dot.attributes
-    lhs_batch, rhs_batch = list(said.get("lhs_batch_dims", ())), list(said.get("rhs_batch_dims", ()))
-    left, right = said.get("lhs_contracting_dims", ()), said.get("rhs_contracting_dims", ())
+    dims = DotDimensions.of(dot)
+    lhs_batch, rhs_batch = list(dims.lhs_batch), list(dims.rhs_batch)
+    left, right = dims.lhs_contracting, dims.rhs_contracting
     permutation = list(transpose.dimensions)
     batch = len(lhs_batch)
     if c.options.supports_non_canonical_dots:

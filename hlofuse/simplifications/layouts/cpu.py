@@ -9,7 +9,7 @@ from hlofuse.analysis.cpu_dot import EIGEN, dot_strategy
 from hlofuse.analysis.eigen_convolution import why_not_eigen
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.simplifications.algebraic.dot import dims
+from hlofuse.simplifications.dots import DotDimensions
 from hlofuse.simplifications.layout_shapes import relaid
 from hlofuse.simplifications.layouts.applying import apply, prepare
 from hlofuse.simplifications.layouts.assignment import LayoutAssignment
@@ -63,7 +63,7 @@ def _is_row_major(i: Instruction) -> bool:
     if i.opcode == "convolution":
         return why_not_eigen(i) is None
     if i.opcode == "dot":
-        return bool(dims(i, "batch", 0)) or dot_strategy(i)[0] == EIGEN
+        return bool(DotDimensions.of(i).batch(0)) or dot_strategy(i)[0] == EIGEN
     return i.opcode == "custom-call" and i.attributes.get("custom_call_target") == "TopK"
 
 
@@ -71,7 +71,7 @@ def _column_major_operand(i: Instruction) -> int | None:
     """`ProfitableToMakeDotOperandColumnMajor` of a vector times a matrix."""
     if i.opcode != "dot" or i.shape.rank > 1 or i.operands[0].shape.rank != 1:
         return None
-    if dims(i, "contracting", 1)[:1] != (0,):
+    if DotDimensions.of(i).contracting(1)[:1] != (0,):
         return None
     size = (i.shape.bit_width + 7) // 8 * i.operands[0].shape.element_count
     return 1 if size >= _LEAST_COLUMN_MAJOR_BYTES else None
