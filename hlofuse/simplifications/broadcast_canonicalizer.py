@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.simplifications.make import added, numbers, transposed
-from hlofuse.simplifications.rewriting import replaced
-from hlofuse.simplifications.shapes import array, with_layout
+from hlofuse.simplifications.common.make import added, numbers, transposed
+from hlofuse.simplifications.common.rewriting import replaced
+from hlofuse.simplifications.common.shapes import array, with_layout
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
-from hlofuse.simplifications import make
-from hlofuse.simplifications.dots import DotDimensions, new_dot
-from hlofuse.simplifications.shapes import array
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.dots import DotDimensions, new_dot
+from hlofuse.simplifications.common.shapes import array
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.dots import DotDimensions, made_dot
-from hlofuse.simplifications.make import added, reshaped
-from hlofuse.simplifications.rewriting import replaced, visit_module
-from hlofuse.simplifications.shapes import without
+from hlofuse.simplifications.common.dots import DotDimensions, made_dot
+from hlofuse.simplifications.common.make import added, reshaped
+from hlofuse.simplifications.common.rewriting import replaced, visit_module
+from hlofuse.simplifications.common.shapes import without
 
 
 @dataclass(frozen=True)

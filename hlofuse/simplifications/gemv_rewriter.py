@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.simplifications import make
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.rewriting import Rewriting, visit
+from hlofuse.simplifications.common.shapes import array
 from hlofuse.simplifications.gather_simplifier import numbers_of
-from hlofuse.simplifications.rewriting import Rewriting, visit
-from hlofuse.simplifications.shapes import array
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications import make
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.layout_shapes import physical
+from hlofuse.simplifications.common.literals import values_of
+from hlofuse.simplifications.common.make import added, bitcast, derived, numbers
+from hlofuse.simplifications.common.rewriting import replaced, visit_module
+from hlofuse.simplifications.common.shapes import permute
 from hlofuse.simplifications.layout_normalization_scatter import normalized_scatter
-from hlofuse.simplifications.layout_shapes import physical
-from hlofuse.simplifications.literals import values_of
-from hlofuse.simplifications.make import added, bitcast, derived, numbers
-from hlofuse.simplifications.rewriting import replaced, visit_module
-from hlofuse.simplifications.shapes import permute
 
 CallTransformer = Callable[[Instruction], Instruction | None]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.make import derived, numbers
-from hlofuse.simplifications.shapes import permute
+from hlofuse.simplifications.common.make import derived, numbers
+from hlofuse.simplifications.common.shapes import permute
 
 
 def normalized_scatter(scatter: Instruction, inputs: Sequence[Instruction]) -> Instruction:

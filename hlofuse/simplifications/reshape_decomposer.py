@@ -8,10 +8,10 @@ from typing import ClassVar
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.simplifications.layout_shapes import aligned
-from hlofuse.simplifications.make import bitcast, copied
-from hlofuse.simplifications.rewriting import replaced, visit_module
-from hlofuse.simplifications.shapes import descending
+from hlofuse.simplifications.common.layout_shapes import aligned
+from hlofuse.simplifications.common.make import bitcast, copied
+from hlofuse.simplifications.common.rewriting import replaced, visit_module
+from hlofuse.simplifications.common.shapes import descending
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import ClassVar
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import FLOATING_TYPES
-from hlofuse.simplifications.make import added
-from hlofuse.simplifications.rewriting import replaced
+from hlofuse.simplifications.common.make import added
+from hlofuse.simplifications.common.rewriting import replaced
 
 
 @dataclass(frozen=True)

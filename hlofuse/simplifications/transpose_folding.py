@@ -10,9 +10,9 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
-from hlofuse.simplifications.dots import DotDimensions, new_dot
-from hlofuse.simplifications.rewriting import visit
-from hlofuse.simplifications.shapes import is_identity
+from hlofuse.simplifications.common.dots import DotDimensions, new_dot
+from hlofuse.simplifications.common.rewriting import visit
+from hlofuse.simplifications.common.shapes import is_identity
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
-from hlofuse.simplifications.shapes import is_identity, ones_moved, permute
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.shapes import is_identity, ones_moved, permute
 
 
 def remove_chain(c: Context, last: Instruction) -> bool:

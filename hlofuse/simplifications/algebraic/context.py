@@ -8,7 +8,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.algebraic.options import Options
-from hlofuse.simplifications.rewriting import Rewriting
+from hlofuse.simplifications.common.rewriting import Rewriting
 
 
 class Context(Rewriting):

@@ -8,11 +8,11 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.functions import is_of_parameters
-from hlofuse.simplifications.dots import DotDimensions, new_dot
-from hlofuse.simplifications.shapes import array, is_sorted, permuted, without_ones
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.dots import DotDimensions, new_dot
+from hlofuse.simplifications.common.shapes import array, is_sorted, permuted, without_ones
 
 _SUPPORTED = (None, "dot_f32_f32_f32")
 

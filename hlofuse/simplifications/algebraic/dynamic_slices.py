@@ -5,11 +5,17 @@ from __future__ import annotations
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.values.window import PaddingConfig, PaddingDimension
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.facts import is_all, is_integral, scalar_constant
-from hlofuse.simplifications.literals import scalar_of
-from hlofuse.simplifications.shapes import array, ones_moved, permuted, unmodified_dimensions, with_type
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.literals import scalar_of
+from hlofuse.simplifications.common.shapes import (
+    array,
+    ones_moved,
+    permuted,
+    unmodified_dimensions,
+    with_type,
+)
 
 
 def handle_dynamic_slice(c: Context, x: Instruction) -> None:

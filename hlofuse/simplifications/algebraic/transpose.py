@@ -5,13 +5,13 @@ from __future__ import annotations
 from hlofuse.analysis.bitcasts import transpose_is_bitcast
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.bitcasts import as_bitcast
 from hlofuse.simplifications.algebraic.chains import remove_chain
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.dot import is_parameter_like, swapped
-from hlofuse.simplifications.dots import DotDimensions
-from hlofuse.simplifications.shapes import is_sorted, permute
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.dots import DotDimensions
+from hlofuse.simplifications.common.shapes import is_sorted, permute
 
 _MOST_CHUNKS = 5
 

@@ -7,10 +7,10 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
+from hlofuse.simplifications.common.make import derived
 from hlofuse.simplifications.layouts.assignment import LayoutAssignment, output_aliases
 from hlofuse.simplifications.layouts.constraints import ComputationConstraint, same_layouts
 from hlofuse.simplifications.layouts.rounds import found_layouts
-from hlofuse.simplifications.make import derived
 
 
 def prepare(module: Module) -> None:

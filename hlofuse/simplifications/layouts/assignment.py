@@ -8,7 +8,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.layout_shapes import aligned, relaid
+from hlofuse.simplifications.common.layout_shapes import aligned, relaid
 from hlofuse.simplifications.layouts.buffers import Buffer, Buffers, Index, subshapes
 from hlofuse.simplifications.layouts.choosing import (
     broadcast_operand_order,

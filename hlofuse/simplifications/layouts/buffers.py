@@ -8,7 +8,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.rewriting import visit
+from hlofuse.simplifications.common.rewriting import visit
 
 Index = tuple[int, ...]
 """The way to an element of a tuple."""

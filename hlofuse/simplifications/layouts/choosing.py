@@ -10,9 +10,9 @@ from collections.abc import Callable
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.layout_shapes import relaid
+from hlofuse.simplifications.common.layout_shapes import relaid
+from hlofuse.simplifications.common.shapes import permute, without
 from hlofuse.simplifications.layouts.constraints import Order
-from hlofuse.simplifications.shapes import permute, without
 
 Aligned = Callable[[Shape, Shape], Order | None]
 """The layout of the second shape that makes a reshape between the two a bitcast."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
+from hlofuse.simplifications.common.shapes import descending
 from hlofuse.simplifications.layouts.buffers import Buffer
-from hlofuse.simplifications.shapes import descending
 
 Order = tuple[int, ...]
 """Dimensions from minor to major."""

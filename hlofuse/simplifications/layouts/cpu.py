@@ -9,13 +9,13 @@ from hlofuse.analysis.cpu_dot import EIGEN, dot_strategy
 from hlofuse.analysis.eigen_convolution import why_not_eigen
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.simplifications.dots import DotDimensions
-from hlofuse.simplifications.layout_shapes import relaid
+from hlofuse.simplifications.common.dots import DotDimensions
+from hlofuse.simplifications.common.layout_shapes import relaid
+from hlofuse.simplifications.common.shapes import descending
 from hlofuse.simplifications.layouts.applying import apply, prepare
 from hlofuse.simplifications.layouts.assignment import LayoutAssignment
 from hlofuse.simplifications.layouts.constraints import ComputationConstraint, row_major_everywhere
 from hlofuse.simplifications.layouts.rounds import settle
-from hlofuse.simplifications.shapes import descending
 
 _LEAST_COLUMN_MAJOR_BYTES = 32
 

@@ -11,16 +11,16 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.dots import DotDimensions
-from hlofuse.simplifications.gpu_convolutions.layouts import ask_convolution, is_convolution_call
-from hlofuse.simplifications.layout_shapes import aligned, relaid
+from hlofuse.simplifications.common.dots import DotDimensions
+from hlofuse.simplifications.common.layout_shapes import aligned, relaid
+from hlofuse.simplifications.common.matrix_layout import is_matrix, is_matrix_of_dot
+from hlofuse.simplifications.common.shapes import descending, without_ones
+from hlofuse.simplifications.gpu.convolutions.layouts import ask_convolution, is_convolution_call
 from hlofuse.simplifications.layouts.applying import apply, prepare
 from hlofuse.simplifications.layouts.assignment import LayoutAssignment
 from hlofuse.simplifications.layouts.choosing import custom_call_target
 from hlofuse.simplifications.layouts.constraints import ComputationConstraint, Order
 from hlofuse.simplifications.layouts.rounds import settle
-from hlofuse.simplifications.matrix_layout import is_matrix, is_matrix_of_dot
-from hlofuse.simplifications.shapes import descending, without_ones
 
 # What is not laid out here: several devices, hosts, calls and fusions, arrays that a library packs.
 _LEFT_OUT = frozenset(

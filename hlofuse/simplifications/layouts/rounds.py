@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.layout_shapes import relaid
+from hlofuse.simplifications.common.layout_shapes import relaid
 from hlofuse.simplifications.layouts.assignment import LayoutAssignment
 from hlofuse.simplifications.layouts.buffers import subshapes
 from hlofuse.simplifications.layouts.constraints import (
