@@ -71,17 +71,3 @@ def replaced(old: Instruction, new: Instruction, *, preserve_sharding: bool = Fa
     return replace_instruction(
         old, new, has_side_effect, relay_control_dependencies=True, preserve_sharding=preserve_sharding
     )
-
-
-class Rewriting:
-    """The replacements made in one computation."""
-
-    def __init__(self, computation: Computation) -> None:
-        self.computation = computation
-        self.changed = False
-
-    def replace(self, old: Instruction, new: Instruction, *, preserve_sharding: bool = False) -> bool:
-        """`new` takes over from `old`."""
-        done = replaced(old, new, preserve_sharding=preserve_sharding)
-        self.changed |= done
-        return done

@@ -11,7 +11,7 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common.layout_shapes import relaid
-from hlofuse.simplifications.common.shapes import permute, without
+from hlofuse.simplifications.common.shapes import ones_moved, permute, without
 from hlofuse.simplifications.layouts.constraints import Order
 
 Aligned = Callable[[Shape, Shape], Order | None]
@@ -49,13 +49,8 @@ def goes_depth_first(instruction: Instruction) -> bool:
     opcode = instruction.opcode
     if opcode == "reshape":
         source = instruction.operands[0].shape
-        return source.rank == 1 or only_ones_differ(source, instruction.shape)
+        return source.rank == 1 or ones_moved(source, instruction.shape) is not None
     return opcode in ("gather", "scatter", "transpose") or instruction.fusion_kind == "kCustom"
-
-
-def only_ones_differ(source: Shape, result: Shape) -> bool:
-    """`ReshapeMerelyInsertsOrDeletes1SizedDimensions`."""
-    return [d for d in source.dimensions if d != 1] == [d for d in result.dimensions if d != 1]
 
 
 def operand_order(order: Order, instruction: Instruction, number: int, aligned: Aligned) -> Order | None:
