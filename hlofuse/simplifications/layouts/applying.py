@@ -8,7 +8,8 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common.make import derived
-from hlofuse.simplifications.layouts.assignment import LayoutAssignment, output_aliases
+from hlofuse.simplifications.layouts.asking import output_aliases
+from hlofuse.simplifications.layouts.assignment import LayoutAssignment
 from hlofuse.simplifications.layouts.constraints import ComputationConstraint, same_layouts
 from hlofuse.simplifications.layouts.rounds import found_layouts
 
