@@ -10,10 +10,10 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
-from hlofuse.simplifications import make
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.literals import highest
+from hlofuse.simplifications.common.shapes import is_sorted, with_dimensions
 from hlofuse.simplifications.gather_simplifier import numbers_of, reshaped
-from hlofuse.simplifications.literals import highest
-from hlofuse.simplifications.shapes import is_sorted, with_dimensions
 
 
 @dataclass(frozen=True)

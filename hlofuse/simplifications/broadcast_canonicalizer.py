@@ -7,7 +7,9 @@ from typing import ClassVar
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.simplifications.rewrites import added, numbers, replaced, row_major, transpose, with_layout
+from hlofuse.simplifications.common.make import added, numbers, transposed
+from hlofuse.simplifications.common.rewriting import replaced
+from hlofuse.simplifications.common.shapes import array, with_layout
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,8 @@ def _canonicalize(broadcast: Instruction) -> None:
     permutation = [places.index(d) for d in sorted(places)]
     shape = operand.shape
     sizes = [shape.dimensions[d] for d in permutation]
-    moved = transpose(operand, permutation, with_layout(shape.element_type, sizes, shape.minor_to_major))
-    result = row_major(shape.element_type, broadcast.shape.dimensions)
+    moved = transposed(operand, permutation, with_layout(shape.element_type, sizes, shape.minor_to_major))
+    result = array(shape.element_type, broadcast.shape.dimensions)
     replaced(
         broadcast,
         added(moved, "broadcast", result, [moved], like=operand, dimensions=numbers(sorted(places))),

@@ -10,8 +10,8 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
-from hlofuse.simplifications import make
-from hlofuse.simplifications.shapes import with_type
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.shapes import with_type
 
 
 @dataclass(frozen=True)

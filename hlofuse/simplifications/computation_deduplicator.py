@@ -9,7 +9,7 @@ from typing import ClassVar
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.module import Module
-from hlofuse.simplifications.cloning import set_called
+from hlofuse.simplifications.common.cloning import set_called
 
 _MOST_INSTRUCTIONS = 128
 _MOST_CONSTANT_BYTES = 1024

@@ -11,8 +11,8 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications import make
-from hlofuse.simplifications.cloning import clone_computation, set_called
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.cloning import clone_computation, set_called
 from hlofuse.simplifications.loops.parts import drop, replace_parameter
 
 

@@ -13,10 +13,10 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications import make
 from hlofuse.simplifications.call_inliner import inline
-from hlofuse.simplifications.literals import scalar_of
-from hlofuse.simplifications.shapes import with_type
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.literals import scalar_of
+from hlofuse.simplifications.common.shapes import with_type
 
 _CHEAP = frozenset(
     "broadcast concatenate dynamic-slice get-tuple-element reduce reshape pad parameter slice tuple".split()

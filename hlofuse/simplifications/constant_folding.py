@@ -9,8 +9,8 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.removing import is_dead
-from hlofuse.simplifications import make
-from hlofuse.simplifications.evaluation import CannotEvaluate, evaluate
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.evaluation import CannotEvaluate, evaluate
 
 _NEVER = frozenset(
     """

@@ -14,9 +14,10 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
 from hlofuse.simplifications.base import NotRepeatedHere
-from hlofuse.simplifications.literals import Value, rounded, values_of
-from hlofuse.simplifications.rewrites import added, derived, replaced
-from hlofuse.simplifications.shapes import with_type
+from hlofuse.simplifications.common.literals import Value, rounded, values_of
+from hlofuse.simplifications.common.make import added, derived
+from hlofuse.simplifications.common.rewriting import replaced
+from hlofuse.simplifications.common.shapes import with_type
 
 _COMMUTES = frozenset({"concatenate", "pad", "reshape", "slice", "transpose"})
 

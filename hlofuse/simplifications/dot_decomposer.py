@@ -11,9 +11,9 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
-from hlofuse.simplifications import make
-from hlofuse.simplifications.algebraic.dot import dims, new_dot
-from hlofuse.simplifications.shapes import array
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.dots import DotDimensions, new_dot
+from hlofuse.simplifications.common.shapes import array
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class DotDecomposer:
 
 
 def _is_canonical(dot: Instruction, side: int) -> bool:
-    batch, contracting = dims(dot, "batch", side), dims(dot, "contracting", side)
+    batch, contracting = DotDimensions.of(dot).batch(side), DotDimensions.of(dot).contracting(side)
     free_at_most_one = len(batch) + 2 >= dot.operands[side].shape.rank
     return len(contracting) == 1 and free_at_most_one and batch == tuple(range(len(batch)))
 
 
 def _canonicalize(dot: Instruction) -> None:
-    batch = range(len(dims(dot, "batch", 0)))
+    batch = range(len(DotDimensions.of(dot).batch(0)))
     left, left_contracted = _operand(dot, 0)
     right, right_contracted = _operand(dot, 1)
     new = new_dot(
@@ -62,7 +62,7 @@ def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
     first behind the batch."""
     operand = dot.operands[side]
     sizes = operand.shape.dimensions
-    batch, contracting = dims(dot, "batch", side), dims(dot, "contracting", side)
+    batch, contracting = DotDimensions.of(dot).batch(side), DotDimensions.of(dot).contracting(side)
     free = [d for d in range(len(sizes)) if d not in batch and d not in contracting]
     order = [*batch, *free, *contracting] if side == 0 else [*batch, *contracting, *free]
     shuffled = replace(operand.shape, dimensions=tuple(sizes[d] for d in order))
@@ -73,7 +73,7 @@ def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
     new = [contracted]
     # The sizes of the batch are those of the left side, in the order of its own dimensions.
     left = dot.operands[0].shape.dimensions
-    first = [n for d, n in enumerate(left) if d in dims(dot, "batch", 0)]
+    first = [n for d, n in enumerate(left) if d in DotDimensions.of(dot).batch(0)]
     shape = [*first, *kept, *new] if side == 0 else [*first, *new, *kept]
     place = len(batch) + (len(kept) if side == 0 else 0)
     return make.reshape(transposed, array(operand.shape.element_type, shape), transposed), place

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.dots import DotDimensions, made_dot
-from hlofuse.simplifications.layout_shapes import inverse, without_dimensions
-from hlofuse.simplifications.rewrites import added, replaced, reshape, visit_module
+from hlofuse.simplifications.common.dots import DotDimensions, made_dot
+from hlofuse.simplifications.common.make import added, reshaped
+from hlofuse.simplifications.common.rewriting import replaced, visit_module
+from hlofuse.simplifications.common.shapes import without
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,8 @@ def _merge(dot: Instruction) -> bool:
     new = made_dot(
         dot,
         _merged_shape(dot.shape, 0, count),
-        reshape(left, _merged_shape(left.shape, lhs_first, count)),
-        reshape(right, _merged_shape(right.shape, rhs_first, count)),
+        reshaped(left, _merged_shape(left.shape, lhs_first, count)),
+        reshaped(right, _merged_shape(right.shape, rhs_first, count)),
         merged,
     )
     return replaced(dot, added(dot, "reshape", dot.shape, [new], like=dot))
@@ -66,7 +68,7 @@ def _shifted(dimensions: Sequence[int], start: int, shift: int) -> tuple[int, ..
 
 def _merged_shape(shape: Shape, first: int, count: int) -> Shape:
     size = math.prod(shape.dimensions[first : first + count])
-    left = without_dimensions(shape, range(first + 1, first + count))
+    left = without(shape, range(first + 1, first + count))
     sizes = list(left.dimensions)
     sizes[first] = size
     return replace(left, dimensions=tuple(sizes))

@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.simplifications.rewrites import added, replaced
+from hlofuse.simplifications.common.make import added
+from hlofuse.simplifications.common.rewriting import replaced
 
 
 @dataclass(frozen=True)

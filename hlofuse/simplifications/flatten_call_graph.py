@@ -9,7 +9,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.unfusing import check_growth, most_instructions
-from hlofuse.simplifications.cloning import clone_computation, set_called
+from hlofuse.simplifications.common.cloning import clone_computation, set_called
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
-from hlofuse.simplifications import make
-from hlofuse.simplifications.cloning import clone_computation, set_called
-from hlofuse.simplifications.rewriting import visit
-from hlofuse.simplifications.shapes import with_type
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.cloning import clone_computation, set_called
+from hlofuse.simplifications.common.rewriting import visit
+from hlofuse.simplifications.common.shapes import with_type
 from hlofuse.trace import Recorder
 
 _LEFT_ALONE = frozenset(

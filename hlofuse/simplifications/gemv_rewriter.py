@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.simplifications import make
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.rewriting import replaced, visit_module
+from hlofuse.simplifications.common.shapes import array
 from hlofuse.simplifications.gather_simplifier import numbers_of
-from hlofuse.simplifications.rewriting import Rewriting, visit
-from hlofuse.simplifications.shapes import array
 
 
 @dataclass(frozen=True)
@@ -21,24 +21,14 @@ class GemvRewriter:
     layout_sensitive: bool = True
 
     def run(self, module: Module) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            rewriting = Rewriting(computation)
+        return visit_module(module, ["dot"], self._widen)
 
-            def handle(x: Instruction, rewriting: Rewriting = rewriting) -> None:
-                if x.opcode == "dot":
-                    self._widen(rewriting, x)
-
-            visit(computation, handle)
-            changed |= rewriting.changed
-        return changed
-
-    def _widen(self, rewriting: Rewriting, dot: Instruction) -> None:
+    def _widen(self, dot: Instruction) -> bool:
         lhs, rhs = dot.operands
         of_lhs, of_rhs = _is_matrix(dot, lhs, "lhs"), _is_matrix(dot, rhs, "rhs")
         shapes = (lhs.shape, rhs.shape, dot.shape)
         if of_lhs == of_rhs or any(s != array(s.element_type, s.dimensions) for s in shapes):
-            return
+            return False
         opcode = "bitcast" if self.layout_sensitive else "reshape"
         vector = rhs if of_lhs else lhs
         wide = array(vector.shape.element_type, (*vector.shape.dimensions, 1))
@@ -47,7 +37,7 @@ class GemvRewriter:
         sizes.insert(len(sizes) if of_lhs else len(sizes) - 1, 1)
         operands = [lhs, matrix] if of_lhs else [matrix, rhs]
         product = make.copy_of(dot, operands, array(dot.shape.element_type, sizes))
-        rewriting.replace(dot, make.add(dot, opcode, dot.shape, [product]))
+        return replaced(dot, make.add(dot, opcode, dot.shape, [product]))
 
 
 def _is_matrix(dot: Instruction, operand: Instruction, side: str) -> bool:

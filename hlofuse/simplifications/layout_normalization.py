@@ -9,21 +9,17 @@ from itertools import product
 from typing import ClassVar
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
+from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications import make
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.layout_shapes import physical
+from hlofuse.simplifications.common.literals import values_of
+from hlofuse.simplifications.common.make import added, bitcast, derived, numbers
+from hlofuse.simplifications.common.rewriting import replaced, visit_module
+from hlofuse.simplifications.common.shapes import permute
 from hlofuse.simplifications.layout_normalization_scatter import normalized_scatter
-from hlofuse.simplifications.layout_shapes import inverse, permute, physical
-from hlofuse.simplifications.literals import values_of
-from hlofuse.simplifications.rewrites import (
-    added,
-    bitcast,
-    derived,
-    numbers,
-    replaced,
-    visit_module,
-)
 
 CallTransformer = Callable[[Instruction], Instruction | None]
 

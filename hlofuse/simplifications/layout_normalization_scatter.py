@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.layout_shapes import inverse, permute
-from hlofuse.simplifications.rewrites import derived, numbers
+from hlofuse.simplifications.common.make import derived, numbers
+from hlofuse.simplifications.common.shapes import permute
 
 
 def normalized_scatter(scatter: Instruction, inputs: Sequence[Instruction]) -> Instruction:

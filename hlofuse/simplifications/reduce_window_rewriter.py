@@ -12,8 +12,8 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Layout, Shape
 from hlofuse.ir.values.window import PaddingConfig, PaddingDimension, Window, WindowDimension
-from hlofuse.simplifications import make
-from hlofuse.simplifications.shapes import permuted, without
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.shapes import permuted, without
 
 _TRIVIAL = WindowDimension(1)
 

@@ -8,14 +8,14 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.simplifications.base import Pipeline
 
 _PIPELINES = {
-    "cpu": "hlofuse.simplifications.cpu_pipeline:CPU",
+    "cpu": "hlofuse.simplifications.cpu.pipeline:CPU",
 }
 
 
 def pipelines_of(target: str, device: DeviceDescription | None = None) -> tuple[Pipeline, ...]:
     """What runs ahead of fusion, in order; nothing for a target or device of which it is not known."""
     if target == "gpu" and device is not None and device.platform == "CUDA":
-        from hlofuse.simplifications.gpu_pipeline import gpu_pipelines
+        from hlofuse.simplifications.gpu.pipeline import gpu_pipelines
 
         return gpu_pipelines(device)
     where = _PIPELINES.get(target)

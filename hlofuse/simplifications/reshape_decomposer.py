@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.simplifications.layout_shapes import aligned, descending, reshape_is_bitcast
-from hlofuse.simplifications.rewrites import bitcast, copy, replaced, visit_module
+from hlofuse.simplifications.common.layout_shapes import aligned
+from hlofuse.simplifications.common.make import bitcast, copied
+from hlofuse.simplifications.common.rewriting import replaced, visit_module
+from hlofuse.simplifications.common.shapes import descending
 
 
 @dataclass(frozen=True)
@@ -28,9 +31,9 @@ def _decompose(reshape: Instruction) -> bool:
         return replaced(reshape, bitcast(operand, result))
     before = aligned(result, source)
     if before is not None:
-        return replaced(reshape, bitcast(copy(operand, before), result))
+        return replaced(reshape, bitcast(copied(operand, before), result))
     after = aligned(source, result)
     if after is not None:
-        return replaced(reshape, copy(bitcast(operand, after), result))
-    plain = copy(operand, descending(source))
-    return replaced(reshape, copy(bitcast(plain, descending(result)), result))
+        return replaced(reshape, copied(bitcast(operand, after), result))
+    plain = copied(operand, descending(source))
+    return replaced(reshape, copied(bitcast(plain, descending(result)), result))

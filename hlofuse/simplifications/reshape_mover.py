@@ -8,11 +8,12 @@ from typing import ClassVar
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
-from hlofuse.simplifications import make
-from hlofuse.simplifications.shapes import inverse, is_identity, is_sorted, kept_by_reshape, with_type
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.shapes import is_identity, is_sorted, kept_by_reshape, with_type
 
 
 @dataclass(frozen=True)

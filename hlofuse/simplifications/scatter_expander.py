@@ -14,10 +14,10 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.values.window import PaddingConfig, PaddingDimension
-from hlofuse.simplifications import make
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.shapes import array
 from hlofuse.simplifications.gather_simplifier import numbers_of, reshaped, without_dimensions
 from hlofuse.simplifications.loops.parts import elements
-from hlofuse.simplifications.shapes import array
 
 
 @dataclass(frozen=True)

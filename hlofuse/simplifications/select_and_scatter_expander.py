@@ -12,9 +12,9 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications import make
 from hlofuse.simplifications.call_inliner import inline
-from hlofuse.simplifications.shapes import array, with_type
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.shapes import array, with_type
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.cloning import clone_computation, set_called
-from hlofuse.simplifications.rewrites import added, replaced
+from hlofuse.simplifications.common.cloning import clone_computation, set_called
+from hlofuse.simplifications.common.make import added
+from hlofuse.simplifications.common.rewriting import replaced
 
 
 @dataclass(frozen=True)

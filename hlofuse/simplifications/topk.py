@@ -13,11 +13,11 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.slice import ranges_of
-from hlofuse.simplifications.literals import scalar_of
-from hlofuse.simplifications.rewriting import visit
-from hlofuse.simplifications.shapes import array, with_type
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.literals import scalar_of
+from hlofuse.simplifications.common.rewriting import visit
+from hlofuse.simplifications.common.shapes import array, with_type
 
 _TOTAL = frozenset({"f16", "bf16", "f32", "f64"})
 _COMPARED = frozenset({"bf16", "f32", "s32", "u32"})

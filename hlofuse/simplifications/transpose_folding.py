@@ -10,9 +10,9 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
-from hlofuse.simplifications.algebraic.dot import dims, new_dot
-from hlofuse.simplifications.rewriting import visit
-from hlofuse.simplifications.shapes import is_identity
+from hlofuse.simplifications.common.dots import DotDimensions, new_dot
+from hlofuse.simplifications.common.rewriting import visit
+from hlofuse.simplifications.common.shapes import is_identity
 
 
 @dataclass(frozen=True)
@@ -48,18 +48,18 @@ def _transposes(operand: Instruction) -> bool:
 def _is_row_column(dot: Instruction, side: int) -> bool:
     """A transpose of the last two dimensions (`IsRowColumnTransposeDotOperand`)."""
     transpose = dot.operands[side]
-    batch = dims(dot, "batch", side)
+    batch = DotDimensions.of(dot).batch(side)
     return (
         len(batch) == transpose.shape.rank - 2
-        and len(dims(dot, "contracting", side)) == 1
+        and len(DotDimensions.of(dot).contracting(side)) == 1
         and all(transpose.dimensions[d] == d for d in batch)
     )
 
 
 def _fold(dot: Instruction, sides: list[int]) -> None:
     operands = list(dot.operands)
-    batch = [list(dims(dot, "batch", side)) for side in (0, 1)]
-    contracting = [list(dims(dot, "contracting", side)) for side in (0, 1)]
+    batch = [list(DotDimensions.of(dot).batch(side)) for side in (0, 1)]
+    contracting = [list(DotDimensions.of(dot).contracting(side)) for side in (0, 1)]
     for side in sides:
         order = operands[side].dimensions
         batch[side] = [order[d] for d in batch[side]]

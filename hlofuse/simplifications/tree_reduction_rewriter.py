@@ -9,9 +9,9 @@ from typing import ClassVar
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.values.window import Window, WindowDimension
-from hlofuse.simplifications import make
-from hlofuse.simplifications.rewriting import Rewriting, visit
-from hlofuse.simplifications.shapes import array
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.rewriting import replaced, visit_module
+from hlofuse.simplifications.common.shapes import array
 
 
 @dataclass(frozen=True)
@@ -24,23 +24,15 @@ class TreeReductionRewriter:
     window: int = 32
 
     def run(self, module: Module) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            rewriting = Rewriting(computation)
+        return visit_module(module, ["reduce"], self._split)
 
-            def handle(x: Instruction, rewriting: Rewriting = rewriting) -> None:
-                if x.opcode == "reduce" and x.shape.is_array and not self.is_skipped(x):
-                    self._split(rewriting, x)
-
-            visit(computation, handle)
-            changed |= rewriting.changed
-        return changed
-
-    def _split(self, rewriting: Rewriting, reduce: Instruction) -> None:
+    def _split(self, reduce: Instruction) -> bool:
+        if reduce.shape.is_tuple or self.is_skipped(reduce):
+            return False
         operand, init = reduce.operands
         sizes = operand.shape.dimensions
         if all(sizes[d] <= self.window for d in reduce.dimensions):
-            return
+            return False
         window, left = [], []
         for d, size in enumerate(sizes):
             width = min(size, self.window) if d in reduce.dimensions else 1
@@ -59,4 +51,4 @@ class TreeReductionRewriter:
         )
         second = make.reduce(reduce, first, init, reduce.dimensions, function)
         second.shape = reduce.shape
-        rewriting.replace(reduce, second)
+        return replaced(reduce, second)

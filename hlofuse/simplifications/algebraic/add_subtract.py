@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context, either_way
 from hlofuse.simplifications.algebraic.facts import (
     broadcast_constant,
@@ -14,6 +13,7 @@ from hlofuse.simplifications.algebraic.facts import (
     is_scalar_value,
 )
 from hlofuse.simplifications.algebraic.scattered_sums import sum_of_scatters
+from hlofuse.simplifications.common import make
 
 
 def handle_add(c: Context, add: Instruction) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_UNARY
+from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.instruction import Instruction
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.chains import remove_chain
 from hlofuse.simplifications.algebraic.context import Context
-from hlofuse.simplifications.layout_shapes import reshape_is_bitcast, transpose_for_bitcast
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.layout_shapes import transpose_for_bitcast
 
 
 def handle_bitcast(c: Context, bitcast: Instruction) -> None:

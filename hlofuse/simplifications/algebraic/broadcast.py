@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
-from hlofuse.simplifications.literals import values_of, word_of
-from hlofuse.simplifications.shapes import inverse, is_sorted, ones_moved, with_type, without_ones
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.literals import values_of, word_of
+from hlofuse.simplifications.common.shapes import is_sorted, ones_moved, with_type, without_ones
 
 
 def handle_broadcast(c: Context, broadcast: Instruction) -> None:
@@ -18,7 +19,7 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> None:
             c.replace(broadcast, make.reshape(broadcast, shape, operand))
             return
         if shape.rank == operand.shape.rank:
-            new = make.transpose(broadcast, operand, inverse(dimensions), shape)
+            new = make.transpose(broadcast, operand, inverse(broadcast.dimensions), shape)
             c.replace(broadcast, new)
             return
     if operand.opcode == "reshape":

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
-from hlofuse.simplifications.layout_shapes import reshape_is_bitcast
-from hlofuse.simplifications.shapes import composed, is_identity, ones_moved
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.shapes import is_identity, ones_moved, permute
 
 
 def remove_chain(c: Context, last: Instruction) -> bool:
@@ -34,7 +34,7 @@ def remove_chain(c: Context, last: Instruction) -> bool:
             step = _effective(current)
             if len(step) != len(permutation):
                 return False
-            permutation = composed(step, permutation)
+            permutation = permute(step, permutation)
         first, current = current, current.operands[0]
     if first is None or not is_identity(permutation):
         return False

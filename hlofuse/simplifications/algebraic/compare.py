@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.facts import is_all, is_integral, is_non_negative
+from hlofuse.simplifications.common import make
 
 
 def handle_compare(c: Context, compare: Instruction) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.values.window import PaddingConfig, PaddingDimension
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.slice import is_unstrided, ranges_of
-from hlofuse.simplifications.shapes import without
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.shapes import without
 
 
 def handle_concatenate(c: Context, x: Instruction) -> None:

@@ -8,15 +8,22 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.algebraic.options import Options
-from hlofuse.simplifications.rewriting import Rewriting
+from hlofuse.simplifications.common.rewriting import replaced
 
 
-class Context(Rewriting):
+class Context:
     """One run over one computation (`AlgebraicSimplifierVisitor`)."""
 
     def __init__(self, computation: Computation, options: Options) -> None:
-        super().__init__(computation)
+        self.computation = computation
         self.options = options
+        self.changed = False
+
+    def replace(self, old: Instruction, new: Instruction, *, preserve_sharding: bool = False) -> bool:
+        """`new` takes over from `old` (`ReplaceInstruction`)."""
+        done = replaced(old, new, preserve_sharding=preserve_sharding)
+        self.changed |= done
+        return done
 
     def same_shape(self, a: Shape, b: Shape) -> bool:
         if self.options.layout_sensitive:

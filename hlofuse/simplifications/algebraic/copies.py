@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.instruction import Instruction
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.bitcasts import as_bitcast, bitcasting_operand
 from hlofuse.simplifications.algebraic.context import Context
-from hlofuse.simplifications.layout_shapes import reshape_is_bitcast
+from hlofuse.simplifications.common import make
 
 
 def handle_copy(c: Context, copy: Instruction) -> None:

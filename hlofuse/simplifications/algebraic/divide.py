@@ -6,7 +6,6 @@ import math
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context, either_way
 from hlofuse.simplifications.algebraic.facts import (
     broadcast_effective_constant,
@@ -16,7 +15,8 @@ from hlofuse.simplifications.algebraic.facts import (
     is_integral,
     is_signed_integer,
 )
-from hlofuse.simplifications.literals import Value, scalar_of, values_of
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.literals import Value, scalar_of, values_of
 
 
 def handle_divide(c: Context, divide: Instruction) -> None:

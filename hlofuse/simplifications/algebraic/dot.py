@@ -8,50 +8,19 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.functions import is_of_parameters
-from hlofuse.simplifications.shapes import array, is_sorted, permuted, without_ones
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.dots import DotDimensions, new_dot
+from hlofuse.simplifications.common.shapes import array, is_sorted, permuted, without_ones
 
 _SUPPORTED = (None, "dot_f32_f32_f32")
-_SIDES = ("lhs", "rhs")
-
-
-def dims(dot: Instruction, kind: str, side: int) -> tuple[int, ...]:
-    """The `batch` or `contracting` dimensions of one side (0 or 1)."""
-    return tuple(dot.attributes.get(f"{_SIDES[side]}_{kind}_dims", ()))
-
-
-def new_dot(
-    at: Instruction,
-    operands: Sequence[Instruction],
-    batch: Sequence[Sequence[int]],
-    contracting: Sequence[Sequence[int]],
-    element_type: str,
-    said: Instruction,
-) -> Instruction:
-    """A dot of these dimension numbers, with the precision that `said` asks for (`MakeDotHlo`)."""
-    sizes = [operands[0].shape.dimensions[d] for d in batch[0]]
-    for side in (0, 1):
-        taken = {*batch[side], *contracting[side]}
-        sizes += [n for d, n in enumerate(operands[side].shape.dimensions) if d not in taken]
-    attributes: dict[str, str] = {}
-    for side, name in enumerate(_SIDES):
-        if batch[side]:
-            attributes[f"{name}_batch_dims"] = make.numbers(batch[side])
-        if contracting[side]:
-            attributes[f"{name}_contracting_dims"] = make.numbers(contracting[side])
-    for name in ("operand_precision", "algorithm"):
-        value = said.attributes.raw(name)
-        if value is not None:
-            attributes[name] = value
-    return make.add(at, "dot", array(element_type, sizes), operands, kept=attributes)
 
 
 def swapped(dot: Instruction, shape: Shape, order: Sequence[int]) -> Instruction:
     """dot(b, a), its batch dimensions in `order`."""
-    batch = [[dims(dot, "batch", side)[k] for k in order] for side in (1, 0)]
-    contracting = [dims(dot, "contracting", side) for side in (1, 0)]
+    batch = [[DotDimensions.of(dot).batch(side)[k] for k in order] for side in (1, 0)]
+    contracting = [DotDimensions.of(dot).contracting(side) for side in (1, 0)]
     new = new_dot(dot, dot.operands[::-1], batch, contracting, dot.shape.element_type, dot)
     new.shape = shape
     precision = dot.attributes.raw("operand_precision")
@@ -80,7 +49,7 @@ def handle_dot(c: Context, dot: Instruction) -> None:
         c.replace(dot, make.broadcast(dot, dot.shape, zero, ()))
         return
     supported = dot.attributes.raw("algorithm") in _SUPPORTED
-    if supported and c.options.dot_to_multiply and not dims(dot, "contracting", 0):
+    if supported and c.options.dot_to_multiply and not DotDimensions.of(dot).contracting(0):
         _as_product(c, dot)
         return
     if supported and c.options.dot_strength_reduction:
@@ -96,14 +65,14 @@ def handle_dot(c: Context, dot: Instruction) -> None:
 
 def _has_nothing_else(dot: Instruction, side: int) -> bool:
     rank = dot.operands[side].shape.rank
-    return len(dims(dot, "batch", side)) + len(dims(dot, "contracting", side)) == rank
+    return len(DotDimensions.of(dot).batch(side)) + len(DotDimensions.of(dot).contracting(side)) == rank
 
 
 def _normalized(dot: Instruction, side: int) -> Instruction:
     """Batch dimensions first, contracted ones last, of the dot's element type
     (`NormalizeDotOperandToBatchMajorAndContractingMinor`)."""
     operand = dot.operands[side]
-    batch, contracting = dims(dot, "batch", side), dims(dot, "contracting", side)
+    batch, contracting = DotDimensions.of(dot).batch(side), DotDimensions.of(dot).contracting(side)
     rest = [d for d in range(operand.shape.rank) if d not in batch and d not in contracting]
     order = [*batch, *rest, *contracting]
     if not is_sorted(order):
@@ -115,7 +84,7 @@ def _as_product(c: Context, dot: Instruction) -> None:
     """Without contraction: a product of broadcasts (`RewriteAsMultiplyDotWithZeroLhsContractingDim`)."""
     lhs, rhs = dot.operands
     left, right = _normalized(dot, 0), _normalized(dot, 1)
-    rank, batch = dot.shape.rank, len(dims(dot, "batch", 0))
+    rank, batch = dot.shape.rank, len(DotDimensions.of(dot).batch(0))
     if rank != lhs.shape.rank:
         left = make.broadcast(dot, dot.shape, left, range(lhs.shape.rank))
     if rank != rhs.shape.rank:
@@ -127,7 +96,7 @@ def _as_reduction(c: Context, dot: Instruction) -> None:
     """One side has nothing but batch and contracted dimensions: a sum of products
     (`RewriteBatchPlusContractingAsReduce`)."""
     left, right = _normalized(dot, 0), _normalized(dot, 1)
-    batch, contracting = len(dims(dot, "batch", 0)), len(dims(dot, "contracting", 0))
+    batch, contracting = len(DotDimensions.of(dot).batch(0)), len(DotDimensions.of(dot).contracting(0))
     outer_left, outer_right = (o.shape.rank - batch - contracting for o in dot.operands)
     outer = max(outer_left, outer_right)
     across = [*range(batch), *range(batch + outer, batch + outer + contracting)]
@@ -173,14 +142,14 @@ def _drop_ones(c: Context, dot: Instruction) -> bool:
     for side in (0, 1):
         kept = [d for d, n in enumerate(sizes[side]) if n != 1]
         place.append({d: k for k, d in enumerate(kept)})
-    numbers = {
-        kind: [[place[s][d] for d in dims(dot, kind, s) if d in place[s]] for s in (0, 1)]
-        for kind in ("batch", "contracting")
-    }
+    batch = [[place[s][d] for d in DotDimensions.of(dot).batch(s) if d in place[s]] for s in (0, 1)]
+    contracting = [
+        [place[s][d] for d in DotDimensions.of(dot).contracting(s) if d in place[s]] for s in (0, 1)
+    ]
     operands = [
         make.reshape(dot, without_ones(o.shape), o) if 1 in o.shape.dimensions else o for o in dot.operands
     ]
-    new = new_dot(dot, operands, numbers["batch"], numbers["contracting"], dot.shape.element_type, dot)
+    new = new_dot(dot, operands, batch, contracting, dot.shape.element_type, dot)
     if new.shape.key_ignoring_layout != dot.shape.key_ignoring_layout:
         new = make.reshape(dot, dot.shape, new)
     return c.replace(dot, new)
@@ -194,17 +163,17 @@ def _drop_transposes(c: Context, dot: Instruction) -> bool:
         return False
     permutation = lhs.dimensions
     canonical = (
-        dims(dot, "batch", 0) == dims(dot, "batch", 1)
-        and dims(dot, "contracting", 0) == (rank - 1,)
-        and dims(dot, "contracting", 1) == (rank - 2,)
-        and rank == len(dims(dot, "batch", 0)) + 2
+        DotDimensions.of(dot).batch(0) == DotDimensions.of(dot).batch(1)
+        and DotDimensions.of(dot).contracting(0) == (rank - 1,)
+        and DotDimensions.of(dot).contracting(1) == (rank - 2,)
+        and rank == len(DotDimensions.of(dot).batch(0)) + 2
     )
     if not canonical or sorted(permutation[-2:]) != [rank - 2, rank - 1]:
         return False
     a, b = lhs.operands[0], rhs.operands[0]
     flipped = permutation[-1] == rank - 2
-    batch = [dims(dot, "batch", 0), dims(dot, "batch", 1)]
-    contracting = [dims(dot, "contracting", 0), dims(dot, "contracting", 1)]
+    batch = [DotDimensions.of(dot).batch(0), DotDimensions.of(dot).batch(1)]
+    contracting = [DotDimensions.of(dot).contracting(0), DotDimensions.of(dot).contracting(1)]
     operands = [b, a] if flipped else [a, b]
     new = new_dot(dot, operands, batch, contracting, dot.shape.element_type, dot)
     new.shape = permuted(dot.shape, permutation)
@@ -217,17 +186,17 @@ def _parameter_to_right(c: Context, dot: Instruction) -> None:
     lhs, rhs = dot.operands
     if not is_parameter_like(lhs) or is_parameter_like(rhs):
         return
-    batch = len(dims(dot, "batch", 0))
+    batch = len(DotDimensions.of(dot).batch(0))
     new = new_dot(
         dot,
         [rhs, lhs],
-        [dims(dot, "batch", 1), dims(dot, "batch", 0)],
-        [dims(dot, "contracting", 1), dims(dot, "contracting", 0)],
+        [DotDimensions.of(dot).batch(1), DotDimensions.of(dot).batch(0)],
+        [DotDimensions.of(dot).contracting(1), DotDimensions.of(dot).contracting(0)],
         dot.shape.element_type,
         dot,
     )
-    outer_left = rhs.shape.rank - batch - len(dims(dot, "contracting", 1))
-    outer_right = lhs.shape.rank - batch - len(dims(dot, "contracting", 0))
+    outer_left = rhs.shape.rank - batch - len(DotDimensions.of(dot).contracting(1))
+    outer_right = lhs.shape.rank - batch - len(DotDimensions.of(dot).contracting(0))
     order = [
         *range(batch),
         *range(batch + outer_left, batch + outer_left + outer_right),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.values.window import PaddingConfig, PaddingDimension
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.facts import is_all, is_integral, scalar_constant
-from hlofuse.simplifications.literals import scalar_of
-from hlofuse.simplifications.shapes import (
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.literals import scalar_of
+from hlofuse.simplifications.common.shapes import (
     array,
-    inverse,
     ones_moved,
     permuted,
     unmodified_dimensions,

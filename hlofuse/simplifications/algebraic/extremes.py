@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context, either_way
 from hlofuse.simplifications.algebraic.facts import (
     broadcast_effective_constant,
@@ -11,7 +10,8 @@ from hlofuse.simplifications.algebraic.facts import (
     is_floating,
     is_integral,
 )
-from hlofuse.simplifications.literals import highest, lowest, scalar_of
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.literals import highest, lowest, scalar_of
 
 # They never fall and bring no value further from zero (`IsNondecreasingSublinear`).
 _SINKS = frozenset({"cbrt", "erf", "logistic", "tanh"})

@@ -6,7 +6,7 @@ import math
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES
-from hlofuse.simplifications.literals import Value, scalar_of, values_of
+from hlofuse.simplifications.common.literals import Value, scalar_of, values_of
 
 
 def is_all(x: Instruction, value: Value) -> bool:

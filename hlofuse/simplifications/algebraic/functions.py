@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications.algebraic.facts import is_scalar_value
-from hlofuse.simplifications.literals import highest, lowest, scalar_of
+from hlofuse.simplifications.common.literals import highest, lowest, scalar_of
 
 
 def is_of_parameters(function: Computation, opcode: str) -> bool:

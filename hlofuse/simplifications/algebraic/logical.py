@@ -5,10 +5,10 @@ from __future__ import annotations
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.instruction import Instruction
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.facts import effective_scalar_constant, is_all
-from hlofuse.simplifications.literals import scalar_of
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.literals import scalar_of
 
 
 def handle_and(c: Context, x: Instruction) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.add_subtract import spread
 from hlofuse.simplifications.algebraic.context import Context, either_way
 from hlofuse.simplifications.algebraic.facts import (
@@ -14,6 +13,7 @@ from hlofuse.simplifications.algebraic.facts import (
     is_non_negative,
     scalar_constant,
 )
+from hlofuse.simplifications.common import make
 
 
 def handle_multiply(c: Context, multiply: Instruction) -> None:

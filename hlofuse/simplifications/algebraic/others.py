@@ -6,10 +6,10 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.instruction import Instruction
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.bitcasts import as_bitcast, bitcast_convert_is_bitcast
 from hlofuse.simplifications.algebraic.context import Context
-from hlofuse.simplifications.shapes import array, with_type
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.shapes import array, with_type
 
 
 def handle_map(c: Context, x: Instruction) -> None:

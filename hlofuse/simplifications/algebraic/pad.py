@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.values.window import PaddingConfig, PaddingDimension
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
-from hlofuse.simplifications.shapes import array, ones_moved
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.shapes import array, ones_moved
 
 _BINARY = frozenset(
     "add and atan2 complex divide maximum minimum multiply or power remainder shift-left"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hlofuse.analysis.structural_key import StructuralKeys
+from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.instruction import Instruction
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.facts import is_floating, is_scalar_value
 from hlofuse.simplifications.algebraic.functions import (
@@ -12,9 +12,9 @@ from hlofuse.simplifications.algebraic.functions import (
     is_argument_of_extreme,
     is_of_parameters,
 )
-from hlofuse.simplifications.layout_shapes import reshape_is_bitcast
-from hlofuse.simplifications.literals import highest, lowest, scalar_of
-from hlofuse.simplifications.shapes import is_sorted, unmodified_dimensions, with_type
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.literals import highest, lowest, scalar_of
+from hlofuse.simplifications.common.shapes import is_sorted, unmodified_dimensions, with_type
 
 
 def handle_reduce(c: Context, reduce: Instruction) -> None:

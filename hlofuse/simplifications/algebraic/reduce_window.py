@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.values.window import PaddingConfig, PaddingDimension, Window
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.functions import is_of_parameters
-from hlofuse.simplifications.shapes import array
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.shapes import array
 
 
 def handle_reduce_window(c: Context, x: Instruction) -> None:

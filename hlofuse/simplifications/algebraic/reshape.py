@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.bitcasts import as_bitcast, bitcasting_operand
 from hlofuse.simplifications.algebraic.chains import remove_chain
 from hlofuse.simplifications.algebraic.context import Context
-from hlofuse.simplifications.shapes import array, common_factors, kept_by_reshape, ones_moved
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.shapes import array, common_factors, kept_by_reshape, ones_moved
 
 
 def handle_reshape(c: Context, reshape: Instruction) -> None:

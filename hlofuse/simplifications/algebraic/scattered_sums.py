@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.functions import is_of_parameters
+from hlofuse.simplifications.common import make
 
 
 def sum_of_scatters(c: Context, add: Instruction) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.facts import is_all
-from hlofuse.simplifications.shapes import with_type
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.shapes import with_type
 
 _OF_PREDS = {"GT": "or", "GE": "or", "LT": "and", "LE": "and"}
 

@@ -11,8 +11,8 @@ from hlofuse.ir.module import Module
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.handlers import HANDLERS
 from hlofuse.simplifications.algebraic.options import Options
-from hlofuse.simplifications.make import NotRepresentable
-from hlofuse.simplifications.rewriting import visit
+from hlofuse.simplifications.common.make import NotRepresentable
+from hlofuse.simplifications.common.rewriting import visit
 
 _MOST_RUNS = 50
 

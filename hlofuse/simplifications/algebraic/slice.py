@@ -6,8 +6,8 @@ import math
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.values.window import SliceRanges
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.context import Context
+from hlofuse.simplifications.common import make
 
 
 def ranges_of(slice_: Instruction) -> SliceRanges:

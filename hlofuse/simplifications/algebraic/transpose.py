@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from hlofuse.analysis.bitcasts import transpose_is_bitcast
+from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.bitcasts import as_bitcast
 from hlofuse.simplifications.algebraic.chains import remove_chain
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.dot import is_parameter_like, swapped
-from hlofuse.simplifications.shapes import composed, inverse, is_sorted
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.dots import DotDimensions
+from hlofuse.simplifications.common.shapes import is_sorted, permute
 
 _MOST_CHUNKS = 5
 
@@ -21,7 +23,7 @@ def handle_transpose(c: Context, transpose: Instruction) -> None:
         c.replace(transpose, operand)
         return
     if operand.opcode == "transpose":
-        through = composed(operand.dimensions, permutation)
+        through = permute(operand.dimensions, permutation)
         c.replace(transpose, make.transpose(transpose, operand.operands[0], through, transpose.shape))
         return
     if remove_chain(c, transpose) or _of_dot(c, transpose):
@@ -67,9 +69,9 @@ def _of_dot(c: Context, transpose: Instruction) -> bool:
     keep_order = c.options.move_dot_param_to_rhs and not is_parameter_like(lhs) and is_parameter_like(rhs)
     if keep_order:
         return False
-    said = dot.attributes
-    lhs_batch, rhs_batch = list(said.get("lhs_batch_dims", ())), list(said.get("rhs_batch_dims", ()))
-    left, right = said.get("lhs_contracting_dims", ()), said.get("rhs_contracting_dims", ())
+    dims = DotDimensions.of(dot)
+    lhs_batch, rhs_batch = list(dims.lhs_batch), list(dims.rhs_batch)
+    left, right = dims.lhs_contracting, dims.rhs_contracting
     permutation = list(transpose.dimensions)
     batch = len(lhs_batch)
     if c.options.supports_non_canonical_dots:

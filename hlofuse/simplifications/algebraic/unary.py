@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.add_subtract import spread
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.facts import (
@@ -14,8 +13,9 @@ from hlofuse.simplifications.algebraic.facts import (
     is_non_negative,
     scalar_constant,
 )
-from hlofuse.simplifications.literals import scalar_of
-from hlofuse.simplifications.shapes import with_type
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.literals import scalar_of
+from hlofuse.simplifications.common.shapes import with_type
 
 
 def handle_abs(c: Context, x: Instruction) -> None:

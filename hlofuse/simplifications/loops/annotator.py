@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import set_attribute
-from hlofuse.simplifications import make
+from hlofuse.simplifications.common import make
 from hlofuse.simplifications.loops.parts import all_loops
 from hlofuse.simplifications.loops.trip_count import Counter, counter_of, induction_variable
 

@@ -9,8 +9,8 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.passes.dce import HloDCE
-from hlofuse.simplifications import make
-from hlofuse.simplifications.cloning import clone_computation, set_called
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.cloning import clone_computation, set_called
 from hlofuse.simplifications.loops.parts import body_of, carried_unchanged, condition_of
 from hlofuse.trace import Recorder
 

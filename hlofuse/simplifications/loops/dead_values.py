@@ -8,8 +8,8 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications import make
-from hlofuse.simplifications.cloning import clone_computation
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.cloning import clone_computation
 from hlofuse.simplifications.loops.parts import (
     body_of,
     condition_of,

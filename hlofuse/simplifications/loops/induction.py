@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications import make
 from hlofuse.simplifications.algebraic.facts import scalar_constant
-from hlofuse.simplifications.cloning import clone_computation
-from hlofuse.simplifications.literals import scalar_of
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.cloning import clone_computation
+from hlofuse.simplifications.common.literals import scalar_of
+from hlofuse.simplifications.common.shapes import array
 from hlofuse.simplifications.loops.parts import (
     body_of,
     condition_of,
@@ -17,7 +18,6 @@ from hlofuse.simplifications.loops.parts import (
     replace_loop,
     replace_parameter,
 )
-from hlofuse.simplifications.shapes import array
 
 
 def merge_induction_variables(loop: Instruction, element_type: str) -> Instruction | None:

@@ -13,8 +13,8 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
-from hlofuse.simplifications import make
-from hlofuse.simplifications.cloning import clone_computation
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.cloning import clone_computation
 from hlofuse.simplifications.loops.parts import (
     all_loops,
     body_of,

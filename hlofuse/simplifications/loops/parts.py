@@ -10,7 +10,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications import make
+from hlofuse.simplifications.common import make
 
 _KEPT = ("backend_config", "frontend_attributes", "metadata")
 

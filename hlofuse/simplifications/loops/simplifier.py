@@ -10,9 +10,9 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.dce import HloDCE
-from hlofuse.simplifications import make
 from hlofuse.simplifications.call_inliner import inline
-from hlofuse.simplifications.cloning import clone_computation
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.cloning import clone_computation
 from hlofuse.simplifications.loops.dead_values import remove_dead, remove_repeated
 from hlofuse.simplifications.loops.induction import merge_induction_variables
 from hlofuse.simplifications.loops.parts import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications.algebraic.facts import is_integral
-from hlofuse.simplifications.literals import scalar_of
+from hlofuse.simplifications.common.literals import scalar_of
 from hlofuse.simplifications.loops.parts import body_of, condition_of
 
 _TURNED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}

@@ -1,0 +1,1 @@
+"""What several passes ahead of fusion share: making and replacing instructions, shapes, products, values."""

@@ -1,0 +1,53 @@
+"""Which arrays a matrix library can read or write as they lie (`xla/service/gpu/matmul_utils.cc`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.simplifications.common.dots import DotDimensions
+
+_BATCH = 0
+
+
+def is_matrix(shape: Shape, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]) -> bool:
+    """Are batch, rows, columns each one stretch of memory, batch not the minor one? (`MatrixLayout::For`)."""
+    order = shape.minor_to_major
+    groups: list[int] = []
+    at = 0
+    while at < len(order):
+        for number, dims in ((1, rows), (2, columns), (0, batch)):
+            if dims and order[at] == dims[-1]:
+                if tuple(order[at : at + len(dims)]) != tuple(reversed(dims)):
+                    return False
+                groups.append(number)
+                at += len(dims)
+                break
+        else:
+            return False
+    groups += [number for number, dims in ((2, columns), (1, rows), (0, batch)) if not dims]
+    return len(groups) == 3 and groups[0] != _BATCH
+
+
+def is_matrix_of_dot(shape: Shape, dot: Instruction) -> bool:
+    """Can the dot write its result in this layout? (`DotCanSupportShapeWithLayout`)."""
+    dims = DotDimensions.of(dot)
+    batch = len(dims.lhs_batch)
+    rows = len(dims.free(0, dot.operands[0].shape.rank))
+    every = tuple(range(shape.rank))
+    return is_matrix(shape, every[:batch], every[batch : batch + rows], every[batch + rows :])
+
+
+def can_fold_transpose(dot: Instruction, number: int) -> bool:
+    """May the dot read what the transpose at `number` reads? (`CanFoldTransposeOperandIntoDot`)."""
+    transpose = dot.operands[number]
+    dims = DotDimensions.of(dot)
+    mapping = transpose.dimensions
+    free = dims.free(number, transpose.shape.rank)
+    moved = [mapping[d] for d in free]
+    if sorted(moved) != moved:
+        return False
+    batch = [mapping[d] for d in dims.batch(number)]
+    contracting = [mapping[d] for d in dims.contracting(number)]
+    return is_matrix(transpose.operands[0].shape, batch, contracting, moved)

@@ -1,0 +1,73 @@
+"""Going through a computation and replacing instructions (`xla/hlo/ir/dfs_hlo_visitor_with_default.h`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.replacing import replace_instruction, set_attribute
+
+
+def visit_module(
+    module: Module,
+    opcodes: Iterable[str] | None,
+    handle: Callable[[Instruction], bool],
+    visited: set[Instruction] | None = None,
+) -> bool:
+    """Call `handle` on every instruction of these opcodes outside fusions; True if any call was."""
+    wanted = frozenset(opcodes) if opcodes is not None else None
+    visited = set() if visited is None else visited
+    changed = False
+    for computation in module.non_fusion_computations():
+        changed |= visit(computation, handle, wanted, visited)
+    return changed
+
+
+def visit(
+    computation: Computation,
+    handle: Callable[[Instruction], bool | None],
+    wanted: frozenset[str] | None = None,
+    visited: set[Instruction] | None = None,
+) -> bool:
+    """Operands before users, as the graph is at the time (`HloComputation::Accept`); True if any call was.
+
+    What a handler puts in is visited too where a user not yet looked at reads it, unless the handler adds
+    it to `visited`. No `wanted` opcodes are all of them.
+    """
+    visited = set() if visited is None else visited
+    changed = False
+    visiting: set[Instruction] = set()
+    unreachable = [
+        i for i in computation if not i.users and i is not computation.root and not i.control_successors
+    ]
+    for start in (*unreachable, None):
+        # The root is the one that there is by then.
+        stack = [start or computation.root]
+        while stack:
+            current = stack[-1]
+            if current in visited:
+                stack.pop()
+                continue
+            if current in visiting:
+                stack.pop()
+                visited.add(current)
+                if (wanted is None or current.opcode in wanted) and current.computation is not None:
+                    changed |= bool(handle(current))
+                continue
+            visiting.add(current)
+            below = [o for o in (*current.operands, *current.control_predecessors) if o not in visited]
+            stack.extend(reversed(below))
+    return changed
+
+
+def replaced(old: Instruction, new: Instruction, *, preserve_sharding: bool = False) -> bool:
+    """`new` takes the place of `old` (`DfsHloRewriteVisitor::ReplaceInstruction`)."""
+    said = old.attributes.raw("frontend_attributes")
+    if said is not None and new.attributes.raw("frontend_attributes") is None:
+        set_attribute(new, "frontend_attributes", said)
+    return replace_instruction(
+        old, new, has_side_effect, relay_control_dependencies=True, preserve_sharding=preserve_sharding
+    )

@@ -1,0 +1,133 @@
+"""Shapes to make new instructions of, and how the dimensions of a reshape correspond."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from hlofuse.cost.gpu.shapes import inverse
+from hlofuse.ir.shape import Layout, Shape
+
+
+def array(element_type: str, dimensions: Iterable[int] = ()) -> Shape:
+    """A row-major array (`ShapeUtil::MakeShape`)."""
+    sizes = tuple(dimensions)
+    return Shape(element_type, sizes, Layout(tuple(range(len(sizes) - 1, -1, -1))))
+
+
+def with_layout(element_type: str, dimensions: Iterable[int], minor_to_major: Iterable[int]) -> Shape:
+    """An array that lies like this (`ShapeUtil::MakeShapeWithDenseLayout`)."""
+    return Shape(element_type, tuple(dimensions), Layout(tuple(minor_to_major)))
+
+
+def descending(shape: Shape) -> Shape:
+    """The same array in row-major order (`MakeShapeWithDescendingLayout`)."""
+    return array(shape.element_type, shape.dimensions)
+
+
+def with_dimensions(shape: Shape, dimensions: Sequence[int]) -> Shape:
+    """The same element type in other, row-major, dimensions."""
+    return array(shape.element_type, dimensions)
+
+
+def without(shape: Shape, dimensions: Sequence[int]) -> Shape:
+    """`shape` without these dimensions, the others lying as they did (`ShapeUtil::DeleteDimensions`)."""
+    kept = [d for d in range(shape.rank) if d not in dimensions]
+    order = tuple(kept.index(d) for d in shape.minor_to_major if d in kept)
+    return Shape(shape.element_type, tuple(shape.dimensions[d] for d in kept), Layout(order))
+
+
+def without_ones(shape: Shape) -> Shape:
+    """`shape` with no dimension of size 1 (`ShapeUtil::DropDegenerateDimensions`)."""
+    return without(shape, [d for d, size in enumerate(shape.dimensions) if size == 1])
+
+
+def with_type(shape: Shape, element_type: str) -> Shape:
+    """The same array of another element type (`ShapeUtil::ChangeElementType`)."""
+    return replace(shape, element_type=element_type)
+
+
+def permuted(shape: Shape, permutation: Sequence[int]) -> Shape:
+    """Dimension k of the result is dimension `permutation[k]`, and both lie in memory alike
+    (`ShapeUtil::PermuteDimensions`)."""
+    order = permute(inverse(tuple(permutation)), shape.minor_to_major)
+    return with_layout(shape.element_type, permute(shape.dimensions, permutation), order)
+
+
+def permute(values: Sequence[int], permutation: Sequence[int]) -> tuple[int, ...]:
+    """`Permute`: the i-th result is the value at `permutation[i]`; composes permutations, too."""
+    return tuple(values[p] for p in permutation)
+
+
+def is_identity(permutation: Sequence[int]) -> bool:
+    return list(permutation) == list(range(len(permutation)))
+
+
+def is_sorted(numbers: Sequence[int]) -> bool:
+    return all(a <= b for a, b in pairwise(numbers))
+
+
+def common_factors(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
+    """Where to cut both lists of sizes so that the pieces' products agree (`CommonFactors`, `xla/util.cc`).
+
+    The first cut is (0, 0) and the last one (len(a), len(b)).
+    """
+    if list(a) == list(b):
+        return [(k, k) for k in range(len(a) + 1)]
+    bounds: list[tuple[int, int]] = []
+    i = j = 0
+    while i < len(a) and j < len(b) and a[i] == b[j]:
+        bounds.append((i, j))
+        i, j = i + 1, j + 1
+    whole = (len(a), len(b))
+    if math.prod(a[i:]) != math.prod(b[j:]):
+        return [(0, 0), whole]
+    if math.prod(a[i:]) == 0:
+        return [*bounds, (i, j), whole]
+    of_a = of_b = 1
+    while True:
+        if of_a == of_b and (not bounds or (i, j) != bounds[-1]):
+            bounds.append((i, j))
+        left_a, left_b = i < len(a), j < len(b)
+        if not left_a and not left_b:
+            return bounds
+        equal = of_a == of_b
+        take_a = of_a < of_b or (left_a and (not left_b or (equal and a[i] <= b[j])))
+        take_b = of_b < of_a or (left_b and (not left_a or (equal and b[j] <= a[i])))
+        if take_a:
+            of_a, i = of_a * a[i], i + 1
+        if take_b:
+            of_b, j = of_b * b[j], j + 1
+
+
+def unmodified_dimensions(source: Shape, result: Shape) -> list[tuple[int, int]]:
+    """Pairs of dimensions a reshape leaves as they are (`DimensionsUnmodifiedByReshape`)."""
+    cuts = common_factors(source.dimensions, result.dimensions)
+    return [p for p, q in pairwise(cuts) if q[0] - p[0] == 1 == q[1] - p[1]]
+
+
+def kept_by_reshape(source: Shape, result: Shape, dimensions: Sequence[int]) -> list[int] | None:
+    """Where `dimensions` of `source` are in `result`, if the reshape leaves all of them as they are
+    (`ReshapeLeavesDimensionsUnmodified`)."""
+    if not is_sorted(dimensions):
+        return None
+    place = dict(unmodified_dimensions(source, result))
+    return [place[d] for d in dimensions] if all(d in place for d in dimensions) else None
+
+
+def ones_moved(source: Shape, result: Shape) -> tuple[list[int], list[int]] | None:
+    """The dimensions of size 1 that a reshape deletes and inserts; None if it does more than that
+    (`InsertedOrDeleted1SizedDimensions`)."""
+    deleted: list[int] = []
+    inserted: list[int] = []
+    before = (-1, -1)
+    for pair in [*unmodified_dimensions(source, result), (source.rank, result.rank)]:
+        gone, new = range(before[0] + 1, pair[0]), range(before[1] + 1, pair[1])
+        if any(source.dimensions[d] > 1 for d in gone) or any(result.dimensions[d] > 1 for d in new):
+            return None
+        deleted += gone
+        inserted += new
+        before = pair
+    return deleted, inserted

@@ -1,0 +1,1 @@
+"""Passes that only XLA:CPU runs ahead of fusion, and its pipeline."""

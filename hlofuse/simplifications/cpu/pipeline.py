@@ -1,0 +1,160 @@
+"""What XLA:CPU runs ahead of its fusion passes, in order (`xla/service/cpu/cpu_compiler.cc`).
+
+`RunHloPassesThroughLayoutAssn`, `CreateSimplificationPipeline` and the beginning of
+`RunHloPassesAfterLayoutAssn`, with the options that are on by default. Passes that concern several
+partitions, oneDNN or element types smaller than a byte are left out: by default they change nothing.
+"""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.passes.cse import HloCSE
+from hlofuse.passes.dce import HloDCE
+from hlofuse.passes.tuple_simplifier import TupleSimplifier
+from hlofuse.simplifications.algebraic import AlgebraicSimplifier
+from hlofuse.simplifications.algebraic.options import Options
+from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
+from hlofuse.simplifications.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
+from hlofuse.simplifications.bitcast_dtypes_expander import BitcastDtypesExpander
+from hlofuse.simplifications.broadcast_canonicalizer import BroadcastCanonicalizer
+from hlofuse.simplifications.call_inliner import CallInliner
+from hlofuse.simplifications.change_op_data_type import ChangeOpDataType
+from hlofuse.simplifications.comparison_expander import ComparisonExpander
+from hlofuse.simplifications.conditional_canonicalizer import ConditionalCanonicalizer
+from hlofuse.simplifications.conditional_simplifier import ConditionalSimplifier
+from hlofuse.simplifications.constant_folding import HloConstantFolding
+from hlofuse.simplifications.cpu.conv_canonicalization import ConvCanonicalization
+from hlofuse.simplifications.cpu.library_rewriter import LibraryRewriter
+from hlofuse.simplifications.cpu.ynn_support import is_computed_by_ynn as _is_of_library
+from hlofuse.simplifications.dot_decomposer import DotDecomposer
+from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
+from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
+from hlofuse.simplifications.float_normalization import FloatNormalization
+from hlofuse.simplifications.gather_simplifier import GatherSimplifier
+from hlofuse.simplifications.gemv_rewriter import GemvRewriter
+from hlofuse.simplifications.layouts.cpu import CpuLayoutAssignment
+from hlofuse.simplifications.loops.annotator import WhileLoopTripCountAnnotator
+from hlofuse.simplifications.loops.constant_sinking import WhileLoopConstantSinking
+from hlofuse.simplifications.loops.invariant_code_motion import WhileLoopInvariantCodeMotion
+from hlofuse.simplifications.loops.simplifier import WhileLoopSimplifier
+from hlofuse.simplifications.reduce_window_rewriter import ReduceWindowRewriter
+from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
+from hlofuse.simplifications.reshape_mover import ReshapeMover
+from hlofuse.simplifications.scatter_expander import ScatterExpander
+from hlofuse.simplifications.scatter_simplifier import ScatterSimplifier
+from hlofuse.simplifications.select_and_scatter_expander import SelectAndScatterExpander
+from hlofuse.simplifications.topk import TopkDecomposer, TopkRewriter
+from hlofuse.simplifications.transpose_folding import TransposeFolding
+from hlofuse.simplifications.tree_reduction_rewriter import TreeReductionRewriter
+
+_ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
+_DCE = Unrecorded(HloDCE())
+_TUPLES = Unrecorded(TupleSimplifier())
+
+
+def _is_of_f32(sort: Instruction) -> bool:
+    return sort.operands[0].shape.element_type == "f32"
+
+
+def _simplification(name: str) -> FixedPoint:
+    """`CreateSimplificationPipeline`."""
+    steps: tuple[Simplification, ...] = (
+        AlgebraicSimplifier(_ALGEBRAIC),
+        NotRepeated("simplify-sorts"),
+        _DCE,
+        NotRepeated("gather_expander"),
+        GatherSimplifier(),
+        TreeReductionRewriter(_is_of_library),
+        NotRepeated("zero_sized_hlo_elimination"),
+        WhileLoopInvariantCodeMotion(),
+        _TUPLES,
+        WhileLoopConstantSinking(),
+        WhileLoopSimplifier(),
+        _DCE,
+        ReshapeMover(),
+        HloConstantFolding(),
+        ConditionalSimplifier(),
+    )
+    return FixedPoint(Pipeline(name, steps))
+
+
+CPU: tuple[Pipeline, ...] = (
+    Pipeline(
+        "sharding-removal",
+        (
+            FlattenCallGraph(),
+            NotRepeated("sharding-remover"),
+            NotRepeated("control-dep-rewriter"),
+            _DCE,
+        ),
+    ),
+    Pipeline(
+        "HLO_passes_through_layout_assignment",
+        (
+            BatchedGatherScatterNormalizer(),
+            NotRepeated("result_caster"),
+            DotDecomposer(),
+            NotRepeated("operand_upcaster"),
+            NotRepeated("rng-expander"),
+            NotRepeated("rng-bit-generator-expander"),
+            NotRepeated("zero_sized_hlo_elimination"),
+            NotRepeated("dynamic-index-splitter"),
+            NotRepeated("conditional-to-select"),
+            NotRepeated("map-inline"),
+            TopkDecomposer(),
+            NotRepeated("permutation_sort_expander"),
+            ComparisonExpander(),
+            NotRepeated("cholesky_expander"),
+            NotRepeated("qr_expander"),
+            NotRepeated("eigh_expander"),
+            NotRepeated("triangular_solve_expander"),
+            NotRepeated("all_to_all_decomposer"),
+            NotRepeated("stochastic_convert_decomposer"),
+            CallInliner(single_call_site=True),
+            NotRepeated("batch-dot-simplification"),
+            DotDecomposer(),
+            FloatNormalization("bf16", "f32", _is_of_library),
+            NotRepeated("batch-dot-simplification"),
+            NotRepeated("convolution-group-converter"),
+            NotRepeated("batchnorm_expander"),
+            NotRepeated("logistic-expander"),
+            ConditionalCanonicalizer(),
+            DynamicDimensionSimplifier(),
+            NotRepeated("associative-scan-rewriter"),
+            FixedPoint(ReduceWindowRewriter()),
+            NotRepeated("reduce-window-resizer"),
+            NotRepeated("scan_expander"),
+            NotRepeated("dynamic_padder"),
+            ConvCanonicalization(),
+            ChangeOpDataType("f16", "f32", _is_of_library),
+            _simplification("simplification"),
+            SelectAndScatterExpander(),
+            ScatterExpander(),
+            ScatterSimplifier(),
+            _simplification("post_scatter_expansion_simplification"),
+            GemvRewriter(layout_sensitive=False),
+            BitcastDtypesExpander(),
+            TopkRewriter(_is_of_f32),
+            TransposeFolding(),
+            Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
+            WhileLoopTripCountAnnotator(),
+            FlattenCallGraph(),
+            CpuLayoutAssignment(),
+        ),
+    ),
+    Pipeline(
+        "hlo_normalization",
+        (
+            ReshapeDecomposer(),
+            NotRepeated("reduce-decomposer"),
+            BroadcastCanonicalizer(),
+        ),
+    ),
+    Pipeline(
+        "dot-library-passes",
+        (
+            DotDecomposer(),
+            LibraryRewriter(),
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Passes that only XLA:GPU runs ahead of fusion, and its pipeline."""

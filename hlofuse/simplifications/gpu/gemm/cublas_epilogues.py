@@ -1,0 +1,255 @@
+"""What cuBLAS does with a product: a factor, a sum, an activation (`GemmRewriterVisitor`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from hlofuse.ir.fusing import computation_of, module_of
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.replacing import set_attribute
+from hlofuse.ir.shape import FLOATING_TYPES, Shape
+from hlofuse.simplifications.algebraic.facts import broadcast_constant, scalar_constant
+from hlofuse.simplifications.base import NotRepeatedHere
+from hlofuse.simplifications.common.literals import scalar_of
+from hlofuse.simplifications.common.make import bitcast, derived
+from hlofuse.simplifications.common.rewriting import replaced
+from hlofuse.simplifications.gpu.gemm.cublas_calls import (
+    config_of,
+    configure,
+    is_call,
+    made_again,
+    printed_number,
+)
+
+_EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
+_PAIRS = frozenset({("f16", "f16"), ("f16", "f32"), ("bf16", "bf16"), ("bf16", "f32"), ("f32", "f32")})
+"""Types of operands and of the sum that cuBLAS takes, where the sum is of another type than the product."""
+
+
+def with_factor(multiply: Instruction) -> bool:
+    """A product times one number."""
+    for call, other in _either(multiply):
+        factor = broadcast_constant(other)
+        if not (is_call(call) and _one(call) and factor is not None and _one(other)):
+            continue
+        config = config_of(call)
+        value = scalar_of(factor)
+        if (
+            value is None
+            or call.shape.element_type == "s32"
+            or config["beta"]
+            or config["epilogue"] != "DEFAULT"
+        ):
+            return False
+        if isinstance(value, complex):
+            raise NotRepeatedHere("a complex factor")
+        config["alpha_real"] = printed_number(float(value) * config["alpha_real"])
+        configure(call, config)
+        return replaced(multiply, call)
+    return False
+
+
+def with_activation(x: Instruction) -> bool:
+    """`FuseReluActivation`, `FuseGeluActivation`."""
+    for source, other in _either(x):
+        call = source.operands[0] if source.opcode in ("bitcast", "slice") else source
+        if not is_call(call):
+            continue
+        if x.opcode == "maximum":
+            zero = broadcast_constant(other)
+            alone = _one(call) and _one(source)
+            found = alone and zero is not None and scalar_of(zero) == 0
+            kind = "RELU"
+        else:
+            found = _one(other) and _is_gelu_factor(other, source)
+            kind = "GELU"
+            is_read = len(source.users) > 4 or (source is not call and not _one(call))
+            if found and is_read:
+                kind = "GELU_AUX"
+        if not found:
+            continue
+        if source.opcode == "slice":
+            raise NotRepeatedHere("a padded product")
+        config = config_of(call)
+        if config["epilogue"] not in ("DEFAULT", "BIAS") or not _has_epilogues(call):
+            return False
+        config["epilogue"] = kind if config["epilogue"] == "DEFAULT" else f"BIAS_{kind}"
+        if kind == "GELU_AUX":
+            return _with_input(x, source, call, config)
+        new = made_again(call, call.operands, config, call.shape)
+        return replaced(x, new if source is call else _cloned_bitcast(source, new))
+    return False
+
+
+def _with_input(
+    multiply: Instruction, source: Instruction, call: Instruction, config: dict[str, Any]
+) -> bool:
+    """A GELU that leaves its input, too: what else reads that reads the second result."""
+    both = made_again(call, call.operands, config, Shape.tuple_of([call.shape, call.shape]))
+    gelu, dot = (derived(call, "get-tuple-element", call.shape, [both], index=str(k)) for k in (0, 1))
+    if source is not call:
+        gelu = _cloned_bitcast(source, gelu)
+        if len(source.users) > 4:
+            replaced(source, _cloned_bitcast(source, dot))
+    if call.computation is not None and (call.users or call.is_root):
+        replaced(call, dot)
+    return replaced(multiply, gelu)
+
+
+def with_sum(add: Instruction) -> bool:
+    """`HandleAdd`."""
+    for source, other in _either(add):
+        call = source.operands[0] if source.opcode == "bitcast" else source
+        if call.opcode == "slice" and is_call(call.operands[0]) and _one(call.operands[0]):
+            raise NotRepeatedHere("a padded product")
+        if is_call(call) and _one(call) and _one(source) and other.opcode == "broadcast":
+            if _with_vector(add, source, call, other):
+                return True
+            break
+    for source, other in _either(add):
+        if not (source.opcode == "bitcast" and is_call(source.operands[0])):
+            continue
+        call = source.operands[0]
+        if not (_one(call) and _one(source)) or (other.opcode == "broadcast" and not _one(other)):
+            continue
+        summand = bitcast(other, call.shape)
+        inner = derived(call, "add", call.shape, [call, summand])
+        if other.opcode != "broadcast":
+            metadata = other.attributes.raw("metadata")
+            if metadata is not None:
+                set_attribute(inner, "metadata", metadata)
+        replaced(add, bitcast(inner, add.shape))
+        _with_matrix(inner)
+        return True
+    return _with_matrix(add)
+
+
+def _with_vector(add: Instruction, source: Instruction, call: Instruction, broadcast: Instruction) -> bool:
+    """`FuseVectorBiasAdd`: a summand for each column."""
+    config = config_of(call)
+    numbers = config["dot_dimension_numbers"]
+    columns = call.operands[1].shape.rank - len(numbers["rhs_batch_dimensions"]) - 1
+    bias = broadcast.operands[0]
+    fits = columns <= 1 and bias.shape.rank == columns and _has_epilogues(call)
+    if config["epilogue"] != "DEFAULT" or not fits:
+        return False
+    if columns:
+        minor = source.shape.minor_to_major[0]
+        if tuple(broadcast.dimensions) != (minor,) or bias.shape.dimensions != (
+            source.shape.dimensions[minor],
+        ):
+            return False
+    config["epilogue"] = "BIAS"
+    new = made_again(call, [*call.operands, bias], config, call.shape)
+    return replaced(add, new if source is call else _cloned_bitcast(source, new))
+
+
+def _has_epilogues(call: Instruction) -> bool:
+    """`SupportsEpilogueFusion`."""
+    return call.shape.element_type in FLOATING_TYPES
+
+
+def _with_matrix(add: Instruction) -> bool:
+    """`FuseMatrixBiasAdd`: a summand for each element."""
+    for source, bias in _either(add):
+        call = source.operands[0] if source.opcode == "convert" else source
+        if not (is_call(call) and _one(call) and _one(source)) or bias.opcode == "broadcast":
+            continue
+        if source is not call and not _converts(call, add):
+            return False
+        config = config_of(call)
+        free = not config["beta"] and config["epilogue"] in ("DEFAULT", "BIAS")
+        if not free or call.shape.element_type == "s32":
+            return False
+        config["beta"] = 1
+        overwrites = _may_overwrite(bias)
+        operands = [*call.operands[:2], _materialized(bias), *call.operands[2:]]
+        shape = call.shape
+        if bias.shape.element_type != shape.element_type:
+            shape = Shape(bias.shape.element_type, shape.dimensions, shape.layout)
+        new = made_again(call, operands, config, shape)
+        if overwrites:
+            set_attribute(new, "output_to_operand_aliasing", "{{}: (2, {})}")
+        return replaced(add, new)
+    return False
+
+
+def _converts(call: Instruction, add: Instruction) -> bool:
+    if (call.operands[0].shape.element_type, add.shape.element_type) not in _PAIRS:
+        return False
+    users = list(add.users)
+    return not users or (len(users) == 1 and users[0].opcode == "tuple" and not users[0].users)
+
+
+def _materialized(bias: Instruction) -> Instruction:
+    """`MaybeConstantFoldBias`."""
+    inner = bias.operands[0] if bias.opcode in ("reshape", "transpose", "bitcast") else bias
+    constant = inner.operands[0] if inner.opcode == "broadcast" else None
+    if constant is not None and constant.opcode == "constant" and not constant.shape.is_effective_scalar:
+        raise NotRepeatedHere("a constant summand")
+    return bias
+
+
+def _may_overwrite(bias: Instruction) -> bool:
+    if len(bias.users) > 1:
+        return False
+    if bias.opcode != "parameter":
+        return True
+    module = module_of(computation_of(bias))
+    if computation_of(bias) is module.entry and module.attributes.raw("input_output_alias") is not None:
+        raise NotRepeatedHere("a summand that may be a result")
+    return False
+
+
+def _is_gelu_factor(x: Instruction, source: Instruction) -> bool:
+    """0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))."""
+    sum_ = _times(x, 0.5, exact=True)
+    for one, tanh in _either(sum_, "add"):
+        if not _is_number(one, 1.0, exact=True) or tanh.opcode != "tanh" or not (_one(sum_) and _one(tanh)):
+            continue
+        cubic = _times(tanh.operands[0], math.sqrt(2 / math.pi))
+        if not _one(tanh.operands[0]) or cubic is None or not _one(cubic):
+            continue
+        for plain, rest in _either(cubic, "add"):
+            cube = _times(rest, 0.044715) if plain is source and _one(rest) else None
+            for again, square in _either(cube, "multiply"):
+                if again is source and _one(cube) and _one(square) and square.opcode == "multiply":
+                    return all(o is source for o in square.operands)
+    return False
+
+
+def _times(x: Instruction, number: float, *, exact: bool = False) -> Instruction | None:
+    """What is multiplied by a number."""
+    for constant, other in _either(x, "multiply"):
+        if _is_number(constant, number, exact=exact):
+            return other
+    return None
+
+
+def _is_number(x: Instruction, number: float, *, exact: bool = False) -> bool:
+    constant = broadcast_constant(x)
+    value = scalar_of(constant) if constant is not None and scalar_constant(constant) else None
+    if value is None or isinstance(value, complex):
+        return False
+    if exact:
+        return value == number
+    epsilon = 128 * _EPSILON.get(x.shape.element_type, 0)
+    return abs(value - number) < abs(value + number) * epsilon
+
+
+def _either(x: Instruction | None, opcode: str | None = None) -> Iterator[tuple[Instruction, Instruction]]:
+    """Both orders of two operands."""
+    if x is not None and (opcode is None or x.opcode == opcode):
+        a, b = x.operands
+        yield a, b
+        yield b, a
+
+
+def _one(x: Instruction | None) -> bool:
+    return x is not None and len(x.users) == 1
+
+
+def _cloned_bitcast(old: Instruction, source: Instruction) -> Instruction:
+    return derived(old, "bitcast", old.shape, [source])
