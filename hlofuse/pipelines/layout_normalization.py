@@ -132,7 +132,7 @@ def _had_other_layout(x: Instruction, anew: frozenset[Instruction], other: set[I
     if x.opcode == "reduce":
         return x.shape.rank > 2 and x.operands[0] in other
     if x.opcode == "transpose":
-        return x in anew and was_copy(x) and x.operands[0] not in other
+        return x in anew and _was_copy(x) and x.operands[0] not in other
     return x in anew and x.opcode in {"broadcast", "iota", "reduce-window"}
 
 
@@ -241,7 +241,7 @@ def _was_copied_input(x: Instruction) -> bool:
     """A parameter that layout assignment copied, before any bitcast was made."""
     if x.opcode != "transpose" or x.operands[0].opcode != "parameter":
         return False
-    return was_copy(x) and x.op_name == x.operands[0].op_name
+    return _was_copy(x) and x.op_name == x.operands[0].op_name
 
 
 def _behind_bitcasts(node: Node) -> Instruction | None:
@@ -250,7 +250,7 @@ def _behind_bitcasts(node: Node) -> Instruction | None:
     return node.source
 
 
-def was_copy(x: Instruction) -> bool:
+def _was_copy(x: Instruction) -> bool:
     """A transpose that is a copy to another layout, normalized: it bears the name of what was copied."""
     return (
         x.opcode == "transpose"

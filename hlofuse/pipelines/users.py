@@ -21,7 +21,6 @@ from hlofuse.pipelines.merged_dots import with_last_behind_merged_in_front
 from hlofuse.pipelines.moved_reshapes import with_moved_in_front
 from hlofuse.pipelines.names import name_before_renaming
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
-from hlofuse.pipelines.normalized_convolutions import restore_convolution_users
 from hlofuse.pipelines.side_inputs import has_side_input, order_before_side_inputs
 from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.source_expressions import with_twins_users_behind
@@ -52,8 +51,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
             for instruction in computation:
                 if not is_constant(instruction):  # CSE made one of many since
                     instruction.users.sort(key=written.__getitem__)
-        normalized = restore_convolution_users(computation)
-        normalized |= restore_normalized_users(computation, ids_known=ids_known)
+        normalized = restore_normalized_users(computation, ids_known=ids_known)
         uses, wide = uses_in_order(computation), widened(computation)
         order = {x: k for k, x in enumerate(computation.post_order())}
         for instruction in computation:
