@@ -15,7 +15,7 @@ from __future__ import annotations
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import name_before_renaming
+from hlofuse.pipelines.names import name_before_renaming, operation
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
 from hlofuse.pipelines.visits import uses_in_order
 from hlofuse.pipelines.widened import is_inserted_convert, is_widening
@@ -256,7 +256,7 @@ def _was_copy(x: Instruction) -> bool:
         x.opcode == "transpose"
         and name_before_renaming(x).root == "transpose"
         and bool(x.op_name)
-        and (x.op_name or "").rpartition("/")[2] != "transpose"
+        and operation(x) != "transpose"
     )
 
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.clamps import with_clamps_behind
+from hlofuse.pipelines.constants import is_made_of_nothing
 from hlofuse.pipelines.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.dropped_identities import with_readers_in_place
-from hlofuse.pipelines.inlined_calls import in_order_of_calls, is_constant
+from hlofuse.pipelines.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.merged_broadcasts import with_merged_broadcasts
 from hlofuse.pipelines.merged_dots import with_last_behind_merged_in_front
@@ -49,7 +50,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
         written = in_order_written(computation)
         if written:
             for instruction in computation:
-                if not is_constant(instruction):  # CSE made one of many since
+                if not is_made_of_nothing(instruction):  # CSE made one of many since
                     instruction.users.sort(key=written.__getitem__)
         normalized = restore_normalized_users(computation, ids_known=ids_known)
         uses, wide = uses_in_order(computation), widened(computation)
