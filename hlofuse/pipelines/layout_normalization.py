@@ -16,7 +16,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import name_before_renaming, operation
-from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
+from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
 from hlofuse.pipelines.visits import uses_in_order
 from hlofuse.pipelines.widened import is_inserted_convert, is_widening
 
@@ -47,9 +47,7 @@ def restore_normalized_users(computation: Computation, *, ids_known: bool) -> fr
             x.users.sort(key=lambda user: uses[x, user])
             found.add(x)
             continue
-        users = [u.source for u in node.users if u.source is not None]
-        if len(users) == len(x.users) > 1 and set(users) == set(x.users):
-            x.users[:] = users
+        if len(x.users) > 1 and give_order_of(node, x):
             found.add(x)
     return frozenset(found)
 
@@ -158,26 +156,13 @@ class _Normalization:
         source = node.source
         if source is None or source not in self._anew:
             if node.shape == _OTHER:
-                self._put_bitcasts_behind(node)
+                self._graph.put_bitcasts_behind(node, _ROW_MAJOR)
             return
         graph = self._graph
         operands = [o.operands[0] if _is_shadow(o) else o for o in node.operands]
         made = graph.add(Node(source, _ROW_MAJOR, operands))
         graph.visited.add(made)
         graph.replace(node, graph.add(Node(None, _OTHER, [made], is_bitcast=True)) if node.shape else made)
-
-    def _put_bitcasts_behind(self, node: Node) -> None:
-        """`DefaultAction`: users read the node through a bitcast to row-major order and one back."""
-        users = list(node.users)
-        if not users:
-            return
-        graph = self._graph
-        there = graph.add(Node(None, _ROW_MAJOR, [node], is_bitcast=True))
-        graph.visited.add(there)
-        back = graph.add(Node(None, _OTHER, [there], is_bitcast=True))
-        for user in users:
-            user.operands = [back if o is node else o for o in user.operands]
-        node.users, back.users = [there], users
 
 
 class _Simplification:
@@ -208,17 +193,8 @@ class _Simplification:
 
     def _handle(self, node: Node) -> None:
         graph = self._graph
-        chain = [node]
-        while _is_shadow(chain[-1].operands[0]):
-            chain.append(chain[-1].operands[0])
-        for bitcast in reversed(chain):
-            if bitcast.dead:
-                continue
+        for bitcast in graph.merged_chain(node, _is_shadow):
             operand = bitcast.operands[0]
-            if _is_shadow(operand):
-                merged = graph.add(Node(None, bitcast.shape, [operand.operands[0]], is_bitcast=True))
-                graph.replace(bitcast, merged)
-                bitcast, operand = merged, merged.operands[0]
             if operand.shape == bitcast.shape:
                 graph.replace(bitcast, operand)
             elif _is_broadcast(operand) and _behind_bitcasts(operand.operands[0]) not in self._other:

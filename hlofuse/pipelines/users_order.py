@@ -77,7 +77,7 @@ def _normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool) -> No
     def action(node: Node) -> None:
         source = node.source
         if node.is_bitcast or source is None:
-            _put_bitcasts_behind(graph, node)
+            graph.put_bitcasts_behind(node, node.shape)
         elif source.opcode == "constant":
             graph.replace_uses(node, graph.add_bitcast(node))
         elif _is_made_anew(source):
@@ -93,7 +93,7 @@ def _normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool) -> No
                 # To be read by what is then found to be the same, and used by nobody.
                 graph.add_bitcast(operand)
         elif source.shape.is_array or source.shape.element_type == "opaque":
-            _put_bitcasts_behind(graph, node)
+            graph.put_bitcasts_behind(node, node.shape)
 
     graph.visit(action)
 
@@ -113,18 +113,6 @@ def _is_convolution(source: Instruction) -> bool:
     return str(target).startswith("__cudnn$conv")
 
 
-def _put_bitcasts_behind(graph: ShadowGraph, node: Node) -> None:
-    """`DefaultAction`: users read the node through a bitcast to row-major order and one back."""
-    users = list(node.users)
-    if not users:
-        return
-    there = graph.add_bitcast(node)
-    graph.visited.add(there)
-    back = graph.add_bitcast(there)
-    for user in users:
-        node.give_user(user, back)
-
-
 # ---------------------------------------------------------------- AlgebraicSimplifier
 
 
@@ -141,18 +129,7 @@ def _simplify_bitcasts(graph: ShadowGraph, *, sunk: SunkBroadcasts | None) -> No
 
 
 def _simplify_bitcast(graph: ShadowGraph, node: Node) -> None:
-    # Chains are as long as users are many: the innermost bitcast goes first, without recursion.
-    chain = [node]
-    while chain[-1].operands and chain[-1].operands[0].is_bitcast:
-        chain.append(chain[-1].operands[0])
-    for bitcast in reversed(chain):
-        if bitcast.dead:
-            continue
+    for bitcast in graph.merged_chain(node, lambda x: x.is_bitcast):
         operand = bitcast.operands[0]
-        if operand.is_bitcast:
-            source = bitcast.source or operand.source
-            merged = graph.add(Node(source, bitcast.shape, [operand.operands[0]], is_bitcast=True))
-            graph.replace(bitcast, merged)
-            bitcast, operand = merged, merged.operands[0]
         if operand.shape == bitcast.shape:
             graph.replace(bitcast, operand)
