@@ -52,9 +52,9 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
             for instruction in computation:
                 if not is_made_of_nothing(instruction):  # CSE made one of many since
                     instruction.users.sort(key=written.__getitem__)
-        normalized = restore_normalized_users(computation, ids_known=ids_known)
-        uses, wide = uses_in_order(computation), widened(computation)
         order = {x: k for k, x in enumerate(computation.post_order())}
+        uses, wide = uses_in_order(computation), widened(order)
+        normalized = restore_normalized_users(computation, order, uses, ids_known=ids_known)
         for instruction in computation:
             users = instruction.users
             if len(users) < 2:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.holes import without
 from hlofuse.pipelines.visits import Uses
@@ -58,14 +59,14 @@ def served_by(user: Instruction) -> Instruction:
     return user
 
 
-def widened(computation: Computation) -> frozenset[Instruction]:
+def widened(order: Iterable[Instruction]) -> frozenset[Instruction]:
     """Instructions that were narrow in the program and are f32 now.
 
     An element-wise operation was, if an operand was: their types are equal. A reduction says so by what
-    it starts with.
+    it starts with. `order` is the post-order of a computation.
     """
     found: set[Instruction] = set()
-    for x in computation.post_order():
+    for x in order:
         if x.shape.is_tuple or x.shape.element_type != "f32" or x.opcode in {"convert", "parameter"}:
             continue
         if x.opcode == "reduce":
