@@ -27,7 +27,12 @@ from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.split_reductions import with_split_reductions_behind
 from hlofuse.pipelines.swapped_converts import with_swapped_behind
-from hlofuse.pipelines.taken_along import with_gemms_behind, without_those_in_softmax
+from hlofuse.pipelines.taken_along import (
+    SoftmaxReaders,
+    softmax_readers,
+    with_gemms_behind,
+    without_those_in_softmax,
+)
 from hlofuse.pipelines.unread_results import in_order_written
 from hlofuse.pipelines.visits import Uses, uses_in_order
 from hlofuse.pipelines.widened import (
@@ -53,6 +58,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 if not is_made_of_nothing(instruction):  # CSE made one of many since
                     instruction.users.sort(key=written.__getitem__)
         order = {x: k for k, x in enumerate(computation.post_order())}
+        taken = softmax_readers(order)
         uses, wide = uses_in_order(computation), widened(order)
         normalized = restore_normalized_users(computation, order, uses, ids_known=ids_known)
         for instruction in computation:
@@ -66,7 +72,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 users = with_clamps_behind(instruction, users, order)
                 users = with_dot_operands_in_place(instruction, users, order)
                 if ids_known:
-                    users = _as_age_tells(instruction, users, order)
+                    users = _as_age_tells(instruction, users, order, taken)
                 users = with_readers_in_place(instruction, users)
             instruction.users[:] = users
 
@@ -102,13 +108,14 @@ def _as_age_tells(
     producer: Instruction,
     users: list[Instruction],
     order: dict[Instruction, int],
+    taken: SoftmaxReaders,
 ) -> list[Instruction]:
     if is_widening(producer) or is_widened_broadcast(producer):
         return users
     if is_bits_of_key(producer):
         return sorted(users, key=_age)
     if producer.opcode == "broadcast" and _made_together(producer, users):
-        return without_those_in_softmax(producer, sorted(users, key=_age), order)
+        return without_those_in_softmax(producer, sorted(users, key=_age), order, taken)
     users = in_order_of_keys(producer, with_narrowed_behind(users))
     return with_moved_in_front(producer, users)
 
