@@ -61,6 +61,17 @@ _WIDENED = """  %p = bf16[32]{0} parameter(0)
   %convert.2 = bf16[32]{0} convert(%w)"""
 
 
+def test_users_of_a_convert_back_from_f16_stay_in_the_order_of_the_text() -> None:
+    """What computes in f8 computes in f16; the walk would meet the pad's use first."""
+    body = """  %p = f8e5m2[1]{0} parameter(0)
+  %wide = f16[1]{0} convert(%p)
+  %mul = f16[1]{0} multiply(%wide, %wide)
+  %back = f8e5m2[1]{0} convert(%mul)
+  %value = f8e5m2[] bitcast(%back)
+  ROOT %pad = f8e5m2[2]{0} pad(%back, %value), padding=1_0"""
+    assert users_of("back", body) == ["value", "pad"]
+
+
 def test_the_convert_behind_what_was_widened_comes_first() -> None:
     body = f"""{_WIDENED}
   %convert.3 = bf16[32]{{0}} convert(%x)
