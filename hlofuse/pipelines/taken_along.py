@@ -35,7 +35,7 @@ def with_gemms_behind(
         listed += dict.fromkeys(kind for u, _, kind in taken if u is user and kind not in listed)
         if user not in late:
             listed.append(user)
-    taken.sort(key=lambda entry: order.get(entry[1], -1))
+    taken.sort(key=lambda entry: order[entry[1]])
     left = Counter(kind for _, _, kind in taken)
     left.update(_kind(served_by(user)) for user in users if user not in late)
     for user, gemm, kind in taken:

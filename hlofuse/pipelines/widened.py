@@ -114,7 +114,7 @@ def users_of_widened(
     later = [u for u in users if u in wide]
     narrow = back.users if back is not producer else []
     of_program = [*dict.fromkeys(None if u in at_once else u for u in (*at_once, *later, *narrow))]
-    place = {u: order.get(u, -1) for u in (*users, *narrow)}
+    place = {u: order[u] for u in (*users, *narrow)}
     convert = min((place[u] for u in at_once), default=-1)
     of_program.sort(key=lambda u: convert if u is None else place[u])
     listed: list[Instruction | None] = without([*of_program, back], [u for u in of_program if u is not None])

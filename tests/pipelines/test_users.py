@@ -568,6 +568,12 @@ def test_the_side_input_of_a_convolution_was_met_before_the_convolution() -> Non
     fused = body.replace("TARGET", "__cudnn$convBiasActivationForward")
     assert users_of("x", fused.replace("SIDE", "%side")) == ["side", "inner"]
     assert users_of("x", body.replace("SIDE", "%side")) == ["inner", "side"]
+    more = "  %more = f32[8]{0} cosine(%x)\n  %conv ="
+    assert users_of("x", fused.replace("  %conv =", more).replace("SIDE", "%side, %more")) == [
+        "side",
+        "inner",
+        "more",
+    ]
 
 
 def test_a_clamp_comes_last_and_has_taken_the_minimum_of_the_maximum_away() -> None:
