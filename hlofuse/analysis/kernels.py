@@ -63,3 +63,12 @@ def iter_kernels(computation: Computation) -> Iterator[Instruction]:
 def kernels(module: Module) -> list[Instruction]:
     """Every kernel of a module, each once however often its loop runs, in computations' order."""
     return [i for c in launched_computations(module) for i in iter_kernels(c)]
+
+
+def computed_in(fusion: Instruction) -> Iterator[Instruction]:
+    """What a fusion does: its instructions but parameters, and those of fusions in it in place of these."""
+    for i in fusion.fused_computation:
+        if i.opcode == "fusion" and i.called:
+            yield from computed_in(i)
+        elif i.opcode != "parameter":
+            yield i

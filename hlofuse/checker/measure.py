@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 from hlofuse.analysis.cost import CostAnalysis
-from hlofuse.analysis.kernels import kernels
+from hlofuse.analysis.kernels import computed_in, kernels
 from hlofuse.checker.model import Figures, Kernel, Profile
 from hlofuse.checker.places import where_is
 from hlofuse.explainer.costs import Observed
@@ -16,7 +15,7 @@ from hlofuse.ir.module import Module
 from hlofuse.pipelines import TARGETS
 from hlofuse.present.escape import printable
 
-_SILENT = frozenset({"bitcast", "constant", "get-tuple-element", "parameter", "tuple"})
+_SILENT = frozenset({"bitcast", "constant", "get-tuple-element", "tuple"})
 
 
 def profile_of_replay(name: str, observed: Observed, root: Path) -> Profile:
@@ -53,7 +52,7 @@ def _profile(
 
 def _what(kernel: Instruction) -> str:
     if kernel.opcode == "fusion":
-        counted = Counter(i.opcode for i in _inside(kernel) if i.opcode not in _SILENT)
+        counted = Counter(i.opcode for i in computed_in(kernel) if i.opcode not in _SILENT)
         parts = [f"{op}×{n}" if n > 1 else op for op, n in sorted(counted.items())]
         return f"{kernel.fusion_kind}: {', '.join(parts) or 'copies'}"
     if kernel.opcode == "custom-call":
@@ -61,11 +60,3 @@ def _what(kernel: Instruction) -> str:
         target = printable(kernel.attributes.raw("custom_call_target") or "").strip('"')
         return f"custom-call {target.replace('|', '¦')}".strip()
     return kernel.opcode
-
-
-def _inside(kernel: Instruction) -> Iterator[Instruction]:
-    for i in kernel.fused_computation:
-        if i.opcode == "fusion":
-            yield from _inside(i)
-        else:
-            yield i

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 
+from hlofuse.analysis.kernels import computed_in
 from hlofuse.differ import Added, ModuleDiff, diff
 from hlofuse.differ.report.summary import Cluster, summarize
 from hlofuse.films.filming import read
@@ -37,7 +39,9 @@ def follow(reel: Reel, asked: str) -> Journey:
         raise HlofuseError(f"no dump of {printable(reel.label)} can be read")
     if not found:
         raise HlofuseError(subject.not_found(reel.label, [m for _, m in modules]))
-    trails = [_begin(modules, i) for i in found]
+    steps = cache(lambda k: diff(modules[k - 1][1], modules[k][1]))
+    trails = [_begin(modules, i, steps) for i in found]
+    steps.cache_clear()
     current = [{i} for i in found]
     first, (last, previous) = modules[-1][0], modules[-1]
     modules.clear()  # from here on two dumps at a time are enough
@@ -69,15 +73,20 @@ def _distinct(reel: Reel, unreadable: list[Frame]) -> Iterator[tuple[Frame, Modu
             yield frame, module
 
 
-def _begin(modules: Sequence[tuple[Frame, Module]], found: Instruction) -> Trail:
-    """A trail up to the last of `modules`, where it was found; its way there is looked up backwards."""
+def _begin(
+    modules: Sequence[tuple[Frame, Module]], found: Instruction, steps: Callable[[int], ModuleDiff]
+) -> Trail:
+    """A trail up to the last of `modules`, where it was found; its way there is looked up backwards.
+
+    `steps` is asked for what changed from the module in front of a number to that module.
+    """
     place = modules[-1][1].source_of(found)
     trail = Trail(found.name, found.opcode, str(place) if place else "", found.op_name or "")
     stops: list[Stop] = []
     current = {found}
     k = len(modules) - 1
     while k:
-        step = diff(modules[k - 1][1], modules[k][1])
+        step = steps(k)
         earlier = {p.instruction for i in current for p in step.before_of(i)}
         if not earlier:
             stops.append(Stop(modules[k][0], How.MADE, _spots(current), _replaced_by(step, current)))
@@ -171,14 +180,6 @@ def _outermost(i: Instruction) -> Instruction:
 
 def _kernel(i: Instruction) -> Kernel:
     outer = _outermost(i)
-    inside = [x.opcode for x in _inside(outer)] if outer.opcode == "fusion" else []
+    inside = [x.opcode for x in computed_in(outer)] if outer.opcode == "fusion" else []
     where = outer.computation.name if outer.computation is not None else ""
     return Kernel(outer.name, outer.opcode, outer.fusion_kind, tuple(inside), where)
-
-
-def _inside(fusion: Instruction) -> Iterator[Instruction]:
-    for i in fusion.fused_computation:
-        if i.opcode == "fusion" and i.called:
-            yield from _inside(i)
-        elif i.opcode != "parameter":
-            yield i

@@ -10,6 +10,7 @@ from hlofuse.analysis.release import JAXLIB_0_4_35, Release
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
+from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import fuse_in_place_of
 from hlofuse.ir.horizontal import join_fusions
@@ -39,14 +40,15 @@ class HorizontalLoopFusion(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         if self.device is None:
             raise HlofuseError("horizontal_loop_fusion asks for a device")
+        model = kernel_model(self.device, self.release)
+        drivers = [_Driver(self, model, recorder, sliced) for sliced in (False, True)]
         stack = module.entry.post_order()
         changed = False
         while stack:
             consumer = stack.pop()
             if consumer.computation is None or not (consumer.users or consumer.is_root):
                 continue
-            for sliced in (False, True):
-                driver = _Driver(self, self.device, recorder, sliced)
+            for driver in drivers:
                 for joined in driver.run(consumer):
                     stack.append(joined)
                     changed = True
@@ -54,15 +56,15 @@ class HorizontalLoopFusion(Pass):
 
 
 class _Driver:
-    """The operands of one consumer, joined whole or by concatenating their results."""
+    """The operands of consumers, joined whole or by concatenating their results."""
 
     def __init__(
-        self, options: HorizontalLoopFusion, device: DeviceDescription, recorder: Recorder, sliced: bool
+        self, options: HorizontalLoopFusion, model: KernelModel, recorder: Recorder, sliced: bool
     ) -> None:
         self._settings = options.settings
         self._recorder = recorder
         self._sliced = sliced
-        self._model = kernel_model(device, options.release)
+        self._model = model
 
     def run(self, consumer: Instruction) -> Iterator[Instruction]:
         """`FuseConsumerOperands`; the joined fusions."""
@@ -163,6 +165,8 @@ class _Driver:
         return "" if self._sliced or same else "different output shape"
 
     def _join(self, kernels: list[Instruction]) -> Instruction:
+        for changing in {u for k in kernels for u in (k, *k.users)}:
+            self._model.forget(changing)
         names, figures = [k.name for k in kernels], figures_of(kernels)
         fusions = [
             k if k.opcode == "fusion" else fuse_in_place_of(k, "kLoop", has_side_effect) for k in kernels

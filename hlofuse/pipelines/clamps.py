@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.holes import without
+from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.widened import is_widened_broadcast, is_widening, served_by
 
 
@@ -27,7 +28,7 @@ def with_clamps_behind(
 
 
 def _was_two(x: Instruction) -> bool:
-    return x.opcode == "clamp" and (x.op_name or "").rpartition("/")[2] in {"max", "min"}
+    return x.opcode == "clamp" and operation(x) in {"max", "min"}
 
 
 def _came_beside_another(x: Instruction, producer: Instruction) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program
+from hlofuse.pipelines.names import is_of_program, operation
 
 _LAYOUT_ONLY = frozenset({"bitcast", "transpose"})
 
@@ -38,4 +38,4 @@ def _product_behind(producer: Instruction, user: Instruction) -> Instruction | N
 def _is_product(x: Instruction) -> bool:
     if x.opcode == "fusion":
         return any(inner.opcode == "dot" for inner in x.fused_computation)
-    return x.opcode == "dot" or (x.opcode == "custom-call" and (x.op_name or "").endswith("/dot_general"))
+    return x.opcode == "dot" or (x.opcode == "custom-call" and operation(x) == "dot_general")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.constants import is_constant
 from hlofuse.pipelines.names import name_before_renaming
 
 
@@ -33,7 +34,4 @@ def _are_numbered_around(before: Instruction, producer: Instruction, behind: Ins
 def _is_product_of(x: Instruction, factor: Instruction) -> bool:
     if x.opcode != "multiply" or factor not in x.operands:
         return False
-    other = x.operands[x.operands[0] is factor]
-    return other.opcode == "constant" or (
-        other.opcode == "broadcast" and other.operands[0].opcode == "constant"
-    )
+    return is_constant(x.operands[x.operands[0] is factor])

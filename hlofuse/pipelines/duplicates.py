@@ -15,6 +15,7 @@ users of the one it keeps in the order of its walk. They are:
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.constants import is_broadcast_of_constant
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
 from hlofuse.pipelines.widened import is_widening
 
@@ -25,7 +26,7 @@ _MOVES = frozenset({"bitcast", "transpose"})
 def split_broadcasts(graph: ShadowGraph) -> None:
     """A broadcast of a constant for each use."""
     for x, node in list(graph.of.items()):
-        if x.opcode == "broadcast" and x.operands[0].opcode == "constant":
+        if is_broadcast_of_constant(x):
             _split(graph, node)
 
 

@@ -44,17 +44,22 @@ class ExpandedGemms:
 
     def put_together(self) -> None:
         """Make fusions of them, in the order of the walk."""
+        nodes: dict[Instruction | None, list[Node]] = {}
+        for node in self._graph.nodes if self._fusions else ():
+            nodes.setdefault(node.source, []).append(node)
+
+        def alive(source: Instruction) -> Node | None:
+            return next((n for n in nodes.get(source, ()) if not n.dead), None)
+
         for fusion in self._fusions:
-            root = self._alive(fusion.fused_computation.root)
+            root = alive(fusion.fused_computation.root)
             if root is None:
                 continue
             read = _boundary(root, set(fusion.operands))
-            operands = [read.get(o) or self._alive(o) for o in fusion.operands]
-            made = [o for o in operands if o is not None]
-            self._graph.replace(root, self._graph.add(Node(fusion, fusion.shape.key, made)))
-
-    def _alive(self, source: Instruction) -> Node | None:
-        return next((n for n in self._graph.nodes if n.source is source and not n.dead), None)
+            operands = [read.get(o) or alive(o) for o in fusion.operands]
+            made = self._graph.add(Node(fusion, fusion.shape.key, [o for o in operands if o is not None]))
+            nodes.setdefault(fusion, []).append(made)
+            self._graph.replace(root, made)
 
 
 def _is_triton_gemm(x: Instruction) -> bool:

@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.constants import is_made_of_nothing
 from hlofuse.pipelines.holes import without
-from hlofuse.pipelines.names import is_of_program, scope
+from hlofuse.pipelines.names import is_of_program, scope, stack_frame
 from hlofuse.pipelines.widened import is_narrowing, served_by
 
 
@@ -37,7 +38,7 @@ def in_order_of_calls(
         by_age = iter(sorted(cloned, key=lambda u: served[u].id))
         inner = [next(by_age) if u in cloned else u for u in inner]
     # A constant is no result; whoever reads it outside had one of its own.
-    if outer and not is_constant(source) and _has_other_results(source, function):
+    if outer and not is_made_of_nothing(source) and _has_other_results(source, function):
         return _without_tuples(inner, outer)
     return [*inner, *outer]
 
@@ -111,8 +112,7 @@ def _place_of_call(x: Instruction, around: str) -> Hashable | None:
     parts = function.split("/")
     inside = around.split("/") if around and f"{function}/".startswith(f"{around}/") else []
     call = next((k for k in range(len(inside), len(parts)) if "jit(" in parts[k]), len(parts) - 1)
-    metadata = x.attributes.get("metadata")
-    return ("/".join(parts[: call + 1]), metadata.stack_frame_id if metadata is not None else None)
+    return ("/".join(parts[: call + 1]), stack_frame(x))
 
 
 def _without_tuples(inner: list[Instruction], outer: list[Instruction]) -> list[Instruction]:
@@ -151,16 +151,9 @@ def _reaches_result(
                 continue  # the like of it is that of another call
             found.add(x)
             pending.append(x)
-            if is_of_program(x) and not is_constant(x) and any(scope(u) != function for u in x.users):
+            if is_of_program(x) and not is_made_of_nothing(x) and any(scope(u) != function for u in x.users):
                 return True
     return False
-
-
-def is_constant(x: Instruction) -> bool:
-    """Is it, or every element of it, a constant or a number of its own place?"""
-    return x.opcode in {"constant", "iota"} or (
-        x.opcode == "broadcast" and x.operands[0].opcode == "constant"
-    )
 
 
 def _kind(x: Instruction) -> Hashable:

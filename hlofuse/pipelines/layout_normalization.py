@@ -5,39 +5,39 @@ row-major, with a bitcast back behind it, and puts two bitcasts behind every suc
 anew, its own bitcasts included. AlgebraicSimplifier (`HandleBitcast`) takes them away again one by one. Both
 are played here on a shadow of the graph.
 
-Which values had another layout is told from ids: layout normalization runs right behind ReshapeDecomposer,
-which makes the first bitcasts, so that what is younger than these and bears the name of its opcode was made
-by it; element-wise operations have the layout of their operands.
+What is row-major from the start both leave alone. Until jaxlib 0.4.35 they did so to everything, three times
+(`users_order`).
 """
 
 from __future__ import annotations
 
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from collections.abc import Iterable
+
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import name_before_renaming
-from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
-from hlofuse.pipelines.visits import uses_in_order
-from hlofuse.pipelines.widened import is_inserted_convert, is_widening
+from hlofuse.pipelines.other_layouts import in_other_layout, made_anew
+from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
+from hlofuse.pipelines.visits import Uses
+from hlofuse.pipelines.widened import is_widening
 
-_AS_THEIR_OPERANDS = ELEMENTWISE_OPCODES | frozenset(
-    "concatenate dynamic-slice dynamic-update-slice pad reverse slice".split()
-)
-_MADE_ANEW = _AS_THEIR_OPERANDS | {"broadcast", "iota", "reduce-window", "transpose"}
 _ROW_MAJOR, _OTHER = 0, 1
 
 
-def restore_normalized_users(computation: Computation, *, ids_known: bool) -> frozenset[Instruction]:
-    """Put the users of what had another layout into XLA's order; which those are."""
-    anew = _made_anew(computation, ids_known=ids_known)
-    other = _in_other_layout(computation, anew)
+def restore_normalized_users(
+    computation: Computation, order: Iterable[Instruction], uses: Uses, *, ids_known: bool
+) -> frozenset[Instruction]:
+    """Put the users of what had another layout into XLA's order; which those are.
+
+    `order` is the post-order of the computation, `uses` the order in which a walk comes along each use.
+    """
+    anew = made_anew(computation, ids_known=ids_known)
+    other = in_other_layout(order, anew)
     if not other:
         return frozenset()
     graph = ShadowGraph(computation)
     _Normalization(graph, anew, other).run()
     _Simplification(graph, other).run()
     found: set[Instruction] = set()
-    uses = uses_in_order(computation)
     for node in graph.nodes:
         x = node.source
         if node.dead or x is None or x not in other or is_widening(x):
@@ -47,96 +47,9 @@ def restore_normalized_users(computation: Computation, *, ids_known: bool) -> fr
             x.users.sort(key=lambda user: uses[x, user])
             found.add(x)
             continue
-        users = [u.source for u in node.users if u.source is not None]
-        if len(users) == len(x.users) > 1 and set(users) == set(x.users):
-            x.users[:] = users
+        if len(x.users) > 1 and give_order_of(node, x):
             found.add(x)
     return frozenset(found)
-
-
-# ---------------------------------------------------------------- what had which layout
-
-
-def _made_anew(computation: Computation, *, ids_known: bool) -> frozenset[Instruction]:
-    """What layout normalization made. It did so with all of what shares a layout or with none of it."""
-    first = min((x.id for x in computation if x.opcode == "bitcast" or _was_copied_input(x)), default=None)
-    if first is None:
-        return frozenset()
-    if not ids_known:
-        first = -1
-    likely = {
-        x
-        for x in computation
-        if x.id > first and x.opcode in _MADE_ANEW and name_before_renaming(x).root == x.opcode
-    }
-    anew = {x for group in _of_one_layout(computation) for x in _anew_of(group, likely)}
-    # Float normalization, later on, put these in front of or behind what had been made anew.
-    late = [x for x in computation if is_inserted_convert(x)]
-    return frozenset(anew.union(x for x in late if anew.intersection((*x.operands, *x.users))))
-
-
-def _anew_of(group: list[Instruction], likely: set[Instruction]) -> list[Instruction]:
-    for x in group:
-        if x.opcode == "parameter" or (
-            x.opcode in _AS_THEIR_OPERANDS and x not in likely and not is_inserted_convert(x)
-        ):
-            return []
-    return [x for x in group if x in likely and not is_inserted_convert(x)]
-
-
-def _of_one_layout(computation: Computation) -> list[list[Instruction]]:
-    leader: dict[Instruction, Instruction] = {}
-
-    def find(x: Instruction) -> Instruction:
-        up = leader.setdefault(x, x)
-        while up is not x:
-            leader[x] = leader[up]
-            x = leader[x]
-            up = leader[x]
-        return x
-
-    for x in computation:
-        if _may_have_layouts(x):
-            find(x)
-            for user in x.users:
-                if _shares_layout(user, x):
-                    leader[find(user)] = find(x)
-    groups: dict[Instruction, list[Instruction]] = {}
-    for x in leader:
-        groups.setdefault(find(x), []).append(x)
-    return list(groups.values())
-
-
-def _may_have_layouts(x: Instruction) -> bool:
-    return x.shape.is_array and x.shape.rank > 1 and x.opcode != "constant"
-
-
-def _shares_layout(user: Instruction, x: Instruction) -> bool:
-    return user.opcode in _AS_THEIR_OPERANDS and _may_have_layouts(user) and user.shape.rank == x.shape.rank
-
-
-def _in_other_layout(computation: Computation, anew: frozenset[Instruction]) -> frozenset[Instruction]:
-    other: set[Instruction] = set()
-    for x in computation.post_order():
-        if _may_have_layouts(x) and _had_other_layout(x, anew, other):
-            other.add(x)
-    return frozenset(other)
-
-
-def _had_other_layout(x: Instruction, anew: frozenset[Instruction], other: set[Instruction]) -> bool:
-    if x in anew and x.opcode in _AS_THEIR_OPERANDS:
-        return True
-    same = [u for u in x.users if _shares_layout(u, x) and not is_inserted_convert(u)]
-    if same:
-        return any(u in anew for u in same)
-    if x.opcode == "reduce":
-        return x.shape.rank > 2 and x.operands[0] in other
-    if x.opcode == "transpose":
-        return x in anew and was_copy(x) and x.operands[0] not in other
-    return x in anew and x.opcode in {"broadcast", "iota", "reduce-window"}
-
-
-# ---------------------------------------------------------------- the two passes
 
 
 class _Normalization:
@@ -158,26 +71,13 @@ class _Normalization:
         source = node.source
         if source is None or source not in self._anew:
             if node.shape == _OTHER:
-                self._put_bitcasts_behind(node)
+                self._graph.put_bitcasts_behind(node, _ROW_MAJOR)
             return
         graph = self._graph
         operands = [o.operands[0] if _is_shadow(o) else o for o in node.operands]
         made = graph.add(Node(source, _ROW_MAJOR, operands))
         graph.visited.add(made)
         graph.replace(node, graph.add(Node(None, _OTHER, [made], is_bitcast=True)) if node.shape else made)
-
-    def _put_bitcasts_behind(self, node: Node) -> None:
-        """`DefaultAction`: users read the node through a bitcast to row-major order and one back."""
-        users = list(node.users)
-        if not users:
-            return
-        graph = self._graph
-        there = graph.add(Node(None, _ROW_MAJOR, [node], is_bitcast=True))
-        graph.visited.add(there)
-        back = graph.add(Node(None, _OTHER, [there], is_bitcast=True))
-        for user in users:
-            user.operands = [back if o is node else o for o in user.operands]
-        node.users, back.users = [there], users
 
 
 class _Simplification:
@@ -208,17 +108,8 @@ class _Simplification:
 
     def _handle(self, node: Node) -> None:
         graph = self._graph
-        chain = [node]
-        while _is_shadow(chain[-1].operands[0]):
-            chain.append(chain[-1].operands[0])
-        for bitcast in reversed(chain):
-            if bitcast.dead:
-                continue
+        for bitcast in graph.merged_chain(node, _is_shadow):
             operand = bitcast.operands[0]
-            if _is_shadow(operand):
-                merged = graph.add(Node(None, bitcast.shape, [operand.operands[0]], is_bitcast=True))
-                graph.replace(bitcast, merged)
-                bitcast, operand = merged, merged.operands[0]
             if operand.shape == bitcast.shape:
                 graph.replace(bitcast, operand)
             elif _is_broadcast(operand) and _behind_bitcasts(operand.operands[0]) not in self._other:
@@ -237,27 +128,10 @@ class _Simplification:
                 self._graph.replace(node, first)
 
 
-def _was_copied_input(x: Instruction) -> bool:
-    """A parameter that layout assignment copied, before any bitcast was made."""
-    if x.opcode != "transpose" or x.operands[0].opcode != "parameter":
-        return False
-    return was_copy(x) and x.op_name == x.operands[0].op_name
-
-
 def _behind_bitcasts(node: Node) -> Instruction | None:
     while _is_shadow(node):
         node = node.operands[0]
     return node.source
-
-
-def was_copy(x: Instruction) -> bool:
-    """A transpose that is a copy to another layout, normalized: it bears the name of what was copied."""
-    return (
-        x.opcode == "transpose"
-        and name_before_renaming(x).root == "transpose"
-        and bool(x.op_name)
-        and (x.op_name or "").rpartition("/")[2] != "transpose"
-    )
 
 
 def _is_broadcast(node: Node) -> bool:

@@ -13,7 +13,13 @@ import heapq
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.names import is_cloned_by_pass, is_of_program, name_before_renaming, scope
+from hlofuse.pipelines.names import (
+    is_cloned_by_pass,
+    is_of_program,
+    name_before_renaming,
+    scope,
+    stack_frame,
+)
 
 _SHARED_ROOTS = frozenset({"constant", "broadcast", "iota", "tuple"})
 
@@ -95,7 +101,7 @@ class _Guess:
             for source in sources:
                 waiting.setdefault(source, []).append(x)
         missing = {x: len(sources) for x, sources in needs.items()}
-        rank = {x: (_frame(x), self._place[x]) for x in needs}
+        rank = {x: (stack_frame(x), self._place[x]) for x in needs}
         by_place = {self._place[x]: x for x in needs}
         ready = [rank[x] for x, count in missing.items() if count == 0]
         heapq.heapify(ready)
@@ -161,8 +167,3 @@ class _Guess:
 
 def _is_input(x: Instruction) -> bool:
     return x.opcode == "parameter"
-
-
-def _frame(x: Instruction) -> int:
-    metadata = x.attributes.get("metadata")
-    return (metadata.stack_frame_id or 0) if metadata is not None else 0

@@ -17,7 +17,7 @@ def with_merged_broadcasts(
     if number.shape.rank or not number.shape.is_array or len(users) < 2:
         return users
     uses = [(u, v) for u in users for v in _served(u)]
-    uses.sort(key=lambda use: order.get(use[1], -1))
+    uses.sort(key=lambda use: order[use[1]])
     kept: dict[Instruction, tuple[Instruction, Instruction]] = {}
     gone = [use for use in uses if kept.setdefault(use[0], use) != use]
     return [u for u, _ in without(uses, gone)]

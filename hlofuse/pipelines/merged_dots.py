@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program
+from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.taken_along import leads_to_gemm_with_prologue
 
 
@@ -16,7 +16,7 @@ def with_last_behind_merged_in_front(slice_: Instruction, users: list[Instructio
     """
     if slice_.opcode != "slice" or slice_.operands[0].opcode != "bitcast" or is_of_program(slice_):
         return users
-    if (slice_.op_name or "").rpartition("/")[2] != "dot_general":
+    if operation(slice_) != "dot_general":
         return users
     late = [u for u in users if leads_to_gemm_with_prologue(u, slice_)]
     users = [u for u in users if u not in late]

@@ -33,12 +33,22 @@ def name_before_renaming(instruction: Instruction) -> Name:
     return Name(match[1], int(match[2]) if numbered else 0)
 
 
+def operation(x: Instruction) -> str:
+    """What the framework calls the operation that it comes of, such as `dot_general`; "" for nothing."""
+    return (x.op_name or "").rpartition("/")[2]
+
+
+def stack_frame(x: Instruction) -> int:
+    """The number of the place in the source that it comes of; 0 for none."""
+    metadata = x.attributes.get("metadata")
+    return (metadata.stack_frame_id or 0) if metadata is not None else 0
+
+
 def is_of_program(x: Instruction) -> bool:
     """Is it named after the framework's operation, rather than by a pass after its opcode?"""
-    op_name = x.op_name
-    if not op_name or x.opcode == "parameter":
+    if not x.op_name or x.opcode == "parameter":
         return False
-    root, last = name_before_renaming(x).root, _NOT_IN_NAMES.sub("_", op_name.rpartition("/")[2])
+    root, last = name_before_renaming(x).root, _NOT_IN_NAMES.sub("_", operation(x))
     return root == last or (last.startswith(root) and root != x.opcode)
 
 

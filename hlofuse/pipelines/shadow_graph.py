@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.computation import Computation
@@ -45,6 +45,15 @@ class Node:
         user.operands = [to if o is self else o for o in user.operands]
         self.remove_user(user)
         to.add_user(user)
+
+
+def give_order_of(node: Node, source: Instruction) -> bool:
+    """Give `source` the order of the node's users; False where these are not its users."""
+    users = [u.source for u in node.users if u.source is not None]
+    if len(users) != len(source.users) or set(users) != set(source.users):
+        return False
+    source.users[:] = users
+    return True
 
 
 class ShadowGraph:
@@ -91,6 +100,43 @@ class ShadowGraph:
         new.operands, new.users, operand.users = [operand], operand.users, [new]
         for user in new.users:
             user.operands = [new if o is operand else o for o in user.operands]
+
+    def put_bitcasts_behind(self, node: Node, between: Hashable) -> None:
+        """All users read `node` through a bitcast to the shape `between` and one back.
+
+        What `LayoutNormalizationVisitor::DefaultAction` (`xla/service/layout_normalization.cc`) does, which
+        is not to come along the first of them again.
+        """
+        users = node.users
+        if not users:
+            return
+        node.users = []
+        there = self.add(Node(None, between, [node], is_bitcast=True))
+        self.visited.add(there)
+        back = self.add(Node(None, node.shape, [there], is_bitcast=True))
+        back.users = users
+        for user in users:
+            user.operands = [back if o is node else o for o in user.operands]
+
+    def merged_chain(self, end: Node, is_link: Callable[[Node], bool]) -> Iterator[Node]:
+        """The bitcasts of a chain up to `end`, each as it reads what the chain reads.
+
+        Chains are as long as users are many: the innermost comes first, without recursion. What is done with
+        one decides what the next one reads.
+        """
+        chain = [end]
+        while chain[-1].operands and is_link(chain[-1].operands[0]):
+            chain.append(chain[-1].operands[0])
+        for bitcast in reversed(chain):
+            if bitcast.dead:
+                continue
+            operand = bitcast.operands[0]
+            if is_link(operand):
+                source = bitcast.source or operand.source
+                merged = self.add(Node(source, bitcast.shape, [operand.operands[0]], is_bitcast=True))
+                self.replace(bitcast, merged)
+                bitcast = merged
+            yield bitcast
 
     def replace_uses(self, old: Node, new: Node) -> None:
         """Users other than `new` itself, and the root role, go over (`ReplaceAllUsesWith`)."""
@@ -156,9 +202,5 @@ class ShadowGraph:
     def take_over(self) -> None:
         """Give the instructions the order of users found, where it is complete."""
         for node in self.nodes:
-            source = node.source
-            if node.dead or source is None:
-                continue
-            users = [u.source for u in node.users if u.source is not None]
-            if len(users) == len(source.users) and set(users) == set(source.users):
-                source.users = users
+            if not node.dead and node.source is not None:
+                give_order_of(node, node.source)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.visits import order_of_walk
 
 _SIDE_INPUT = 3
 
@@ -15,24 +16,14 @@ def order_before_side_inputs(computation: Computation) -> dict[Instruction, int]
     (`xla/backends/gpu/transforms/cudnn_fused_conv_rewriter.cc`) made `x` the last operand of the library
     call.
     """
-    order: dict[Instruction, int] = {}
-    visiting: set[Instruction] = set()
-    for start in computation:
-        if start.users:
-            continue
-        stack = [start]
-        while stack:
-            x = stack[-1]
-            if x in order or x in visiting:
-                stack.pop()
-                order.setdefault(x, len(order))
-                continue
-            visiting.add(x)
-            operands = x.operands
-            if has_side_input(x):
-                operands = [operands[_SIDE_INPUT], *operands[:_SIDE_INPUT]]
-            stack += [o for o in reversed(operands) if o not in order]
-    return order
+    return order_of_walk((x for x in computation if not x.users), _as_added)
+
+
+def _as_added(x: Instruction) -> list[Instruction]:
+    if not has_side_input(x):
+        return x.operands
+    side = x.operands[_SIDE_INPUT]
+    return [side, *(o for o in x.operands if o is not side)]
 
 
 def has_side_input(x: Instruction) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, is_of_program, name_before_renaming, scope
+from hlofuse.pipelines.names import is_made_by_pass, is_of_program, name_before_renaming, scope, stack_frame
 
 
 class _Extent(NamedTuple):
@@ -74,22 +74,17 @@ def _users_in_same_call(x: Instruction, users: list[Instruction]) -> set[Instruc
 
 
 def _extent(x: Instruction) -> _Extent | None:
-    metadata = x.attributes.get("metadata")
-    if (
-        metadata is None
-        or not metadata.stack_frame_id
-        or x.computation is None
-        or x.computation.module is None
-    ):
+    number = stack_frame(x)
+    if not number or x.computation is None or x.computation.module is None:
         return None
     tables = x.computation.module.stack_frames
-    frame = tables.frames.get(metadata.stack_frame_id, {})
+    frame = tables.frames.get(number, {})
     place = tables.locations.get(frame.get("file_location_id", 0), {})
     if not place.get("end_line") or not place.get("end_column"):
         return None
     parent = frame.get("parent_frame_id", 0)
     return _Extent(
-        (place.get("file_name_id", 0), 0 if parent == metadata.stack_frame_id else parent),
+        (place.get("file_name_id", 0), 0 if parent == number else parent),
         (place.get("file_name_id", 0), place.get("function_name_id", 0)),
         (place.get("line", 0), place.get("column", 0)),
         (place["end_line"], place["end_column"]),

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.constants import is_broadcast_of_constant
 from hlofuse.pipelines.holes import without
 from hlofuse.pipelines.widened import served_by
 
+SoftmaxReaders: TypeAlias = "dict[Hashable, list[tuple[Instruction, Instruction]]]"
+"""By the constant that is broadcast: a softmax fusion and what reads its clone of the broadcast there."""
 _LAYOUT_ONLY = frozenset({"bitcast", "copy", "reshape", "transpose"})
 
 
@@ -31,7 +35,7 @@ def with_gemms_behind(
         listed += dict.fromkeys(kind for u, _, kind in taken if u is user and kind not in listed)
         if user not in late:
             listed.append(user)
-    taken.sort(key=lambda entry: order.get(entry[1], -1))
+    taken.sort(key=lambda entry: order[entry[1]])
     left = Counter(kind for _, _, kind in taken)
     left.update(_kind(served_by(user)) for user in users if user not in late)
     for user, gemm, kind in taken:
@@ -74,22 +78,30 @@ def _kind(x: Instruction) -> Hashable:
     return (x.opcode, x.op_name)
 
 
+def softmax_readers(order: Iterable[Instruction]) -> SoftmaxReaders:
+    """What softmax fusions among the instructions `order` read of each constant that is broadcast in them."""
+    found: SoftmaxReaders = {}
+    for fusion in order:
+        if fusion.opcode == "fusion" and fusion.fusion_kind == "kCustom":
+            for x in fusion.fused_computation:
+                if is_broadcast_of_constant(x):
+                    found.setdefault(_value(x), []).extend((fusion, user) for user in x.users)
+    return found
+
+
 def without_those_in_softmax(
-    constant: Instruction, users: list[Instruction], order: dict[Instruction, int]
+    constant: Instruction,
+    users: list[Instruction],
+    order: dict[Instruction, int],
+    readers: SoftmaxReaders,
 ) -> list[Instruction]:
     """The users of a broadcast `constant`, given that softmax fusions took some others along.
 
     SoftmaxRewriterTriton (`xla/backends/gpu/transforms/softmax_rewriter_triton.cc`) clones the broadcast as
-    well. What it took was among the users in front of those that come behind in `order`, the post-order.
+    well. What it took, of `readers`, was among the users in front of those that come behind in `order`, the
+    post-order.
     """
-    taken = [
-        (fusion, user)
-        for fusion in order
-        if fusion.opcode == "fusion" and fusion.fusion_kind == "kCustom"
-        for x in fusion.fused_computation
-        if x.opcode == "broadcast" and _is_like(x, constant)
-        for user in x.users
-    ]
+    taken = readers.get(_value(constant), []) if is_broadcast_of_constant(constant) else []
     listed = list(users)
     for fusion, user in taken:
         place = next((k for k, u in enumerate(listed) if order.get(u, -1) > order[fusion]), len(listed))
@@ -97,11 +109,7 @@ def without_those_in_softmax(
     return without(listed, [user for _, user in taken])
 
 
-def _is_like(x: Instruction, constant: Instruction) -> bool:
-    value, other = x.operands[0], constant.operands[0]
-    return (
-        value.opcode == other.opcode == "constant"
-        and x.shape.key == constant.shape.key
-        and value.shape.key == other.shape.key
-        and value.payload == other.payload
-    )
+def _value(broadcast: Instruction) -> Hashable:
+    """The same for equal broadcasts of equal constants."""
+    constant = broadcast.operands[0]
+    return broadcast.shape.key, constant.shape.key, constant.payload

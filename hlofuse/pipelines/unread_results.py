@@ -11,6 +11,7 @@ from __future__ import annotations
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, scope
+from hlofuse.pipelines.visits import order_of_walk
 
 
 def in_order_written(computation: Computation) -> dict[Instruction, int]:
@@ -21,19 +22,7 @@ def in_order_written(computation: Computation) -> dict[Instruction, int]:
         starts = [x for x in starts if _depth(x) == depth]
     if not starts:
         return {}
-    order: dict[Instruction, int] = {}
-    for start in [*starts, *(x for x in computation if not x.users)]:
-        stack = [(start, 0)]
-        while stack:
-            x, slot = stack.pop()
-            if x in order:
-                continue
-            if slot == len(x.operands):
-                order[x] = len(order)
-                continue
-            stack.append((x, slot + 1))
-            stack.append((x.operands[slot], 0))
-    return order
+    return order_of_walk([*starts, *(x for x in computation if not x.users)], lambda x: x.operands)
 
 
 def _has_unread_result(x: Instruction) -> bool:

@@ -12,22 +12,27 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.clamps import with_clamps_behind
+from hlofuse.pipelines.constants import is_made_of_nothing
 from hlofuse.pipelines.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.dropped_identities import with_readers_in_place
-from hlofuse.pipelines.inlined_calls import in_order_of_calls, is_constant
+from hlofuse.pipelines.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.merged_broadcasts import with_merged_broadcasts
 from hlofuse.pipelines.merged_dots import with_last_behind_merged_in_front
 from hlofuse.pipelines.moved_reshapes import with_moved_in_front
 from hlofuse.pipelines.names import name_before_renaming
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
-from hlofuse.pipelines.normalized_convolutions import restore_convolution_users
 from hlofuse.pipelines.side_inputs import has_side_input, order_before_side_inputs
 from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.split_reductions import with_split_reductions_behind
 from hlofuse.pipelines.swapped_converts import with_swapped_behind
-from hlofuse.pipelines.taken_along import with_gemms_behind, without_those_in_softmax
+from hlofuse.pipelines.taken_along import (
+    SoftmaxReaders,
+    softmax_readers,
+    with_gemms_behind,
+    without_those_in_softmax,
+)
 from hlofuse.pipelines.unread_results import in_order_written
 from hlofuse.pipelines.visits import Uses, uses_in_order
 from hlofuse.pipelines.widened import (
@@ -50,12 +55,12 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
         written = in_order_written(computation)
         if written:
             for instruction in computation:
-                if not is_constant(instruction):  # CSE made one of many since
+                if not is_made_of_nothing(instruction):  # CSE made one of many since
                     instruction.users.sort(key=written.__getitem__)
-        normalized = restore_convolution_users(computation)
-        normalized |= restore_normalized_users(computation, ids_known=ids_known)
-        uses, wide = uses_in_order(computation), widened(computation)
         order = {x: k for k, x in enumerate(computation.post_order())}
+        taken = softmax_readers(order)
+        uses, wide = uses_in_order(computation), widened(order)
+        normalized = restore_normalized_users(computation, order, uses, ids_known=ids_known)
         for instruction in computation:
             users = instruction.users
             if len(users) < 2:
@@ -67,7 +72,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 users = with_clamps_behind(instruction, users, order)
                 users = with_dot_operands_in_place(instruction, users, order)
                 if ids_known:
-                    users = _as_age_tells(instruction, users, order)
+                    users = _as_age_tells(instruction, users, order, taken)
                 users = with_readers_in_place(instruction, users)
             instruction.users[:] = users
 
@@ -103,13 +108,14 @@ def _as_age_tells(
     producer: Instruction,
     users: list[Instruction],
     order: dict[Instruction, int],
+    taken: SoftmaxReaders,
 ) -> list[Instruction]:
     if is_widening(producer) or is_widened_broadcast(producer):
         return users
     if is_bits_of_key(producer):
         return sorted(users, key=_age)
     if producer.opcode == "broadcast" and _made_together(producer, users):
-        return without_those_in_softmax(producer, sorted(users, key=_age), order)
+        return without_those_in_softmax(producer, sorted(users, key=_age), order, taken)
     users = in_order_of_keys(producer, with_narrowed_behind(users))
     return with_moved_in_front(producer, users)
 

@@ -56,10 +56,10 @@ def _restore(computation: Computation) -> None:
         if left == 0:
             grouped.put_back()
             split_widenings(graph)
-        normalize_layouts(graph, looks_at_convolutions=left < _ROUNDS - 1)
+        _normalize_layouts(graph, looks_at_convolutions=left < _ROUNDS - 1)
         if left == 0:
             merge_equals(graph)
-        simplify_bitcasts(graph, sunk=sunk if left == 0 else None)
+        _simplify_bitcasts(graph, sunk=sunk if left == 0 else None)
         if left == _ROUNDS - 1:
             batches.put_back()
             gemms.put_together()
@@ -71,13 +71,13 @@ def _restore(computation: Computation) -> None:
 # ---------------------------------------------------------------- LayoutNormalization
 
 
-def normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool = False) -> None:
+def _normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool) -> None:
     """`LayoutNormalizationVisitor`: every operation on row-major arrays, bitcasts around."""
 
     def action(node: Node) -> None:
         source = node.source
         if node.is_bitcast or source is None:
-            _put_bitcasts_behind(graph, node)
+            graph.put_bitcasts_behind(node, node.shape)
         elif source.opcode == "constant":
             graph.replace_uses(node, graph.add_bitcast(node))
         elif _is_made_anew(source):
@@ -90,11 +90,10 @@ def normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool = False
             graph.replace(node, graph.add_bitcast(anew))
         elif looks_at_convolutions and _is_convolution(source):
             for operand in node.operands:
-                graph.add_bitcast(
-                    operand
-                )  # to be read by what is then found to be the same, and used by nobody
+                # To be read by what is then found to be the same, and used by nobody.
+                graph.add_bitcast(operand)
         elif source.shape.is_array or source.shape.element_type == "opaque":
-            _put_bitcasts_behind(graph, node)
+            graph.put_bitcasts_behind(node, node.shape)
 
     graph.visit(action)
 
@@ -114,54 +113,23 @@ def _is_convolution(source: Instruction) -> bool:
     return str(target).startswith("__cudnn$conv")
 
 
-def _put_bitcasts_behind(graph: ShadowGraph, node: Node) -> None:
-    """`DefaultAction`: users read the node through a bitcast to row-major order and one back."""
-    users = list(node.users)
-    if not users:
-        return
-    there = graph.add_bitcast(node)
-    graph.visited.add(there)
-    back = graph.add_bitcast(there)
-    for user in users:
-        node.give_user(user, back)
-
-
 # ---------------------------------------------------------------- AlgebraicSimplifier
 
 
-def simplify_bitcasts(
-    graph: ShadowGraph, *, sunk: SunkBroadcasts | None = None, broadcasts_anew: bool = False
-) -> None:
-    """`HandleBitcast`: chains become one, what changes nothing goes; broadcasts sink if that is due.
-
-    With `broadcasts_anew` the bitcast of a broadcast becomes a broadcast of its own (jaxlib 0.11).
-    """
+def _simplify_bitcasts(graph: ShadowGraph, *, sunk: SunkBroadcasts | None) -> None:
+    """`HandleBitcast`: chains become one, what changes nothing goes; broadcasts sink if that is due."""
 
     def action(node: Node) -> None:
         if node.is_bitcast:
-            _simplify_bitcast(graph, node, broadcasts_anew=broadcasts_anew)
+            _simplify_bitcast(graph, node)
         elif sunk is not None:
             sunk.sink(node)
 
     graph.visit(action)
 
 
-def _simplify_bitcast(graph: ShadowGraph, node: Node, *, broadcasts_anew: bool) -> None:
-    # Chains are as long as users are many: the innermost bitcast goes first, without recursion.
-    chain = [node]
-    while chain[-1].operands and chain[-1].operands[0].is_bitcast:
-        chain.append(chain[-1].operands[0])
-    for bitcast in reversed(chain):
-        if bitcast.dead:
-            continue
+def _simplify_bitcast(graph: ShadowGraph, node: Node) -> None:
+    for bitcast in graph.merged_chain(node, lambda x: x.is_bitcast):
         operand = bitcast.operands[0]
-        if operand.is_bitcast:
-            source = bitcast.source or operand.source
-            merged = graph.add(Node(source, bitcast.shape, [operand.operands[0]], is_bitcast=True))
-            graph.replace(bitcast, merged)
-            bitcast, operand = merged, merged.operands[0]
-        source = operand.source
-        if broadcasts_anew and bitcast.source is None and source is not None and source.opcode == "broadcast":
-            graph.replace(bitcast, graph.add(Node(source, bitcast.shape, list(operand.operands))))
-        elif operand.shape == bitcast.shape:
+        if operand.shape == bitcast.shape:
             graph.replace(bitcast, operand)

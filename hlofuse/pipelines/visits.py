@@ -1,7 +1,8 @@
-"""In which order a walk through a computation, operands first, comes along each use of a value."""
+"""Walks through a computation, operands first, and what they come along when."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from hlofuse.ir.computation import Computation
@@ -9,6 +10,26 @@ from hlofuse.ir.instruction import Instruction
 
 Uses: TypeAlias = "dict[tuple[Instruction, Instruction], int]"
 """By producer and user, when the walk first stood at the user and was through with the producer."""
+
+
+def order_of_walk(
+    starts: Iterable[Instruction], operands: Callable[[Instruction], Sequence[Instruction]]
+) -> dict[Instruction, int]:
+    """Where each instruction comes in a walk from `starts`, which goes through `operands` of each first."""
+    order: dict[Instruction, int] = {}
+    for start in starts:
+        stack = [(start, 0)]
+        while stack:
+            x, slot = stack.pop()
+            if x in order:
+                continue
+            needed = operands(x)
+            if slot == len(needed):
+                order[x] = len(order)
+                continue
+            stack.append((x, slot + 1))
+            stack.append((needed[slot], 0))
+    return order
 
 
 def uses_in_order(computation: Computation) -> Uses:

@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.pipelines.holes import without
 from hlofuse.pipelines.visits import Uses
 
-_NARROW = frozenset({"bf16"})
+_NARROW = frozenset(
+    "bf16 f8e5m2 f8e4m3 f8e4m3fn f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz f8e3m4 f4e2m1fn f8e8m0fnu".split()
+)
+"""Types that `GpuCompiler::OptimizeHloPostLayoutAssignment` (`xla/service/gpu/gpu_compiler.cc`) widens."""
+_WIDE = frozenset({"f16", "f32"})
+"""What is computed in instead."""
 
 
 def is_inserted_convert(instruction: Instruction) -> bool:
-    """Was it put in front of or behind what cannot compute in less than single precision?"""
-    return instruction.opcode == "convert" and not instruction.op_name
+    """Was it put in front of or behind what cannot compute in the program's precision?"""
+    return is_narrowing(instruction) or is_widening(instruction)
 
 
 def is_narrowing(instruction: Instruction) -> bool:
     """Was it put behind such an instruction?"""
-    return is_inserted_convert(instruction) and instruction.shape.element_type in _NARROW
+    return _is_unnamed_convert(instruction) and instruction.shape.element_type in _NARROW
 
 
 def is_widening(instruction: Instruction) -> bool:
-    """Was it put in front of such an instruction?"""
-    return is_inserted_convert(instruction) and not is_narrowing(instruction)
+    """Was it put in front of such an instruction?
+
+    A convert of the program from integers, which would make narrow numbers, has taken it in.
+    """
+    if not _is_unnamed_convert(instruction) or instruction.shape.element_type not in _WIDE:
+        return False
+    before = instruction.operands[0].shape.element_type
+    return before in _NARROW or before in INTEGER_TYPES
+
+
+def _is_unnamed_convert(x: Instruction) -> bool:
+    return x.opcode == "convert" and not x.op_name
 
 
 def is_widened_broadcast(instruction: Instruction) -> bool:
@@ -58,14 +75,14 @@ def served_by(user: Instruction) -> Instruction:
     return user
 
 
-def widened(computation: Computation) -> frozenset[Instruction]:
+def widened(order: Iterable[Instruction]) -> frozenset[Instruction]:
     """Instructions that were narrow in the program and are f32 now.
 
     An element-wise operation was, if an operand was: their types are equal. A reduction says so by what
-    it starts with.
+    it starts with. `order` is the post-order of a computation.
     """
     found: set[Instruction] = set()
-    for x in computation.post_order():
+    for x in order:
         if x.shape.is_tuple or x.shape.element_type != "f32" or x.opcode in {"convert", "parameter"}:
             continue
         if x.opcode == "reduce":
@@ -97,7 +114,7 @@ def users_of_widened(
     later = [u for u in users if u in wide]
     narrow = back.users if back is not producer else []
     of_program = [*dict.fromkeys(None if u in at_once else u for u in (*at_once, *later, *narrow))]
-    place = {u: order.get(u, -1) for u in (*users, *narrow)}
+    place = {u: order[u] for u in (*users, *narrow)}
     convert = min((place[u] for u in at_once), default=-1)
     of_program.sort(key=lambda u: convert if u is None else place[u])
     listed: list[Instruction | None] = without([*of_program, back], [u for u in of_program if u is not None])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlofuse.analysis.cost import CostAnalysis
-from hlofuse.analysis.kernels import kernels
+from hlofuse.analysis.kernels import computed_in, kernels
 from hlofuse.analysis.shape_size import leaves_size
 from hlofuse.explainer.refusals import through_views
 from hlofuse.ir.instruction import Instruction
@@ -17,19 +17,17 @@ def kernels_of(module: Module) -> tuple[Kernel, ...]:
     """All kernels, the one that moves most first."""
     costs = CostAnalysis()
     found = [
-        Kernel(i.name, i.opcode, i.fusion_kind, tuple(inside(i)), costs.instruction(i).bytes_accessed)
+        Kernel(i.name, i.opcode, i.fusion_kind, tuple(_inside(i)), costs.instruction(i).bytes_accessed)
         for i in kernels(module)
     ]
     return tuple(sorted(found, key=lambda k: -k.bytes))
 
 
-def inside(kernel: Instruction) -> Iterator[str]:
+def _inside(kernel: Instruction) -> Iterator[str]:
     """Opcodes of what a fusion computes."""
     if kernel.opcode == "fusion" and kernel.called:
-        for i in kernel.fused_computation:
-            if i.opcode == "fusion":
-                yield from inside(i)
-            elif i.opcode not in ("parameter", "constant", "tuple"):
+        for i in computed_in(kernel):
+            if i.opcode not in ("constant", "tuple"):
                 yield i.opcode
 
 

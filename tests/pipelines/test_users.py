@@ -61,6 +61,17 @@ _WIDENED = """  %p = bf16[32]{0} parameter(0)
   %convert.2 = bf16[32]{0} convert(%w)"""
 
 
+def test_users_of_a_convert_back_from_f16_stay_in_the_order_of_the_text() -> None:
+    """What computes in f8 computes in f16; the walk would meet the pad's use first."""
+    body = """  %p = f8e5m2[1]{0} parameter(0)
+  %wide = f16[1]{0} convert(%p)
+  %mul = f16[1]{0} multiply(%wide, %wide)
+  %back = f8e5m2[1]{0} convert(%mul)
+  %value = f8e5m2[] bitcast(%back)
+  ROOT %pad = f8e5m2[2]{0} pad(%back, %value), padding=1_0"""
+    assert users_of("back", body) == ["value", "pad"]
+
+
 def test_the_convert_behind_what_was_widened_comes_first() -> None:
     body = f"""{_WIDENED}
   %convert.3 = bf16[32]{{0}} convert(%x)
@@ -421,26 +432,27 @@ def test_users_of_a_broadcast_between_convolutions_come_as_their_layouts_were_no
     text = """HloModule m
 
 ENTRY %main {
-  %p = f32[4,4,4,8]{3,2,1,0} parameter(0)
-  %transpose.1 = f32[4,8,4,4]{3,2,1,0} transpose(%p), dimensions={0,3,1,2}, metadata={op_name="xs[0]"}
+  %p = f32[4,4,4,8]{3,2,1,0} parameter(0), metadata={op_name="xs[0]"}
+  %transpose.1.0 = f32[4,8,4,4]{3,2,1,0} transpose(%p), dimensions={0,3,1,2}, metadata={op_name="xs[0]"}
   %zero = f32[] constant(0)
-  %zeros = f32[4,8,4,4]{3,2,1,0} broadcast(%zero), dimensions={}
-  %cudnn-conv.1 = (f32[4,8,4,4]{3,2,1,0}, u8[0]{0}) custom-call(%transpose.1), custom_call_target="conv"
+  %broadcast.1.0 = f32[4,8,4,4]{3,2,1,0} broadcast(%zero), dimensions={}
+  %cudnn-conv.1 = (f32[4,8,4,4]{3,2,1,0}, u8[0]{0}) custom-call(%transpose.1.0), custom_call_target="conv"
   %y = f32[4,8,4,4]{3,2,1,0} get-tuple-element(%cudnn-conv.1), index=0
-  %gt = pred[4,8,4,4]{3,2,1,0} compare(%y, %zeros), direction=GT
-  %max = f32[4,8,4,4]{3,2,1,0} maximum(%y, %zeros)
-  %cudnn-conv.2 = (f32[4,8,4,4]{3,2,1,0}, u8[0]{0}) custom-call(%max), custom_call_target="conv"
+  %compare.1.0 = pred[4,8,4,4]{3,2,1,0} compare(%y, %broadcast.1.0), direction=GT
+  %maximum.1.0 = f32[4,8,4,4]{3,2,1,0} maximum(%y, %broadcast.1.0)
+  %cudnn-conv.2 = (f32[4,8,4,4]{3,2,1,0}, u8[0]{0}) custom-call(%maximum.1.0), custom_call_target="conv"
   %z = f32[4,8,4,4]{3,2,1,0} get-tuple-element(%cudnn-conv.2), index=0
-  %gt.1 = pred[4,8,4,4]{3,2,1,0} compare(%z, %zeros), direction=GT
-  %max.1 = f32[4,8,4,4]{3,2,1,0} maximum(%z, %zeros)
-  %select = f32[4,8,4,4]{3,2,1,0} select(%gt.1, %max.1, %zeros)
-  ROOT %select.1 = f32[4,8,4,4]{3,2,1,0} select(%gt, %select, %zeros)
+  %compare.2.0 = pred[4,8,4,4]{3,2,1,0} compare(%z, %broadcast.1.0), direction=GT
+  %maximum.2.0 = f32[4,8,4,4]{3,2,1,0} maximum(%z, %broadcast.1.0)
+  %select.1.0 = f32[4,8,4,4]{3,2,1,0} select(%compare.2.0, %maximum.2.0, %broadcast.1.0)
+  ROOT %select.2.0 = f32[4,8,4,4]{3,2,1,0} select(%compare.1.0, %select.1.0, %broadcast.1.0)
 }
 """
-    normalized = users_in(text, "zeros", ids_known=False)
-    assert normalized == ["gt", "gt.1", "max", "select.1", "max.1", "select"]
+    users = ["compare.1.0", "maximum.1.0", "compare.2.0", "maximum.2.0", "select.1.0", "select.2.0"]
+    normalized = ["compare.1.0", "compare.2.0", "maximum.1.0", "select.2.0", "maximum.2.0", "select.1.0"]
+    assert users_in(text, "broadcast.1.0", ids_known=False) == normalized
     plain = text.replace('op_name="xs[0]"', 'op_name="jit(f)/transpose"')
-    assert users_in(plain, "zeros", ids_known=False) == ["gt", "max", "gt.1", "max.1", "select", "select.1"]
+    assert users_in(plain, "broadcast.1.0", ids_known=False) == users
 
 
 # ---------------------------------------------------------------- layouts, clamps
@@ -556,6 +568,12 @@ def test_the_side_input_of_a_convolution_was_met_before_the_convolution() -> Non
     fused = body.replace("TARGET", "__cudnn$convBiasActivationForward")
     assert users_of("x", fused.replace("SIDE", "%side")) == ["side", "inner"]
     assert users_of("x", body.replace("SIDE", "%side")) == ["inner", "side"]
+    more = "  %more = f32[8]{0} cosine(%x)\n  %conv ="
+    assert users_of("x", fused.replace("  %conv =", more).replace("SIDE", "%side, %more")) == [
+        "side",
+        "inner",
+        "more",
+    ]
 
 
 def test_a_clamp_comes_last_and_has_taken_the_minimum_of_the_maximum_away() -> None:

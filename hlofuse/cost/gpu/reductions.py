@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shapes import NO_BITS, inverse
+from hlofuse.cost.gpu.ticks import ceil_of_ratio
 from hlofuse.ir.shape import Shape
 
 _MAX_THREADS_OF_ROW = 1024
@@ -119,12 +120,12 @@ def reduction_launch(
         if multi_row is not None:
             return multi_row
         warp = device.threads_per_warp
-        in_row = min(_MAX_THREADS_OF_ROW, -(-_ceil(minor, _ELEMENTS_OF_THREAD) // warp) * warp)
+        in_row = min(_MAX_THREADS_OF_ROW, -(-ceil_of_ratio(minor, _ELEMENTS_OF_THREAD) // warp) * warp)
         rows = _rows_of_block(kept, in_row) if in_row * 2 <= _THREADS_TARGET else 1
         vector = _vector_size(minor, in_row, input_bits, has_complex)
         vectors = minor // vector
-        each = min(_ELEMENTS_OF_THREAD // vector, _ceil(vectors, in_row))
-        return _ceil(kept, rows) * _ceil(vectors, each * in_row), rows * in_row
+        each = min(_ELEMENTS_OF_THREAD // vector, ceil_of_ratio(vectors, in_row))
+        return ceil_of_ratio(kept, rows) * ceil_of_ratio(vectors, each * in_row), rows * in_row
     if minor and device.threads_per_warp % minor == 0:
         vector = _vector_size(kept * minor, _TILE, input_bits, has_complex)
         threads = 128
@@ -136,11 +137,7 @@ def reduction_launch(
             threads //= rows // _TILE
         return outer, threads
     vector = _vector_size(minor, _TILE, input_bits, has_complex)
-    return outer * _ceil(minor, _TILE * vector), _TILE * _TILE
-
-
-def _ceil(a: int, b: int) -> int:
-    return -(-a // b)
+    return outer * ceil_of_ratio(minor, _TILE * vector), _TILE * _TILE
 
 
 def _rows_of_block(kept: int, in_row: int) -> int:
@@ -162,12 +159,12 @@ def _multi_row_launch(
     warp = device.threads_per_warp
     if minor > warp * vector:
         return None
-    while vector > 1 and _ceil(kept, _rows_of_block(kept, minor // vector)) < device.core_count:
+    while vector > 1 and ceil_of_ratio(kept, _rows_of_block(kept, minor // vector)) < device.core_count:
         vector //= 2
     if vector < 1 or minor > warp * vector:
         return None
     rows = _rows_of_block(kept, minor // vector)
-    return _ceil(kept, rows), rows * (minor // vector)
+    return ceil_of_ratio(kept, rows), rows * (minor // vector)
 
 
 def _vector_size(minor: int, threads: int, input_bits: int, has_complex: bool) -> int:

@@ -30,6 +30,11 @@ def fp32(value: float) -> float:
     return rounded
 
 
+def ceil_of_ratio(a: int, b: int) -> int:
+    """`a / b` rounded up (`CeilOfRatio`, `xla/util.h`)."""
+    return -(-a // b)
+
+
 def half_away(value: float) -> int:
     """The nearest whole number, halves away from zero (`std::round`, `std::llround`)."""
     whole = int(value)

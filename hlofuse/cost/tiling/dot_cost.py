@@ -10,7 +10,7 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.ticks import fp32, nanoseconds, seconds
+from hlofuse.cost.gpu.ticks import ceil_of_ratio, fp32, nanoseconds, seconds
 from hlofuse.cost.tiling.dot_dimensions import DotDimensions
 from hlofuse.ir.shape import BIT_WIDTH
 
@@ -83,10 +83,6 @@ def dot_of(
     return Dot(batch, lhs[rows[0]], rhs[columns[0]], lhs[lhs_sum[0]], *types)
 
 
-def _ceil(a: int, b: int) -> int:
-    return -(-a // b)
-
-
 def peak_matrix_ops(device: DeviceDescription, element_type: str) -> int:
     """Operations a nanosecond of all matrix units (`CalculatePeakMatrixOpsPerNs`)."""
     for name, clock, units, operations in device.matrix_units:
@@ -127,25 +123,28 @@ def dot_time(
         tile_b *= size
     tile_m, tile_n = tile[-2:]
     lhs_bits, rhs_bits = BIT_WIDTH[dot.lhs], BIT_WIDTH[dot.rhs]
-    blocks = _ceil(dot.b, tile_b) * _ceil(dot.m, tile_m) * _ceil(dot.n, tile_n)
+    blocks = ceil_of_ratio(dot.b, tile_b) * ceil_of_ratio(dot.m, tile_m) * ceil_of_ratio(dot.n, tile_n)
     # As many blocks as fill the device a whole number of times.
-    full_blocks = _ceil(blocks, device.core_count) * device.core_count
+    full_blocks = ceil_of_ratio(blocks, device.core_count) * device.core_count
     flops = 2 * tile_b * tile_m * tile_n * dot.k * full_blocks
     compute = nanoseconds(fp32(flops) / (peak_matrix_ops(device, dot.lhs) * _derate(device, tile_m)))
 
-    read = _ceil(dot.b * dot.m * dot.k * lhs_bits, 8) + _ceil(dot.b * dot.k * dot.n * rhs_bits, 8)
-    written = _ceil(dot.b * dot.m * dot.n * BIT_WIDTH[dot.output], 8)
+    read = ceil_of_ratio(dot.b * dot.m * dot.k * lhs_bits, 8) + ceil_of_ratio(
+        dot.b * dot.k * dot.n * rhs_bits, 8
+    )
+    written = ceil_of_ratio(dot.b * dot.m * dot.n * BIT_WIDTH[dot.output], 8)
     bandwidth = _memory_bandwidth(device, read + written)
     read_time, write_time = seconds(fp32(fp32(read) / bandwidth)), seconds(fp32(fp32(written) / bandwidth))
 
     row_bytes, column_bytes = tile_m * tile_k * lhs_bits // 8, tile_n * tile_k * rhs_bits // 8
     resident = _blocks_per_core(device, (row_bytes + column_bytes) * stages, warps) * device.core_count
-    waves = _ceil(blocks, resident)
-    steps = _ceil(dot.k, tile_k)
+    waves = ceil_of_ratio(blocks, resident)
+    steps = ceil_of_ratio(dot.k, tile_k)
     loop = waves * _loop_time(stages, steps, compute // waves, read_time // waves, write_time // waves)
 
     l2_bytes = blocks * (
-        _ceil(tile_b * tile_m * dot.k * lhs_bits, 8) + _ceil(tile_b * tile_n * dot.k * rhs_bits, 8)
+        ceil_of_ratio(tile_b * tile_m * dot.k * lhs_bits, 8)
+        + ceil_of_ratio(tile_b * tile_n * dot.k * rhs_bits, 8)
     )
     scale = device.memory_bandwidth / _GIGABYTE / _L2_MEASURED_AT
     l2_time = seconds(l2_bytes / (_L2_BYTES_PER_SECOND * scale) + steps * _LOOP_OVERHEAD_SECONDS)
