@@ -130,12 +130,25 @@ def _run() -> int:
     except click.ClickException as e:
         e.show()
     except BrokenPipeError:
-        # The reader of our output has gone (`| head`): no failure of ours, and nothing left to flush to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output has gone (`| head`): no failure of ours.
+        _drop_what_is_unwritten()
+        return 0
+    except SystemExit as e:
+        # What click makes of the same, where it was a write of a command's own that failed.
+        if not isinstance(e.__context__, BrokenPipeError):
+            raise
+        _drop_what_is_unwritten()
         return 0
     except Exception as e:
         _complain(_explained(e))
+        if isinstance(e, OSError) and e.filename is None:
+            _drop_what_is_unwritten()
     return 2
+
+
+def _drop_what_is_unwritten() -> None:
+    """Python flushes standard output once more at its end, which would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _explained(error: Exception) -> str:

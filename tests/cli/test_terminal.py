@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -125,8 +126,13 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "made").read_text() == "new"
 
 
+BUFFERED = pytest.mark.parametrize("unbuffered", ["", "1"])
+"""PYTHONUNBUFFERED: whether a write fails at once or when Python ends."""
+
+
+@BUFFERED
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_a_full_disk_is_said_in_words(samples: Path) -> None:
+def test_a_full_disk_is_said_in_words(samples: Path, unbuffered: str) -> None:
     source = str(samples / "cpu" / "softmax" / "before.hlo")
     with open("/dev/full", "w") as full:
         done = subprocess.run(
@@ -134,16 +140,19 @@ def test_a_full_disk_is_said_in_words(samples: Path) -> None:
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
         )
     assert done.returncode == 2
     assert done.stderr == "writing the output: No space left on device\n"
 
 
-def test_a_reader_that_leaves_early_is_no_error(samples: Path) -> None:
+@BUFFERED
+def test_a_reader_that_leaves_early_is_no_error(samples: Path, unbuffered: str) -> None:
     source = samples / "cpu" / "gpt2_block" / "before.hlo"
     command = f"{sys.executable} -m hlofuse explain {source} --format json"
     script = f"{command} | head -1; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=environment)
     assert done.stderr == ""
     assert done.stdout.split("\n")[:2] == ["{", "0"]
 
