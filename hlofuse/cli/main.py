@@ -63,8 +63,18 @@ TRACEBACK_VARIABLE = "HLOFUSE_TRACEBACK"
 """Set to have an internal error raised with its traceback."""
 
 
+class _ReaderGone(Exception):
+    """Nobody reads our output any more (`| head`)."""
+
+
 class _Lazy(click.Group):
     """A group that knows its commands' names without importing them."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # click would end with status 1
+            raise _ReaderGone from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -129,14 +139,7 @@ def _run() -> int:
         return 130
     except click.ClickException as e:
         e.show()
-    except BrokenPipeError:
-        # The reader of our output has gone (`| head`): no failure of ours.
-        _drop_what_is_unwritten()
-        return 0
-    except SystemExit as e:
-        # What click makes of the same, where it was a write of a command's own that failed.
-        if not isinstance(e.__context__, BrokenPipeError):
-            raise
+    except (_ReaderGone, BrokenPipeError):  # no failure of ours
         _drop_what_is_unwritten()
         return 0
     except Exception as e:
