@@ -37,7 +37,6 @@ DIFFERENT = {
         "random_830",
         "random_853",
         "sort_and_topk",
-        "sum_of_two_products",
     },
     "v100": {
         "half_product_odd",
@@ -45,7 +44,6 @@ DIFFERENT = {
         "random_830",
         "random_853",
         "sort_and_topk",
-        "sum_of_two_products",
     },
 }
 """Programs that passes not repeated change, or ours change otherwise than XLA's."""

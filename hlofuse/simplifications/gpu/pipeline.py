@@ -28,6 +28,8 @@ from hlofuse.simplifications.constant_folding import HloConstantFolding
 from hlofuse.simplifications.convert_mover import ConvertMover
 from hlofuse.simplifications.dot_decomposer import DotDecomposer
 from hlofuse.simplifications.dot_dimension_merger import DotDimensionMerger
+from hlofuse.simplifications.dot_dimension_normalizer import DotDimensionNormalizer
+from hlofuse.simplifications.dot_merger import DotMerger
 from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
 from hlofuse.simplifications.float_normalization import FloatNormalization
@@ -101,6 +103,8 @@ _ALGSIMP_LAST = FixedPoint(
 )
 _FOLDING = TransposeFolding(can_fold_transpose)
 _RESHAPES = ReshapeMover(reshape_of_1d_broadcast_is_cheap=True)
+_DOT_MERGER_THRESHOLD = 64 << 20
+"""`xla_gpu_dot_merger_threshold_mb`."""
 _DCE = Unrecorded(HloDCE())
 _TUPLES = Unrecorded(TupleSimplifier())
 _NORMALIZATION = LayoutNormalization(normalized_call)
@@ -205,8 +209,8 @@ def _optimization(device: DeviceDescription) -> Pipeline:
             NotRepeated("dynamic_padder"),
             StableSortExpander(),
             _simplification(device),
-            NotRepeated("dot-merger"),
-            NotRepeated("dot_dimension_normalizer"),
+            DotMerger(_DOT_MERGER_THRESHOLD),
+            DotDimensionNormalizer(),
             _FOLDING,
             FixedPoint(Pipeline("simplification-2", (ConvertMover(), _ALGSIMP))),
             HloComputationDeduplicator(),
