@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -398,3 +399,11 @@ def test_a_source_line_leads_to_its_decisions(visit: Open) -> None:
     seen.page.click("#details dd button[title^='All decisions']")
     assert seen.page.input_value("#filter-source").startswith("programs.py:")
     assert 0 < len(seen.page.evaluate("explorer.panels.listed")) < seen.page.evaluate("explorer.run.length")
+
+
+def test_no_array_is_spread_where_it_may_be_long() -> None:
+    """A hundred thousand decisions as arguments overflow the call stack: the page would stay empty."""
+    folder = files("hlofuse.explorer") / "page"
+    scripts = {f.name: f.read_text(encoding="utf-8") for f in folder.iterdir() if f.name.endswith(".js")}
+    spread = re.compile(r"(Math\.(max|min)\([^;]*?\.\.\.|\.push\(\.\.\.)")
+    assert {name: found[0] for name, text in scripts.items() if (found := spread.search(text))} == {}

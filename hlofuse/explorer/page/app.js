@@ -290,7 +290,7 @@ class App {
 
 // The part with the largest kernel: the one to begin with.
 function busiest(run) {
-  const size = (region) => Math.max(0, ...region.kernels.map((k) => k.inside.length));
+  const size = (region) => greatest(0, region.kernels.map((k) => k.inside.length));
   return run.regions.reduce((best, region, n) => (size(region) > size(run.regions[best]) ? n : best), 0);
 }
 

@@ -15,6 +15,12 @@ async function readData() {
   return { title: json.title, rules, film, runs: json.runs.map((run) => new Run(run, json.strings, json.kinds)) };
 }
 
+// Of any number of values: as arguments of Math.max, a hundred thousand overflow the call stack.
+function greatest(least, values) {
+  for (const value of values) if (value > least) least = value;
+  return least;
+}
+
 function summed(differences) {
   let last = 0;
   return differences.map((d) => (last += d));

@@ -34,7 +34,7 @@ class FilmView {
     if (view.order === "time" && this.timed) this.shown.sort((a, b) => (b.ms ?? 0) - (a.ms ?? 0));
     const cost = (s) => (view.order === "time" ? s.ms ?? 0 : s.weight);
     this.cost = cost;
-    this.most = Math.max(1e-9, ...steps.map(cost));
+    this.most = greatest(1e-9, steps.map(cost));
     const quiet = steps.length - this.shown.length;
     const left = quiet ? `, ${countText(quiet, "other dump")} not listed` : "";
     this.note.textContent = `${countText(this.shown.length, "step")}${left}. The bars: ${view.order === "time" ? "time" : "instructions touched"}.`;

@@ -10,8 +10,8 @@ function layersOf(nodes, edges, widest, gapX) {
   for (const n of order) for (const a of above[n]) layer[n] = Math.max(layer[n], layer[a] + 1);
   // As near to most of its neighbours as they allow.
   const settle = (n) => {
-    const low = above[n].length ? Math.max(...above[n].map((a) => layer[a])) + 1 : -Infinity;
-    const high = below[n].length ? Math.min(...below[n].map((b) => layer[b])) - 1 : Infinity;
+    const low = greatest(-Infinity, above[n].map((a) => layer[a])) + 1;
+    const high = -greatest(-Infinity, below[n].map((b) => -layer[b])) - 1;
     if (below[n].length > above[n].length) layer[n] = high;
     else if (above[n].length > below[n].length) layer[n] = low;
   };

@@ -98,12 +98,12 @@ function straighten(rows, gap) {
 function down(rows, gapY) {
   let y = 0;
   rows.forEach((row, k) => {
-    const height = Math.max(0, ...row.map((item) => item.node?.height ?? 0));
+    const height = greatest(0, row.map((item) => item.node?.height ?? 0));
     for (const item of row) {
       [item.top, item.bottom] = [y, y + height];
       if (item.node) item.node.y = y + (height - item.node.height) / 2;
     }
-    const far = Math.max(0, ...row.flatMap((item) => item.down.map((l) => Math.abs(item.x + l.x - l.item.x - l.far))));
+    const far = greatest(0, row.flatMap((item) => item.down.map((l) => Math.abs(item.x + l.x - l.item.x - l.far))));
     y += height + (k + 1 < rows.length ? gapY + Math.min(1.2 * gapY, far / 16) : 0);
   });
   return y;

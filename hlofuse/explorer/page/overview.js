@@ -125,7 +125,7 @@ function drawOverview(run, state, view, decision, act) {
   measureKernels(run, nodes, single);
   const edges = [...between.keys()].map((k) => [Math.floor(k / groups.length), k % groups.length]);
   const size = inParts ? inRows(nodes) : layered(nodes, edges, { gapX: 18, gapY: 34, widest: 1150 });
-  const most = Math.max(1, ...groups.map((g) => Math.max(g.before, g.boxes.size)));
+  const most = greatest(1, groups.map((g) => Math.max(g.before, g.boxes.size)));
   const marks = [];
   const lines = edges.map(([a, b], n) => {
     const decision = between.get(a * groups.length + b);
@@ -143,7 +143,7 @@ function drawOverview(run, state, view, decision, act) {
 // Parts follow each other; what runs to and fro between them would hide that.
 function inRows(nodes) {
   nodes.sort((a, b) => a.group.region - b.group.region);
-  const width = Math.max(...nodes.map((n) => n.width), 0), columns = Math.max(1, Math.floor(ROW_OF_PARTS / (width + 18)));
+  const width = greatest(0, nodes.map((n) => n.width)), columns = Math.max(1, Math.floor(ROW_OF_PARTS / (width + 18)));
   nodes.forEach((n, k) => {
     n.x = (k % columns) * (width + 18);
     n.y = Math.floor(k / columns) * 62;
@@ -161,7 +161,7 @@ function measureKernels(run, nodes, single) {
     n.single = single;
     n.kernel = single ? byBox.get([...n.group.boxes][0]) : undefined;
   }
-  const most = Math.max(1e-9, ...nodes.map((n) => (n.kernel ? cost(n.kernel) : 0)));
+  const most = greatest(1e-9, nodes.map((n) => (n.kernel ? cost(n.kernel) : 0)));
   if (!single) for (const n of nodes) n.us = [...n.group.boxes].reduce((sum, b) => sum + (byBox.get(b)?.us ?? 0), 0);
   for (const n of nodes) n.share = n.kernel ? cost(n.kernel) / most : 0;
 }

@@ -46,8 +46,8 @@ class Panels {
     } else if (tab === "kernels") {
       const cost = (k) => k.us ?? -1;
       this.sorted = [...run.kernels].sort((a, b) => cost(b) - cost(a) || b.bytes - a.bytes);
-      this.most = Math.max(1e-9, ...run.kernels.map((k) => k.us ?? 0));
-      this.mostBytes = Math.max(1, ...run.kernels.map((k) => k.bytes));
+      this.most = greatest(1e-9, run.kernels.map((k) => k.us ?? 0));
+      this.mostBytes = greatest(1, run.kernels.map((k) => k.bytes));
       panel.replaceChildren(el("p", { class: "note" },
         `${countText(run.kernels.length, "kernel")} in the end, dearest first`), this.lists.kernels.element);
       this.lists.kernels.show(this.sorted, this.sorted.findIndex((k) => k.box === this.app.chosen));

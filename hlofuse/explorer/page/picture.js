@@ -236,7 +236,7 @@ function placeOf(scene, state, box) {
   const slots = (state.members[box] ?? []).map((m) => scene.slot(m, box)).filter(Boolean);
   if (!slots.length) return undefined;
   const middle = slots.map(centreOf);
-  return [0, 1].map((k) => (Math.min(...middle.map((c) => c[k])) + Math.max(...middle.map((c) => c[k]))) / 2);
+  return [0, 1].map((k) => (greatest(-Infinity, middle.map((c) => c[k])) - greatest(-Infinity, middle.map((c) => -c[k]))) / 2);
 }
 
 // Where the producer of a decision is to be seen.

@@ -25,7 +25,7 @@ class Search {
     for (const source of distinct(run.ops.source)) all.push({ name: source, what: "source line", source });
     for (const name of new Set(run.passes)) all.push({ name, what: "pass", pass: name });
     for (const name of run.computations) all.push({ name, what: "computation", computation: name });
-    all.push(...this.filmNames());
+    for (const entry of this.filmNames()) all.push(entry);
     run.searchable = all.map((entry) => ({ ...entry, low: `${entry.name} ${entry.rule ? entry.what : ""}`.toLowerCase() }));
     return run.searchable;
   }

@@ -72,7 +72,7 @@ class Timeline {
     pen.scale(scale, scale);
     const d = run.decisions, count = Math.max(1, d.count), edge = 8;
     const x = (n) => edge + ((width - 2 * edge) * n) / count;
-    const most = Math.max(run.kernelsBefore, ...d.kernels, 1);
+    const most = greatest(Math.max(run.kernelsBefore, 1), d.kernels);
     const y = (kernels) => height - 2 - ((height - 16) * kernels) / most;
     pen.beginPath();
     pen.moveTo(x(0), height);
