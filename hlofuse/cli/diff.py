@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.cli.options import color_option, module_option
+from hlofuse.cli.options import color_option, limit_option, module_option
 
 if TYPE_CHECKING:
     from hlofuse.differ import ModuleDiff
@@ -31,14 +31,7 @@ FORMATS = ("text", "json", "markdown", "html", "svg")
 @click.option(
     "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Write the report to FILE."
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="Entries in each list; 0 for all.",
-)
+@limit_option(20, "Entries in each list; 0 for all.")
 @click.option(
     "--only",
     multiple=True,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.options import input_argument, report_options
+from hlofuse.cli.options import input_argument, limit_option, report_options
 from hlofuse.cli.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
@@ -20,14 +20,7 @@ if TYPE_CHECKING:
 @input_argument
 @click.option("--pass", "only_pass", metavar="P", help="Only this pass's decisions.")
 @click.option("--computation", metavar="C", help="Only decisions in this computation.")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Rows of each list; 0 for all.",
-)
+@limit_option(10, "Rows of each list; 0 for all.")
 @click.option(
     "--compare-device", metavar="D", help="The same module on another device: what is decided there."
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.options import input_argument, report_options
+from hlofuse.cli.options import input_argument, limit_option, report_options
 from hlofuse.cli.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
@@ -17,14 +17,7 @@ if TYPE_CHECKING:
 
 @click.command("kernels")
 @input_argument
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="Kernels shown; 0 for all.",
-)
+@limit_option(20, "Kernels shown; 0 for all.")
 @click.option(
     "--order",
     type=click.Choice(["cost", "module"]),

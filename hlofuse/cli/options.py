@@ -18,6 +18,18 @@ def input_argument(command: F) -> F:
     return click.argument("input", metavar="INPUT", type=click.Path(allow_dash=True))(command)
 
 
+def limit_option(default: int, words: str) -> Callable[[F], F]:
+    """`--limit N`: how many entries of a list are shown; `words` say of which, and what 0 means."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(min=0),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help=words,
+    )
+
+
 def module_option(command: F) -> F:
     """`--module NAME`: which module of a dump directory."""
     return click.option("--module", metavar="NAME", help="The module to take from a dump directory.")(command)

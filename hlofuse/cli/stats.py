@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.options import report_options
+from hlofuse.cli.options import limit_option, report_options
 from hlofuse.cli.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
@@ -19,14 +19,7 @@ if TYPE_CHECKING:
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...", type=click.Path(allow_dash=True))
 @click.option("--after", is_flag=True, help="Replay the fusion passes first: what they leave.")
 @replay_options
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Heaviest kernels shown; 0 for all.",
-)
+@limit_option(10, "Heaviest kernels shown; 0 for all.")
 @report_options
 def command(
     inputs: tuple[str, ...],

@@ -6,21 +6,14 @@ from pathlib import Path
 
 import click
 
-from hlofuse.cli.options import module_option, report_options
+from hlofuse.cli.options import limit_option, module_option, report_options
 
 
 @click.command("timeline")
 @click.argument("directory", metavar="DUMP_DIR", type=click.Path())
 @click.option("--all", "every_module", is_flag=True, help="The film of every module in the directory.")
 @click.option("--every-dump", is_flag=True, help="Also the dumps that show no change.")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=5,
-    show_default=True,
-    metavar="N",
-    help="Largest changes shown ahead of the rest; 0 for none.",
-)
+@limit_option(5, "Largest changes shown ahead of the rest; 0 for none.")
 @module_option
 @report_options
 def command(

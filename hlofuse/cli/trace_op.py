@@ -6,20 +6,13 @@ from pathlib import Path
 
 import click
 
-from hlofuse.cli.options import module_option, report_options
+from hlofuse.cli.options import limit_option, module_option, report_options
 
 
 @click.command("trace-op")
 @click.argument("directory", metavar="DUMP_DIR", type=click.Path())
 @click.argument("asked", metavar="NAME|FILE:LINE")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=5,
-    show_default=True,
-    metavar="N",
-    help="Operations shown; 0 for all.",
-)
+@limit_option(5, "Operations shown; 0 for all.")
 @module_option
 @report_options
 def command(

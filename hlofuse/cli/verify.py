@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from hlofuse.cli.options import module_option, report_options, target_options
+from hlofuse.cli.options import limit_option, module_option, report_options, target_options
 
 
 @click.command("verify")
@@ -25,14 +25,7 @@ from hlofuse.cli.options import module_option, report_options, target_options
 @click.option(
     "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; one for each CPU unless said."
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Differences shown; 0 for all.",
-)
+@limit_option(10, "Differences shown; 0 for all.")
 @click.option("-v", "--verbose", is_flag=True, help="List the modules that agree as well.")
 @report_options
 def command(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.options import input_argument, report_options
+from hlofuse.cli.options import input_argument, limit_option, report_options
 from hlofuse.cli.replaying import ReplayRequest, Subject, replay_options
 
 if TYPE_CHECKING:
@@ -44,14 +44,7 @@ def _print_knobs(ctx: click.Context, _param: click.Parameter, value: bool) -> No
     metavar="FILE",
     help="Draw the sweep: .svg, .png, .pdf or .dot.",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Rules and edges listed; 0 for all.",
-)
+@limit_option(10, "Rules and edges listed; 0 for all.")
 @click.option(
     "--knobs",
     is_flag=True,

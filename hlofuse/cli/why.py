@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.options import input_argument, report_options
+from hlofuse.cli.options import input_argument, limit_option, report_options
 from hlofuse.cli.replaying import ReplayRequest, replay_options
 
 
@@ -15,14 +15,7 @@ from hlofuse.cli.replaying import ReplayRequest, replay_options
 @input_argument
 @click.argument("name", metavar="NAME")
 @click.argument("other", metavar="[NAME]", required=False)
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="Decisions listed; 0 for all.",
-)
+@limit_option(20, "Decisions listed; 0 for all.")
 @replay_options
 @report_options
 def command(
