@@ -141,7 +141,7 @@ def _compare(
     from hlofuse.cli.output import rendered
     from hlofuse.cli.reporting import report
     from hlofuse.explainer.compare_devices import compare_devices
-    from hlofuse.explainer.compare_devices_report import comparison_json, print_comparison
+    from hlofuse.explainer.compare_devices.report import comparison_json, print_comparison
     from hlofuse.pipelines import TARGETS
 
     second = asked.on_device(observed, other)

@@ -63,7 +63,7 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
 
 def _plot(subject: Subject, kind: str) -> Plot:
     from hlofuse.explainer.costs import KernelTimes
-    from hlofuse.explainer.difference_words import warning_line
+    from hlofuse.explainer.difference.words import warning_line
     from hlofuse.ir import HlofuseError
     from hlofuse.stages.unoptimized import BRIEF
 

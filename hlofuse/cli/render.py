@@ -153,7 +153,7 @@ def _replayed(asked: ReplayRequest, view: str | None) -> _Drawn:
     """The view, what it is of, and what must be said first."""
     from hlofuse.cli.at_fusion import at_fusion, say
     from hlofuse.explainer.difference import difference_of
-    from hlofuse.explainer.difference_words import difference_lines
+    from hlofuse.explainer.difference.words import difference_lines
     from hlofuse.inputs import stage_of
     from hlofuse.inputs.stage import INPUT
     from hlofuse.stages.unoptimized import BRIEF

@@ -35,7 +35,7 @@ def report(
 
         document = {"approximate": remark, **json()} if remark else json()
         if differences:
-            from hlofuse.explainer.difference_report import difference_json
+            from hlofuse.explainer.difference.report import difference_json
 
             found = [difference_json(d) for d in differences]
             document["difference"] = found[0] if len(found) == 1 else found
@@ -47,7 +47,7 @@ def report(
 
             head = f"> **{escape.markdown(remark)}**\n\n"
         if differences:
-            from hlofuse.explainer.difference_report import difference_markdown
+            from hlofuse.explainer.difference.report import difference_markdown
 
             head += "\n".join(difference_markdown(d, limit=limit) for d in differences) + "\n"
         emit(head + markdown(), output)
@@ -57,7 +57,7 @@ def report(
             if remark:
                 console.print(f"{remark}\n", style="yellow")
             if differences:
-                from hlofuse.explainer.difference_report import print_difference
+                from hlofuse.explainer.difference.report import print_difference
 
                 for d in differences:
                     print_difference(d, console, limit=limit)

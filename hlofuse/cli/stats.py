@@ -38,9 +38,9 @@ def command(
     """
     from hlofuse.cli.reporting import report
     from hlofuse.explainer.statistics import statistics
-    from hlofuse.explainer.statistics_json import statistics_json
-    from hlofuse.explainer.statistics_markdown import statistics_markdown
-    from hlofuse.explainer.statistics_text import print_statistics
+    from hlofuse.explainer.statistics.json_report import statistics_json
+    from hlofuse.explainer.statistics.markdown import statistics_markdown
+    from hlofuse.explainer.statistics.text import print_statistics
 
     requests = [ReplayRequest(input=path, **request) for path in inputs]
     # A list in JSON is complete: --limit is for people.

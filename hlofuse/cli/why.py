@@ -35,9 +35,9 @@ def command(
     from hlofuse.cli.reporting import report
     from hlofuse.explainer.difference import difference_of
     from hlofuse.explainer.why import why
-    from hlofuse.explainer.why_json import why_json
-    from hlofuse.explainer.why_markdown import why_markdown
-    from hlofuse.explainer.why_text import print_why
+    from hlofuse.explainer.why.json_report import why_json
+    from hlofuse.explainer.why.markdown import why_markdown
+    from hlofuse.explainer.why.text import print_why
 
     asked = ReplayRequest(input=input, **request)
     observed = asked.run()

@@ -7,7 +7,7 @@ from typing import Any
 
 from hlofuse.explainer.cost_json import kernel_json, step_json, us_json
 from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, Place, Refusal, Totals
-from hlofuse.explainer.statistics_json import cost_json
+from hlofuse.explainer.statistics.json_report import cost_json
 
 SCHEMA = "hlofuse.explain/1"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hlofuse.explainer.cost_json import us_json
-from hlofuse.explainer.difference_report import difference_json
+from hlofuse.explainer.difference.report import difference_json
 from hlofuse.explainer.explain_json import refusal_json, totals_json
 from hlofuse.whatifs.model import Ranking, Sweep
 

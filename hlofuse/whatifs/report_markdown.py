@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.explainer.difference_words import warning_line
+from hlofuse.explainer.difference.words import warning_line
 from hlofuse.present.escape import markdown, markdown_code
 from hlofuse.present.markdown import table
 from hlofuse.present.units import bytes_text

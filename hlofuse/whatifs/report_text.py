@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.text import Text
 
-from hlofuse.explainer.difference_words import warning_line
+from hlofuse.explainer.difference.words import warning_line
 from hlofuse.explainer.tables import plain_table
 from hlofuse.present.command_line import command_line
 from hlofuse.present.escape import printable, shorten

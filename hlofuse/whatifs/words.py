@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hlofuse.explainer.difference import Difference
-from hlofuse.explainer.difference_words import figures_line, percent, share, work
+from hlofuse.explainer.difference.words import figures_line, percent, share, work
 from hlofuse.explainer.model import Refusal, Totals
 from hlofuse.present.escape import printable
 from hlofuse.present.units import bytes_text, plural, quantity, us_text

@@ -11,11 +11,11 @@ from rich.console import Console
 from hlofuse.explainer import explain, statistics
 from hlofuse.explainer.explain_markdown import explanation_markdown
 from hlofuse.explainer.explain_text import print_explanation
-from hlofuse.explainer.statistics_markdown import statistics_markdown
-from hlofuse.explainer.statistics_text import print_statistics
+from hlofuse.explainer.statistics.markdown import statistics_markdown
+from hlofuse.explainer.statistics.text import print_statistics
 from hlofuse.explainer.why import why
-from hlofuse.explainer.why_markdown import why_markdown
-from hlofuse.explainer.why_text import print_why
+from hlofuse.explainer.why.markdown import why_markdown
+from hlofuse.explainer.why.text import print_why
 from hlofuse.ir import Module
 from hlofuse.pipelines import replay
 from hlofuse.present.escape import markdown, markdown_code, printable, shorten

@@ -11,7 +11,7 @@ from rich.text import Text
 from hlofuse.explainer.compare_devices import Comparison, DeviceSide, FlippedEdge
 from hlofuse.explainer.cost_json import detail_json, us_json
 from hlofuse.explainer.cost_words import number_text, worth_text
-from hlofuse.explainer.difference_words import warning_line
+from hlofuse.explainer.difference.words import warning_line
 from hlofuse.explainer.explain_json import place_json
 from hlofuse.explainer.tables import plain_table
 from hlofuse.present.escape import printable

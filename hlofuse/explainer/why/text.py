@@ -11,8 +11,8 @@ from rich.text import Text
 from hlofuse.explainer.model import Place
 from hlofuse.explainer.tables import plain_table
 from hlofuse.explainer.why import Decision, Pair, Story
-from hlofuse.explainer.why_text_costs import print_pair_cost
-from hlofuse.explainer.why_words import (
+from hlofuse.explainer.why.text_costs import print_pair_cost
+from hlofuse.explainer.why.words import (
     inside_lines,
     kernels_line,
     names,

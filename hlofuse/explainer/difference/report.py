@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.explainer.difference import Difference, Edge
-from hlofuse.explainer.difference_words import difference_lines, edge_line
+from hlofuse.explainer.difference.words import difference_lines, edge_line
 from hlofuse.explainer.explain_json import place_json, totals_json
 from hlofuse.explainer.tables import plain_table
 from hlofuse.present.escape import markdown, markdown_code, printable, shorten

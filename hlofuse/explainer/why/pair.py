@@ -1,67 +1,19 @@
-"""The decisions about one instruction, or about a pair of them."""
+"""What was decided about a producer and a consumer, and what settled it."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hlofuse.analysis.kernels import launched_computations
 from hlofuse.analysis.shape_size import leaves_size
-from hlofuse.explainer.costs import PRIORITY_FUSION, Costs, PairDetail
+from hlofuse.explainer.costs import PRIORITY_FUSION, PairDetail
 from hlofuse.explainer.facts import Facts
 from hlofuse.explainer.lineage import Lineage
-from hlofuse.explainer.model import Place, RuleText
+from hlofuse.explainer.model import Place
 from hlofuse.explainer.obstacles import FURTHER_RESULTS
-from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.explainer.why.decisions import Decision, collapse
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines import Replay
-from hlofuse.present.escape import printable
-from hlofuse.trace import Event, Figures
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """One decision; the same one taken again later is drawn together with it."""
-
-    pass_name: str
-    event: str
-    """`fuse`, `ineligible` or `rewrite`."""
-    steps: tuple[int, ...]
-    producer: str | None
-    """A name at that moment."""
-    consumer: str | None
-    fusion: str | None
-    created: bool
-    duplicated: bool
-    rule: RuleText
-    reason: str | None
-    """XLA's words."""
-    figures: Figures
-    removed: tuple[str, ...] = ()
-    added: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Story:
-    """All that happened to one instruction."""
-
-    subject: Place
-    fate: str
-    """`fused` (inside the kernels named), `kernel` (runs on its own), `no kernel` (nothing runs), `gone`, or
-    `inside` (part of `holder` all along)."""
-    kernels: tuple[Place, ...]
-    """The kernels it ended in."""
-    holds: tuple[str, ...]
-    """For a fusion: the instructions of the input inside."""
-    as_producer: tuple[Decision, ...]
-    """Going into its users."""
-    as_consumer: tuple[Decision, ...]
-    """Taking its operands in."""
-    rewrites: tuple[Decision, ...]
-    holder: Place | None = None
-    """For `inside`: the fusion, reduce, sort… that it is a part of; passes decide about that one."""
+from hlofuse.trace import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,113 +50,7 @@ class Pair:
         return self.outcome == "refused" and not (self.settled_by and "us_fused" in self.settled_by.figures)
 
 
-def why(replay: Replay, name: str, other: str | None = None, *, costs: Costs | None = None) -> Story | Pair:
-    """The story of `name`, or what was decided about `name` and `other`.
-
-    Names are those of the input, of the result, or of fusions made on the way, with or without `%`.
-    HlofuseError with suggestions for a name that is none of them.
-    """
-    facts = Facts(replay, costs)
-    first = _known_name(name, facts)
-    if other is None:
-        return _story(first, facts)
-    second = _known_name(other, facts)
-    outer = [(name, holder.name) for name in (first, second) if (holder := _holder(name, facts)) is not None]
-    standing = dict(outer)
-    producer, consumer = standing.get(first, first), standing.get(second, second)
-    if producer == consumer:  # both in one, or one in the other
-        return _pair(first, second, facts, tuple(outer))
-    return _pair(producer, consumer, facts, tuple(outer))
-
-
-def _known_name(name: str, facts: Facts) -> str:
-    plain = name.strip().lstrip("%")
-    known = {*facts.before, *facts.after, *facts.lineage.known()}
-    if plain in known:
-        return plain
-    inside = {i.name for i in facts.replay.after.instructions()}
-    if plain in inside:
-        return plain  # a clone inside a fusion that kept no original's name
-    raise HlofuseError(
-        f"{printable(facts.replay.before.name)} has no instruction {printable(plain)}"
-        f"{did_you_mean(plain, sorted(known))}"
-    )
-
-
-def _holder(name: str, facts: Facts) -> Instruction | None:
-    """What `name` is a part of, where it is not an instruction the passes look at.
-
-    That is an operation inside a fusion (of a library, or copied into one of ours) or of the function that
-    a reduce, sort or scatter applies.
-    """
-    instruction, module = facts.before.get(name), facts.replay.before
-    if instruction is None:
-        if name in facts.after or name in facts.lineage.known():
-            return None
-        module = facts.replay.after
-        instruction = next((i for i in module.instructions() if i.name == name), None)
-    running = set(launched_computations(module))
-    holder = instruction
-    seen: set[Instruction] = set()
-    while holder is not None and holder.computation not in running and holder not in seen:
-        seen.add(holder)
-        home = holder.computation
-        holder = (home.fusion or next(iter(home.callers), None)) if home is not None else None
-    return holder if holder is not instruction and holder not in seen else None
-
-
-# ------------------------------------------------------------ one instruction
-
-
-def _story(name: str, facts: Facts) -> Story:
-    holder = _holder(name, facts)
-    if holder is not None:
-        runs_in = [k for k in facts.lineage.kernels_of(holder.name) if k in facts.launched_after]
-        elsewhere = tuple(facts.place(k) for k in runs_in if k != holder.name)
-        return Story(facts.place(name), "inside", elsewhere, (), (), (), (), facts.place(holder.name))
-    giving: list[Event] = []
-    taking: list[Event] = []
-    rewrites: list[Event] = []
-    live = Lineage()
-    for e in facts.replay.events:
-        if e.event == "priority":
-            continue
-        current = live.final(name)
-        if e.event == "rewrite" and (name in e.removed or name in e.added or current in e.removed):
-            rewrites.append(e)
-        elif e.producer is not None and e.producer in (name, current):
-            giving.append(e)
-        elif e.consumer is not None and (e.consumer in (name, current) or e.fusion == name):
-            taking.append(e)
-        live.follow(e)
-    final = facts.lineage.final(name)
-    kernels = [k for k in facts.lineage.kernels_of(name) if k in facts.after]
-    runs = [k for k in kernels if k in facts.launched_after]
-    if any(k != name for k in runs) and name not in facts.launched_after:
-        fate = "fused"
-    elif name in facts.launched_after:
-        fate = "kernel"
-    else:
-        fate = "no kernel" if final in facts.after else "gone"
-    if fate == "gone" and (home := facts.home(name)) in facts.launched_after:
-        fate, runs = "fused", [home]  # made on the way and taken in
-    made = name not in facts.before or fate == "kernel"
-    holds = [m for m in facts.lineage.members(final) if m in facts.before and m != final] if made else []
-    return Story(
-        facts.place(name),
-        fate,
-        tuple(facts.place(k) for k in runs if k != name),
-        tuple(holds) if len(holds) > 1 else (),
-        _collapse(giving, facts),
-        _collapse(taking, facts),
-        _collapse(rewrites, facts),
-    )
-
-
-# ------------------------------------------------------------ a pair
-
-
-def _pair(first: str, second: str, facts: Facts, inside: tuple[tuple[str, str], ...]) -> Pair:
+def pair_of(first: str, second: str, facts: Facts, inside: tuple[tuple[str, str], ...]) -> Pair:
     producer, consumer, swapped = first, second, False
     touching = _touching(producer, consumer, facts)
     if not touching and not _feeds(producer, consumer, facts):
@@ -243,7 +89,7 @@ def _pair(first: str, second: str, facts: Facts, inside: tuple[tuple[str, str], 
         outcome = "not considered"
     else:
         outcome, path = "apart", _path(producer, consumer, facts)
-    decisions = _collapse(touching, facts)
+    decisions = collapse(touching, facts)
     chosen = next((d for d in decisions if settled is not None and settled.step in d.steps
                    and d.event == settled.event and d.pass_name == settled.pass_name), None)  # fmt: skip
     found = facts.instruction(producer)
@@ -357,37 +203,3 @@ def _path(producer: str, consumer: str, facts: Facts) -> tuple[str, ...]:
                 came[user] = current
                 queue.append(user)
     return ()
-
-
-# ------------------------------------------------------------ decisions
-
-
-def _collapse(events: Iterable[Event], facts: Facts) -> tuple[Decision, ...]:
-    """The same refusal of the same pair again becomes one decision with several steps."""
-    first: dict[object, Event] = {}
-    steps: dict[object, list[int]] = {}
-    for e in events:
-        key: object = (e.pass_name, e.step)
-        if e.event == "ineligible":
-            consumer = facts.lineage.final(e.consumer) if e.consumer is not None else None
-            key = (e.pass_name, e.producer, consumer, e.rule)
-        first.setdefault(key, e)
-        steps.setdefault(key, []).append(e.step)
-    return tuple(
-        Decision(
-            e.pass_name,
-            e.event,
-            tuple(dict.fromkeys(steps[key])),
-            e.producer,
-            e.consumer,
-            e.fusion,
-            e.created,
-            e.duplicated,
-            facts.rule(e.rule),
-            e.reason,
-            e.figures,
-            e.removed,
-            e.added,
-        )
-        for key, e in first.items()
-    )

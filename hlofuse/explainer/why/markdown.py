@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from hlofuse.explainer.model import Place
 from hlofuse.explainer.why import Decision, Pair, Story
-from hlofuse.explainer.why_markdown_costs import pair_cost
-from hlofuse.explainer.why_words import (
+from hlofuse.explainer.why.markdown_costs import pair_cost
+from hlofuse.explainer.why.words import (
     inside_lines,
     kernels_line,
     not_considered,

@@ -1,0 +1,51 @@
+"""The decisions about one instruction, or about a pair of them; a file for each format beside the data."""
+
+from __future__ import annotations
+
+from hlofuse.explainer.costs import Costs
+from hlofuse.explainer.facts import Facts
+from hlofuse.explainer.why.decisions import Decision
+from hlofuse.explainer.why.holder import holder_of
+from hlofuse.explainer.why.pair import Pair, last_priority, pair_of
+from hlofuse.explainer.why.story import Story, story_of
+from hlofuse.inputs.suggest import did_you_mean
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.pipelines import Replay
+from hlofuse.present.escape import printable
+
+__all__ = ["Decision", "Pair", "Story", "last_priority", "why"]
+
+
+def why(replay: Replay, name: str, other: str | None = None, *, costs: Costs | None = None) -> Story | Pair:
+    """The story of `name`, or what was decided about `name` and `other`.
+
+    Names are those of the input, of the result, or of fusions made on the way, with or without `%`.
+    HlofuseError with suggestions for a name that is none of them.
+    """
+    facts = Facts(replay, costs)
+    first = _known_name(name, facts)
+    if other is None:
+        return story_of(first, facts)
+    second = _known_name(other, facts)
+    outer = [
+        (name, holder.name) for name in (first, second) if (holder := holder_of(name, facts)) is not None
+    ]
+    standing = dict(outer)
+    producer, consumer = standing.get(first, first), standing.get(second, second)
+    if producer == consumer:  # both in one, or one in the other
+        return pair_of(first, second, facts, tuple(outer))
+    return pair_of(producer, consumer, facts, tuple(outer))
+
+
+def _known_name(name: str, facts: Facts) -> str:
+    plain = name.strip().lstrip("%")
+    known = {*facts.before, *facts.after, *facts.lineage.known()}
+    if plain in known:
+        return plain
+    inside = {i.name for i in facts.replay.after.instructions()}
+    if plain in inside:
+        return plain  # a clone inside a fusion that kept no original's name
+    raise HlofuseError(
+        f"{printable(facts.replay.before.name)} has no instruction {printable(plain)}"
+        f"{did_you_mean(plain, sorted(known))}"
+    )
