@@ -39,7 +39,7 @@ def read_both(before: str, after: str, module: str | None, stage: str | None = N
 def pair_of_diff(diff: ModuleDiff) -> Pair:
     """What the renderer draws side by side."""
     from hlofuse.differ.homes import homes
-    from hlofuse.differ.report.summary import verdict
+    from hlofuse.differ.report.headline import verdict
     from hlofuse.renderer import Pair
 
     found = homes(diff)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from hlofuse.differ import ModuleDiff
 from hlofuse.differ.report import phrases
-from hlofuse.differ.report.summary import ChangeGroup, Cluster, FusionGroup, summarize
+from hlofuse.differ.report.clusters import Cluster
+from hlofuse.differ.report.groups import ChangeGroup, FusionGroup
+from hlofuse.differ.report.summary import summarize
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.printer import print_instruction

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from hlofuse.analysis.kernels import kernels
 from hlofuse.differ import Changed, Detail, Kind, ModuleDiff, Moved, diff
 from hlofuse.differ.matching import TRIVIAL
-from hlofuse.differ.report.summary import Cluster, summarize
+from hlofuse.differ.report.clusters import Cluster
+from hlofuse.differ.report.summary import summarize
 from hlofuse.films.frames import Reel, written_at
 from hlofuse.films.model import Film, Frame, Rewrite, Size, Step
 from hlofuse.inputs.text import read_text

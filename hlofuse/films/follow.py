@@ -7,7 +7,8 @@ from functools import cache
 
 from hlofuse.analysis.kernels import computed_in
 from hlofuse.differ import Added, ModuleDiff, diff
-from hlofuse.differ.report.summary import Cluster, summarize
+from hlofuse.differ.report.clusters import Cluster
+from hlofuse.differ.report.summary import summarize
 from hlofuse.films.filming import read
 from hlofuse.films.find import Subject
 from hlofuse.films.frames import Reel

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hlofuse.differ import Added, ModuleDiff
-from hlofuse.differ.report.summary import Cluster, summarize
+from hlofuse.differ.report.clusters import Cluster
+from hlofuse.differ.report.summary import summarize
 from hlofuse.films.find import is_applied
 from hlofuse.films.follow import how_changed, spot_of
 from hlofuse.films.journey import How, Spot

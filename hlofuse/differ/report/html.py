@@ -6,9 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 
 from hlofuse.differ.model import FusionKind
 from hlofuse.differ.report import phrases
+from hlofuse.differ.report.clusters import Cluster
+from hlofuse.differ.report.groups import ChangeGroup, FusionGroup
+from hlofuse.differ.report.headline import figure_pairs, verdict
 from hlofuse.differ.report.phrases import ARROW
 from hlofuse.differ.report.sections import ALL, limited
-from hlofuse.differ.report.summary import ChangeGroup, Cluster, FusionGroup, Summary, figure_pairs, verdict
+from hlofuse.differ.report.summary import Summary
 from hlofuse.present.html import esc, figures, inline_svg, page, table
 from hlofuse.present.units import plural
 

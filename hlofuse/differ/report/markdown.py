@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from hlofuse.differ.report import phrases
+from hlofuse.differ.report.clusters import Cluster
+from hlofuse.differ.report.groups import ChangeGroup, FusionGroup
+from hlofuse.differ.report.headline import figure_pairs, verdict
 from hlofuse.differ.report.phrases import ARROW
 from hlofuse.differ.report.sections import ALL, limited
-from hlofuse.differ.report.summary import ChangeGroup, Cluster, FusionGroup, Summary, figure_pairs, verdict
+from hlofuse.differ.report.summary import Summary
 from hlofuse.present.escape import markdown, markdown_code
 from hlofuse.present.markdown import table
 from hlofuse.present.units import plural

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 from hlofuse.differ.model import FusionKind, Matched
 from hlofuse.differ.report import phrases
+from hlofuse.differ.report.clusters import Cluster
+from hlofuse.differ.report.groups import ChangeGroup, FusionGroup
+from hlofuse.differ.report.headline import figures, verdict
 from hlofuse.differ.report.phrases import ARROW
 from hlofuse.differ.report.sections import ALL, limited
-from hlofuse.differ.report.summary import ChangeGroup, Cluster, FusionGroup, Summary, figures, verdict
+from hlofuse.differ.report.summary import Summary
 from hlofuse.present.escape import printable
 from hlofuse.present.units import plural
 
