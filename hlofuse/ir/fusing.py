@@ -214,7 +214,7 @@ def clone_of(
     for operand in operands:
         clone.append_operand(operand)
     # What must run before an instruction does not hold for its copy.
-    if "control-predecessors" in clone.attributes:
+    if clone.attributes.raw("control-predecessors") is not None:
         clone.attributes = clone.attributes.without("control-predecessors")
     return clone
 

@@ -70,6 +70,8 @@ class Launcher:
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self._device = device
         self._mlir = release.mlir_emitters
+        self._simple_loops = release.mlir_emitters and not device.is_blackwell
+        """How a loop is unrolled depends on nothing but its size and what keeps it rolled."""
         self._launch_of = launch_of if release.mlir_emitters else llvm_launch.launch_of
 
     def of(self, instruction: Instruction, summary: Summary) -> Launch:
@@ -106,8 +108,8 @@ class Launcher:
 
         The plain answer to what most pairs ask, without looking for the roots of the whole.
         """
-        if not self._mlir or self._device.is_blackwell or len(consumer.roots) > 1:
-            return False  # there unrolling depends on more than what follows
+        if not self._simple_loops or len(consumer.roots) > 1:
+            return False
         if producer.features & ~consumer.features & KEEPS_ROLLED:
             return False
         root, inside = consumer.roots[0], producer.roots[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.analysis.reachability import depends_on
@@ -40,6 +40,18 @@ _Edge: TypeAlias = "tuple[Verdict | None, Pair | None]"
 """What is known of a producer and a consumer: verdict, and structure where somebody has asked for it."""
 
 
+class _Alone:
+    """What is known of an instruction whatever its neighbours; `_NOT_ASKED` where nobody has asked."""
+
+    __slots__ = ("as_consumer", "as_producer", "works_in_place")
+
+    def __init__(self) -> None:
+        self.as_producer: Any = _NOT_ASKED
+        """The verdict, None where nothing speaks against it."""
+        self.as_consumer: Any = _NOT_ASKED
+        self.works_in_place: Any = _NOT_ASKED
+
+
 class Legality:
     """Verdicts of one run of the pass; None where a pair is allowed."""
 
@@ -56,9 +68,7 @@ class Legality:
             FusionState(True, JAXLIB_0_11_1, settings, lambda _: False),
         )
         self._edges: dict[Instruction, dict[Instruction, _Edge]] = {}
-        self._of_producer: dict[Instruction, Verdict | None] = {}
-        self._of_consumer: dict[Instruction, Verdict | None] = {}
-        self._in_place: dict[Instruction, bool] = {}
+        self._alone: dict[Instruction, _Alone] = {}
         self._by_structure: dict[Pair, Verdict | None] = {}
         self.allowed: dict[tuple[Instruction, Instruction], Verdict] = {}
         """Pairs that a rule from outside allows."""
@@ -88,15 +98,16 @@ class Legality:
 
     def _ask(self, producer: Instruction, consumer: Instruction) -> _Edge:
         """`PriorityFusionQueue::CanFuse`."""
-        alone = self._of_producer.get(producer, _NOT_ASKED)
-        if alone is _NOT_ASKED:
-            alone = self._of_producer[producer] = self._first(OF_PRODUCER, producer, consumer)
-        if alone is None:
-            alone = self._of_consumer.get(consumer, _NOT_ASKED)
-            if alone is _NOT_ASKED:
-                alone = self._of_consumer[consumer] = self._first(OF_CONSUMER, producer, consumer)
-        if alone is not None:
-            return alone, None  # type: ignore[return-value]
+        first = self._alone.get(producer) or self._new(producer)
+        if first.as_producer is _NOT_ASKED:
+            first.as_producer = self._first(OF_PRODUCER, producer, consumer)
+        if first.as_producer is not None:
+            return first.as_producer, None
+        second = self._alone.get(consumer) or self._new(consumer)
+        if second.as_consumer is _NOT_ASKED:
+            second.as_consumer = self._first(OF_CONSUMER, producer, consumer)
+        if second.as_consumer is not None:
+            return second.as_consumer, None
         triton = self._ids is not None and (
             is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
         )
@@ -109,9 +120,16 @@ class Legality:
         if found is _NOT_ASKED:
             rules = structure_rules(producer, consumer, pair)
             found = self._by_structure[pair] = self._first(rules, producer, consumer, pair)
-        if found is None and self._works_in_place(consumer):
-            found = self._first(IN_PLACE_RULES, producer, consumer, pair)
+        if found is None:
+            if second.works_in_place is _NOT_ASKED:
+                second.works_in_place = bool(in_place_pairs(consumer, JAXLIB_0_11_1))
+            if second.works_in_place:
+                found = self._first(IN_PLACE_RULES, producer, consumer, pair)
         return found, pair  # type: ignore[return-value]
+
+    def _new(self, instruction: Instruction) -> _Alone:
+        alone = self._alone[instruction] = _Alone()
+        return alone
 
     def _first(
         self, rules: Iterable[PairRule], producer: Instruction, consumer: Instruction, pair: Pair | None = None
@@ -127,12 +145,6 @@ class Legality:
             return verdict
         self.allowed[producer, consumer] = verdict
         return None
-
-    def _works_in_place(self, consumer: Instruction) -> bool:
-        known = self._in_place.get(consumer)
-        if known is None:
-            known = self._in_place[consumer] = bool(in_place_pairs(consumer, JAXLIB_0_11_1))
-        return known
 
     def pair(self, producer: Instruction, consumer: Instruction) -> Pair:
         """The structure of the pair (`KernelModel.pair`), kept as long as its verdict."""
@@ -201,9 +213,7 @@ class Legality:
 
     def invalidate(self, instruction: Instruction) -> None:
         """Forget verdicts about the instruction and its present operands."""
-        self._of_producer.pop(instruction, None)
-        self._of_consumer.pop(instruction, None)
-        self._in_place.pop(instruction, None)
+        self._alone.pop(instruction, None)
         edges = self._edges
         edges.pop(instruction, None)
         for operand in instruction.operands:
