@@ -112,7 +112,7 @@ class Computation:
             stack = [start]
             while stack:
                 current = stack[-1]
-                if current in visiting:
+                if current in visiting or (not current.operands and current._control is None):
                     stack.pop()
                     if current not in visited:
                         visited.add(current)

@@ -81,4 +81,7 @@ def nanoseconds(value: float) -> int:
 
 def microseconds(ticks: int) -> float:
     """Microseconds in single precision, as XLA's records print them."""
-    return math.inf if ticks >= INFINITE else fp32(ticks / TICKS_PER_MICROSECOND)
+    if ticks >= INFINITE:
+        return math.inf
+    rounded: float = _unpack(_pack(ticks / TICKS_PER_MICROSECOND))[0]
+    return rounded

@@ -132,7 +132,11 @@ class Legality:
         return alone
 
     def _first(
-        self, rules: Iterable[PairRule], producer: Instruction, consumer: Instruction, pair: Pair | None = None
+        self,
+        rules: Iterable[PairRule],
+        producer: Instruction,
+        consumer: Instruction,
+        pair: Pair | None = None,
     ) -> Verdict | None:
         return first_verdict(rules, PriorityPair(producer, consumer, self._state, pair), self._settings)
 
