@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.errors import HlofuseError
@@ -104,28 +105,26 @@ class Computation:
         """
         order: list[Instruction] = []
         emit = order.append
-        visited: set[Instruction] = set()
-        visiting: set[Instruction] = set()
+        entered: set[Instruction] = set()
+        enter = entered.add
         for start in self._slots:
-            if start is None or start.users:
+            if start is None or start.users or start in entered:
                 continue
-            stack = [start]
+            enter(start)
+            stack = [(start, _waits_for(start))]
             while stack:
-                current = stack[-1]
-                if current in visiting:
+                current, left = stack[-1]
+                for earlier in left:
+                    if earlier in entered:
+                        continue
+                    enter(earlier)
+                    if earlier.operands or earlier._control is not None:
+                        stack.append((earlier, _waits_for(earlier)))
+                        break
+                    emit(earlier)
+                else:
                     stack.pop()
-                    if current not in visited:
-                        visited.add(current)
-                        emit(current)
-                    continue
-                visiting.add(current)
-                for operand in reversed(current.operands):
-                    if operand not in visited:
-                        stack.append(operand)
-                if current._control is not None:
-                    for predecessor in current.control_predecessors:
-                        if predecessor not in visited:
-                            stack.append(predecessor)
+                    emit(current)
         return order
 
     # ------------------------------------------------------------ changing
@@ -234,3 +233,10 @@ class Computation:
     def replace_parameters(self, parameters: list[Instruction]) -> None:
         """State which parameter has which number, after numbers changed."""
         self.parameters = parameters
+
+
+def _waits_for(instruction: Instruction) -> Iterator[Instruction]:
+    """What has to be done before it: control predecessors, the last one first, then operands."""
+    if instruction._control is None:
+        return iter(instruction.operands)
+    return chain(reversed(instruction.control_predecessors), instruction.operands)

@@ -85,7 +85,7 @@ def append_producer(fusion: Instruction, producer: Instruction, *, add_output: b
             add_output = False
     if keep:
         for number, operand in enumerate(list(clone.operands)):
-            clone.replace_operand(number, _parameter_for(fusion, operand))
+            clone.replace_operand(number, _parameter_for(fusion, body, operand))
     else:
         # XLA's clone reads the producer's operands first; nothing of that is left among their users.
         _read_through_parameters(fusion, clone, producer.operands)
@@ -160,13 +160,14 @@ def set_tuple_index(element: Instruction, index: int) -> None:
 
 def _read_through_parameters(fusion: Instruction, clone: Instruction, operands: list[Instruction]) -> None:
     """Make the clone read the operands by the fusion's parameters, new ones going to the end."""
+    body = fusion.fused_computation
     for operand in operands:
-        clone.append_operand(_parameter_for(fusion, operand))
+        clone.append_operand(_parameter_for(fusion, body, operand))
 
 
-def _parameter_for(fusion: Instruction, operand: Instruction) -> Instruction:
+def _parameter_for(fusion: Instruction, body: Computation, operand: Instruction) -> Instruction:
     """The parameter by which the inside of the fusion reads an operand, a new one if there is none."""
-    body, operands = fusion.fused_computation, fusion.operands
+    operands = fusion.operands
     if operand in operands:
         return body.parameters[operands.index(operand)]
     k = len(operands)
@@ -213,7 +214,7 @@ def clone_of(
     for operand in operands:
         clone.append_operand(operand)
     # What must run before an instruction does not hold for its copy.
-    if "control-predecessors" in clone.attributes:
+    if clone.attributes.raw("control-predecessors") is not None:
         clone.attributes = clone.attributes.without("control-predecessors")
     return clone
 

@@ -219,9 +219,17 @@ class Instruction:
 
     def replace_all_uses_with(self, new: Instruction) -> None:
         """All users but `new` itself, and the root role, go over to `new` (`ReplaceAllUsesWith`)."""
-        for user in list(self.users):
-            if user is not new:
-                self.replace_use_with(user, new)
+        users = self.users
+        self.users, self._places = [], None
+        for user in users:
+            if user is new:
+                self.users.append(user)
+                continue
+            operands = user.operands
+            for i, operand in enumerate(operands):
+                if operand is self:
+                    operands[i] = new
+            new.add_user(user)
         if self.computation is not None and self.computation.root is self:
             self.computation.root = new
 

@@ -54,10 +54,9 @@ class _Merge:
         self._names = names
         # None stands for the parameter of a clone that is yet to be moved.
         self._parameters: list[Instruction | None] = list(body.parameters)
-        self._inner: dict[Instruction, Instruction] = {}
+        # From the last one on: an operand given twice is read by its first parameter.
+        self._inner = dict(zip(reversed(self._operands), reversed(body.parameters), strict=True))
         """How the inside reads an operand: by a parameter, or as the clone itself."""
-        for operand, parameter in zip(self._operands, body.parameters, strict=True):
-            self._inner.setdefault(operand, parameter)
 
     def replace(self, producer: Instruction, root: Instruction) -> None:
         """The fusion reads the clone of the producer's root in place of the producer."""

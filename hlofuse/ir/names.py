@@ -103,9 +103,13 @@ class NameUniquer:
 
     def _note_reserved(self) -> None:
         reserved, self._reserved = self._reserved, ()
+        roots, taken = self._roots, self._taken
         for name in reserved:
             text, number, _ = _split(name)
-            root = self._taken[name] = self._root(text)
+            root = roots.get(text)
+            if root is None:
+                root = roots[text] = _Root(text)
+            taken[name] = root
             root.asked.add(number)
 
 

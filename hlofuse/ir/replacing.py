@@ -31,6 +31,8 @@ def set_attribute(instruction: Instruction, name: str, text: str) -> None:
 
 def move_control_dependencies(old: Instruction, new: Instruction) -> None:
     """`new` takes over what must run before and after `old` (`CopyAllControlDepsFrom`)."""
+    if old._control is None:
+        return
     predecessors, successors = list(old.control_predecessors), list(old.control_successors)
     if not predecessors and not successors:
         return

@@ -35,9 +35,8 @@ _NONE = FusionConfig()
 
 def fusion_config(instruction: Instruction) -> FusionConfig | None:
     """The config; None where the instruction has no backend config at all."""
-    if "backend_config" not in instruction.attributes:
-        return None
-    return _parse(instruction.attributes.raw("backend_config") or "")
+    text = instruction.attributes.raw("backend_config")
+    return None if text is None else _parse(text)
 
 
 def is_generic_triton_fusion(instruction: Instruction) -> bool:

@@ -13,7 +13,7 @@ from math import frexp
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.heroes import Root, fuse_root
 from hlofuse.cost.gpu.pair import Pair
-from hlofuse.cost.gpu.summary import Summary, set_bits
+from hlofuse.cost.gpu.summary import Summary, set_totals
 from hlofuse.cost.gpu.ticks import EXACT, fp32, half_away
 from hlofuse.cost.gpu.utilization import elements_read, lowest_bit, reads_whole
 from hlofuse.ir.instruction import Instruction
@@ -53,7 +53,7 @@ def compose(pair: Pair, origins: Sequence[Origin]) -> Summary | None:
     fused.written = _written(consumer)
     _set_sums(fused, producer, consumer, origins)
     _set_roots(fused, pair, origins)
-    set_bits(fused)
+    set_totals(fused)
     return fused
 
 
@@ -237,13 +237,16 @@ def _set_roots(fused: Summary, pair: Pair, origins: Sequence[Origin]) -> None:
         ]
     else:
         fused.clean = [True] * len(origins)
-    inside = producer.roots[0]
+    inside, slots = producer.roots[0], pair.slots
     fused.roots = roots = []
     for old in consumer.roots:
-        root = fuse_root(old, consumer.clean, pair.slots, inside)
-        if root is old:
-            root = old.copy()
+        root = fuse_root(old, consumer.clean, slots, inside)
         reached = old.reached
+        if root is old:
+            if not reached and old.updated_parameter < 0:
+                roots.append(old)
+                continue
+            root = old.copy()
         if reached:
             joins = inside.reached if slot in reached else _NONE
             root.reached = frozenset([k for k, (o, i) in enumerate(origins) if o in reached or i in joins])

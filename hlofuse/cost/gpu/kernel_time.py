@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.pair import Pair
@@ -25,10 +27,8 @@ def time_of_pair(
     timing: Timing, pair: Pair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
 ) -> Estimate:
     """The producer fused into the consumer, whose estimates are given (`EstimateRunTimeForFusionImpl`)."""
-    a, b = pair.producer, pair.consumer
-    slot, shared = pair.slot, pair.shared
-    share = b.utilization[slot]
-    evaluated = share
+    b, slot = pair.consumer, pair.slot
+    evaluated = b.utilization[slot]
     slots = b.slots_like(slot) if b.first_slots else (slot,)
     for other in slots[1:]:
         evaluated = fp32(evaluated + b.utilization[other])
@@ -36,20 +36,34 @@ def time_of_pair(
     if evaluated != 1.0 or flops >= EXACT:
         flops = int(fp32(fp32(fp32(first.flops) * evaluated) + fp32(second.flops)))
 
-    blocks = launch.blocks
-    if blocks > timing.saturating_blocks:
-        blocks = timing.saturating_blocks
-    time = timing.read
+    read, bytes_read = _read_by_pair(
+        timing, pair, slots, min(launch.blocks, timing.saturating_blocks), coalesced
+    )
+    compute = timing.compute(flops, launch.blocks, launch.threads)
+    ticks = timing.combine(compute, read + second.write)
+    written = second.bytes_written
+    return Estimate(ticks, flops, bytes_read, written, read, second.write, compute, launch, coalesced)
+
+
+def _read_by_pair(
+    timing: Timing, pair: Pair, slots: Sequence[int], blocks: int, coalesced: bool
+) -> tuple[int, int]:
+    """Ticks and bytes of what both read; `slots` are those at which the consumer reads the producer."""
+    a, b = pair.producer, pair.consumer
+    share, shared = b.utilization[pair.slot], pair.shared
     # Start from all the consumer reads; what the producer changes is replaced.
     read, each = _read_operands(timing, b, blocks, coalesced)
-    bytes_read = b.total_read
+    bytes_read, read_by_b = b.total_read, b.operand_bytes
     for other in slots:
         read -= each[other]
-        bytes_read -= b.operand_bytes[other]
-    first_slots, skipped, read_by_b = a.first_slots, a.skipped, b.operand_bytes
-    in_step = b.is_fusion or b.elementwise
+        bytes_read -= read_by_b[other]
+    first_slots, skipped = a.first_slots, a.skipped
+    if share == 1.0 and not (shared or first_slots or skipped):
+        ticks, _ = _read_operands(timing, a, blocks, coalesced)
+        return read + ticks, bytes_read + a.total_read
+    time = timing.read
     uses = a.parameter_uses if a.is_fusion else ()
-    may_share = in_step and (a.elementwise or a.is_fusion)
+    may_share = (b.is_fusion or b.elementwise) and (a.elementwise or a.is_fusion)
     for k, (operand, total) in enumerate(zip(a.operands, a.operand_bytes, strict=True)):
         if first_slots and first_slots[k] != k:
             continue
@@ -64,7 +78,7 @@ def time_of_pair(
         total += read_by_b[both]
         if may_share and (a.elementwise or 0 in uses[k]):
             # Where both read the operand in step, it is read once (`GetCommonUtilization`).
-            common = b.common_utilization(both, slot) if b.is_fusion else 1.0
+            common = b.common_utilization(both, pair.slot) if b.is_fusion else 1.0
             if common:
                 size = operand.size_fp32
                 total -= int(size) if common == 1.0 else half_away(fp32(size * common))
@@ -74,10 +88,7 @@ def time_of_pair(
         for other in b.slots_like(both):
             read += ticks - each[other]
             bytes_read += total - read_by_b[other]
-    compute = timing.compute(flops, launch.blocks, launch.threads)
-    ticks = timing.combine(compute, read + second.write)
-    written = second.bytes_written
-    return Estimate(ticks, flops, bytes_read, written, read, second.write, compute, launch, coalesced)
+    return read, bytes_read
 
 
 def _read_operands(timing: Timing, summary: Summary, blocks: int, coalesced: bool) -> tuple[int, list[int]]:

@@ -16,7 +16,7 @@ from hlofuse.cost.gpu.atoms import HAS_PAD, HAS_REDUCE, KEEPS_ROLLED, Atom
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.heroes import Root
 from hlofuse.cost.gpu.reductions import Reduction, reduction_launch
-from hlofuse.cost.gpu.shapes import ShapeFacts, first_leaf, is_reshape_or_transpose_bitcast
+from hlofuse.cost.gpu.shapes import NO_BITS, ShapeFacts, first_leaf, is_reshape_or_transpose_bitcast
 from hlofuse.cost.gpu.transposes import TiledTranspose, transpose_launch
 from hlofuse.ir.shape import BIT_WIDTH
 
@@ -58,14 +58,18 @@ class Kernel(ABC):
         return min([root.result.bits for root in self.roots])
 
     @property
-    @abstractmethod
     def input_bits(self) -> int:
         """Of the parameter with the narrowest elements."""
+        return min([o.bits for o in self.operands()], default=NO_BITS)
 
     @property
-    @abstractmethod
     def storage_bits(self) -> int:
         """Of the parameter with the widest."""
+        return max([o.storage_bits for o in self.operands()], default=8)
+
+    @abstractmethod
+    def operands(self) -> Sequence[ShapeFacts]:
+        """What the kernel reads."""
 
     @abstractmethod
     def in_place(self) -> bool:

@@ -13,7 +13,7 @@ from hlofuse.cost.gpu.in_place import can_update_in_place
 from hlofuse.cost.gpu.launch import Kernel, Launch, launch_of, per_element
 from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.reduction_groups import reduction_groups
-from hlofuse.cost.gpu.shapes import NO_BITS, ShapeFacts
+from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.ir.instruction import Instruction
 
@@ -27,13 +27,8 @@ class _Alone(Kernel):
         super().__init__(summary.roots, summary.features, summary.minor_of_transpose)
         self._instruction, self._summary, self._mlir = instruction, summary, mlir
 
-    @property
-    def input_bits(self) -> int:
-        return self._summary.input_bits
-
-    @property
-    def storage_bits(self) -> int:
-        return self._summary.storage_bits
+    def operands(self) -> Sequence[ShapeFacts]:
+        return self._summary.operands
 
     def in_place(self) -> bool:
         return _in_place([self._instruction], self._mlir)
@@ -53,19 +48,10 @@ class _Fused(Kernel):
         super().__init__(pair.roots, a.features | b.features, minor)
         self._parts, self._pair, self._mlir = (producer, consumer), pair, mlir
 
-    def _operands(self) -> list[ShapeFacts]:
-        """What the kernel reads."""
+    def operands(self) -> Sequence[ShapeFacts]:
         a, b, slots = self._pair.producer, self._pair.consumer, self._pair.slots
         read = [o for k, o in enumerate(b.operands) if k not in slots]
         return read + [o for k, o in enumerate(a.operands) if k not in a.skipped]
-
-    @property
-    def input_bits(self) -> int:
-        return min([o.bits for o in self._operands()], default=NO_BITS)
-
-    @property
-    def storage_bits(self) -> int:
-        return max([o.storage_bits for o in self._operands()], default=8)
 
     def in_place(self) -> bool:
         return _in_place(self._parts, self._mlir)
@@ -84,6 +70,8 @@ class Launcher:
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self._device = device
         self._mlir = release.mlir_emitters
+        self._simple_loops = release.mlir_emitters and not device.is_blackwell
+        """How a loop is unrolled depends on nothing but its size and what keeps it rolled."""
         self._launch_of = launch_of if release.mlir_emitters else llvm_launch.launch_of
 
     def of(self, instruction: Instruction, summary: Summary) -> Launch:
@@ -120,8 +108,8 @@ class Launcher:
 
         The plain answer to what most pairs ask, without looking for the roots of the whole.
         """
-        if not self._mlir or self._device.is_blackwell or len(consumer.roots) > 1:
-            return False  # there unrolling depends on more than what follows
+        if not self._simple_loops or len(consumer.roots) > 1:
+            return False
         if producer.features & ~consumer.features & KEEPS_ROLLED:
             return False
         root, inside = consumer.roots[0], producer.roots[0]

@@ -29,7 +29,7 @@ class Pair:
         """The first slot of the producer among the consumer's operands."""
         self.shared = shared
         """For each of the producer's operands the slot where the consumer reads it too, or None. Empty where
-        they share none for certain."""
+        they share none."""
         self.launch: Launch | None = None
         self.estimates: list[Estimate | None] = [None, None]
         """By whether something inside reads across the grain of memory."""
@@ -80,6 +80,8 @@ class PairTable:
             shared = tuple(
                 [operands.index(o) if len(o.users) > 1 and o in operands else None for o in producer.operands]
             )
+            if shared.count(None) == len(shared):
+                shared = ()
         key = (first.number, second.number, slot, shared)
         pair = self._pairs.get(key)
         if pair is None:

@@ -14,7 +14,7 @@ from hlofuse.cost.gpu.backend_config import FusionConfig
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.heroes import Root
 from hlofuse.cost.gpu.launch import Launch
-from hlofuse.cost.gpu.shapes import NO_BITS, ShapeFacts
+from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.ticks import fp32
 
 
@@ -34,7 +34,6 @@ class Summary:
         "first_slots",
         "flops",
         "granule",
-        "input_bits",
         "ir_size",
         "is_fusion",
         "is_reduction",
@@ -55,7 +54,6 @@ class Summary:
         "significant_reduce",
         "skipped",
         "splits",
-        "storage_bits",
         "total_read",
         "unnested_reductions",
         "utilization",
@@ -104,9 +102,6 @@ class Summary:
     """Nothing but operations a hero may lie beyond uses the parameter, directly or not."""
     features: int
     minor_of_transpose: int
-    input_bits: int
-    """Of the operand with the narrowest elements, as `storage_bits` of the widest."""
-    storage_bits: int
     crossed: frozenset[int]
     """Parameters that something inside reads across the grain of memory, directly or nearly so."""
     bad_transpose: bool
@@ -146,9 +141,7 @@ class Summary:
         return self.root_utilization[0] if 0 in self.parameter_uses[parameter] else 0.0
 
 
-def set_bits(summary: Summary) -> None:
-    """What follows from the operands and how they are read: the narrowest, the widest, the sum."""
-    summary.input_bits = min([o.bits for o in summary.operands], default=NO_BITS)
+def set_totals(summary: Summary) -> None:
+    """What adds up over the operands."""
     summary.total_read = sum(summary.operand_bytes)
-    summary.storage_bits = max([o.storage_bits for o in summary.operands], default=8)
     summary.own_ir_size = summary.ir_size - sum(summary.parameter_ir_size) if summary.is_fusion else 1.0

@@ -71,12 +71,17 @@ def times(ticks: int, factor: float) -> int:
 
 def nanoseconds(value: float) -> int:
     """Ticks of `value` nanoseconds (`absl::Nanoseconds`: one nanosecond times `value`)."""
-    if 4.0 * value < TICKS_PER_SECOND:  # likewise
-        return half_away(4.0 * value / TICKS_PER_SECOND * TICKS_PER_SECOND)
+    if 0.0 <= 4.0 * value < TICKS_PER_SECOND:  # likewise
+        exact = 4.0 * value / TICKS_PER_SECOND * TICKS_PER_SECOND
+        below = int(exact)
+        return below + 1 if exact - below >= 0.5 else below
     low_rest, low = math.modf(4.0 * value / TICKS_PER_SECOND)
     return int(low) * TICKS_PER_SECOND + half_away(low_rest * TICKS_PER_SECOND)
 
 
 def microseconds(ticks: int) -> float:
     """Microseconds in single precision, as XLA's records print them."""
-    return math.inf if ticks >= INFINITE else fp32(ticks / TICKS_PER_MICROSECOND)
+    if ticks >= INFINITE:
+        return math.inf
+    rounded: float = _unpack(_pack(ticks / TICKS_PER_MICROSECOND))[0]
+    return rounded

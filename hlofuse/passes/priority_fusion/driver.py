@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlofuse.analysis.fusible import is_fusible
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.combined import CombinedModel
+from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
 from hlofuse.cost.tiling import Tiling, backend_config_text
 from hlofuse.ir.computation import Computation
@@ -222,7 +223,7 @@ class Driver:
         """`PriorityFusion::Fuse`."""
         model = self._model
         pair = self._legality.pair(producer, consumer)
-        kind = _KINDS.get(model.pair_launch(producer, consumer, pair).kind, "kInput")
+        kind = _kind_of(model.pair_launch(producer, consumer, pair))
         fusion = fuse_in_place_of(consumer, "kCustom" if tiling is not None else kind, has_side_effect)
         if extra_outputs:
             merge_extra_output(fusion, producer)
@@ -261,12 +262,17 @@ class Driver:
 
     def _fuse_constants(self) -> bool:
         changed = False
+        kinds: dict[Instruction, str] = {}
         for constant in [x for x in self._computation if is_small_constant(x)]:
             for user in list(constant.users):
                 if self._legality.constant_refused(constant, user):
                     continue
                 name = user.name
-                fusion = self._fuse(constant, user)
+                # With a constant in, the kernel has the same roots and heroes.
+                kind = kinds.get(user) or _kind_of(self._model.launch(user))
+                fusion = fuse_in_place_of(user, kind, has_side_effect)
+                append_producer(fusion, constant)
+                kinds[fusion] = kind
                 replaced = [constant.name] if fusion is user else [constant.name, name]
                 self._recorder.rewrite(
                     self._computation.name,
@@ -277,3 +283,8 @@ class Driver:
                 )
                 changed = True
         return changed
+
+
+def _kind_of(launch: Launch) -> str:
+    """The kind of a fusion that is emitted so."""
+    return _KINDS.get(launch.kind, "kInput")

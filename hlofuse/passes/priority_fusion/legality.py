@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
 
 from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.analysis.reachability import depends_on
@@ -24,11 +24,11 @@ from hlofuse.rules.priority_fusion import (
     OF_PRODUCER,
     RULES,
     SCATTER_RULES,
-    STRUCTURE_RULES,
-    STRUCTURE_RULES_WITHOUT_SCATTER,
     TRITON_RULES,
+    PairRule,
     PriorityPair,
     PriorityState,
+    structure_rules,
 )
 from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
 from hlofuse.rules.priority_fusion.outcome import NO_USERS, ONLY_BITCASTS
@@ -38,6 +38,18 @@ from hlofuse.rules.verdict import Verdict, first_verdict
 _NOT_ASKED = object()
 _Edge: TypeAlias = "tuple[Verdict | None, Pair | None]"
 """What is known of a producer and a consumer: verdict, and structure where somebody has asked for it."""
+
+
+class _Alone:
+    """What is known of an instruction whatever its neighbours; `_NOT_ASKED` where nobody has asked."""
+
+    __slots__ = ("as_consumer", "as_producer", "works_in_place")
+
+    def __init__(self) -> None:
+        self.as_producer: Any = _NOT_ASKED
+        """The verdict, None where nothing speaks against it."""
+        self.as_consumer: Any = _NOT_ASKED
+        self.works_in_place: Any = _NOT_ASKED
 
 
 class Legality:
@@ -56,9 +68,7 @@ class Legality:
             FusionState(True, JAXLIB_0_11_1, settings, lambda _: False),
         )
         self._edges: dict[Instruction, dict[Instruction, _Edge]] = {}
-        self._of_producer: dict[Instruction, Verdict | None] = {}
-        self._of_consumer: dict[Instruction, Verdict | None] = {}
-        self._in_place: dict[Instruction, bool] = {}
+        self._alone: dict[Instruction, _Alone] = {}
         self._by_structure: dict[Pair, Verdict | None] = {}
         self.allowed: dict[tuple[Instruction, Instruction], Verdict] = {}
         """Pairs that a rule from outside allows."""
@@ -74,54 +84,71 @@ class Legality:
 
     def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """The refusal of this pair, kept until one of the two changes (`CanFuseCached`)."""
-        known = self._edges.get(producer)
-        if known is None:
-            known = self._edges[producer] = {}
+        known = self._edges_of(producer)
         edge = known.get(consumer)
         if edge is None:
             edge = known[consumer] = self._ask(producer, consumer)
         return edge[0]
 
+    def _edges_of(self, producer: Instruction) -> dict[Instruction, _Edge]:
+        known = self._edges.get(producer)
+        if known is None:
+            known = self._edges[producer] = {}
+        return known
+
     def _ask(self, producer: Instruction, consumer: Instruction) -> _Edge:
         """`PriorityFusionQueue::CanFuse`."""
-        settings = self._settings
-        question = PriorityPair(producer, consumer, self._state)
-        alone = self._of_producer.get(producer, _NOT_ASKED)
-        if alone is _NOT_ASKED:
-            alone = self._of_producer[producer] = first_verdict(OF_PRODUCER, question, settings)
-        if alone is None:
-            alone = self._of_consumer.get(consumer, _NOT_ASKED)
-            if alone is _NOT_ASKED:
-                alone = self._of_consumer[consumer] = first_verdict(OF_CONSUMER, question, settings)
-        if alone is not None:
-            return alone, None  # type: ignore[return-value]
+        first = self._alone.get(producer) or self._new(producer)
+        if first.as_producer is _NOT_ASKED:
+            first.as_producer = self._first(OF_PRODUCER, producer, consumer)
+        if first.as_producer is not None:
+            return first.as_producer, None
+        second = self._alone.get(consumer) or self._new(consumer)
+        if second.as_consumer is _NOT_ASKED:
+            second.as_consumer = self._first(OF_CONSUMER, producer, consumer)
+        if second.as_consumer is not None:
+            return second.as_consumer, None
         triton = self._ids is not None and (
             is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
         )
-        if settings.outside is not None:  # what it says is about this pair, not about its structure
-            rules = TRITON_RULES if triton else RULES
-            verdict = pair_verdict(rules, question, settings, producer, consumer)
-            if verdict is None or not verdict.allows:
-                return verdict, None
-            self.allowed[producer, consumer] = verdict
-            return None, None
+        if self._settings.outside is not None:  # what it says is about this pair, not about its structure
+            return self._ask_outside(TRITON_RULES if triton else RULES, producer, consumer), None
         if triton:
-            return first_verdict(TRITON_RULES, question, settings), None
-        pair = question.known = self._model.pair(producer, consumer)
+            return self._first(TRITON_RULES, producer, consumer), None
+        pair = self._model.pair(producer, consumer)
         found = self._by_structure.get(pair, _NOT_ASKED)
         if found is _NOT_ASKED:
-            scatters = is_scatter_fusion(producer) or is_scatter_fusion(consumer)
-            rules = STRUCTURE_RULES if scatters else STRUCTURE_RULES_WITHOUT_SCATTER
-            found = self._by_structure[pair] = first_verdict(rules, question, settings)
-        if found is None and self._works_in_place(consumer):
-            return first_verdict(IN_PLACE_RULES, question, settings), pair
+            rules = structure_rules(producer, consumer, pair)
+            found = self._by_structure[pair] = self._first(rules, producer, consumer, pair)
+        if found is None:
+            if second.works_in_place is _NOT_ASKED:
+                second.works_in_place = bool(in_place_pairs(consumer, JAXLIB_0_11_1))
+            if second.works_in_place:
+                found = self._first(IN_PLACE_RULES, producer, consumer, pair)
         return found, pair  # type: ignore[return-value]
 
-    def _works_in_place(self, consumer: Instruction) -> bool:
-        known = self._in_place.get(consumer)
-        if known is None:
-            known = self._in_place[consumer] = bool(in_place_pairs(consumer, JAXLIB_0_11_1))
-        return known
+    def _new(self, instruction: Instruction) -> _Alone:
+        alone = self._alone[instruction] = _Alone()
+        return alone
+
+    def _first(
+        self,
+        rules: Iterable[PairRule],
+        producer: Instruction,
+        consumer: Instruction,
+        pair: Pair | None = None,
+    ) -> Verdict | None:
+        return first_verdict(rules, PriorityPair(producer, consumer, self._state, pair), self._settings)
+
+    def _ask_outside(
+        self, rules: Iterable[PairRule], producer: Instruction, consumer: Instruction
+    ) -> Verdict | None:
+        question = PriorityPair(producer, consumer, self._state)
+        verdict = pair_verdict(rules, question, self._settings, producer, consumer)
+        if verdict is None or not verdict.allows:
+            return verdict
+        self.allowed[producer, consumer] = verdict
+        return None
 
     def pair(self, producer: Instruction, consumer: Instruction) -> Pair:
         """The structure of the pair (`KernelModel.pair`), kept as long as its verdict."""
@@ -140,13 +167,16 @@ class Legality:
         """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
         if not producer.users:
             return Verdict(NO_USERS), None
+        known = self._edges_of(producer)
         only_bitcasts = True
         for user in producer.users:
             if user.opcode != "bitcast" or not is_fusible_bitcast(user):
                 only_bitcasts = False
-                verdict = self.verdict(producer, user)
-                if verdict is not None:
-                    return verdict, user
+                edge = known.get(user)
+                if edge is None:
+                    edge = known[user] = self._ask(producer, user)
+                if edge[0] is not None:
+                    return edge[0], user
         return (Verdict(ONLY_BITCASTS), None) if only_bitcasts else None
 
     def all_reasons(self, producer: Instruction) -> list[str]:
@@ -167,10 +197,10 @@ class Legality:
     def _extra_output(self, producer: Instruction, user: Instruction) -> bool:
         if not (is_generic_triton_fusion(producer) or is_generic_triton_fusion(user)):
             return False
-        pair = PriorityPair(producer, user, self._state)
         # Whether there is a tiling is asked last, and here with the further output.
-        if first_verdict((*OF_PRODUCER, *OF_CONSUMER), pair, self._settings) is not None:
+        if self._first((*OF_PRODUCER, *OF_CONSUMER), producer, user) is not None:
             return False
+        pair = PriorityPair(producer, user, self._state)
         if pair_refusal(TRITON_RULES[:-1], pair, self._settings, producer, user) is not None:
             return False
         if isinstance(self._tile(producer, user, extra_outputs=True), Refusal):
@@ -179,19 +209,15 @@ class Legality:
 
     def constant_refused(self, constant: Instruction, user: Instruction) -> bool:
         """`PriorityFusion::CanFuseConstant`."""
-        if is_scatter_fusion(user):
-            pair = PriorityPair(constant, user, self._state)
-            if first_verdict(SCATTER_RULES, pair, self._settings) is not None:
-                return True
+        if is_scatter_fusion(user) and self._first(SCATTER_RULES, constant, user) is not None:
+            return True
         if is_generic_triton_fusion(user):
             return self._state.triton.instruction(constant) is not None
         return not may_be_fused(user)
 
     def invalidate(self, instruction: Instruction) -> None:
         """Forget verdicts about the instruction and its present operands."""
-        self._of_producer.pop(instruction, None)
-        self._of_consumer.pop(instruction, None)
-        self._in_place.pop(instruction, None)
+        self._alone.pop(instruction, None)
         edges = self._edges
         edges.pop(instruction, None)
         for operand in instruction.operands:

@@ -7,8 +7,12 @@ only, then `RULES`, or `TRITON_RULES` where one of the pair is a Triton fusion.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TypeAlias
 
+from hlofuse.cost.gpu.pair import Pair as Structure
+from hlofuse.ir.instruction import Instruction
+from hlofuse.rules.gpu_fusible import is_scatter_fusion
 from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
 from hlofuse.rules.instruction_fusion.question import Pair
 from hlofuse.rules.priority_fusion.budget import code_duplication, kernel_over_budget, parameters_over_limit
@@ -53,11 +57,38 @@ SCATTER_RULES: tuple[PairRule, ...] = (
     producer_is_scattered_into,
     producer_reads_updated,
 )
-_LIMITS: tuple[PairRule, ...] = (both_reduce, reduction_becomes_loop, kernel_over_budget, code_duplication)
-STRUCTURE_RULES: tuple[PairRule, ...] = (consumer_is_bitcast, *SCATTER_RULES, *_LIMITS)
+_REDUCE_RULES: tuple[PairRule, ...] = (both_reduce, reduction_becomes_loop)
+STRUCTURE_RULES: tuple[PairRule, ...] = (
+    consumer_is_bitcast,
+    *SCATTER_RULES,
+    *_REDUCE_RULES,
+    kernel_over_budget,
+    code_duplication,
+)
 """Their answer is the same for all pairs of the same structure."""
-STRUCTURE_RULES_WITHOUT_SCATTER: tuple[PairRule, ...] = (consumer_is_bitcast, *_LIMITS)
-"""Those of them that can object where neither of the two is a scatter."""
+
+
+def structure_rules(producer: Instruction, consumer: Instruction, pair: Structure) -> tuple[PairRule, ...]:
+    """Those of `STRUCTURE_RULES` that can object: most pairs have none of what the first ones ask for."""
+    return _rules_about(
+        bitcasts=consumer.opcode == "bitcast",
+        scatters=is_scatter_fusion(producer) or is_scatter_fusion(consumer),
+        reduces=pair.producer.is_reduction or pair.producer.significant_reduce,
+    )
+
+
+@cache
+def _rules_about(*, bitcasts: bool, scatters: bool, reduces: bool) -> tuple[PairRule, ...]:
+    left_out: set[PairRule] = set()
+    if not bitcasts:
+        left_out.add(consumer_is_bitcast)
+    if not scatters:
+        left_out.update(SCATTER_RULES)
+    if not reduces:
+        left_out.update(_REDUCE_RULES)
+    return tuple([rule for rule in STRUCTURE_RULES if rule not in left_out])
+
+
 IN_PLACE_RULES: tuple[PairRule, ...] = (in_place_conflict,)
 """They look at operands of the update in place, which a structure does not tell apart."""
 RULES = (*STRUCTURE_RULES, *IN_PLACE_RULES)
@@ -69,9 +100,9 @@ __all__ = [
     "RULES",
     "SCATTER_RULES",
     "STRUCTURE_RULES",
-    "STRUCTURE_RULES_WITHOUT_SCATTER",
     "TRITON_RULES",
     "PairRule",
     "PriorityPair",
     "PriorityState",
+    "structure_rules",
 ]

@@ -18,6 +18,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
+from hlofuse.rules.gpu_fusible import is_small_constant, may_be_fused
 
 from .first_priorities import device_of, load_compact
 
@@ -151,6 +152,20 @@ def test_the_reduce_decides_the_emitter() -> None:
     assert model.launch(s).kind == "loop"
     assert model.launch(out).kind == "reduction"
     assert model.pair_launch(s, out).kind == "reduction"
+
+
+def test_a_small_constant_leaves_every_emitter_as_it_is() -> None:
+    """Why the last step of PriorityFusion need not ask for the launch of what it makes."""
+    kinds: dict[tuple[str, str], int] = {}
+    for name in COMPACT:
+        module, _ = load_compact(name)
+        model = KernelModel(device_of(name))
+        for constant in filter(is_small_constant, list(module.instructions())):
+            for user in filter(may_be_fused, constant.users):
+                found = model.launch(user).kind, model.pair_launch(constant, user).kind
+                kinds[found] = kinds.get(found, 0) + 1
+    assert {before for before, _ in kinds} >= {"loop", "reduction", "concatenate"}
+    assert [pair for pair in kinds if pair[0] != pair[1]] == []
 
 
 def test_invalidate_forgets_pairs_on_both_sides() -> None:
