@@ -141,6 +141,15 @@ class Module:
             return SourceLocation(metadata.source_file, metadata.source_line or 0)
         return None
 
+    def called_from(self, instruction: Instruction) -> SourceLocation | None:
+        """The user's own line, where the instruction came from one of an installed package."""
+        source = self.source_of(instruction)
+        metadata = instruction.attributes.get("metadata")
+        if source is None or not source.installed or not metadata.stack_frame_id:
+            return None
+        frames = self.stack_frames.trace(metadata.stack_frame_id)
+        return next((frame for frame in frames if not frame.installed), None)
+
 
 def _callees(computation: Computation) -> Iterator[Computation]:
     for instruction in computation:
