@@ -143,11 +143,13 @@ class Module:
 
     def called_from(self, instruction: Instruction) -> SourceLocation | None:
         """The user's own line, where the instruction came from one of an installed package."""
-        source = self.source_of(instruction)
         metadata = instruction.attributes.get("metadata")
-        if source is None or not source.installed or not metadata.stack_frame_id:
+        if metadata is None or not metadata.stack_frame_id:
             return None
         frames = self.stack_frames.trace(metadata.stack_frame_id)
+        innermost = next(frames, None)
+        if innermost is None or not innermost.installed:
+            return None
         return next((frame for frame in frames if not frame.installed), None)
 
 
