@@ -14,6 +14,7 @@ from hlofuse.explainer.words import (
     held_back_line,
     if_allowed,
     notes,
+    origin,
     pass_summary,
     result_line,
     rewrite_text,
@@ -72,7 +73,7 @@ def _fused(groups: Sequence[FusedGroup], limit: int) -> str:
                 bytes_text(g.bytes_saved * (len(g.alike) + 1)),
                 took,
                 ", ".join(dict.fromkeys(s.rule or "" for s in g.steps)),
-                markdown(sources(g) or ""),
+                markdown(sources(g)),
             )
         )
     heading = ("steps", "kernel", "saves", "took in", "rule", "source")
@@ -87,7 +88,7 @@ def _fused_timed(groups: Sequence[FusedGroup], limit: int) -> str:
             bytes_text(g.bytes_saved * (len(g.alike) + 1)),
             f"{len(g.steps):,}",
             markdown(roofline(g.kernel)) if g.kernel is not None else "",
-            markdown(sources(g) or ""),
+            markdown(sources(g)),
         )
         for g in groups[: limit or None]
     ]
@@ -127,7 +128,7 @@ def _refused(groups: Sequence[list[Refusal]], e: Explanation, limit: int) -> str
                 bytes_text(sum(x.bytes_between for x in held)),
                 r.rule or "",
                 markdown(r.reason or e.rules[r.rule].title if r.rule in e.rules else ""),
-                markdown(r.producer.source or ""),
+                markdown(origin(r.producer)),
             )
         )
     heading: tuple[str, ...] = ("refused", "into", "at stake", "bytes", "rule", "XLA says", "source")

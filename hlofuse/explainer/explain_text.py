@@ -22,6 +22,7 @@ from hlofuse.explainer.words import (
     held_back_line,
     if_allowed,
     notes,
+    origin,
     pass_summary,
     result_line,
     rewrite_text,
@@ -124,7 +125,7 @@ def _fused_table(groups: Sequence[FusedGroup], console: Console) -> None:
             _saved(g),
             Text(_took_in(g, _NAMES * 2)),
             Text(" ".join(_codes(g))),
-            Text(shorten(sources(g) or "", 40), style="dim"),
+            Text(shorten(sources(g), 40), style="dim"),
         )
     console.print(Padding(table, (0, 0, 0, 2)))
 
@@ -138,7 +139,7 @@ def _fused_block(g: FusedGroup, console: Console) -> None:
     console.print(Padding(line, (0, 0, 0, 2)))
     label = "step" if len(g.steps) == 1 else "steps"
     console.print(Padding(Text(f"{label} {_steps(g)}: {_took_in(g, _NAMES)}"), (0, 0, 0, 6)))
-    origin = printable(sources(g) or "")
+    origin = printable(sources(g))
     console.print(Padding(Text("  ".join([*_codes(g), origin]).rstrip(), style="dim"), (0, 0, 0, 6)))
 
 
@@ -204,7 +205,7 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
         if timed:
             row.insert(1, Text(at_stake_text(held)))
         if wide:
-            row += [Text(printable(r.reason or "")), Text(shorten(r.producer.source or "", 40), style="dim")]
+            row += [Text(printable(r.reason or "")), Text(shorten(origin(r.producer), 40), style="dim")]
         table.add_row(*row)
     console.print()
     console.print(Padding(table, (0, 0, 0, 2)))
@@ -237,8 +238,8 @@ def _print_obstacle(o: Obstacle, console: Console, input_words: Sequence[str]) -
     console.print(Padding(line, (0, 0, 0, 2)))
     first = o.refusals[0]
     pair = Text(f"{printable(first.producer.name)} → {printable(first.consumer or '')}")
-    if first.producer.source:
-        pair.append(f"  {printable(first.producer.source)}", style="dim")
+    if said := origin(first.producer):
+        pair.append(f"  {printable(said)}", style="dim")
     indent = (0, 0, 0, 10)
     console.print(Padding(pair, indent))
     if first.figures:

@@ -35,9 +35,9 @@ def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
     if g.bytes_saved:
         told.append(("" if told else "saves ") + bytes_text(g.bytes_saved * copies))
     name.append("".join(f"  {', '.join(told)}" for _ in told[:1]), style="not bold")
-    origin = sources(g)
-    if origin:
-        name.append(f"  {printable(origin)}", style="not bold dim")
+    where = sources(g)
+    if where:
+        name.append(f"  {printable(where)}", style="not bold dim")
     console.print(Padding(name, (0, 0, 0, 2)))
     if g.kernel is not None:
         console.print(Padding(Text(roofline(g.kernel), style="dim"), (0, 0, 0, 4)))

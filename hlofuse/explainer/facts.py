@@ -15,6 +15,7 @@ from hlofuse.explainer.model import (
 )
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.ir.stack_frames import SourceLocation
 from hlofuse.pipelines import Replay
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.trace import Event
@@ -100,10 +101,19 @@ class Facts:
             return Place(name)
         instruction, module = found
         source = module.source_of(instruction)
-        text = None
-        if source is not None:
-            text = f"{source} {source.function}" if source.function else str(source)
-        return Place(name, instruction.opcode, str(instruction.shape), text, instruction.op_name)
+        caller = module.called_from(instruction)
+        return Place(
+            name,
+            instruction.opcode,
+            str(instruction.shape),
+            _line(source) if source is not None else None,
+            instruction.op_name,
+            _line(caller) if caller is not None else None,
+        )
+
+
+def _line(source: SourceLocation) -> str:
+    return f"{source} {source.function}" if source.function else str(source)
 
 
 def _moved(one: Facts, other: Facts) -> list[str]:

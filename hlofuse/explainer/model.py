@@ -46,6 +46,8 @@ class Place:
     """`file:line function`, where the dump says."""
     op_name: str | None = None
     """The framework's name of the operation."""
+    called_from: str | None = None
+    """The user's own line where `source` is in an installed package."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,13 @@ from hlofuse.explainer.model import (
     FusedGroup,
     Obstacle,
     PassStory,
+    Place,
     RecordCheck,
     Refusal,
     Rewrite,
 )
 from hlofuse.present.escape import printable
+from hlofuse.present.layers import layer_of
 from hlofuse.present.units import bytes_text, plural, quantity, us_text
 from hlofuse.trace import Figures
 
@@ -148,9 +150,23 @@ def rewrite_text(r: Rewrite) -> str:
     return f"{removed} → {added}" if removed and new else removed or added
 
 
-def sources(g: FusedGroup) -> str | None:
-    """The source line of a fusion: its own, else that of the first operation in it that has one."""
-    return g.fusion.source or next((s.producer.source for s in g.steps if s.producer.source), None)
+def sources(g: FusedGroup) -> str:
+    """Where a fusion comes from: as it says, else as the first operation in it does that says so."""
+    places = (g.fusion, *(s.producer for s in g.steps))
+    first = next((p for p in places if p.source), None) or next((p for p in places if origin(p)), None)
+    return origin(first, len(g.alike)) if first is not None else ""
+
+
+def origin(place: Place, alike: int = 0) -> str:
+    """`LM/layer_0/Dense_1: flax/linen/linear.py:273 __call__, from model.py:12 apply`.
+
+    Empty where the dump says nothing. Of as many `alike` in other layers the count is told.
+    """
+    layer = layer_of(place.op_name)
+    if layer and alike:
+        layer += f", and {alike} like it"
+    line = ", from ".join(filter(None, (place.source, place.called_from)))
+    return ": ".join(filter(None, (layer, line)))
 
 
 def figures_text(figures: Figures) -> str:

@@ -20,6 +20,7 @@ from hlofuse.explorer.regions import regions_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.present.escape import printable
+from hlofuse.present.layers import layer_of
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.pages import sections
 from hlofuse.stages.unoptimized import BRIEF
@@ -112,6 +113,7 @@ class _Collector:
                 launched,
                 _source(self.replay.before, i),
                 printable(i.op_name or ""),
+                printable(layer_of(i.op_name)),
                 time.us if time is not None else None,
             )
 
@@ -168,6 +170,7 @@ class _Collector:
                 cost.flops,
                 *_times(time),
                 _source(self.replay.after, i),
+                printable(layer_of(i.op_name)),
             )
 
 

@@ -68,6 +68,7 @@ def _run(r: Run, s: Strings) -> dict[str, Any]:
             "launched": [int(x.launched) for x in o],
             "source": [s(x.source) for x in o],
             "op_name": [s(x.op_name) for x in o],
+            "layer": [s(x.layer) for x in o],
             "us": [_time(x.us) for x in o],
         },
         "decisions": {
@@ -106,6 +107,7 @@ def _run(r: Run, s: Strings) -> dict[str, Any]:
             "us_compute": [_time(x.us_compute) for x in k],
             "emitter": [s(x.emitter) for x in k],
             "source": [s(x.source) for x in k],
+            "layer": [s(x.layer) for x in k],
         },
         "held": {
             "decision": [x.decision for x in h],

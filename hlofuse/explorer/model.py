@@ -52,6 +52,8 @@ class Operation:
     source: str
     """`file:line function`; empty where the dump does not say."""
     op_name: str
+    layer: str
+    """Of a model, out of `op_name`; empty where it names none."""
     us: float | None = None
     """Estimated time of it as a kernel of its own, launch not included; None without a cost model."""
 
@@ -103,6 +105,7 @@ class Kernel:
     us_compute: float | None = None
     emitter: str = ""
     source: str = ""
+    layer: str = ""
 
 
 @dataclass(frozen=True, slots=True)

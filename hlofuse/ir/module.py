@@ -141,6 +141,17 @@ class Module:
             return SourceLocation(metadata.source_file, metadata.source_line or 0)
         return None
 
+    def called_from(self, instruction: Instruction) -> SourceLocation | None:
+        """The user's own line, where the instruction came from one of an installed package."""
+        metadata = instruction.attributes.get("metadata")
+        if metadata is None or not metadata.stack_frame_id:
+            return None
+        frames = self.stack_frames.trace(metadata.stack_frame_id)
+        innermost = next(frames, None)
+        if innermost is None or not innermost.installed:
+            return None
+        return next((frame for frame in frames if not frame.installed), None)
+
 
 def _callees(computation: Computation) -> Iterator[Computation]:
     for instruction in computation:

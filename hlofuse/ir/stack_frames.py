@@ -6,8 +6,11 @@ frames, each referring to the one before by its number, counted from 1; 0 is non
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+
+_PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +22,15 @@ class SourceLocation:
     function: str = ""
     column: int = 0
 
+    @property
+    def installed(self) -> bool:
+        """Is it in an installed package rather than in a program of the user's?"""
+        return _PACKAGES.match(self.file) is not None
+
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}" if self.line else self.file
+        """`file:line`; a file of an installed package is called by its path within that."""
+        file = _PACKAGES.sub("", self.file)
+        return f"{file}:{self.line}" if self.line else file
 
 
 @dataclass(slots=True)

@@ -17,6 +17,10 @@ from hlofuse.ir import HlofuseError
 TIMEOUT = 60.0
 """Seconds for one layout. The caps on boxes make a few the rule."""
 
+# Graphviz 2.43 dies in the routing of curved edges around some clusters; straight ones it draws.
+_STRAIGHT = "-Gsplines=line"
+_WINDOWS_CRASH = 0xC0000000
+
 _MISSING = (
     "drawing needs Graphviz: install hlofuse[render] (pip install 'hlofuse[render]'), or Graphviz itself; "
     "DOT output (-o FILE.dot) works without"
@@ -36,10 +40,35 @@ def engine() -> list[str]:
 def run(dot: str, fmt: str, *arguments: str, timeout: float = TIMEOUT) -> bytes:
     """Lay out `dot` and draw it as `fmt` (a Graphviz format: svg, png, pdf).
 
+    Where Graphviz crashes the picture is drawn once more with straight edges.
     Raises HlofuseError when Graphviz fails or needs longer than `timeout` seconds.
     """
+    status, output, said = _once(dot, [f"-T{fmt}", *arguments], timeout)
+    if _crashed(status):
+        status, output, said = _once(dot, [f"-T{fmt}", *arguments, _STRAIGHT], timeout)
+    if _crashed(status):
+        raise HlofuseError(
+            "Graphviz crashed on this picture: draw another part (--focus NAME), less (--max-nodes N), "
+            "or DOT (-o FILE.dot)"
+        )
+    if status or not output:
+        why = next(
+            (line for line in said if line.lower().startswith("error")),
+            said[-1] if said else "it says nothing",
+        )
+        raise HlofuseError(f"Graphviz failed: {why[:300]}")
+    return output
+
+
+def _crashed(status: int) -> bool:
+    """Did the program die (of a signal, or as Windows tells it) rather than give up?"""
+    return status < 0 or status >= _WINDOWS_CRASH
+
+
+def _once(dot: str, arguments: list[str], timeout: float) -> tuple[int, bytes, list[str]]:
+    """Exit status, picture and complaints."""
     with subprocess.Popen(
-        [*engine(), f"-T{fmt}", *arguments],
+        [*engine(), *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -57,14 +86,7 @@ def run(dot: str, fmt: str, *arguments: str, timeout: float = TIMEOUT) -> bytes:
         except BaseException:
             _kill(process)
             raise
-    if process.returncode or not output:
-        said = complaints.decode(errors="replace").strip().splitlines()
-        why = next(
-            (line for line in said if line.lower().startswith("error")),
-            said[-1] if said else "it says nothing",
-        )
-        raise HlofuseError(f"Graphviz failed: {why[:300]}")
-    return output
+    return process.returncode, output, complaints.decode(errors="replace").strip().splitlines()
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -172,6 +172,28 @@ def test_what_graphviz_complains_about_is_said() -> None:
         engine.run("digraph { this is not dot", "svg")
 
 
+_DIES = """
+import os, signal, sys
+sys.stdin.read()
+if {unless!r} not in sys.argv:
+    os.kill(os.getpid(), signal.SIGTERM)
+print("<svg/>")
+"""
+
+
+@pytest.mark.parametrize(("unless", "drawn"), [("-Gsplines=line", True), ("nothing", False)])
+def test_what_graphviz_dies_of_is_drawn_with_straight_edges(
+    unless: str, drawn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = [sys.executable, "-c", _DIES.format(unless=unless)]
+    monkeypatch.setattr(engine, "engine", lambda: program)
+    if drawn:
+        assert engine.run("digraph {}", "svg").strip() == b"<svg/>"
+    else:
+        with pytest.raises(HlofuseError, match="Graphviz crashed on this picture"):
+            engine.run("digraph {}", "svg")
+
+
 def test_without_graphviz_there_is_one_clear_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine.shutil, "which", lambda _: None)
     monkeypatch.setattr(engine.importlib.util, "find_spec", lambda _: None)

@@ -22,6 +22,7 @@ from hlofuse.cost.tiling.tiled_cost import TilingCosts, tiling_costs
 from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.tilings import Columns, valid_tilings
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.printer import print_instruction
 
 _Outcome: TypeAlias = "Tiling | tuple[object, ...]"
@@ -184,6 +185,12 @@ class TilingModel:
 
 
 def _refusal(parts: tuple[object, ...], view: FusionView) -> Refusal:
-    """The refusal for the instructions of this view, as they are called now."""
-    texts = [print_instruction(view.instructions[p.number]) if isinstance(p, Operation) else p for p in parts]
+    """The refusal for the instructions of this view, as they are called now.
+
+    XLA prints them in its default way (`HloInstruction::ToString`), however the dump was written.
+    """
+    texts = [
+        print_instruction(view.instructions[p.number], PrintOptions()) if isinstance(p, Operation) else p
+        for p in parts
+    ]
     return Refusal((PREFIX, *texts))

@@ -13,6 +13,7 @@ from hlofuse.explainer.kernels.model import Choice, KernelSelection, Note
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines import TARGETS, Replay
+from hlofuse.present.layers import layer_of
 from hlofuse.rules import cpu_emitters
 from hlofuse.rules.settings import AS_XLA
 from hlofuse.rules.verdict import Verdict, first_verdict
@@ -146,4 +147,5 @@ def _choice(
         us,
         None if cost.unknown else int(cost.bytes_accessed),
         str(source) if source is not None else None,
+        layer_of(kernel.op_name),
     )

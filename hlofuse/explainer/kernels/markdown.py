@@ -48,7 +48,7 @@ def selection_markdown(s: KernelSelection, shown: Sequence[Choice]) -> str:
                     launch_text(k),
                     markdown(k.run_by),
                     markdown("; ".join((because(k), *note_lines(k)))),
-                    markdown(k.source or ""),
+                    markdown(": ".join(filter(None, (k.layer, k.source)))),
                 )
                 for k in shown
             ),

@@ -39,6 +39,8 @@ class Choice:
     bytes_accessed: int | None
     """None for a custom call, whose cost nobody knows."""
     source: str | None
+    layer: str = ""
+    """Of a model (`present/layers.py`), where the dump says."""
 
     @property
     def run_by(self) -> str:

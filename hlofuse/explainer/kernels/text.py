@@ -60,8 +60,9 @@ def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> No
         why.append(because(k), style="not bold")
         for line in note_lines(k):
             why.append(f"\n{line}", style="not bold yellow")
-        if k.source:
-            why.append(f"\n{printable(k.source)}", style="not bold dim")
+        if k.source or k.layer:
+            where = ": ".join(filter(None, (k.layer, k.source)))
+            why.append(f"\n{printable(where)}", style="not bold dim")
         launch = [launch_text(k)] if launched else []
         table.add_row(Text(printable(k.name)), cost_text(k), *launch, why)
     console.print(table)

@@ -17,7 +17,7 @@ from hlofuse.explainer.why.words import (
     story_headline,
     verdict,
 )
-from hlofuse.explainer.words import figures_text
+from hlofuse.explainer.words import figures_text, origin
 from hlofuse.present.escape import markdown, markdown_code
 from hlofuse.present.markdown import table
 
@@ -30,7 +30,7 @@ def why_markdown(answer: Story | Pair, *, limit: int = 20) -> str:
 
 def _places(places: Sequence[Place]) -> str:
     rows = (
-        (markdown_code(p.name), markdown(p.opcode), markdown_code(p.shape), markdown(p.source or ""))
+        (markdown_code(p.name), markdown(p.opcode), markdown_code(p.shape), markdown(origin(p)))
         for p in places
     )
     return table(("instruction", "", "shape", "source"), rows)

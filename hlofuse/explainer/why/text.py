@@ -24,7 +24,7 @@ from hlofuse.explainer.why.words import (
     story_headline,
     verdict,
 )
-from hlofuse.explainer.words import figures_text
+from hlofuse.explainer.words import figures_text, origin
 from hlofuse.present.command_line import command_line
 from hlofuse.present.escape import printable, shorten
 from hlofuse.present.units import ranges
@@ -55,7 +55,7 @@ def _print_places(console: Console, places: Sequence[Place]) -> None:
     table.columns[0].no_wrap = max((len(p.name) for p in places), default=0) <= 44
     for p in places:
         what = f"{printable(p.opcode)} {shorten(p.shape, 60)}".strip() or "made on the way, no more there"
-        table.add_row(Text(printable(p.name)), Text(what), Text(printable(p.source or ""), style="dim"))
+        table.add_row(Text(printable(p.name)), Text(what), Text(printable(origin(p)), style="dim"))
     console.print(Padding(table, (0, 0, 0, 2)))
 
 

@@ -41,7 +41,7 @@ class Run {
     this.ops = {
       count: o.opcode.length, opcode: texts(o.opcode), shape: texts(o.shape), computation: o.computation,
       operands: o.operands.map((list, n) => list.map((d) => n - d)), calls: o.calls, bytes: o.bytes,
-      launched: o.launched, source: texts(o.source), opName: texts(o.op_name), us: o.us,
+      launched: o.launched, source: texts(o.source), opName: texts(o.op_name), layer: texts(o.layer), us: o.us,
     };
     this.ops.users = Array.from({ length: this.ops.count }, () => []);
     this.ops.operands.forEach((list, n) => new Set(list).forEach((i) => this.ops.users[i].push(n)));
@@ -62,6 +62,7 @@ class Run {
     this.kernels = k.name.map((name, n) => ({
       name: text(name), box: k.box[n], kind: text(k.kind[n]), bytes: k.bytes[n], flops: k.flops[n], us: k.us[n],
       usMemory: k.us_memory[n], usCompute: k.us_compute[n], emitter: text(k.emitter[n]), source: text(k.source[n]),
+      layer: text(k.layer[n]),
     }));
     const h = json.held;
     this.held = h.decision.map((decision, n) => ({
@@ -90,6 +91,11 @@ class Run {
   }
 
   sourceOfBox(box) { return box >= 0 && box < this.ops.count ? this.ops.source[box] : ""; }
+
+  layerOfDecision(n) {
+    const { producer, consumer } = this.decisions, layer = (box) => (box >= 0 && this.ops.layer[box]) || "";
+    return layer(producer[n]) || layer(consumer[n]);
+  }
 
   sourceOfDecision(n) {
     return this.sourceOfBox(this.decisions.producer[n]) || this.sourceOfBox(this.decisions.consumer[n]);

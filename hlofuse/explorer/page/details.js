@@ -35,7 +35,7 @@ function decisionDetails(app, n) {
         : d.consumerName[n] && boxLink(app, d.consumer[n], d.consumerName[n])],
       ["fused", unit(d.usFused[n])], ["unfused", unit(d.usUnfused[n])], ["saves", unit(d.usSaved[n])],
       ["figures", d.usSaved[n] === null && d.figures[n]], ["XLA's words", d.reason[n] && `“${d.reason[n]}”`],
-      ["source", sourceLink(app, run.sourceOfDecision(n))], ["computation", d.computation[n]],
+      ["layer", run.layerOfDecision(n)], ["source", sourceLink(app, run.sourceOfDecision(n))], ["computation", d.computation[n]],
       ["copy kept", d.duplicated[n] ? "yes, for its other users" : ""],
     ]),
     rule && fold(`Rule ${rule.code}: ${rule.title}`, false,
@@ -55,7 +55,8 @@ function boxDetails(app, box, chosenOp) {
     el("h2", {}, name),
     alone && facts([
       ["operation", `${ops.opcode[op]} ${ops.shape[op]}`], ["now", now], ["bytes", bytesText(ops.bytes[op])],
-      ["alone", ops.us[op] === null ? "" : timeText(ops.us[op])], ["source", sourceLink(app, ops.source[op])], ["scope", ops.opName[op]],
+      ["alone", ops.us[op] === null ? "" : timeText(ops.us[op])], ["layer", ops.layer[op]],
+      ["source", sourceLink(app, ops.source[op])], ["scope", ops.opName[op]],
       ["runs", (ops.calls[op] ?? []).map((c) => run.computations[c]).join(", ")],
     ]),
     kernel && fold(`Kernel ${kernel.name}`, true, facts([

@@ -33,14 +33,14 @@ function parts(run) {
   };
 }
 
-// The source line, else the scope, that most of a region comes from.
+// The layer, else the source line, else the scope, that most of a region comes from.
 function regionWords(run, number) {
   const region = run.regions[number];
   if (region.words === undefined) {
     const counts = new Map();
     for (const { inside } of region.kernels)
       for (const op of inside) {
-        const words = run.ops.source[op] || scopeAt(run.ops.opName[op], 8);
+        const words = run.ops.layer[op] || run.ops.source[op] || scopeAt(run.ops.opName[op], 8);
         if (words) counts.set(words, (counts.get(words) ?? 0) + 1);
       }
     region.words = [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? "";

@@ -136,7 +136,7 @@ class Panels {
     bar.style.width = `${Math.max(1, part * 100)}%`;
     return [
       el("span", { class: "first" }, k.name), el("span", { class: "worth" }, k.us !== null ? timeText(k.us) : bytesText(k.bytes)),
-      el("span", { class: "second" }, [k.kind, bytesText(k.bytes), k.source].filter(Boolean).join(" · ")), bar,
+      el("span", { class: "second" }, [k.kind, bytesText(k.bytes), k.layer, k.source].filter(Boolean).join(" · ")), bar,
     ];
   }
 
