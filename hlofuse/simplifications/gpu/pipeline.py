@@ -69,6 +69,7 @@ from hlofuse.simplifications.scatter_expander import ScatterExpander
 from hlofuse.simplifications.scatter_simplifier import ScatterSimplifier
 from hlofuse.simplifications.select_and_scatter_expander import SelectAndScatterExpander
 from hlofuse.simplifications.simplify_fp_conversions import SimplifyFPConversions
+from hlofuse.simplifications.slice_sinker import SliceSinker
 from hlofuse.simplifications.stable_sort_expander import StableSortExpander
 from hlofuse.simplifications.topk import TopkDecomposer, TopkRewriter
 from hlofuse.simplifications.transpose_folding import TransposeFolding
@@ -160,7 +161,7 @@ def _simplification(device: DeviceDescription) -> FixedPoint:
                 _TUPLES,
                 WhileLoopConstantSinking(),
                 WhileLoopSimplifier(),
-                NotRepeated("slice-sinker"),
+                SliceSinker(),
                 _RESHAPES,
                 HloConstantFolding(),
                 ConditionalSimplifier(),
