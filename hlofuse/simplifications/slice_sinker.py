@@ -1,4 +1,4 @@
-"""Operations on pieces of arrays become one on the whole (`xla/hlo/transforms/simplifiers/slice_sinker.cc`)."""
+"""Operations on pieces become one on the whole (`xla/hlo/transforms/simplifiers/slice_sinker.cc`)."""
 
 from __future__ import annotations
 

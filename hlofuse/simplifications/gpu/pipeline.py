@@ -49,6 +49,7 @@ from hlofuse.simplifications.gpu.gemm.hoist_bitcasts import HoistFusedBitcasts
 from hlofuse.simplifications.gpu.gemm.splitk import SplitkRewriter
 from hlofuse.simplifications.gpu.gemm.swap_operands import GemmFusionSwapOperands
 from hlofuse.simplifications.gpu.move_copy_to_users import MoveCopyToUsers
+from hlofuse.simplifications.gpu.reduce_decomposer import ReduceDecomposer
 from hlofuse.simplifications.gpu.reduction_degenerate_dim_remover import ReductionDegenerateDimRemover
 from hlofuse.simplifications.gpu.reduction_dimension_grouper import ReductionDimensionGrouper
 from hlofuse.simplifications.gpu.reduction_layout_normalizer import ReductionLayoutNormalizer
@@ -273,7 +274,7 @@ def _normalization(device: DeviceDescription) -> Pipeline:
         BitcastDtypesExpander(),
         _FOLDING,
         ReshapeDecomposer(),
-        NotRepeated("reduce-decomposer"),
+        ReduceDecomposer(device),
         NotRepeated("dot_normalizer"),
     ]
     if triton:
