@@ -37,6 +37,7 @@ from hlofuse.simplifications.gather_simplifier import GatherSimplifier
 from hlofuse.simplifications.gemv_rewriter import GemvRewriter
 from hlofuse.simplifications.gpu.convolutions.epilogues import CudnnFusedConvRewriter
 from hlofuse.simplifications.gpu.convolutions.normalization import normalized_call
+from hlofuse.simplifications.gpu.convolutions.padding_legalization import ConvPaddingLegalization
 from hlofuse.simplifications.gpu.convolutions.rewriter import ConvRewriter
 from hlofuse.simplifications.gpu.dynamic_slice_annotator import DynamicSliceAnnotator
 from hlofuse.simplifications.gpu.float_support import computes_bf16, library_takes_bf16
@@ -231,7 +232,7 @@ def _convolutions(device: DeviceDescription) -> Pipeline:
             FloatNormalization("bf16", "f32", library_takes_bf16(device, "dot"), enters_custom_fusions=True),
             ConvRewriter(),
             CudnnFusedConvRewriter(),
-            NotRepeated("conv-padding-legalization"),
+            ConvPaddingLegalization(),
             NotRepeated("cudnn_pad_for_convolutions"),
             CallInliner(),
             _TUPLES,
