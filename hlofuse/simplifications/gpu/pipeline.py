@@ -55,6 +55,7 @@ from hlofuse.simplifications.gpu.reduction_degenerate_dim_remover import Reducti
 from hlofuse.simplifications.gpu.reduction_dimension_grouper import ReductionDimensionGrouper
 from hlofuse.simplifications.gpu.reduction_layout_normalizer import ReductionLayoutNormalizer
 from hlofuse.simplifications.gpu.reduction_splitter import ReductionSplitter
+from hlofuse.simplifications.gpu.scatter_slice_simplifier import ScatterSliceSimplifier
 from hlofuse.simplifications.gpu.softmax_rewriter_triton import SoftmaxRewriterTriton
 from hlofuse.simplifications.gpu.topk_specializer import TopkSpecializer
 from hlofuse.simplifications.gpu.tree_reduction_rewriter import TreeReductionRewriter
@@ -156,7 +157,7 @@ def _simplification(device: DeviceDescription) -> FixedPoint:
                 NotRepeated("gather_expander"),
                 ScatterSimplifier(),
                 ScatterExpander(),
-                NotRepeated("scatter-slice-simplifier"),
+                ScatterSliceSimplifier(),
                 DotStrengthReduction(device),
                 _ALGSIMP,
                 NotRepeated("simplify-sorts"),
