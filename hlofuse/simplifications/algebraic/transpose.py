@@ -9,6 +9,7 @@ from hlofuse.simplifications.algebraic.chains import remove_chain
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.dot import is_parameter_like, swapped
 from hlofuse.simplifications.algebraic.transposed_broadcasts import simplify_transpose_of_broadcast
+from hlofuse.simplifications.algebraic.transposed_scatters import fold_transpose_into_scatter
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.dots import DotDimensions
 from hlofuse.simplifications.common.shapes import is_sorted, permute
@@ -17,6 +18,8 @@ _MOST_CHUNKS = 5
 
 
 def handle_transpose(c: Context, transpose: Instruction) -> None:
+    if fold_transpose_into_scatter(c, transpose):
+        return
     (operand,) = transpose.operands
     permutation = transpose.dimensions
     if is_sorted(permutation):

@@ -82,6 +82,7 @@ _COMMON: dict[str, bool] = {
     "supports_non_canonical_dots": False,
     "unconditional_reduce_of_concatenate": False,
     "conditional_simplification": True,
+    "fold_transpose_into_scatter": True,
     "bitcast_convert_as_bitcast": True,
     "to_fixed_point": False,
 }
