@@ -22,6 +22,8 @@ class Release:
     (`xla_gpu_mlir_emitter_level` is 0 in the plugin of jaxlib 0.4.35)."""
     merged_bodies_stay: bool = False
     """CSE still takes the body of a fusion that has been merged into others for one."""
+    compares_shardy: bool = True
+    """To CSE operations are equal only if Shardy's shardings (a frontend attribute) are."""
     newest_op_profile: tuple[int, int] = (10, 3)
     """The newest compute capability with a table of clock cycles of its own."""
 
@@ -34,6 +36,7 @@ JAXLIB_0_4_35 = Release(
     bitcasts_pass_use=False,
     mlir_emitters=False,
     merged_bodies_stay=True,
+    compares_shardy=False,
     newest_op_profile=(9, 0),
 )
 

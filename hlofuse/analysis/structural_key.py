@@ -38,7 +38,11 @@ class StructuralKeys:
     def of_instruction(self, instruction: Instruction, *, layouts: bool = True) -> Hashable:
         """What an instruction does, operands left out: opcode, shape, attributes, called computations."""
         shape = instruction.shape.key if layouts else instruction.shape.key_ignoring_layout
+        return (shape, self.of_operation(instruction))
+
+    def of_operation(self, instruction: Instruction) -> Hashable:
+        """The same without the shape (`HloInstruction::SameOp`)."""
         raw = instruction.attributes.raw_items
         attributes = tuple(sorted((k, v) for k, v in raw.items() if k not in _NOT_COMPARED))
         called = tuple((name, self.of_computation(c)) for name, c in instruction.called)
-        return (instruction.opcode, shape, attributes, called)
+        return (instruction.opcode, attributes, called)

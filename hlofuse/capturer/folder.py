@@ -6,6 +6,7 @@ NN-PASS.hlo                 after each pass that changed it
 after.hlo                   as it leaves them
 after_optimizations.hlo     as code is generated from it
 before.hlo.pb               (gpu) the ids of PriorityFusion's input
+before_optimizations.hlo.pb (gpu) the ids of what the front end wrote
 priority_fusion.txtpb       (gpu) XLA's own record of its steps
 gpu_target_config.pbtxt     (gpu) the device
 """
@@ -78,10 +79,10 @@ def _copy(module: DumpedModule, before: Path, passes: list[tuple[str, Path]], fo
     for stage, path in module.whole.items():
         name = "before_optimizations" if stage == "before_optimizations" else "after_optimizations"
         shutil.copyfile(path, folder / f"{name}.hlo")
+        if name == "before_optimizations":
+            _copy_ids(path, folder / f"{name}.hlo.pb")
     entered = [before, *(p for name, p in passes if name in _BEFORE_PRIORITY_FUSION)][-1]
-    ids = entered.with_name(entered.name.removesuffix(".txt") + ".hlo.pb")
-    if ids.is_file():
-        shutil.copyfile(ids, folder / "before.hlo.pb")
+    _copy_ids(entered, folder / "before.hlo.pb")
     config = before.with_name(f"{module.label}.gpu_target_config.pbtxt")
     if config.is_file():
         shutil.copyfile(config, folder / "gpu_target_config.pbtxt")
@@ -91,3 +92,9 @@ def _copy(module: DumpedModule, before: Path, passes: list[tuple[str, Path]], fo
         # The module again, in one line as long as the dump.
         text = re.sub(r"(?m)^hlo_module_before_fusion: .*\n", "", text)
         (folder / "priority_fusion.txtpb").write_text(text, encoding="utf-8")
+
+
+def _copy_ids(dump: Path, to: Path) -> None:
+    ids = dump.with_name(dump.name.removesuffix(".txt") + ".hlo.pb")
+    if ids.is_file():
+        shutil.copyfile(ids, to)

@@ -37,7 +37,32 @@ def at_fusion(asked: ReplayRequest, subject: Subject) -> Subject:
 
     if not asked.assume_input and is_before_optimizations(subject.module, subject.target):
         return brought_to_fusion(asked, subject)
-    return replace(subject, variant=_variant(asked, subject))
+    return in_its_order(asked, replace(subject, variant=_variant(asked, subject)))
+
+
+def in_its_order(asked: ReplayRequest, subject: Subject) -> Subject:
+    """What enters the passes, as old and with users in the order as a module before optimizations beside it
+    tells; a note says so. `--ids none` is for the text alone.
+    """
+    from dataclasses import replace
+
+    import click
+
+    from hlofuse.cli.progress import spinner
+    from hlofuse.inputs.played import played_beside
+    from hlofuse.present.escape import printable
+
+    assert subject.variant is not None
+    if asked.ids == "none":
+        return subject
+    device = (subject.variant.xla or subject.variant).device
+    with spinner("repeating the passes ahead of fusion"):
+        played = played_beside(subject.module, subject.target, device)
+    if played is None:
+        return subject
+    name = printable(played.source.name)
+    click.echo(f"note: which of equals comes first is told by repeating XLA's passes from {name}", err=True)
+    return replace(subject, module=played.module)
 
 
 def brought_to_fusion(asked: ReplayRequest, subject: Subject) -> Subject:
@@ -57,6 +82,8 @@ def brought_to_fusion(asked: ReplayRequest, subject: Subject) -> Subject:
                 f"{flag} is about the module as it enters the fusion passes; this one is before optimizations"
             )
     variant = _variant(asked, subject)
+    if subject.ids is not None:
+        subject.ids.apply(subject.module)
     with spinner("repeating the passes ahead of fusion"):
         begun = beginning_of_fusion(subject.module, subject.target, (variant.xla or variant).device)
     return replace(

@@ -77,7 +77,7 @@ class ReplayRequest:
         HlofuseError for wrong input, its subclass StageError for a dump of another stage. With `any_stage`
         the module stays as it is, whatever it is.
         """
-        from hlofuse.cli.at_fusion import brought_to_fusion, is_before_optimizations
+        from hlofuse.cli.at_fusion import brought_to_fusion, in_its_order, is_before_optimizations
         from hlofuse.cli.progress import spinner
         from hlofuse.inputs import choose_target, load
         from hlofuse.inputs.beside import device_beside
@@ -115,7 +115,9 @@ class ReplayRequest:
         path, record = self._record(module, target)
         ids = unique_ids_for(module, self.ids)
         subject = Subject(module, target, variant, ids, path, record)
-        return subject if exact else brought_to_fusion(self, subject)
+        if not exact:
+            return brought_to_fusion(self, subject)
+        return subject if any_stage else in_its_order(self, subject)
 
     def run(self) -> Observed:
         """Load and replay, with an eye on the costs."""

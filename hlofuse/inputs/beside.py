@@ -50,6 +50,11 @@ def priority_record_beside(filename: str | None) -> Path | None:
     )
 
 
+def before_optimizations_beside(filename: str | None) -> Path | None:
+    """The module as the front end wrote it, beside its dump ahead of the fusion passes."""
+    return _beside(filename, ("before_optimizations.txt",), ("before_optimizations.hlo",))
+
+
 def _beside(filename: str | None, endings: tuple[str, ...], corpus_names: tuple[str, ...]) -> Path | None:
     if not filename or filename.startswith("<"):
         return None

@@ -17,6 +17,7 @@ def copy_module(module: Module) -> Module:
     new = Module(module.name, module.attributes)
     new.filename = module.filename
     new.lowered_from = module.lowered_from
+    new.has_played_order = module.has_played_order
     new.print_options = module.print_options
     new._stack_frames = module._stack_frames
     new.instruction_names = module.instruction_names.copy()

@@ -27,6 +27,7 @@ class Module:
         "computations",
         "entry",
         "filename",
+        "has_played_order",
         "instruction_names",
         "lowered_from",
         "name",
@@ -50,6 +51,8 @@ class Module:
         """How the module was written, and is printed unless asked otherwise."""
         self.processing_order: list[Computation] = []
         """The order in which passes go through computations, where it is known to be another one."""
+        self.has_played_order = False
+        """Ids and the order of users are what XLA's earlier passes leave, repeated to get here."""
 
     def __repr__(self) -> str:
         return f"<module {self.name}>"

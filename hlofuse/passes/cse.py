@@ -49,6 +49,7 @@ class HloCSE(Pass):
 class _OneComputation:
     def __init__(self, options: HloCSE, computation: Computation, recorder: Recorder) -> None:
         self._layouts = options.layout_sensitive
+        self._compares_shardy = options.release.compares_shardy
         self._computation = computation
         self._recorder = recorder
         self._keys = StructuralKeys()
@@ -127,7 +128,8 @@ class _OneComputation:
 
     def _key(self, instruction: Instruction) -> Hashable:
         operands = [self._operand_key(o) for o in instruction.operands]
-        what = self._keys.of_instruction(instruction, layouts=self._layouts)
+        shardy = _shardy(instruction) if self._compares_shardy else None
+        what = (self._keys.of_instruction(instruction, layouts=self._layouts), shardy)
         if instruction.opcode in COMMUTATIVE_OPCODES:
             return (what, frozenset(operands))
         return (what, tuple(operands))
@@ -155,3 +157,9 @@ def _is_considered(instruction: Instruction) -> bool:
 def _shardings_agree(a: Instruction, b: Instruction) -> bool:
     x, y = a.attributes.raw("sharding"), b.attributes.raw("sharding")
     return x is None or y is None or x == y
+
+
+def _shardy(instruction: Instruction) -> str | None:
+    """Shardy's sharding (`kShardingFrontendAttrName`)."""
+    said: dict[str, str] = instruction.attributes.get("frontend_attributes") or {}
+    return said.get("xla.sdy.sharding")

@@ -13,12 +13,17 @@ _SOFTMAX = re.compile(r"triton_softmax(?:_computation)?(?:\.(\d+))?")
 
 
 def restore_history(module: Module, ids: UniqueIds | None) -> None:
-    """Unique ids and names that are spent, as XLA's fusion passes found them."""
+    """Unique ids, the order of users and names that are spent, as XLA's fusion passes found them.
+
+    This is the one place that says where they come from: `ids` that XLA wrote down go before all else,
+    then comes what repeating XLA's earlier passes left in the module, then what can be told from the text.
+    """
     if ids is not None:
         ids.apply(module)
-    else:
+    elif not module.has_played_order:
         guess_ids(module)
-    restore_users(module, ids_known=ids is not None)
+    if not module.has_played_order:
+        restore_users(module, ids_known=ids is not None)
     names = module.instruction_names
     reserve_spent_names(module)
     names.reserve([name for i in module.instructions() if (name := _name_before_renaming(i.name))])

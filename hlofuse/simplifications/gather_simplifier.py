@@ -12,7 +12,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.simplifications.common import make
-from hlofuse.simplifications.common.shapes import array, is_identity
+from hlofuse.simplifications.common.shapes import array, is_identity, permute
 
 
 @dataclass(frozen=True)
@@ -118,5 +118,7 @@ def without_dimensions(x: Instruction, dimensions: Sequence[int]) -> Instruction
 
 
 def moved(x: Instruction, order: Sequence[int]) -> Instruction:
-    """`MaybeTranspose`."""
-    return x if is_identity(order) else make.transpose(x, x, order)
+    """`MaybeTranspose`: the result lies in memory in the order of its dimensions."""
+    if is_identity(order):
+        return x
+    return make.transpose(x, x, order, array(x.shape.element_type, permute(x.shape.dimensions, order)))

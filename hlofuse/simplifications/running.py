@@ -36,6 +36,7 @@ def prepare(module: Module, target: str, device: DeviceDescription | None = None
         except _Failed as failed:
             skipped.append(failed.name)
         else:
+            out.has_played_order = True
             return Prepared(out, tuple(skipped))
 
 

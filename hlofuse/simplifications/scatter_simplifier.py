@@ -25,14 +25,14 @@ class ScatterSimplifier:
         changed = False
         for computation in module.non_fusion_computations():
             for x in computation.post_order():
-                if x.opcode == "scatter" and x.operands[0].shape.dimensions and not _is_simple(x):
+                if x.opcode == "scatter" and x.operands[0].shape.dimensions and not is_simplified_scatter(x):
                     changed |= replace_instruction(
                         x, _simplified(x), has_side_effect, relay_control_dependencies=True
                     )
         return changed
 
 
-def _is_simple(scatter: Instruction) -> bool:
+def is_simplified_scatter(scatter: Instruction) -> bool:
     """`IsSimplifiedScatter`."""
     count = len(scatter.operands) // 2
     window = numbers_of(scatter, "update_window_dims")

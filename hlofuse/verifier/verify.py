@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.inputs import read_text
 from hlofuse.inputs.beside import device_beside
+from hlofuse.inputs.played import played_beside
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import TARGETS
+from hlofuse.pipelines.device import device_of
 from hlofuse.trace.priority_record import read_priority_record
 from hlofuse.verifier.cases import Case
 from hlofuse.verifier.compare import verify_module
@@ -80,12 +82,16 @@ def _verify(job: _Job) -> Verdict:
         record = None
         if job.case.record is not None and TARGETS[job.target].has_history:
             record = read_priority_record(read_text(job.case.record, as_module=False))
+        device = _device(job)
+        played = None
+        if job.ids != "none" and TARGETS[job.target].has_history:
+            played = played_beside(before, job.target, device_of(job.target, device)[0])
         return verify_module(
-            before,
+            played.module if played is not None else before,
             after,
             name=job.case.name,
             target=job.target,
-            device=_device(job),
+            device=device,
             option=job.option,
             ids=unique_ids_for(before, job.ids),
             after_passes=passes,

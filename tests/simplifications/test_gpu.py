@@ -35,14 +35,12 @@ DIFFERENT = {
         "random_768",
         "random_800",
         "random_830",
-        "random_853",
         "sort_and_topk",
     },
     "v100": {
         "half_product_odd",
         "random_800",
         "random_830",
-        "random_853",
         "sort_and_topk",
     },
 }

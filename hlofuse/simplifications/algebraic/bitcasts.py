@@ -7,6 +7,7 @@ from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications.algebraic.chains import remove_chain
 from hlofuse.simplifications.algebraic.context import Context
+from hlofuse.simplifications.algebraic.transposed_broadcasts import simplify_transpose_of_broadcast
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.layout_shapes import transpose_for_bitcast
 
@@ -32,7 +33,9 @@ def handle_bitcast(c: Context, bitcast: Instruction) -> None:
     if bitcast.opcode not in ("bitcast", "reshape", "transpose") or remove_chain(c, bitcast):
         return
     if bitcast.opcode == "bitcast" and bitcast.operands[0].opcode == "broadcast":
-        _of_broadcast(c, bitcast)
+        permutation = transpose_for_bitcast(bitcast.operands[0].shape, bitcast.shape)
+        if permutation is not None:
+            simplify_transpose_of_broadcast(c, bitcast, permutation)
 
 
 def as_bitcast(c: Context, old: Instruction, operand: Instruction | None = None) -> Instruction | None:
@@ -79,14 +82,3 @@ def _ahead_of_unary(c: Context, bitcast: Instruction) -> bool:
         return False
     new = make.copy_of(unary, [source], source.shape)
     return as_bitcast(c, bitcast, new) is not None
-
-
-def _of_broadcast(c: Context, bitcast: Instruction) -> None:
-    """A transposing bitcast of a broadcast is a broadcast."""
-    broadcast = bitcast.operands[0]
-    permutation = transpose_for_bitcast(broadcast.shape, bitcast.shape)
-    if permutation is None:
-        return
-    place = {d: k for k, d in enumerate(permutation)}
-    dimensions = [place[d] for d in broadcast.dimensions]
-    c.replace(bitcast, make.broadcast(bitcast, bitcast.shape, broadcast.operands[0], dimensions))

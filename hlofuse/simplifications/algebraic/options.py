@@ -28,6 +28,7 @@ class Options:
     reshape_transpose_as_slice_concatenate: bool = True
     conditional_simplification: bool = False
     hoist_transpose_of_reshape: bool = False
+    fold_transpose_into_scatter: bool = False
     to_fixed_point: bool = True
     conv_simplification: bool = True
     conv_operand_swap: bool = True

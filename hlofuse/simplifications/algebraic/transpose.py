@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from hlofuse.analysis.bitcasts import transpose_is_bitcast
-from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications.algebraic.bitcasts import as_bitcast
 from hlofuse.simplifications.algebraic.chains import remove_chain
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.dot import is_parameter_like, swapped
+from hlofuse.simplifications.algebraic.transposed_broadcasts import simplify_transpose_of_broadcast
+from hlofuse.simplifications.algebraic.transposed_scatters import fold_transpose_into_scatter
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.dots import DotDimensions
 from hlofuse.simplifications.common.shapes import is_sorted, permute
@@ -17,6 +18,8 @@ _MOST_CHUNKS = 5
 
 
 def handle_transpose(c: Context, transpose: Instruction) -> None:
+    if fold_transpose_into_scatter(c, transpose):
+        return
     (operand,) = transpose.operands
     permutation = transpose.dimensions
     if is_sorted(permutation):
@@ -46,11 +49,7 @@ def handle_transpose(c: Context, transpose: Instruction) -> None:
         return
     if c.options.layout_sensitive:
         return
-    if operand.opcode == "broadcast" and is_sorted(operand.dimensions):
-        place = inverse(permutation)
-        dimensions = [place[d] for d in operand.dimensions]
-        if is_sorted(dimensions):
-            c.replace(transpose, make.broadcast(transpose, transpose.shape, operand.operands[0], dimensions))
+    simplify_transpose_of_broadcast(c, transpose, permutation)
 
 
 def _moves_only_ones(transpose: Instruction) -> bool:

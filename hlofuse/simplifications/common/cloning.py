@@ -10,7 +10,10 @@ from hlofuse.ir.instruction import Instruction
 
 
 def clone_computation(original: Computation, suffix: str = "clone") -> Computation:
-    """A copy in the same module that calls the same computations (`HloComputation::Clone`)."""
+    """A copy in the same module that calls the same computations (`HloComputation::Clone`).
+
+    Instructions are as old among themselves as those of the original, and users stand in the same order.
+    """
     module = module_of(original)
     copy = Computation(f"{original.name}.{suffix}")
     twins: dict[Instruction, Instruction] = {}
@@ -20,7 +23,9 @@ def clone_computation(original: Computation, suffix: str = "clone") -> Computati
         twins[i] = twin
         for predecessor in i.control_predecessors:
             twins[predecessor].add_control_dependency_to(twin)
-        copy.append_parsed(twin)
+    for i in original:
+        copy.append_parsed(twins[i])
+        twins[i].users[:] = [twins[user] for user in i.users]
     copy.root = twins[original.root]
     copy.attributes_text = original.attributes_text
     return module.add_computation(copy)

@@ -37,6 +37,7 @@ from hlofuse.simplifications.gather_simplifier import GatherSimplifier
 from hlofuse.simplifications.gemv_rewriter import GemvRewriter
 from hlofuse.simplifications.gpu.convolutions.epilogues import CudnnFusedConvRewriter
 from hlofuse.simplifications.gpu.convolutions.normalization import normalized_call
+from hlofuse.simplifications.gpu.convolutions.padding_legalization import ConvPaddingLegalization
 from hlofuse.simplifications.gpu.convolutions.rewriter import ConvRewriter
 from hlofuse.simplifications.gpu.dynamic_slice_annotator import DynamicSliceAnnotator
 from hlofuse.simplifications.gpu.float_support import computes_bf16, library_takes_bf16
@@ -49,10 +50,12 @@ from hlofuse.simplifications.gpu.gemm.hoist_bitcasts import HoistFusedBitcasts
 from hlofuse.simplifications.gpu.gemm.splitk import SplitkRewriter
 from hlofuse.simplifications.gpu.gemm.swap_operands import GemmFusionSwapOperands
 from hlofuse.simplifications.gpu.move_copy_to_users import MoveCopyToUsers
+from hlofuse.simplifications.gpu.reduce_decomposer import ReduceDecomposer
 from hlofuse.simplifications.gpu.reduction_degenerate_dim_remover import ReductionDegenerateDimRemover
 from hlofuse.simplifications.gpu.reduction_dimension_grouper import ReductionDimensionGrouper
 from hlofuse.simplifications.gpu.reduction_layout_normalizer import ReductionLayoutNormalizer
 from hlofuse.simplifications.gpu.reduction_splitter import ReductionSplitter
+from hlofuse.simplifications.gpu.scatter_slice_simplifier import ScatterSliceSimplifier
 from hlofuse.simplifications.gpu.softmax_rewriter_triton import SoftmaxRewriterTriton
 from hlofuse.simplifications.gpu.topk_specializer import TopkSpecializer
 from hlofuse.simplifications.gpu.tree_reduction_rewriter import TreeReductionRewriter
@@ -69,6 +72,7 @@ from hlofuse.simplifications.scatter_expander import ScatterExpander
 from hlofuse.simplifications.scatter_simplifier import ScatterSimplifier
 from hlofuse.simplifications.select_and_scatter_expander import SelectAndScatterExpander
 from hlofuse.simplifications.simplify_fp_conversions import SimplifyFPConversions
+from hlofuse.simplifications.slice_sinker import SliceSinker
 from hlofuse.simplifications.stable_sort_expander import StableSortExpander
 from hlofuse.simplifications.topk import TopkDecomposer, TopkRewriter
 from hlofuse.simplifications.transpose_folding import TransposeFolding
@@ -78,6 +82,7 @@ _COMMON: dict[str, bool] = {
     "supports_non_canonical_dots": False,
     "unconditional_reduce_of_concatenate": False,
     "conditional_simplification": True,
+    "fold_transpose_into_scatter": True,
     "bitcast_convert_as_bitcast": True,
     "to_fixed_point": False,
 }
@@ -153,14 +158,14 @@ def _simplification(device: DeviceDescription) -> FixedPoint:
                 NotRepeated("gather_expander"),
                 ScatterSimplifier(),
                 ScatterExpander(),
-                NotRepeated("scatter-slice-simplifier"),
+                ScatterSliceSimplifier(),
                 DotStrengthReduction(device),
                 _ALGSIMP,
                 NotRepeated("simplify-sorts"),
                 _TUPLES,
                 WhileLoopConstantSinking(),
                 WhileLoopSimplifier(),
-                NotRepeated("slice-sinker"),
+                SliceSinker(),
                 _RESHAPES,
                 HloConstantFolding(),
                 ConditionalSimplifier(),
@@ -229,7 +234,7 @@ def _convolutions(device: DeviceDescription) -> Pipeline:
             FloatNormalization("bf16", "f32", library_takes_bf16(device, "dot"), enters_custom_fusions=True),
             ConvRewriter(),
             CudnnFusedConvRewriter(),
-            NotRepeated("conv-padding-legalization"),
+            ConvPaddingLegalization(),
             NotRepeated("cudnn_pad_for_convolutions"),
             CallInliner(),
             _TUPLES,
@@ -272,7 +277,7 @@ def _normalization(device: DeviceDescription) -> Pipeline:
         BitcastDtypesExpander(),
         _FOLDING,
         ReshapeDecomposer(),
-        NotRepeated("reduce-decomposer"),
+        ReduceDecomposer(device),
         NotRepeated("dot_normalizer"),
     ]
     if triton:

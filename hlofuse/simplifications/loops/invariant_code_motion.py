@@ -112,7 +112,7 @@ def _carry(loop: Instruction, moved: list[Instruction], values: list[Instruction
     old_size = len(loop.shape.tuple_shapes)
     init = loop.operands[0]
     wide_init = make.tuple_of(init, [*elements(init, range(old_size)), *values])
-    place = {i: k for k, i in enumerate(body_of(loop).post_order())}
+    place = {i: k for k, i in enumerate(body_of(loop))}
     body = clone_computation(body_of(loop), "wide")
     condition = clone_computation(condition_of(loop), "wide")
     copies = list(body)

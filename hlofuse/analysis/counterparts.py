@@ -1,0 +1,110 @@
+"""Which instruction of one module is which of another that differs in names and order only."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+
+# Said about an instruction, or written down differently by who wrote it.
+_NOT_COMPARED = frozenset(
+    """
+    metadata frontend_attributes sharding control-predecessors origin original_value statistics
+    backend_config calls to_apply body condition true_computation false_computation branch_computations
+    select scatter called_computations
+    """.split()
+)
+
+
+def counterparts(one: Module, other: Module) -> dict[Instruction, Instruction] | None:
+    """The instructions of `one`, each with that of `other`; None where the modules differ.
+
+    Parameters and roots belong together, and whatever they are made of. What no root needs is found by
+    what it reads. Unread get-tuple-elements have none: XLA's texts leave them out.
+    """
+    pairs = _Pairs()
+    pairs.computation(one.entry, other.entry)
+    while pairs.waiting:
+        if not _pair(*pairs.waiting.pop(), pairs):
+            return None
+    reached = {c.computation for c in pairs.of}
+    called = [c for c in one.computations if c.callers or c is one.entry]
+    return pairs.of if all(c in reached for c in called) else None
+
+
+class _Pairs:
+    def __init__(self) -> None:
+        self.of: dict[Instruction, Instruction] = {}
+        self.taken: set[Instruction] = set()
+        self.computations: dict[Computation, Computation] = {}
+        self.waiting: list[tuple[Computation, Computation]] = []
+
+    def computation(self, one: Computation, other: Computation) -> bool:
+        known = self.computations.get(one)
+        if known is None:
+            self.computations[one] = other
+            self.waiting.append((one, other))
+        return known in (None, other)
+
+    def add(self, one: Instruction, other: Instruction) -> bool:
+        """Note the two; False where they differ, or call what belongs elsewhere."""
+        if other in self.taken or len(one.operands) != len(other.operands) or _said(one) != _said(other):
+            return False
+        self.of[one] = other
+        self.taken.add(other)
+        called = zip(one.called, other.called, strict=True)
+        return all(self.computation(a, b) for (_, a), (_, b) in called)
+
+
+def _pair(one: Computation, other: Computation, pairs: _Pairs) -> bool:
+    if len(one.parameters) != len(other.parameters):
+        return False
+    start = [*zip(one.parameters, other.parameters, strict=True), (one.root, other.root)]
+    return _down_from(start, pairs) and _by_operands(_left(one, pairs.of), _left(other, pairs.taken), pairs)
+
+
+def _down_from(stack: list[tuple[Instruction, Instruction]], pairs: _Pairs) -> bool:
+    while stack:
+        a, b = stack.pop()
+        known = pairs.of.get(a)
+        if known is None:
+            if not pairs.add(a, b):
+                return False
+            stack.extend(zip(a.operands, b.operands, strict=True))
+        elif known is not b:
+            return False
+    return True
+
+
+def _left(computation: Computation, done: Iterable[Instruction]) -> list[Instruction]:
+    known = done if isinstance(done, (dict, set)) else set(done)
+    return [
+        i for i in computation.post_order() if i not in known and (i.users or i.opcode != "get-tuple-element")
+    ]
+
+
+def _by_operands(some: list[Instruction], others: list[Instruction], pairs: _Pairs) -> bool:
+    """What no root needs: operands before users, so that those have their counterparts."""
+    if len(some) != len(others):
+        return False
+    open_: dict[tuple[Instruction, ...], list[Instruction]] = {}
+    for b in others:
+        open_.setdefault(tuple(b.operands), []).append(b)
+    for a in some:
+        if any(o not in pairs.of for o in a.operands):
+            return False
+        candidates = open_.get(tuple(pairs.of[o] for o in a.operands), [])
+        found = next((b for b in candidates if b not in pairs.taken and _said(a) == _said(b)), None)
+        if found is None or not pairs.add(a, found):
+            return False
+    return True
+
+
+def _said(i: Instruction) -> Hashable:
+    """What an instruction is, apart from what it reads and calls."""
+    raw = i.attributes.raw_items
+    attributes = tuple(sorted((k, "".join(v.split())) for k, v in raw.items() if k not in _NOT_COMPARED))
+    payload = i.literal.canonical_text if i.opcode == "constant" else (i.payload or "").strip()
+    return (i.opcode, i.shape.key, attributes, payload, len(i.called))

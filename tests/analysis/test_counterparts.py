@@ -1,0 +1,76 @@
+"""Which instruction is which, in modules that differ in names and order."""
+
+from __future__ import annotations
+
+from hlofuse.analysis.counterparts import counterparts
+from hlofuse.ir import parse_module
+
+ONE = """HloModule one
+
+half {
+  a = f32[2]{0} parameter(0)
+  c = f32[2]{0} constant({0.5, 1})
+  ROOT m = f32[2]{0} multiply(a, c)
+}
+
+ENTRY e {
+  p = f32[2]{0} parameter(0)
+  first = f32[2]{0} sine(p)
+  second = f32[2]{0} sine(p)
+  unread = f32[2]{0} cosine(second)
+  called = f32[2]{0} call(second), to_apply=half
+  ROOT out = f32[2]{0} add(first, called), metadata={op_name="here"}
+}
+"""
+OTHER = """HloModule other
+
+h {
+  C = f32[2]{0} constant({0.5,1})
+  A = f32[2]{0} parameter(0)
+  ROOT M = f32[2]{0} multiply(A, C)
+}
+
+ENTRY f {
+  P = f32[2]{0} parameter(0)
+  SECOND = f32[2]{0} sine(P)
+  FIRST = f32[2]{0} sine(P)
+  CALLED = f32[2]{0} call(SECOND), to_apply=h
+  UNREAD = f32[2]{0} cosine(SECOND)
+  ROOT OUT = f32[2]{0} add(FIRST, CALLED)
+}
+"""
+
+
+def pairs(other: str) -> dict[str, str] | None:
+    found = counterparts(parse_module(ONE), parse_module(other))
+    return None if found is None else {a.name: b.name for a, b in found.items()}
+
+
+def test_equal_operations_are_told_apart_by_who_reads_them() -> None:
+    found = pairs(OTHER)
+    assert found is not None
+    assert {name: name.upper() for name in found} == found
+    assert len(found) == 9
+
+
+def test_modules_that_differ_have_none() -> None:
+    assert pairs(OTHER.replace("0.5,1})", "0.5,2})")) is None
+    assert pairs(OTHER.replace("add(FIRST, CALLED)", "add(CALLED, FIRST)")) is None
+    assert pairs(OTHER.replace("cosine(SECOND)", "cosine(FIRST)")) is None
+    assert pairs(OTHER.replace("sine(P)", "negate(P)")) is None
+    assert pairs(OTHER.replace("f32[2]", "f32[3]").replace("{0.5,1}", "{0.5,1.0,1}")) is None
+
+
+def test_an_unread_element_may_be_missing() -> None:
+    text = """HloModule m
+
+ENTRY e {
+  p = (f32[], f32[2]) parameter(0)
+  a = f32[2] get-tuple-element(p), index=1
+  ROOT r = f32[2] negate(a)
+}
+"""
+    more = text.replace("  ROOT", "  b = f32[] get-tuple-element(p), index=0\n  ROOT")
+    found = counterparts(parse_module(more), parse_module(text))
+    assert found is not None
+    assert sorted(i.name for i in found) == ["a", "p", "r"]

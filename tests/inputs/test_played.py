@@ -1,0 +1,71 @@
+"""The order of equals comes from the module before optimizations where that lies beside."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hlofuse import load
+from hlofuse.inputs.played import played_beside
+
+from ..running import Run
+
+CASES = Path(__file__).parent.parent / "simplifications" / "gpu_cases"
+
+
+@pytest.fixture(params=["dump", "capture"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """One module in a dump directory, or as `hlofuse capture` sorts it."""
+    names = ("before_optimizations.hlo", "before.hlo", "after.hlo")
+    if request.param == "dump":
+        names = (
+            "module_0001.jit_broadcast_turned.before_optimizations.txt",
+            "module_0001.jit_broadcast_turned.0075.fusion.after_pipeline-start.before_variadic-op-splitter.txt",
+            "module_0001.jit_broadcast_turned.0076.fusion.after_priority-fusion.before_cse.txt",
+        )
+    ahead = CASES / "broadcast_turned.h100_sxm.hlo"
+    for source, name in zip((CASES / "broadcast_turned.hlo", ahead, ahead), names, strict=True):
+        shutil.copy(source, tmp_path / name)
+    return tmp_path
+
+
+def users(module: object, name: str) -> list[str]:
+    from hlofuse.ir.module import Module
+
+    assert isinstance(module, Module)
+    found = module.find(name)
+    assert found is not None
+    return [u.name for u in found.users]
+
+
+def test_users_are_in_the_order_of_xlas_memory(folder: Path) -> None:
+    from hlofuse.cost.gpu.device import load_device
+
+    module = load(folder, target="gpu")
+    assert users(module, "broadcast.1.0") == ["multiply.1.0", "multiply.3.0"]
+    played = played_beside(module, "gpu", load_device("h100_sxm"))
+    assert played is not None
+    assert played.source.name.removesuffix(".hlo").removesuffix(".txt").endswith("before_optimizations")
+    assert users(played.module, "broadcast.1.0") == ["multiply.3.0", "multiply.1.0"]
+    assert users(module, "broadcast.1.0") == ["multiply.1.0", "multiply.3.0"]
+    # On another device XLA's passes make another module of it; on CPU nothing depends on the order.
+    assert played_beside(module, "gpu", load_device("v100")) is None
+    assert played_beside(module, "cpu", None) is None
+
+
+def test_a_note_says_so_and_the_text_alone_can_be_asked_for(hlofuse: Run, folder: Path) -> None:
+    asked = ("replay", folder, "--target", "gpu", "--device", "h100_sxm", "-o", folder / "out.hlo")
+    result = hlofuse(*asked)
+    assert result.status == 0, result.err
+    assert "note: which of equals comes first is told by repeating XLA's passes from" in result.err
+    alone = hlofuse(*asked, "--ids", "none")
+    assert (alone.status, alone.err) == (0, "")
+
+
+def test_a_broken_module_before_optimizations_is_passed_over(hlofuse: Run, folder: Path) -> None:
+    (path,) = folder.glob("*before_optimizations*")
+    path.write_text("HloModule m\n\nENTRY e {\n")
+    result = hlofuse("replay", folder, "--target", "gpu", "--device", "h100_sxm", "-o", folder / "out.hlo")
+    assert (result.status, result.err) == (0, "")
