@@ -60,11 +60,15 @@ class Makers:
     def _of_broadcast(self, x: Instruction) -> int:
         source = x.operands[0]
         if source.opcode == "constant":
-            if is_of_call(x) and (is_of_program(x) or "jit(" in operation(x)):
-                if not all(self._by_name(u) == SIMPLIFIED for u in x.users):
+            if is_of_program(x) or not x.op_name:
+                if is_of_call(x):
                     return INLINED
-            elif x in self._named or (is_of_program(x) and self._all_cloned):
-                return FRONT_END
+                if x in self._named or (is_of_program(x) and self._all_cloned):
+                    return FRONT_END
+            elif is_of_call(x) and not self._made_with_user(x):
+                return INLINED
+            if all(self._by_name(u) == NORMALIZED for u in x.users):
+                return NORMALIZED
             return SIMPLIFIED
         if not is_of_program(x):
             return SIMPLIFIED
@@ -72,6 +76,9 @@ class Makers:
         if source.opcode != "bitcast" and operation(x) != "broadcast_in_dim" and source.shape.dimensions:
             return SIMPLIFIED_AGAIN  # two broadcasts, with a reshape between them, became one
         return made
+
+    def _made_with_user(self, x: Instruction) -> bool:
+        return all(operation(u) == operation(x) or self._by_name(u) == SIMPLIFIED for u in x.users)
 
     def _of_reduce(self, x: Instruction) -> int:
         source = x.operands[0]

@@ -10,48 +10,65 @@ from hlofuse.pipelines.names import name_before_renaming, stack_frame
 
 
 def in_program_order(operations: list[Instruction], *, hoisted: bool) -> list[Instruction]:
-    """By source line as far as data and numbers allow; constants are in front."""
+    """What has one root by its numbers; of different roots by source line, as far as data allow.
+
+    Constants are in front if `hoisted`. A place in the source means nothing across calls.
+    """
     place = {x: k for k, x in enumerate(operations)}
-    members = set(operations)
-    needs = {x: _sources(x, members) for x in operations}
     chains: dict[str, list[Instruction]] = {}
     for x in operations:
         chains.setdefault(name_before_renaming(x).root, []).append(x)
+    behind: dict[Instruction, Instruction] = {}
     for chain in chains.values():
         chain.sort(key=lambda x: (name_before_renaming(x).number, place[x]))
-        for lower, x in zip(chain, chain[1:], strict=False):
-            needs[x].add(lower)
+        behind.update(zip(chain, chain[1:], strict=False))
+    sources = {x: _sources(x, place) for x in operations}
     waiting: dict[Instruction, list[Instruction]] = {}
-    for x, sources in needs.items():
-        for source in sources:
+    for x, needed in sources.items():
+        for source in needed:
             waiting.setdefault(source, []).append(x)
-    missing = {x: len(sources) for x, sources in needs.items()}
-    rank = {x: (not (hoisted and _spreads_constant(x)), stack_frame(x) if hoisted else 0, place[x]) for x in operations}
-    ready = [rank[x] for x, count in missing.items() if count == 0]
+    missing = {x: len(needed) for x, needed in sources.items()}
+    rank = {
+        # Every constant was put in front of those that were there.
+        x: (0, -place[x], place[x])
+        if hoisted and _spreads_constant(x)
+        else (1, stack_frame(x) if hoisted else 0, place[x])
+        for x in operations
+    }
+    heads = {chain[0] for chain in chains.values()}
+    ready = [rank[x] for x in heads if not missing[x]]
     heapq.heapify(ready)
-    rest = sorted(operations, key=rank.__getitem__, reverse=True)
-    order: dict[Instruction, None] = {}
-    while len(order) < len(operations):
-        if not ready:  # numbers contradict the data
-            while rest[-1] in order:
-                rest.pop()
-            ready = [rank[rest[-1]]]
-        x = operations[heapq.heappop(ready)[2]]
-        if x in order:
-            continue
-        order[x] = None
+    order: list[Instruction] = []
+    while heads:
+        recent = [u for u in waiting.get(order[-1], ()) if not missing[u] and u in heads] if order else []
+        if recent:
+            x = min(recent, key=rank.__getitem__)
+        elif ready:
+            x = operations[heapq.heappop(ready)[2]]
+            if missing[x] < 0:
+                continue
+        else:  # a pass has turned the data around
+            x = min(heads, key=rank.__getitem__)
+        heads.remove(x)
+        order.append(x)
+        missing[x] = -1
         for user in waiting.get(x, ()):
             missing[user] -= 1
-            if missing[user] == 0:
+            if missing[user] == 0 and user in heads:
                 heapq.heappush(ready, rank[user])
-    return list(order)
+        if x in behind:
+            head = behind[x]
+            heads.add(head)
+            if missing[head] <= 0:
+                heapq.heappush(ready, rank[head])
+    return order
 
 
 def _spreads_constant(x: Instruction) -> bool:
     return x.opcode == "constant" or (x.opcode == "broadcast" and x.operands[0].opcode == "constant")
 
 
-def _sources(x: Instruction, members: set[Instruction]) -> set[Instruction]:
+def _sources(x: Instruction, members: dict[Instruction, int]) -> set[Instruction]:
     """Members whose values reach it, others between them or not."""
     found: set[Instruction] = set()
     pending, seen = list(x.operands), set(x.operands)
