@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.front_end_names import is_hoisted_constant
 from hlofuse.pipelines.names import name_before_renaming, stack_frame
 
 
@@ -20,31 +19,30 @@ def in_program_order(operations: list[Instruction], *, hoisted: bool) -> list[In
         chains.setdefault(name_before_renaming(x).root, []).append(x)
     behind: dict[Instruction, Instruction] = {}
     for chain in chains.values():
-        chain.sort(key=lambda x: (name_before_renaming(x).number, place[x]))
+        chain.sort(key=lambda x: (-name_before_renaming(x).number, -place[x]))
         behind.update(zip(chain, chain[1:], strict=False))
     sources = {x: _sources(x, place) for x in operations}
-    waiting: dict[Instruction, list[Instruction]] = {}
-    for x, needed in sources.items():
+    missing = dict.fromkeys(operations, 0)
+    for needed in sources.values():
         for source in needed:
-            waiting.setdefault(source, []).append(x)
-    missing = {x: len(needed) for x, needed in sources.items()}
+            missing[source] += 1
     rank = {
         # Every constant was put in front of those that were there.
-        x: (0, -place[x], place[x])
+        x: (1, place[x], place[x])
         if hoisted and _spreads_constant(x)
-        else (1, stack_frame(x) if hoisted else 0, place[x])
+        else (0, 0, -place[x])
         for x in operations
     }
     heads = {chain[0] for chain in chains.values()}
-    ready = [rank[x] for x in heads if not missing[x]]
+    ready = [(rank[x], place[x]) for x in heads if not missing[x]]
     heapq.heapify(ready)
     order: list[Instruction] = []
     while heads:
-        recent = [u for u in waiting.get(order[-1], ()) if not missing[u] and u in heads] if order else []
+        recent = [u for u in sources[order[-1]] if not missing[u] and u in heads and not rank[u][0]] if order else []
         if recent:
             x = min(recent, key=rank.__getitem__)
         elif ready:
-            x = operations[heapq.heappop(ready)[2]]
+            x = operations[heapq.heappop(ready)[1]]
             if missing[x] < 0:
                 continue
         else:  # a pass has turned the data around
@@ -52,15 +50,16 @@ def in_program_order(operations: list[Instruction], *, hoisted: bool) -> list[In
         heads.remove(x)
         order.append(x)
         missing[x] = -1
-        for user in waiting.get(x, ()):
+        for user in sources[x]:
             missing[user] -= 1
             if missing[user] == 0 and user in heads:
-                heapq.heappush(ready, rank[user])
+                heapq.heappush(ready, (rank[user], place[user]))
         if x in behind:
             head = behind[x]
             heads.add(head)
             if missing[head] <= 0:
-                heapq.heappush(ready, rank[head])
+                heapq.heappush(ready, (rank[head], place[head]))
+    order.reverse()
     return order
 
 
@@ -68,14 +67,14 @@ def _spreads_constant(x: Instruction) -> bool:
     return x.opcode == "constant" or (x.opcode == "broadcast" and x.operands[0].opcode == "constant")
 
 
-def _sources(x: Instruction, members: dict[Instruction, int]) -> set[Instruction]:
+def _sources(x: Instruction, members: dict[Instruction, int]) -> dict[Instruction, None]:
     """Members whose values reach it, others between them or not."""
-    found: set[Instruction] = set()
+    found: dict[Instruction, None] = {}
     pending, seen = list(x.operands), set(x.operands)
     while pending:
         source = pending.pop()
         if source in members:
-            found.add(source)
+            found[source] = None
             continue
         for operand in source.operands:
             if operand not in seen:
