@@ -3,15 +3,43 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from enum import IntEnum
+from itertools import accumulate
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation
 
-FRONT_END, INLINED, SIMPLIFIED, SIMPLIFIED_AGAIN, NORMALIZED, SPLIT_K, REDUCED, LAST = range(8)
-"""In the order of their turns."""
-
 _BODIES = re.compile(r"body|cond|branch_\d+_fun")
+_CALLS = frozenset({"fusion", "custom-call", "dot"})
+
+
+class Maker(IntEnum):
+    """In the order of their turns."""
+
+    FRONT_END = 0
+    INLINER = 1
+    SIMPLIFIER = 2
+    """AlgebraicSimplifier as it comes first (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`)."""
+    SIMPLIFIER_AGAIN = 3
+    DOT_MERGER = 4
+    LAYOUT_NORMALIZATION = 5
+    SPLIT_K = 6
+    REDUCTIONS = 7
+    OTHERS = 8
+
+
+def last_makers(
+    computation: Computation, named_by_front_end: frozenset[Instruction]
+) -> dict[Instruction, Maker]:
+    """Of all instructions but parameters."""
+    makers = _Makers(computation, named_by_front_end)
+    found = {x: makers.of(x) for x in computation if x.opcode != "parameter"}
+    _as_numbers_tell(found)
+    if ".sunk" in computation.name:  # cloned whole, after all calls were inlined
+        found = {x: Maker.FRONT_END if maker == Maker.INLINER else maker for x, maker in found.items()}
+    return found
 
 
 def is_of_call(x: Instruction) -> bool:
@@ -25,7 +53,7 @@ def is_of_call(x: Instruction) -> bool:
     return False
 
 
-class Makers:
+class _Makers:
     """Of one computation."""
 
     def __init__(self, computation: Computation, named: frozenset[Instruction]) -> None:
@@ -33,67 +61,119 @@ class Makers:
         self._all_cloned = not any(x in named and is_of_program(x) for x in computation)
         self._known = {(operation(x), x.opcode) for x in computation if x in named and is_of_program(x)}
 
-    def of(self, x: Instruction) -> int:
-        if x.opcode == "reduce":
-            return self._of_reduce(x)
-        if x.opcode == "broadcast":
-            return self._of_broadcast(x)
-        if x.opcode == "constant":
-            return FRONT_END if x in self._named else INLINED if "jit(" in operation(x) else SIMPLIFIED
-        if x.opcode == "bitcast":
-            return LAST
-        if self._remade_by_simplifier(x):
-            return SIMPLIFIED
-        return self._by_name(x)
+    def of(self, x: Instruction) -> Maker:
+        special = _SPECIAL.get(x.opcode)
+        return special(self, x) if special is not None else self._by_name(x)
 
-    def _by_name(self, x: Instruction) -> int:
+    def _by_name(self, x: Instruction) -> Maker:
         if is_of_program(x):
             if is_of_call(x):
-                return INLINED
+                return Maker.INLINER
             if x in self._named or self._all_cloned:
-                return FRONT_END
-            return NORMALIZED if name_before_renaming(x).root == x.opcode else SIMPLIFIED_AGAIN
+                return Maker.FRONT_END
+            if name_before_renaming(x).root == x.opcode:
+                return Maker.LAYOUT_NORMALIZATION
+            return Maker.SIMPLIFIER_AGAIN
+        # An operation of the program that was made anew, or another one in its place?
         if (operation(x), x.opcode) in self._known:
-            return NORMALIZED
-        return SIMPLIFIED
+            return Maker.LAYOUT_NORMALIZATION
+        return Maker.SIMPLIFIER
 
-    def _of_broadcast(self, x: Instruction) -> int:
+    def _of_bitcast(self, x: Instruction) -> Maker:
+        return Maker.OTHERS  # among themselves only numbers count
+
+    def _of_constant(self, x: Instruction) -> Maker:
+        if x in self._named:
+            return Maker.FRONT_END
+        return Maker.INLINER if is_of_call(x) else Maker.SIMPLIFIER
+
+    def _of_slice(self, x: Instruction) -> Maker:
         source = x.operands[0]
-        if source.opcode == "constant":
-            if is_of_program(x) or not x.op_name:
-                if is_of_call(x):
-                    return INLINED
-                if x in self._named or (is_of_program(x) and self._all_cloned):
-                    return FRONT_END
-            elif is_of_call(x) and not self._made_with_user(x):
-                return INLINED
-            if all(self._by_name(u) == NORMALIZED for u in x.users):
-                return NORMALIZED
-            return SIMPLIFIED
-        if not is_of_program(x):
-            return SIMPLIFIED
-        made = self._by_name(x)
-        if source.opcode != "bitcast" and operation(x) != "broadcast_in_dim" and source.shape.dimensions:
-            return SIMPLIFIED_AGAIN  # two broadcasts, with a reshape between them, became one
-        return made
-
-    def _made_with_user(self, x: Instruction) -> bool:
-        return all(operation(u) == operation(x) or self._by_name(u) == SIMPLIFIED for u in x.users)
-
-    def _of_reduce(self, x: Instruction) -> int:
-        source = x.operands[0]
-        if source.opcode in ("fusion", "custom-call"):
-            return SPLIT_K if not is_of_program(x) else self._by_name(x)
-        if source.opcode in ("reduce", "bitcast") or any(u.opcode == "reduce" for u in x.users):
-            return REDUCED
+        source = source.operands[0] if source.opcode == "bitcast" else source
+        if source.opcode in _CALLS and not is_of_program(x):
+            return Maker.DOT_MERGER
         return self._by_name(x)
 
-    def _remade_by_simplifier(self, x: Instruction) -> bool:
-        if x.opcode == "divide":
-            return is_of_program(x) and self._is_new(x.operands[1], "multiply")
-        if x.opcode == "multiply" and is_of_program(x):
-            return any(self._is_new(o, "broadcast") and bool(o.op_name) for o in x.operands)
-        return False
+    def _of_negate(self, x: Instruction) -> Maker:
+        if x.operands[0].opcode == "reduce" and not is_of_program(x):
+            return Maker.SIMPLIFIER  # the sum of what was negated
+        return self._by_name(x)
+
+    def _of_divide(self, x: Instruction) -> Maker:
+        if is_of_program(x) and self._is_new(x.operands[1], "multiply"):
+            return Maker.SIMPLIFIER  # a quotient divided once more
+        return self._by_name(x)
+
+    def _of_multiply(self, x: Instruction) -> Maker:
+        if is_of_program(x) and any(self._is_new(o, "broadcast") and o.op_name for o in x.operands):
+            return Maker.SIMPLIFIER  # two factors became one
+        return self._by_name(x)
+
+    def _of_broadcast(self, x: Instruction) -> Maker:
+        source, ours = x.operands[0], is_of_program(x)
+        if source.opcode == "constant":
+            return self._of_spread_constant(x)
+        if ours:
+            if source.opcode != "bitcast" and operation(x) != "broadcast_in_dim" and source.shape.dimensions:
+                return Maker.SIMPLIFIER_AGAIN  # two broadcasts, with a reshape between them, became one
+            return self._by_name(x)
+        if all(self.of(u) == Maker.LAYOUT_NORMALIZATION for u in x.users):
+            return Maker.LAYOUT_NORMALIZATION
+        return Maker.SIMPLIFIER if self._is_new(source, source.opcode) else Maker.SIMPLIFIER_AGAIN
+
+    def _of_spread_constant(self, x: Instruction) -> Maker:
+        if is_of_program(x) or not x.op_name:
+            if is_of_call(x):
+                return Maker.INLINER
+            if x in self._named or (is_of_program(x) and self._all_cloned):
+                return Maker.FRONT_END
+        elif is_of_call(x) and not self._is_of_users(x):
+            return Maker.INLINER
+        if all(self._by_name(u) == Maker.LAYOUT_NORMALIZATION for u in x.users):
+            return Maker.LAYOUT_NORMALIZATION
+        return Maker.SIMPLIFIER
+
+    def _is_of_users(self, x: Instruction) -> bool:
+        return all(operation(u) == operation(x) or self._by_name(u) == Maker.SIMPLIFIER for u in x.users)
+
+    def _of_reduce(self, x: Instruction) -> Maker:
+        source = x.operands[0]
+        if source.opcode in _CALLS and not is_of_program(x):
+            return Maker.SPLIT_K
+        if source.opcode in ("reduce", "bitcast") or any(u.opcode == "reduce" for u in x.users):
+            return Maker.REDUCTIONS
+        return self._by_name(x)
+
+    def _of_transpose(self, x: Instruction) -> Maker:
+        return self._by_name(x) if is_of_program(x) else Maker.LAYOUT_NORMALIZATION
 
     def _is_new(self, x: Instruction, opcode: str) -> bool:
         return x.opcode == opcode and x not in self._named and not is_of_program(x) and not is_of_call(x)
+
+
+_SPECIAL: dict[str, Callable[[_Makers, Instruction], Maker]] = {
+    "bitcast": _Makers._of_bitcast,
+    "broadcast": _Makers._of_broadcast,
+    "constant": _Makers._of_constant,
+    "divide": _Makers._of_divide,
+    "multiply": _Makers._of_multiply,
+    "negate": _Makers._of_negate,
+    "reduce": _Makers._of_reduce,
+    "slice": _Makers._of_slice,
+    "transpose": _Makers._of_transpose,
+}
+
+
+def _as_numbers_tell(makers: dict[Instruction, Maker]) -> None:
+    """What layout normalization made of one root has the higher numbers."""
+    chains: dict[str, list[Instruction]] = {}
+    for x, maker in makers.items():
+        if maker in (Maker.SIMPLIFIER, Maker.LAYOUT_NORMALIZATION) and not is_of_program(x):
+            chains.setdefault(name_before_renaming(x).root, []).append(x)
+    for chain in chains.values():
+        chain.sort(key=lambda x: name_before_renaming(x).number)
+        votes = (1 if makers[x] == Maker.SIMPLIFIER else -1 for x in chain)
+        score = list(accumulate(votes, initial=0))
+        cut = max(range(len(score)), key=score.__getitem__)
+        for k, x in enumerate(chain):
+            makers[x] = Maker.SIMPLIFIER if k < cut else Maker.LAYOUT_NORMALIZATION

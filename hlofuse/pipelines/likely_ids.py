@@ -13,8 +13,8 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.front_end_names import named_by_front_end
-from hlofuse.pipelines.last_made import FRONT_END, Makers, INLINED
-from hlofuse.pipelines.names import is_of_program, name_before_renaming, stack_frame
+from hlofuse.pipelines.last_made import Maker, last_makers
+from hlofuse.pipelines.names import is_of_program, name_before_renaming
 from hlofuse.pipelines.program_order import in_program_order
 
 
@@ -30,16 +30,16 @@ def guess_ids(module: Module) -> None:
 
 
 def _by_age(computation: Computation, named: frozenset[Instruction]) -> list[Instruction]:
-    everything = computation.instructions
-    inputs = sorted((x for x in everything if x.opcode == "parameter"), key=lambda x: x.parameter_number)
-    makers = Makers(computation, named)
-    made: dict[int, list[Instruction]] = {}
-    for x in everything:
-        if x.opcode != "parameter":
-            made.setdefault(makers.of(x), []).append(x)
-    order = inputs
+    inputs = [x for x in computation if x.opcode == "parameter"]
+    order = sorted(inputs, key=lambda x: x.parameter_number or 0)
+    made: dict[Maker, list[Instruction]] = {}
+    for x, maker in last_makers(computation, named).items():
+        made.setdefault(maker, []).append(x)
     for maker in sorted(made):
-        order += in_program_order(made[maker], hoisted=maker==FRONT_END) if maker in (FRONT_END, INLINED) else in_order_of_numbers(made[maker], named)
+        if maker in (Maker.FRONT_END, Maker.INLINER) and ".sunk" not in computation.name:
+            order += in_program_order(made[maker], hoisted=maker == Maker.FRONT_END)
+        else:
+            order += in_order_of_numbers(made[maker], named)
     return order
 
 
