@@ -7,7 +7,7 @@ came by. The program's own operations come first, in the order of the program.
 
 from __future__ import annotations
 
-import heapq
+from bisect import bisect_left
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
@@ -44,22 +44,40 @@ def _by_age(computation: Computation, named: frozenset[Instruction]) -> list[Ins
 
 
 def in_order_of_numbers(made: list[Instruction], named: frozenset[Instruction]) -> list[Instruction]:
-    """In the order of the text, but what has one root by its numbers."""
+    """In the order of the text, but what has one root by its numbers.
+
+    A pass goes through a computation in the order of the text that is written then; where that of today is
+    another one, the numbers are right.
+    """
     place = {x: k for k, x in enumerate(made)}
-    chains: dict[object, list[Instruction]] = {}
+    chains: dict[str, list[Instruction]] = {}
     for x in made:
-        chains.setdefault(x if x in named else name_before_renaming(x).root, []).append(x)
-    next_of: dict[Instruction, Instruction] = {}
-    ready: list[int] = []
+        if x not in named:
+            chains.setdefault(name_before_renaming(x).root, []).append(x)
+    key = {x: (k, 0) for x, k in place.items()}
     for chain in chains.values():
         chain.sort(key=lambda x: (name_before_renaming(x).number, place[x]))
-        next_of.update(zip(chain, chain[1:], strict=False))
-        ready.append(place[chain[0]])
-    heapq.heapify(ready)
-    order: list[Instruction] = []
-    while ready:
-        x = made[heapq.heappop(ready)]
-        order.append(x)
-        if x in next_of:
-            heapq.heappush(ready, place[next_of[x]])
-    return order
+        rising = _longest_rising([place[x] for x in chain])
+        last = min((place[chain[k]] for k in rising), default=0) - 1
+        for k, x in enumerate(chain):
+            last = place[x] if k in rising else last
+            key[x] = (last, k + 1)
+    return sorted(made, key=key.__getitem__)
+
+
+def _longest_rising(numbers: list[int]) -> set[int]:
+    """The places of a longest rising subsequence."""
+    ends: list[int] = []
+    at: list[int] = []
+    before: list[int] = []
+    for k, number in enumerate(numbers):
+        length = bisect_left(ends, number)
+        before.append(at[length - 1] if length else -1)
+        ends[length:length + 1] = [number]
+        at[length:length + 1] = [k]
+    found: set[int] = set()
+    k = at[-1] if at else -1
+    while k >= 0:
+        found.add(k)
+        k = before[k]
+    return found
