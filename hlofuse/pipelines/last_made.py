@@ -114,7 +114,7 @@ class _Makers:
         if source.opcode == "constant":
             return self._of_spread_constant(x)
         if ours:
-            if source.opcode != "bitcast" and operation(x) != "broadcast_in_dim" and source.shape.dimensions:
+            if source.opcode != "bitcast" and source.shape.dimensions and not (operation(x) == "broadcast_in_dim" and _adds_in_front(x)):
                 return Maker.SIMPLIFIER_AGAIN  # two broadcasts, with a reshape between them, became one
             return self._by_name(x)
         if all(self.of(u) == Maker.LAYOUT_NORMALIZATION for u in x.users):
@@ -149,6 +149,12 @@ class _Makers:
 
     def _is_new(self, x: Instruction, opcode: str) -> bool:
         return x.opcode == opcode and x not in self._named and not is_of_program(x) and not is_of_call(x)
+
+
+def _adds_in_front(broadcast: Instruction) -> bool:
+    dimensions = broadcast.attributes["dimensions"]
+    rank = len(broadcast.shape.dimensions)
+    return tuple(dimensions) == tuple(range(rank - len(dimensions), rank))
 
 
 _SPECIAL: dict[str, Callable[[_Makers, Instruction], Maker]] = {
