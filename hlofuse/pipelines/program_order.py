@@ -28,7 +28,7 @@ def in_program_order(operations: list[Instruction], *, hoisted: bool) -> list[In
             missing[source] += 1
     rank = {
         # Every constant was put in front of those that were there.
-        x: (1, place[x], place[x])
+        x: (1, -name_before_renaming(x if x.opcode == "constant" else x.operands[0]).number, place[x])
         if hoisted and _spreads_constant(x)
         else (0, 0, -place[x])
         for x in operations
@@ -36,14 +36,11 @@ def in_program_order(operations: list[Instruction], *, hoisted: bool) -> list[In
     heads = {chain[0] for chain in chains.values()}
     ready = [(rank[x], place[x]) for x in heads if not missing[x]]
     heapq.heapify(ready)
-    group = {x: ((x.op_name or "").rpartition("/")[0], stack_frame(x)) for x in operations}
     order: list[Instruction] = []
     while heads:
         recent = [u for u in sources[order[-1]] if not missing[u] and u in heads and not rank[u][0]] if order else []
         if recent:
             x = min(recent, key=rank.__getitem__)
-        elif near := [h for h in heads if not missing[h] and group[h] == group[order[-1]]] if order and not hoisted else []:
-            x = min(near, key=rank.__getitem__)
         elif ready:
             x = operations[heapq.heappop(ready)[1]]
             if missing[x] < 0:
