@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.names import is_of_program, name_before_renaming, scope
+from hlofuse.pipelines.names import is_of_call, is_of_program, name_before_renaming
 
 
 def named_by_front_end(module: Module) -> frozenset[Instruction]:
@@ -22,12 +22,11 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
     for computation in module.computations:
         if computation.fusion is not None:
             continue
-        entry = computation is module.entry
         for x in computation:
             if x.opcode == "parameter":
                 continue
             root, number = name_before_renaming(x)
-            if is_hoisted_constant(x) or (is_of_program(x) and not (entry and scope(x))):
+            if is_hoisted_constant(x) or (is_of_program(x) and not is_of_call(x)):
                 candidates.setdefault(root, []).append((number, x))
             else:
                 others.setdefault(root, []).append(number)

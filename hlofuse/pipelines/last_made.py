@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from enum import IntEnum
 from itertools import accumulate
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation
+from hlofuse.pipelines.names import is_of_call, is_of_program, name_before_renaming, operation
 
-_BODIES = re.compile(r"body|cond|branch_\d+_fun")
 _CALLS = frozenset({"fusion", "custom-call", "dot"})
 
 
@@ -26,8 +24,9 @@ class Maker(IntEnum):
     DOT_MERGER = 4
     LAYOUT_NORMALIZATION = 5
     SPLIT_K = 6
-    REDUCTIONS = 7
-    OTHERS = 8
+    FUSIONS = 7
+    REDUCTIONS = 8
+    OTHERS = 9
 
 
 def last_makers(
@@ -40,17 +39,6 @@ def last_makers(
     if ".sunk" in computation.name:  # cloned whole, after all calls were inlined
         found = {x: Maker.FRONT_END if maker == Maker.INLINER else maker for x, maker in found.items()}
     return found
-
-
-def is_of_call(x: Instruction) -> bool:
-    """Was it inlined from a computation that its own computation called?"""
-    parts = (x.op_name or "").partition(";")[0].split("/")[1:]
-    for part in reversed(parts):
-        if _BODIES.fullmatch(part):
-            return False
-        if "jit(" in part or part == "eval_jaxpr":
-            return True
-    return False
 
 
 class _Makers:
@@ -78,6 +66,9 @@ class _Makers:
         if (operation(x), x.opcode) in self._known:
             return Maker.LAYOUT_NORMALIZATION
         return Maker.SIMPLIFIER
+
+    def _of_fusion(self, x: Instruction) -> Maker:
+        return Maker.FUSIONS
 
     def _of_bitcast(self, x: Instruction) -> Maker:
         return Maker.OTHERS  # among themselves only numbers count
@@ -161,7 +152,9 @@ _SPECIAL: dict[str, Callable[[_Makers, Instruction], Maker]] = {
     "bitcast": _Makers._of_bitcast,
     "broadcast": _Makers._of_broadcast,
     "constant": _Makers._of_constant,
+    "custom-call": _Makers._of_fusion,
     "divide": _Makers._of_divide,
+    "fusion": _Makers._of_fusion,
     "multiply": _Makers._of_multiply,
     "negate": _Makers._of_negate,
     "reduce": _Makers._of_reduce,

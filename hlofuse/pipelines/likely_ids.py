@@ -8,6 +8,7 @@ came by. The program's own operations come first, in the order of the program.
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import accumulate
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
@@ -57,11 +58,12 @@ def in_order_of_numbers(made: list[Instruction], named: frozenset[Instruction]) 
     key = {x: (k, 0) for x, k in place.items()}
     for chain in chains.values():
         chain.sort(key=lambda x: (name_before_renaming(x).number, place[x]))
-        rising = _longest_rising([place[x] for x in chain])
-        last = min((place[chain[k]] for k in rising), default=0) - 1
-        for k, x in enumerate(chain):
-            last = place[x] if k in rising else last
-            key[x] = (last, k + 1)
+        places = [place[x] for x in chain]
+        rising = _longest_rising(places)
+        ahead = (p if k in rising else len(made) for k, p in reversed(list(enumerate(places))))
+        most = list(accumulate(ahead, min))[::-1]
+        least = accumulate(map(min, places, most), max)
+        key.update((x, (p, k)) for k, (x, p) in enumerate(zip(chain, least, strict=True), 1))
     return sorted(made, key=key.__getitem__)
 
 

@@ -90,3 +90,17 @@ def scope(x: Instruction) -> str | None:
     parts = x.op_name.partition(";")[0].split("/")[1:]
     last = max((k for k, part in enumerate(parts) if "jit(" in part), default=-1)
     return "/".join(parts[: last + 1])
+
+
+_BODIES = re.compile(r"body|cond|branch_\d+_fun")
+
+
+def is_of_call(x: Instruction) -> bool:
+    """Was it inlined from a computation that its own computation called?"""
+    parts = (x.op_name or "").partition(";")[0].split("/")[1:]
+    for part in reversed(parts):
+        if _BODIES.fullmatch(part):
+            return False
+        if "jit(" in part or part == "eval_jaxpr":
+            return True
+    return False
