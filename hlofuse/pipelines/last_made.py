@@ -6,10 +6,12 @@ from collections.abc import Callable
 from enum import IntEnum
 from itertools import accumulate
 
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_call, is_of_program, name_before_renaming, operation
 
+_MOVES = frozenset("complex concatenate imag pad real reverse".split())
 _CALLS = frozenset({"fusion", "custom-call", "dot"})
 
 
@@ -26,7 +28,8 @@ class Maker(IntEnum):
     SPLIT_K = 6
     FUSIONS = 7
     REDUCTIONS = 8
-    OTHERS = 9
+    FLOAT_NORMALIZATION = 9
+    OTHERS = 10
 
 
 def last_makers(
@@ -83,7 +86,23 @@ class _Makers:
         source = source.operands[0] if source.opcode == "bitcast" else source
         if source.opcode in _CALLS and not is_of_program(x):
             return Maker.DOT_MERGER
-        return self._by_name(x)
+        return self._of_moved(x)
+
+    def _of_convert(self, x: Instruction) -> Maker:
+        if is_of_program(x) or (operation(x), x.opcode) in self._known:
+            return self._by_name(x)
+        source = x.operands[0]
+        if source.opcode == "reduce" and self.of(source) == Maker.SPLIT_K:
+            return Maker.SPLIT_K
+        return Maker.FLOAT_NORMALIZATION
+
+    def _of_moved(self, x: Instruction) -> Maker:
+        made = self._by_name(x)
+        if made == Maker.FRONT_END and name_before_renaming(x).root == x.opcode:
+            around = (n for n in (*x.operands, *x.users) if n.opcode in ELEMENTWISE_OPCODES or n.opcode in _MOVES)
+            if any(not is_of_program(n) and n.opcode not in ("convert", "constant") for n in around):
+                return Maker.LAYOUT_NORMALIZATION
+        return made
 
     def _of_negate(self, x: Instruction) -> Maker:
         if x.operands[0].opcode == "reduce" and not is_of_program(x):
@@ -110,7 +129,8 @@ class _Makers:
             return self._by_name(x)
         if all(self.of(u) == Maker.LAYOUT_NORMALIZATION for u in x.users):
             return Maker.LAYOUT_NORMALIZATION
-        return Maker.SIMPLIFIER if self._is_new(source, source.opcode) else Maker.SIMPLIFIER_AGAIN
+        made = self.of(source) if self._is_new(source, source.opcode) else Maker.SIMPLIFIER_AGAIN
+        return Maker.SIMPLIFIER if made == Maker.SIMPLIFIER else Maker.SIMPLIFIER_AGAIN
 
     def _of_spread_constant(self, x: Instruction) -> Maker:
         if is_of_program(x) or not x.op_name:
@@ -152,6 +172,7 @@ _SPECIAL: dict[str, Callable[[_Makers, Instruction], Maker]] = {
     "bitcast": _Makers._of_bitcast,
     "broadcast": _Makers._of_broadcast,
     "constant": _Makers._of_constant,
+    "convert": _Makers._of_convert,
     "custom-call": _Makers._of_fusion,
     "divide": _Makers._of_divide,
     "fusion": _Makers._of_fusion,
@@ -161,6 +182,9 @@ _SPECIAL: dict[str, Callable[[_Makers, Instruction], Maker]] = {
     "slice": _Makers._of_slice,
     "transpose": _Makers._of_transpose,
 }
+
+
+_SPECIAL.update(dict.fromkeys(_MOVES, _Makers._of_moved))
 
 
 def _as_numbers_tell(makers: dict[Instruction, Maker]) -> None:
