@@ -29,7 +29,8 @@ class Maker(IntEnum):
     FUSIONS = 7
     REDUCTIONS = 8
     FLOAT_NORMALIZATION = 9
-    OTHERS = 10
+    SIMPLIFIER_LAST = 10
+    OTHERS = 11
 
 
 def last_makers(
@@ -127,9 +128,11 @@ class _Makers:
             if source.opcode != "bitcast" and source.shape.dimensions and not (operation(x) == "broadcast_in_dim" and _adds_in_front(x)):
                 return Maker.SIMPLIFIER_AGAIN  # two broadcasts, with a reshape between them, became one
             return self._by_name(x)
-        if all(self.of(u) == Maker.LAYOUT_NORMALIZATION for u in x.users):
+        if source.opcode != "convert" and all(self.of(u) == Maker.LAYOUT_NORMALIZATION for u in x.users):
             return Maker.LAYOUT_NORMALIZATION
-        made = self.of(source) if self._is_new(source, source.opcode) else Maker.SIMPLIFIER_AGAIN
+        made = self.of(source) if self._is_new(source, source.opcode) else None
+        if made == Maker.FLOAT_NORMALIZATION:
+            return Maker.SIMPLIFIER_LAST
         return Maker.SIMPLIFIER if made == Maker.SIMPLIFIER else Maker.SIMPLIFIER_AGAIN
 
     def _of_spread_constant(self, x: Instruction) -> Maker:
@@ -156,7 +159,12 @@ class _Makers:
         return self._by_name(x)
 
     def _of_transpose(self, x: Instruction) -> Maker:
-        return self._by_name(x) if is_of_program(x) else Maker.LAYOUT_NORMALIZATION
+        if is_of_program(x):
+            return self._by_name(x)
+        source = x.operands[0]
+        if source.opcode == "convert" and self.of(source) == Maker.FLOAT_NORMALIZATION:
+            return Maker.SIMPLIFIER_LAST
+        return Maker.LAYOUT_NORMALIZATION
 
     def _is_new(self, x: Instruction, opcode: str) -> bool:
         return x.opcode == opcode and x not in self._named and not is_of_program(x) and not is_of_call(x)
