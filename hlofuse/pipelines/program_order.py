@@ -14,9 +14,9 @@ def in_program_order(operations: list[Instruction], *, hoisted: bool) -> list[In
     Constants are in front if `hoisted`. A place in the source means nothing across calls.
     """
     place = {x: k for k, x in enumerate(operations)}
-    chains: dict[str, list[Instruction]] = {}
+    chains: dict[object, list[Instruction]] = {}
     for x in operations:
-        chains.setdefault(name_before_renaming(x).root, []).append(x)
+        chains.setdefault(x if x.opcode == "constant" else name_before_renaming(x).root, []).append(x)
     behind: dict[Instruction, Instruction] = {}
     for chain in chains.values():
         chain.sort(key=lambda x: (-name_before_renaming(x).number, -place[x]))
