@@ -130,6 +130,7 @@ class _Makers:
             return self._by_name(x)
         if source.opcode != "convert" and all(self.of(u) == Maker.LAYOUT_NORMALIZATION for u in x.users):
             return Maker.LAYOUT_NORMALIZATION
+        source = source.operands[0] if source.opcode == "bitcast" else source
         made = self.of(source) if self._is_new(source, source.opcode) else None
         if made == Maker.FLOAT_NORMALIZATION:
             return Maker.SIMPLIFIER_LAST
@@ -176,6 +177,7 @@ def _adds_in_front(broadcast: Instruction) -> bool:
     return tuple(dimensions) == tuple(range(rank - len(dimensions), rank))
 
 
+_NUMBERED = (Maker.SIMPLIFIER, Maker.SIMPLIFIER_AGAIN, Maker.LAYOUT_NORMALIZATION)
 _SPECIAL: dict[str, Callable[[_Makers, Instruction], Maker]] = {
     "bitcast": _Makers._of_bitcast,
     "broadcast": _Makers._of_broadcast,
@@ -196,15 +198,20 @@ _SPECIAL.update(dict.fromkeys(_MOVES, _Makers._of_moved))
 
 
 def _as_numbers_tell(makers: dict[Instruction, Maker]) -> None:
-    """What layout normalization made of one root has the higher numbers."""
+    """Of one root the higher number was made later: as few are moved to another maker as that takes."""
     chains: dict[str, list[Instruction]] = {}
     for x, maker in makers.items():
-        if maker in (Maker.SIMPLIFIER, Maker.LAYOUT_NORMALIZATION) and not is_of_program(x):
+        if maker in _NUMBERED and not is_of_program(x):
             chains.setdefault(name_before_renaming(x).root, []).append(x)
     for chain in chains.values():
         chain.sort(key=lambda x: name_before_renaming(x).number)
-        votes = (1 if makers[x] == Maker.SIMPLIFIER else -1 for x in chain)
-        score = list(accumulate(votes, initial=0))
-        cut = max(range(len(score)), key=score.__getitem__)
-        for k, x in enumerate(chain):
-            makers[x] = Maker.SIMPLIFIER if k < cut else Maker.LAYOUT_NORMALIZATION
+        best = [0] * len(_NUMBERED)
+        steps: list[list[int]] = []
+        for x in chain:
+            step = list(accumulate(range(len(best)), lambda a, b: b if best[b] > best[a] else a))
+            best = [best[k] + (makers[x] == maker) for k, maker in zip(step, _NUMBERED, strict=True)]
+            steps.append(step)
+        at = max(range(len(best)), key=best.__getitem__)
+        for x, step in zip(reversed(chain), reversed(steps), strict=True):
+            makers[x] = _NUMBERED[at]
+            at = step[at]
