@@ -98,11 +98,14 @@ class _Makers:
         return Maker.FLOAT_NORMALIZATION
 
     def _of_moved(self, x: Instruction) -> Maker:
+        """What is called the same by framework and compiler: by what is made of it, and of what."""
         made = self._by_name(x)
-        if made == Maker.FRONT_END and name_before_renaming(x).root == x.opcode:
-            around = (n for n in (*x.operands, *x.users) if n.opcode in ELEMENTWISE_OPCODES or n.opcode in _MOVES)
-            if any(not is_of_program(n) and n.opcode not in ("convert", "constant") for n in around):
-                return Maker.LAYOUT_NORMALIZATION
+        if made in (Maker.FRONT_END, Maker.LAYOUT_NORMALIZATION) and is_of_program(x):
+            around = [n for n in (*x.operands, *x.users) if n.opcode in ELEMENTWISE_OPCODES or n.opcode in _MOVES]
+            around = [n for n in around if n.opcode not in ("convert", "constant")]
+            if name_before_renaming(x).root == x.opcode and around:
+                new = any(not is_of_program(n) for n in around)
+                return Maker.LAYOUT_NORMALIZATION if new else Maker.FRONT_END
         return made
 
     def _of_negate(self, x: Instruction) -> Maker:
