@@ -40,9 +40,17 @@ def last_makers(
     makers = _Makers(computation, named_by_front_end)
     found = {x: makers.of(x) for x in computation if x.opcode != "parameter"}
     _as_numbers_tell(found)
-    if ".sunk" in computation.name:  # cloned whole, after all calls were inlined
+    if is_cloned_whole(computation):
         found = {x: Maker.FRONT_END if maker == Maker.INLINER else maker for x, maker in found.items()}
     return found
+
+
+def is_cloned_whole(computation: Computation) -> bool:
+    """Is it the body of a loop that constants were sunk into, after all calls had been inlined?
+
+    A clone is made in the order in which a text would be written.
+    """
+    return ".sunk" in computation.name
 
 
 class _Makers:
