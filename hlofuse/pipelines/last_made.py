@@ -139,7 +139,7 @@ class _Makers:
             if source.opcode != "bitcast" and source.shape.dimensions and not (operation(x) == "broadcast_in_dim" and _adds_in_front(x)):
                 return Maker.SIMPLIFIER_AGAIN  # two broadcasts, with a reshape between them, became one
             return self._by_name(x)
-        if source.opcode != "convert" and all(self.of(u) == Maker.LAYOUT_NORMALIZATION for u in x.users):
+        if source.opcode != "convert" and all(self._by_name(u) == Maker.LAYOUT_NORMALIZATION for u in x.users):
             return Maker.LAYOUT_NORMALIZATION
         source = source.operands[0] if source.opcode == "bitcast" else source
         made = self.of(source) if self._is_new(source, source.opcode) else None
@@ -168,6 +168,13 @@ class _Makers:
             return Maker.SPLIT_K
         if source.opcode in ("reduce", "bitcast") or any(u.opcode == "reduce" for u in x.users):
             return Maker.REDUCTIONS
+        if self.of(source) == Maker.LAYOUT_NORMALIZATION:
+            return Maker.REDUCTIONS  # the dimensions of what is summed up were put in order
+        return self._by_name(x)
+
+    def _of_scatter(self, x: Instruction) -> Maker:
+        if any(self.of(o) == Maker.LAYOUT_NORMALIZATION for o in x.operands):
+            return Maker.LAYOUT_NORMALIZATION
         return self._by_name(x)
 
     def _of_transpose(self, x: Instruction) -> Maker:
@@ -200,6 +207,7 @@ _SPECIAL: dict[str, Callable[[_Makers, Instruction], Maker]] = {
     "multiply": _Makers._of_multiply,
     "negate": _Makers._of_negate,
     "reduce": _Makers._of_reduce,
+    "scatter": _Makers._of_scatter,
     "slice": _Makers._of_slice,
     "transpose": _Makers._of_transpose,
 }
