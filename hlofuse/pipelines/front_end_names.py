@@ -1,9 +1,9 @@
 """Which instructions still bear the name and number that the front end gave them.
 
-JAX's module is named twice on its way to the compiler: the first time every operation of a root gets 1 to N,
-the second time N + 1 to 2N, functions that are called first and what the entry holds last. The numbers up to
-N are free again, and what passes make (clones of what is called, too) takes them, the smallest first, and goes on
-behind 2N. So the numbers of the program lie in a window (N, 2N], in the order of the program.
+JAX's module is named twice on its way to the compiler: at first the operations of a root get the numbers 1
+to N all over the module, then N + 1 to 2N, functions that are called before those of the entry. Up to N
+all are free again, and what passes make (clones of what is called, too) takes them, the smallest first, then
+goes on behind 2N. So the numbers of the program lie in a window (N, 2N], in the order of the program.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
             if x.opcode == "parameter":
                 continue
             root, number = name_before_renaming(x)
-            if is_hoisted_constant(x) or (is_of_program(x) and not is_of_call(x)):
+            if _is_constant_of_program(x) or (is_of_program(x) and not is_of_call(x)):
                 candidates.setdefault(root, []).append((number, x))
             else:
                 others.setdefault(root, []).append(number)
@@ -37,8 +37,8 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
     return frozenset(found)
 
 
-def is_hoisted_constant(x: Instruction) -> bool:
-    """A constant, or one spread out, that the front end keeps in front of the program."""
+def _is_constant_of_program(x: Instruction) -> bool:
+    """What the front end makes for constants bears no op_name, unless there is but one reader."""
     if x.opcode == "broadcast":
         return x.operands[0].opcode == "constant" and not x.op_name
     return x.opcode == "constant" and not x.op_name

@@ -1,8 +1,8 @@
-"""A guess at the order in which XLA made the instructions of a computation, from their names.
+"""A guess at the order in which XLA made the instructions of a computation.
 
 A text is in post-order and does not carry ids, by which equal priorities are settled. Whatever the compiler
-makes is put behind what there is, so ids tell which pass made an instruction last, and where that pass
-came by. The program's own operations come first, in the order of the program.
+makes is put behind what there is (`HloComputation::AddInstruction`), and what is removed leaves no gap
+(`Cleanup`), so ids are in the order of who made an instruction last, and when.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.front_end_names import named_by_front_end
-from hlofuse.pipelines.last_made import Maker, is_cloned_whole, last_makers
+from hlofuse.pipelines.makers import Maker, is_cloned_whole
+from hlofuse.pipelines.makers_in_turn import makers_in_turn
 from hlofuse.pipelines.names import is_of_program
-from hlofuse.pipelines.order_of_passes import in_order_of_pass
+from hlofuse.pipelines.order_of_pass import in_order_of_pass
 from hlofuse.pipelines.program_order import in_program_order
 
 
@@ -29,22 +30,23 @@ def guess_ids(module: Module) -> None:
 
 
 def _by_age(computation: Computation, named: frozenset[Instruction]) -> list[Instruction]:
-    inputs = [x for x in computation if x.opcode == "parameter"]
-    order = sorted(inputs, key=lambda x: x.parameter_number or 0)
-    makers = last_makers(computation, named)
+    parameters = [x for x in computation if x.opcode == "parameter"]
+    order = sorted(parameters, key=lambda x: x.parameter_number or 0)
+    makers = makers_in_turn(computation, named)
     made: dict[Maker, list[Instruction]] = {}
     for x, maker in makers.items():
         made.setdefault(maker, []).append(x)
     cloned = is_cloned_whole(computation)
     program = [x for x, maker in makers.items() if maker == Maker.FRONT_END or x in named]
-    ages = {} if cloned else {x: k for k, x in enumerate(in_program_order(program, hoisted=True))}
+    age = {} if cloned else {x: k for k, x in enumerate(in_program_order(program, hoisted=True))}
     for maker in sorted(made):
         members = made[maker]
         if maker == Maker.FRONT_END and not cloned:
-            order += sorted(members, key=ages.__getitem__)
-        elif maker == Maker.INLINER and not cloned:
+            order += sorted(members, key=age.__getitem__)
+        elif maker == Maker.INLINER:
             order += in_program_order(members, hoisted=False)
         else:
-            aged = sorted((x for x in members if x in ages and x.opcode == "broadcast"), key=ages.__getitem__)
-            order += in_order_of_pass(members, [aged] if aged else [], named)
+            # Those that take the place of broadcasts are met in the order of the program.
+            broadcasts = [x for x in members if x in age and x.opcode == "broadcast"]
+            order += in_order_of_pass(members, sorted(broadcasts, key=age.__getitem__), named)
     return order

@@ -61,25 +61,6 @@ def is_made_by_pass(x: Instruction) -> bool:
     return x.computation is not None and x.id > x.computation.root.id and not scope(x)
 
 
-_CALLED = ("/body/", "/branch_", "/eval_jaxpr")
-
-
-def is_cloned_by_pass(x: Instruction) -> bool:
-    """Did a pass clone an operation of the program, outside of what is called? Then it is young.
-
-    The framework counts from 1, so that the first clone is the first to get 0. A broadcast of a clone was
-    made anew with it.
-    """
-    if not is_of_program(x):
-        return False
-    if x.opcode == "broadcast":
-        source = x.operands[0]
-        source = source.operands[0] if source.opcode == "bitcast" else source
-        return source.opcode != "broadcast" and is_cloned_by_pass(source)
-    called = scope(x) or any(part in (x.op_name or "") for part in _CALLED)
-    return x.name.endswith(".0.0") and not called
-
-
 def scope(x: Instruction) -> str | None:
     """The call the instruction was inlined from, as its op_name tells: `jvp(jit(silu))`; "" for none.
 

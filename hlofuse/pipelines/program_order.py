@@ -1,69 +1,76 @@
-"""The order of the program, of operations that bear its names."""
+"""The order of the program, of operations that bear its names.
+
+Numbers of one root grow in that order. How the roots lie among each other is told by the data, from the end
+to the front: what is needed only once stands right before its user, as in a program, where a text that begins
+with the operands would have it anywhere.
+"""
 
 from __future__ import annotations
 
 import heapq
+from itertools import pairwise
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import name_before_renaming, stack_frame
+from hlofuse.pipelines.names import name_before_renaming
 
 
 def in_program_order(operations: list[Instruction], *, hoisted: bool) -> list[Instruction]:
-    """What has one root by its numbers; of different roots by source line, as far as data allow.
+    """The operations, given in the order of the text, in that of the program.
 
-    Constants are in front if `hoisted`. A place in the source means nothing across calls.
+    `hoisted`: the front end has put its constants in front of everything, each before those that were there.
     """
     place = {x: k for k, x in enumerate(operations)}
+    number = {x: name_before_renaming(x).number for x in operations}
     chains: dict[object, list[Instruction]] = {}
     for x in operations:
         chains.setdefault(x if x.opcode == "constant" else name_before_renaming(x).root, []).append(x)
-    behind: dict[Instruction, Instruction] = {}
+    lower: dict[Instruction, Instruction] = {}
     for chain in chains.values():
-        chain.sort(key=lambda x: (-name_before_renaming(x).number, -place[x]))
-        behind.update(zip(chain, chain[1:], strict=False))
+        chain.sort(key=lambda x: (-number[x], -place[x]))
+        lower.update(pairwise(chain))
     sources = {x: _sources(x, place) for x in operations}
-    missing = dict.fromkeys(operations, 0)
+    unread = dict.fromkeys(operations, 0)
+    """How many of its readers are still to come."""
     for needed in sources.values():
         for source in needed:
-            missing[source] += 1
+            unread[source] += 1
     rank = {
-        # Every constant was put in front of those that were there.
-        x: (1, -name_before_renaming(x if x.opcode == "constant" else x.operands[0]).number, place[x])
-        if hoisted and _spreads_constant(x)
-        else (0, 0, -place[x])
+        x: (1, -number.get(_constant(x), 0), place[x]) if hoisted and _is_constant(x) else (0, -place[x], 0)
         for x in operations
     }
     heads = {chain[0] for chain in chains.values()}
-    ready = [(rank[x], place[x]) for x in heads if not missing[x]]
+    ready = [(rank[x], place[x]) for x in heads if not unread[x]]
     heapq.heapify(ready)
-    order: list[Instruction] = []
+    backwards: list[Instruction] = []
     while heads:
-        recent = [u for u in sources[order[-1]] if not missing[u] and u in heads and not rank[u][0]] if order else []
-        if recent:
-            x = min(recent, key=rank.__getitem__)
+        last = sources[backwards[-1]] if backwards else ()
+        if near := [x for x in last if not unread[x] and x in heads and not rank[x][0]]:
+            x = min(near, key=rank.__getitem__)
         elif ready:
             x = operations[heapq.heappop(ready)[1]]
-            if missing[x] < 0:
+            if x not in heads:
                 continue
         else:  # a pass has turned the data around
             x = min(heads, key=rank.__getitem__)
         heads.remove(x)
-        order.append(x)
-        missing[x] = -1
-        for user in sources[x]:
-            missing[user] -= 1
-            if missing[user] == 0 and user in heads:
-                heapq.heappush(ready, (rank[user], place[user]))
-        if x in behind:
-            head = behind[x]
-            heads.add(head)
-            if missing[head] <= 0:
-                heapq.heappush(ready, (rank[head], place[head]))
-    order.reverse()
-    return order
+        backwards.append(x)
+        unread[x] = -1
+        for source in sources[x]:
+            unread[source] -= 1
+            if unread[source] == 0 and source in heads:
+                heapq.heappush(ready, (rank[source], place[source]))
+        if x in lower:
+            heads.add(lower[x])
+            if unread[lower[x]] <= 0:
+                heapq.heappush(ready, (rank[lower[x]], place[lower[x]]))
+    return backwards[::-1]
 
 
-def _spreads_constant(x: Instruction) -> bool:
+def _constant(x: Instruction) -> Instruction:
+    return x.operands[0] if x.operands else x
+
+
+def _is_constant(x: Instruction) -> bool:
     return x.opcode == "constant" or (x.opcode == "broadcast" and x.operands[0].opcode == "constant")
 
 

@@ -7,7 +7,6 @@ be another one: operands have become others, users are gone. Numbers tell where 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
 from itertools import accumulate
 
 from hlofuse.ir.instruction import Instruction
@@ -15,12 +14,12 @@ from hlofuse.pipelines.names import name_before_renaming
 
 
 def in_order_of_pass(
-    made: list[Instruction], ages: Iterable[list[Instruction]], named: frozenset[Instruction]
+    made: list[Instruction], aged: list[Instruction], named: frozenset[Instruction]
 ) -> list[Instruction]:
-    """In the order of the text, unless numbers say otherwise.
+    """What a pass `made`, given in the order of the text, in the order in which it did, if numbers tell.
 
-    What bears a name of the front end (`named`) has a number that tells nothing of the pass, but where
-    `ages` lists such instructions, the oldest first.
+    Numbers that the front end gave (those of `named`) tell nothing of a pass. `aged` are some of them of
+    which the order is known.
     """
     place = {x: k for k, x in enumerate(made)}
     chains: dict[str, list[Instruction]] = {}
@@ -30,7 +29,7 @@ def in_order_of_pass(
     for chain in chains.values():
         chain.sort(key=lambda x: (name_before_renaming(x).number, place[x]))
     key = {x: (k, 0) for k, x in enumerate(made)}
-    for chain in (*chains.values(), *ages):
+    for chain in (*chains.values(), aged):
         places = _raised([place[x] for x in chain])
         key.update((x, (p, k)) for k, (x, p) in enumerate(zip(chain, places, strict=True), 1))
     return sorted(made, key=key.__getitem__)
@@ -39,7 +38,8 @@ def in_order_of_pass(
 def _raised(places: list[int]) -> list[int]:
     """The places with as few as possible moved so that none is lower than the one before."""
     kept = _longest_rising(places)
-    ahead = (place if k in kept else len(places) + max(places) for k, place in reversed([*enumerate(places)]))
+    highest = max(places, default=0)
+    ahead = (place if k in kept else highest for k, place in reversed([*enumerate(places)]))
     most = [*accumulate(ahead, min)][::-1]
     return [*accumulate(map(min, places, most), max)]
 
