@@ -81,7 +81,12 @@ def is_of_call(x: Instruction) -> bool:
     parts = (x.op_name or "").partition(";")[0].split("/")[1:]
     for part in reversed(parts):
         if _BODIES.fullmatch(part):
-            return False
+            return _is_in_entry(x)
         if "jit(" in part or part == "eval_jaxpr":
             return True
     return False
+
+
+def _is_in_entry(x: Instruction) -> bool:
+    module = x.computation.module if x.computation is not None else None
+    return module is not None and module.entry is x.computation
