@@ -38,13 +38,13 @@ def _by_age(computation: Computation, named: frozenset[Instruction]) -> list[Ins
         made.setdefault(maker, []).append(x)
     cloned = is_cloned_whole(computation)
     program = [x for x, maker in makers.items() if maker == Maker.FRONT_END or x in named]
-    age = {} if cloned else {x: k for k, x in enumerate(in_program_order(program, hoisted=True))}
+    age = {} if cloned else {x: k for k, x in enumerate(in_program_order(program))}
     for maker in sorted(made):
         members = made[maker]
         if maker == Maker.FRONT_END and not cloned:
             order += sorted(members, key=age.__getitem__)
-        elif maker == Maker.INLINER:
-            order += in_program_order(members, hoisted=False)
+        elif maker == Maker.INLINER:  # calls are cloned one after another, numbers and all
+            order += in_order_of_pass(members, [], frozenset())
         else:
             # Those that take the place of broadcasts are met in the order of the program.
             broadcasts = [x for x in members if x in age and x.opcode == "broadcast"]

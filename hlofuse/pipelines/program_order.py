@@ -14,10 +14,10 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import name_before_renaming
 
 
-def in_program_order(operations: list[Instruction], *, hoisted: bool) -> list[Instruction]:
+def in_program_order(operations: list[Instruction]) -> list[Instruction]:
     """The operations, given in the order of the text, in that of the program.
 
-    `hoisted`: the front end has put its constants in front of everything, each before those that were there.
+    The front end has put its constants in front of everything, each before those that were there.
     """
     place = {x: k for k, x in enumerate(operations)}
     number = {x: name_before_renaming(x).number for x in operations}
@@ -35,7 +35,7 @@ def in_program_order(operations: list[Instruction], *, hoisted: bool) -> list[In
         for source in needed:
             unread[source] += 1
     rank = {
-        x: (1, -number.get(_constant(x), 0), place[x]) if hoisted and _is_constant(x) else (0, -place[x], 0)
+        x: (1, -number.get(_constant(x), 0), place[x]) if _is_constant(x) else (0, -place[x], 0)
         for x in operations
     }
     heads = {chain[0] for chain in chains.values()}

@@ -54,8 +54,26 @@ def test_what_was_called_was_inlined(path: str) -> None:
 
 
 def test_a_loop_in_a_function_is_not_what_the_function_is() -> None:
-    inside = f"%mul.6.0 = f32[8]{{0}} multiply(%mul.5.0, %p), {op('jit(g)/while/body/mul')}"
-    assert maker("mul.6.0", MUL, inside) == Maker.FRONT_END
+    loop = f"""HloModule m
+
+%body {{
+  %p = f32[8]{{0}} parameter(0)
+  ROOT %mul.6.0 = f32[8]{{0}} multiply(%p, %p), {op("jit(g)/while/body/mul")}
+}}
+
+ENTRY %main {{
+  %q = f32[8]{{0}} parameter(0)
+  ROOT %call = f32[8]{{0}} call(%q), to_apply=%body
+}}
+"""
+    module = parse_module(loop)
+    body = next(c for c in module.computations if c is not module.entry)
+    assert makers_in_turn(body, named_by_front_end(module))[body.root] == Maker.FRONT_END
+
+
+def test_what_the_entry_has_of_a_branch_was_inlined() -> None:
+    inside = f"%mul.2.0 = f32[8]{{0}} multiply(%mul.5.0, %p), {op('cond/branch_1_fun/mul')}"
+    assert maker("mul.2.0", MUL, inside) == Maker.INLINER
 
 
 def test_a_loop_that_constants_were_sunk_into_was_cloned_whole() -> None:

@@ -6,12 +6,12 @@ from hlofuse.ir import parse_module
 from hlofuse.pipelines.program_order import in_program_order
 
 
-def order(*lines: str, hoisted: bool = True) -> list[str]:
+def order(*lines: str) -> list[str]:
     *first, last = lines
     body = "\n".join([*(f"  {line}" for line in first), f"  ROOT {last}"])
     module = parse_module(f"HloModule m\n\nENTRY %main {{\n  %p = f32[8]{{0}} parameter(0)\n{body}\n}}\n")
     operations = [x for x in module.entry.post_order() if x.opcode not in ("parameter", "tuple")]
-    return [x.name for x in in_program_order(operations, hoisted=hoisted)]
+    return [x.name for x in in_program_order(operations)]
 
 
 def test_one_root_goes_by_its_numbers() -> None:
@@ -43,8 +43,6 @@ def test_constants_are_in_front_by_their_numbers() -> None:
     ]
     placed = [name for name in order(*lines) if not name.startswith("constant")]
     assert placed == ["add.1.0", "mul.1.0", "exp.1.0", "mul.2.0", "add.2.0"]
-    placed = [name for name in order(*lines, hoisted=False) if not name.startswith("constant")]
-    assert placed == ["exp.1.0", "mul.1.0", "mul.2.0", "add.1.0", "add.2.0"]
 
 
 def test_numbers_prevail_over_data_that_a_pass_turned_around() -> None:
