@@ -12,6 +12,7 @@ from enum import IntEnum
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.pipelines.names import is_of_call, is_of_program, name_before_renaming, operation
 
 
@@ -163,7 +164,9 @@ class Makers:
         source = x.operands[0]
         if source.opcode == "reduce" and self.of(source) == Maker.SPLIT_K:
             return Maker.SPLIT_K
-        return Maker.FLOAT_NORMALIZATION
+        if {source.shape.element_type, x.shape.element_type} <= FLOATING_TYPES:
+            return Maker.FLOAT_NORMALIZATION
+        return self._by_name(x)
 
     def _of_reduce(self, x: Instruction) -> Maker:
         source = x.operands[0]

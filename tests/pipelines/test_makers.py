@@ -150,6 +150,12 @@ def test_a_convert_that_nobody_asked_for_is_float_normalizations() -> None:
     assert maker("broadcast.3.0", MUL, line, spread) == Maker.SIMPLIFIER_LAST
 
 
+def test_float_normalization_knows_no_integers() -> None:
+    """A random number's bits, as RngBitGeneratorExpander takes them apart."""
+    line = "%convert.1.0 = u32[8]{0} convert(%mul.5.0), " + op("rng_bit_generator")
+    assert maker("convert.1.0", MUL, line) == Maker.SIMPLIFIER
+
+
 def test_numbers_set_right_what_neighbours_tell() -> None:
     """multiply.3 looks as if it were older, but its number is higher than that of the others."""
     anew = [f"%multiply.{k}.0 = f32[8]{{0}} multiply(%mul.5.0, %p), {op('mul')}" for k in (1, 2)]
