@@ -61,25 +61,6 @@ def is_made_by_pass(x: Instruction) -> bool:
     return x.computation is not None and x.id > x.computation.root.id and not scope(x)
 
 
-_CALLED = ("/body/", "/branch_", "/eval_jaxpr")
-
-
-def is_cloned_by_pass(x: Instruction) -> bool:
-    """Did a pass clone an operation of the program, outside of what is called? Then it is young.
-
-    The framework counts from 1, so that the first clone is the first to get 0. A broadcast of a clone was
-    made anew with it.
-    """
-    if not is_of_program(x):
-        return False
-    if x.opcode == "broadcast":
-        source = x.operands[0]
-        source = source.operands[0] if source.opcode == "bitcast" else source
-        return source.opcode != "broadcast" and is_cloned_by_pass(source)
-    called = scope(x) or any(part in (x.op_name or "") for part in _CALLED)
-    return x.name.endswith(".0.0") and not called
-
-
 def scope(x: Instruction) -> str | None:
     """The call the instruction was inlined from, as its op_name tells: `jvp(jit(silu))`; "" for none.
 
@@ -90,3 +71,22 @@ def scope(x: Instruction) -> str | None:
     parts = x.op_name.partition(";")[0].split("/")[1:]
     last = max((k for k, part in enumerate(parts) if "jit(" in part), default=-1)
     return "/".join(parts[: last + 1])
+
+
+_BODIES = re.compile(r"body|cond|branch_\d+_fun")
+
+
+def is_of_call(x: Instruction) -> bool:
+    """Was it inlined from a computation that its own computation called?"""
+    parts = (x.op_name or "").partition(";")[0].split("/")[1:]
+    for part in reversed(parts):
+        if _BODIES.fullmatch(part):
+            return _is_in_entry(x)
+        if "jit(" in part or part == "eval_jaxpr":
+            return True
+    return False
+
+
+def _is_in_entry(x: Instruction) -> bool:
+    module = x.computation.module if x.computation is not None else None
+    return module is not None and module.entry is x.computation

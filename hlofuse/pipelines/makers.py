@@ -1,0 +1,216 @@
+"""Which part of the compiler made an instruction last, as far as its name and its neighbours tell.
+
+A pass names what it makes after the opcode (`multiply.7`), but an instruction that takes the place of
+another one of its opcode takes the name as well (`HloComputation::ReplaceInstruction`): so a name of the
+program may be on something young. What then tells are the operands: they have not been there before either.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import FLOATING_TYPES
+from hlofuse.pipelines.names import is_of_call, is_of_program, name_before_renaming, operation
+
+
+class Maker(IntEnum):
+    """Passes of `GpuCompiler`, in the order of their turns."""
+
+    FRONT_END = 0
+    INLINER = 1
+    """CallInliner clones what was called behind everything else."""
+    SIMPLIFIER = 2
+    """AlgebraicSimplifier, the first time around."""
+    SIMPLIFIER_AGAIN = 3
+    """AlgebraicSimplifier, ReshapeMover and ConvertMover afterwards."""
+    DOT_MERGER = 4
+    LAYOUT_NORMALIZATION = 5
+    SPLIT_K = 6
+    FUSIONS = 7
+    """Triton fusions and library calls."""
+    REDUCTIONS = 8
+    """ReductionLayoutNormalizer, ReductionDimensionGrouper, TreeReductionRewriter."""
+    FLOAT_NORMALIZATION = 9
+    SIMPLIFIER_LAST = 10
+    """AlgebraicSimplifier behind float normalization."""
+    ANY = 11
+    """Whoever it was: only numbers count among these."""
+
+
+def is_cloned_whole(computation: Computation) -> bool:
+    """Is it the body of a loop that constants were sunk into, after all calls had been inlined?
+
+    A clone is made in the order in which a text would be written.
+    """
+    return ".sunk" in computation.name
+
+
+_MOVES = frozenset("complex concatenate imag pad real reverse slice".split())
+_CALLS = frozenset({"custom-call", "dot", "fusion"})
+
+
+class Makers:
+    """Of the instructions of one computation."""
+
+    def __init__(self, computation: Computation, named: frozenset[Instruction]) -> None:
+        self._named = named
+        program = [x for x in computation if x in named and is_of_program(x)]
+        self._all_cloned = not program
+        self._known = {(operation(x), x.opcode) for x in program}
+        self._cloned_whole = is_cloned_whole(computation)
+
+    def of(self, x: Instruction) -> Maker:
+        """The last one to make it."""
+        match x.opcode:
+            case "bitcast":
+                return Maker.ANY
+            case "custom-call" | "fusion":
+                return Maker.FUSIONS
+            case "broadcast":
+                return self._of_broadcast(x)
+            case "constant":
+                return self._of_constant(x)
+            case "convert":
+                return self._of_convert(x)
+            case "reduce":
+                return self._of_reduce(x)
+            case "scatter":
+                return self._with_operands(x)
+            case "transpose":
+                return self._of_transpose(x)
+        if self._is_simplified(x):
+            return Maker.SIMPLIFIER
+        return self._of_moved(x) if x.opcode in _MOVES else self._by_name(x)
+
+    # ------------------------------------------------------------ by name alone
+
+    def _by_name(self, x: Instruction) -> Maker:
+        if is_of_program(x):
+            if is_of_call(x):
+                return self._inliner()
+            if x in self._named or self._all_cloned:
+                return Maker.FRONT_END
+            if name_before_renaming(x).root == x.opcode:
+                return Maker.LAYOUT_NORMALIZATION
+            return Maker.SIMPLIFIER_AGAIN
+        # An operation of the program made anew, or another one in its place?
+        if (operation(x), x.opcode) in self._known:
+            return Maker.LAYOUT_NORMALIZATION
+        return Maker.SIMPLIFIER
+
+    def _inliner(self) -> Maker:
+        return Maker.FRONT_END if self._cloned_whole else Maker.INLINER
+
+    def _is_new(self, x: Instruction) -> bool:
+        """Was it made by a pass, in nobody's place?"""
+        return x not in self._named and not is_of_program(x) and not is_of_call(x)
+
+    # ------------------------------------------------------------ by neighbours
+
+    def _is_simplified(self, x: Instruction) -> bool:
+        if x.opcode == "divide":  # a quotient was divided once more
+            divisor = x.operands[1]
+            return is_of_program(x) and divisor.opcode == "multiply" and self._is_new(divisor)
+        if x.opcode == "multiply":  # two constant factors became one
+            factors = (o for o in x.operands if o.opcode == "broadcast" and o.op_name)
+            return is_of_program(x) and any(self._is_new(o) for o in factors)
+        # The sum of what was negated is the negated sum.
+        return x.opcode == "negate" and x.operands[0].opcode == "reduce" and not is_of_program(x)
+
+    def _of_broadcast(self, x: Instruction) -> Maker:
+        source = x.operands[0]
+        if source.opcode == "constant":
+            return self._of_spread_constant(x)
+        if is_of_program(x):
+            explicit = operation(x) == "broadcast_in_dim" and _adds_in_front(x)
+            if source.opcode != "bitcast" and source.shape.dimensions and not explicit:
+                return Maker.SIMPLIFIER_AGAIN  # two broadcasts, a reshape between them, became one
+            return self._by_name(x)
+        if source.opcode != "convert" and self._is_normalized_for(x.users):
+            return Maker.LAYOUT_NORMALIZATION
+        source = source.operands[0] if source.opcode == "bitcast" else source
+        made = self.of(source) if self._is_new(source) else None
+        if made == Maker.FLOAT_NORMALIZATION:
+            return Maker.SIMPLIFIER_LAST  # had been converted behind the broadcast
+        return Maker.SIMPLIFIER if made == Maker.SIMPLIFIER else Maker.SIMPLIFIER_AGAIN
+
+    def _of_spread_constant(self, x: Instruction) -> Maker:
+        if is_of_program(x) or not x.op_name:
+            if is_of_call(x):
+                return self._inliner()
+            if x in self._named or (is_of_program(x) and self._all_cloned):
+                return Maker.FRONT_END
+        elif is_of_call(x) and not all(self._is_made_with(x, u) for u in x.users):
+            return self._inliner()
+        return Maker.LAYOUT_NORMALIZATION if self._is_normalized_for(x.users) else Maker.SIMPLIFIER
+
+    def _is_made_with(self, x: Instruction, user: Instruction) -> bool:
+        return operation(user) == operation(x) or self._by_name(user) == Maker.SIMPLIFIER
+
+    def _is_normalized_for(self, users: list[Instruction]) -> bool:
+        return all(self._by_name(u) == Maker.LAYOUT_NORMALIZATION for u in users)
+
+    def _of_constant(self, x: Instruction) -> Maker:
+        if x in self._named:
+            return Maker.FRONT_END
+        return self._inliner() if is_of_call(x) else Maker.SIMPLIFIER
+
+    def _of_convert(self, x: Instruction) -> Maker:
+        if is_of_program(x) or (operation(x), x.opcode) in self._known:
+            return self._by_name(x)
+        source = x.operands[0]
+        if source.opcode == "reduce" and self.of(source) == Maker.SPLIT_K:
+            return Maker.SPLIT_K
+        if {source.shape.element_type, x.shape.element_type} <= FLOATING_TYPES:
+            return Maker.FLOAT_NORMALIZATION
+        return self._by_name(x)
+
+    def _of_reduce(self, x: Instruction) -> Maker:
+        source = x.operands[0]
+        if source.opcode in _CALLS and not is_of_program(x):
+            return Maker.SPLIT_K
+        in_two = source.opcode == "reduce" or any(u.opcode == "reduce" for u in x.users)
+        if in_two or source.opcode == "bitcast" or self.of(source) == Maker.LAYOUT_NORMALIZATION:
+            return Maker.REDUCTIONS
+        return self._by_name(x)
+
+    def _of_transpose(self, x: Instruction) -> Maker:
+        source = x.operands[0]
+        if is_of_program(x):
+            return self._by_name(x)
+        if source.opcode == "convert" and self.of(source) == Maker.FLOAT_NORMALIZATION:
+            return Maker.SIMPLIFIER_LAST
+        return Maker.LAYOUT_NORMALIZATION  # had been a copy into another layout
+
+    def _with_operands(self, x: Instruction) -> Maker:
+        if any(self.of(o) == Maker.LAYOUT_NORMALIZATION for o in x.operands):
+            return Maker.LAYOUT_NORMALIZATION
+        return self._by_name(x)
+
+    def _of_moved(self, x: Instruction) -> Maker:
+        """What framework and compiler call the same: a layout that was another one was so all around."""
+        source = x.operands[0]
+        if x.opcode == "slice" and not is_of_program(x):
+            source = source.operands[0] if source.opcode == "bitcast" else source
+            return Maker.DOT_MERGER if source.opcode in _CALLS else self._by_name(x)
+        made = self._by_name(x)
+        ours = is_of_program(x) and name_before_renaming(x).root == x.opcode
+        if not ours or made not in (Maker.FRONT_END, Maker.LAYOUT_NORMALIZATION):
+            return made
+        around = [n for n in (*x.operands, *x.users) if n.opcode in _TELLING]
+        if any(not is_of_program(n) for n in around):
+            return Maker.LAYOUT_NORMALIZATION
+        return Maker.FRONT_END if around else made
+
+
+_TELLING = (ELEMENTWISE_OPCODES | _MOVES) - {"convert"}
+
+
+def _adds_in_front(broadcast: Instruction) -> bool:
+    """Are all new dimensions in front? Others had been there as dimensions of size one."""
+    dimensions = tuple(broadcast.attributes["dimensions"])
+    rank = len(broadcast.shape.dimensions)
+    return dimensions == tuple(range(rank - len(dimensions), rank))

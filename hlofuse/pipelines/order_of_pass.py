@@ -1,0 +1,62 @@
+"""The order in which one pass made instructions, from the order of the text and the numbers in names.
+
+A pass goes through a computation in the order in which a text of it would be written then. That of today may
+be another one: operands have become others, users are gone. Numbers tell where it is.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import accumulate
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import name_before_renaming
+
+
+def in_order_of_pass(
+    made: list[Instruction], aged: list[Instruction], named: frozenset[Instruction]
+) -> list[Instruction]:
+    """What a pass `made`, given in the order of the text, in the order in which it did, if numbers tell.
+
+    Numbers that the front end gave (those of `named`) tell nothing of a pass. `aged` are some of them of
+    which the order is known.
+    """
+    place = {x: k for k, x in enumerate(made)}
+    chains: dict[str, list[Instruction]] = {}
+    for x in made:
+        if x not in named:
+            chains.setdefault(name_before_renaming(x).root, []).append(x)
+    for chain in chains.values():
+        chain.sort(key=lambda x: (name_before_renaming(x).number, place[x]))
+    key = {x: (k, 0) for k, x in enumerate(made)}
+    for chain in (*chains.values(), aged):
+        places = _raised([place[x] for x in chain])
+        key.update((x, (p, k)) for k, (x, p) in enumerate(zip(chain, places, strict=True), 1))
+    return sorted(made, key=key.__getitem__)
+
+
+def _raised(places: list[int]) -> list[int]:
+    """The places with as few as possible moved so that none is lower than the one before."""
+    kept = _longest_rising(places)
+    highest = max(places, default=0)
+    ahead = (place if k in kept else highest for k, place in reversed([*enumerate(places)]))
+    most = [*accumulate(ahead, min)][::-1]
+    return [*accumulate(map(min, places, most), max)]
+
+
+def _longest_rising(numbers: list[int]) -> set[int]:
+    """Where the members of a longest rising subsequence are."""
+    ends: list[int] = []
+    at: list[int] = []
+    before: list[int] = []
+    for k, number in enumerate(numbers):
+        length = bisect_left(ends, number)
+        before.append(at[length - 1] if length else -1)
+        ends[length : length + 1] = [number]
+        at[length : length + 1] = [k]
+    found: set[int] = set()
+    k = at[-1] if at else -1
+    while k >= 0:
+        found.add(k)
+        k = before[k]
+    return found

@@ -1,0 +1,90 @@
+"""The order of the program, of operations that bear its names.
+
+Numbers of one root grow in that order. How the roots lie among each other is told by the data, from the end
+to the front: what is needed only once stands right before its user, as in a program, where a text that begins
+with the operands would have it anywhere.
+"""
+
+from __future__ import annotations
+
+import heapq
+from itertools import pairwise
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import name_before_renaming
+
+
+def in_program_order(operations: list[Instruction]) -> list[Instruction]:
+    """The operations, given in the order of the text, in that of the program.
+
+    The front end has put its constants in front of everything, each before those that were there.
+    """
+    place = {x: k for k, x in enumerate(operations)}
+    number = {x: name_before_renaming(x).number for x in operations}
+    chains: dict[object, list[Instruction]] = {}
+    for x in operations:
+        chains.setdefault(x if x.opcode == "constant" else name_before_renaming(x).root, []).append(x)
+    lower: dict[Instruction, Instruction] = {}
+    for chain in chains.values():
+        chain.sort(key=lambda x: (-number[x], -place[x]))
+        lower.update(pairwise(chain))
+    sources = {x: _sources(x, place) for x in operations}
+    unread = dict.fromkeys(operations, 0)
+    """How many of its readers are still to come."""
+    for needed in sources.values():
+        for source in needed:
+            unread[source] += 1
+    rank = {
+        x: (1, -number.get(_constant(x), 0), place[x]) if _is_constant(x) else (0, -place[x], 0)
+        for x in operations
+    }
+    heads = {chain[0] for chain in chains.values()}
+    ready = [(rank[x], place[x]) for x in heads if not unread[x]]
+    heapq.heapify(ready)
+    backwards: list[Instruction] = []
+    while heads:
+        last = sources[backwards[-1]] if backwards else ()
+        if near := [x for x in last if not unread[x] and x in heads and not rank[x][0]]:
+            x = min(near, key=rank.__getitem__)
+        elif ready:
+            x = operations[heapq.heappop(ready)[1]]
+            if x not in heads:
+                continue
+        else:  # a pass has turned the data around
+            x = min(heads, key=rank.__getitem__)
+        heads.remove(x)
+        backwards.append(x)
+        unread[x] = -1
+        for source in sources[x]:
+            unread[source] -= 1
+            if unread[source] == 0 and source in heads:
+                heapq.heappush(ready, (rank[source], place[source]))
+        if x in lower:
+            heads.add(lower[x])
+            if unread[lower[x]] <= 0:
+                heapq.heappush(ready, (rank[lower[x]], place[lower[x]]))
+    return backwards[::-1]
+
+
+def _constant(x: Instruction) -> Instruction:
+    return x.operands[0] if x.operands else x
+
+
+def _is_constant(x: Instruction) -> bool:
+    return x.opcode == "constant" or (x.opcode == "broadcast" and x.operands[0].opcode == "constant")
+
+
+def _sources(x: Instruction, members: dict[Instruction, int]) -> dict[Instruction, None]:
+    """Members whose values reach it, others between them or not."""
+    found: dict[Instruction, None] = {}
+    pending, seen = list(x.operands), set(x.operands)
+    while pending:
+        source = pending.pop()
+        if source in members:
+            found[source] = None
+            continue
+        for operand in source.operands:
+            if operand not in seen:
+                seen.add(operand)
+                pending.append(operand)
+    return found

@@ -1,0 +1,42 @@
+"""Which numbers are the program's, as XLA's dumps of its first and its last pass before fusion have it."""
+
+from __future__ import annotations
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.front_end_names import named_by_front_end
+
+
+def named(*lines: str) -> set[str]:
+    body = "\n".join(f"  {line}" for line in lines)
+    module = parse_module(f"HloModule m\n\nENTRY %main {{\n  %p = f32[8]{{0}} parameter(0)\n{body}\n}}\n")
+    return {x.name for x in named_by_front_end(module)}
+
+
+def mul(number: int, path: str = "mul", operand: str = "p") -> str:
+    metadata = f'metadata={{op_name="jit(f)/{path}"}}'
+    return f"%mul.{number}.0 = f32[8]{{0}} multiply(%{operand}, %p), {metadata}"
+
+
+def test_the_upper_half_is_the_programs() -> None:
+    """Five operations were made; the last two clones took the free numbers 0 and 1."""
+    lines = [mul(k, operand="p") for k in (0, 1, 6, 7, 8, 9)]
+    assert named(*lines, "ROOT " + mul(10)) == {f"mul.{k}.0" for k in (6, 7, 8, 9, 10)}
+
+
+def test_numbers_behind_the_programs_are_passes_again() -> None:
+    """What was called outnumbers the program: its clones have used up the free numbers."""
+    called = [mul(k, "jit(g)/mul") for k in (0, 1, 2, 5, 6, 7)]
+    assert named(mul(3), mul(4), *called[:-1], "ROOT " + called[-1]) == {"mul.3.0", "mul.4.0"}
+
+
+def test_constants_have_a_window_as_well() -> None:
+    """A broadcast of a constant without op_name is the front end's, one with op_name is not."""
+    lines = [
+        "%constant.3.0 = f32[] constant(2)",
+        "%constant.4.0 = f32[] constant(3)",
+        "%broadcast.3.0 = f32[8]{0} broadcast(%constant.3.0), dimensions={}",
+        "%broadcast.4.0 = f32[8]{0} broadcast(%constant.4.0), dimensions={}",
+        '%broadcast.7.0 = f32[8]{0} broadcast(%constant.4.0), dimensions={}, metadata={op_name="jit(f)/div"}',
+    ]
+    root = "ROOT %tuple.1.0 = (f32[8]{0}, f32[8]{0}) tuple(%broadcast.3.0, %broadcast.7.0)"
+    assert named(*lines, root) == {"constant.3.0", "constant.4.0", "broadcast.3.0", "broadcast.4.0"}

@@ -1,0 +1,164 @@
+"""Who made an instruction last: one case each, as the ids in XLA's dumps around that pass tell."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.front_end_names import named_by_front_end
+from hlofuse.pipelines.makers import Maker
+from hlofuse.pipelines.makers_in_turn import makers_in_turn
+
+PARAMETERS = """  %p = f32[8]{0} parameter(0)
+  %q = f32[8,4]{1,0} parameter(1)
+  %zero = f32[] constant(0)"""
+
+
+def maker(name: str, *lines: str, computation: str = "main") -> Maker:
+    *first, last = lines
+    body = "\n".join([*(f"  {line}" for line in first), f"  ROOT {last}"])
+    text = f"""HloModule m
+
+%region {{
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}}
+
+ENTRY %{computation} {{
+{PARAMETERS}
+{body}
+}}
+"""
+    module = parse_module(text)
+    makers = makers_in_turn(module.entry, named_by_front_end(module))
+    return next(found for x, found in makers.items() if x.name == name)
+
+
+def op(path: str) -> str:
+    return f'metadata={{op_name="jit(f)/{path}"}}'
+
+
+MUL = f"%mul.5.0 = f32[8]{{0}} multiply(%p, %p), {op('mul')}"
+
+
+def test_what_bears_the_programs_name_is_the_programs() -> None:
+    assert maker("mul.5.0", MUL) == Maker.FRONT_END
+
+
+@pytest.mark.parametrize("path", ["jit(silu)/mul", "jvp(jit(silu))/mul", "while/body/eval_jaxpr/mul"])
+def test_what_was_called_was_inlined(path: str) -> None:
+    assert (
+        maker("mul.2.0", MUL, f"%mul.2.0 = f32[8]{{0}} multiply(%mul.5.0, %p), {op(path)}") == Maker.INLINER
+    )
+
+
+def test_a_loop_in_a_function_is_not_what_the_function_is() -> None:
+    loop = f"""HloModule m
+
+%body {{
+  %p = f32[8]{{0}} parameter(0)
+  ROOT %mul.6.0 = f32[8]{{0}} multiply(%p, %p), {op("jit(g)/while/body/mul")}
+}}
+
+ENTRY %main {{
+  %q = f32[8]{{0}} parameter(0)
+  ROOT %call = f32[8]{{0}} call(%q), to_apply=%body
+}}
+"""
+    module = parse_module(loop)
+    body = next(c for c in module.computations if c is not module.entry)
+    assert makers_in_turn(body, named_by_front_end(module))[body.root] == Maker.FRONT_END
+
+
+def test_what_the_entry_has_of_a_branch_was_inlined() -> None:
+    inside = f"%mul.2.0 = f32[8]{{0}} multiply(%mul.5.0, %p), {op('cond/branch_1_fun/mul')}"
+    assert maker("mul.2.0", MUL, inside) == Maker.INLINER
+
+
+def test_a_loop_that_constants_were_sunk_into_was_cloned_whole() -> None:
+    inside = f"%mul.2.0 = f32[8]{{0}} multiply(%mul.5.0, %p), {op('jit(g)/mul')}"
+    assert maker("mul.2.0", MUL, inside, computation="region_0.3.clone.sunk.clone") == Maker.FRONT_END
+
+
+def test_another_operation_in_the_place_of_the_programs() -> None:
+    """x / 8 became x * 0.125."""
+    assert (
+        maker("multiply.1.0", f"%multiply.1.0 = f32[8]{{0}} multiply(%p, %p), {op('div')}")
+        == Maker.SIMPLIFIER
+    )
+
+
+def test_the_same_operation_under_another_name_was_turned_into_another_layout() -> None:
+    anew = f"%multiply.1.0 = f32[8]{{0}} multiply(%mul.5.0, %p), {op('mul')}"
+    assert maker("multiply.1.0", MUL, anew) == Maker.LAYOUT_NORMALIZATION
+
+
+def test_a_quotient_that_was_divided_once_more() -> None:
+    """a / b / c became a / (b * c)."""
+    lines = [
+        "%multiply.1.0 = f32[8]{0} multiply(%p, %p)",
+        "%div.4.0 = f32[8]{0} divide(%p, %DIVISOR), " + op("div"),
+    ]
+    assert maker("div.4.0", lines[0], lines[1].replace("DIVISOR", "multiply.1.0")) == Maker.SIMPLIFIER
+    assert maker("div.4.0", MUL, lines[1].replace("DIVISOR", "mul.5.0")) == Maker.FRONT_END
+
+
+def test_two_constant_factors_that_became_one() -> None:
+    constant = "%constant.4.0 = f32[] constant(2)"
+    product = f"%mul.6.0 = f32[8]{{0}} multiply(%mul.5.0, %broadcast.3.0), {op('mul')}"
+    broadcast = "%broadcast.3.0 = f32[8]{0} broadcast(%constant.4.0), dimensions={}"
+    assert maker("mul.6.0", MUL, constant, f"{broadcast}, {op('mul')}", product) == Maker.SIMPLIFIER
+    assert maker("mul.6.0", MUL, constant, broadcast, product) == Maker.FRONT_END
+
+
+@pytest.mark.parametrize(
+    ("path", "dimensions", "expected"),
+    [
+        ("mul", "0", Maker.SIMPLIFIER_AGAIN),  # p[:, None] * q: two broadcasts became one
+        ("broadcast_in_dim", "0", Maker.SIMPLIFIER_AGAIN),  # of a sum that kept its dimension
+        ("broadcast_in_dim", "1", Maker.FRONT_END),  # straight to where new dimensions are in front
+    ],
+)
+def test_broadcasts_of_the_program(path: str, dimensions: str, expected: Maker) -> None:
+    shape = "f32[8,4]{1,0}" if dimensions == "0" else "f32[4,8]{1,0}"
+    name = path.split("/")[-1]
+    line = f"%{name}.9.0 = {shape} broadcast(%mul.5.0), dimensions={{{dimensions}}}, {op(path)}"
+    assert maker(f"{name}.9.0", MUL, line) == expected
+
+
+def test_a_sum_in_two_steps_was_made_late() -> None:
+    inner = "%reduce.1.0 = f32[8]{0} reduce(%q, %zero), dimensions={1}, to_apply=%region"
+    outer = "%reduce_sum.3.0 = f32[] reduce(%reduce.1.0, %zero), dimensions={0}, to_apply=%region, "
+    outer += op("reduce_sum")
+    assert maker("reduce_sum.3.0", inner, outer) == Maker.REDUCTIONS
+    assert maker("reduce.1.0", inner, outer) == Maker.REDUCTIONS
+
+
+def test_a_negated_sum_had_been_the_sum_of_what_is_negated() -> None:
+    total = "%reduce_sum.3.0 = f32[] reduce(%p, %zero), dimensions={0}, to_apply=%region, " + op("reduce_sum")
+    assert (
+        maker("negate.1.0", total, f"%negate.1.0 = f32[] negate(%reduce_sum.3.0), {op('neg')}")
+        == Maker.SIMPLIFIER
+    )
+
+
+def test_a_convert_that_nobody_asked_for_is_float_normalizations() -> None:
+    line = "%convert.1.0 = bf16[8]{0} convert(%mul.5.0), " + op("mul")
+    assert maker("convert.1.0", MUL, line) == Maker.FLOAT_NORMALIZATION
+    spread = "%broadcast.3.0 = bf16[8,4]{1,0} broadcast(%convert.1.0), dimensions={0}"
+    assert maker("broadcast.3.0", MUL, line, spread) == Maker.SIMPLIFIER_LAST
+
+
+def test_float_normalization_knows_no_integers() -> None:
+    """A random number's bits, as RngBitGeneratorExpander takes them apart."""
+    line = "%convert.1.0 = u32[8]{0} convert(%mul.5.0), " + op("rng_bit_generator")
+    assert maker("convert.1.0", MUL, line) == Maker.SIMPLIFIER
+
+
+def test_numbers_set_right_what_neighbours_tell() -> None:
+    """multiply.3 looks as if it were older, but its number is higher than that of the others."""
+    anew = [f"%multiply.{k}.0 = f32[8]{{0}} multiply(%mul.5.0, %p), {op('mul')}" for k in (1, 2)]
+    odd = f"%multiply.NUMBER.0 = f32[8]{{0}} multiply(%mul.5.0, %p), {op('div')}"
+    assert maker("multiply.3.0", MUL, *anew, odd.replace("NUMBER", "3")) == Maker.LAYOUT_NORMALIZATION
+    assert maker("multiply.0.0", MUL, *anew, odd.replace("NUMBER", "0")) == Maker.SIMPLIFIER

@@ -1,0 +1,55 @@
+"""The order in which one pass made instructions."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hlofuse.ir import parse_module
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import name_before_renaming
+from hlofuse.pipelines.order_of_pass import in_order_of_pass
+
+MADE = st.lists(
+    st.tuples(st.sampled_from(["multiply", "negate", "broadcast"]), st.integers(0, 30)),
+    min_size=1,
+    unique=True,
+)
+
+
+def made(names: list[tuple[str, int]]) -> list[Instruction]:
+    body = "\n".join(f"  %{root}.{number}.0 = f32[8]{{0}} copy(%p)" for root, number in names)
+    root = "  ROOT %p = f32[8]{0} parameter(0)\n"
+    text = f"HloModule m\n\nENTRY %main {{\n{root}{body}\n}}\n"
+    return [x for x in parse_module(text).entry if x.opcode == "copy"]
+
+
+def names(order: list[Instruction]) -> list[str]:
+    return [x.name.removesuffix(".0") for x in order]
+
+
+def test_the_text_tells_where_numbers_do_not() -> None:
+    order = in_order_of_pass(made([("negate", 1), ("multiply", 1), ("negate", 2)]), [], frozenset())
+    assert names(order) == ["negate.1", "multiply.1", "negate.2"]
+
+
+def test_one_out_of_place_is_moved_and_not_the_many() -> None:
+    text = [("negate", 1), ("multiply", 2), ("negate", 2), ("multiply", 3), ("multiply", 4), ("multiply", 1)]
+    order = in_order_of_pass(made(text), [], frozenset())
+    assert names(order) == ["negate.1", "multiply.1", "multiply.2", "negate.2", "multiply.3", "multiply.4"]
+
+
+def test_numbers_of_the_front_end_tell_nothing() -> None:
+    both = made([("multiply", 2), ("multiply", 1)])
+    assert names(in_order_of_pass(both, [], frozenset(both))) == ["multiply.2", "multiply.1"]
+    assert names(in_order_of_pass(both, both[::-1], frozenset(both))) == ["multiply.1", "multiply.2"]
+
+
+@given(MADE)
+def test_all_are_there_and_numbers_grow(names: list[tuple[str, int]]) -> None:
+    text = made(names)
+    order = in_order_of_pass(text, [], frozenset())
+    assert sorted(order, key=text.index) == text
+    for root in {root for root, _ in names}:
+        numbers = [n.number for n in map(name_before_renaming, order) if n.root == root]
+        assert numbers == sorted(numbers)

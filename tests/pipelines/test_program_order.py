@@ -1,0 +1,50 @@
+"""The order of the program, as the ids in XLA's first dump have it."""
+
+from __future__ import annotations
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.program_order import in_program_order
+
+
+def order(*lines: str) -> list[str]:
+    *first, last = lines
+    body = "\n".join([*(f"  {line}" for line in first), f"  ROOT {last}"])
+    module = parse_module(f"HloModule m\n\nENTRY %main {{\n  %p = f32[8]{{0}} parameter(0)\n{body}\n}}\n")
+    operations = [x for x in module.entry.post_order() if x.opcode not in ("parameter", "tuple")]
+    return [x.name for x in in_program_order(operations)]
+
+
+def test_one_root_goes_by_its_numbers() -> None:
+    lines = [f"%mul.{k}.0 = f32[8]{{0}} multiply(%p, %p)" for k in (7, 6)]
+    root = "%tuple.1.0 = (f32[8]{0}, f32[8]{0}) tuple(%mul.7.0, %mul.6.0)"
+    assert order(*lines, root) == ["mul.6.0", "mul.7.0"]
+
+
+def test_what_is_needed_once_stands_before_its_user() -> None:
+    """The slice of the second step comes behind the first step, though nothing but its number says so."""
+    lines = [
+        "%slice.3.0 = f32[4]{0} slice(%p), slice={[0:4]}",
+        "%slice.4.0 = f32[4]{0} slice(%p), slice={[4:8]}",
+        "%exp.1.0 = f32[4]{0} exponential(%slice.3.0)",
+        "%add.1.0 = f32[4]{0} add(%exp.1.0, %slice.4.0)",
+    ]
+    assert order(*lines) == ["slice.3.0", "exp.1.0", "slice.4.0", "add.1.0"]
+
+
+def test_constants_are_in_front_by_their_numbers() -> None:
+    lines = [
+        "%exp.1.0 = f32[8]{0} exponential(%p)",
+        "%constant.2.0 = f32[] constant(2)",
+        "%constant.3.0 = f32[] constant(3)",
+        "%mul.1.0 = f32[8]{0} broadcast(%constant.3.0), dimensions={}",
+        "%add.1.0 = f32[8]{0} broadcast(%constant.2.0), dimensions={}",
+        "%mul.2.0 = f32[8]{0} multiply(%exp.1.0, %mul.1.0)",
+        "%add.2.0 = f32[8]{0} add(%mul.2.0, %add.1.0)",
+    ]
+    placed = [name for name in order(*lines) if not name.startswith("constant")]
+    assert placed == ["add.1.0", "mul.1.0", "exp.1.0", "mul.2.0", "add.2.0"]
+
+
+def test_numbers_prevail_over_data_that_a_pass_turned_around() -> None:
+    lines = ["%mul.9.0 = f32[8]{0} multiply(%p, %p)", "%mul.8.0 = f32[8]{0} multiply(%mul.9.0, %p)"]
+    assert order(*lines) == ["mul.8.0", "mul.9.0"]
