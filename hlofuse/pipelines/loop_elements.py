@@ -1,18 +1,25 @@
-"""The users of what a loop's body takes out of its parameter.
+"""The users of what a loop's body takes out of its parameter, and of what is taken out of a loop's result.
 
 What a scan does is a function, `eval_jaxpr`, that the body of its loop calls. CallInliner
 (`xla/service/call_inliner.cc`) put the clones behind the call, operands first, and the last of them took the
 place of the call.
+
+WhileLoopSimplifier (`xla/service/while_loop_simplifier.cc`) merges counters that run alike
+(`TryMergeInductionVariables`), which clones the body twice, and drops what nobody reads then
+(`RemoveDeadTupleIndices`), which clones it again. The loop is given another tuple, and a tuple of its
+elements as it had been is put behind it; merging counters does the same in the body. Once its elements have
+found their users that goes, and the last user takes its place.
 """
 
 from __future__ import annotations
 
+from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.holes import without
 from hlofuse.pipelines.widened import served_by
 
 _BODY, _FUNCTION = "/body/", "eval_jaxpr"
-_MERGED = ".clone.clone"
+_MERGED_AND_DROPPED = 3
 
 
 def is_read_in_scan(element: Instruction) -> bool:
@@ -30,11 +37,24 @@ def in_order_of_scan(element: Instruction, users: list[Instruction]) -> list[Ins
         None if u is call else u for u in users if u is call or u not in clones
     ]
     left = [u for u in without([*listed, *clones], [None]) if u is not None]
-    if element.computation is not None and _MERGED in element.computation.name:
-        # WhileLoopSimplifier merged counters: a tuple of all elements was the first user, until it went
-        # (`TryMergeInductionVariables`, `xla/service/while_loop_simplifier.cc`).
-        left = [*left[-1:], *left[:-1]]
-    return left
+    return [*left[-1:], *left[:-1]] if _were_counters_merged(element.computation) else left
+
+
+def is_result_of_changed_loop(element: Instruction) -> bool:
+    """Is it an element of the result of a loop of which counters were merged?"""
+    if element.opcode != "get-tuple-element" or element.operands[0].opcode != "while":
+        return False
+    return any(name == "body" and _were_counters_merged(body) for name, body in element.operands[0].called)
+
+
+def with_last_two_in_front(users: list[Instruction]) -> list[Instruction]:
+    """The users of such an element: there were two tuples, one after the other."""
+    once = [*users[-1:], *users[:-1]]
+    return [*once[-1:], *once[:-1]]
+
+
+def _were_counters_merged(body: Computation | None) -> bool:
+    return body is not None and body.name.split(".").count("clone") >= _MERGED_AND_DROPPED
 
 
 def _is_of_function(user: Instruction) -> bool:

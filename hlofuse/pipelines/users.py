@@ -17,7 +17,12 @@ from hlofuse.pipelines.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.dropped_identities import with_readers_in_place
 from hlofuse.pipelines.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.layout_normalization import restore_normalized_users
-from hlofuse.pipelines.loop_elements import in_order_of_scan, is_read_in_scan
+from hlofuse.pipelines.loop_elements import (
+    in_order_of_scan,
+    is_read_in_scan,
+    is_result_of_changed_loop,
+    with_last_two_in_front,
+)
 from hlofuse.pipelines.merged_broadcasts import with_merged_broadcasts
 from hlofuse.pipelines.merged_dots import with_last_behind_merged_in_front
 from hlofuse.pipelines.merged_factors import with_merged_factors_behind
@@ -32,6 +37,7 @@ from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.split_reductions import with_split_reductions_behind
 from hlofuse.pipelines.swapped_converts import with_swapped_behind
+from hlofuse.pipelines.swapped_reverses import with_swapped_reverses_behind
 from hlofuse.pipelines.taken_along import (
     SoftmaxReaders,
     softmax_readers,
@@ -94,7 +100,10 @@ def _as_program_has_it(
         users = in_order_of_scan(producer, users)
     else:
         users = in_order_of_calls(producer, users, ids_known=ids_known)
-    users = with_reshape_in_front(producer, with_merged_factors_behind(users))
+    if is_result_of_changed_loop(producer):
+        users = with_last_two_in_front(users)
+    users = with_swapped_reverses_behind(with_merged_factors_behind(users))
+    users = with_reshape_in_front(producer, users)
     users = with_last_behind_merged_in_front(producer, users)
     users = with_merged_broadcasts(producer, users, order)
     return with_twins_users_behind(producer, users, ids_known=ids_known)

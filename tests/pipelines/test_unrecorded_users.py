@@ -128,3 +128,33 @@ def test_a_moved_reshape_left_its_place_to_the_last_user_in_functions_too() -> N
 def test_what_was_inlined_with_a_sum_stands_next_to_it() -> None:
     ids = ["p", "zero", "exp", "total", "log.2", "div.1", "mul.1", "r"]
     assert users_of("total", _SOFTMAX, ids=ids) == ["log.2", "div.1"]
+
+
+_REVERSE = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %x = f32[8,8]{{1,0}} sine(%p)
+  %half = f32[] constant(0.5)
+  %each = f32[8,8]{{1,0}} broadcast(%half), dimensions={{}}
+  %reverse.4 = f32[8,8]{{1,0}} reverse(%x), dimensions={{0,1}}
+  %multiply.3 = f32[8,8]{{1,0}} multiply(%reverse.4, %each)
+  %halved = f32[8,8]{{1,0}} multiply(%x, %OTHER){named("mul")}
+  ROOT %r = f32[8,8]{{1,0}} divide(%multiply.3, %halved)"""
+
+
+def test_a_reverse_that_was_behind_a_product_with_a_number_comes_last() -> None:
+    assert users_of("x", _REVERSE.replace("OTHER", "each")) == ["halved", "reverse.4"]
+    assert users_of("x", _REVERSE.replace("OTHER", "p")) == ["reverse.4", "halved"]
+
+
+def test_two_tuples_were_the_first_users_of_the_result_of_a_loop_of_which_counters_were_merged() -> None:
+    text = _SCAN.format(inside=named("while/body/x")).replace(
+        "ROOT %w = (f32[4]{0}, f32[4]{0}) while(%i), condition=%cond, body=%body.BODY",
+        """%w = (f32[4]{0}, f32[4]{0}) while(%i), condition=%cond, body=%body.BODY
+  %y = f32[4]{0} get-tuple-element(%w), index=0
+  %e = f32[4]{0} negate(%y)
+  %g = f32[4]{0} add(%e, %y)
+  %h = f32[4]{0} multiply(%g, %y)
+  ROOT %both = (f32[4]{0}, f32[4]{0}) tuple(%h, %h)""",
+    )
+    assert users_in(text.replace("BODY", "1"), "y", ids_known=True) == ["e", "g", "h"]
+    merged = text.replace("BODY", "1.clone.clone.sunk.clone")
+    assert users_in(merged, "y", ids_known=True) == ["g", "h", "e"]
