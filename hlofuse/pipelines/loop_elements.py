@@ -23,16 +23,14 @@ _MERGED_AND_DROPPED = 3
 
 
 def is_read_in_scan(element: Instruction) -> bool:
-    """Is it an element of the parameter of a scan's body?"""
-    if element.opcode != "get-tuple-element" or element.operands[0].opcode != "parameter":
-        return False
-    return any(map(_is_of_function, element.users))
+    """Is this get-tuple-element one of the parameter of a scan's body?"""
+    return element.operands[0].opcode == "parameter" and any(map(_is_of_function, element.users))
 
 
 def in_order_of_scan(element: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of such an element, given in the order of the text."""
-    clones = [u for u in users if _is_of_function(u)]
-    call = clones[0]
+    clones = {u: None for u in users if _is_of_function(u)}
+    call = next(iter(clones))
     listed: list[Instruction | None] = [
         None if u is call else u for u in users if u is call or u not in clones
     ]
@@ -41,10 +39,11 @@ def in_order_of_scan(element: Instruction, users: list[Instruction]) -> list[Ins
 
 
 def is_result_of_changed_loop(element: Instruction) -> bool:
-    """Is it an element of the result of a loop of which counters were merged?"""
-    if element.opcode != "get-tuple-element" or element.operands[0].opcode != "while":
+    """Is this get-tuple-element one of the result of a loop of which counters were merged?"""
+    loop = element.operands[0]
+    if loop.opcode != "while":
         return False
-    return any(name == "body" and _were_counters_merged(body) for name, body in element.operands[0].called)
+    return any(name == "body" and _were_counters_merged(body) for name, body in loop.called)
 
 
 def with_last_two_in_front(users: list[Instruction]) -> list[Instruction]:

@@ -14,7 +14,7 @@ from hlofuse.pipelines.names import is_of_program, operation
 
 def with_merged_factors_behind(users: list[Instruction]) -> list[Instruction]:
     """Such products behind, where the product with one of the numbers is still there."""
-    merged = [u for u in users if _has_merged_factor(u)]
+    merged = {u: None for u in users if u.opcode == "multiply" and _has_merged_factor(u)}
     if not merged or not any(_has_factor(u) for u in users if u not in merged):
         return users
     return [*(u for u in users if u not in merged), *merged]
@@ -22,12 +22,10 @@ def with_merged_factors_behind(users: list[Instruction]) -> list[Instruction]:
 
 def _has_merged_factor(x: Instruction) -> bool:
     """A product of the program with a number that a pass made and named after the product."""
-    if x.opcode != "multiply" or not is_of_program(x):
+    factor = next((o for o in x.operands if is_broadcast_of_constant(o)), None)
+    if factor is None or operation(factor) != operation(x):
         return False
-    return any(
-        is_broadcast_of_constant(o) and operation(o) == operation(x) and not is_of_program(o)
-        for o in x.operands
-    )
+    return is_of_program(x) and not is_of_program(factor)
 
 
 def _has_factor(x: Instruction) -> bool:

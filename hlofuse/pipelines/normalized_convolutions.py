@@ -21,11 +21,11 @@ def results_of_normalized(computation: Computation) -> frozenset[Instruction]:
 
     The rewriter numbered its calls from 0 on; a call that is made anew gets the next number.
     """
-    calls = [x for x in computation if _is_convolution(x)]
+    calls = [x for x in computation if x.opcode == "custom-call" and _is_convolution(x)]
     if not calls or computation.module is None:
         return frozenset()
-    everywhere = (x for x in computation.module.instructions() if _is_convolution(x))
-    count = Counter(name_before_renaming(x).root for x in everywhere)
+    outside = (c for c in computation.module.computations if c.fusion is None)
+    count = Counter(name_before_renaming(x).root for c in outside for x in c if _is_convolution(x))
     anew = [x for x in calls if _number(x) >= count[name_before_renaming(x).root]]
     return frozenset(u for x in anew for u in x.users if _is_result(u))
 

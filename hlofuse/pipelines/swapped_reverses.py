@@ -11,7 +11,9 @@ from hlofuse.ir.instruction import Instruction
 
 def with_swapped_reverses_behind(users: list[Instruction]) -> list[Instruction]:
     """The users of `x` with such reverses last, where `x * c` is still there."""
-    swapped = [u for u in users if u.opcode == "reverse" and not u.op_name and _was_behind_any(u, users)]
+    swapped = {
+        u: None for u in users if u.opcode == "reverse" and not u.op_name and _was_behind_any(u, users)
+    }
     return [*(u for u in users if u not in swapped), *swapped] if swapped else users
 
 

@@ -96,11 +96,11 @@ def _as_program_has_it(
 ) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
     users = sorted(producer.users, key=lambda u: u.opcode == "fusion")
-    if is_read_in_scan(producer):
+    if producer.opcode == "get-tuple-element" and is_read_in_scan(producer):
         users = in_order_of_scan(producer, users)
     else:
         users = in_order_of_calls(producer, users, ids_known=ids_known)
-    if is_result_of_changed_loop(producer):
+    if producer.opcode == "get-tuple-element" and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
     users = with_swapped_reverses_behind(with_merged_factors_behind(users))
     users = with_reshape_in_front(producer, users)
