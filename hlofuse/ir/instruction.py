@@ -173,7 +173,7 @@ class Instruction:
             return
         places = self._user_places()
         place = places.pop(user)
-        if users[place] is not user:  # somebody has put them in another order
+        if place >= len(users) or users[place] is not user:  # somebody has put them in another order
             place = users.index(user)
         last = users.pop()
         if last is not user:

@@ -17,16 +17,27 @@ from hlofuse.pipelines.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.dropped_identities import with_readers_in_place
 from hlofuse.pipelines.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.layout_normalization import restore_normalized_users
+from hlofuse.pipelines.loop_elements import (
+    in_order_of_scan,
+    is_read_in_scan,
+    is_result_of_changed_loop,
+    with_last_two_in_front,
+)
 from hlofuse.pipelines.merged_broadcasts import with_merged_broadcasts
 from hlofuse.pipelines.merged_dots import with_last_behind_merged_in_front
+from hlofuse.pipelines.merged_factors import with_merged_factors_behind
+from hlofuse.pipelines.moved_in_functions import with_moved_in_function_in_front
 from hlofuse.pipelines.moved_reshapes import with_moved_in_front
 from hlofuse.pipelines.names import name_before_renaming
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
+from hlofuse.pipelines.normalized_convolutions import results_of_normalized, with_last_in_front
+from hlofuse.pipelines.reshaped_products import with_reshape_in_front
 from hlofuse.pipelines.side_inputs import has_side_input, order_before_side_inputs
 from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.split_reductions import with_split_reductions_behind
 from hlofuse.pipelines.swapped_converts import with_swapped_behind
+from hlofuse.pipelines.swapped_reverses import with_swapped_reverses_behind
 from hlofuse.pipelines.taken_along import (
     SoftmaxReaders,
     softmax_readers,
@@ -61,12 +72,15 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
         taken = softmax_readers(order)
         uses, wide = uses_in_order(computation), widened(order)
         normalized = restore_normalized_users(computation, order, uses, ids_known=ids_known)
+        of_convolutions = results_of_normalized(computation)
         for instruction in computation:
             users = instruction.users
             if len(users) < 2:
                 continue
             if instruction not in normalized:
                 users = _as_program_has_it(instruction, order, ids_known=ids_known)
+                if instruction in of_convolutions:
+                    users = with_last_in_front(users)
             users = _as_normalization_leaves_it(instruction, users, uses, wide, order)
             if instruction not in normalized:
                 users = with_clamps_behind(instruction, users, order)
@@ -82,7 +96,14 @@ def _as_program_has_it(
 ) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
     users = sorted(producer.users, key=lambda u: u.opcode == "fusion")
-    users = in_order_of_calls(producer, users, ids_known=ids_known)
+    if producer.opcode == "get-tuple-element" and is_read_in_scan(producer):
+        users = in_order_of_scan(producer, users)
+    else:
+        users = in_order_of_calls(producer, users, ids_known=ids_known)
+    if producer.opcode == "get-tuple-element" and is_result_of_changed_loop(producer):
+        users = with_last_two_in_front(users)
+    users = with_swapped_reverses_behind(with_merged_factors_behind(users))
+    users = with_reshape_in_front(producer, users)
     users = with_last_behind_merged_in_front(producer, users)
     users = with_merged_broadcasts(producer, users, order)
     return with_twins_users_behind(producer, users, ids_known=ids_known)
@@ -117,7 +138,7 @@ def _as_age_tells(
     if producer.opcode == "broadcast" and _made_together(producer, users):
         return without_those_in_softmax(producer, sorted(users, key=_age), order, taken)
     users = in_order_of_keys(producer, with_narrowed_behind(users))
-    return with_moved_in_front(producer, users)
+    return with_moved_in_function_in_front(producer, with_moved_in_front(producer, users))
 
 
 def _made_together(broadcast: Instruction, users: list[Instruction]) -> bool:

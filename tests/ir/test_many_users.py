@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hlofuse.ir import parse_module
@@ -20,6 +20,7 @@ def _constant() -> tuple[Instruction, Shape]:
 
 
 @given(st.sampled_from([0, 50, 63, 64, 65, 100]), _ACTIONS)
+@example(100, [("remove", 0), ("turn round", 0), ("remove", 1), ("remove", 98)])
 def test_users_are_as_if_searched_for(first: int, actions: list[tuple[str, int]]) -> None:
     used, shape = _constant()
     pool = [Instruction(f"user.{k}", shape, "negate") for k in range(100)]

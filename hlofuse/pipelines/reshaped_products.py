@@ -1,0 +1,28 @@
+"""Matrix products of more than two dimensions.
+
+DotDecomposer (`xla/hlo/transforms/expanders/dot_decomposer.cc`) makes the product one of matrices with a
+reshape behind it, which is its only user then. Who reads the product itself read the reshape through another
+that undid it.
+"""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import operation
+
+_PRODUCT = "dot_general"
+
+
+def with_reshape_in_front(product: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of such a product: the reshape, which bears the name of the product, and then the others."""
+    if product.opcode not in {"dot", "fusion", "get-tuple-element"}:
+        return users
+    reshapes = [u for u in users if u.opcode == "bitcast" and operation(u) == _PRODUCT]
+    if len(reshapes) != 1 or not _is_product(product):
+        return users
+    return reshapes + [u for u in users if u not in reshapes]
+
+
+def _is_product(x: Instruction) -> bool:
+    made = x.operands[0] if x.opcode == "get-tuple-element" else x
+    return operation(made) == _PRODUCT and made.opcode in {"custom-call", "dot", "fusion"}
