@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES
+from hlofuse.pipelines.constants import is_constant
 from hlofuse.pipelines.holes import without
 from hlofuse.pipelines.visits import Uses
 
@@ -14,6 +15,7 @@ _NARROW = frozenset(
     "bf16 f8e5m2 f8e4m3 f8e4m3fn f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz f8e3m4 f4e2m1fn f8e8m0fnu".split()
 )
 """Types that `GpuCompiler::OptimizeHloPostLayoutAssignment` (`xla/service/gpu/gpu_compiler.cc`) widens."""
+_NEVER_WIDENED = frozenset("convert exponential log parameter select".split())
 _WIDE = frozenset({"f16", "f32"})
 """What is computed in instead."""
 
@@ -83,15 +85,20 @@ def widened(order: Iterable[Instruction]) -> frozenset[Instruction]:
     """
     found: set[Instruction] = set()
     for x in order:
-        if x.shape.is_tuple or x.shape.element_type != "f32" or x.opcode in {"convert", "parameter"}:
+        if x.shape.is_tuple or x.shape.element_type != "f32" or x.opcode in _NEVER_WIDENED:
             continue
         if x.opcode == "reduce":
             narrow = is_inserted_convert(x.operands[1])
         else:
-            narrow = is_elementwise(x) and any(o in found or is_inserted_convert(o) for o in x.operands)
+            narrow = is_elementwise(x) and _may_all_have_been_narrow(x, found)
         if narrow or any(is_narrowing(u) for u in x.users):
             found.add(x)
     return frozenset(found)
+
+
+def _may_all_have_been_narrow(x: Instruction, found: set[Instruction]) -> bool:
+    narrow = [o in found or is_inserted_convert(o) or is_widened_broadcast(o) for o in x.operands]
+    return any(narrow) and all(k or is_constant(o) for k, o in zip(narrow, x.operands, strict=True))
 
 
 def users_of_widened(
