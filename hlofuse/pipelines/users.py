@@ -16,11 +16,13 @@ from hlofuse.pipelines.constants import is_made_of_nothing
 from hlofuse.pipelines.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.dropped_identities import with_readers_in_place
 from hlofuse.pipelines.inlined_calls import in_order_of_calls
+from hlofuse.pipelines.inserted_converts import is_widening
 from hlofuse.pipelines.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.merged_broadcasts import with_merged_broadcasts
 from hlofuse.pipelines.merged_dots import with_last_behind_merged_in_front
 from hlofuse.pipelines.moved_reshapes import with_moved_in_front
 from hlofuse.pipelines.names import name_before_renaming
+from hlofuse.pipelines.narrow_in_program import widened
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
 from hlofuse.pipelines.side_inputs import has_side_input, order_before_side_inputs
 from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
@@ -35,12 +37,7 @@ from hlofuse.pipelines.taken_along import (
 )
 from hlofuse.pipelines.unread_results import in_order_written
 from hlofuse.pipelines.visits import Uses, uses_in_order
-from hlofuse.pipelines.widened import (
-    is_widened_broadcast,
-    is_widening,
-    users_of_widened,
-    widened,
-)
+from hlofuse.pipelines.widened import is_widened_broadcast, users_of_widened, users_through_convert
 
 
 def restore_users(module: Module, *, ids_known: bool) -> None:
@@ -100,6 +97,8 @@ def _as_normalization_leaves_it(
         return sorted(users, key=lambda user: uses[producer, user])
     if producer in wide:
         users = users_of_widened(producer, users, uses, wide, order)
+    elif any(u in wide for u in users):
+        users = users_through_convert(producer, users, uses, wide)
     users = with_split_reductions_behind(with_swapped_behind(users))
     return with_gemms_behind(producer, users, order)
 

@@ -2,47 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.shape import INTEGER_TYPES
-from hlofuse.pipelines.constants import is_constant
 from hlofuse.pipelines.holes import without
+from hlofuse.pipelines.inserted_converts import is_narrowing, is_widening
 from hlofuse.pipelines.visits import Uses
-
-_NARROW = frozenset(
-    "bf16 f8e5m2 f8e4m3 f8e4m3fn f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz f8e3m4 f4e2m1fn f8e8m0fnu".split()
-)
-"""Types that `GpuCompiler::OptimizeHloPostLayoutAssignment` (`xla/service/gpu/gpu_compiler.cc`) widens."""
-_NEVER_WIDENED = frozenset("convert exponential log parameter select".split())
-_WIDE = frozenset({"f16", "f32"})
-"""What is computed in instead."""
-
-
-def is_inserted_convert(instruction: Instruction) -> bool:
-    """Was it put in front of or behind what cannot compute in the program's precision?"""
-    return is_narrowing(instruction) or is_widening(instruction)
-
-
-def is_narrowing(instruction: Instruction) -> bool:
-    """Was it put behind such an instruction?"""
-    return _is_unnamed_convert(instruction) and instruction.shape.element_type in _NARROW
-
-
-def is_widening(instruction: Instruction) -> bool:
-    """Was it put in front of such an instruction?
-
-    A convert of the program from integers, which would make narrow numbers, has taken it in.
-    """
-    if not _is_unnamed_convert(instruction) or instruction.shape.element_type not in _WIDE:
-        return False
-    before = instruction.operands[0].shape.element_type
-    return before in _NARROW or before in INTEGER_TYPES
-
-
-def _is_unnamed_convert(x: Instruction) -> bool:
-    return x.opcode == "convert" and not x.op_name
 
 
 def is_widened_broadcast(instruction: Instruction) -> bool:
@@ -77,30 +40,6 @@ def served_by(user: Instruction) -> Instruction:
     return user
 
 
-def widened(order: Iterable[Instruction]) -> frozenset[Instruction]:
-    """Instructions that were narrow in the program and are f32 now.
-
-    An element-wise operation was, if an operand was: their types are equal. A reduction says so by what
-    it starts with. `order` is the post-order of a computation.
-    """
-    found: set[Instruction] = set()
-    for x in order:
-        if x.shape.is_tuple or x.shape.element_type != "f32" or x.opcode in _NEVER_WIDENED:
-            continue
-        if x.opcode == "reduce":
-            narrow = is_inserted_convert(x.operands[1])
-        else:
-            narrow = is_elementwise(x) and _may_all_have_been_narrow(x, found)
-        if narrow or any(is_narrowing(u) for u in x.users):
-            found.add(x)
-    return frozenset(found)
-
-
-def _may_all_have_been_narrow(x: Instruction, found: set[Instruction]) -> bool:
-    narrow = [o in found or is_inserted_convert(o) or is_widened_broadcast(o) for o in x.operands]
-    return any(narrow) and all(k or is_constant(o) for k, o in zip(narrow, x.operands, strict=True))
-
-
 def users_of_widened(
     producer: Instruction,
     users: list[Instruction],
@@ -133,3 +72,26 @@ def users_of_widened(
     if back is producer:
         listed = without(listed, [back])
     return [u for u in listed if u is not None]
+
+
+def users_through_convert(
+    producer: Instruction, users: list[Instruction], uses: Uses, wide: frozenset[Instruction]
+) -> list[Instruction]:
+    """The users of what was in single precision, given that those in `wide` read a narrow copy of it.
+
+    They got converts to f32 behind the program's own convert, and read `producer` when the pairs were removed, in
+    the order of the walk; the program's convert went with the last. Where `producer` is a convert of a narrow
+    value, it is that value which they read, and CSE made their converts and it one.
+    """
+    later = [u for u in users if u in wide]
+    others = [u for u in users if u not in wide]
+    place = next(k for k, u in enumerate(users) if u in wide)
+    later.sort(key=lambda user: uses[producer, user])
+    if producer.opcode == "convert" or any(map(_narrows, others)):
+        return [*others, *later]
+    listed: list[Instruction | None] = [*users[:place], None, *(u for u in users[place:] if u not in wide)]
+    return [u for u in without([*listed, *later], [None]) if u is not None]
+
+
+def _narrows(user: Instruction) -> bool:
+    return user.opcode == "convert" and user.shape.element_type == "bf16"
