@@ -38,8 +38,9 @@ def widened(order: Iterable[Instruction]) -> frozenset[Instruction]:
     for sweep in (own, reversed(own), own):
         readers = _readers(side)
         for x in sweep:
-            near = sum(_vote(o, x, side, readers) for o in x.operands)
-            side[x] = _sign(own[x] + near + _sign(sum(side.get(u, 0) for u in x.users)))
+            votes = [_vote(o, x, side, readers) for o in x.operands]
+            near = min(votes) if min(votes) < 0 else max(votes)
+            side[x] = _sign(own[x] + 2 * near + _sign(sum(side.get(u, 0) for u in x.users)))
     return frozenset(x for x, narrow in side.items() if narrow > 0)
 
 
@@ -89,7 +90,7 @@ def _evidence(x: Instruction) -> int:
 
 def _of_operand(operand: Instruction) -> int:
     if operand.opcode == "broadcast":
-        return _SURE if _was_swapped(operand) else -_LIKELY
+        return _SURE if _was_swapped(operand) else -_SURE
     if operand.opcode == "constant":
         return -_LIKELY
     if operand.opcode in _ANYTHING or is_elementwise(operand) and operand.opcode not in _NEVER_WIDENED:
