@@ -64,7 +64,8 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 continue
             if instruction not in normalized:
                 users = _as_program_has_it(instruction, order, ids_known=ids_known)
-            users = _as_normalization_leaves_it(instruction, users, uses, wide, order)
+            place = {u: k for k, u in enumerate(users)} if instruction in normalized else order
+            users = _as_normalization_leaves_it(instruction, users, uses, wide, place, order)
             if instruction not in normalized:
                 users = with_clamps_behind(instruction, users, order)
                 users = with_dot_operands_in_place(instruction, users, order)
@@ -90,14 +91,15 @@ def _as_normalization_leaves_it(
     users: list[Instruction],
     uses: Uses,
     wide: frozenset[Instruction],
+    place: dict[Instruction, int],
     order: dict[Instruction, int],
 ) -> list[Instruction]:
     if is_widening(producer) or is_widened_broadcast(producer):
         # Every user got one of its own; CSE made them one, in the order of the walk.
         return sorted(users, key=lambda user: uses[producer, user])
     if producer in wide:
-        users = users_of_widened(producer, users, uses, wide, order)
-    elif any(u in wide for u in users):
+        users = users_of_widened(producer, users, uses, wide, place)
+    elif producer.opcode != "broadcast" and any(u in wide for u in users):
         users = users_through_convert(producer, users, uses, wide)
     users = with_split_reductions_behind(with_swapped_behind(users))
     return with_gemms_behind(producer, users, order)

@@ -45,7 +45,7 @@ def users_of_widened(
     users: list[Instruction],
     uses: Uses,
     wide: frozenset[Instruction],
-    order: dict[Instruction, int],
+    place: dict[Instruction, int],
 ) -> list[Instruction]:
     """The users of what was narrow, as FloatNormalization and SimplifyFPConversions leave them.
 
@@ -53,14 +53,14 @@ def users_of_widened(
     users of that read the producer at once, and it went. Those that had been widened as well got a convert
     to f32 each, until pairs of converts were removed, in the order of the walk. The convert back went when
     nobody used it any more (`xla/hlo/transforms/simplifiers/float_normalization.cc` and
-    `simplify_fp_conversions.cc`). `order` is the post-order.
+    `simplify_fp_conversions.cc`). `place` tells where each user stood before, by default the post-order.
     """
     back = next((u for u in users if is_narrowing(u)), producer)
     at_once = [u for u in users if u not in wide and not is_narrowing(u)]
     later = [u for u in users if u in wide]
     narrow = back.users if back is not producer else []
     of_program = [*dict.fromkeys(None if u in at_once else u for u in (*at_once, *later, *narrow))]
-    place = {u: order[u] for u in (*users, *narrow)}
+    place = {u: place[u if u in place else back] for u in (*users, *narrow)}
     convert = min((place[u] for u in at_once), default=-1)
     of_program.sort(key=lambda u: convert if u is None else place[u])
     listed: list[Instruction | None] = without([*of_program, back], [u for u in of_program if u is not None])
