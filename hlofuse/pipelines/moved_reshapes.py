@@ -1,10 +1,11 @@
-"""Reductions of which the result was reshaped (keepdims) before it was used."""
+"""Values that were reshaped before they were used, until ReshapeMover moved the reshape."""
 
 from __future__ import annotations
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, is_of_program
+from hlofuse.pipelines.names import is_made_by_pass, is_of_program, name_before_renaming
 
 
 def with_moved_in_front(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -20,3 +21,28 @@ def with_moved_in_front(producer: Instruction, users: list[Instruction]) -> list
         return users
     *others, last = sorted(users, key=lambda u: u.id)
     return [last, *others] if last.opcode in ELEMENTWISE_OPCODES and is_of_program(last) else users
+
+
+def behind_moved_reshapes(computation: Computation) -> frozenset[Instruction]:
+    """Element-wise operations that ReshapeMover cloned to compute in front of a reshape. Ids have to be XLA's.
+
+    A clone is young and asks for the name of what it was cloned of, which is taken; it gets the first number that
+    is free, which is lower than those of the program.
+    """
+    young = [x for x in computation if x.opcode in ELEMENTWISE_OPCODES and is_of_program(x) and is_made_by_pass(x)]
+    if not young:
+        return frozenset()
+    lowest: dict[str, int] = {}
+    for x in computation:
+        if is_of_program(x) and not is_made_by_pass(x):
+            name = name_before_renaming(x)
+            lowest[name.root] = min(name.number, lowest.get(name.root, name.number))
+    names = {x: name_before_renaming(x) for x in young}
+    return frozenset(x for x, name in names.items() if name.number < lowest.get(name.root, 0))
+
+
+def with_last_in_place_of_reshape(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of such a clone. A reshape was the only one, until it went as well: simplification appended what
+    had read it, and the last took its place (`ReplaceInstruction`, `xla/hlo/ir/hlo_computation.cc`).
+    """
+    return [users[-1], *users[:-1]] if all(u.id < producer.id for u in users) else users

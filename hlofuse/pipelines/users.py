@@ -20,7 +20,11 @@ from hlofuse.pipelines.inserted_converts import is_widening
 from hlofuse.pipelines.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.merged_broadcasts import with_merged_broadcasts
 from hlofuse.pipelines.merged_dots import with_last_behind_merged_in_front
-from hlofuse.pipelines.moved_reshapes import with_moved_in_front
+from hlofuse.pipelines.moved_reshapes import (
+    behind_moved_reshapes,
+    with_last_in_place_of_reshape,
+    with_moved_in_front,
+)
 from hlofuse.pipelines.names import name_before_renaming
 from hlofuse.pipelines.narrow_in_program import widened
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
@@ -56,6 +60,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                     instruction.users.sort(key=written.__getitem__)
         order = {x: k for k, x in enumerate(computation.post_order())}
         taken = softmax_readers(order)
+        moved = behind_moved_reshapes(computation) if ids_known else frozenset[Instruction]()
         uses, wide = uses_in_order(computation), widened(order)
         normalized = restore_normalized_users(computation, order, uses, ids_known=ids_known)
         for instruction in computation:
@@ -71,6 +76,8 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 users = with_dot_operands_in_place(instruction, users, order)
                 if ids_known:
                     users = _as_age_tells(instruction, users, order, taken)
+                if instruction in moved:
+                    users = with_last_in_place_of_reshape(instruction, users)
                 users = with_readers_in_place(instruction, users)
             instruction.users[:] = users
 
