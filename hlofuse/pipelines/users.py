@@ -28,6 +28,7 @@ from hlofuse.pipelines.moved_reshapes import (
 from hlofuse.pipelines.names import name_before_renaming
 from hlofuse.pipelines.narrow_in_program import widened
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
+from hlofuse.pipelines.reciprocals import with_last_for_first_product
 from hlofuse.pipelines.side_inputs import has_side_input, order_before_side_inputs
 from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.source_expressions import with_twins_users_behind
@@ -123,7 +124,8 @@ def _as_age_tells(
     if is_bits_of_key(producer):
         return sorted(users, key=_age)
     if producer.opcode == "broadcast" and _made_together(producer, users):
-        return without_those_in_softmax(producer, sorted(users, key=_age), order, taken)
+        users = with_last_for_first_product(producer, sorted(users, key=_age))
+        return without_those_in_softmax(producer, users, order, taken)
     users = in_order_of_keys(producer, with_narrowed_behind(users))
     return with_moved_in_front(producer, users)
 
