@@ -17,7 +17,7 @@ def with_last_for_first_product(reciprocal: Instruction, users: list[Instruction
     """
     if not is_broadcast_of_constant(reciprocal) or not all(map(_is_product_made_by_pass, users)):
         return users
-    if not is_made_by_pass(reciprocal) or min(u.id for u in users) == reciprocal.id + 1:
+    if not is_made_by_pass(reciprocal) or min(u.id for u in users) <= reciprocal.id + 1:
         return users
     return [users[-1], *users[:-1]]
 
