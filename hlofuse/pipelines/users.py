@@ -28,7 +28,12 @@ from hlofuse.pipelines.moved_reshapes import (
 from hlofuse.pipelines.names import name_before_renaming
 from hlofuse.pipelines.narrow_in_program import widened
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
-from hlofuse.pipelines.reciprocals import with_last_for_first_product
+from hlofuse.pipelines.reciprocals import (
+    Divisions,
+    divisions,
+    with_divisions_gone,
+    with_last_for_first_product,
+)
 from hlofuse.pipelines.side_inputs import has_side_input, order_before_side_inputs
 from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.source_expressions import with_twins_users_behind
@@ -60,7 +65,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 if not is_made_of_nothing(instruction):  # CSE made one of many since
                     instruction.users.sort(key=written.__getitem__)
         order = {x: k for k, x in enumerate(computation.post_order())}
-        taken = softmax_readers(order)
+        taken, divided = softmax_readers(order), divisions(order)
         moved = behind_moved_reshapes(computation) if ids_known else frozenset[Instruction]()
         uses, wide = uses_in_order(computation), widened(order)
         normalized = restore_normalized_users(computation, order, uses, ids_known=ids_known)
@@ -69,7 +74,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
             if len(users) < 2:
                 continue
             if instruction not in normalized:
-                users = _as_program_has_it(instruction, order, ids_known=ids_known)
+                users = _as_program_has_it(instruction, order, divided, ids_known=ids_known)
             place = {u: k for k, u in enumerate(users)} if instruction in normalized else order
             users = _as_normalization_leaves_it(instruction, users, uses, wide, place, order)
             if instruction not in normalized:
@@ -84,13 +89,14 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
 
 
 def _as_program_has_it(
-    producer: Instruction, order: dict[Instruction, int], *, ids_known: bool
+    producer: Instruction, order: dict[Instruction, int], divided: Divisions, *, ids_known: bool
 ) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
     users = sorted(producer.users, key=lambda u: u.opcode == "fusion")
     users = in_order_of_calls(producer, users, ids_known=ids_known)
     users = with_last_behind_merged_in_front(producer, users)
     users = with_merged_broadcasts(producer, users, order)
+    users = with_divisions_gone(producer, users, order, divided)
     return with_twins_users_behind(producer, users, ids_known=ids_known)
 
 
