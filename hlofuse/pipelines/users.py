@@ -15,6 +15,7 @@ from hlofuse.pipelines.clamps import with_clamps_behind
 from hlofuse.pipelines.constants import is_made_of_nothing
 from hlofuse.pipelines.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.dropped_identities import with_readers_in_place
+from hlofuse.pipelines.hidden_casts import narrowed_places, with_last_in_place_of_cast
 from hlofuse.pipelines.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.inserted_converts import is_widening
 from hlofuse.pipelines.layout_normalization import restore_normalized_users
@@ -69,6 +70,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
         moved = behind_moved_reshapes(computation) if ids_known else frozenset[Instruction]()
         uses, wide = uses_in_order(computation), widened(order)
         normalized = restore_normalized_users(computation, order, uses, ids_known=ids_known)
+        places = narrowed_places(computation)
         for instruction in computation:
             users = instruction.users
             if len(users) < 2:
@@ -85,6 +87,8 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 if instruction in moved:
                     users = with_last_in_place_of_reshape(instruction, users)
                 users = with_readers_in_place(instruction, users)
+            if not any(u in wide for u in users):
+                users = with_last_in_place_of_cast(instruction, users, places)
             instruction.users[:] = users
 
 
