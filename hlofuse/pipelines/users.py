@@ -39,6 +39,7 @@ from hlofuse.pipelines.side_inputs import has_side_input, order_before_side_inpu
 from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.split_reductions import with_split_reductions_behind
+from hlofuse.pipelines.summed_again import names_of_reductions, with_last_in_place_of_sum
 from hlofuse.pipelines.swapped_converts import with_swapped_behind
 from hlofuse.pipelines.taken_along import (
     SoftmaxReaders,
@@ -70,13 +71,14 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
         moved = behind_moved_reshapes(computation) if ids_known else frozenset[Instruction]()
         uses, wide = uses_in_order(computation), widened(order)
         normalized = restore_normalized_users(computation, order, uses, ids_known=ids_known)
-        places = narrowed_places(computation)
+        places, reductions = narrowed_places(computation), names_of_reductions(order)
         for instruction in computation:
             users = instruction.users
             if len(users) < 2:
                 continue
             if instruction not in normalized:
                 users = _as_program_has_it(instruction, order, divided, ids_known=ids_known)
+                users = with_last_in_place_of_sum(instruction, users, reductions)
             place = {u: k for k, u in enumerate(users)} if instruction in normalized else order
             users = _as_normalization_leaves_it(instruction, users, uses, wide, place, order)
             if instruction not in normalized:
