@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_program, name_before_renaming, scope, stack_frame
+from hlofuse.pipelines.taken_along import leads_to_gemm_with_prologue
 
 
 class Extent(NamedTuple):
@@ -56,7 +57,10 @@ def _users_of_expression(x: Instruction, users: list[Instruction]) -> set[Instru
         return set()
     around = {u: place for u in users if (place := extent_of(u)) is not None and place.encloses(here)}
     # What stands in exactly the same place is the derivative of `x`.
-    return set(around) if any(place != here for place in around.values()) else set()
+    if all(place == here for place in around.values()):
+        return set()
+    # Where a Triton fusion took what reads `x` along, its own place does not show.
+    return {u for u in users if u in around or leads_to_gemm_with_prologue(u, x)}
 
 
 def _users_in_same_call(x: Instruction, users: list[Instruction]) -> set[Instruction]:

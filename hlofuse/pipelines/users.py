@@ -49,7 +49,12 @@ from hlofuse.pipelines.taken_along import (
 )
 from hlofuse.pipelines.unread_results import in_order_written
 from hlofuse.pipelines.visits import Uses, uses_in_order
-from hlofuse.pipelines.widened import is_widened_broadcast, users_of_widened, users_through_convert
+from hlofuse.pipelines.widened import (
+    is_widened_broadcast,
+    users_of_widened,
+    users_of_widening,
+    users_through_convert,
+)
 
 
 def restore_users(module: Module, *, ids_known: bool) -> None:
@@ -115,8 +120,7 @@ def _as_normalization_leaves_it(
     order: dict[Instruction, int],
 ) -> list[Instruction]:
     if is_widening(producer) or is_widened_broadcast(producer):
-        # Every user got one of its own; CSE made them one, in the order of the walk.
-        return sorted(users, key=lambda user: uses[producer, user])
+        return users_of_widening(producer, uses, wide, order)
     if producer in wide:
         users = users_of_widened(producer, users, uses, wide, place)
     elif producer.opcode != "broadcast" and any(u in wide for u in users):

@@ -40,6 +40,20 @@ def served_by(user: Instruction) -> Instruction:
     return user
 
 
+def users_of_widening(
+    convert: Instruction, uses: Uses, wide: frozenset[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of an inserted convert, one for each use, which CSE made one in the order of the walk.
+
+    What was in single precision read a convert of the program instead, all the same one, which CSE met with the
+    first of them.
+    """
+    shared = min((uses[convert, u] for u in convert.users if u not in wide), default=0)
+    return sorted(
+        convert.users, key=lambda u: (uses[convert, u], 0) if u in wide else (shared, order[u])
+    )
+
+
 def users_of_widened(
     producer: Instruction,
     users: list[Instruction],
