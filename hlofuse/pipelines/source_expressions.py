@@ -33,12 +33,15 @@ def with_twins_users_behind(
     if not _may_have_twin(producer, ids_known=ids_known):
         return users
     own = _users_of_expression(producer, users) or _users_in_same_call(producer, users)
-    if own:
-        users = sorted(users, key=lambda u: u not in own)
-    if ids_known and not scope(producer) and is_of_program(producer):
+    ages = ids_known and not scope(producer) and is_of_program(producer)
+
+    def rank(user: Instruction) -> int:
+        if own and user not in own:
+            return 2
         # Nothing reads what is younger unless it was given it.
-        return sorted(users, key=lambda u: u.id < producer.id)
-    return users
+        return int(ages and user.id < producer.id)
+
+    return sorted(users, key=rank)
 
 
 def _may_have_twin(x: Instruction, *, ids_known: bool) -> bool:

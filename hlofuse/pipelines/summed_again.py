@@ -16,7 +16,8 @@ def names_of_reductions(order: Iterable[Instruction]) -> frozenset[Name]:
 def with_last_in_place_of_sum(
     producer: Instruction, users: list[Instruction], names: frozenset[Name]
 ) -> list[Instruction]:
-    """The users of a reduction with the last in front if the next number of its name is missing.
+    """The users of a reduction with the last in front if the next number of its name is missing
+    between others.
 
     The framework reduces to dimensions of one and then over those. Simplification makes the second reduction a
     reshape, which changes nothing and goes in turn: its users are appended and the last takes its place
@@ -24,7 +25,8 @@ def with_last_in_place_of_sum(
     """
     if producer.opcode != "reduce" or not producer.shape.rank or not is_of_program(producer):
         return users
-    name = name_before_renaming(producer)
-    if name._replace(number=name.number + 1) in names or not all(map(is_of_program, users)):
+    root, number = name_before_renaming(producer)
+    if (root, number + 1) in names or not all(map(is_of_program, users)):
         return users
-    return [users[-1], *users[:-1]]
+    is_last = not any(name.root == root and name.number > number for name in names)
+    return users if is_last else [users[-1], *users[:-1]]
