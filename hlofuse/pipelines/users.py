@@ -35,6 +35,7 @@ from hlofuse.pipelines.reciprocals import (
     with_divisions_gone,
     with_last_for_first_product,
 )
+from hlofuse.pipelines.shared_expansions import with_last_in_place_of_expansion
 from hlofuse.pipelines.side_inputs import has_side_input, order_before_side_inputs
 from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.source_expressions import with_twins_users_behind
@@ -84,6 +85,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
             if instruction not in normalized:
                 users = _as_program_has_it(instruction, order, divided, ids_known=ids_known)
                 users = with_last_in_place_of_sum(instruction, users, reductions)
+                users = with_last_in_place_of_expansion(instruction, users)
             place = {u: k for k, u in enumerate(users)} if instruction in normalized else order
             users = _as_normalization_leaves_it(instruction, users, uses, wide, place, order)
             if instruction not in normalized:
