@@ -36,5 +36,3 @@ def is_widening(instruction: Instruction) -> bool:
 
 def _is_unnamed_convert(x: Instruction) -> bool:
     return x.opcode == "convert" and not x.op_name
-
-

@@ -5,7 +5,13 @@ from __future__ import annotations
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, is_of_called, is_of_program, name_before_renaming, operation
+from hlofuse.pipelines.names import (
+    is_made_by_pass,
+    is_of_called,
+    is_of_program,
+    name_before_renaming,
+    operation,
+)
 
 
 def with_moved_in_front(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -24,10 +30,10 @@ def with_moved_in_front(producer: Instruction, users: list[Instruction]) -> list
 
 
 def behind_moved_reshapes(computation: Computation) -> frozenset[Instruction]:
-    """Element-wise operations that ReshapeMover cloned to compute in front of a reshape. Ids have to be XLA's.
+    """Element-wise operations that ReshapeMover cloned to compute in front of a reshape.
 
-    A clone is young and asks for the name of what it was cloned of, which is taken; it gets the first number that
-    is free, which is lower than those of the program.
+    A clone is young and asks for the name of what it was cloned of, which is taken; it gets the first
+    number that is free, which is lower than those of the program. Ids have to be XLA's.
     """
     first = min((x.id for x in computation if _was_division(x)), default=None)
     young: list[Instruction] = []

@@ -84,7 +84,7 @@ def _sign(number: int) -> int:
 
 
 def _evidence(x: Instruction) -> int:
-    """How much, apart from other operations of its kind, tells that `x` was narrow; negative if it was not."""
+    """How much tells that `x` was narrow, apart from operations of its kind; negative if it was not."""
     return sum(map(_of_operand, x.operands)) + sum(map(_of_user, x.users))
 
 
@@ -93,7 +93,7 @@ def _of_operand(operand: Instruction) -> int:
         return _SURE if _was_swapped(operand) else -_SURE
     if operand.opcode == "constant":
         return -_LIKELY
-    if operand.opcode in _ANYTHING or is_elementwise(operand) and operand.opcode not in _NEVER_WIDENED:
+    if operand.opcode in _ANYTHING or (is_elementwise(operand) and operand.opcode not in _NEVER_WIDENED):
         return 0
     return 0 if operand.opcode == "reduce" or operand.opcode == "convert" else -1
 

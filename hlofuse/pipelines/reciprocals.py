@@ -1,4 +1,4 @@
-"""Divisions by a constant that became multiplications by its reciprocal, which CSE made one for all of them."""
+"""Divisions by a constant that became products with its reciprocal, of which CSE made one for all."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def _fits(value: float) -> bool:
 
 
 def with_last_for_first_product(reciprocal: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users of the reciprocal that was kept, by age: the last in front if its own product is not among them.
+    """The users of the reciprocal that was kept: the last in front if its own product is not among them.
 
     Simplification makes the product right behind the reciprocal (`HandleDivide`,
-    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), and CSE keeps the first reciprocal. If the oldest
-    user was made with another one, ReshapeMover or the like has taken the kept one's own product elsewhere since,
-    and the last user took its place. Ids have to be XLA's.
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), and CSE keeps the first reciprocal. If the
+    oldest user was made with another one, ReshapeMover or the like has taken the kept one's own product
+    elsewhere since, and the last user took its place. `users` stand by age, and ids have to be XLA's.
     """
     if not is_broadcast_of_constant(reciprocal) or not all(map(_is_product_made_by_pass, users)):
         return users

@@ -14,10 +14,11 @@ _LAYOUT_ONLY = frozenset({"bitcast", "copy", "transpose"})
 def with_last_in_place_of_expansion(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of `producer` with the last in front if they broadcast it all in the same way.
 
-    An operation with operands of different sizes needs equal ranks; the framework names the broadcast of its
-    operand after it. Where several broadcast alike, the dimensions of one were put in once, for all of them. That
-    reshape goes when simplification makes one broadcast of two: its users are appended and the last takes its
-    place (`HandleReshape` and `HandleBroadcast`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
+    An operation with operands of different sizes needs equal ranks; the framework names the broadcast of
+    its operand after it. Where several broadcast alike, the dimensions of one were put in once, for all of
+    them. That reshape goes when simplification makes one broadcast of two: its users are appended and the
+    last takes its place (`HandleReshape` and `HandleBroadcast`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
     """
     if not producer.shape.is_array or not producer.shape.rank or is_made_of_nothing(producer):
         return users

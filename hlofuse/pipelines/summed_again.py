@@ -19,9 +19,10 @@ def with_last_in_place_of_sum(
     """The users of a reduction with the last in front if the next number of its name is missing
     between others.
 
-    The framework reduces to dimensions of one and then over those. Simplification makes the second reduction a
-    reshape, which changes nothing and goes in turn: its users are appended and the last takes its place
-    (`HandleReduce` and `HandleReshape`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
+    The framework reduces to dimensions of one and then over those. Simplification makes the second
+    reduction a reshape, which changes nothing and goes in turn: its users are appended and the last takes
+    its place (`HandleReduce` and `HandleReshape`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
     """
     if producer.opcode != "reduce" or not producer.shape.rank or not is_of_program(producer):
         return users

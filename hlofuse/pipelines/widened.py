@@ -45,13 +45,11 @@ def users_of_widening(
 ) -> list[Instruction]:
     """The users of an inserted convert, one for each use, which CSE made one in the order of the walk.
 
-    What was in single precision read a convert of the program instead, all the same one, which CSE met with the
-    first of them.
+    What was in single precision read a convert of the program instead, all the same one, which CSE met
+    with the first of them. `order` is the post-order.
     """
     shared = min((uses[convert, u] for u in convert.users if u not in wide), default=0)
-    return sorted(
-        convert.users, key=lambda u: (uses[convert, u], 0) if u in wide else (shared, order[u])
-    )
+    return sorted(convert.users, key=lambda u: (uses[convert, u], 0) if u in wide else (shared, order[u]))
 
 
 def users_of_widened(
@@ -93,9 +91,9 @@ def users_through_convert(
 ) -> list[Instruction]:
     """The users of what was in single precision, given that those in `wide` read a narrow copy of it.
 
-    They got converts to f32 behind the program's own convert, and read `producer` when the pairs were removed, in
-    the order of the walk; the program's convert went with the last. Where `producer` is a convert of a narrow
-    value, it is that value which they read, and CSE made their converts and it one.
+    They got converts to f32 behind the program's own convert, and read `producer` when the pairs were
+    removed, in the order of the walk; the program's convert went with the last. Where `producer` is a
+    convert of a narrow value, it is that value which they read, and CSE made their converts and it one.
     """
     later = [u for u in users if u in wide]
     others = [u for u in users if u not in wide]
