@@ -71,9 +71,12 @@ def with_last_for_first_product(reciprocal: Instruction, users: list[Instruction
     """
     if not is_broadcast_of_constant(reciprocal) or not all(map(_is_product_made_by_pass, users)):
         return users
-    if not is_made_by_pass(reciprocal) or min(u.id for u in users) <= reciprocal.id + 1:
+    if not is_made_by_pass(reciprocal):
         return users
-    return [users[-1], *users[:-1]]
+    behind = users[0].id - reciprocal.id
+    # The first reciprocal of all, numbered 0, came with the first product.
+    first = name_before_renaming(reciprocal).number == 0 < min(name_before_renaming(u).number for u in users)
+    return [users[-1], *users[:-1]] if behind > 1 or (behind == 1 and first) else users
 
 
 def _is_product_made_by_pass(x: Instruction) -> bool:

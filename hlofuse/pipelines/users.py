@@ -93,7 +93,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 users = with_dot_operands_in_place(instruction, users, order)
                 if ids_known:
                     users = _as_age_tells(instruction, users, order, taken)
-                if instruction in moved:
+                if instruction in moved and not any(u in wide for u in users):
                     users = with_last_in_place_of_reshape(instruction, users, moved)
                 users = with_readers_in_place(instruction, users)
             if not any(u in wide for u in users):
