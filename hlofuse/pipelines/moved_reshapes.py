@@ -39,14 +39,13 @@ def behind_moved_reshapes(computation: Computation) -> frozenset[Instruction]:
     young: list[Instruction] = []
     lowest: dict[str, int] = {}
     for x in computation:
-        if not is_of_program(x):
+        if x.opcode not in ELEMENTWISE_OPCODES or not is_of_program(x):
             continue
         if (first is not None and x.id > first) or (is_made_by_pass(x) and not is_of_called(x)):
             young.append(x)
         else:
             root, number = name_before_renaming(x)
             lowest[root] = min(number, lowest.get(root, number))
-    young = [x for x in young if x.opcode in ELEMENTWISE_OPCODES]
     names = {x: name_before_renaming(x) for x in young}
     return frozenset(x for x, name in names.items() if name.number < lowest.get(name.root, name.number + 1))
 
