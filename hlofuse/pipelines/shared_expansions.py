@@ -20,7 +20,9 @@ def with_last_in_place_of_expansion(producer: Instruction, users: list[Instructi
     last takes its place (`HandleReshape` and `HandleBroadcast`,
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
     """
-    if not producer.shape.is_array or not producer.shape.rank or is_made_of_nothing(producer):
+    if producer.opcode == "bitcast" or not producer.shape.is_array or not producer.shape.rank:
+        return users
+    if is_made_of_nothing(producer):
         return users
     ways = {way for user in users for way in _ways(user)}
     return [users[-1], *users[:-1]] if len(ways) == 1 and None not in ways else users

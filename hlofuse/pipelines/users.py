@@ -20,7 +20,10 @@ from hlofuse.pipelines.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.inserted_converts import is_widening
 from hlofuse.pipelines.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.merged_broadcasts import with_merged_broadcasts
-from hlofuse.pipelines.merged_dots import with_last_behind_merged_in_front
+from hlofuse.pipelines.merged_dots import (
+    with_last_behind_merged_in_front,
+    with_last_part_in_front,
+)
 from hlofuse.pipelines.moved_reshapes import (
     behind_moved_reshapes,
     with_last_in_place_of_reshape,
@@ -98,7 +101,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 users = with_readers_in_place(instruction, users)
             if not any(u in wide for u in users):
                 users = with_last_in_place_of_cast(instruction, users, places)
-            instruction.users[:] = users
+            instruction.users[:] = with_last_part_in_front(instruction, users)
 
 
 def _as_program_has_it(
