@@ -64,7 +64,8 @@ def with_last_in_place_of_reshape(
     `xla/hlo/ir/hlo_computation.cc`); or it went with its last reader, which was moved in front of it.
     """
     if all(u.id < producer.id for u in users):
-        return [users[-1], *users[:-1]]
+        # What calls brought in when they were inlined may be younger than what reads it for no such reason.
+        return users if is_of_called(producer) else [users[-1], *users[:-1]]
     *others, last = sorted(users, key=lambda u: u.id)
     if others[0].id < producer.id or last.opcode not in ELEMENTWISE_OPCODES or not is_of_program(last):
         return users
