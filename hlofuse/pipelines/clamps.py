@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.holes import without
+from hlofuse.pipelines.inserted_converts import is_widening
 from hlofuse.pipelines.names import operation
-from hlofuse.pipelines.widened import is_widened_broadcast, is_widening, served_by
+from hlofuse.pipelines.widened import is_widened_broadcast, served_by
 
 
 def with_clamps_behind(

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.constants import is_broadcast_of_constant
+from hlofuse.pipelines.inserted_converts import is_widening
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
-from hlofuse.pipelines.widened import is_widening
 
 _ANY_LAYOUT = frozenset({"custom-call", "scatter", "gather"})
 _MOVES = frozenset({"bitcast", "transpose"})

@@ -14,8 +14,9 @@ from collections.abc import Callable, Hashable
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.constants import is_made_of_nothing
 from hlofuse.pipelines.holes import without
+from hlofuse.pipelines.inserted_converts import is_narrowing
 from hlofuse.pipelines.names import is_of_program, scope, stack_frame
-from hlofuse.pipelines.widened import is_narrowing, served_by
+from hlofuse.pipelines.widened import served_by
 
 
 def in_order_of_calls(

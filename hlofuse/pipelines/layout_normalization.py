@@ -15,10 +15,10 @@ from collections.abc import Iterable
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.inserted_converts import is_widening
 from hlofuse.pipelines.other_layouts import in_other_layout, made_anew
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
 from hlofuse.pipelines.visits import Uses
-from hlofuse.pipelines.widened import is_widening
 
 _ROW_MAJOR, _OTHER = 0, 1
 

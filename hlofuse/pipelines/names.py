@@ -61,6 +61,14 @@ def is_made_by_pass(x: Instruction) -> bool:
     return x.computation is not None and x.id > x.computation.root.id and not scope(x)
 
 
+_CALLED = ("/body/", "/branch_", "/eval_jaxpr")
+
+
+def is_of_called(x: Instruction) -> bool:
+    """Is it of a function, a loop or a branch, which the framework writes as computations of their own?"""
+    return bool(scope(x)) or any(part in (x.op_name or "") for part in _CALLED)
+
+
 def scope(x: Instruction) -> str | None:
     """The call the instruction was inlined from, as its op_name tells: `jvp(jit(silu))`; "" for none.
 

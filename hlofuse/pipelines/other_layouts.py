@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.names import name_before_renaming, operation
-from hlofuse.pipelines.widened import is_inserted_convert
 
 _AS_THEIR_OPERANDS = ELEMENTWISE_OPCODES | frozenset(
     "concatenate dynamic-slice dynamic-update-slice pad reverse slice".split()

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_program, name_before_renaming, scope, stack_frame
+from hlofuse.pipelines.taken_along import leads_to_gemm_with_prologue
 
 
-class _Extent(NamedTuple):
+class Extent(NamedTuple):
     """From where to where an expression goes, in which file and call."""
 
     context: tuple[int, int]
@@ -21,7 +22,7 @@ class _Extent(NamedTuple):
     start: tuple[int, int]
     end: tuple[int, int]
 
-    def encloses(self, other: _Extent) -> bool:
+    def encloses(self, other: Extent) -> bool:
         return self.context == other.context and self.start <= other.start and self.end >= other.end
 
 
@@ -32,12 +33,15 @@ def with_twins_users_behind(
     if not _may_have_twin(producer, ids_known=ids_known):
         return users
     own = _users_of_expression(producer, users) or _users_in_same_call(producer, users)
-    if own:
-        users = sorted(users, key=lambda u: u not in own)
-    if ids_known and not scope(producer) and is_of_program(producer):
+    ages = ids_known and not scope(producer) and is_of_program(producer)
+
+    def rank(user: Instruction) -> int:
+        if own and user not in own:
+            return 2
         # Nothing reads what is younger unless it was given it.
-        return sorted(users, key=lambda u: u.id < producer.id)
-    return users
+        return int(ages and user.id < producer.id)
+
+    return sorted(users, key=rank)
 
 
 def _may_have_twin(x: Instruction, *, ids_known: bool) -> bool:
@@ -51,12 +55,15 @@ def _may_have_twin(x: Instruction, *, ids_known: bool) -> bool:
 
 def _users_of_expression(x: Instruction, users: list[Instruction]) -> set[Instruction]:
     """The users around `x` in the program; none if that does not tell them from others."""
-    here = _extent(x)
+    here = extent_of(x)
     if here is None:
         return set()
-    around = {u: place for u in users if (place := _extent(u)) is not None and place.encloses(here)}
+    around = {u: place for u in users if (place := extent_of(u)) is not None and place.encloses(here)}
     # What stands in exactly the same place is the derivative of `x`.
-    return set(around) if any(place != here for place in around.values()) else set()
+    if all(place == here for place in around.values()):
+        return set()
+    # Where a Triton fusion took what reads `x` along, its own place does not show.
+    return {u for u in users if u in around or leads_to_gemm_with_prologue(u, x)}
 
 
 def _users_in_same_call(x: Instruction, users: list[Instruction]) -> set[Instruction]:
@@ -64,16 +71,16 @@ def _users_in_same_call(x: Instruction, users: list[Instruction]) -> set[Instruc
 
     These read what they had computed in the same place; `x` is computed from what all calls were given.
     """
-    here = _extent(x)
-    places = {u: _extent(u) for u in users}
+    here = extent_of(x)
+    places = {u: extent_of(u) for u in users}
     if here is None or any(p is None or p.function != here.function for p in places.values()):
         return set()
-    if any(place is not None and place.context == here.context for place in map(_extent, x.operands)):
+    if any(place is not None and place.context == here.context for place in map(extent_of, x.operands)):
         return set()
     return {u for u, place in places.items() if place is not None and place.context == here.context}
 
 
-def _extent(x: Instruction) -> _Extent | None:
+def extent_of(x: Instruction) -> Extent | None:
     number = stack_frame(x)
     if not number or x.computation is None or x.computation.module is None:
         return None
@@ -83,7 +90,7 @@ def _extent(x: Instruction) -> _Extent | None:
     if not place.get("end_line") or not place.get("end_column"):
         return None
     parent = frame.get("parent_frame_id", 0)
-    return _Extent(
+    return Extent(
         (place.get("file_name_id", 0), 0 if parent == number else parent),
         (place.get("file_name_id", 0), place.get("function_name_id", 0)),
         (place.get("line", 0), place.get("column", 0)),

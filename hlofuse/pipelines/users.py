@@ -15,7 +15,9 @@ from hlofuse.pipelines.clamps import with_clamps_behind
 from hlofuse.pipelines.constants import is_made_of_nothing
 from hlofuse.pipelines.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.dropped_identities import with_readers_in_place
+from hlofuse.pipelines.hidden_casts import narrowed_places, with_last_in_place_of_cast
 from hlofuse.pipelines.inlined_calls import in_order_of_calls
+from hlofuse.pipelines.inserted_converts import is_widening
 from hlofuse.pipelines.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.loop_elements import (
     in_order_of_scan,
@@ -24,18 +26,34 @@ from hlofuse.pipelines.loop_elements import (
     with_last_two_in_front,
 )
 from hlofuse.pipelines.merged_broadcasts import with_merged_broadcasts
-from hlofuse.pipelines.merged_dots import with_last_behind_merged_in_front
+from hlofuse.pipelines.merged_dots import (
+    with_last_behind_merged_in_front,
+    with_last_part_in_front,
+)
 from hlofuse.pipelines.merged_factors import with_merged_factors_behind
 from hlofuse.pipelines.moved_in_functions import with_moved_in_function_in_front
-from hlofuse.pipelines.moved_reshapes import with_moved_in_front
+from hlofuse.pipelines.moved_reshapes import (
+    behind_moved_reshapes,
+    with_last_in_place_of_reshape,
+    with_moved_in_front,
+)
 from hlofuse.pipelines.names import name_before_renaming
+from hlofuse.pipelines.narrow_in_program import widened
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
 from hlofuse.pipelines.normalized_convolutions import results_of_normalized, with_last_in_front
+from hlofuse.pipelines.reciprocals import (
+    Divisions,
+    divisions,
+    with_divisions_gone,
+    with_last_for_first_product,
+)
 from hlofuse.pipelines.reshaped_products import with_reshape_in_front
+from hlofuse.pipelines.shared_expansions import with_last_in_place_of_expansion
 from hlofuse.pipelines.side_inputs import has_side_input, order_before_side_inputs
 from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.split_reductions import with_split_reductions_behind
+from hlofuse.pipelines.summed_again import names_of_reductions, with_last_in_place_of_sum
 from hlofuse.pipelines.swapped_converts import with_swapped_behind
 from hlofuse.pipelines.swapped_reverses import with_swapped_reverses_behind
 from hlofuse.pipelines.taken_along import (
@@ -48,9 +66,9 @@ from hlofuse.pipelines.unread_results import in_order_written
 from hlofuse.pipelines.visits import Uses, uses_in_order
 from hlofuse.pipelines.widened import (
     is_widened_broadcast,
-    is_widening,
     users_of_widened,
-    widened,
+    users_of_widening,
+    users_through_convert,
 )
 
 
@@ -69,30 +87,39 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 if not is_made_of_nothing(instruction):  # CSE made one of many since
                     instruction.users.sort(key=written.__getitem__)
         order = {x: k for k, x in enumerate(computation.post_order())}
-        taken = softmax_readers(order)
+        taken, divided = softmax_readers(order), divisions(order)
+        moved = behind_moved_reshapes(computation) if ids_known else frozenset[Instruction]()
         uses, wide = uses_in_order(computation), widened(order)
         normalized = restore_normalized_users(computation, order, uses, ids_known=ids_known)
+        places, reductions = narrowed_places(computation), names_of_reductions(order)
         of_convolutions = results_of_normalized(computation)
         for instruction in computation:
             users = instruction.users
             if len(users) < 2:
                 continue
             if instruction not in normalized:
-                users = _as_program_has_it(instruction, order, ids_known=ids_known)
+                users = _as_program_has_it(instruction, order, divided, ids_known=ids_known)
                 if instruction in of_convolutions:
                     users = with_last_in_front(users)
-            users = _as_normalization_leaves_it(instruction, users, uses, wide, order)
+                users = with_last_in_place_of_sum(instruction, users, reductions)
+                users = with_last_in_place_of_expansion(instruction, users)
+            place = {u: k for k, u in enumerate(users)} if instruction in normalized else order
+            users = _as_normalization_leaves_it(instruction, users, uses, wide, place, order)
             if instruction not in normalized:
                 users = with_clamps_behind(instruction, users, order)
                 users = with_dot_operands_in_place(instruction, users, order)
                 if ids_known:
                     users = _as_age_tells(instruction, users, order, taken)
+                if instruction in moved and not any(u in wide for u in users):
+                    users = with_last_in_place_of_reshape(instruction, users, moved)
                 users = with_readers_in_place(instruction, users)
-            instruction.users[:] = users
+            if not any(u in wide for u in users):
+                users = with_last_in_place_of_cast(instruction, users, places)
+            instruction.users[:] = with_last_part_in_front(instruction, users)
 
 
 def _as_program_has_it(
-    producer: Instruction, order: dict[Instruction, int], *, ids_known: bool
+    producer: Instruction, order: dict[Instruction, int], divided: Divisions, *, ids_known: bool
 ) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
     users = sorted(producer.users, key=lambda u: u.opcode == "fusion")
@@ -106,6 +133,7 @@ def _as_program_has_it(
     users = with_reshape_in_front(producer, users)
     users = with_last_behind_merged_in_front(producer, users)
     users = with_merged_broadcasts(producer, users, order)
+    users = with_divisions_gone(producer, users, order, divided)
     return with_twins_users_behind(producer, users, ids_known=ids_known)
 
 
@@ -114,13 +142,15 @@ def _as_normalization_leaves_it(
     users: list[Instruction],
     uses: Uses,
     wide: frozenset[Instruction],
+    place: dict[Instruction, int],
     order: dict[Instruction, int],
 ) -> list[Instruction]:
     if is_widening(producer) or is_widened_broadcast(producer):
-        # Every user got one of its own; CSE made them one, in the order of the walk.
-        return sorted(users, key=lambda user: uses[producer, user])
+        return users_of_widening(producer, uses, wide, order)
     if producer in wide:
-        users = users_of_widened(producer, users, uses, wide, order)
+        users = users_of_widened(producer, users, uses, wide, place)
+    elif producer.opcode != "broadcast" and any(u in wide for u in users):
+        users = users_through_convert(producer, users, uses, wide)
     users = with_split_reductions_behind(with_swapped_behind(users))
     return with_gemms_behind(producer, users, order)
 
@@ -136,7 +166,8 @@ def _as_age_tells(
     if is_bits_of_key(producer):
         return sorted(users, key=_age)
     if producer.opcode == "broadcast" and _made_together(producer, users):
-        return without_those_in_softmax(producer, sorted(users, key=_age), order, taken)
+        users = with_last_for_first_product(producer, sorted(users, key=_age))
+        return without_those_in_softmax(producer, users, order, taken)
     users = in_order_of_keys(producer, with_narrowed_behind(users))
     return with_moved_in_function_in_front(producer, with_moved_in_front(producer, users))
 

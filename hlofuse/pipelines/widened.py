@@ -2,45 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.pipelines.holes import without
+from hlofuse.pipelines.inserted_converts import is_narrowing, is_widening
 from hlofuse.pipelines.visits import Uses
-
-_NARROW = frozenset(
-    "bf16 f8e5m2 f8e4m3 f8e4m3fn f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz f8e3m4 f4e2m1fn f8e8m0fnu".split()
-)
-"""Types that `GpuCompiler::OptimizeHloPostLayoutAssignment` (`xla/service/gpu/gpu_compiler.cc`) widens."""
-_WIDE = frozenset({"f16", "f32"})
-"""What is computed in instead."""
-
-
-def is_inserted_convert(instruction: Instruction) -> bool:
-    """Was it put in front of or behind what cannot compute in the program's precision?"""
-    return is_narrowing(instruction) or is_widening(instruction)
-
-
-def is_narrowing(instruction: Instruction) -> bool:
-    """Was it put behind such an instruction?"""
-    return _is_unnamed_convert(instruction) and instruction.shape.element_type in _NARROW
-
-
-def is_widening(instruction: Instruction) -> bool:
-    """Was it put in front of such an instruction?
-
-    A convert of the program from integers, which would make narrow numbers, has taken it in.
-    """
-    if not _is_unnamed_convert(instruction) or instruction.shape.element_type not in _WIDE:
-        return False
-    before = instruction.operands[0].shape.element_type
-    return before in _NARROW or before in INTEGER_TYPES
-
-
-def _is_unnamed_convert(x: Instruction) -> bool:
-    return x.opcode == "convert" and not x.op_name
 
 
 def is_widened_broadcast(instruction: Instruction) -> bool:
@@ -75,23 +40,16 @@ def served_by(user: Instruction) -> Instruction:
     return user
 
 
-def widened(order: Iterable[Instruction]) -> frozenset[Instruction]:
-    """Instructions that were narrow in the program and are f32 now.
+def users_of_widening(
+    convert: Instruction, uses: Uses, wide: frozenset[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of an inserted convert, one for each use, which CSE made one in the order of the walk.
 
-    An element-wise operation was, if an operand was: their types are equal. A reduction says so by what
-    it starts with. `order` is the post-order of a computation.
+    What was in single precision read a convert of the program instead, all the same one, which CSE met
+    with the first of them. `order` is the post-order.
     """
-    found: set[Instruction] = set()
-    for x in order:
-        if x.shape.is_tuple or x.shape.element_type != "f32" or x.opcode in {"convert", "parameter"}:
-            continue
-        if x.opcode == "reduce":
-            narrow = is_inserted_convert(x.operands[1])
-        else:
-            narrow = is_elementwise(x) and any(o in found or is_inserted_convert(o) for o in x.operands)
-        if narrow or any(is_narrowing(u) for u in x.users):
-            found.add(x)
-    return frozenset(found)
+    shared = min((uses[convert, u] for u in convert.users if u not in wide), default=0)
+    return sorted(convert.users, key=lambda u: (uses[convert, u], 0) if u in wide else (shared, order[u]))
 
 
 def users_of_widened(
@@ -99,7 +57,7 @@ def users_of_widened(
     users: list[Instruction],
     uses: Uses,
     wide: frozenset[Instruction],
-    order: dict[Instruction, int],
+    place: dict[Instruction, int],
 ) -> list[Instruction]:
     """The users of what was narrow, as FloatNormalization and SimplifyFPConversions leave them.
 
@@ -107,14 +65,14 @@ def users_of_widened(
     users of that read the producer at once, and it went. Those that had been widened as well got a convert
     to f32 each, until pairs of converts were removed, in the order of the walk. The convert back went when
     nobody used it any more (`xla/hlo/transforms/simplifiers/float_normalization.cc` and
-    `simplify_fp_conversions.cc`). `order` is the post-order.
+    `simplify_fp_conversions.cc`). `place` tells where each user stood before, by default the post-order.
     """
     back = next((u for u in users if is_narrowing(u)), producer)
     at_once = [u for u in users if u not in wide and not is_narrowing(u)]
     later = [u for u in users if u in wide]
     narrow = back.users if back is not producer else []
     of_program = [*dict.fromkeys(None if u in at_once else u for u in (*at_once, *later, *narrow))]
-    place = {u: order[u] for u in (*users, *narrow)}
+    place = {u: place[u if u in place else back] for u in (*users, *narrow)}
     convert = min((place[u] for u in at_once), default=-1)
     of_program.sort(key=lambda u: convert if u is None else place[u])
     listed: list[Instruction | None] = without([*of_program, back], [u for u in of_program if u is not None])
@@ -126,3 +84,26 @@ def users_of_widened(
     if back is producer:
         listed = without(listed, [back])
     return [u for u in listed if u is not None]
+
+
+def users_through_convert(
+    producer: Instruction, users: list[Instruction], uses: Uses, wide: frozenset[Instruction]
+) -> list[Instruction]:
+    """The users of what was in single precision, given that those in `wide` read a narrow copy of it.
+
+    They got converts to f32 behind the program's own convert, and read `producer` when the pairs were
+    removed, in the order of the walk; the program's convert went with the last. Where `producer` is a
+    convert of a narrow value, it is that value which they read, and CSE made their converts and it one.
+    """
+    later = [u for u in users if u in wide]
+    others = [u for u in users if u not in wide]
+    place = next(k for k, u in enumerate(users) if u in wide)
+    later.sort(key=lambda user: uses[producer, user])
+    if producer.opcode == "convert" or any(map(_narrows, others)):
+        return [*others, *later]
+    listed: list[Instruction | None] = [*users[:place], None, *(u for u in users[place:] if u not in wide)]
+    return [u for u in without([*listed, *later], [None]) if u is not None]
+
+
+def _narrows(user: Instruction) -> bool:
+    return user.opcode == "convert" and user.shape.element_type == "bf16"

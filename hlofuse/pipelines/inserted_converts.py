@@ -1,0 +1,38 @@
+"""Converts that float normalization put around what cannot compute in the program's precision."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import INTEGER_TYPES
+
+_NARROW = frozenset(
+    "bf16 f8e5m2 f8e4m3 f8e4m3fn f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz f8e3m4 f4e2m1fn f8e8m0fnu".split()
+)
+"""Types that `GpuCompiler::OptimizeHloPostLayoutAssignment` (`xla/service/gpu/gpu_compiler.cc`) widens."""
+_WIDE = frozenset({"f16", "f32"})
+"""What is computed in instead."""
+
+
+def is_inserted_convert(instruction: Instruction) -> bool:
+    """Was it put in front of or behind what cannot compute in the program's precision?"""
+    return is_narrowing(instruction) or is_widening(instruction)
+
+
+def is_narrowing(instruction: Instruction) -> bool:
+    """Was it put behind such an instruction?"""
+    return _is_unnamed_convert(instruction) and instruction.shape.element_type in _NARROW
+
+
+def is_widening(instruction: Instruction) -> bool:
+    """Was it put in front of such an instruction?
+
+    A convert of the program from integers, which would make narrow numbers, has taken it in.
+    """
+    if not _is_unnamed_convert(instruction) or instruction.shape.element_type not in _WIDE:
+        return False
+    before = instruction.operands[0].shape.element_type
+    return before in _NARROW or before in INTEGER_TYPES
+
+
+def _is_unnamed_convert(x: Instruction) -> bool:
+    return x.opcode == "convert" and not x.op_name
