@@ -14,31 +14,34 @@ from collections.abc import Callable, Hashable
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.constants import is_made_of_nothing
 from hlofuse.pipelines.holes import without
-from hlofuse.pipelines.names import is_of_program, scope, stack_frame
+from hlofuse.pipelines.merged_constants import in_order_of_merging
+from hlofuse.pipelines.names import is_of_program, outermost_call, stack_frame
 from hlofuse.pipelines.widened import is_narrowing, served_by
 
 
 def in_order_of_calls(
-    producer: Instruction, users: list[Instruction], *, ids_known: bool
+    producer: Instruction, users: list[Instruction], *, passes: int | None
 ) -> list[Instruction]:
-    """The users of `producer` with those in the same function first, by age if it is known."""
+    """The users of `producer` with those in the same function first, by age if it is known.
+
+    `passes` is the first id that a pass gave (`first_of_passes`), None where ids are not known.
+    """
     source = producer.operands[0] if is_narrowing(producer) else producer
-    function = scope(source)
+    if is_made_of_nothing(source):
+        return in_order_of_merging(source, users, passes=passes)
+    function = outermost_call(source)
     if not function:
-        return _with_calls_inlined(users, "", ids_known=ids_known)
+        return _with_calls_inlined(users, "", ids_known=passes is not None)
     served = {u: served_by(u) for u in users}
     within = {u for u, it in served.items() if _is_of_same_call(it, source, function)}
     inner = [u for u in users if u in within]
     outer = [u for u in users if u not in within]
-    outer = _with_calls_inlined(outer, function, ids_known=ids_known)
-    cloned = (
-        {u for u in inner if served[u].id > source.id and is_of_program(served[u])} if ids_known else set()
-    )
-    if cloned:
+    outer = _with_calls_inlined(outer, function, ids_known=passes is not None)
+    if passes is not None:
+        cloned = {u for u in inner if source.id < served[u].id < passes and is_of_program(served[u])}
         by_age = iter(sorted(cloned, key=lambda u: served[u].id))
         inner = [next(by_age) if u in cloned else u for u in inner]
-    # A constant is no result; whoever reads it outside had one of its own.
-    if outer and not is_made_of_nothing(source) and _has_other_results(source, function):
+    if outer and _has_other_results(source, function):
         return _without_tuples(inner, outer)
     return [*inner, *outer]
 
@@ -46,9 +49,9 @@ def in_order_of_calls(
 def _is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
     """Was `x` cloned with `source`, out of one call of `function`?"""
     if x.opcode == "bitcast":  # it bears the name of what it was put behind
-        within = all(scope(u) == function and u.opcode != "bitcast" for u in x.users)
+        within = all(outermost_call(u) == function and u.opcode != "bitcast" for u in x.users)
         return bool(x.op_name and x.users and within)
-    if scope(x) != function:
+    if outermost_call(x) != function:
         return False
     return not (_is_result(source) and _leads_to_like(source, x, function))
 
@@ -59,11 +62,11 @@ def _leads_to_like(result: Instruction, start: Instruction, function: str) -> bo
     while pending:
         x = pending.pop()
         if (x.opcode, x.op_name) == (result.opcode, result.op_name):
-            again = True
+            again = again or _is_result(x)
             continue
         if _is_result(x):
             return False
-        near = [u for u in x.users if scope(u) == function and u not in found]
+        near = [u for u in x.users if outermost_call(u) == function and u not in found]
         found.update(near)
         pending += near
     return again
@@ -100,19 +103,14 @@ def _with_calls_inlined(users: list[Instruction], function: str, *, ids_known: b
 
 
 def _is_result(x: Instruction) -> bool:
-    function = scope(x)
-    return any(scope(v) != function for u in x.users for v in (u.users if u.opcode == "bitcast" else (u,)))
+    function = outermost_call(x)
+    return any(outermost_call(v) != function for u in x.users for v in (u.users if u.opcode == "bitcast" else (u,)))
 
 
 def _place_of_call(x: Instruction, around: str) -> Hashable | None:
-    """Where the function `around` calls what `x` is of, in whatever depth; None for what is no function's."""
-    function = scope(x)
-    if not function:
-        return None
-    parts = function.split("/")
-    inside = around.split("/") if around and f"{function}/".startswith(f"{around}/") else []
-    call = next((k for k in range(len(inside), len(parts)) if "jit(" in parts[k]), len(parts) - 1)
-    return ("/".join(parts[: call + 1]), stack_frame(x))
+    """Where what `x` is of was called, outside of the function `around`; None for what is no function's."""
+    function = outermost_call(x)
+    return (function, stack_frame(x)) if function and function != around else None
 
 
 def _without_tuples(inner: list[Instruction], outer: list[Instruction]) -> list[Instruction]:
@@ -147,13 +145,19 @@ def _reaches_result(
     found, pending = {start}, [start]
     while pending:
         for x in near(pending.pop()):
-            if x in found or scope(x) != function or _kind(x) == kind:
+            if x in found or outermost_call(x) != function or _kind(x) == kind:
                 continue  # the like of it is that of another call
             found.add(x)
             pending.append(x)
-            if is_of_program(x) and not is_made_of_nothing(x) and any(scope(u) != function for u in x.users):
+            if is_of_program(x) and not is_made_of_nothing(x) and _is_read_behind(x, function):
                 return True
     return False
+
+
+def _is_read_behind(x: Instruction, function: str) -> bool:
+    """Is it read where the function was called? In another function the like of it may have been."""
+    calls = {outermost_call(u) for u in x.users} - {function}
+    return "" in calls or ("jvp(" in function and bool(calls))
 
 
 def _kind(x: Instruction) -> Hashable:

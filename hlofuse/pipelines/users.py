@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.ages import first_of_passes
 from hlofuse.pipelines.clamps import with_clamps_behind
 from hlofuse.pipelines.constants import is_made_of_nothing
 from hlofuse.pipelines.dot_operands import with_dot_operands_in_place
@@ -60,13 +61,14 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
         order = {x: k for k, x in enumerate(computation.post_order())}
         taken = softmax_readers(order)
         uses, wide = uses_in_order(computation), widened(order)
+        passes = first_of_passes(computation) if ids_known else None
         normalized = restore_normalized_users(computation, order, uses, ids_known=ids_known)
         for instruction in computation:
             users = instruction.users
             if len(users) < 2:
                 continue
             if instruction not in normalized:
-                users = _as_program_has_it(instruction, order, ids_known=ids_known)
+                users = _as_program_has_it(instruction, order, passes)
             users = _as_normalization_leaves_it(instruction, users, uses, wide, order)
             if instruction not in normalized:
                 users = with_clamps_behind(instruction, users, order)
@@ -78,14 +80,14 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
 
 
 def _as_program_has_it(
-    producer: Instruction, order: dict[Instruction, int], *, ids_known: bool
+    producer: Instruction, order: dict[Instruction, int], passes: int | None
 ) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
     users = sorted(producer.users, key=lambda u: u.opcode == "fusion")
-    users = in_order_of_calls(producer, users, ids_known=ids_known)
+    users = in_order_of_calls(producer, users, passes=passes)
     users = with_last_behind_merged_in_front(producer, users)
     users = with_merged_broadcasts(producer, users, order)
-    return with_twins_users_behind(producer, users, ids_known=ids_known)
+    return with_twins_users_behind(producer, users, ids_known=passes is not None)
 
 
 def _as_normalization_leaves_it(
