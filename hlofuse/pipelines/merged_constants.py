@@ -14,8 +14,7 @@ def in_order_of_merging(
 
     HloCSE (`xla/service/hlo_cse.cc`) keeps the broadcast that it meets first and appends the users of each
     other to its own. If that is the oldest, it meets calls in the order in which they were inlined, what is
-    in one operands first: by age, unless a pass has made a user anew since (`passes`, see
-    `in_order_of_calls`).
+    in one operands first: by age. What a pass made anew comes behind (`passes`, see `in_order_of_calls`).
     """
     served = {u: served_by(u) for u in users}
     called = [u for u in users if outermost_call(served[u])]
@@ -26,8 +25,8 @@ def in_order_of_merging(
     if passes is not None:
         if broadcast.id >= passes:
             return users
-        clones = {u for u in called if served[u].id < passes and is_of_program(served[u])}
-        if all(served[u].id > broadcast.id for u in clones):
-            by_age = iter(sorted(clones, key=lambda u: served[u].id))
-            called = [next(by_age) if u in clones else u for u in called]
+        named = {u for u in called if is_of_program(served[u])}
+        if all(served[u].id > broadcast.id for u in named):
+            by_age = iter(sorted(named, key=lambda u: served[u].id))
+            called = [next(by_age) if u in named else u for u in called]
     return [*called[:place], *own, *called[place:]]
