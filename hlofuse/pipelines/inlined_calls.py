@@ -8,14 +8,13 @@ their users, and the last user takes its place.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.constants import is_made_of_nothing
 from hlofuse.pipelines.holes import without
 from hlofuse.pipelines.merged_constants import in_order_of_merging
-from hlofuse.pipelines.names import is_of_program, outermost_call, stack_frame
+from hlofuse.pipelines.names import is_called_once, is_of_program, outermost_call, stack_frame
 from hlofuse.pipelines.widened import is_narrowing, served_by
 
 
@@ -30,13 +29,15 @@ def in_order_of_calls(
     if is_made_of_nothing(source):
         return in_order_of_merging(source, users, passes=passes)
     function = outermost_call(source)
+    if not source.op_name:
+        return users
     if not function:
-        return _with_calls_inlined(users, "", ids_known=passes is not None)
+        return _with_calls_inlined(users, "", passes)
     served = {u: served_by(u) for u in users}
     within = {u for u, it in served.items() if _is_of_same_call(it, source, function)}
     inner = [u for u in users if u in within]
     outer = [u for u in users if u not in within]
-    outer = _with_calls_inlined(outer, function, ids_known=passes is not None)
+    outer = _with_calls_inlined(outer, function, passes)
     if passes is not None:
         cloned = {u for u in inner if source.id < served[u].id < passes and is_of_program(served[u])}
         by_age = iter(sorted(cloned, key=lambda u: served[u].id))
@@ -62,7 +63,7 @@ def _leads_to_like(result: Instruction, start: Instruction, function: str) -> bo
     while pending:
         x = pending.pop()
         if (x.opcode, x.op_name) == (result.opcode, result.op_name):
-            again = again or _is_result(x)
+            again = again or not x.users or _is_result(x)
             continue
         if _is_result(x):
             return False
@@ -72,34 +73,52 @@ def _leads_to_like(result: Instruction, start: Instruction, function: str) -> bo
     return again
 
 
-def _with_calls_inlined(users: list[Instruction], function: str, *, ids_known: bool) -> list[Instruction]:
+def _with_calls_inlined(users: list[Instruction], function: str, passes: int | None) -> list[Instruction]:
     """Each call was a user itself; its clones came behind all, the last of them into its place."""
     calls: dict[tuple[Hashable, int], list[Instruction]] = {}
-    results: Counter[Hashable] = Counter()
+    results: dict[Hashable, list[frozenset[Instruction]]] = {}
     listed: list[Instruction | tuple[Hashable, int]] = []
-    for user in users:
-        clone = served_by(user)
+    clone_of = {u: _clone(u) for u in users}
+    for user, clone in clone_of.items():
         place = _place_of_call(clone, function) if clone.opcode != "bitcast" else None
         if place is None:
             listed.append(user)
             continue
-        kind = (place, clone.opcode, clone.op_name)
-        # The same result again is another call's from the same place.
-        call = (place, results[kind])
-        results[kind] += _is_result(clone)
+        # The same result again, of other operands, is another call's from the same place.
+        same, operands = results.setdefault((place, clone.opcode, clone.op_name), []), frozenset(clone.operands)
+        call = (place, same.index(operands) if operands in same else len(same))
+        if call[1] == len(same) and _is_result(clone):
+            same.append(operands)
         if call not in calls:
             listed.append(call)
         calls.setdefault(call, []).append(user)
-    if ids_known:
-        for clones in calls.values():
-            clones.sort(key=lambda u: served_by(u).id)
+    if passes is not None:
+        for call, clones in calls.items():
+            calls[call] = _by_age(clones, clone_of, passes)
         # They were inlined in the order in which they stood.
-        by_age = sorted(calls, key=lambda call: served_by(calls[call][0]).id)
+        by_age = sorted(calls, key=lambda call: clone_of[calls[call][0]].id)
         calls, slots = {call: calls[call] for call in by_age}, iter(by_age)
         listed = [x if isinstance(x, Instruction) else next(slots) for x in listed]
     for call, clones in calls.items():
         listed = without([*listed, *clones], [call])
     return [u for u in listed if isinstance(u, Instruction)]
+
+
+def _clone(user: Instruction) -> Instruction:
+    """What was cloned out of a call: the user, or what it was put in front of."""
+    clone = served_by(user)
+    if clone.opcode == "bitcast" and len(clone.users) == 1 and outermost_call(clone) == "":
+        return clone.users[0]
+    return clone
+
+
+def _by_age(
+    users: list[Instruction], clone_of: dict[Instruction, Instruction], passes: int
+) -> list[Instruction]:
+    """What passes made anew stays where it is."""
+    cloned = {u for u in users if clone_of[u].id < passes and is_of_program(clone_of[u])}
+    by_age = iter(sorted(cloned, key=lambda u: clone_of[u].id))
+    return [next(by_age) if u in cloned else u for u in users]
 
 
 def _is_result(x: Instruction) -> bool:
@@ -120,7 +139,7 @@ def _without_tuples(inner: list[Instruction], outer: list[Instruction]) -> list[
     seen: set[Hashable] = set()
     for user in inner:
         kind = _kind(user)
-        if kind in seen:
+        if kind in seen and not is_called_once(user):
             seen.clear()
             tuples.append(len(tuples))
             listed.append(tuples[-1])
@@ -133,9 +152,22 @@ def _without_tuples(inner: list[Instruction], outer: list[Instruction]) -> list[
 
 def _has_other_results(result: Instruction, function: str) -> bool:
     """Does anything else that the same call computed have users outside?"""
-    return _reaches_result(result, function, lambda x: x.operands) or _reaches_result(
-        result, function, lambda x: x.users
-    )
+    return any(_reaches_result(result, function, near) for near in (_operands, _users, _twins))
+
+
+def _operands(x: Instruction) -> list[Instruction]:
+    return x.operands
+
+
+def _users(x: Instruction) -> list[Instruction]:
+    return x.users
+
+
+def _twins(x: Instruction) -> list[Instruction]:
+    """What the same operation, written once, makes of the same operands in another order."""
+    operands = set(x.operands)
+    others = (u for o in x.operands if not is_made_of_nothing(o) for u in o.users if u is not x)
+    return [u for u in others if u.op_name == x.op_name and operands == set(u.operands)]
 
 
 def _reaches_result(

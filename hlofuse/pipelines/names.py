@@ -110,5 +110,10 @@ def outermost_call(x: Instruction) -> str:
     return "" if first is None else "/".join(parts[: first + 1])
 
 
+def is_called_once(x: Instruction) -> bool:
+    """Did it come out of the body of a loop, which is a function, rather than of what that calls?"""
+    return outermost_call(x).rpartition("/")[2] in _CALLS
+
+
 def _is_call(part: str) -> bool:
     return "jit(" in part or part in _CALLS
