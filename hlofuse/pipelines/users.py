@@ -34,6 +34,7 @@ from hlofuse.pipelines.taken_along import (
     with_gemms_behind,
     without_those_in_softmax,
 )
+from hlofuse.pipelines.taken_constants import gemm_readers, without_those_in_gemms
 from hlofuse.pipelines.unread_results import in_order_written
 from hlofuse.pipelines.visits import Uses, uses_in_order
 from hlofuse.pipelines.widened import (
@@ -59,7 +60,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 if not is_made_of_nothing(instruction):  # CSE made one of many since
                     instruction.users.sort(key=written.__getitem__)
         order = {x: k for k, x in enumerate(computation.post_order())}
-        taken = softmax_readers(order)
+        taken, in_gemms = softmax_readers(order), gemm_readers(order)
         uses, wide = uses_in_order(computation), widened(order)
         passes = first_of_passes(computation) if ids_known else None
         normalized = restore_normalized_users(computation, order, uses, ids_known=ids_known)
@@ -73,8 +74,9 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
             if instruction not in normalized:
                 users = with_clamps_behind(instruction, users, order)
                 users = with_dot_operands_in_place(instruction, users, order)
-                if ids_known:
+                if passes is not None:
                     users = _as_age_tells(instruction, users, order, taken)
+                    users = without_those_in_gemms(instruction, users, order, in_gemms, passes)
                 users = with_readers_in_place(instruction, users)
             instruction.users[:] = users
 
