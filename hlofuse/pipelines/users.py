@@ -14,6 +14,7 @@ from hlofuse.ir.module import Module
 from hlofuse.pipelines.ages import first_of_passes
 from hlofuse.pipelines.clamps import with_clamps_behind
 from hlofuse.pipelines.constants import is_made_of_nothing
+from hlofuse.pipelines.divisions import Divisions, are_divisions, divisions, in_order_of_divisions
 from hlofuse.pipelines.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.dropped_identities import with_readers_in_place
 from hlofuse.pipelines.inlined_calls import in_order_of_calls
@@ -21,7 +22,6 @@ from hlofuse.pipelines.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.merged_broadcasts import with_merged_broadcasts
 from hlofuse.pipelines.merged_dots import with_last_behind_merged_in_front
 from hlofuse.pipelines.moved_reshapes import with_moved_in_front
-from hlofuse.pipelines.names import name_before_renaming
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
 from hlofuse.pipelines.side_inputs import has_side_input, order_before_side_inputs
 from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
@@ -60,7 +60,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 if not is_made_of_nothing(instruction):  # CSE made one of many since
                     instruction.users.sort(key=written.__getitem__)
         order = {x: k for k, x in enumerate(computation.post_order())}
-        taken, in_gemms = softmax_readers(order), gemm_readers(order)
+        taken, in_gemms, products = softmax_readers(order), gemm_readers(order), divisions(order)
         uses, wide = uses_in_order(computation), widened(order)
         passes = first_of_passes(computation) if ids_known else None
         normalized = restore_normalized_users(computation, order, uses, ids_known=ids_known)
@@ -75,7 +75,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 users = with_clamps_behind(instruction, users, order)
                 users = with_dot_operands_in_place(instruction, users, order)
                 if passes is not None:
-                    users = _as_age_tells(instruction, users, order, taken)
+                    users = _as_age_tells(instruction, users, order, taken, products)
                     users = without_those_in_gemms(instruction, users, order, in_gemms, passes)
                 users = with_readers_in_place(instruction, users)
             instruction.users[:] = users
@@ -113,21 +113,23 @@ def _as_age_tells(
     users: list[Instruction],
     order: dict[Instruction, int],
     taken: SoftmaxReaders,
+    products: Divisions,
 ) -> list[Instruction]:
     if is_widening(producer) or is_widened_broadcast(producer):
         return users
     if is_bits_of_key(producer):
         return sorted(users, key=_age)
     if producer.opcode == "broadcast" and _made_together(producer, users):
-        return without_those_in_softmax(producer, sorted(users, key=_age), order, taken)
+        users = in_order_of_divisions(users, products) if are_divisions(users) else sorted(users, key=_age)
+        return without_those_in_softmax(producer, users, order, taken)
     users = in_order_of_keys(producer, with_narrowed_behind(users))
     return with_moved_in_front(producer, users)
 
 
 def _made_together(broadcast: Instruction, users: list[Instruction]) -> bool:
     """The users were made one after the other, right behind the broadcast or by one pass for it."""
-    if all(name_before_renaming(u).root == "multiply" == u.opcode for u in users):
-        return True  # division by a constant became multiplication
+    if are_divisions(users):
+        return True
     ids = [u.id for u in users]
     return min(ids) > broadcast.id and max(ids) - broadcast.id == len(ids)
 
