@@ -1,22 +1,45 @@
-"""Reductions of which the result was reshaped (keepdims) before it was used."""
+"""Values that were reshaped before they were used, until the reshape was moved behind the use."""
 
 from __future__ import annotations
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, is_of_program
+from hlofuse.pipelines.names import is_of_program, outermost_call, stack_frame
+from hlofuse.pipelines.widened import is_inserted_convert
+
+_RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"slice"}
 
 
-def with_moved_in_front(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users of a reduction with the last one in front, if ReshapeMover made that.
+def with_moved_in_front(producer: Instruction, users: list[Instruction], passes: int) -> list[Instruction]:
+    """The users of a value with the last of those in front that ReshapeMover made.
 
-    It moves the reshape behind an element-wise operation, which reads the reduction then
-    (`xla/hlo/transforms/simplifiers/reshape_mover.cc`). The reshape, the only user before, goes and the
-    last user takes its place. Ids have to be XLA's.
+    It makes all element-wise operations on what was reshaped anew, on what it was reshaped from, and reshapes
+    the results (`xla/hlo/transforms/simplifiers/reshape_mover.cc`). The reshape in front, a user from the
+    beginning, goes and the last user takes its place. `passes` is the first id that a pass gave.
     """
-    if producer.opcode != "reduce" or is_made_by_pass(producer) or len(users) < 2:
+    moved = sorted((u for u in users if _is_moved(u, passes)), key=lambda u: u.id)
+    others = [u for u in users if u not in moved]
+    if not moved or not _was_reshaped_once(producer, moved, others, passes):
         return users
-    if not all(is_made_by_pass(u) for u in users):
-        return users
-    *others, last = sorted(users, key=lambda u: u.id)
-    return [last, *others] if last.opcode in ELEMENTWISE_OPCODES and is_of_program(last) else users
+    if producer.id > moved[-1].id and (others or is_of_program(producer)):
+        return users  # it was made anew later
+    place = sum(u.id < passes for u in users[: min(map(users.index, moved))])
+    return [*others[:place], moved[-1], *others[place:], *moved[:-1]]
+
+
+def _was_reshaped_once(
+    x: Instruction, moved: list[Instruction], others: list[Instruction], passes: int
+) -> bool:
+    """Was it reshaped for those together that were `moved`?"""
+    if x.opcode in {"broadcast", "iota"}:
+        return False  # it is made anew in the shape of who reads it
+    if x.id >= passes or x.opcode not in _RESHAPED_FOR_EACH:
+        return True
+    # The framework reshapes what is written in different places for each of them.
+    if len(moved) == 1:
+        return all(is_inserted_convert(u) for u in others)
+    return len({(stack_frame(u), u.op_name and outermost_call(u)) for u in moved}) == 1
+
+
+def _is_moved(x: Instruction, passes: int) -> bool:
+    return x.id >= passes and x.opcode in ELEMENTWISE_OPCODES and is_of_program(x)

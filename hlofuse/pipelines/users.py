@@ -75,7 +75,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 users = with_clamps_behind(instruction, users, order)
                 users = with_dot_operands_in_place(instruction, users, order)
                 if passes is not None:
-                    users = _as_age_tells(instruction, users, order, taken, products)
+                    users = _as_age_tells(instruction, users, order, taken, products, passes)
                     users = without_those_in_gemms(instruction, users, order, in_gemms, passes)
                 users = with_readers_in_place(instruction, users)
             instruction.users[:] = users
@@ -114,6 +114,7 @@ def _as_age_tells(
     order: dict[Instruction, int],
     taken: SoftmaxReaders,
     products: Divisions,
+    passes: int,
 ) -> list[Instruction]:
     if is_widening(producer) or is_widened_broadcast(producer):
         return users
@@ -123,7 +124,7 @@ def _as_age_tells(
         users = in_order_of_divisions(users, products) if are_divisions(users) else sorted(users, key=_age)
         return without_those_in_softmax(producer, users, order, taken)
     users = in_order_of_keys(producer, with_narrowed_behind(users))
-    return with_moved_in_front(producer, users)
+    return with_moved_in_front(producer, users, passes)
 
 
 def _made_together(broadcast: Instruction, users: list[Instruction]) -> bool:
