@@ -7,6 +7,7 @@ and then what passes make. Ids have to be XLA's.
 from __future__ import annotations
 
 from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.constants import is_made_of_nothing
 from hlofuse.pipelines.names import is_made_by_pass, is_of_program
 
@@ -16,5 +17,13 @@ def first_of_passes(computation: Computation) -> int:
 
     What is as young or younger was made by a pass, in a called function as well.
     """
-    young = (x.id for x in computation if is_made_by_pass(x) and is_of_program(x) and not is_made_of_nothing(x))
-    return min(young, default=computation.root.id + len(computation.instructions))
+    young = (x for x in computation if is_made_by_pass(x) and is_of_program(x))
+    return min(
+        (x.id for x in young if not (is_made_of_nothing(x) or _is_in_nameless_function(x))),
+        default=computation.root.id + len(computation.instructions),
+    )
+
+
+def _is_in_nameless_function(x: Instruction) -> bool:
+    """A running sum or an argmax comes out of a function of which names tell nothing."""
+    return x.opcode == "reduce-window" or (x.opcode == "reduce" and x.shape.is_tuple)
