@@ -16,11 +16,12 @@ from hlofuse.pipelines.clamps import with_clamps_behind
 from hlofuse.pipelines.constants import is_made_of_nothing
 from hlofuse.pipelines.divisions import Divisions, are_divisions, divisions, in_order_of_divisions
 from hlofuse.pipelines.dot_operands import with_dot_operands_in_place
+from hlofuse.pipelines.dropped_behind import with_last_of_older_in_front
 from hlofuse.pipelines.dropped_identities import with_readers_in_place
 from hlofuse.pipelines.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.merged_broadcasts import with_merged_broadcasts
-from hlofuse.pipelines.merged_dots import with_last_behind_merged_in_front
+from hlofuse.pipelines.merged_dots import in_order_of_merged_products, with_last_behind_merged_in_front
 from hlofuse.pipelines.moved_reshapes import with_moved_in_front
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
 from hlofuse.pipelines.side_inputs import has_side_input, order_before_side_inputs
@@ -124,6 +125,7 @@ def _as_age_tells(
         users = in_order_of_divisions(users, products) if are_divisions(users) else sorted(users, key=_age)
         return without_those_in_softmax(producer, users, order, taken)
     users = in_order_of_keys(producer, with_narrowed_behind(users))
+    users = with_last_of_older_in_front(producer, in_order_of_merged_products(users), passes)
     return with_moved_in_front(producer, users, passes)
 
 
