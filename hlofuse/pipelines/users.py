@@ -36,6 +36,7 @@ from hlofuse.pipelines.taken_along import (
     without_those_in_softmax,
 )
 from hlofuse.pipelines.taken_constants import gemm_readers, without_those_in_gemms
+from hlofuse.pipelines.top_k import with_last_in_place_of_tuple
 from hlofuse.pipelines.unread_results import in_order_written
 from hlofuse.pipelines.visits import Uses, uses_in_order
 from hlofuse.pipelines.widened import (
@@ -90,6 +91,7 @@ def _as_program_has_it(
     users = in_order_of_calls(producer, users, passes=passes)
     users = with_last_behind_merged_in_front(producer, users)
     users = with_merged_broadcasts(producer, users, order)
+    users = with_last_in_place_of_tuple(producer, users)
     return with_twins_users_behind(producer, users, ids_known=passes is not None)
 
 
