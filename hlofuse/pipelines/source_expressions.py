@@ -36,7 +36,7 @@ def with_twins_users_behind(
         users = sorted(users, key=lambda u: u not in own)
     if ids_known and not scope(producer) and is_of_program(producer):
         # Nothing reads what is younger unless it was given it.
-        return sorted(users, key=lambda u: u.id < producer.id)
+        return sorted(users, key=lambda u: u.id < producer.id and (not own or u in own))
     return users
 
 
