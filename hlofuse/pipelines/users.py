@@ -18,6 +18,11 @@ from hlofuse.pipelines.divisions import Divisions, are_divisions, divisions, in_
 from hlofuse.pipelines.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.dropped_behind import with_last_of_older_in_front
 from hlofuse.pipelines.dropped_identities import with_readers_in_place
+from hlofuse.pipelines.dropped_operations import (
+    Numbers,
+    numbers_in_names,
+    with_last_in_place_of_dropped,
+)
 from hlofuse.pipelines.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.merged_broadcasts import with_merged_broadcasts
@@ -63,6 +68,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                     instruction.users.sort(key=written.__getitem__)
         order = {x: k for k, x in enumerate(computation.post_order())}
         taken, in_gemms, products = softmax_readers(order), gemm_readers(order), divisions(order)
+        numbers = numbers_in_names(order) if ids_known else {}
         uses, wide = uses_in_order(computation), widened(order)
         passes = first_of_passes(computation) if ids_known else None
         normalized = restore_normalized_users(computation, order, uses, ids_known=ids_known)
@@ -77,7 +83,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 users = with_clamps_behind(instruction, users, order)
                 users = with_dot_operands_in_place(instruction, users, order)
                 if passes is not None:
-                    users = _as_age_tells(instruction, users, order, taken, products, passes)
+                    users = _as_age_tells(instruction, users, order, taken, products, passes, uses, numbers)
                     users = without_those_in_gemms(instruction, users, order, in_gemms, passes)
                 users = with_readers_in_place(instruction, users)
             instruction.users[:] = users
@@ -118,6 +124,8 @@ def _as_age_tells(
     taken: SoftmaxReaders,
     products: Divisions,
     passes: int,
+    uses: Uses,
+    numbers: Numbers,
 ) -> list[Instruction]:
     if is_widening(producer) or is_widened_broadcast(producer):
         return users
@@ -127,6 +135,7 @@ def _as_age_tells(
         users = in_order_of_divisions(users, products) if are_divisions(users) else sorted(users, key=_age)
         return without_those_in_softmax(producer, users, order, taken)
     users = in_order_of_keys(producer, with_narrowed_behind(users))
+    users = with_last_in_place_of_dropped(producer, users, uses, numbers)
     users = with_last_of_older_in_front(producer, in_order_of_merged_products(users), passes)
     return with_moved_in_front(producer, users, passes)
 
