@@ -62,7 +62,9 @@ def _reader_of_dropped(
 ) -> Instruction | None:
     """The sum that read `producer + 0`: between both are only the zero, that sum and its other operand."""
     root, number = name_before_renaming(producer)
-    sums = [u for u in users if is_of_program(u) and u.opcode == "add" and name_before_renaming(u).root == root]
+    sums = [
+        u for u in users if is_of_program(u) and u.opcode == "add" and name_before_renaming(u).root == root
+    ]
     if len(sums) != 1 or {number + 1, number + 2} & numbers[root]:
         return None
     (reader,) = sums

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.ages import with_clones_by_age
 from hlofuse.pipelines.constants import is_made_of_nothing
 from hlofuse.pipelines.holes import without
 from hlofuse.pipelines.merged_constants import in_order_of_merging
@@ -28,9 +29,9 @@ def in_order_of_calls(
     source = producer.operands[0] if is_narrowing(producer) else producer
     if is_made_of_nothing(source):
         return in_order_of_merging(source, users, passes=passes)
-    function = outermost_call(source)
     if not source.op_name:
-        return users
+        return users  # a pass made it; no call was given it
+    function = outermost_call(source)
     if not function:
         return _with_calls_inlined(users, "", passes)
     served = {u: served_by(u) for u in users}
@@ -39,9 +40,7 @@ def in_order_of_calls(
     outer = [u for u in users if u not in within]
     outer = _with_calls_inlined(outer, function, passes)
     if passes is not None:
-        cloned = {u for u in inner if source.id < served[u].id < passes and is_of_program(served[u])}
-        by_age = iter(sorted(cloned, key=lambda u: served[u].id))
-        inner = [next(by_age) if u in cloned else u for u in inner]
+        inner = with_clones_by_age(inner, served, range(source.id, passes))
     if outer and _has_other_results(source, function):
         return _without_tuples(inner, outer)
     return [*inner, *outer]
@@ -85,7 +84,8 @@ def _with_calls_inlined(users: list[Instruction], function: str, passes: int | N
             listed.append(user)
             continue
         # The same result again, of other operands, is another call's from the same place.
-        same, operands = results.setdefault((place, clone.opcode, clone.op_name), []), frozenset(clone.operands)
+        same = results.setdefault((place, clone.opcode, clone.op_name), [])
+        operands = frozenset(clone.operands)
         call = (place, same.index(operands) if operands in same else len(same))
         if call[1] == len(same) and _is_result(clone):
             same.append(operands)
@@ -94,7 +94,7 @@ def _with_calls_inlined(users: list[Instruction], function: str, passes: int | N
         calls.setdefault(call, []).append(user)
     if passes is not None:
         for call, clones in calls.items():
-            calls[call] = _by_age(clones, clone_of, passes)
+            calls[call] = with_clones_by_age(clones, clone_of, range(passes))
         # They were inlined in the order in which they stood.
         by_age = sorted(calls, key=lambda call: clone_of[calls[call][0]].id)
         calls, slots = {call: calls[call] for call in by_age}, iter(by_age)
@@ -112,18 +112,10 @@ def _clone(user: Instruction) -> Instruction:
     return clone
 
 
-def _by_age(
-    users: list[Instruction], clone_of: dict[Instruction, Instruction], passes: int
-) -> list[Instruction]:
-    """What passes made anew stays where it is."""
-    cloned = {u for u in users if clone_of[u].id < passes and is_of_program(clone_of[u])}
-    by_age = iter(sorted(cloned, key=lambda u: clone_of[u].id))
-    return [next(by_age) if u in cloned else u for u in users]
-
-
 def _is_result(x: Instruction) -> bool:
     function = outermost_call(x)
-    return any(outermost_call(v) != function for u in x.users for v in (u.users if u.opcode == "bitcast" else (u,)))
+    read = (v for u in x.users for v in (u.users if u.opcode == "bitcast" else (u,)))
+    return any(outermost_call(v) != function for v in read)
 
 
 def _place_of_call(x: Instruction, around: str) -> Hashable | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.ages import with_clones_by_age
 from hlofuse.pipelines.names import is_of_program, outermost_call
 from hlofuse.pipelines.widened import served_by
 
@@ -25,8 +28,6 @@ def in_order_of_merging(
     if passes is not None:
         if broadcast.id >= passes:
             return users
-        named = {u for u in called if is_of_program(served[u])}
-        if all(served[u].id > broadcast.id for u in named):
-            by_age = iter(sorted(named, key=lambda u: served[u].id))
-            called = [next(by_age) if u in named else u for u in called]
+        if all(served[u].id > broadcast.id for u in called if is_of_program(served[u])):
+            called = with_clones_by_age(called, served, range(sys.maxsize))
     return [*called[:place], *own, *called[place:]]

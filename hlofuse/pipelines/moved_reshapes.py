@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, outermost_call, stack_frame
+from hlofuse.pipelines.ages import is_in_nameless_function
+from hlofuse.pipelines.names import is_made_by_pass, is_of_program, outermost_call, stack_frame
 from hlofuse.pipelines.widened import is_inserted_convert
 
 _RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"slice"}
@@ -23,7 +24,8 @@ def with_moved_in_front(producer: Instruction, users: list[Instruction], passes:
         return users
     if producer.id > moved[-1].id and (others or is_of_program(producer)):
         return users  # it was made anew later
-    place = sum(u.id < passes for u in users[: min(map(users.index, moved))])
+    in_front = users[: min(map(users.index, moved))]
+    place = sum(u.id < passes and not is_made_by_pass(u) for u in in_front)
     return [*others[:place], moved[-1], *others[place:], *moved[:-1]]
 
 
@@ -35,6 +37,8 @@ def _was_reshaped_once(
         return False  # it is made anew in the shape of who reads it
     if x.id >= passes or x.opcode not in _RESHAPED_FOR_EACH:
         return True
+    if not is_of_program(x):
+        return False
     # The framework reshapes what is written in different places for each of them.
     if len(moved) == 1:
         return all(is_inserted_convert(u) for u in others)
@@ -42,4 +46,6 @@ def _was_reshaped_once(
 
 
 def _is_moved(x: Instruction, passes: int) -> bool:
-    return x.id >= passes and x.opcode in ELEMENTWISE_OPCODES and is_of_program(x)
+    if x.id < passes or x.opcode not in ELEMENTWISE_OPCODES:
+        return False
+    return is_of_program(x) and not is_in_nameless_function(x)

@@ -105,7 +105,9 @@ def outermost_call(x: Instruction) -> str:
     if not x.op_name:
         return ""
     parts = x.op_name.partition(";")[0].split("/")[1:]
-    loop = max((k for k, part in enumerate(parts) if part in _LOOPS or part.startswith("branch_")), default=-1)
+    loop = max(
+        (k for k, part in enumerate(parts) if part in _LOOPS or part.startswith("branch_")), default=-1
+    )
     first = next((k for k in range(loop + 1, len(parts)) if _is_call(parts[k])), None)
     return "" if first is None else "/".join(parts[: first + 1])
 

@@ -9,8 +9,8 @@ from hlofuse.pipelines.names import is_of_program, operation
 def with_last_in_place_of_tuple(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of such a slice with the last of them in front.
 
-    TopkDecomposer (`xla/service/topk_rewriter.cc`) makes a sort, slices and a tuple of these. The tuple goes when
-    what was taken out of it has found its users, and the last user takes its place.
+    TopkDecomposer (`xla/service/topk_rewriter.cc`) makes a sort, slices and a tuple of these. The tuple goes
+    when what was taken out of it has found its users, and the last user takes its place.
     """
     if producer.opcode != "slice" or is_of_program(producer) or operation(producer) != "top_k":
         return users

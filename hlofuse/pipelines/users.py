@@ -11,36 +11,20 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.ages import first_of_passes
+from hlofuse.pipelines.by_age import ages_of, as_age_tells
 from hlofuse.pipelines.clamps import with_clamps_behind
 from hlofuse.pipelines.constants import is_made_of_nothing
-from hlofuse.pipelines.divisions import Divisions, are_divisions, divisions, in_order_of_divisions
 from hlofuse.pipelines.dot_operands import with_dot_operands_in_place
-from hlofuse.pipelines.dropped_behind import with_last_of_older_in_front
 from hlofuse.pipelines.dropped_identities import with_readers_in_place
-from hlofuse.pipelines.dropped_operations import (
-    Numbers,
-    numbers_in_names,
-    with_last_in_place_of_dropped,
-)
 from hlofuse.pipelines.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.merged_broadcasts import with_merged_broadcasts
-from hlofuse.pipelines.merged_dots import in_order_of_merged_products, with_last_behind_merged_in_front
-from hlofuse.pipelines.moved_reshapes import with_moved_in_front
-from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
+from hlofuse.pipelines.merged_dots import with_last_behind_merged_in_front
 from hlofuse.pipelines.side_inputs import has_side_input, order_before_side_inputs
-from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.split_reductions import with_split_reductions_behind
 from hlofuse.pipelines.swapped_converts import with_swapped_behind
-from hlofuse.pipelines.taken_along import (
-    SoftmaxReaders,
-    softmax_readers,
-    with_gemms_behind,
-    without_those_in_softmax,
-)
-from hlofuse.pipelines.taken_constants import gemm_readers, without_those_in_gemms
+from hlofuse.pipelines.taken_along import with_gemms_behind
 from hlofuse.pipelines.top_k import with_last_in_place_of_tuple
 from hlofuse.pipelines.unread_results import in_order_written
 from hlofuse.pipelines.visits import Uses, uses_in_order
@@ -67,24 +51,21 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 if not is_made_of_nothing(instruction):  # CSE made one of many since
                     instruction.users.sort(key=written.__getitem__)
         order = {x: k for k, x in enumerate(computation.post_order())}
-        taken, in_gemms, products = softmax_readers(order), gemm_readers(order), divisions(order)
-        numbers = numbers_in_names(order) if ids_known else {}
         uses, wide = uses_in_order(computation), widened(order)
-        passes = first_of_passes(computation) if ids_known else None
+        ages = ages_of(computation, order, uses) if ids_known else None
         normalized = restore_normalized_users(computation, order, uses, ids_known=ids_known)
         for instruction in computation:
             users = instruction.users
             if len(users) < 2:
                 continue
             if instruction not in normalized:
-                users = _as_program_has_it(instruction, order, passes)
+                users = _as_program_has_it(instruction, order, None if ages is None else ages.passes)
             users = _as_normalization_leaves_it(instruction, users, uses, wide, order)
             if instruction not in normalized:
                 users = with_clamps_behind(instruction, users, order)
                 users = with_dot_operands_in_place(instruction, users, order)
-                if passes is not None:
-                    users = _as_age_tells(instruction, users, order, taken, products, passes, uses, numbers)
-                    users = without_those_in_gemms(instruction, users, order, in_gemms, passes)
+                if ages is not None:
+                    users = as_age_tells(instruction, users, ages)
                 users = with_readers_in_place(instruction, users)
             instruction.users[:] = users
 
@@ -115,38 +96,3 @@ def _as_normalization_leaves_it(
         users = users_of_widened(producer, users, uses, wide, order)
     users = with_split_reductions_behind(with_swapped_behind(users))
     return with_gemms_behind(producer, users, order)
-
-
-def _as_age_tells(
-    producer: Instruction,
-    users: list[Instruction],
-    order: dict[Instruction, int],
-    taken: SoftmaxReaders,
-    products: Divisions,
-    passes: int,
-    uses: Uses,
-    numbers: Numbers,
-) -> list[Instruction]:
-    if is_widening(producer) or is_widened_broadcast(producer):
-        return users
-    if is_bits_of_key(producer):
-        return sorted(users, key=_age)
-    if producer.opcode == "broadcast" and _made_together(producer, users):
-        users = in_order_of_divisions(users, products) if are_divisions(users) else sorted(users, key=_age)
-        return without_those_in_softmax(producer, users, order, taken)
-    users = in_order_of_keys(producer, with_narrowed_behind(users))
-    users = with_last_in_place_of_dropped(producer, users, uses, numbers)
-    users = with_last_of_older_in_front(producer, in_order_of_merged_products(users), passes)
-    return with_moved_in_front(producer, users, passes)
-
-
-def _made_together(broadcast: Instruction, users: list[Instruction]) -> bool:
-    """The users were made one after the other, right behind the broadcast or by one pass for it."""
-    if are_divisions(users):
-        return True
-    ids = [u.id for u in users]
-    return min(ids) > broadcast.id and max(ids) - broadcast.id == len(ids)
-
-
-def _age(instruction: Instruction) -> int:
-    return instruction.id
