@@ -56,7 +56,7 @@ def without_those_in_gemms(
     """
     if not is_broadcast_of_constant(constant):
         return users
-    here = {_computed(u, None) for u in users}
+    here = {_computed(u, None) for u in users} | {_named(u) for u in users}
     taken = [t for kind, t in readers.get(value_of_broadcast(constant), {}).items() if kind not in here]
     if not taken:
         return users
@@ -75,6 +75,12 @@ def without_those_in_gemms(
 def _computed(x: Instruction, fusion: Instruction | None) -> Hashable:
     """What is computed: the operation and the values it reads, constants left aside."""
     values = [_value(o, fusion) for o in x.operands if not is_broadcast_of_constant(o)]
+    return (x.opcode, x.op_name, *values)
+
+
+def _named(x: Instruction) -> Hashable:
+    """The same for what reads values that are computed in the fusion as well."""
+    values = [(o.opcode, o.op_name) for o in x.operands if not is_broadcast_of_constant(o)]
     return (x.opcode, x.op_name, *values)
 
 

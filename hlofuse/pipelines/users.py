@@ -74,11 +74,11 @@ def _as_program_has_it(
     producer: Instruction, order: dict[Instruction, int], passes: int | None
 ) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
-    users = sorted(producer.users, key=lambda u: u.opcode == "fusion")
+    users = with_last_in_place_of_tuple(producer, producer.users)
+    users = sorted(users, key=lambda u: u.opcode == "fusion")
     users = in_order_of_calls(producer, users, passes=passes)
     users = with_last_behind_merged_in_front(producer, users)
     users = with_merged_broadcasts(producer, users, order)
-    users = with_last_in_place_of_tuple(producer, users)
     return with_twins_users_behind(producer, users, ids_known=passes is not None)
 
 
