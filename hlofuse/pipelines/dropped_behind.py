@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, operation
+from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
 from hlofuse.pipelines.widened import is_narrow
 
 
@@ -15,7 +15,7 @@ def with_last_of_older_in_front(
     They read what came behind it. When that was dropped they were appended to the users of the value, of
     which it had been the only one, and the last took its place. `passes` is the first id that a pass gave.
     """
-    if producer.id < passes or any(u.id > producer.id for u in users):
+    if (producer.id < passes and not is_made_by_pass(producer)) or any(u.id > producer.id for u in users):
         return users
     if not (_was_product(producer) or _was_moved(producer) or _was_widened_product(producer)):
         return users
@@ -23,8 +23,14 @@ def with_last_of_older_in_front(
 
 
 def _was_product(x: Instruction) -> bool:
-    """A matrix product that element-wise products stand for: DotDecomposer put a reshape behind it."""
-    return x.opcode == "multiply" and operation(x) == "dot_general"
+    """A matrix product that sums over nothing, which is a product of broadcasts now.
+
+    DotDecomposer (`xla/hlo/transforms/expanders/dot_decomposer.cc`) gave it a dimension to sum over and put a
+    reshape behind it. Where the program has such a dimension itself the broadcasts are of bitcasts.
+    """
+    if x.opcode != "multiply" or operation(x) != "dot_general":
+        return False
+    return all(o.opcode == "broadcast" and o.operands[0].opcode != "bitcast" for o in x.operands)
 
 
 def _was_moved(x: Instruction) -> bool:
