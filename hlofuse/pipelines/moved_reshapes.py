@@ -8,7 +8,7 @@ from hlofuse.pipelines.ages import is_in_nameless_function
 from hlofuse.pipelines.names import is_made_by_pass, is_of_program, outermost_call, stack_frame
 from hlofuse.pipelines.widened import is_inserted_convert
 
-_RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"slice"}
+_RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"parameter", "slice"}
 
 
 def with_moved_in_front(producer: Instruction, users: list[Instruction], passes: int) -> list[Instruction]:
