@@ -8,38 +8,41 @@ their users, and the last user takes its place.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.ages import with_clones_by_age
 from hlofuse.pipelines.constants import is_made_of_nothing
 from hlofuse.pipelines.holes import without
 from hlofuse.pipelines.inserted_converts import is_narrowing
-from hlofuse.pipelines.names import is_of_program, scope, stack_frame
+from hlofuse.pipelines.merged_constants import in_order_of_merging
+from hlofuse.pipelines.names import is_called_once, is_of_program, outermost_call, stack_frame
 from hlofuse.pipelines.widened import served_by
 
 
 def in_order_of_calls(
-    producer: Instruction, users: list[Instruction], *, ids_known: bool
+    producer: Instruction, users: list[Instruction], *, passes: int | None
 ) -> list[Instruction]:
-    """The users of `producer` with those in the same function first, by age if it is known."""
+    """The users of `producer` with those in the same function first, by age if it is known.
+
+    `passes` is the first id that a pass gave (`first_of_passes`), None where ids are not known.
+    """
     source = producer.operands[0] if is_narrowing(producer) else producer
-    function = scope(source)
+    if is_made_of_nothing(source):
+        return in_order_of_merging(source, users, passes=passes)
+    if not source.op_name:
+        return users  # a pass made it; no call was given it
+    function = outermost_call(source)
     if not function:
-        return _with_calls_inlined(users, "", ids_known=ids_known)
+        return _with_calls_inlined(users, "", passes)
     served = {u: served_by(u) for u in users}
     within = {u for u, it in served.items() if _is_of_same_call(it, source, function)}
     inner = [u for u in users if u in within]
     outer = [u for u in users if u not in within]
-    outer = _with_calls_inlined(outer, function, ids_known=ids_known)
-    cloned = (
-        {u for u in inner if served[u].id > source.id and is_of_program(served[u])} if ids_known else set()
-    )
-    if cloned:
-        by_age = iter(sorted(cloned, key=lambda u: served[u].id))
-        inner = [next(by_age) if u in cloned else u for u in inner]
-    # A constant is no result; whoever reads it outside had one of its own.
-    if outer and not is_made_of_nothing(source) and _has_other_results(source, function):
+    outer = _with_calls_inlined(outer, function, passes)
+    if passes is not None:
+        inner = with_clones_by_age(inner, served, range(source.id, passes))
+    if outer and _has_other_results(source, function):
         return _without_tuples(inner, outer)
     return [*inner, *outer]
 
@@ -47,9 +50,10 @@ def in_order_of_calls(
 def _is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
     """Was `x` cloned with `source`, out of one call of `function`?"""
     if x.opcode == "bitcast":  # it bears the name of what it was put behind
-        within = all(scope(u) == function and u.opcode != "bitcast" for u in x.users)
+        readers = [u for u in x.users if u.op_name] or [x.operands[0]]
+        within = all(outermost_call(u) == function and u.opcode != "bitcast" for u in readers)
         return bool(x.op_name and x.users and within)
-    if scope(x) != function:
+    if outermost_call(x) != function:
         return False
     return not (_is_result(source) and _leads_to_like(source, x, function))
 
@@ -60,39 +64,41 @@ def _leads_to_like(result: Instruction, start: Instruction, function: str) -> bo
     while pending:
         x = pending.pop()
         if (x.opcode, x.op_name) == (result.opcode, result.op_name):
-            again = True
+            again = again or not x.users or _is_result(x)
             continue
         if _is_result(x):
             return False
-        near = [u for u in x.users if scope(u) == function and u not in found]
+        near = [u for u in x.users if outermost_call(u) == function and u not in found]
         found.update(near)
         pending += near
     return again
 
 
-def _with_calls_inlined(users: list[Instruction], function: str, *, ids_known: bool) -> list[Instruction]:
+def _with_calls_inlined(users: list[Instruction], function: str, passes: int | None) -> list[Instruction]:
     """Each call was a user itself; its clones came behind all, the last of them into its place."""
     calls: dict[tuple[Hashable, int], list[Instruction]] = {}
-    results: Counter[Hashable] = Counter()
+    results: dict[Hashable, list[frozenset[Instruction]]] = {}
     listed: list[Instruction | tuple[Hashable, int]] = []
-    for user in users:
-        clone = served_by(user)
+    clone_of = {u: _clone(u) for u in users}
+    for user, clone in clone_of.items():
         place = _place_of_call(clone, function) if clone.opcode != "bitcast" else None
         if place is None:
             listed.append(user)
             continue
-        kind = (place, clone.opcode, clone.op_name)
-        # The same result again is another call's from the same place.
-        call = (place, results[kind])
-        results[kind] += _is_result(clone)
+        # The same result again, of other operands, is another call's from the same place.
+        same = results.setdefault((place, clone.opcode, clone.op_name), [])
+        operands = frozenset(clone.operands)
+        call = (place, same.index(operands) if operands in same else len(same))
+        if call[1] == len(same) and _is_result(clone):
+            same.append(operands)
         if call not in calls:
             listed.append(call)
         calls.setdefault(call, []).append(user)
-    if ids_known:
-        for clones in calls.values():
-            clones.sort(key=lambda u: served_by(u).id)
+    if passes is not None:
+        for call, clones in calls.items():
+            calls[call] = with_clones_by_age(clones, clone_of, range(passes))
         # They were inlined in the order in which they stood.
-        by_age = sorted(calls, key=lambda call: served_by(calls[call][0]).id)
+        by_age = sorted(calls, key=lambda call: clone_of[calls[call][0]].id)
         calls, slots = {call: calls[call] for call in by_age}, iter(by_age)
         listed = [x if isinstance(x, Instruction) else next(slots) for x in listed]
     for call, clones in calls.items():
@@ -100,20 +106,24 @@ def _with_calls_inlined(users: list[Instruction], function: str, *, ids_known: b
     return [u for u in listed if isinstance(u, Instruction)]
 
 
+def _clone(user: Instruction) -> Instruction:
+    """What was cloned out of a call: the user, or what it was put in front of."""
+    clone = served_by(user)
+    if clone.opcode == "bitcast" and len(clone.users) == 1 and outermost_call(clone) == "":
+        return clone.users[0]
+    return clone
+
+
 def _is_result(x: Instruction) -> bool:
-    function = scope(x)
-    return any(scope(v) != function for u in x.users for v in (u.users if u.opcode == "bitcast" else (u,)))
+    function = outermost_call(x)
+    read = (v for u in x.users for v in (u.users if u.opcode == "bitcast" else (u,)))
+    return any(outermost_call(v) != function for v in read)
 
 
 def _place_of_call(x: Instruction, around: str) -> Hashable | None:
-    """Where the function `around` calls what `x` is of, in whatever depth; None for what is no function's."""
-    function = scope(x)
-    if not function:
-        return None
-    parts = function.split("/")
-    inside = around.split("/") if around and f"{function}/".startswith(f"{around}/") else []
-    call = next((k for k in range(len(inside), len(parts)) if "jit(" in parts[k]), len(parts) - 1)
-    return ("/".join(parts[: call + 1]), stack_frame(x))
+    """Where what `x` is of was called, outside of the function `around`; None for what is no function's."""
+    function = outermost_call(x)
+    return (function, stack_frame(x)) if function and function != around else None
 
 
 def _without_tuples(inner: list[Instruction], outer: list[Instruction]) -> list[Instruction]:
@@ -123,7 +133,7 @@ def _without_tuples(inner: list[Instruction], outer: list[Instruction]) -> list[
     seen: set[Hashable] = set()
     for user in inner:
         kind = _kind(user)
-        if kind in seen:
+        if kind in seen and not is_called_once(user):
             seen.clear()
             tuples.append(len(tuples))
             listed.append(tuples[-1])
@@ -136,9 +146,22 @@ def _without_tuples(inner: list[Instruction], outer: list[Instruction]) -> list[
 
 def _has_other_results(result: Instruction, function: str) -> bool:
     """Does anything else that the same call computed have users outside?"""
-    return _reaches_result(result, function, lambda x: x.operands) or _reaches_result(
-        result, function, lambda x: x.users
-    )
+    return any(_reaches_result(result, function, near) for near in (_operands, _users, _twins))
+
+
+def _operands(x: Instruction) -> list[Instruction]:
+    return x.operands
+
+
+def _users(x: Instruction) -> list[Instruction]:
+    return x.users
+
+
+def _twins(x: Instruction) -> list[Instruction]:
+    """What the same operation, written once, makes of the same operands in another order."""
+    operands = set(x.operands)
+    others = (u for o in x.operands if not is_made_of_nothing(o) for u in o.users if u is not x)
+    return [u for u in others if u.op_name == x.op_name and operands == set(u.operands)]
 
 
 def _reaches_result(
@@ -148,13 +171,19 @@ def _reaches_result(
     found, pending = {start}, [start]
     while pending:
         for x in near(pending.pop()):
-            if x in found or scope(x) != function or _kind(x) == kind:
+            if x in found or outermost_call(x) != function or _kind(x) == kind:
                 continue  # the like of it is that of another call
             found.add(x)
             pending.append(x)
-            if is_of_program(x) and not is_made_of_nothing(x) and any(scope(u) != function for u in x.users):
+            if is_of_program(x) and not is_made_of_nothing(x) and _is_read_behind(x, function):
                 return True
     return False
+
+
+def _is_read_behind(x: Instruction, function: str) -> bool:
+    """Is it read where the function was called? In another function the like of it may have been."""
+    calls = {outermost_call(u) for u in x.users} - {function}
+    return "" in calls or ("jvp(" in function and bool(calls))
 
 
 def _kind(x: Instruction) -> Hashable:

@@ -13,6 +13,11 @@ _WIDE = frozenset({"f16", "f32"})
 """What is computed in instead."""
 
 
+def is_narrow(x: Instruction) -> bool:
+    """Is it an array of such a type?"""
+    return x.shape.is_array and x.shape.element_type in _NARROW
+
+
 def is_inserted_convert(instruction: Instruction) -> bool:
     """Was it put in front of or behind what cannot compute in the program's precision?"""
     return is_narrowing(instruction) or is_widening(instruction)

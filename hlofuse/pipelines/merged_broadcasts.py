@@ -14,7 +14,7 @@ def with_merged_broadcasts(
     HloCSE (`xla/service/hlo_cse.cc`) kept the first of those that are equal, in post-order (`order`): each
     of the others went, and the last user took its place.
     """
-    if number.shape.rank or not number.shape.is_array or len(users) < 2:
+    if number.shape.rank or not number.shape.is_array or not any(u.opcode == "broadcast" for u in users):
         return users
     uses = [(u, v) for u in users for v in _served(u)]
     uses.sort(key=lambda use: order[use[1]])

@@ -14,9 +14,7 @@ def with_last_behind_merged_in_front(slice_: Instruction, users: list[Instructio
     shape already that one goes, after all of its users were appended to the slice's
     (`SimplifyConsumerChain`, `xla/hlo/transforms/simplifiers/dot_merger.cc`).
     """
-    if slice_.opcode != "slice" or slice_.operands[0].opcode != "bitcast" or is_of_program(slice_):
-        return users
-    if operation(slice_) != "dot_general":
+    if not _was_product(slice_) or slice_.operands[0].opcode != "bitcast":
         return users
     late = [u for u in users if leads_to_gemm_with_prologue(u, slice_)]
     users = [u for u in users if u not in late]
@@ -34,3 +32,12 @@ def with_last_part_in_front(product: Instruction, users: list[Instruction]) -> l
     if not any(operation(u) == "dot_general" for u in users):
         return users
     return [users[-1], *users[:-1]]
+
+
+def in_order_of_merged_products(users: list[Instruction]) -> list[Instruction]:
+    """The users of such a merged product by age, if they stand for what was merged."""
+    return sorted(users, key=lambda u: u.id) if all(map(_was_product, users)) else users
+
+
+def _was_product(x: Instruction) -> bool:
+    return x.opcode == "slice" and not is_of_program(x) and operation(x) == "dot_general"

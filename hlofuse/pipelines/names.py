@@ -69,6 +69,11 @@ def is_of_called(x: Instruction) -> bool:
     return bool(scope(x)) or any(part in (x.op_name or "") for part in _CALLED)
 
 
+_LOOPS = frozenset({"body", "cond"})
+_CALLS = frozenset({"eval_jaxpr"})
+"""Functions that the framework makes of parts of a program without jit, such as the body of a scan."""
+
+
 def scope(x: Instruction) -> str | None:
     """The call the instruction was inlined from, as its op_name tells: `jvp(jit(silu))`; "" for none.
 
@@ -77,7 +82,7 @@ def scope(x: Instruction) -> str | None:
     if not x.op_name:
         return None
     parts = x.op_name.partition(";")[0].split("/")[1:]
-    last = max((k for k, part in enumerate(parts) if "jit(" in part), default=-1)
+    last = max((k for k, part in enumerate(parts) if _is_call(part)), default=-1)
     return "/".join(parts[: last + 1])
 
 
@@ -98,3 +103,27 @@ def is_of_call(x: Instruction) -> bool:
 def _is_in_entry(x: Instruction) -> bool:
     module = x.computation.module if x.computation is not None else None
     return module is not None and module.entry is x.computation
+
+
+def outermost_call(x: Instruction) -> str:
+    """The call out of which the instruction came into its computation: of nested ones the outermost.
+
+    "" for none. Calls around a loop are not meant: they were inlined with the loop in them.
+    """
+    if not x.op_name:
+        return ""
+    parts = x.op_name.partition(";")[0].split("/")[1:]
+    loop = max(
+        (k for k, part in enumerate(parts) if part in _LOOPS or part.startswith("branch_")), default=-1
+    )
+    first = next((k for k in range(loop + 1, len(parts)) if _is_call(parts[k])), None)
+    return "" if first is None else "/".join(parts[: first + 1])
+
+
+def is_called_once(x: Instruction) -> bool:
+    """Did it come out of the body of a loop, which is a function, rather than of what that calls?"""
+    return outermost_call(x).rpartition("/")[2] in _CALLS
+
+
+def _is_call(part: str) -> bool:
+    return "jit(" in part or part in _CALLS

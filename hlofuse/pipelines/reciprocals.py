@@ -1,4 +1,4 @@
-"""Divisions by a constant that became products with its reciprocal, of which CSE made one for all."""
+"""Divided by a constant that became products with its reciprocal, of which CSE made one for all."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hlofuse.pipelines.constants import is_broadcast_of_constant
 from hlofuse.pipelines.holes import without
 from hlofuse.pipelines.names import is_made_by_pass, name_before_renaming, operation
 
-Divisions: TypeAlias = "dict[Hashable, list[Instruction]]"
+Divided: TypeAlias = "dict[Hashable, list[Instruction]]"
 """The products that were divisions, by their size and the reciprocal of what they divided by."""
 
 
-def divisions(order: Iterable[Instruction]) -> Divisions:
+def divided_by_constants(order: Iterable[Instruction]) -> Divided:
     """Those in `order`, the post-order of a computation."""
-    found: Divisions = {}
+    found: Divided = {}
     for x in order:
         if x.opcode == "multiply" and operation(x) == "div":
             value = _value(x.operands[1])
@@ -28,7 +28,7 @@ def divisions(order: Iterable[Instruction]) -> Divisions:
 
 
 def with_divisions_gone(
-    number: Instruction, users: list[Instruction], order: dict[Instruction, int], divided: Divisions
+    number: Instruction, users: list[Instruction], order: dict[Instruction, int], divided: Divided
 ) -> list[Instruction]:
     """The users of a broadcast `number`, given that what it divided is multiplied by its reciprocal now.
 

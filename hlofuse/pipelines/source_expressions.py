@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.constants import is_made_of_nothing
 from hlofuse.pipelines.names import is_made_by_pass, is_of_program, name_before_renaming, scope, stack_frame
 from hlofuse.pipelines.taken_along import leads_to_gemm_with_prologue
 
@@ -30,6 +31,8 @@ def with_twins_users_behind(
     producer: Instruction, users: list[Instruction], *, ids_known: bool
 ) -> list[Instruction]:
     """The users of `producer` with those behind that must have read another like it."""
+    if is_made_of_nothing(producer) and scope(producer):
+        return users  # every function has its own
     if not _may_have_twin(producer, ids_known=ids_known):
         return users
     own = _users_of_expression(producer, users) or _users_in_same_call(producer, users)

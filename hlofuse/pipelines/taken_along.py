@@ -85,7 +85,7 @@ def softmax_readers(order: Iterable[Instruction]) -> SoftmaxReaders:
         if fusion.opcode == "fusion" and fusion.fusion_kind == "kCustom":
             for x in fusion.fused_computation:
                 if is_broadcast_of_constant(x):
-                    found.setdefault(_value(x), []).extend((fusion, user) for user in x.users)
+                    found.setdefault(value_of_broadcast(x), []).extend((fusion, user) for user in x.users)
     return found
 
 
@@ -101,7 +101,7 @@ def without_those_in_softmax(
     well. What it took, of `readers`, was among the users in front of those that come behind in `order`, the
     post-order.
     """
-    taken = readers.get(_value(constant), []) if is_broadcast_of_constant(constant) else []
+    taken = readers.get(value_of_broadcast(constant), []) if is_broadcast_of_constant(constant) else []
     listed = list(users)
     for fusion, user in taken:
         place = next((k for k, u in enumerate(listed) if order.get(u, -1) > order[fusion]), len(listed))
@@ -109,7 +109,7 @@ def without_those_in_softmax(
     return without(listed, [user for _, user in taken])
 
 
-def _value(broadcast: Instruction) -> Hashable:
+def value_of_broadcast(broadcast: Instruction) -> Hashable:
     """The same for equal broadcasts of equal constants."""
     constant = broadcast.operands[0]
     return broadcast.shape.key, constant.shape.key, constant.payload

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.by_age import ages_of, as_age_tells
 from hlofuse.pipelines.clamps import with_clamps_behind
 from hlofuse.pipelines.constants import is_made_of_nothing
 from hlofuse.pipelines.dot_operands import with_dot_operands_in_place
@@ -31,37 +32,29 @@ from hlofuse.pipelines.merged_dots import (
     with_last_part_in_front,
 )
 from hlofuse.pipelines.merged_factors import with_merged_factors_behind
-from hlofuse.pipelines.moved_in_functions import with_moved_in_function_in_front
 from hlofuse.pipelines.moved_reshapes import (
     behind_moved_reshapes,
     with_last_in_place_of_reshape,
-    with_moved_in_front,
 )
-from hlofuse.pipelines.names import name_before_renaming
 from hlofuse.pipelines.narrow_in_program import widened
-from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
 from hlofuse.pipelines.normalized_convolutions import results_of_normalized, with_last_in_front
 from hlofuse.pipelines.reciprocals import (
-    Divisions,
-    divisions,
+    Divided,
+    divided_by_constants,
     with_divisions_gone,
-    with_last_for_first_product,
 )
 from hlofuse.pipelines.reshaped_products import with_reshape_in_front
 from hlofuse.pipelines.shared_expansions import with_last_in_place_of_expansion
 from hlofuse.pipelines.side_inputs import has_side_input, order_before_side_inputs
-from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.split_reductions import with_split_reductions_behind
 from hlofuse.pipelines.summed_again import names_of_reductions, with_last_in_place_of_sum
 from hlofuse.pipelines.swapped_converts import with_swapped_behind
 from hlofuse.pipelines.swapped_reverses import with_swapped_reverses_behind
 from hlofuse.pipelines.taken_along import (
-    SoftmaxReaders,
-    softmax_readers,
     with_gemms_behind,
-    without_those_in_softmax,
 )
+from hlofuse.pipelines.top_k import with_last_in_place_of_tuple
 from hlofuse.pipelines.unread_results import in_order_written
 from hlofuse.pipelines.visits import Uses, uses_in_order
 from hlofuse.pipelines.widened import (
@@ -87,9 +80,10 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 if not is_made_of_nothing(instruction):  # CSE made one of many since
                     instruction.users.sort(key=written.__getitem__)
         order = {x: k for k, x in enumerate(computation.post_order())}
-        taken, divided = softmax_readers(order), divisions(order)
+        divided = divided_by_constants(order)
         moved = behind_moved_reshapes(computation) if ids_known else frozenset[Instruction]()
         uses, wide = uses_in_order(computation), widened(order)
+        ages = ages_of(computation, order, uses) if ids_known else None
         normalized = restore_normalized_users(computation, order, uses, ids_known=ids_known)
         places, reductions = narrowed_places(computation), names_of_reductions(order)
         of_convolutions = results_of_normalized(computation)
@@ -98,7 +92,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
             if len(users) < 2:
                 continue
             if instruction not in normalized:
-                users = _as_program_has_it(instruction, order, divided, ids_known=ids_known)
+                users = _as_program_has_it(instruction, order, divided, None if ages is None else ages.passes)
                 if instruction in of_convolutions:
                     users = with_last_in_front(users)
                 users = with_last_in_place_of_sum(instruction, users, reductions)
@@ -108,8 +102,8 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
             if instruction not in normalized:
                 users = with_clamps_behind(instruction, users, order)
                 users = with_dot_operands_in_place(instruction, users, order)
-                if ids_known:
-                    users = _as_age_tells(instruction, users, order, taken)
+                if ages is not None:
+                    users = as_age_tells(instruction, users, ages)
                 if instruction in moved and not any(u in wide for u in users):
                     users = with_last_in_place_of_reshape(instruction, users, moved)
                 users = with_readers_in_place(instruction, users)
@@ -119,14 +113,15 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
 
 
 def _as_program_has_it(
-    producer: Instruction, order: dict[Instruction, int], divided: Divisions, *, ids_known: bool
+    producer: Instruction, order: dict[Instruction, int], divided: Divided, passes: int | None
 ) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
-    users = sorted(producer.users, key=lambda u: u.opcode == "fusion")
+    users = with_last_in_place_of_tuple(producer, producer.users)
+    users = sorted(users, key=lambda u: u.opcode == "fusion")
     if producer.opcode == "get-tuple-element" and is_read_in_scan(producer):
         users = in_order_of_scan(producer, users)
     else:
-        users = in_order_of_calls(producer, users, ids_known=ids_known)
+        users = in_order_of_calls(producer, users, passes=passes)
     if producer.opcode == "get-tuple-element" and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
     users = with_swapped_reverses_behind(with_merged_factors_behind(users))
@@ -134,7 +129,7 @@ def _as_program_has_it(
     users = with_last_behind_merged_in_front(producer, users)
     users = with_merged_broadcasts(producer, users, order)
     users = with_divisions_gone(producer, users, order, divided)
-    return with_twins_users_behind(producer, users, ids_known=ids_known)
+    return with_twins_users_behind(producer, users, ids_known=passes is not None)
 
 
 def _as_normalization_leaves_it(
@@ -153,32 +148,3 @@ def _as_normalization_leaves_it(
         users = users_through_convert(producer, users, uses, wide)
     users = with_split_reductions_behind(with_swapped_behind(users))
     return with_gemms_behind(producer, users, order)
-
-
-def _as_age_tells(
-    producer: Instruction,
-    users: list[Instruction],
-    order: dict[Instruction, int],
-    taken: SoftmaxReaders,
-) -> list[Instruction]:
-    if is_widening(producer) or is_widened_broadcast(producer):
-        return users
-    if is_bits_of_key(producer):
-        return sorted(users, key=_age)
-    if producer.opcode == "broadcast" and _made_together(producer, users):
-        users = with_last_for_first_product(producer, sorted(users, key=_age))
-        return without_those_in_softmax(producer, users, order, taken)
-    users = in_order_of_keys(producer, with_narrowed_behind(users))
-    return with_moved_in_function_in_front(producer, with_moved_in_front(producer, users))
-
-
-def _made_together(broadcast: Instruction, users: list[Instruction]) -> bool:
-    """The users were made one after the other, right behind the broadcast or by one pass for it."""
-    if all(name_before_renaming(u).root == "multiply" == u.opcode for u in users):
-        return True  # division by a constant became multiplication
-    ids = [u.id for u in users]
-    return min(ids) > broadcast.id and max(ids) - broadcast.id == len(ids)
-
-
-def _age(instruction: Instruction) -> int:
-    return instruction.id

@@ -153,8 +153,8 @@ def test_the_last_clone_takes_the_place_of_the_call() -> None:
 def test_two_calls_from_one_place_are_told_apart_by_their_results() -> None:
     body = f"""  %p = f32[32]{{0}} parameter(0)
   %x.1 = f32[32]{{0}} exponential(%p){named("x")}
-  %g.1 = f32[32]{{0}} sine(%x.1){named("jit(g)/g")}
-  %g.2 = f32[32]{{0}} sine(%x.1){named("jit(g)/g")}
+  %g.1 = f32[32]{{0}} multiply(%x.1, %p){named("jit(g)/g")}
+  %g.2 = f32[32]{{0}} multiply(%x.1, %x.1){named("jit(g)/g")}
   ROOT %r = (f32[32]{{0}}, f32[32]{{0}}) tuple(%g.1, %g.2)"""
     assert users_of("x.1", body) == ["g.1", "g.2"]
 
@@ -184,13 +184,13 @@ def test_the_last_clone_of_a_call_within_a_call_takes_the_place_of_the_outer_one
 def test_calls_stood_in_the_order_in_which_they_were_inlined() -> None:
     body = f"""  %p = f32[32]{{0}} parameter(0)
   %x.1 = f32[32]{{0}} exponential(%p){named("x")}
-  %g.2 = f32[32]{{0}} sine(%x.1){named("jit(g)/g")}
+  %g.2 = f32[32]{{0}} multiply(%x.1, %p){named("jit(g)/g")}
   %flat.2 = f32[32,1]{{1,0}} bitcast(%g.2){named("jit(g)/g")}
-  %g.1 = f32[32]{{0}} sine(%x.1){named("jit(g)/g")}
+  %g.1 = f32[32]{{0}} multiply(%x.1, %x.1){named("jit(g)/g")}
   %flat.1 = f32[32,1]{{1,0}} bitcast(%g.1){named("jit(g)/g")}
   %sum.1 = f32[32,1]{{1,0}} add(%flat.2, %flat.1){named("sum")}
   ROOT %r = (f32[32,1]{{1,0}}) tuple(%sum.1)"""
-    ids = ["p", "x.1", "r", "sum.1", "g.1", "g.2", "flat.1", "flat.2"]
+    ids = ["p", "x.1", "sum.1", "r", "g.1", "g.2", "flat.1", "flat.2"]
     assert users_of("x.1", body) == ["g.2", "g.1"]
     assert users_of("x.1", body, ids=ids) == ["g.1", "g.2"]
 
