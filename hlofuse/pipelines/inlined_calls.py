@@ -9,13 +9,13 @@ their users, and the last user takes its place.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.constants import is_made_of_nothing
 from hlofuse.pipelines.holes import without
-from hlofuse.pipelines.names import is_of_program, scope, stack_frame
-from hlofuse.pipelines.widened import is_narrowing, served_by
+from hlofuse.pipelines.names import is_of_program, outermost_call, stack_frame
+from hlofuse.pipelines.widened import is_inserted_convert, is_narrowing, served_by
 
 
 def in_order_of_calls(
@@ -23,14 +23,14 @@ def in_order_of_calls(
 ) -> list[Instruction]:
     """The users of `producer` with those in the same function first, by age if it is known."""
     source = producer.operands[0] if is_narrowing(producer) else producer
-    function = scope(source)
+    function = outermost_call(source)
     if not function:
-        return _with_calls_inlined(users, "", ids_known=ids_known)
+        return _with_calls_inlined(users, ids_known=ids_known)
     served = {u: served_by(u) for u in users}
     within = {u for u, it in served.items() if _is_of_same_call(it, source, function)}
     inner = [u for u in users if u in within]
     outer = [u for u in users if u not in within]
-    outer = _with_calls_inlined(outer, function, ids_known=ids_known)
+    outer = _with_calls_inlined(outer, ids_known=ids_known)
     cloned = (
         {u for u in inner if served[u].id > source.id and is_of_program(served[u])} if ids_known else set()
     )
@@ -46,9 +46,9 @@ def in_order_of_calls(
 def _is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
     """Was `x` cloned with `source`, out of one call of `function`?"""
     if x.opcode == "bitcast":  # it bears the name of what it was put behind
-        within = all(scope(u) == function and u.opcode != "bitcast" for u in x.users)
+        within = all(outermost_call(u) == function and u.opcode != "bitcast" for u in x.users)
         return bool(x.op_name and x.users and within)
-    if scope(x) != function:
+    if outermost_call(x) != function:
         return False
     return not (_is_result(source) and _leads_to_like(source, x, function))
 
@@ -63,20 +63,20 @@ def _leads_to_like(result: Instruction, start: Instruction, function: str) -> bo
             continue
         if _is_result(x):
             return False
-        near = [u for u in x.users if scope(u) == function and u not in found]
+        near = [u for u in x.users if outermost_call(u) == function and u not in found]
         found.update(near)
         pending += near
     return again
 
 
-def _with_calls_inlined(users: list[Instruction], function: str, *, ids_known: bool) -> list[Instruction]:
+def _with_calls_inlined(users: list[Instruction], *, ids_known: bool) -> list[Instruction]:
     """Each call was a user itself; its clones came behind all, the last of them into its place."""
     calls: dict[tuple[Hashable, int], list[Instruction]] = {}
     results: Counter[Hashable] = Counter()
     listed: list[Instruction | tuple[Hashable, int]] = []
     for user in users:
         clone = served_by(user)
-        place = _place_of_call(clone, function) if clone.opcode != "bitcast" else None
+        place = _place_of_call(clone) if clone.opcode != "bitcast" else None
         if place is None:
             listed.append(user)
             continue
@@ -100,19 +100,23 @@ def _with_calls_inlined(users: list[Instruction], function: str, *, ids_known: b
 
 
 def _is_result(x: Instruction) -> bool:
-    function = scope(x)
-    return any(scope(v) != function for u in x.users for v in (u.users if u.opcode == "bitcast" else (u,)))
+    function = outermost_call(x)
+    return any(outermost_call(u) != function for u in _readers(x))
 
 
-def _place_of_call(x: Instruction, around: str) -> Hashable | None:
-    """Where the function `around` calls what `x` is of, in whatever depth; None for what is no function's."""
-    function = scope(x)
-    if not function:
-        return None
-    parts = function.split("/")
-    inside = around.split("/") if around and f"{function}/".startswith(f"{around}/") else []
-    call = next((k for k in range(len(inside), len(parts)) if "jit(" in parts[k]), len(parts) - 1)
-    return ("/".join(parts[: call + 1]), stack_frame(x))
+def _readers(x: Instruction) -> Iterator[Instruction]:
+    """The users, those of bitcasts and of converts that were put in for these."""
+    for user in x.users:
+        if user.users and (user.opcode == "bitcast" or is_inserted_convert(user)):
+            yield from _readers(user)
+        else:
+            yield user
+
+
+def _place_of_call(x: Instruction) -> Hashable | None:
+    """The outermost call that `x` is of and where it stands; None for what is no function's."""
+    function = outermost_call(x)
+    return (function, stack_frame(x)) if function else None
 
 
 def _without_tuples(inner: list[Instruction], outer: list[Instruction]) -> list[Instruction]:
@@ -135,25 +139,46 @@ def _without_tuples(inner: list[Instruction], outer: list[Instruction]) -> list[
 
 def _has_other_results(result: Instruction, function: str) -> bool:
     """Does anything else that the same call computed have users outside?"""
-    return _reaches_result(result, function, lambda x: x.operands) or _reaches_result(
-        result, function, lambda x: x.users
-    )
+    return _reaches_result(result, function, _read) or _reaches_result(result, function, _readers)
+
+
+def _read(x: Instruction) -> Iterator[Instruction]:
+    """The operands, those of bitcasts and of converts that were put in for these."""
+    for operand in x.operands:
+        if operand.opcode == "bitcast" or is_inserted_convert(operand):
+            yield from _read(operand)
+        else:
+            yield operand
 
 
 def _reaches_result(
-    start: Instruction, function: str, near: Callable[[Instruction], list[Instruction]]
+    start: Instruction, function: str, near: Callable[[Instruction], Iterator[Instruction]]
 ) -> bool:
     kind = _kind(start)
     found, pending = {start}, [start]
     while pending:
         for x in near(pending.pop()):
-            if x in found or scope(x) != function or _kind(x) == kind:
+            if x in found or outermost_call(x) != function or _kind(x) == kind:
                 continue  # the like of it is that of another call
             found.add(x)
             pending.append(x)
-            if is_of_program(x) and not is_made_of_nothing(x) and any(scope(u) != function for u in x.users):
+            if is_of_program(x) and not is_made_of_nothing(x) and _is_read_outside(x, function):
                 return True
     return False
+
+
+def _is_read_outside(x: Instruction, function: str) -> bool:
+    """Is it a result of `function`, and not what another function computed as well?"""
+    return any(_may_be_given(outermost_call(u), function) for u in _readers(x))
+
+
+def _may_be_given(reader: str, function: str) -> bool:
+    """Are results of `function` read in `reader`? The derivative of a function is a function of that name."""
+    return reader != function and (not reader or _function_name(reader) == _function_name(function))
+
+
+def _function_name(call: str) -> str:
+    return call.rpartition("jit(")[2].partition(")")[0]
 
 
 def _kind(x: Instruction) -> Hashable:

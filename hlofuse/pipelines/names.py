@@ -90,3 +90,18 @@ def scope(x: Instruction) -> str | None:
     parts = x.op_name.partition(";")[0].split("/")[1:]
     last = max((k for k, part in enumerate(parts) if "jit(" in part), default=-1)
     return "/".join(parts[: last + 1])
+
+
+def outermost_call(x: Instruction) -> str:
+    """The call in its computation that the instruction came out of, calls in that one left aside; "" for none.
+
+    What a loop's body calls is called there, whatever called the loop.
+    """
+    parts = (x.op_name or "").partition(";")[0].split("/")[1:]
+    start = max((k + 1 for k, part in enumerate(parts) if _is_body(part)), default=0)
+    first = next((k for k in range(start, len(parts)) if "jit(" in parts[k]), None)
+    return "" if first is None else "/".join(parts[: first + 1])
+
+
+def _is_body(part: str) -> bool:
+    return part in {"body", "cond"} or part.startswith("branch_")
