@@ -76,8 +76,12 @@ def is_cloned_by_pass(x: Instruction) -> bool:
         source = x.operands[0]
         source = source.operands[0] if source.opcode == "bitcast" else source
         return source.opcode != "broadcast" and is_cloned_by_pass(source)
-    called = scope(x) or any(part in (x.op_name or "") for part in _CALLED)
-    return x.name.endswith(".0.0") and not called
+    return x.name.endswith(".0.0") and not is_of_call(x)
+
+
+def is_of_call(x: Instruction) -> bool:
+    """Is it, or may it be, of the body of a call or of a loop?"""
+    return bool(scope(x)) or any(part in (x.op_name or "") for part in _CALLED)
 
 
 def scope(x: Instruction) -> str | None:

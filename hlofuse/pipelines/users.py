@@ -19,6 +19,7 @@ from hlofuse.pipelines.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.merged_broadcasts import with_merged_broadcasts
 from hlofuse.pipelines.merged_dots import with_last_behind_merged_in_front
+from hlofuse.pipelines.merged_literals import in_order_of_functions, is_literal
 from hlofuse.pipelines.moved_reshapes import with_moved_in_front
 from hlofuse.pipelines.names import name_before_renaming
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
@@ -82,7 +83,10 @@ def _as_program_has_it(
 ) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
     users = sorted(producer.users, key=lambda u: u.opcode == "fusion")
-    users = in_order_of_calls(producer, users, ids_known=ids_known)
+    if is_literal(producer):
+        users = in_order_of_functions(users)
+    else:
+        users = in_order_of_calls(producer, users, ids_known=ids_known)
     users = with_last_behind_merged_in_front(producer, users)
     users = with_merged_broadcasts(producer, users, order)
     return with_twins_users_behind(producer, users, ids_known=ids_known)
