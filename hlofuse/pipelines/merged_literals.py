@@ -11,7 +11,7 @@ from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.constants import is_broadcast_of_constant
-from hlofuse.pipelines.names import is_of_program, outermost_call, stack_frame
+from hlofuse.pipelines.names import is_made_by_pass, is_of_call, outermost_call, stack_frame
 from hlofuse.pipelines.widened import served_by
 
 
@@ -20,17 +20,21 @@ def is_literal(x: Instruction) -> bool:
     return is_broadcast_of_constant(x) and not x.op_name
 
 
-def in_order_of_functions(users: list[Instruction]) -> list[Instruction]:
+def in_order_of_functions(users: list[Instruction], *, ids_known: bool) -> list[Instruction]:
     """The users of such a broadcast, by the functions they are of, as the walk came to these."""
     groups: dict[Hashable, list[Instruction]] = {}
     for user in users:
-        groups.setdefault(_function(user), []).append(user)
+        groups.setdefault(_function(user, ids_known=ids_known), []).append(user)
     return [user for group in groups.values() for user in group]
 
 
-def _function(user: Instruction) -> Hashable:
+def _function(user: Instruction, *, ids_known: bool) -> Hashable:
     reader = served_by(user)
-    if not is_of_program(reader):
-        return reader  # what a pass made read a broadcast of its own
+    if ids_known and not _is_in_fusion(reader) and is_made_by_pass(reader) and not is_of_call(reader):
+        return reader  # with a broadcast of its own
     call = outermost_call(reader)
     return (call, stack_frame(reader), reader.op_name) if call else ""
+
+
+def _is_in_fusion(x: Instruction) -> bool:
+    return x.computation is not None and x.computation.fusion is not None

@@ -12,9 +12,10 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.clamps import with_clamps_behind
-from hlofuse.pipelines.constants import is_made_of_nothing
+from hlofuse.pipelines.constants import is_broadcast_of_constant, is_made_of_nothing
 from hlofuse.pipelines.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.dropped_identities import with_readers_in_place
+from hlofuse.pipelines.holes import without
 from hlofuse.pipelines.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.merged_broadcasts import with_merged_broadcasts
@@ -32,6 +33,7 @@ from hlofuse.pipelines.taken_along import (
     SoftmaxReaders,
     softmax_readers,
     with_gemms_behind,
+    with_those_in_softmax,
     without_those_in_softmax,
 )
 from hlofuse.pipelines.unread_results import in_order_written
@@ -67,7 +69,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
             if len(users) < 2:
                 continue
             if instruction not in normalized:
-                users = _as_program_has_it(instruction, order, ids_known=ids_known)
+                users = _as_program_has_it(instruction, order, taken, ids_known=ids_known)
             users = _as_normalization_leaves_it(instruction, users, uses, wide, order)
             if instruction not in normalized:
                 users = with_clamps_behind(instruction, users, order)
@@ -79,12 +81,13 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
 
 
 def _as_program_has_it(
-    producer: Instruction, order: dict[Instruction, int], *, ids_known: bool
+    producer: Instruction, order: dict[Instruction, int], taken: SoftmaxReaders, *, ids_known: bool
 ) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
     users = sorted(producer.users, key=lambda u: u.opcode == "fusion")
     if is_literal(producer):
-        users = in_order_of_functions(users)
+        users, gone = with_those_in_softmax(producer, users, order, taken)
+        users = without(in_order_of_functions(users, ids_known=ids_known), gone)
     else:
         users = in_order_of_calls(producer, users, ids_known=ids_known)
     users = with_last_behind_merged_in_front(producer, users)
@@ -120,6 +123,8 @@ def _as_age_tells(
         return sorted(users, key=_age)
     if producer.opcode == "broadcast" and _made_together(producer, users):
         return without_those_in_softmax(producer, sorted(users, key=_age), order, taken)
+    if is_broadcast_of_constant(producer) and not is_literal(producer):
+        return without_those_in_softmax(producer, users, order, taken)
     users = in_order_of_keys(producer, with_narrowed_behind(users))
     return with_moved_in_front(producer, users)
 
