@@ -11,29 +11,36 @@ from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.constants import is_broadcast_of_constant
-from hlofuse.pipelines.names import is_made_by_pass, is_of_call, outermost_call, stack_frame
+from hlofuse.pipelines.names import is_made_by_pass, is_of_call, outermost_call
 from hlofuse.pipelines.widened import served_by
 
 
-def is_literal(x: Instruction) -> bool:
-    """Is it a broadcast of a number written in the program, rather than of one that was computed?"""
-    return is_broadcast_of_constant(x) and not x.op_name
+def is_merged_literal(x: Instruction) -> bool:
+    """Is it a broadcast of a number, and each function or operation in one had one of its own?
+
+    That of an operation bears its name, as the number was converted for it.
+    """
+    if not is_broadcast_of_constant(x):
+        return False
+    return not x.op_name or any(served_by(u).op_name == x.op_name for u in x.users)
 
 
-def in_order_of_functions(users: list[Instruction], *, ids_known: bool) -> list[Instruction]:
-    """The users of such a broadcast, by the functions they are of, as the walk came to these."""
+def in_order_of_functions(
+    producer: Instruction, users: list[Instruction], *, ids_known: bool
+) -> list[Instruction]:
+    """The users of such a broadcast, by what had one of its own, as the walk came to these."""
     groups: dict[Hashable, list[Instruction]] = {}
-    for user in users:
+    own = [u for u in users if producer.op_name and served_by(u).op_name == producer.op_name]
+    for user in [*own[:1], *users]:
         groups.setdefault(_function(user, ids_known=ids_known), []).append(user)
-    return [user for group in groups.values() for user in group]
+    return list(dict.fromkeys(user for group in groups.values() for user in group))
 
 
 def _function(user: Instruction, *, ids_known: bool) -> Hashable:
     reader = served_by(user)
     if ids_known and not _is_in_fusion(reader) and is_made_by_pass(reader) and not is_of_call(reader):
         return reader  # with a broadcast of its own
-    call = outermost_call(reader)
-    return (call, stack_frame(reader), reader.op_name) if call else ""
+    return reader if outermost_call(reader) else ""
 
 
 def _is_in_fusion(x: Instruction) -> bool:

@@ -20,7 +20,7 @@ from hlofuse.pipelines.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.merged_broadcasts import with_merged_broadcasts
 from hlofuse.pipelines.merged_dots import with_last_behind_merged_in_front
-from hlofuse.pipelines.merged_literals import in_order_of_functions, is_literal
+from hlofuse.pipelines.merged_literals import in_order_of_functions, is_merged_literal
 from hlofuse.pipelines.moved_reshapes import with_moved_in_front
 from hlofuse.pipelines.names import name_before_renaming
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
@@ -85,9 +85,9 @@ def _as_program_has_it(
 ) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
     users = sorted(producer.users, key=lambda u: u.opcode == "fusion")
-    if is_literal(producer):
+    if is_merged_literal(producer):
         users, gone = with_those_in_softmax(producer, users, order, taken)
-        users = without(in_order_of_functions(users, ids_known=ids_known), gone)
+        users = without(in_order_of_functions(producer, users, ids_known=ids_known), gone)
     else:
         users = in_order_of_calls(producer, users, ids_known=ids_known)
     users = with_last_behind_merged_in_front(producer, users)
@@ -123,7 +123,7 @@ def _as_age_tells(
         return sorted(users, key=_age)
     if producer.opcode == "broadcast" and _made_together(producer, users):
         return without_those_in_softmax(producer, sorted(users, key=_age), order, taken)
-    if is_broadcast_of_constant(producer) and not is_literal(producer):
+    if is_broadcast_of_constant(producer) and not is_merged_literal(producer):
         return without_those_in_softmax(producer, users, order, taken)
     users = in_order_of_keys(producer, with_narrowed_behind(users))
     return with_moved_in_front(producer, users)
