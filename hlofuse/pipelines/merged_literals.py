@@ -12,6 +12,7 @@ from collections.abc import Hashable
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.constants import is_broadcast_of_constant
 from hlofuse.pipelines.names import is_made_by_pass, is_of_call, outermost_call
+from hlofuse.pipelines.visits import Uses
 from hlofuse.pipelines.widened import served_by
 
 
@@ -26,14 +27,21 @@ def is_merged_literal(x: Instruction) -> bool:
 
 
 def in_order_of_functions(
-    producer: Instruction, users: list[Instruction], *, ids_known: bool
+    producer: Instruction, users: list[Instruction], uses: Uses, *, ids_known: bool
 ) -> list[Instruction]:
-    """The users of such a broadcast, by what had one of its own, as the walk came to these."""
+    """The users of such a broadcast, by what had one of its own, as CSE's walk came to these (`uses`)."""
     groups: dict[Hashable, list[Instruction]] = {}
-    own = [u for u in users if producer.op_name and served_by(u).op_name == producer.op_name]
-    for user in [*own[:1], *users]:
+    place, last = {}, -1
+    for user in users:
+        # What fusions took along is where the users around it are.
+        last = place[user] = uses.get((producer, user), last)
         groups.setdefault(_function(user, ids_known=ids_known), []).append(user)
-    return list(dict.fromkeys(user for group in groups.values() for user in group))
+    # The one that is left is the one that CSE met first, and bears the name of what it was made for.
+    own = next((u for u in users if producer.op_name and served_by(u).op_name == producer.op_name), None)
+    if own is not None:
+        place[own] = -1
+    ordered = sorted(groups.values(), key=lambda group: min(place[user] for user in group))
+    return [user for group in ordered for user in group]
 
 
 def _function(user: Instruction, *, ids_known: bool) -> Hashable:

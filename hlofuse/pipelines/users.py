@@ -13,6 +13,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.clamps import with_clamps_behind
 from hlofuse.pipelines.constants import is_broadcast_of_constant, is_made_of_nothing
+from hlofuse.pipelines.dead_at_cse import UsesAtCse
 from hlofuse.pipelines.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.dropped_identities import with_readers_in_place
 from hlofuse.pipelines.holes import without
@@ -63,13 +64,16 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
         order = {x: k for k, x in enumerate(computation.post_order())}
         taken = softmax_readers(order)
         uses, wide = uses_in_order(computation), widened(order)
+        at_cse = UsesAtCse(computation, uses)
         normalized = restore_normalized_users(computation, order, uses, ids_known=ids_known)
         for instruction in computation:
             users = instruction.users
             if len(users) < 2:
                 continue
             if instruction not in normalized:
-                users = _as_program_has_it(instruction, order, taken, ids_known=ids_known)
+                users = _as_program_has_it(
+                    instruction, order, taken, at_cse.of(instruction), ids_known=ids_known
+                )
             users = _as_normalization_leaves_it(instruction, users, uses, wide, order)
             if instruction not in normalized:
                 users = with_clamps_behind(instruction, users, order)
@@ -81,13 +85,18 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
 
 
 def _as_program_has_it(
-    producer: Instruction, order: dict[Instruction, int], taken: SoftmaxReaders, *, ids_known: bool
+    producer: Instruction,
+    order: dict[Instruction, int],
+    taken: SoftmaxReaders,
+    uses: Uses,
+    *,
+    ids_known: bool,
 ) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
     users = sorted(producer.users, key=lambda u: u.opcode == "fusion")
     if is_merged_literal(producer):
         users, gone = with_those_in_softmax(producer, users, order, taken)
-        users = without(in_order_of_functions(producer, users, ids_known=ids_known), gone)
+        users = without(in_order_of_functions(producer, users, uses, ids_known=ids_known), gone)
     else:
         users = in_order_of_calls(producer, users, ids_known=ids_known)
     users = with_last_behind_merged_in_front(producer, users)
