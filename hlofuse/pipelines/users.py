@@ -24,6 +24,7 @@ from hlofuse.pipelines.merged_dots import with_last_behind_merged_in_front
 from hlofuse.pipelines.merged_literals import in_order_of_functions, is_merged_literal
 from hlofuse.pipelines.moved_reshapes import with_moved_in_front
 from hlofuse.pipelines.names import name_before_renaming
+from hlofuse.pipelines.multiplied_constants import Product, products_with_multiplied_constants, with_products_gone
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
 from hlofuse.pipelines.side_inputs import has_side_input, order_before_side_inputs
 from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
@@ -65,6 +66,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
         taken = softmax_readers(order)
         uses, wide = uses_in_order(computation), widened(order)
         at_cse = UsesAtCse(computation, uses)
+        products = products_with_multiplied_constants(computation) if ids_known else []
         normalized = restore_normalized_users(computation, order, uses, ids_known=ids_known)
         for instruction in computation:
             users = instruction.users
@@ -72,7 +74,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 continue
             if instruction not in normalized:
                 users = _as_program_has_it(
-                    instruction, order, taken, at_cse.of(instruction), ids_known=ids_known
+                    instruction, order, taken, at_cse.of(instruction), products, ids_known=ids_known
                 )
             users = _as_normalization_leaves_it(instruction, users, uses, wide, order)
             if instruction not in normalized:
@@ -89,6 +91,7 @@ def _as_program_has_it(
     order: dict[Instruction, int],
     taken: SoftmaxReaders,
     uses: Uses,
+    products: list[Product],
     *,
     ids_known: bool,
 ) -> list[Instruction]:
@@ -97,6 +100,7 @@ def _as_program_has_it(
     if is_merged_literal(producer):
         users, gone = with_those_in_softmax(producer, users, order, taken)
         users = without(in_order_of_functions(producer, users, uses, ids_known=ids_known), gone)
+        users = with_products_gone(producer, users, order, products)
     else:
         users = in_order_of_calls(producer, users, ids_known=ids_known)
     users = with_last_behind_merged_in_front(producer, users)
