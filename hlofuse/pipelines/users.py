@@ -26,7 +26,7 @@ from hlofuse.pipelines.moved_reshapes import with_moved_in_front
 from hlofuse.pipelines.names import name_before_renaming
 from hlofuse.pipelines.multiplied_constants import Product, products_with_multiplied_constants, with_products_gone
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
-from hlofuse.pipelines.side_inputs import has_side_input, order_before_side_inputs
+from hlofuse.pipelines.operands_as_written import order_as_written
 from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.split_reductions import with_split_reductions_behind
@@ -53,8 +53,9 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
     for computation in module.computations:
         if computation.fusion is not None:
             continue
-        if any(has_side_input(x) for x in computation):
-            before = order_before_side_inputs(computation)
+        products = products_with_multiplied_constants(computation) if ids_known else []
+        before = order_as_written(computation, products)
+        if before:
             for instruction in computation:
                 instruction.users.sort(key=before.__getitem__)
         written = in_order_written(computation)
@@ -66,7 +67,6 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
         taken = softmax_readers(order)
         uses, wide = uses_in_order(computation), widened(order)
         at_cse = UsesAtCse(computation, uses)
-        products = products_with_multiplied_constants(computation) if ids_known else []
         normalized = restore_normalized_users(computation, order, uses, ids_known=ids_known)
         for instruction in computation:
             users = instruction.users
@@ -74,7 +74,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 continue
             if instruction not in normalized:
                 users = _as_program_has_it(
-                    instruction, order, taken, at_cse.of(instruction), products, ids_known=ids_known
+                    instruction, order, taken, at_cse.of(instruction), products, before, ids_known=ids_known
                 )
             users = _as_normalization_leaves_it(instruction, users, uses, wide, order)
             if instruction not in normalized:
@@ -92,6 +92,7 @@ def _as_program_has_it(
     taken: SoftmaxReaders,
     uses: Uses,
     products: list[Product],
+    before: dict[Instruction, int],
     *,
     ids_known: bool,
 ) -> list[Instruction]:
@@ -100,7 +101,7 @@ def _as_program_has_it(
     if is_merged_literal(producer):
         users, gone = with_those_in_softmax(producer, users, order, taken)
         users = without(in_order_of_functions(producer, users, uses, ids_known=ids_known), gone)
-        users = with_products_gone(producer, users, order, products)
+        users = with_products_gone(producer, users, before or order, products)
     else:
         users = in_order_of_calls(producer, users, ids_known=ids_known)
     users = with_last_behind_merged_in_front(producer, users)
