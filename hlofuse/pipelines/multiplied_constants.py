@@ -15,6 +15,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.constants import is_broadcast_of_constant
 from hlofuse.pipelines.holes import without
+from hlofuse.pipelines.names import is_of_program
 
 
 class Product(NamedTuple):
@@ -39,8 +40,9 @@ def products_with_multiplied_constants(computation: Computation) -> list[Product
 
 def _as_written(outer: Instruction, numbers: list[tuple[Instruction, float]]) -> Product | None:
     x, value = outer.operands[0], _value(outer.operands[1])
-    if value is None or not any(user.id < outer.id for user in outer.users):
-        return None  # what reads it was there before
+    # It took over the name of the one it replaced, and what reads it was there before.
+    if value is None or not is_of_program(outer) or not any(user.id < outer.id for user in outer.users):
+        return None
     for inner in x.users:
         if inner.opcode != "multiply" or inner.id >= outer.id or inner.operands[0] is not x:
             continue
