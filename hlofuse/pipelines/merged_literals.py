@@ -11,7 +11,7 @@ from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.constants import is_broadcast_of_constant
-from hlofuse.pipelines.names import is_made_by_pass, is_of_call, outermost_call
+from hlofuse.pipelines.names import is_made_by_pass, is_of_call, operation, outermost_call, stack_frame
 from hlofuse.pipelines.visits import Uses
 from hlofuse.pipelines.widened import served_by
 
@@ -19,11 +19,15 @@ from hlofuse.pipelines.widened import served_by
 def is_merged_literal(x: Instruction) -> bool:
     """Is it a broadcast of a number, and each function or operation in one had one of its own?
 
-    That of an operation bears its name, as the number was converted for it.
+    That of an operation bears its name, as the number was converted for it. What bears the name of a function
+    is of all operations in it.
     """
     if not is_broadcast_of_constant(x):
         return False
-    return not x.op_name or any(served_by(u).op_name == x.op_name for u in x.users)
+    if not x.op_name:
+        return True
+    names = [served_by(u).op_name or "" for u in x.users]
+    return "jit(" not in operation(x) and not any(name.startswith(f"{x.op_name}/") for name in names)
 
 
 def in_order_of_functions(
@@ -37,11 +41,17 @@ def in_order_of_functions(
         last = place[user] = uses.get((producer, user), last)
         groups.setdefault(_function(user, ids_known=ids_known), []).append(user)
     # The one that is left is the one that CSE met first, and bears the name of what it was made for.
-    own = next((u for u in users if producer.op_name and served_by(u).op_name == producer.op_name), None)
-    if own is not None:
-        place[own] = -1
+    own = [u for u in users if producer.op_name and served_by(u).op_name == producer.op_name]
+    own = own or [u for u in users if _is_of_same_place(served_by(u), producer)]
+    if own:
+        place[min(own, key=place.__getitem__)] = -1
     ordered = sorted(groups.values(), key=lambda group: min(place[user] for user in group))
     return [user for group in ordered for user in group]
+
+
+def _is_of_same_place(x: Instruction, literal: Instruction) -> bool:
+    call = outermost_call(literal)
+    return bool(call) and call == outermost_call(x) and stack_frame(x) == stack_frame(literal)
 
 
 def _function(user: Instruction, *, ids_known: bool) -> Hashable:
