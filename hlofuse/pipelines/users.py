@@ -27,6 +27,7 @@ from hlofuse.pipelines.names import name_before_renaming
 from hlofuse.pipelines.multiplied_constants import Product, products_with_multiplied_constants, with_products_gone
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
 from hlofuse.pipelines.operands_as_written import order_as_written
+from hlofuse.pipelines.reshaped_back import with_last_in_place_of_reshape_back
 from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.split_reductions import with_split_reductions_behind
@@ -106,7 +107,8 @@ def _as_program_has_it(
         users = in_order_of_calls(producer, users, ids_known=ids_known)
     users = with_last_behind_merged_in_front(producer, users)
     users = with_merged_broadcasts(producer, users, order)
-    return with_twins_users_behind(producer, users, ids_known=ids_known)
+    users = with_twins_users_behind(producer, users, ids_known=ids_known)
+    return with_last_in_place_of_reshape_back(producer, users)
 
 
 def _as_normalization_leaves_it(
