@@ -28,6 +28,11 @@ class UsesAtCse:
         """The order when the like of `producer` was merged: what is younger than the negations was later."""
         return self._first_round if producer.id < self._end else self._last_round
 
+    def sorted(self, producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+        """`users` in that order if anything was dead."""
+        uses = self.of(producer)
+        return users if uses is self._last_round else sorted(users, key=lambda user: uses[producer, user])
+
 
 def _was_sum_of_negated(x: Instruction) -> bool:
     return (

@@ -82,7 +82,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 users = with_clamps_behind(instruction, users, order)
                 users = with_dot_operands_in_place(instruction, users, order)
                 if ids_known:
-                    users = _as_age_tells(instruction, users, order, taken)
+                    users = _as_age_tells(instruction, users, order, taken, at_cse)
                 users = with_readers_in_place(instruction, users)
             instruction.users[:] = users
 
@@ -132,13 +132,15 @@ def _as_age_tells(
     users: list[Instruction],
     order: dict[Instruction, int],
     taken: SoftmaxReaders,
+    at_cse: UsesAtCse,
 ) -> list[Instruction]:
     if is_widening(producer) or is_widened_broadcast(producer):
         return users
     if is_bits_of_key(producer):
         return sorted(users, key=_age)
     if producer.opcode == "broadcast" and _made_together(producer, users):
-        return without_those_in_softmax(producer, sorted(users, key=_age), order, taken)
+        users = at_cse.sorted(producer, sorted(users, key=_age))
+        return without_those_in_softmax(producer, users, order, taken)
     if is_broadcast_of_constant(producer) and not is_merged_literal(producer):
         return without_those_in_softmax(producer, users, order, taken)
     users = in_order_of_keys(producer, with_narrowed_behind(users))
