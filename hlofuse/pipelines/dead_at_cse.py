@@ -23,10 +23,15 @@ class UsesAtCse:
         self._last_round = uses
         self._first_round = uses_in_order(computation, starts) if negated else uses
         self._end = max((x.id for x in negated), default=-1)
+        self._normalized = min((x.id for x in computation if x.opcode == "bitcast"), default=None)
 
     def of(self, producer: Instruction) -> Uses:
         """The order when the like of `producer` was merged: what is younger than the negations was later."""
         return self._first_round if producer.id < self._end else self._last_round
+
+    def met(self, x: Instruction) -> bool:
+        """Was `x` there, rather than made when layouts were normalized?"""
+        return self._normalized is None or x.id < self._normalized
 
     def sorted(self, producer: Instruction, users: list[Instruction]) -> list[Instruction]:
         """`users` in that order if anything was dead."""

@@ -11,8 +11,8 @@ from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.constants import is_broadcast_of_constant
+from hlofuse.pipelines.dead_at_cse import UsesAtCse
 from hlofuse.pipelines.names import is_made_by_pass, is_of_call, operation, outermost_call, stack_frame
-from hlofuse.pipelines.visits import Uses
 from hlofuse.pipelines.widened import served_by
 
 
@@ -31,15 +31,15 @@ def is_merged_literal(x: Instruction) -> bool:
 
 
 def in_order_of_functions(
-    producer: Instruction, users: list[Instruction], uses: Uses, *, ids_known: bool
+    producer: Instruction, users: list[Instruction], at_cse: UsesAtCse, *, ids_known: bool
 ) -> list[Instruction]:
-    """The users of such a broadcast, by what had one of its own, as CSE's walk came to these (`uses`)."""
+    """The users of such a broadcast, by what had one of its own, as CSE's walk came to these."""
     groups: dict[Hashable, list[Instruction]] = {}
-    place, last = {}, -1
+    uses, place, last = at_cse.of(producer), dict[Instruction, int](), -1
     for user in users:
         # What fusions took along is where the users around it are.
         last = place[user] = uses.get((producer, user), last)
-        groups.setdefault(_function(user, ids_known=ids_known), []).append(user)
+        groups.setdefault(_function(user, at_cse, ids_known=ids_known), []).append(user)
     # The one that is left is the one that CSE met first, and bears the name of what it was made for.
     own = [u for u in users if producer.op_name and served_by(u).op_name == producer.op_name]
     own = own or [u for u in users if _is_of_same_place(served_by(u), producer)]
@@ -54,11 +54,13 @@ def _is_of_same_place(x: Instruction, literal: Instruction) -> bool:
     return bool(call) and call == outermost_call(x) and stack_frame(x) == stack_frame(literal)
 
 
-def _function(user: Instruction, *, ids_known: bool) -> Hashable:
+def _function(user: Instruction, at_cse: UsesAtCse, *, ids_known: bool) -> Hashable:
     reader = served_by(user)
-    if ids_known and not _is_in_fusion(reader) and is_made_by_pass(reader) and not is_of_call(reader):
-        return reader  # with a broadcast of its own
-    return reader if outermost_call(reader) else ""
+    if outermost_call(reader):
+        return reader
+    if not ids_known or _is_in_fusion(reader) or is_of_call(reader) or not at_cse.met(reader):
+        return ""
+    return reader if is_made_by_pass(reader) else ""  # with a broadcast of its own
 
 
 def _is_in_fusion(x: Instruction) -> bool:

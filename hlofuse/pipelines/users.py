@@ -75,7 +75,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
                 continue
             if instruction not in normalized:
                 users = _as_program_has_it(
-                    instruction, order, taken, at_cse.of(instruction), products, before, ids_known=ids_known
+                    instruction, order, taken, at_cse, products, before, ids_known=ids_known
                 )
             users = _as_normalization_leaves_it(instruction, users, uses, wide, order)
             if instruction not in normalized:
@@ -91,7 +91,7 @@ def _as_program_has_it(
     producer: Instruction,
     order: dict[Instruction, int],
     taken: SoftmaxReaders,
-    uses: Uses,
+    at_cse: UsesAtCse,
     products: list[Product],
     before: dict[Instruction, int],
     *,
@@ -101,7 +101,7 @@ def _as_program_has_it(
     users = sorted(producer.users, key=lambda u: u.opcode == "fusion")
     if is_merged_literal(producer):
         users, gone = with_those_in_softmax(producer, users, order, taken)
-        users = without(in_order_of_functions(producer, users, uses, ids_known=ids_known), gone)
+        users = without(in_order_of_functions(producer, users, at_cse, ids_known=ids_known), gone)
         users = with_products_gone(producer, users, before or order, products)
     else:
         users = in_order_of_calls(producer, users, ids_known=ids_known)
