@@ -1,8 +1,9 @@
 """What was dead, and still there, when HloCSE first ran.
 
-AlgebraicSimplifier makes the negated sum of what was a sum of negated values, and leaves the negation to HloDCE,
-which comes behind HloCSE (`HandleReduce`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). CSE's walk
-starts from all that has no users, in the order of age, and so from those negations before the root.
+AlgebraicSimplifier makes the negated sum of what was a sum of negated values, and leaves the negation to
+HloDCE, which comes behind HloCSE (`HandleReduce`,
+`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). CSE's walk starts from all that has no users, in
+the order of age, and so from those negations before the root.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Products of products with constants, of which the constants were multiplied.
 
 AlgebraicSimplifier makes `(x * a) * b` into `x * (a * b)` (`HandleMultiply`,
-`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`): the outer product reads another constant from then on,
-and `x` itself, where the inner one is used elsewhere and stays.
+`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`): the outer product reads another constant from then
+on, and `x` itself, where the inner one is used elsewhere and stays.
 """
 
 from __future__ import annotations

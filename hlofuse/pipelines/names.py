@@ -97,7 +97,7 @@ def scope(x: Instruction) -> str | None:
 
 
 def outermost_call(x: Instruction) -> str:
-    """The call in its computation that the instruction came out of, calls in that one left aside; "" for none.
+    """The call in its computation that the instruction came out of, whatever that called; "" for none.
 
     What a loop's body calls is called there, whatever called the loop.
     """

@@ -1,9 +1,10 @@
 """Sums of which the result was reshaped and reshaped back.
 
-The derivative of `x + b` with a `b` of fewer dimensions sums to the shape that `b` was broadcast from, with
+The derivative of `x + b` with a `b` of fewer dimensions sums to the shape `b` was broadcast from, with
 dimensions of size one, and then sums those away. AlgebraicSimplifier makes a reshape of the second sum, one
-of the two reshapes, and in its next round drops that: who had read it is appended to the users of the first sum, and the last
-takes the place of the reshape (`HandleReshape`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
+of the two reshapes, and in its next round drops that: who had read it is appended to the users of the first
+sum, and the last takes the place of the reshape (`HandleReduce`, `HandleReshape`,
+`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
 """
 
 from __future__ import annotations

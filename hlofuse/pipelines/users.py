@@ -23,10 +23,10 @@ from hlofuse.pipelines.merged_broadcasts import with_merged_broadcasts
 from hlofuse.pipelines.merged_dots import with_last_behind_merged_in_front
 from hlofuse.pipelines.merged_literals import in_order_of_functions, is_merged_literal
 from hlofuse.pipelines.moved_reshapes import with_moved_in_front
+from hlofuse.pipelines.multiplied_constants import with_products_gone
 from hlofuse.pipelines.names import name_before_renaming
-from hlofuse.pipelines.multiplied_constants import Product, products_with_multiplied_constants, with_products_gone
 from hlofuse.pipelines.narrowed_concatenates import with_narrowed_behind
-from hlofuse.pipelines.operands_as_written import order_as_written
+from hlofuse.pipelines.operands_as_written import Program, as_written
 from hlofuse.pipelines.reshaped_back import with_last_in_place_of_reshape_back
 from hlofuse.pipelines.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.source_expressions import with_twins_users_behind
@@ -54,11 +54,10 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
     for computation in module.computations:
         if computation.fusion is not None:
             continue
-        products = products_with_multiplied_constants(computation) if ids_known else []
-        before = order_as_written(computation, products)
-        if before:
+        program = as_written(computation, ids_known=ids_known)
+        if program.order:
             for instruction in computation:
-                instruction.users.sort(key=before.__getitem__)
+                instruction.users.sort(key=program.order.__getitem__)
         written = in_order_written(computation)
         if written:
             for instruction in computation:
@@ -74,9 +73,7 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
             if len(users) < 2:
                 continue
             if instruction not in normalized:
-                users = _as_program_has_it(
-                    instruction, order, taken, at_cse, products, before, ids_known=ids_known
-                )
+                users = _as_program_has_it(instruction, order, taken, at_cse, program, ids_known=ids_known)
             users = _as_normalization_leaves_it(instruction, users, uses, wide, order)
             if instruction not in normalized:
                 users = with_clamps_behind(instruction, users, order)
@@ -92,8 +89,7 @@ def _as_program_has_it(
     order: dict[Instruction, int],
     taken: SoftmaxReaders,
     at_cse: UsesAtCse,
-    products: list[Product],
-    before: dict[Instruction, int],
+    program: Program,
     *,
     ids_known: bool,
 ) -> list[Instruction]:
@@ -102,7 +98,7 @@ def _as_program_has_it(
     if is_merged_literal(producer):
         users, gone = with_those_in_softmax(producer, users, order, taken)
         users = without(in_order_of_functions(producer, users, at_cse, ids_known=ids_known), gone)
-        users = with_products_gone(producer, users, before or order, products)
+        users = with_products_gone(producer, users, program.order or order, program.products)
     else:
         users = in_order_of_calls(producer, users, ids_known=ids_known)
     users = with_last_behind_merged_in_front(producer, users)
@@ -144,7 +140,7 @@ def _as_age_tells(
     if is_broadcast_of_constant(producer) and not is_merged_literal(producer):
         return without_those_in_softmax(producer, users, order, taken)
     users = in_order_of_keys(producer, with_narrowed_behind(users))
-    return with_moved_in_front(producer, users)
+    return with_moved_in_front(producer, users, at_cse)
 
 
 def _made_together(broadcast: Instruction, users: list[Instruction]) -> bool:
