@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from hlofuse.ir.instruction import Instruction
@@ -101,7 +102,12 @@ def outermost_call(x: Instruction) -> str:
 
     What a loop's body calls is called there, whatever called the loop.
     """
-    parts = (x.op_name or "").partition(";")[0].split("/")[1:]
+    return _outermost_call(x.op_name) if x.op_name else ""
+
+
+@lru_cache(maxsize=4096)
+def _outermost_call(op_name: str) -> str:
+    parts = op_name.partition(";")[0].split("/")[1:]
     start = max((k + 1 for k, part in enumerate(parts) if _is_body(part)), default=0)
     first = next((k for k in range(start, len(parts)) if "jit(" in parts[k]), None)
     return "" if first is None else "/".join(parts[: first + 1])
