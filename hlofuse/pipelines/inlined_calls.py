@@ -63,7 +63,7 @@ def _leads_to_like(result: Instruction, start: Instruction, function: str) -> bo
     found, pending, again = {start}, [start], False
     while pending:
         x = pending.pop()
-        if (x.opcode, x.op_name) == (result.opcode, result.op_name):
+        if (x.opcode, x.op_name, x.shape) == (result.opcode, result.op_name, result.shape):
             again = again or not x.users or _is_result(x)
             continue
         if _is_result(x):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from hlofuse.ir.instruction import Instruction
@@ -110,9 +111,12 @@ def outermost_call(x: Instruction) -> str:
 
     "" for none. Calls around a loop are not meant: they were inlined with the loop in them.
     """
-    if not x.op_name:
-        return ""
-    parts = x.op_name.partition(";")[0].split("/")[1:]
+    return _outermost_call(x.op_name) if x.op_name else ""
+
+
+@lru_cache(maxsize=4096)
+def _outermost_call(op_name: str) -> str:
+    parts = op_name.partition(";")[0].split("/")[1:]
     loop = max(
         (k for k, part in enumerate(parts) if part in _LOOPS or part.startswith("branch_")), default=-1
     )

@@ -1,25 +1,19 @@
-"""The order of users before convolutions took additions along."""
+"""What convolutions read before they took additions along."""
 
 from __future__ import annotations
 
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.visits import order_of_walk
 
 _SIDE_INPUT = 3
 
 
-def order_before_side_inputs(computation: Computation) -> dict[Instruction, int]:
-    """The post-order with what was added to a convolution in front of it.
+def operands_before_side_input(x: Instruction) -> list[Instruction]:
+    """The operands with what was added to a convolution in front of it.
 
     In `add(x, convolution)` the walk met `x` first, and so were users listed. CudnnFusedConvRewriter
     (`xla/backends/gpu/transforms/cudnn_fused_conv_rewriter.cc`) made `x` the last operand of the library
     call.
     """
-    return order_of_walk((x for x in computation if not x.users), _as_added)
-
-
-def _as_added(x: Instruction) -> list[Instruction]:
     if not has_side_input(x):
         return x.operands
     side = x.operands[_SIDE_INPUT]

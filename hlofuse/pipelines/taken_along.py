@@ -101,12 +101,23 @@ def without_those_in_softmax(
     well. What it took, of `readers`, was among the users in front of those that come behind in `order`, the
     post-order.
     """
+    listed, gone = with_those_in_softmax(constant, users, order, readers)
+    return without(listed, gone)
+
+
+def with_those_in_softmax(
+    constant: Instruction,
+    users: list[Instruction],
+    order: dict[Instruction, int],
+    readers: SoftmaxReaders,
+) -> tuple[list[Instruction], list[Instruction]]:
+    """The users of a broadcast `constant` with what fusions took along in between, and what that is."""
     taken = readers.get(value_of_broadcast(constant), []) if is_broadcast_of_constant(constant) else []
     listed = list(users)
     for fusion, user in taken:
         place = next((k for k, u in enumerate(listed) if order.get(u, -1) > order[fusion]), len(listed))
         listed.insert(place, user)
-    return without(listed, [user for _, user in taken])
+    return listed, [user for _, user in taken]
 
 
 def value_of_broadcast(broadcast: Instruction) -> Hashable:

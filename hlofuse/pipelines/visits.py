@@ -32,15 +32,16 @@ def order_of_walk(
     return order
 
 
-def uses_in_order(computation: Computation) -> Uses:
+def uses_in_order(computation: Computation, starts: Iterable[Instruction] = ()) -> Uses:
     """The order of uses; that of the users themselves differs, as a user is through only after all operands.
 
-    In `divide(x, reduce(x))` the reduce is visited first, the use of `x` by the divide comes first.
+    In `divide(x, reduce(x))` the reduce is visited first, the use of `x` by the divide comes first. The walk
+    goes to `starts` before it goes to what has no users.
     """
     uses: Uses = {}
     seen: set[Instruction] = set()
-    for start in computation:
-        if start.users or start in seen:
+    for start in (*starts, *(x for x in computation if not x.users)):
+        if start in seen:
             continue
         seen.add(start)
         stack = [(start, 0)]
