@@ -6,8 +6,8 @@ import re
 
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
-from hlofuse.pipelines.likely_ids import guess_ids
-from hlofuse.pipelines.users import restore_users
+from hlofuse.pipelines.likely_ids.guess import guess_ids
+from hlofuse.pipelines.users.restore import restore_users
 
 _SOFTMAX = re.compile(r"triton_softmax(?:_computation)?(?:\.(\d+))?")
 

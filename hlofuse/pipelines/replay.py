@@ -18,9 +18,9 @@ from hlofuse.passes import make_pass
 from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.from_outside import custom_kernels, with_outside
 from hlofuse.pipelines.history import reserve_spent_names, restore_history
+from hlofuse.pipelines.legacy_users.restore import restore_users_order
 from hlofuse.pipelines.pass_list import MOST_ROUNDS, repeated
 from hlofuse.pipelines.targets import TARGETS
-from hlofuse.pipelines.users_order import restore_users_order
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.settings import AS_XLA, Settings
 from hlofuse.trace import Event, Recorder

@@ -252,7 +252,7 @@ def test_one_user_that_refuses_keeps_the_producer_from_all(hlofuse: Run, samples
     """A call that has no room for it is asked about; the other user hears that it was that one."""
     folder = samples / "cartpole" / "gpu" / "baseline"
     how = ("--device", "rtx2080ti", "--ids", "none", "--xla-trace", "none", "--format", "json")
-    report = json.loads(hlofuse("why", folder, "fusion.3", "get-tuple-element", *how).out)
+    report = json.loads(hlofuse("why", folder, "fusion.4", "get-tuple-element", *how).out)
     assert (report["outcome"], report["settled_by"]["rule"], report["said_of"]) == (
         "refused",
         "PF003",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.front_end_names import named_by_front_end
+from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
 
 
 def named(*lines: str) -> set[str]:

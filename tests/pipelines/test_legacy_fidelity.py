@@ -23,8 +23,8 @@ ARCHIVES = ("gpu-legacy.tar.xz", "gpu-legacy-order.tar.xz")
 """The second: grouped-query attention, and more reductions than `std::sort` inserts one by one."""
 DEVICES = {"gpu-legacy-a100": "a100_sxm_40", "gpu-legacy-v100": "v100"}
 
-# Users were listed in an order that the text does not give away (`hlofuse.pipelines.users_order`), and the
-# results of a kernel stand in that order: the kernels agree.
+# Users were listed in an order that the text does not give away (`hlofuse.pipelines.legacy_users`), and
+# the results of a kernel stand in that order: the kernels agree.
 ORDER_UNKNOWN = {f"a100_sxm_40/random_100{n}" for n in (384, 625, 778)}
 
 

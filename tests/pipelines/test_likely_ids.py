@@ -9,7 +9,7 @@ import pytest
 
 from hlofuse.ir import parse_module
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.likely_ids import guess_ids
+from hlofuse.pipelines.likely_ids.guess import guess_ids
 
 from .gpu_cases import Case, cases
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.front_end_names import named_by_front_end
-from hlofuse.pipelines.makers import Maker
-from hlofuse.pipelines.makers_in_turn import makers_in_turn
+from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
+from hlofuse.pipelines.likely_ids.makers import Maker
+from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
 
 PARAMETERS = """  %p = f32[8]{0} parameter(0)
   %q = f32[8,4]{1,0} parameter(1)

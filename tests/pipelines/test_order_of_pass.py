@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from hlofuse.ir import parse_module
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
 from hlofuse.pipelines.names import name_before_renaming
-from hlofuse.pipelines.order_of_pass import in_order_of_pass
 
 MADE = st.lists(
     st.tuples(st.sampled_from(["multiply", "negate", "broadcast"]), st.integers(0, 30)),

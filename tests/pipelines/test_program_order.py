@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.program_order import in_program_order
+from hlofuse.pipelines.likely_ids.program_order import in_program_order
 
 
 def order(*lines: str) -> list[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.users import restore_users
-from hlofuse.pipelines.users_order import restore_users_order
+from hlofuse.pipelines.legacy_users.restore import restore_users_order
+from hlofuse.pipelines.users.restore import restore_users
 
 
 def users_of(name: str, body: str, *, ids: list[str] | None = None, head: str = "") -> list[str]:

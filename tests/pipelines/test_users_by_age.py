@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.users import restore_users
+from hlofuse.pipelines.users.restore import restore_users
 
 _HEAD = """HloModule m
 

@@ -6,10 +6,10 @@ import re
 
 from hlofuse.ir import parse_module
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.dead_at_cse import UsesAtCse
-from hlofuse.pipelines.multiplied_constants import products_with_multiplied_constants
-from hlofuse.pipelines.users import restore_users
-from hlofuse.pipelines.visits import uses_in_order
+from hlofuse.pipelines.users.dead_at_cse import UsesAtCse
+from hlofuse.pipelines.users.multiplied_constants import products_with_multiplied_constants
+from hlofuse.pipelines.users.restore import restore_users
+from hlofuse.pipelines.users.visits import uses_in_order
 
 
 def users_of(name: str, body: str) -> list[str]:

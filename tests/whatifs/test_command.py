@@ -100,10 +100,10 @@ def test_pictures_and_modules_say_so_too(hlofuse: Run, samples: Path, tmp_path: 
 def test_xlas_record_is_followed_by_replay_only_when_asked_for(
     hlofuse: Run, samples: Path, tmp_path: Path
 ) -> None:
-    folder = samples / "gpu" / "gpt2_block"
+    folder = samples / "cartpole" / "gpu" / "unrolled_10"
     words = ["replay", folder, "--device", "h100_sxm", "--ids", "none", "-o"]
     assert hlofuse(*words, tmp_path / "plain.hlo").status == 0
-    record = folder / "priority_fusion.txtpb"
+    record = folder / "priority_fusion.txtpb.gz"
     assert hlofuse(*words, tmp_path / "followed.hlo", "--xla-trace", record).status == 0
     # Without ids the order of equal steps shows in the names of fusions.
     assert (tmp_path / "plain.hlo").read_text() != (tmp_path / "followed.hlo").read_text()

@@ -1,0 +1,52 @@
+"""A guess at the order in which XLA made the instructions of a computation.
+
+A text is in post-order and does not carry ids, by which equal priorities are settled. Whatever the compiler
+makes is put behind what there is (`HloComputation::AddInstruction`), and what is removed leaves no gap
+(`Cleanup`), so ids are in the order of who made an instruction last, and when.
+"""
+
+from __future__ import annotations
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
+from hlofuse.pipelines.likely_ids.makers import Maker, is_cloned_whole
+from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
+from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
+from hlofuse.pipelines.likely_ids.program_order import in_program_order
+from hlofuse.pipelines.names import is_of_program
+
+
+def guess_ids(module: Module) -> None:
+    """Give the instructions outside of fusions ids in their likely order of age.
+
+    Where nothing is known of the program (no op_name in the dump) the order of the text is as good as any.
+    """
+    named = named_by_front_end(module)
+    for computation in module.computations:
+        if computation.fusion is None and any(is_of_program(x) for x in computation):
+            computation.reorder(_by_age(computation, named))
+
+
+def _by_age(computation: Computation, named: frozenset[Instruction]) -> list[Instruction]:
+    parameters = [x for x in computation if x.opcode == "parameter"]
+    order = sorted(parameters, key=lambda x: x.parameter_number or 0)
+    makers = makers_in_turn(computation, named)
+    made: dict[Maker, list[Instruction]] = {}
+    for x, maker in makers.items():
+        made.setdefault(maker, []).append(x)
+    cloned = is_cloned_whole(computation)
+    program = [x for x, maker in makers.items() if maker == Maker.FRONT_END or x in named]
+    age = {} if cloned else {x: k for k, x in enumerate(in_program_order(program))}
+    for maker in sorted(made):
+        members = made[maker]
+        if maker == Maker.FRONT_END and not cloned:
+            order += sorted(members, key=age.__getitem__)
+        elif maker == Maker.INLINER:  # calls are cloned one after another, numbers and all
+            order += in_order_of_pass(members, [], frozenset())
+        else:
+            # Those that take the place of broadcasts are met in the order of the program.
+            broadcasts = [x for x in members if x in age and x.opcode == "broadcast"]
+            order += in_order_of_pass(members, sorted(broadcasts, key=age.__getitem__), named)
+    return order

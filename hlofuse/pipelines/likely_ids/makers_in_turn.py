@@ -1,0 +1,50 @@
+"""Who made the instructions of a computation, such that numbers grow from turn to turn."""
+
+from __future__ import annotations
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.makers import Maker, Makers
+from hlofuse.pipelines.names import is_of_program, name_before_renaming
+
+_TURNS = (Maker.SIMPLIFIER, Maker.SIMPLIFIER_AGAIN, Maker.LAYOUT_NORMALIZATION)
+
+
+def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> dict[Instruction, Maker]:
+    """The last maker of each instruction but parameters.
+
+    `named` are those that still bear the front end's name. Of what passes named after one opcode the higher
+    number was made later: where neighbours tell otherwise, as few as possible are given to another maker.
+    """
+    guess = Makers(computation, named)
+    makers = {x: guess.of(x) for x in computation if x.opcode != "parameter"}
+    chains: dict[str, list[Instruction]] = {}
+    for x, maker in makers.items():
+        if maker in _TURNS and not is_of_program(x):
+            chains.setdefault(name_before_renaming(x).root, []).append(x)
+    for chain in chains.values():
+        chain.sort(key=lambda x: name_before_renaming(x).number)
+        turns = _never_back([_TURNS.index(makers[x]) for x in chain])
+        makers.update((x, _TURNS[turn]) for x, turn in zip(chain, turns, strict=True))
+    return makers
+
+
+def _never_back(turns: list[int]) -> list[int]:
+    """A sequence that never falls and differs from this one in as few places as possible."""
+    agreed = [0] * len(_TURNS)
+    """How many agree at most in a sequence so far that ends with this turn."""
+    came_from: list[list[int]] = []
+    for turn in turns:
+        best = 0
+        step = []
+        for k, count in enumerate(agreed):
+            best = k if count > agreed[best] else best
+            step.append(best)
+        agreed = [agreed[step[k]] + (k == turn) for k in range(len(agreed))]
+        came_from.append(step)
+    at = max(range(len(agreed)), key=agreed.__getitem__)
+    found = []
+    for step in reversed(came_from):
+        found.append(at)
+        at = step[at]
+    return found[::-1]

@@ -1,0 +1,42 @@
+"""Since when instructions are there: since the program, since calls were inlined, or since a pass made them.
+
+The framework makes the root last. What calls bring in when they are inlined comes behind it, operands first,
+and then what passes make. Ids have to be XLA's.
+"""
+
+from __future__ import annotations
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
+from hlofuse.pipelines.users.constants import is_made_of_nothing
+
+
+def first_of_passes(computation: Computation) -> int:
+    """The lowest id of an operation of the program that a pass made anew, outside of called functions.
+
+    What is as young or younger was made by a pass, in a called function as well.
+    """
+    young = (x for x in computation if is_made_by_pass(x) and is_of_program(x))
+    return min(
+        (x.id for x in young if not (is_made_of_nothing(x) or is_in_nameless_function(x))),
+        default=computation.root.id + len(computation.instructions),
+    )
+
+
+def with_clones_by_age(
+    users: list[Instruction], served: dict[Instruction, Instruction], ids: range
+) -> list[Instruction]:
+    """The `users` with those by age, each in the place of another, that are of called functions.
+
+    Those serve (`served_by`) operations of the program with one of the `ids`; what passes made stays where it
+    is.
+    """
+    cloned = {u for u in users if served[u].id in ids and is_of_program(served[u])}
+    by_age = iter(sorted(cloned, key=lambda u: served[u].id))
+    return [next(by_age) if u in cloned else u for u in users]
+
+
+def is_in_nameless_function(x: Instruction) -> bool:
+    """A running sum or an argmax comes out of a function of which names tell nothing."""
+    return operation(x).startswith("reduce_window") or (x.opcode == "reduce" and x.shape.is_tuple)

@@ -1,0 +1,70 @@
+"""What passes did to lists of users, as far as ids tell it."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.clues import Ages, Clues
+from hlofuse.pipelines.users.divisions import are_divisions, in_order_of_divisions
+from hlofuse.pipelines.users.dropped_behind import with_last_of_older_in_front
+from hlofuse.pipelines.users.dropped_operations import with_last_in_place_of_dropped
+from hlofuse.pipelines.users.inserted_converts import is_widening
+from hlofuse.pipelines.users.merged_dots import in_order_of_merged_products
+from hlofuse.pipelines.users.merged_literals import is_merged_literal
+from hlofuse.pipelines.users.moved_in_functions import with_moved_in_function_in_front
+from hlofuse.pipelines.users.moved_reshapes import with_last_in_place_of_reshape, with_moved_in_front
+from hlofuse.pipelines.users.narrowed_concatenates import with_narrowed_behind
+from hlofuse.pipelines.users.reciprocals import with_last_for_first_product
+from hlofuse.pipelines.users.sort_keys import in_order_of_keys, is_bits_of_key
+from hlofuse.pipelines.users.taken_along import without_those_in_softmax
+from hlofuse.pipelines.users.taken_constants import without_those_in_gemms
+from hlofuse.pipelines.users.widened import is_widened_broadcast
+
+
+def as_age_tells(
+    producer: Instruction, users: list[Instruction], clues: Clues, ages: Ages
+) -> list[Instruction]:
+    """The `users` of a value, given the order they have in the program."""
+    listed = _as_passes_leave_it(producer, users, clues, ages)
+    if not is_merged_literal(producer):
+        listed = without_those_in_gemms(producer, listed, clues.order, ages.in_gemms, ages.passes)
+    if listed == users and producer in ages.moved and clues.wide.isdisjoint(users):
+        return with_last_in_place_of_reshape(producer, users, ages.moved)
+    return listed
+
+
+def _as_passes_leave_it(
+    producer: Instruction, users: list[Instruction], clues: Clues, ages: Ages
+) -> list[Instruction]:
+    if is_widening(producer) or is_widened_broadcast(producer):
+        return users
+    if is_bits_of_key(producer):
+        return sorted(users, key=_age)
+    if producer.opcode == "broadcast" and _made_together(producer, users):
+        users = _as_made(producer, users, clues, ages)
+        return without_those_in_softmax(producer, users, clues.order, clues.in_softmax)
+    users = in_order_of_keys(producer, with_narrowed_behind(users))
+    users = with_last_in_place_of_dropped(producer, users, clues.uses, ages.numbers)
+    users = with_last_of_older_in_front(producer, in_order_of_merged_products(users), ages.passes)
+    return with_moved_in_function_in_front(producer, with_moved_in_front(producer, users, ages.passes))
+
+
+def _as_made(producer: Instruction, users: list[Instruction], clues: Clues, ages: Ages) -> list[Instruction]:
+    """Users made together: by age, unless one of three things has happened since."""
+    by_age = sorted(users, key=_age)
+    divided = in_order_of_divisions(users, ages.products) if are_divisions(users) else by_age
+    for listed in (divided, clues.at_cse.sorted(producer, by_age)):
+        if listed != by_age:
+            return listed
+    return with_last_for_first_product(producer, by_age)
+
+
+def _made_together(broadcast: Instruction, users: list[Instruction]) -> bool:
+    """The users were made one after the other, right behind the broadcast or by one pass for it."""
+    if are_divisions(users):
+        return True
+    ids = [u.id for u in users]
+    return min(ids) > broadcast.id and max(ids) - broadcast.id == len(ids)
+
+
+def _age(instruction: Instruction) -> int:
+    return instruction.id

@@ -1,0 +1,95 @@
+"""What tells of the lists of users in a computation: gathered once, read for each list."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import Name
+from hlofuse.pipelines.users.ages import first_of_passes
+from hlofuse.pipelines.users.dead_at_cse import UsesAtCse
+from hlofuse.pipelines.users.divisions import Divisions, divisions
+from hlofuse.pipelines.users.dropped_operations import Numbers, numbers_in_names
+from hlofuse.pipelines.users.hidden_casts import narrowed_places
+from hlofuse.pipelines.users.moved_reshapes import behind_moved_reshapes
+from hlofuse.pipelines.users.narrow_in_program import widened
+from hlofuse.pipelines.users.normalized_convolutions import results_of_normalized
+from hlofuse.pipelines.users.operands_as_written import Program
+from hlofuse.pipelines.users.reciprocals import Divided, divided_by_constants
+from hlofuse.pipelines.users.summed_again import names_of_reductions
+from hlofuse.pipelines.users.taken_along import SoftmaxReaders, softmax_readers
+from hlofuse.pipelines.users.taken_constants import GemmReaders, gemm_readers
+from hlofuse.pipelines.users.visits import Uses, uses_in_order
+
+
+class Ages(NamedTuple):
+    """What ids tell, where they are XLA's."""
+
+    passes: int
+    """The first id that a pass gave."""
+    in_gemms: GemmReaders
+    products: Divisions
+    numbers: Numbers
+    moved: frozenset[Instruction]
+    """What ReshapeMover made."""
+
+
+class Clues(NamedTuple):
+    """What is known of a computation as the fusion passes get it."""
+
+    order: dict[Instruction, int]
+    """The post-order."""
+    uses: Uses
+    """The order in which a walk comes along each use."""
+    at_cse: UsesAtCse
+    program: Program
+    divided: Divided
+    wide: frozenset[Instruction]
+    """What was narrow in the program."""
+    cast: frozenset[Hashable]
+    """The places in the source of which a result was made narrow at once."""
+    reductions: frozenset[Name]
+    in_softmax: SoftmaxReaders
+    of_convolutions: frozenset[Instruction]
+    """The results of convolutions that layout normalization made anew."""
+    ages: Ages | None
+
+    @property
+    def ids_known(self) -> bool:
+        return self.ages is not None
+
+    @property
+    def passes(self) -> int | None:
+        """The first id that a pass gave, if ids are XLA's."""
+        return self.ages.passes if self.ages is not None else None
+
+
+def clues_of(computation: Computation, program: Program, *, ids_known: bool) -> Clues:
+    """Those of a `computation`; what the `program` had other operands for is known."""
+    order = {x: k for k, x in enumerate(computation.post_order())}
+    uses = uses_in_order(computation)
+    return Clues(
+        order,
+        uses,
+        UsesAtCse(computation, uses),
+        program,
+        divided_by_constants(order),
+        widened(order),
+        narrowed_places(computation),
+        names_of_reductions(order),
+        softmax_readers(order),
+        results_of_normalized(computation),
+        _ages_of(computation, order) if ids_known else None,
+    )
+
+
+def _ages_of(computation: Computation, order: dict[Instruction, int]) -> Ages:
+    return Ages(
+        first_of_passes(computation),
+        gemm_readers(order),
+        divisions(order),
+        numbers_in_names(order),
+        behind_moved_reshapes(computation),
+    )

@@ -1,0 +1,62 @@
+"""The order of users as the program has it, with what passes in front of layout normalization did to it."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.clues import Clues
+from hlofuse.pipelines.users.holes import without
+from hlofuse.pipelines.users.inlined_calls import in_order_of_calls
+from hlofuse.pipelines.users.loop_elements import (
+    in_order_of_scan,
+    is_read_in_scan,
+    is_result_of_changed_loop,
+    with_last_two_in_front,
+)
+from hlofuse.pipelines.users.merged_broadcasts import with_merged_broadcasts
+from hlofuse.pipelines.users.merged_dots import with_last_behind_merged_in_front
+from hlofuse.pipelines.users.merged_factors import with_merged_factors_behind
+from hlofuse.pipelines.users.merged_literals import in_order_of_functions, is_merged_literal
+from hlofuse.pipelines.users.multiplied_constants import with_products_gone
+from hlofuse.pipelines.users.normalized_convolutions import with_last_in_front
+from hlofuse.pipelines.users.reciprocals import with_divisions_gone
+from hlofuse.pipelines.users.reshaped_products import with_reshape_in_front
+from hlofuse.pipelines.users.shared_expansions import with_last_in_place_of_expansion
+from hlofuse.pipelines.users.source_expressions import with_twins_users_behind
+from hlofuse.pipelines.users.summed_again import with_last_in_place_of_sum
+from hlofuse.pipelines.users.swapped_reverses import with_swapped_reverses_behind
+from hlofuse.pipelines.users.taken_along import with_those_in_softmax
+from hlofuse.pipelines.users.top_k import with_last_in_place_of_tuple
+
+
+def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
+    """The users of `producer` in that order."""
+    # Fusions that are there already were made last, around operations that had been there before.
+    users = with_last_in_place_of_tuple(producer, producer.users)
+    users = sorted(users, key=lambda u: u.opcode == "fusion")
+    is_element = producer.opcode == "get-tuple-element"
+    if is_element and is_read_in_scan(producer):
+        users = in_order_of_scan(producer, users)
+    elif is_merged_literal(producer):
+        users = _as_literals_are_merged(producer, users, clues)
+    else:
+        users = in_order_of_calls(producer, users, passes=clues.passes)
+    if is_element and is_result_of_changed_loop(producer):
+        users = with_last_two_in_front(users)
+    users = with_swapped_reverses_behind(with_merged_factors_behind(users))
+    users = with_reshape_in_front(producer, users)
+    users = with_last_behind_merged_in_front(producer, users)
+    users = with_merged_broadcasts(producer, users, clues.order)
+    users = with_divisions_gone(producer, users, clues.order, clues.divided)
+    users = with_twins_users_behind(producer, users, ids_known=clues.ids_known)
+    if producer in clues.of_convolutions:
+        users = with_last_in_front(users)
+    users = with_last_in_place_of_sum(producer, users, clues.reductions)
+    return with_last_in_place_of_expansion(producer, users)
+
+
+def _as_literals_are_merged(
+    literal: Instruction, users: list[Instruction], clues: Clues
+) -> list[Instruction]:
+    users, gone = with_those_in_softmax(literal, users, clues.order, clues.in_softmax)
+    users = without(in_order_of_functions(literal, users, clues.at_cse, ids_known=clues.ids_known), gone)
+    return with_products_gone(literal, users, clues.program.order or clues.order, clues.program.products)

@@ -1,0 +1,43 @@
+"""Slices that stand for what were products of their own, before DotMerger made one of several."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_of_program, operation
+from hlofuse.pipelines.users.taken_along import leads_to_gemm_with_prologue
+
+
+def with_last_behind_merged_in_front(slice_: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of such a slice: the last took the place of a reshape.
+
+    DotDecomposer had made the product a matrix with a reshape behind it. Where the slice has the reshape's
+    shape already that one goes, after all of its users were appended to the slice's
+    (`SimplifyConsumerChain`, `xla/hlo/transforms/simplifiers/dot_merger.cc`).
+    """
+    if not _was_product(slice_) or slice_.operands[0].opcode != "bitcast":
+        return users
+    late = [u for u in users if leads_to_gemm_with_prologue(u, slice_)]
+    users = [u for u in users if u not in late]
+    return [*users[-1:], *users[:-1], *late]
+
+
+def with_last_part_in_front(product: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of the bitcast of a product that was three or more: its parts, the last of them in front.
+
+    DotMerger merges two at a time: what it cut of the product of all is cut again, and simplification
+    makes one slice of two. The one in between goes, and the last part takes its place.
+    """
+    if product.opcode != "bitcast" or len(users) < 3 or any(u.opcode != "slice" for u in users):
+        return users
+    if not any(operation(u) == "dot_general" for u in users):
+        return users
+    return [users[-1], *users[:-1]]
+
+
+def in_order_of_merged_products(users: list[Instruction]) -> list[Instruction]:
+    """The users of such a merged product by age, if they stand for what was merged."""
+    return sorted(users, key=lambda u: u.id) if all(map(_was_product, users)) else users
+
+
+def _was_product(x: Instruction) -> bool:
+    return x.opcode == "slice" and not is_of_program(x) and operation(x) == "dot_general"

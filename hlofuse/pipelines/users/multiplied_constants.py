@@ -1,0 +1,85 @@
+"""Products of products with constants, of which the constants were multiplied.
+
+AlgebraicSimplifier makes `(x * a) * b` into `x * (a * b)` (`HandleMultiply`,
+`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`): the outer product reads another constant from then
+on, and `x` itself, where the inner one is used elsewhere and stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from struct import pack, unpack
+from typing import NamedTuple
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_of_program
+from hlofuse.pipelines.users.constants import is_broadcast_of_constant
+from hlofuse.pipelines.users.holes import without
+
+
+class Product(NamedTuple):
+    """One such product as the program has it."""
+
+    outer: Instruction
+    inner: Instruction
+    factor: Instruction
+    """The broadcast of the constant that it read."""
+
+
+def products_with_multiplied_constants(computation: Computation) -> list[Product]:
+    """Those of `computation`, in the order in which they were made."""
+    numbers: dict[Hashable, list[tuple[Instruction, float]]] = {}
+    for x in computation:
+        value = _value(x)
+        if value is not None:
+            numbers.setdefault(x.shape.key, []).append((x, value))
+    found = [_as_written(x, numbers.get(x.shape.key, [])) for x in computation if x.opcode == "multiply"]
+    return sorted((x for x in found if x is not None), key=lambda x: x.outer.id)
+
+
+def _as_written(outer: Instruction, numbers: list[tuple[Instruction, float]]) -> Product | None:
+    x, value = outer.operands[0], _value(outer.operands[1])
+    # It took over the name of the one it replaced, and what reads it was there before.
+    if value is None or not is_of_program(outer) or not any(user.id < outer.id for user in outer.users):
+        return None
+    for inner in x.users:
+        if inner.opcode != "multiply" or inner.id >= outer.id or inner.operands[0] is not x:
+            continue
+        first = _value(inner.operands[1])
+        if first is None:
+            continue
+        for factor, second in numbers:
+            if factor.id < outer.id and _single(first * second) == value:
+                return Product(outer, inner, factor)
+    return None
+
+
+def with_products_gone(
+    factor: Instruction, users: list[Instruction], order: dict[Instruction, int], products: list[Product]
+) -> list[Instruction]:
+    """The users of such a `factor`, from among which those products went one by one.
+
+    Each had stood where the walk comes to what reads it, `order`.
+    """
+    gone = [x.outer for x in products if x.factor is factor]
+    if not gone:
+        return users
+    listed = list(users)
+    for outer in gone:
+        place = next((k for k, u in enumerate(listed) if order[u] > order[outer]), len(listed))
+        listed.insert(place, outer)
+    return without(listed, gone)
+
+
+def _value(broadcast: Instruction) -> float | None:
+    if not is_broadcast_of_constant(broadcast) or broadcast.shape.element_type != "f32":
+        return None
+    value = broadcast.operands[0].literal.scalar
+    return None if value is None else _single(float(value))
+
+
+def _single(value: float) -> float | None:
+    """`value` in single precision; None for what is none there."""
+    number: float = unpack("f", pack("f", value))[0] if abs(value) < 2.0**127 else 0.0
+    return number or None

@@ -1,0 +1,34 @@
+"""The order of users in the program, of which some operations read other operands now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.multiplied_constants import Product, products_with_multiplied_constants
+from hlofuse.pipelines.users.side_inputs import has_side_input, operands_before_side_input
+from hlofuse.pipelines.users.visits import order_of_walk
+
+
+class Program(NamedTuple):
+    """A computation as the program has it, where it is told."""
+
+    order: dict[Instruction, int]
+    """The post-order with the operands of then; empty where none was another."""
+    products: list[Product]
+
+
+def as_written(computation: Computation, *, ids_known: bool) -> Program:
+    """What the program had other operands for. Of products only ids tell."""
+    products = products_with_multiplied_constants(computation) if ids_known else []
+    return Program(_order(computation, products), products)
+
+
+def _order(computation: Computation, products: Sequence[Product]) -> dict[Instruction, int]:
+    read = {x.outer: [x.inner, x.factor, *x.outer.operands] for x in products}
+    if not read and not any(has_side_input(x) for x in computation):
+        return {}
+    starts = (x for x in computation if not x.users)
+    return order_of_walk(starts, lambda x: read.get(x) or operands_before_side_input(x))

@@ -1,0 +1,83 @@
+"""Divided by a constant that became products with its reciprocal, of which CSE made one for all."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from struct import pack
+from typing import TypeAlias
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.pipelines.names import is_made_by_pass, name_before_renaming, operation
+from hlofuse.pipelines.users.constants import is_broadcast_of_constant
+from hlofuse.pipelines.users.holes import without
+
+Divided: TypeAlias = "dict[Hashable, list[Instruction]]"
+"""The products that were divisions, by their size and the reciprocal of what they divided by."""
+
+
+def divided_by_constants(order: Iterable[Instruction]) -> Divided:
+    """Those in `order`, the post-order of a computation."""
+    found: Divided = {}
+    for x in order:
+        if x.opcode == "multiply" and operation(x) == "div":
+            value = _value(x.operands[1])
+            if value is not None:
+                found.setdefault(_key(x.shape, value), []).append(x)
+    return found
+
+
+def with_divisions_gone(
+    number: Instruction, users: list[Instruction], order: dict[Instruction, int], divided: Divided
+) -> list[Instruction]:
+    """The users of a broadcast `number`, given that what it divided is multiplied by its reciprocal now.
+
+    The divisions went one by one, in post-order (`order`), the last user always taking the place
+    (`HandleDivide`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
+    """
+    if not divided or number.op_name or any(u.id < number.id for u in users):
+        return users
+    value = _value(number)
+    if not value or not _fits(1 / value):
+        return users
+    gone = divided.get(_key(number.shape, 1 / value), [])
+    return without(sorted([*users, *gone], key=order.__getitem__), gone) if gone else users
+
+
+def _key(shape: Shape, value: float) -> Hashable:
+    """The same for what ReshapeMover has given fewer dimensions."""
+    return shape.element_count, shape.dimensions[-1:], pack("f", value)
+
+
+def _value(broadcast: Instruction) -> float | None:
+    if not is_broadcast_of_constant(broadcast) or broadcast.shape.element_type != "f32":
+        return None
+    value = broadcast.operands[0].literal.scalar
+    return value if value is not None and _fits(value) else None
+
+
+def _fits(value: float) -> bool:
+    """Is it a number in single precision?"""
+    return abs(value) < 2.0**127
+
+
+def with_last_for_first_product(reciprocal: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of the reciprocal that was kept: the last in front if its own product is not among them.
+
+    Simplification makes the product right behind the reciprocal (`HandleDivide`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), and CSE keeps the first reciprocal. If the
+    oldest user was made with another one, ReshapeMover or the like has taken the kept one's own product
+    elsewhere since, and the last user took its place. `users` stand by age, and ids have to be XLA's.
+    """
+    if not is_broadcast_of_constant(reciprocal) or not all(map(_is_product_made_by_pass, users)):
+        return users
+    if not is_made_by_pass(reciprocal):
+        return users
+    behind = users[0].id - reciprocal.id
+    # The first reciprocal of all, numbered 0, came with the first product.
+    first = name_before_renaming(reciprocal).number == 0 < min(name_before_renaming(u).number for u in users)
+    return [users[-1], *users[:-1]] if behind > 1 or (behind == 1 and first) else users
+
+
+def _is_product_made_by_pass(x: Instruction) -> bool:
+    return x.opcode == "multiply" == name_before_renaming(x).root and is_made_by_pass(x)

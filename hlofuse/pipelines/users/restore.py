@@ -1,0 +1,90 @@
+"""The order of an instruction's users, as far as it can be told.
+
+XLA appends a user when it is made, or when a pass gives it another operand, and puts the last one
+where one was taken out. Between front end and compiler a program is written down and read back, operands
+first, and so are the lists of users then; a text is in the same order, and nearly always the lists a
+reader builds from it are what XLA has. What follows are the exceptions that ids, names, places in the
+source, or what an instruction is, give away.
+"""
+
+from __future__ import annotations
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.pipelines.users.by_age import as_age_tells
+from hlofuse.pipelines.users.clamps import with_clamps_behind
+from hlofuse.pipelines.users.clues import Clues, clues_of
+from hlofuse.pipelines.users.constants import is_made_of_nothing
+from hlofuse.pipelines.users.dot_operands import with_dot_operands_in_place
+from hlofuse.pipelines.users.dropped_identities import with_readers_in_place
+from hlofuse.pipelines.users.hidden_casts import with_last_in_place_of_cast
+from hlofuse.pipelines.users.in_program import as_program_has_it
+from hlofuse.pipelines.users.inserted_converts import is_widening
+from hlofuse.pipelines.users.layout_normalization import restore_normalized_users
+from hlofuse.pipelines.users.merged_dots import with_last_part_in_front
+from hlofuse.pipelines.users.operands_as_written import as_written
+from hlofuse.pipelines.users.split_reductions import with_split_reductions_behind
+from hlofuse.pipelines.users.swapped_converts import with_swapped_behind
+from hlofuse.pipelines.users.taken_along import with_gemms_behind
+from hlofuse.pipelines.users.unread_results import in_order_written
+from hlofuse.pipelines.users.widened import (
+    is_widened_broadcast,
+    users_of_widened,
+    users_of_widening,
+    users_through_convert,
+)
+
+
+def restore_users(module: Module, *, ids_known: bool) -> None:
+    """Put the users of every instruction outside of fusions into their likely order."""
+    for computation in module.computations:
+        if computation.fusion is None:
+            _restore(computation, ids_known=ids_known)
+
+
+def _restore(computation: Computation, *, ids_known: bool) -> None:
+    program = as_written(computation, ids_known=ids_known)
+    if program.order:
+        for instruction in computation:
+            instruction.users.sort(key=program.order.__getitem__)
+    written = in_order_written(computation)
+    if written:
+        for instruction in computation:
+            if not is_made_of_nothing(instruction):  # CSE made one of many since
+                instruction.users.sort(key=written.__getitem__)
+    clues = clues_of(computation, program, ids_known=ids_known)
+    normalized = restore_normalized_users(computation, clues.order, clues.uses, ids_known=ids_known)
+    for instruction in computation:
+        users = instruction.users
+        if len(users) < 2:
+            continue
+        if instruction in normalized:
+            place = {u: k for k, u in enumerate(users)}
+            users = _as_converts_leave_it(instruction, users, clues, place)
+        else:
+            users = as_program_has_it(instruction, clues)
+            users = _as_converts_leave_it(instruction, users, clues, clues.order)
+            users = with_clamps_behind(instruction, users, clues.order)
+            users = with_dot_operands_in_place(instruction, users, clues.order)
+            if clues.ages is not None:
+                users = as_age_tells(instruction, users, clues, clues.ages)
+            users = with_readers_in_place(instruction, users)
+        if clues.wide.isdisjoint(users):
+            users = with_last_in_place_of_cast(instruction, users, clues.cast)
+        instruction.users[:] = with_last_part_in_front(instruction, users)
+
+
+def _as_converts_leave_it(
+    producer: Instruction, users: list[Instruction], clues: Clues, place: dict[Instruction, int]
+) -> list[Instruction]:
+    """What FloatNormalization and the fusions that came first made of it; `place` is what is known of it."""
+    uses, wide = clues.uses, clues.wide
+    if is_widening(producer) or is_widened_broadcast(producer):
+        return users_of_widening(producer, uses, wide, clues.order)
+    if producer in wide:
+        users = users_of_widened(producer, users, uses, wide, place)
+    elif producer.opcode != "broadcast" and not wide.isdisjoint(users):
+        users = users_through_convert(producer, users, uses, wide)
+    users = with_split_reductions_behind(with_swapped_behind(users))
+    return with_gemms_behind(producer, users, clues.order)

@@ -1,0 +1,42 @@
+"""Values that got dimensions of one, `x[:, None]`, before several operations broadcast them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import operation
+from hlofuse.pipelines.users.constants import is_made_of_nothing
+
+_LAYOUT_ONLY = frozenset({"bitcast", "copy", "transpose"})
+
+
+def with_last_in_place_of_expansion(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of `producer` with the last in front if they broadcast it all in the same way.
+
+    An operation with operands of different sizes needs equal ranks; the framework names the broadcast of
+    its operand after it. Where several broadcast alike, the dimensions of one were put in once, for all of
+    them. That reshape goes when simplification makes one broadcast of two: its users are appended and the
+    last takes its place (`HandleReshape` and `HandleBroadcast`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
+    """
+    if producer.opcode == "bitcast" or not producer.shape.is_array or not producer.shape.rank:
+        return users
+    if is_made_of_nothing(producer):
+        return users
+    ways = {way for user in users for way in _ways(user)}
+    return [users[-1], *users[:-1]] if len(ways) == 1 and None not in ways else users
+
+
+def _ways(user: Instruction) -> Iterator[tuple[int, ...] | None]:
+    """How `user` broadcasts, or what reads it in another layout; None for what does something else."""
+    pending = [user]
+    while pending:
+        x = pending.pop()
+        if x.opcode == "broadcast" and operation(x) not in {"", "broadcast_in_dim"}:
+            yield (x.shape.rank, *x.dimensions)
+        elif x.opcode in _LAYOUT_ONLY and x.users:
+            pending += x.users
+        else:
+            yield None
+            return
