@@ -60,6 +60,14 @@ class Attributes(Mapping[str, Any]):
         typed[name] = value
         return value
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of any mapping, without raising for what is not there."""
+        typed = self._typed
+        if typed is not None and name in typed:
+            return typed[name]
+        raw = self._raw
+        return self[name] if name in (self.raw_items if raw is None else raw) else default
+
     def typed_items(self) -> dict[str, Any]:
         """Name to typed value, all of them; not to be changed."""
         typed = self._typed
