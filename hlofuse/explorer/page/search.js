@@ -11,7 +11,8 @@ class Search {
     this.chosen = -1;
     this.input.addEventListener("input", () => this.suggest());
     this.input.addEventListener("keydown", (event) => this.key(event));
-    this.input.addEventListener("blur", () => setTimeout(() => this.close(), 150));
+    // Later, for a click into the list; who searches again at once keeps the list.
+    this.input.addEventListener("blur", () => setTimeout(() => { if (document.activeElement !== this.input) this.close(); }, 150));
   }
 
   // Everything that has a name; made when first asked for.
