@@ -62,17 +62,16 @@ def is_made_by_pass(x: Instruction) -> bool:
     return x.computation is not None and x.id > x.computation.root.id and not scope(x)
 
 
-_CALLED = ("/body/", "/branch_", "/eval_jaxpr")
+_BODIES = re.compile(r"body|cond|branch_\d+_fun")
+"""The computations of loops and conditionals."""
+_CALLS = frozenset({"eval_jaxpr"})
+"""Functions that the framework makes of parts of a program without jit, such as the body of a scan."""
 
 
 def is_of_called(x: Instruction) -> bool:
     """Is it of a function, a loop or a branch, which the framework writes as computations of their own?"""
-    return bool(scope(x)) or any(part in (x.op_name or "") for part in _CALLED)
-
-
-_LOOPS = frozenset({"body", "cond"})
-_CALLS = frozenset({"eval_jaxpr"})
-"""Functions that the framework makes of parts of a program without jit, such as the body of a scan."""
+    op_name = x.op_name or ""
+    return bool(scope(x)) or "/body/" in op_name or "/branch_" in op_name
 
 
 def scope(x: Instruction) -> str | None:
@@ -82,21 +81,17 @@ def scope(x: Instruction) -> str | None:
     """
     if not x.op_name:
         return None
-    parts = x.op_name.partition(";")[0].split("/")[1:]
+    parts = _parts(x.op_name)
     last = max((k for k, part in enumerate(parts) if _is_call(part)), default=-1)
     return "/".join(parts[: last + 1])
 
 
-_BODIES = re.compile(r"body|cond|branch_\d+_fun")
-
-
 def is_of_call(x: Instruction) -> bool:
     """Was it inlined from a computation that its own computation called?"""
-    parts = (x.op_name or "").partition(";")[0].split("/")[1:]
-    for part in reversed(parts):
+    for part in reversed(_parts(x.op_name or "")):
         if _BODIES.fullmatch(part):
             return _is_in_entry(x)
-        if "jit(" in part or part == "eval_jaxpr":
+        if _is_call(part):
             return True
     return False
 
@@ -116,10 +111,8 @@ def outermost_call(x: Instruction) -> str:
 
 @lru_cache(maxsize=4096)
 def _outermost_call(op_name: str) -> str:
-    parts = op_name.partition(";")[0].split("/")[1:]
-    loop = max(
-        (k for k, part in enumerate(parts) if part in _LOOPS or part.startswith("branch_")), default=-1
-    )
+    parts = _parts(op_name)
+    loop = max((k for k, part in enumerate(parts) if _BODIES.fullmatch(part)), default=-1)
     first = next((k for k in range(loop + 1, len(parts)) if _is_call(parts[k])), None)
     return "" if first is None else "/".join(parts[: first + 1])
 
@@ -127,6 +120,11 @@ def _outermost_call(op_name: str) -> str:
 def is_called_once(x: Instruction) -> bool:
     """Did it come out of the body of a loop, which is a function, rather than of what that calls?"""
     return outermost_call(x).rpartition("/")[2] in _CALLS
+
+
+def _parts(op_name: str) -> list[str]:
+    """What stands between the program's name and the end; of several names the first counts."""
+    return op_name.partition(";")[0].split("/")[1:]
 
 
 def _is_call(part: str) -> bool:
