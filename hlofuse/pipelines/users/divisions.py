@@ -15,7 +15,7 @@ Divisions: TypeAlias = "list[Instruction]"
 
 def divisions(order: Iterable[Instruction]) -> Divisions:
     """Those among the instructions `order`."""
-    found = [x for x in order if _was_division(x)]
+    found = [x for x in order if was_division(x)]
     return sorted(found, key=_number)
 
 
@@ -23,7 +23,7 @@ def are_divisions(users: list[Instruction]) -> bool:
     """Were all of them, and were they made one after the other?"""
     by_age = sorted(users, key=lambda u: u.id)
     rising = sorted(by_age[1:], key=_number) == by_age[1:]
-    return rising and all(_was_division(u) for u in users)
+    return rising and all(was_division(u) for u in users)
 
 
 def in_order_of_divisions(users: list[Instruction], products: Divisions) -> list[Instruction]:
@@ -47,7 +47,8 @@ def in_order_of_divisions(users: list[Instruction], products: Divisions) -> list
     return without([by_age[0], *behind], gone)
 
 
-def _was_division(x: Instruction) -> bool:
+def was_division(x: Instruction) -> bool:
+    """A division by a constant no more: the first simplification makes it, after calls have been inlined."""
     return x.opcode == "multiply" and name_before_renaming(x).root == x.opcode and operation(x) == "div"
 
 

@@ -10,11 +10,11 @@ from hlofuse.pipelines.names import (
     is_of_called,
     is_of_program,
     name_before_renaming,
-    operation,
     outermost_call,
     stack_frame,
 )
 from hlofuse.pipelines.users.ages import is_in_nameless_function
+from hlofuse.pipelines.users.divisions import was_division
 from hlofuse.pipelines.users.inserted_converts import is_inserted_convert
 
 _RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"parameter", "slice"}
@@ -66,7 +66,7 @@ def behind_moved_reshapes(computation: Computation) -> frozenset[Instruction]:
     A clone is young and asks for the name of what it was cloned of, which is taken; it gets the first
     number that is free, which is lower than those of the program. Ids have to be XLA's.
     """
-    first = min((x.id for x in computation if _was_division(x)), default=None)
+    first = min((x.id for x in computation if was_division(x)), default=None)
     young: list[Instruction] = []
     lowest: dict[str, int] = {}
     for x in computation:
@@ -79,11 +79,6 @@ def behind_moved_reshapes(computation: Computation) -> frozenset[Instruction]:
             lowest[root] = min(number, lowest.get(root, number))
     names = {x: name_before_renaming(x) for x in young}
     return frozenset(x for x, name in names.items() if name.number < lowest.get(name.root, name.number + 1))
-
-
-def _was_division(x: Instruction) -> bool:
-    """A division no more: the first simplification makes it, after calls have been inlined."""
-    return x.opcode == "multiply" == name_before_renaming(x).root and operation(x) == "div"
 
 
 def with_last_in_place_of_reshape(
