@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from struct import pack, unpack
+
 from hlofuse.ir.instruction import Instruction
 
 
@@ -18,3 +20,17 @@ def is_constant(x: Instruction) -> bool:
 def is_broadcast_of_constant(x: Instruction) -> bool:
     """Is every element of it the same constant?"""
     return x.opcode == "broadcast" and x.operands[0].opcode == "constant"
+
+
+def number_of(broadcast: Instruction) -> float | None:
+    """The f32 number that is broadcast; None where it is none, or 0."""
+    if not is_broadcast_of_constant(broadcast) or broadcast.shape.element_type != "f32":
+        return None
+    value = broadcast.operands[0].literal.scalar
+    return None if value is None else in_single_precision(float(value))
+
+
+def in_single_precision(value: float) -> float | None:
+    """`value` rounded; None for what is too large, and for 0."""
+    number: float = unpack("f", pack("f", value))[0] if abs(value) < 2.0**127 else 0.0
+    return number or None

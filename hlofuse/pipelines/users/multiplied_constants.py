@@ -8,13 +8,12 @@ on, and `x` itself, where the inner one is used elsewhere and stays.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from struct import pack, unpack
 from typing import NamedTuple
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program
-from hlofuse.pipelines.users.constants import is_broadcast_of_constant
+from hlofuse.pipelines.users.constants import in_single_precision, number_of
 from hlofuse.pipelines.users.holes import without
 
 
@@ -31,7 +30,7 @@ def products_with_multiplied_constants(computation: Computation) -> list[Product
     """Those of `computation`, in the order in which they were made."""
     numbers: dict[Hashable, list[tuple[Instruction, float]]] = {}
     for x in computation:
-        value = _value(x)
+        value = number_of(x)
         if value is not None:
             numbers.setdefault(x.shape.key, []).append((x, value))
     found = [_as_written(x, numbers.get(x.shape.key, [])) for x in computation if x.opcode == "multiply"]
@@ -39,18 +38,18 @@ def products_with_multiplied_constants(computation: Computation) -> list[Product
 
 
 def _as_written(outer: Instruction, numbers: list[tuple[Instruction, float]]) -> Product | None:
-    x, value = outer.operands[0], _value(outer.operands[1])
+    x, value = outer.operands[0], number_of(outer.operands[1])
     # It took over the name of the one it replaced, and what reads it was there before.
     if value is None or not is_of_program(outer) or not any(user.id < outer.id for user in outer.users):
         return None
     for inner in x.users:
         if inner.opcode != "multiply" or inner.id >= outer.id or inner.operands[0] is not x:
             continue
-        first = _value(inner.operands[1])
+        first = number_of(inner.operands[1])
         if first is None:
             continue
         for factor, second in numbers:
-            if factor.id < outer.id and _single(first * second) == value:
+            if factor.id < outer.id and in_single_precision(first * second) == value:
                 return Product(outer, inner, factor)
     return None
 
@@ -70,16 +69,3 @@ def with_products_gone(
         place = next((k for k, u in enumerate(listed) if order[u] > order[outer]), len(listed))
         listed.insert(place, outer)
     return without(listed, gone)
-
-
-def _value(broadcast: Instruction) -> float | None:
-    if not is_broadcast_of_constant(broadcast) or broadcast.shape.element_type != "f32":
-        return None
-    value = broadcast.operands[0].literal.scalar
-    return None if value is None else _single(float(value))
-
-
-def _single(value: float) -> float | None:
-    """`value` in single precision; None for what is none there."""
-    number: float = unpack("f", pack("f", value))[0] if abs(value) < 2.0**127 else 0.0
-    return number or None

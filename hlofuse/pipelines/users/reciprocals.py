@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from struct import pack
 from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.pipelines.names import is_made_by_pass, name_before_renaming, operation
-from hlofuse.pipelines.users.constants import is_broadcast_of_constant
+from hlofuse.pipelines.users.constants import in_single_precision, is_broadcast_of_constant, number_of
 from hlofuse.pipelines.users.holes import without
 
 Divided: TypeAlias = "dict[Hashable, list[Instruction]]"
@@ -21,7 +20,7 @@ def divided_by_constants(order: Iterable[Instruction]) -> Divided:
     found: Divided = {}
     for x in order:
         if x.opcode == "multiply" and operation(x) == "div":
-            value = _value(x.operands[1])
+            value = number_of(x.operands[1])
             if value is not None:
                 found.setdefault(_key(x.shape, value), []).append(x)
     return found
@@ -37,28 +36,17 @@ def with_divisions_gone(
     """
     if not divided or number.op_name or any(u.id < number.id for u in users):
         return users
-    value = _value(number)
-    if not value or not _fits(1 / value):
+    value = number_of(number)
+    reciprocal = in_single_precision(1 / value) if value is not None else None
+    if reciprocal is None:
         return users
-    gone = divided.get(_key(number.shape, 1 / value), [])
+    gone = divided.get(_key(number.shape, reciprocal), [])
     return without(sorted([*users, *gone], key=order.__getitem__), gone) if gone else users
 
 
 def _key(shape: Shape, value: float) -> Hashable:
     """The same for what ReshapeMover has given fewer dimensions."""
-    return shape.element_count, shape.dimensions[-1:], pack("f", value)
-
-
-def _value(broadcast: Instruction) -> float | None:
-    if not is_broadcast_of_constant(broadcast) or broadcast.shape.element_type != "f32":
-        return None
-    value = broadcast.operands[0].literal.scalar
-    return value if value is not None and _fits(value) else None
-
-
-def _fits(value: float) -> bool:
-    """Is it a number in single precision?"""
-    return abs(value) < 2.0**127
+    return shape.element_count, shape.dimensions[-1:], value
 
 
 def with_last_for_first_product(reciprocal: Instruction, users: list[Instruction]) -> list[Instruction]:
