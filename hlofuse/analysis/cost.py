@@ -22,7 +22,6 @@ from hlofuse.analysis.window import window_dimensions
 if TYPE_CHECKING:
     from hlofuse.ir.computation import Computation
     from hlofuse.ir.instruction import Instruction
-    from hlofuse.ir.module import Module
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +241,3 @@ def _dearest(costs: list[Cost]) -> Cost:
         by_bytes.bytes_written,
         max(c.unknown for c in costs),
     )
-
-
-def module_cost(module: Module) -> Cost:
-    """What one run of the entry computation costs."""
-    return CostAnalysis().computation(module.entry)

@@ -25,9 +25,6 @@ OPCODES: frozenset[str] = frozenset(
     """.split()
 )
 
-# What stands between the parentheses is not a list of operands.
-PAYLOAD_OPCODES: frozenset[str] = frozenset({"parameter", "constant"})
-
 # Attributes whose value names computations, in the order XLA keeps them in `called_computations()`
 # (a while has its body first although its condition is printed first: `HloWhileInstruction`).
 CALLED_COMPUTATION_ATTRIBUTES: tuple[str, ...] = (

@@ -18,7 +18,6 @@ class PrintOptions:
     """Parameters and result of a computation before its brace (`print_program_shape`)."""
     operand_shapes: bool = False
     """The shape of each operand before its name."""
-    operand_names: bool = True
     layouts: bool = True
     """Layouts in shapes; without them the text may mean another program."""
     metadata: bool = True
@@ -52,7 +51,6 @@ class PrintOptions:
             nested_bodies=True,
             metadata=False,
             backend_config=False,
-            operand_names=False,
             operand_shapes=True,
             operand_numbers=0,
             signatures=False,

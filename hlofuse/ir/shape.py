@@ -63,11 +63,6 @@ class Layout:
         return self.suffix[start + len(letter) + 1 : self.suffix.index(")", start)]
 
     @property
-    def memory_space(self) -> int:
-        """The memory space S(n); 0 when none is written."""
-        return int(self._call("S") or 0)
-
-    @property
     def element_size_in_bits(self) -> int:
         """The packed size E(n) of one element in bits; 0 when none is written."""
         return int(self._call("E") or 0)
@@ -106,6 +101,11 @@ class Shape:
         """The tuple shape over `shapes` (`ShapeUtil::MakeTupleShape`)."""
         return cls("tuple", tuple_shapes=tuple(shapes))
 
+    @classmethod
+    def maybe_tuple_of(cls, shapes: list[Shape] | tuple[Shape, ...]) -> Shape:
+        """The tuple of the shapes, or the only one by itself (`ShapeUtil::MakeMaybeTupleShape`)."""
+        return shapes[0] if len(shapes) == 1 else cls.tuple_of(shapes)
+
     @cached_property
     def is_array(self) -> bool:
         return self.element_type in BIT_WIDTH
@@ -113,10 +113,6 @@ class Shape:
     @property
     def is_tuple(self) -> bool:
         return self.element_type == "tuple"
-
-    @property
-    def is_token(self) -> bool:
-        return self.element_type == "token"
 
     @property
     def rank(self) -> int:

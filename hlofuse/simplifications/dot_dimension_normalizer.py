@@ -11,7 +11,7 @@ from hlofuse.simplifications.common.dot_operand import (
     CONTRACTING,
     FREE,
     DotOperand,
-    numbers_of,
+    dimensions_of,
     product_sizes,
 )
 from hlofuse.simplifications.common.dots import made_dot
@@ -39,7 +39,7 @@ class DotDimensionNormalizer:
         lhs, left = self._operand(sides[0], dot.operands[0])
         rhs, right = self._operand(sides[1], dot.operands[1])
         shape = array(dot.shape.element_type, product_sizes(lhs, rhs))
-        new = made_dot(dot, shape, left, right, numbers_of(lhs, rhs))
+        new = made_dot(dot, shape, left, right, dimensions_of(lhs, rhs))
         if shape.dimensions != dot.shape.dimensions:
             new = added(dot, "reshape", dot.shape, [new], like=dot)
         return replaced(dot, new)

@@ -12,6 +12,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.reading import numbers_of
 from hlofuse.simplifications.common.shapes import array, is_identity, permute
 
 
@@ -30,10 +31,6 @@ class GatherSimplifier:
                         gather, _simplified(gather), has_side_effect, relay_control_dependencies=True
                     )
         return changed
-
-
-def numbers_of(x: Instruction, name: str) -> tuple[int, ...]:
-    return tuple(x.attributes.get(name, ()))
 
 
 def _is_simple(gather: Instruction) -> bool:

@@ -8,9 +8,9 @@ from typing import ClassVar
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.reading import numbers_of
 from hlofuse.simplifications.common.rewriting import replaced, visit_module
 from hlofuse.simplifications.common.shapes import array
-from hlofuse.simplifications.gather_simplifier import numbers_of
 
 
 @dataclass(frozen=True)

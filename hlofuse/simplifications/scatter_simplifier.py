@@ -11,8 +11,9 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.reading import numbers_of
 from hlofuse.simplifications.common.shapes import is_sorted
-from hlofuse.simplifications.gather_simplifier import flat_indices, moved, numbers_of, reshaped
+from hlofuse.simplifications.gather_simplifier import flat_indices, moved, reshaped
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,6 @@ def differences(a: Module, b: Module) -> Iterator[str]:
             yield from _computation(x, y)
 
 
-def same_module(a: Module, b: Module) -> bool:
-    """True when nothing tells the two apart."""
-    return next(differences(a, b), None) is None
-
-
 def _computation(a: Computation, b: Computation) -> Iterator[str]:
     where = a.name
     yield from _unequal(f"{where}: root", a.root.name, b.root.name)

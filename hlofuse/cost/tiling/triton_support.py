@@ -74,10 +74,6 @@ class TritonSupport:
                 return reason
         return None
 
-    def forget_module(self) -> None:
-        """Let go of the instructions met so far."""
-        self._known.clear()
-
     def data_type(self, element_type: str) -> str | None:
         """`IsTritonSupportedDataType`."""
         if not self._cuda and not self._rocm and element_type in _BY_VENDOR:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.parse.errors import Rejected
-from hlofuse.ir.parse.infer_given import Given, Unfit, tuple_or_one
+from hlofuse.ir.parse.infer_given import Given, Unfit
 from hlofuse.ir.parse.infer_indexing import dot, gather, ragged_dot, scan, scatter
 from hlofuse.ir.parse.infer_windows import convolution, reduce_window, select_and_scatter
 from hlofuse.ir.parse.text import words
@@ -276,7 +276,7 @@ _RULES: dict[str, Callable[[Given], Shape]] = {
     "triangular-solve": _second,
     "select": _select,
     "tuple": lambda given: Shape.tuple_of(given.shapes),
-    "sort": lambda given: tuple_or_one(given.shapes),
+    "sort": lambda given: Shape.maybe_tuple_of(given.shapes),
     "scatter": scatter,
     "after-all": lambda given: TOKEN,
     "send-done": lambda given: TOKEN,

@@ -43,8 +43,3 @@ class Given:
     def result(self, attribute: str) -> Shape:
         """The root's shape of a called computation."""
         return self._called[attribute].root.shape
-
-
-def tuple_or_one(shapes: Sequence[Shape]) -> Shape:
-    """The tuple of the shapes, or the only one by itself."""
-    return shapes[0] if len(shapes) == 1 else Shape.tuple_of(tuple(shapes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.parse.infer_given import Given, Unfit, tuple_or_one
+from hlofuse.ir.parse.infer_given import Given, Unfit
 from hlofuse.ir.shape import BIT_WIDTH, Shape
 
 
@@ -62,7 +62,7 @@ def scatter(given: Given) -> Shape:
     rank -= given["index_vector_dim"] < len(indices.dimensions)
     if any(len(s.dimensions) != rank for s in given.shapes[count + 1 :]):
         raise Unfit(f"takes updates of rank {rank}")
-    return tuple_or_one(given.shapes[:count])
+    return Shape.maybe_tuple_of(given.shapes[:count])
 
 
 def scan(given: Given) -> Shape:

@@ -16,7 +16,7 @@ from hlofuse.ir.shape import Shape
 
 Check = Callable[[Sequence[Instruction], Shape], bool]
 
-ANY_COUNT, AT_LEAST_ONE = VARIADIC, -2
+AT_LEAST_ONE = -2
 
 # How the loop over instructions treats an opcode.
 PLAIN, PARAMETER, CONSTANT, CALLING, OTHER = range(5)

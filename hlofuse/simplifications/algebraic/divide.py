@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
+from hlofuse.analysis.expensive import is_constant_effective_scalar
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.simplifications.algebraic.context import Context, either_way
 from hlofuse.simplifications.algebraic.facts import (
     broadcast_effective_constant,
-    effective_scalar_constant,
     is_all,
     is_complex,
     is_integral,
@@ -56,7 +56,7 @@ def handle_divide(c: Context, divide: Instruction) -> None:
 
 def _power_of_two(b: Instruction) -> int | None:
     """The exponent where `b` is 2^k, perhaps broadcast."""
-    constant = b if effective_scalar_constant(b) else broadcast_effective_constant(b)
+    constant = b if is_constant_effective_scalar(b) else broadcast_effective_constant(b)
     value = scalar_of(constant) if constant is not None else None
     if value is None or value <= 0 or int(value) & (int(value) - 1):
         return None

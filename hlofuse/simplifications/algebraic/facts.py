@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from hlofuse.analysis.expensive import is_constant_effective_scalar
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES
 from hlofuse.simplifications.common.literals import Value, scalar_of, values_of
@@ -35,11 +36,6 @@ def scalar_constant(x: Instruction) -> bool:
     return x.opcode == "constant" and x.shape.is_array and not x.shape.dimensions
 
 
-def effective_scalar_constant(x: Instruction) -> bool:
-    """`ConstantEffectiveScalar`."""
-    return x.opcode == "constant" and x.shape.is_effective_scalar
-
-
 def broadcast_constant(x: Instruction) -> Instruction | None:
     """The scalar constant that `x` is a broadcast of."""
     if x.opcode == "broadcast" and scalar_constant(x.operands[0]):
@@ -48,14 +44,14 @@ def broadcast_constant(x: Instruction) -> Instruction | None:
 
 
 def broadcast_effective_constant(x: Instruction) -> Instruction | None:
-    if x.opcode == "broadcast" and effective_scalar_constant(x.operands[0]):
+    if x.opcode == "broadcast" and is_constant_effective_scalar(x.operands[0]):
         return x.operands[0]
     return None
 
 
 def is_power_of_two(x: Instruction) -> bool:
     """±2^k, or a broadcast of it (`IsAllFpConstantPowerOf2`)."""
-    constant = x if effective_scalar_constant(x) else broadcast_effective_constant(x)
+    constant = x if is_constant_effective_scalar(x) else broadcast_effective_constant(x)
     value = scalar_of(constant) if constant is not None else None
     if value is None or not math.isfinite(value):
         return False
@@ -76,11 +72,6 @@ def is_complex(x: Instruction) -> bool:
 
 def is_signed_integer(x: Instruction) -> bool:
     return is_integral(x) and x.shape.element_type[0] == "s"
-
-
-def is_positive(x: Instruction) -> bool:
-    """Certainly greater than zero (`IsPositive`); XLA proves it of library results only."""
-    return False
 
 
 def is_non_negative(x: Instruction) -> bool:
@@ -115,9 +106,9 @@ def is_non_negative(x: Instruction) -> bool:
             return not is_signed_integer(x) and is_non_negative(operands[0])
         case "select":
             return is_non_negative(operands[1]) and is_non_negative(operands[2])
-    return is_positive(x)
+    return False  # where XLA proves `IsPositive`, it does so of library results only
 
 
 def is_scalar_value(x: Instruction, value: Value) -> bool:
     """A constant of one element that equals `value`, -0 being 0."""
-    return effective_scalar_constant(x) and scalar_of(x) == value
+    return is_constant_effective_scalar(x) and scalar_of(x) == value

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.expensive import is_constant_effective_scalar
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications.algebraic.context import Context
-from hlofuse.simplifications.algebraic.facts import effective_scalar_constant, is_all
+from hlofuse.simplifications.algebraic.facts import is_all
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.literals import scalar_of
 
@@ -35,7 +36,7 @@ def _upper_bound(x: Instruction) -> tuple[Instruction, int] | None:
         a, b = b, a
     elif x.attributes.raw("direction") != "LT":
         return None
-    value = scalar_of(b) if effective_scalar_constant(b) and b.shape.element_type == "s32" else None
+    value = scalar_of(b) if is_constant_effective_scalar(b) and b.shape.element_type == "s32" else None
     return (a, int(value)) if value is not None else None
 
 

@@ -22,7 +22,6 @@ class Options:
     bitcast_convert_as_bitcast: bool = False
     executing_on_cpu: bool = False
     fast_math: bool = False
-    convert_constant_folding: bool = False
     remove_no_op_reduce_precision: bool = False
     broadcast_degenerate_dimension: bool = True
     reshape_transpose_as_slice_concatenate: bool = True
@@ -30,6 +29,4 @@ class Options:
     hoist_transpose_of_reshape: bool = False
     fold_transpose_into_scatter: bool = False
     to_fixed_point: bool = True
-    conv_simplification: bool = True
-    conv_operand_swap: bool = True
     dot_to_multiply: bool = True

@@ -7,6 +7,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.functions import is_of_parameters
 from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.reading import numbers_of
 
 _NUMBERS = (
     "index_vector_dim",
@@ -41,10 +42,6 @@ def _adds_into(x: Instruction) -> bool:
     return is_of_parameters(x.called_computations[0], "add")
 
 
-def _numbers(x: Instruction, name: str) -> tuple[int, ...]:
-    return tuple(x.attributes.get(name, ()))
-
-
 def _sum_of_two(c: Context, add: Instruction, lhs: Instruction, rhs: Instruction) -> None:
     """One scatter of both updates where those join, else one into the result of the other."""
     place = _where_to_join(lhs, rhs)
@@ -67,8 +64,8 @@ def _where_to_join(lhs: Instruction, rhs: Instruction) -> tuple[int, int] | None
     a, b = lhs.operands[1].shape, rhs.operands[1].shape
     if a.rank != b.rank:
         return None
-    window = _numbers(lhs, "update_window_dims")
-    batching = _numbers(lhs, "scatter_indices_batching_dims")
+    window = numbers_of(lhs, "update_window_dims")
+    batching = numbers_of(lhs, "scatter_indices_batching_dims")
     free = [d for d in range(lhs.operands[2].shape.rank) if d not in window]
     first: tuple[int, int] | None = None
     unequal: tuple[int, int] | None = None
@@ -97,7 +94,7 @@ def _join(lhs: Instruction, rhs: Instruction) -> bool:
         return False
     if any(lhs.attributes.get(name) != rhs.attributes.get(name) for name in _NUMBERS):
         return False
-    window = _numbers(lhs, "update_window_dims")
+    window = numbers_of(lhs, "update_window_dims")
     a, b = lhs.operands, rhs.operands
     return a[1].shape.element_type == b[1].shape.element_type and all(
         a[2].shape.dimensions[d] == b[2].shape.dimensions[d] for d in window

@@ -116,7 +116,7 @@ class DotOperand:
         return out
 
 
-def numbers_of(lhs: DotOperand, rhs: DotOperand) -> DotDimensions:
+def dimensions_of(lhs: DotOperand, rhs: DotOperand) -> DotDimensions:
     """`CreateDotDimensionNumbers`."""
     return DotDimensions(
         lhs.groups[BATCH], rhs.groups[BATCH], lhs.groups[CONTRACTING], rhs.groups[CONTRACTING]

@@ -9,6 +9,7 @@ from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common.make import add, numbers
+from hlofuse.simplifications.common.reading import numbers_of
 from hlofuse.simplifications.common.shapes import array
 
 
@@ -23,12 +24,11 @@ class DotDimensions:
 
     @classmethod
     def of(cls, dot: Instruction) -> DotDimensions:
-        attributes = dot.attributes
         return cls(
-            lhs_batch=tuple(attributes.get("lhs_batch_dims", ())),
-            rhs_batch=tuple(attributes.get("rhs_batch_dims", ())),
-            lhs_contracting=tuple(attributes.get("lhs_contracting_dims", ())),
-            rhs_contracting=tuple(attributes.get("rhs_contracting_dims", ())),
+            lhs_batch=numbers_of(dot, "lhs_batch_dims"),
+            rhs_batch=numbers_of(dot, "rhs_batch_dims"),
+            lhs_contracting=numbers_of(dot, "lhs_contracting_dims"),
+            rhs_contracting=numbers_of(dot, "rhs_contracting_dims"),
         )
 
     def batch(self, operand: int) -> tuple[int, ...]:

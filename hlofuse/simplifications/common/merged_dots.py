@@ -19,7 +19,7 @@ from hlofuse.simplifications.common.dot_operand import (
     CONTRACTING,
     FREE,
     DotOperand,
-    numbers_of,
+    dimensions_of,
     product_sizes,
 )
 from hlofuse.simplifications.common.make import added, derived, numbers
@@ -161,7 +161,7 @@ def _product(
         for name in ("operand_precision", "algorithm")
         if (value := first.attributes.raw(name)) is not None
     }
-    said = {**numbers_of(left_dims, right_dims).raw(), **said}
+    said = {**dimensions_of(left_dims, right_dims).raw(), **said}
     out = derived(left, "dot", shape, [left, right], **said)
     named = next((usage.dot for usage in group if usage.dot.op_name), None)
     if named is not None:

@@ -95,16 +95,10 @@ _ALGSIMP = AlgebraicSimplifier(
         hoist_transpose_of_reshape=True,
     )
 )
-_ALGSIMP_CONVOLUTIONS = AlgebraicSimplifier(
-    Options(**_COMMON, conv_operand_swap=False, minmax_propagate_nan=True)
-)
-_ALGSIMP_LAYOUTS = FixedPoint(
-    AlgebraicSimplifier(Options(**_COMMON, conv_operand_swap=False, layout_sensitive=True))
-)
+_ALGSIMP_CONVOLUTIONS = AlgebraicSimplifier(Options(**_COMMON, minmax_propagate_nan=True))
+_ALGSIMP_LAYOUTS = FixedPoint(AlgebraicSimplifier(Options(**_COMMON, layout_sensitive=True)))
 _ALGSIMP_LAST = FixedPoint(
-    AlgebraicSimplifier(
-        Options(**_COMMON, conv_operand_swap=False, layout_sensitive=True, remove_no_op_reduce_precision=True)
-    )
+    AlgebraicSimplifier(Options(**_COMMON, layout_sensitive=True, remove_no_op_reduce_precision=True))
 )
 _FOLDING = TransposeFolding(can_fold_transpose)
 _RESHAPES = ReshapeMover(reshape_of_1d_broadcast_is_cheap=True)

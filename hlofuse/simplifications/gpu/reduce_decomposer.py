@@ -17,7 +17,6 @@ from hlofuse.simplifications.gpu.reduces import (
     has_own_emitter,
     inputs_of,
     made_reduce,
-    maybe_tuple,
     results_of,
 )
 
@@ -54,7 +53,7 @@ def _equalize(reduce: Instruction) -> bool:
     ]
     if new == inputs:
         return False
-    shape = maybe_tuple(_left(reduce, new))
+    shape = Shape.maybe_tuple_of(_left(reduce, new))
     return replaced(reduce, made_reduce(reduce, shape, new, reduce.dimensions))
 
 
@@ -63,7 +62,7 @@ def _decompose(reduce: Instruction) -> bool:
     wanted, expected = results_of(reduce), _left(reduce, inputs)
     if [s.key for s in wanted] == [s.key for s in expected]:
         return False
-    new = made_reduce(reduce, maybe_tuple(expected), inputs, reduce.dimensions)
+    new = made_reduce(reduce, Shape.maybe_tuple_of(expected), inputs, reduce.dimensions)
     if reduce.shape.is_tuple:
         parts = [make.copied(make.get_tuple_element(reduce, new, k), shape) for k, shape in enumerate(wanted)]
         return replaced(reduce, make.tuple_of(reduce, parts))

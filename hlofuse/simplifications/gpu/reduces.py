@@ -26,11 +26,6 @@ def results_of(reduce: Instruction) -> tuple[Shape, ...]:
     return reduce.shape.tuple_shapes if reduce.shape.is_tuple else (reduce.shape,)
 
 
-def maybe_tuple(shapes: Sequence[Shape]) -> Shape:
-    """`MakeMaybeTupleShape`."""
-    return shapes[0] if len(shapes) == 1 else Shape.tuple_of(tuple(shapes))
-
-
 def kind_of(reduce: Instruction) -> Reduction:
     """`GetReductionKindAndContiguousComponents`."""
     return reduction_of(reduce.operands[0].shape, reduce.dimensions)[0]

@@ -8,13 +8,13 @@ from typing import ClassVar
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common.make import added
 from hlofuse.simplifications.common.rewriting import replaced, visit_module
 from hlofuse.simplifications.common.shapes import without_ones
 from hlofuse.simplifications.gpu.reduces import (
     inputs_of,
     made_reduce,
-    maybe_tuple,
     replaced_through_bitcasts,
     results_of,
 )
@@ -40,5 +40,5 @@ def _remove(reduce: Instruction) -> bool:
     if not dimensions:
         return replaced(reduce, added(reduce, "bitcast", results[0], [inputs[0]], like=reduce))
     flat = [added(i, "bitcast", without_ones(i.shape), [i]) for i in inputs]
-    shape = maybe_tuple([without_ones(r) for r in results])
+    shape = Shape.maybe_tuple_of([without_ones(r) for r in results])
     return replaced_through_bitcasts(reduce, made_reduce(reduce, shape, flat, dimensions))

@@ -9,6 +9,7 @@ from typing import ClassVar
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common.layout_shapes import physical
 from hlofuse.simplifications.common.make import added
 from hlofuse.simplifications.common.rewriting import visit_module
@@ -16,7 +17,6 @@ from hlofuse.simplifications.common.shapes import with_layout
 from hlofuse.simplifications.gpu.reduces import (
     inputs_of,
     made_reduce,
-    maybe_tuple,
     replaced_through_bitcasts,
     results_of,
 )
@@ -56,4 +56,6 @@ def _normalize(reduce: Instruction) -> bool:
     plain = [
         i if i.shape.is_row_major else added(i, "bitcast", physical(i.shape), [i], like=i) for i in inputs
     ]
-    return replaced_through_bitcasts(reduce, made_reduce(reduce, maybe_tuple(shapes), plain, dimensions))
+    return replaced_through_bitcasts(
+        reduce, made_reduce(reduce, Shape.maybe_tuple_of(shapes), plain, dimensions)
+    )

@@ -10,6 +10,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.reductions import Reduction, is_race_free, race_free_bound, race_free_rows
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common.make import added, bitcast
 from hlofuse.simplifications.common.rewriting import replaced, visit_module
 from hlofuse.simplifications.common.shapes import array, without
@@ -19,7 +20,6 @@ from hlofuse.simplifications.gpu.reduces import (
     inputs_of,
     kind_of,
     made_reduce,
-    maybe_tuple,
 )
 
 
@@ -49,7 +49,7 @@ class TreeReductionRewriter:
 def _minor_dimension_first(reduce: Instruction, minor: int) -> bool:
     """`RewriteBatchDimensionLargerThanTile`."""
     inputs = inputs_of(reduce)
-    shape = maybe_tuple([without(i.shape, [minor]) for i in inputs])
+    shape = Shape.maybe_tuple_of([without(i.shape, [minor]) for i in inputs])
     first = made_reduce(reduce, shape, inputs, [minor])
     return replaced(reduce, made_reduce(reduce, reduce.shape, _elements(reduce, first), [0]))
 
@@ -97,7 +97,7 @@ def _split(reduce: Instruction, dimensions: list[int], k1: int, k2: int) -> bool
     inner = [d + 1 if d == split else d for d in dimensions]
     left = [size for d, size in enumerate(viewed) if d not in inner]
     views = [bitcast(i, array(i.shape.element_type, viewed)) for i in inputs]
-    shape = maybe_tuple([array(i.shape.element_type, left) for i in inputs])
+    shape = Shape.maybe_tuple_of([array(i.shape.element_type, left) for i in inputs])
     first = made_reduce(reduce, shape, views, inner)
     outer = split - (len(dimensions) - 1)
     return replaced(reduce, made_reduce(reduce, reduce.shape, _elements(reduce, first), [outer]))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications.algebraic.facts import is_integral
 from hlofuse.simplifications.common.literals import scalar_of
-from hlofuse.simplifications.loops.parts import body_of, condition_of
+from hlofuse.simplifications.loops.parts import body_of, condition_of, is_element
 
 _TURNED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
 
@@ -102,13 +102,9 @@ def _step(loop: Instruction, index: int) -> int | None:
         return None
     a, b = update.operands
     for variable, constant in ((a, b), (b, a)):
-        if constant.opcode == "constant" and _is_element(_traced(variable), body.parameters[0], index):
+        if constant.opcode == "constant" and is_element(_traced(variable), body.parameters[0], index):
             return integer_of(constant)
     return None
-
-
-def _is_element(x: Instruction, parameter: Instruction, index: int) -> bool:
-    return x.opcode == "get-tuple-element" and x.operands[0] is parameter and x.tuple_index == index
 
 
 def _bound(loop: Instruction, index: int) -> int | None:
@@ -118,9 +114,9 @@ def _bound(loop: Instruction, index: int) -> int | None:
         return None
     a, b = root.operands
     direction = str(root.attributes.raw("direction"))
-    if _is_element(b, parameter, index):
+    if is_element(b, parameter, index):
         a, b, direction = b, a, _TURNED.get(direction, "")
-    if not _is_element(a, parameter, index) or b.opcode != "constant":
+    if not is_element(a, parameter, index) or b.opcode != "constant":
         return None
     bound = integer_of(b)
     shift: dict[str, Callable[[int], int]] = {"LT": lambda n: n, "LE": lambda n: n + 1}

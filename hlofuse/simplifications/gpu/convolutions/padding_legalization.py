@@ -14,6 +14,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.ir.values.convolution import ConvolutionDimensionNumbers
 from hlofuse.ir.values.window import PaddingConfig, PaddingDimension, Window, WindowDimension
 from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.reading import labels_of, window_of
 from hlofuse.simplifications.common.shapes import array, with_dimensions
 from hlofuse.simplifications.gpu.convolutions.calls import BACKWARD_FILTER, BACKWARD_INPUT, NAMES
 
@@ -40,17 +41,6 @@ class ConvPaddingLegalization:
         return changed
 
 
-def _window(call: Instruction) -> Window:
-    window = call.attributes.get("window")
-    return window if isinstance(window, Window) else Window()
-
-
-def _labels(call: Instruction) -> ConvolutionDimensionNumbers:
-    labels = call.attributes["dim_labels"]
-    assert isinstance(labels, ConvolutionDimensionNumbers)
-    return labels
-
-
 def _is_even(window: Window) -> bool:
     return all(d.padding_low == d.padding_high for d in window)
 
@@ -61,7 +51,7 @@ def _has_negative(window: Window) -> bool:
 
 def _forward(call: Instruction) -> bool:
     """`CanonicalizeForwardConvolution`."""
-    window, labels = _window(call), _labels(call)
+    window, labels = window_of(call), labels_of(call)
     if _is_even(window) and not _has_negative(window) and all(d.base_dilation == 1 for d in window):
         return False
     source, left = _padded_and_sliced(call.operands[0], window, labels)
@@ -124,7 +114,7 @@ def _padded(source: Instruction, config: dict[int, PaddingDimension]) -> Instruc
 
 def _backward_filter(call: Instruction) -> bool:
     """The input is padded so that both sides are padded alike (`CanonicalizeBackwardFilterConvolution`)."""
-    window, labels = _window(call), _labels(call)
+    window, labels = window_of(call), labels_of(call)
     if _is_even(window) or _has_negative(window):
         return False
     config, dimensions = {}, []
@@ -141,7 +131,7 @@ def _backward_filter(call: Instruction) -> bool:
 def _backward_input(call: Instruction) -> bool:
     """Less padding makes a larger result, of which a piece is taken
     (`CanonicalizeBackwardInputConvolution`)."""
-    window, labels = _window(call), _labels(call)
+    window, labels = window_of(call), labels_of(call)
     if _is_even(window) or _has_negative(window):
         return False
     result, scratch = call.shape.tuple_shapes

@@ -13,6 +13,7 @@ from hlofuse.ir.values.convolution import ConvolutionDimensionNumbers
 from hlofuse.ir.values.window import Window, WindowDimension
 from hlofuse.simplifications.base import NotRepeatedHere
 from hlofuse.simplifications.common.make import added, numbers
+from hlofuse.simplifications.common.reading import labels_of, window_of
 from hlofuse.simplifications.common.rewriting import replaced
 from hlofuse.simplifications.common.shapes import array, unmodified_dimensions
 from hlofuse.simplifications.gpu.convolutions.calls import (
@@ -76,7 +77,7 @@ def _rewrite(conv: Instruction) -> bool:
 
 def _forward(conv: Instruction) -> _Call | None:
     """`CanImplementAsGpuForwardConv`."""
-    window, labels = _window(conv), _labels(conv)
+    window, labels = window_of(conv), labels_of(conv)
     spatial = len(labels.input_spatial_dimensions)
     reversals = {d.window_reversal for d in window}
     if spatial > 3 or any(o.shape.element_count == 0 for o in conv.operands):
@@ -88,7 +89,7 @@ def _forward(conv: Instruction) -> _Call | None:
 
 def _backward_input(conv: Instruction) -> _Call | None:
     """`MatchBackwardInput`: over gradients spread apart, with a filter turned round."""
-    window, labels = _window(conv), _labels(conv)
+    window, labels = window_of(conv), labels_of(conv)
     if conv.attributes.raw("feature_group_count", "1") != "1":
         return None
     kernel = conv.operands[1]
@@ -127,7 +128,7 @@ def _backward_input(conv: Instruction) -> _Call | None:
 
 def _backward_filter(conv: Instruction) -> _Call | None:
     """`MatchBackwardFilter`: a kernel so large that it must be gradients."""
-    window, labels = _window(conv), _labels(conv)
+    window, labels = window_of(conv), labels_of(conv)
     if conv.attributes.raw("feature_group_count", "1") != "1" or _looks_forward(conv, labels):
         return None
     if any(d.stride != 1 or d.base_dilation != 1 or d.padding_low < 0 or d.window_reversal for d in window):
@@ -179,22 +180,11 @@ def _sizes(conv: Instruction, labels: ConvolutionDimensionNumbers) -> list[tuple
 def _is_of_one_dimension(conv: Instruction) -> bool:
     """`MaybeConv1dToConv2d`: the kernel was given a second spatial dimension."""
     kernel = conv.operands[1]
-    if len(_window(conv)) != 2 or kernel.opcode != "reshape":
+    if len(window_of(conv)) != 2 or kernel.opcode != "reshape":
         return False
     source, result = kernel.operands[0].shape, kernel.shape
     kept = unmodified_dimensions(source, result)
     new = [d for d in range(result.rank) if d not in {b for _, b in kept}]
     if len(kept) != source.rank or len(new) != 1 or result.dimensions[new[0]] != 1:
         return False
-    return new[0] in _labels(conv).kernel_spatial_dimensions
-
-
-def _window(conv: Instruction) -> Window:
-    found = conv.attributes.get("window")
-    return found if isinstance(found, Window) else Window()
-
-
-def _labels(conv: Instruction) -> ConvolutionDimensionNumbers:
-    found = conv.attributes["dim_labels"]
-    assert isinstance(found, ConvolutionDimensionNumbers)
-    return found
+    return new[0] in labels_of(conv).kernel_spatial_dimensions
