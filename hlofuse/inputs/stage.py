@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.inlined_calls import is_inlined
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule, corpus_file
 from hlofuse.inputs.dump_names import DumpFile, read_name
@@ -262,7 +263,7 @@ def platform_of(module: Module) -> tuple[str | None, str]:
         if _tiled(i):
             return "tpu", f"{printable(i.name)} has a tiled layout, {printable(str(i.shape)[:60])}"
         if i.opcode == "custom-call":
-            target = str(i.attributes.get("custom_call_target") or "")
+            target = custom_call_target(i)
             if target.startswith(_GPU_CALLS):
                 return "gpu", f"it calls {printable(target)}"
             if target.startswith(_CPU_CALLS):

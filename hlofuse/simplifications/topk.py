@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import computation_of, module_of
@@ -48,7 +49,7 @@ class TopkDecomposer:
 
 
 def is_topk_call(x: Instruction) -> bool:
-    return x.opcode == "custom-call" and x.attributes.get("custom_call_target") == "TopK"
+    return custom_call_target(x) == "TopK"
 
 
 def is_stable(topk: Instruction) -> bool:

@@ -1,4 +1,5 @@
-"""What a fusion's backend config says about its emitter (`FusionBackendConfig`)."""
+"""Backend configs of XLA:GPU (`xla/service/gpu/backend_configs.proto`): what one says of a fusion's emitter,
+and writing one."""
 
 from __future__ import annotations
 
@@ -45,6 +46,24 @@ def is_generic_triton_fusion(instruction: Instruction) -> bool:
         return False
     config = fusion_config(instruction)
     return config is not None and config.kind == TRITON
+
+
+def gpu_config_text(field: str, value: object) -> str:
+    """A `GpuBackendConfig` with one field set, as XLA prints it."""
+    config: dict[str, object] = {
+        "operation_queue_id": "0",
+        field: value,
+        "force_earliest_schedule": False,
+        "reification_cost": [],
+        "device_type": "DEVICE_TYPE_INVALID",
+    }
+    if field in _LAST:
+        config[field] = config.pop(field)
+    return json.dumps(config, separators=(",", ":"))
+
+
+_LAST = frozenset({"dynamic_slice_config"})
+"""Fields of later numbers than those always printed."""
 
 
 @lru_cache(maxsize=1024)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
-from hlofuse.cost.gpu.backend_config import TRITON, fusion_config
+from hlofuse.cost.gpu.backend_config import TRITON, fusion_config, gpu_config_text
 from hlofuse.ir.instruction import Instruction
 
 
@@ -39,11 +38,4 @@ def backend_config_text(parameters: BlockLevelParameters) -> str:
         "waves_per_eu": 0,
         "num_tiles_per_pid": 0,
     }
-    config = {
-        "operation_queue_id": "0",
-        "fusion_backend_config": {"kind": TRITON, "block_level_fusion_config": block},
-        "force_earliest_schedule": False,
-        "reification_cost": [],
-        "device_type": "DEVICE_TYPE_INVALID",
-    }
-    return json.dumps(config, separators=(",", ":"))
+    return gpu_config_text("fusion_backend_config", {"kind": TRITON, "block_level_fusion_config": block})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hlofuse.analysis.cpu_dot import EIGEN, NAIVE, VECTOR, dot_strategy
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.eigen_convolution import why_not_eigen
 from hlofuse.ir.instruction import Instruction
 from hlofuse.rules.catalogue import Rule
@@ -49,7 +50,7 @@ def ynn(kernel: Instruction) -> dict[str, Any] | None:
     )
 )
 def onednn(kernel: Instruction) -> dict[str, Any] | None:
-    target = _target(kernel)
+    target = custom_call_target(kernel)
     return {"calls": target} if target.startswith("__onednn$") else _library_fusion(kernel, "__onednn_fusion")
 
 
@@ -141,7 +142,7 @@ def eigen_convolution(kernel: Instruction) -> dict[str, Any] | None:
     )
 )
 def custom_call(kernel: Instruction) -> dict[str, Any] | None:
-    target = _target(kernel)
+    target = custom_call_target(kernel)
     return {"calls": target} if target else None
 
 
@@ -162,10 +163,6 @@ def fft(kernel: Instruction) -> dict[str, Any] | None:
     if kernel.opcode != "fft":
         return None
     return {"length": (kernel.attributes.raw("fft_length") or "").strip("{}")}
-
-
-def _target(kernel: Instruction) -> str:
-    return str(kernel.attributes.get("custom_call_target") or "") if kernel.opcode == "custom-call" else ""
 
 
 def _library_fusion(kernel: Instruction, kind: str) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.summary import Summary
@@ -27,9 +28,7 @@ class GpuKernel:
     @property
     def target(self) -> str:
         """The target of a custom call; empty for anything else."""
-        if self.instruction.opcode != "custom-call":
-            return ""
-        return str(self.instruction.attributes.get("custom_call_target") or "")
+        return custom_call_target(self.instruction)
 
     @property
     def is_generated(self) -> bool:

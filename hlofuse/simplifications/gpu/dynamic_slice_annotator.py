@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
+from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
@@ -50,14 +51,7 @@ class DynamicSliceAnnotator:
 def _annotate(i: Instruction, place: _Place) -> None:
     found = {"loop_index": "0"} if place.in_loop else {}
     found |= {"byte_offset": str(place.offset), "byte_stride": str(place.stride)}
-    config: dict[str, Any] = {
-        "operation_queue_id": "0",
-        "force_earliest_schedule": False,
-        "reification_cost": [],
-        "device_type": "DEVICE_TYPE_INVALID",
-        "dynamic_slice_config": found,
-    }
-    i.attributes = i.attributes.updated(backend_config=json.dumps(config, separators=(",", ":")))
+    i.attributes = i.attributes.updated(backend_config=gpu_config_text("dynamic_slice_config", found))
 
 
 def _place(i: Instruction) -> _Place | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
@@ -38,10 +39,6 @@ def can_change_layout(instruction: Instruction) -> bool:
     if instruction.opcode == "custom-call":
         return custom_call_target(instruction) not in ("LayoutConstraint", "__gpu$TopK")
     return instruction.opcode not in _KEEPS_LAYOUT
-
-
-def custom_call_target(instruction: Instruction) -> str:
-    return str(instruction.attributes.get("custom_call_target", ""))
 
 
 def goes_depth_first(instruction: Instruction) -> bool:

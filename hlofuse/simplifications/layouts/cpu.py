@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.analysis.cpu_dot import EIGEN, dot_strategy
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.eigen_convolution import why_not_eigen
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
@@ -64,7 +65,7 @@ def _is_row_major(i: Instruction) -> bool:
         return why_not_eigen(i) is None
     if i.opcode == "dot":
         return bool(DotDimensions.of(i).batch(0)) or dot_strategy(i)[0] == EIGEN
-    return i.opcode == "custom-call" and i.attributes.get("custom_call_target") == "TopK"
+    return custom_call_target(i) == "TopK"
 
 
 def _column_major_operand(i: Instruction) -> int | None:

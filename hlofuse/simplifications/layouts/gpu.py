@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
@@ -18,7 +19,6 @@ from hlofuse.simplifications.common.shapes import descending, without_ones
 from hlofuse.simplifications.gpu.convolutions.layouts import ask_convolution, is_convolution_call
 from hlofuse.simplifications.layouts.applying import apply, prepare
 from hlofuse.simplifications.layouts.assignment import LayoutAssignment
-from hlofuse.simplifications.layouts.choosing import custom_call_target
 from hlofuse.simplifications.layouts.constraints import ComputationConstraint, Order
 from hlofuse.simplifications.layouts.rounds import settle
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.ir.attributes import Attributes
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.instruction import Instruction
@@ -22,6 +23,9 @@ NAMES = {
     BACKWARD_FILTER: "cudnn-conv-bw-filter",
     BIAS_ACTIVATION: "cudnn-conv-bias-activation",
 }
+FORWARD_GRAPH = "__cudnn$convForwardGraph"
+"""Of dumps only: nothing here makes such a call."""
+TARGETS = frozenset({*NAMES, FORWARD_GRAPH})
 DEFAULT: dict[str, Any] = {
     "activation_mode": "kNone",
     "conv_result_scale": 1,
@@ -38,18 +42,12 @@ def config_of(call: Instruction) -> dict[str, Any]:
 
 
 def configure(call: Instruction, config: dict[str, Any]) -> None:
-    set_attribute(call, "backend_config", backend_config(config))
+    set_attribute(call, "backend_config", config_text(config))
 
 
-def backend_config(config: dict[str, Any]) -> str:
-    whole = {
-        "operation_queue_id": "0",
-        "cudnn_conv_backend_config": config,
-        "force_earliest_schedule": False,
-        "reification_cost": [],
-        "device_type": "DEVICE_TYPE_INVALID",
-    }
-    return json.dumps(whole, separators=(",", ":"))
+def config_text(config: dict[str, Any]) -> str:
+    """The backend config of a call that is told this, as XLA prints it."""
+    return gpu_config_text("cudnn_conv_backend_config", config)
 
 
 def made_again(call: Instruction, operands: Sequence[Instruction], target: str) -> Instruction:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.simplifications.algebraic.facts import broadcast_effective_constant
@@ -53,7 +54,7 @@ class _Result(NamedTuple):
 
 
 def _is_call(x: Instruction) -> bool:
-    target = x.attributes.get("custom_call_target") if x.opcode == "custom-call" else None
+    target = custom_call_target(x)
     return target in (FORWARD, BIAS_ACTIVATION)
 
 

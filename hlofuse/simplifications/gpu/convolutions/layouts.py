@@ -3,20 +3,24 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES, Shape
 from hlofuse.simplifications.common.layout_shapes import relaid
+from hlofuse.simplifications.gpu.convolutions.calls import (
+    BACKWARD_FILTER,
+    BACKWARD_INPUT,
+    BIAS_ACTIVATION,
+    FORWARD_GRAPH,
+    TARGETS,
+)
 from hlofuse.simplifications.layouts.assignment import LayoutAssignment
-from hlofuse.simplifications.layouts.choosing import custom_call_target
-
-_FORWARD = frozenset({"__cudnn$convForward", "__cudnn$convBiasActivationForward", "__cudnn$convForwardGraph"})
-_BACKWARD_INPUT, _BACKWARD_FILTER = "__cudnn$convBackwardInput", "__cudnn$convBackwardFilter"
 
 
 def is_convolution_call(instruction: Instruction) -> bool:
     """`IsCustomCallToDnnConvolution`."""
-    return custom_call_target(instruction) in (*_FORWARD, _BACKWARD_INPUT, _BACKWARD_FILTER)
+    return custom_call_target(instruction) in TARGETS
 
 
 def ask_convolution(layouts: LayoutAssignment, call: Instruction, device: DeviceDescription) -> None:
@@ -35,17 +39,17 @@ def ask_convolution(layouts: LayoutAssignment, call: Instruction, device: Device
         return relaid(shape, _order(labels.output, "b", "f", last))
 
     left, right, result = {
-        _BACKWARD_INPUT: (output_shape, filter_shape, input_shape),
-        _BACKWARD_FILTER: (input_shape, output_shape, filter_shape),
+        BACKWARD_INPUT: (output_shape, filter_shape, input_shape),
+        BACKWARD_FILTER: (input_shape, output_shape, filter_shape),
     }.get(target, (input_shape, filter_shape, output_shape))
     shapes: list[Shape] = [o.shape for o in call.operands]
     layouts.ask_operand(call, 0, left(shapes[0]))
     layouts.ask_operand(call, 1, right(shapes[1]))
     made = layouts.buffers.made_by(call)[(0,)]
     layouts.ask_buffer(made, result(call.shape.tuple_shapes[0]).minor_to_major)
-    if target == "__cudnn$convBiasActivationForward" and len(shapes) == 4:
+    if target == BIAS_ACTIVATION and len(shapes) == 4:
         layouts.ask_operand(call, 3, output_shape(shapes[3]))
-    elif target == "__cudnn$convForwardGraph":
+    elif target == FORWARD_GRAPH:
         for number in range(2, len(shapes)):
             if shapes[number].rank:
                 layouts.ask_operand(call, number, output_shape(shapes[number]))
@@ -56,9 +60,9 @@ def convolution_shapes(call: Instruction) -> tuple[Shape, Shape, Shape]:
     left, right = (o.shape for o in call.operands[:2])
     result = call.shape.tuple_shapes[0]
     target = custom_call_target(call)
-    if target == _BACKWARD_INPUT:
+    if target == BACKWARD_INPUT:
         return result, right, left
-    return (left, result, right) if target == _BACKWARD_FILTER else (left, right, result)
+    return (left, result, right) if target == BACKWARD_FILTER else (left, right, result)
 
 
 def _order(labels: str, first: str, channels: str, last: bool) -> list[int]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
@@ -29,7 +30,7 @@ class ConvPaddingLegalization:
         changed = False
         for computation in module.non_fusion_computations():
             for call in computation.instructions:
-                target = call.attributes.get("custom_call_target") if call.opcode == "custom-call" else None
+                target = custom_call_target(call)
                 if target not in NAMES:
                     continue
                 if target == BACKWARD_INPUT:

@@ -22,7 +22,7 @@ from hlofuse.simplifications.gpu.convolutions.calls import (
     DEFAULT,
     FORWARD,
     NAMES,
-    backend_config,
+    config_text,
 )
 
 _TYPES = frozenset({"f16", "bf16", "f32", "f64"})
@@ -70,7 +70,7 @@ def _rewrite(conv: Instruction) -> bool:
         name=NAMES[found.target],
         said=said,
         custom_call_target=f'"{found.target}"',
-        backend_config=backend_config(DEFAULT),
+        backend_config=config_text(DEFAULT),
     )
     return replaced(conv, added(conv, "get-tuple-element", conv.shape, [call], like=conv, index="0"))
 

@@ -7,6 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from hlofuse.analysis.custom_calls import custom_call_target
+from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.ir.attributes import Attributes
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.instruction import Instruction
@@ -21,7 +23,7 @@ _UNSET = "ALG_UNSET"
 
 
 def is_call(x: Instruction) -> bool:
-    return x.opcode == "custom-call" and x.attributes.get("custom_call_target") == TARGET
+    return custom_call_target(x) == TARGET
 
 
 def config_of(call: Instruction) -> dict[str, Any]:
@@ -49,14 +51,7 @@ def made_again(
 
 
 def configure(call: Instruction, config: dict[str, Any]) -> None:
-    whole = {
-        "operation_queue_id": "0",
-        "gemm_backend_config": config,
-        "force_earliest_schedule": False,
-        "reification_cost": [],
-        "device_type": "DEVICE_TYPE_INVALID",
-    }
-    set_attribute(call, "backend_config", json.dumps(whole, separators=(",", ":")))
+    set_attribute(call, "backend_config", gpu_config_text("gemm_backend_config", config))
 
 
 def printed_number(value: float) -> float:

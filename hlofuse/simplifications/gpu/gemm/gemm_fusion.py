@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.attributes import Attributes
@@ -26,10 +27,7 @@ _MOST_PARAMETERS = 4
 """Of one operand of the dot."""
 _SMALLEST = 100
 """`xla_gpu_gemm_rewrite_size_threshold`."""
-_CONFIG = (
-    '{"operation_queue_id":"0","fusion_backend_config":{"kind":"__triton_gemm"},'
-    '"force_earliest_schedule":false,"reification_cost":[],"device_type":"DEVICE_TYPE_INVALID"}'
-)
+_CONFIG = gpu_config_text("fusion_backend_config", {"kind": "__triton_gemm"})
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,12 @@
+"""What a custom call calls."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+
+
+def custom_call_target(instruction: Instruction) -> str:
+    """The target of a custom call; empty for anything else."""
+    if instruction.opcode != "custom-call":
+        return ""
+    return str(instruction.attributes.get("custom_call_target") or "")
