@@ -2,8 +2,9 @@
 
     base.py, running.py, registry.py  what a simplification is; running those of a target
     common/                           what passes share: new instructions, shapes, products, values
-    *.py                              a pass each, of any target
-    algebraic/, loops/, layouts/      passes too large for a file
+    algebraic/                        the algebraic simplifier: one file for what it does with an operation
+    control_flow/, data_movement/, dots/, floats/, layouts/, loops/, reductions/, scatters/, sorting/
+                                      passes of any target, a file each, by the operations they rewrite
     cpu/, gpu/                        passes of one target; `pipeline.py` has all it runs, as data
 
 A pass of XLA's that is not repeated has its place in the pipeline all the same (`base.NotRepeated`).
@@ -12,5 +13,5 @@ Passes that run after fusion, too, are in `hlofuse.passes` (`base.Unrecorded`).
 In `common/`, `rewriting.py` visits and replaces; `make.py` makes instructions, `cloning.py` computations;
 `shapes.py` makes shapes, `layout_shapes.py` says which of them lie alike, `matrix_layout.py` which of them a
 matrix library takes; `dots.py` has the dimensions of products; `literals.py` reads and writes constants,
-`evaluation.py` computes with them.
+`evaluation.py` and `elementwise.py` compute with them; `reading.py` reads attributes.
 """

@@ -10,7 +10,8 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.removing import is_dead
 from hlofuse.simplifications.common import make
-from hlofuse.simplifications.common.evaluation import CannotEvaluate, evaluate
+from hlofuse.simplifications.common.elementwise import CannotEvaluate
+from hlofuse.simplifications.common.evaluation import evaluate
 
 _NEVER = frozenset(
     """

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.simplifications.base import Pipeline
-
-_PIPELINES = {
-    "cpu": "hlofuse.simplifications.cpu.pipeline:CPU",
-}
 
 
 def pipelines_of(target: str, device: DeviceDescription | None = None) -> tuple[Pipeline, ...]:
@@ -18,9 +12,8 @@ def pipelines_of(target: str, device: DeviceDescription | None = None) -> tuple[
         from hlofuse.simplifications.gpu.pipeline import gpu_pipelines
 
         return gpu_pipelines(device)
-    where = _PIPELINES.get(target)
-    if where is None:
-        return ()
-    module, _, name = where.partition(":")
-    found: tuple[Pipeline, ...] = getattr(importlib.import_module(module), name)
-    return found
+    if target == "cpu":
+        from hlofuse.simplifications.cpu.pipeline import CPU
+
+        return CPU
+    return ()

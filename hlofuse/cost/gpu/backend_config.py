@@ -4,6 +4,7 @@ and writing one."""
 from __future__ import annotations
 
 import json
+import math
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -79,3 +80,8 @@ def _parse(text: str) -> FusionConfig:
     tiles = tuple(tuple(int(s) for s in tile.get("sizes", ())) for tile in block.get("output_tiles", ()))
     warps, stages = int(block.get("num_warps", 0)), int(block.get("num_stages", 0))
     return FusionConfig(str(fusion.get("kind", "")), tiles, warps, stages)
+
+
+def printed_number(value: float) -> float:
+    """A number that JSON writes as XLA does."""
+    return int(value) if math.isfinite(value) and value == int(value) else value

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.values.window import PaddingConfig, PaddingDimension
 from hlofuse.simplifications.algebraic.context import Context
-from hlofuse.simplifications.algebraic.slice import is_unstrided, ranges_of
+from hlofuse.simplifications.algebraic.slice import is_unstrided
 from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.reading import ranges_of
 from hlofuse.simplifications.common.shapes import without
 
 

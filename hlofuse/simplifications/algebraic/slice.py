@@ -5,14 +5,9 @@ from __future__ import annotations
 import math
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.values.window import SliceRanges
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.common import make
-
-
-def ranges_of(slice_: Instruction) -> SliceRanges:
-    ranges: SliceRanges = slice_.attributes["slice"]
-    return ranges
+from hlofuse.simplifications.common.reading import ranges_of
 
 
 def is_unstrided(slice_: Instruction) -> bool:

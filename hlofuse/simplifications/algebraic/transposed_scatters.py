@@ -7,8 +7,8 @@ from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.index_vectors import is_simplified_scatter
 from hlofuse.simplifications.common.shapes import permuted
-from hlofuse.simplifications.scatter_simplifier import is_simplified_scatter
 
 
 def fold_transpose_into_scatter(c: Context, transpose: Instruction) -> bool:

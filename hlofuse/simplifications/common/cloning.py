@@ -1,4 +1,4 @@
-"""Copies of computations, and changing what an instruction calls."""
+"""Copies of computations, and changing what an instruction calls or what a body is given."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import clone_of, module_of
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import Shape
 
 
 def clone_computation(original: Computation, suffix: str = "clone") -> Computation:
@@ -38,3 +39,21 @@ def set_called(caller: Instruction, called: Sequence[tuple[str, Computation]]) -
     caller.called = list(called)
     for _, callee in called:
         callee.add_caller(caller)
+
+
+def replace_parameter(computation: Computation, shape: Shape) -> tuple[Instruction, Instruction]:
+    """The old parameter, still read by everything, and a new one of another shape.
+
+    The caller gives the users something else to read and then calls `drop`.
+    """
+    old = computation.parameters[0]
+    new = Instruction(old.name, shape, "parameter", attributes=old.attributes, payload="0")
+    computation.parameters = []
+    computation.add_instruction(new)
+    return old, new
+
+
+def drop(x: Instruction) -> None:
+    """Take out what nobody reads any more, also a parameter that was replaced."""
+    assert x.computation is not None
+    x.computation.remove_instruction(x)

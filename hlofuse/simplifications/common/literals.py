@@ -45,6 +45,12 @@ def scalar_of(constant: Instruction) -> Real | None:
     return values[0] if values else None  # type: ignore[return-value]
 
 
+def integer_of(x: Instruction) -> int | None:
+    """The value of an integer constant."""
+    value = scalar_of(x) if x.shape.element_type in INTEGER_TYPES else None
+    return int(value) if value is not None else None
+
+
 def _number(element_type: str, word: str) -> Value:
     if element_type in _PARTS:
         real, _, imag = word.strip("()").partition(",")

@@ -206,6 +206,11 @@ def get_tuple_element(at: Instruction, source: Instruction, index: int) -> Instr
     return add(at, "get-tuple-element", source.shape.tuple_shapes[index], [source], index=index)
 
 
+def elements(x: Instruction, indices: Sequence[int]) -> list[Instruction]:
+    """Some elements of a tuple."""
+    return [get_tuple_element(x, x, k) for k in indices]
+
+
 def copy_of(
     original: Instruction, operands: Sequence[Instruction], shape: Shape | None = None
 ) -> Instruction:

@@ -1,7 +1,9 @@
-"""Which arrays a matrix library can read or write as they lie (`xla/service/gpu/matmul_utils.cc`)."""
+"""Which products go to a matrix library, and which arrays it reads or writes as they lie
+(`xla/service/gpu/matmul_utils.cc`)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from hlofuse.ir.instruction import Instruction
@@ -9,6 +11,8 @@ from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common.dots import DotDimensions
 
 _BATCH = 0
+_SMALLEST = 100
+"""`xla_gpu_gemm_rewrite_size_threshold`."""
 
 
 def is_matrix(shape: Shape, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]) -> bool:
@@ -51,3 +55,14 @@ def can_fold_transpose(dot: Instruction, number: int) -> bool:
     batch = [mapping[d] for d in dims.batch(number)]
     contracting = [mapping[d] for d in dims.contracting(number)]
     return is_matrix(transpose.operands[0].shape, batch, contracting, moved)
+
+
+def is_tiny(dot: Instruction, threshold: int = _SMALLEST) -> bool:
+    """`IsMatrixMultiplicationTooSmallForRewriting`."""
+    dims = DotDimensions.of(dot)
+    free = 0
+    for number, operand in enumerate(dot.operands):
+        shape = operand.shape
+        free += math.prod(shape.dimensions[d] for d in dims.free(number, shape.rank))
+    sizes = dot.operands[0].shape.dimensions
+    return free * math.prod(sizes[d] for d in dims.lhs_contracting) < threshold

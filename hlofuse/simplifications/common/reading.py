@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.values.convolution import ConvolutionDimensionNumbers
-from hlofuse.ir.values.window import Window
+from hlofuse.ir.values.window import SliceRanges, Window
 
 
 def numbers_of(x: Instruction, name: str) -> tuple[int, ...]:
@@ -23,3 +23,9 @@ def labels_of(convolution: Instruction) -> ConvolutionDimensionNumbers:
     found = convolution.attributes["dim_labels"]
     assert isinstance(found, ConvolutionDimensionNumbers)
     return found
+
+
+def ranges_of(slice_: Instruction) -> SliceRanges:
+    """Start, limit and stride of each dimension."""
+    ranges: SliceRanges = slice_.attributes["slice"]
+    return ranges

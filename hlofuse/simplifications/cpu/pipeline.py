@@ -14,38 +14,38 @@ from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.simplifications.algebraic import AlgebraicSimplifier
 from hlofuse.simplifications.algebraic.options import Options
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
-from hlofuse.simplifications.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
-from hlofuse.simplifications.bitcast_dtypes_expander import BitcastDtypesExpander
-from hlofuse.simplifications.broadcast_canonicalizer import BroadcastCanonicalizer
-from hlofuse.simplifications.call_inliner import CallInliner
-from hlofuse.simplifications.change_op_data_type import ChangeOpDataType
-from hlofuse.simplifications.comparison_expander import ComparisonExpander
-from hlofuse.simplifications.conditional_canonicalizer import ConditionalCanonicalizer
-from hlofuse.simplifications.conditional_simplifier import ConditionalSimplifier
 from hlofuse.simplifications.constant_folding import HloConstantFolding
+from hlofuse.simplifications.control_flow.call_inliner import CallInliner
+from hlofuse.simplifications.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
+from hlofuse.simplifications.control_flow.conditional_simplifier import ConditionalSimplifier
+from hlofuse.simplifications.control_flow.flatten_call_graph import FlattenCallGraph
 from hlofuse.simplifications.cpu.conv_canonicalization import ConvCanonicalization
+from hlofuse.simplifications.cpu.layout_assignment import CpuLayoutAssignment
 from hlofuse.simplifications.cpu.library_rewriter import LibraryRewriter
 from hlofuse.simplifications.cpu.ynn_support import is_computed_by_ynn as _is_of_library
-from hlofuse.simplifications.dot_decomposer import DotDecomposer
-from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
-from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
-from hlofuse.simplifications.float_normalization import FloatNormalization
-from hlofuse.simplifications.gather_simplifier import GatherSimplifier
-from hlofuse.simplifications.gemv_rewriter import GemvRewriter
-from hlofuse.simplifications.layouts.cpu import CpuLayoutAssignment
+from hlofuse.simplifications.data_movement.broadcast_canonicalizer import BroadcastCanonicalizer
+from hlofuse.simplifications.data_movement.reshape_decomposer import ReshapeDecomposer
+from hlofuse.simplifications.data_movement.reshape_mover import ReshapeMover
+from hlofuse.simplifications.dots.dot_decomposer import DotDecomposer
+from hlofuse.simplifications.dots.dynamic_dimension_simplifier import DynamicDimensionSimplifier
+from hlofuse.simplifications.dots.gemv_rewriter import GemvRewriter
+from hlofuse.simplifications.dots.transpose_folding import TransposeFolding
+from hlofuse.simplifications.floats.bitcast_dtypes_expander import BitcastDtypesExpander
+from hlofuse.simplifications.floats.change_op_data_type import ChangeOpDataType
+from hlofuse.simplifications.floats.comparison_expander import ComparisonExpander
+from hlofuse.simplifications.floats.float_normalization import FloatNormalization
 from hlofuse.simplifications.loops.annotator import WhileLoopTripCountAnnotator
 from hlofuse.simplifications.loops.constant_sinking import WhileLoopConstantSinking
 from hlofuse.simplifications.loops.invariant_code_motion import WhileLoopInvariantCodeMotion
 from hlofuse.simplifications.loops.simplifier import WhileLoopSimplifier
-from hlofuse.simplifications.reduce_window_rewriter import ReduceWindowRewriter
-from hlofuse.simplifications.reshape_decomposer import ReshapeDecomposer
-from hlofuse.simplifications.reshape_mover import ReshapeMover
-from hlofuse.simplifications.scatter_expander import ScatterExpander
-from hlofuse.simplifications.scatter_simplifier import ScatterSimplifier
-from hlofuse.simplifications.select_and_scatter_expander import SelectAndScatterExpander
-from hlofuse.simplifications.topk import TopkDecomposer, TopkRewriter
-from hlofuse.simplifications.transpose_folding import TransposeFolding
-from hlofuse.simplifications.tree_reduction_rewriter import TreeReductionRewriter
+from hlofuse.simplifications.reductions.reduce_window_rewriter import ReduceWindowRewriter
+from hlofuse.simplifications.reductions.tree_reduction_rewriter import TreeReductionRewriter
+from hlofuse.simplifications.scatters.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
+from hlofuse.simplifications.scatters.gather_simplifier import GatherSimplifier
+from hlofuse.simplifications.scatters.scatter_expander import ScatterExpander
+from hlofuse.simplifications.scatters.scatter_simplifier import ScatterSimplifier
+from hlofuse.simplifications.scatters.select_and_scatter_expander import SelectAndScatterExpander
+from hlofuse.simplifications.sorting.topk import TopkDecomposer, TopkRewriter
 
 _ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
 _DCE = Unrecorded(HloDCE())

@@ -13,9 +13,9 @@ from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.common.evaluation import CannotEvaluate, evaluate
-from hlofuse.simplifications.common.literals import Value
-from hlofuse.simplifications.loops.trip_count import integer_of
+from hlofuse.simplifications.common.elementwise import CannotEvaluate
+from hlofuse.simplifications.common.evaluation import evaluate
+from hlofuse.simplifications.common.literals import Value, integer_of
 
 _MOST_TURNS = 10_000
 """A loop that turns more often is left alone: every turn is worked out."""

@@ -14,9 +14,9 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.values.window import SliceRange, SliceRanges
 from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.index_vectors import is_simplified_scatter
 from hlofuse.simplifications.common.rewriting import replaced, visit_module
 from hlofuse.simplifications.common.shapes import array
-from hlofuse.simplifications.scatter_simplifier import is_simplified_scatter
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ from hlofuse.ir.removing import remove_with_unused_operands
 from hlofuse.simplifications.base import FixedPoint
 from hlofuse.simplifications.common.rewriting import replaced
 from hlofuse.simplifications.gpu.fusion_passes import fused
-from hlofuse.simplifications.gpu.reduction_dimension_grouper import ReductionDimensionGrouper
-from hlofuse.simplifications.gpu.reduction_splitter import ReductionSplitter
-from hlofuse.simplifications.gpu.tree_reduction_rewriter import TreeReductionRewriter
+from hlofuse.simplifications.gpu.reductions.reduction_dimension_grouper import ReductionDimensionGrouper
+from hlofuse.simplifications.gpu.reductions.reduction_splitter import ReductionSplitter
+from hlofuse.simplifications.gpu.reductions.tree_reduction_rewriter import TreeReductionRewriter
 
 _FREE = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
 """Costs nothing to run."""

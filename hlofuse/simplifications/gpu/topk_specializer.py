@@ -11,7 +11,7 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common.make import added
 from hlofuse.simplifications.common.rewriting import replaced, visit_module
-from hlofuse.simplifications.topk import is_stable, is_topk_call
+from hlofuse.simplifications.sorting.topk import is_stable, is_topk_call
 
 _MOST_OF_ALL = 0.85
 

@@ -6,18 +6,11 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.algebraic.facts import scalar_constant
 from hlofuse.simplifications.common import make
-from hlofuse.simplifications.common.cloning import clone_computation
+from hlofuse.simplifications.common.cloning import clone_computation, drop, replace_parameter
 from hlofuse.simplifications.common.literals import scalar_of
+from hlofuse.simplifications.common.make import elements
 from hlofuse.simplifications.common.shapes import array
-from hlofuse.simplifications.loops.parts import (
-    body_of,
-    condition_of,
-    drop,
-    elements,
-    new_loop,
-    replace_loop,
-    replace_parameter,
-)
+from hlofuse.simplifications.loops.parts import body_of, condition_of, new_loop, replace_loop
 
 
 def merge_induction_variables(loop: Instruction, element_type: str) -> Instruction | None:

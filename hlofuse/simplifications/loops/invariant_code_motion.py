@@ -14,17 +14,15 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.simplifications.common import make
-from hlofuse.simplifications.common.cloning import clone_computation
+from hlofuse.simplifications.common.cloning import clone_computation, drop, replace_parameter
+from hlofuse.simplifications.common.make import elements
 from hlofuse.simplifications.loops.parts import (
     all_loops,
     body_of,
     carried_unchanged,
     condition_of,
-    drop,
-    elements,
     new_loop,
     replace_loop,
-    replace_parameter,
 )
 from hlofuse.simplifications.loops.trip_count import trip_count
 from hlofuse.trace import Recorder

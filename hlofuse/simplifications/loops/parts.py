@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
-from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common import make
 
 _KEPT = ("backend_config", "frontend_attributes", "metadata")
@@ -58,28 +57,6 @@ def new_loop(old: Instruction, init: Instruction, condition: Computation, body: 
 
 def replace_loop(old: Instruction, new: Instruction) -> None:
     replace_instruction(old, new, has_side_effect, relay_control_dependencies=True)
-
-
-def elements(x: Instruction, indices: Sequence[int]) -> list[Instruction]:
-    return [make.get_tuple_element(x, x, k) for k in indices]
-
-
-def replace_parameter(computation: Computation, shape: Shape) -> tuple[Instruction, Instruction]:
-    """The old parameter, still read by everything, and a new one of another shape.
-
-    The caller gives the users something else to read and then calls `drop`.
-    """
-    old = computation.parameters[0]
-    new = Instruction(old.name, shape, "parameter", attributes=old.attributes, payload="0")
-    computation.parameters = []
-    computation.add_instruction(new)
-    return old, new
-
-
-def drop(x: Instruction) -> None:
-    """Take out what nobody reads any more, also a parameter that was replaced."""
-    assert x.computation is not None
-    x.computation.remove_instruction(x)
 
 
 def drop_unused(computation: Computation) -> None:

@@ -10,22 +10,20 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.dce import HloDCE
-from hlofuse.simplifications.call_inliner import inline
 from hlofuse.simplifications.common import make
-from hlofuse.simplifications.common.cloning import clone_computation
+from hlofuse.simplifications.common.cloning import clone_computation, drop, replace_parameter
+from hlofuse.simplifications.common.inlining import inline
+from hlofuse.simplifications.common.make import elements
 from hlofuse.simplifications.loops.dead_values import remove_dead, remove_repeated
 from hlofuse.simplifications.loops.induction import merge_induction_variables
 from hlofuse.simplifications.loops.parts import (
     all_loops,
     body_of,
     condition_of,
-    drop,
-    elements,
     is_element,
     is_removable,
     new_loop,
     replace_loop,
-    replace_parameter,
 )
 from hlofuse.simplifications.loops.trip_count import trip_count
 from hlofuse.trace import Recorder

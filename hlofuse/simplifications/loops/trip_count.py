@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.simplifications.algebraic.facts import is_integral
-from hlofuse.simplifications.common.literals import scalar_of
+from hlofuse.simplifications.common.literals import integer_of
 from hlofuse.simplifications.loops.parts import body_of, condition_of, is_element
 
 _TURNED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
@@ -46,12 +45,6 @@ def trip_count(loop: Instruction) -> int | None:
     """`ComputeWhileLoopTripCount` of loops that count."""
     counter = counter_of(loop)
     return counter.trips if counter is not None else None
-
-
-def integer_of(x: Instruction) -> int | None:
-    """The value of an integer constant."""
-    value = scalar_of(x) if is_integral(x) else None
-    return int(value) if value is not None else None
 
 
 def induction_variable(loop: Instruction) -> int | None:

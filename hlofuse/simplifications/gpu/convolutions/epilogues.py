@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from hlofuse.analysis.custom_calls import custom_call_target
+from hlofuse.cost.gpu.backend_config import printed_number
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.simplifications.algebraic.facts import broadcast_effective_constant
@@ -23,7 +24,6 @@ from hlofuse.simplifications.gpu.convolutions.calls import (
     configure,
     made_again,
 )
-from hlofuse.simplifications.gpu.gemm.cublas_calls import printed_number
 
 _NARROWER = frozenset({"f16", "s8"})
 

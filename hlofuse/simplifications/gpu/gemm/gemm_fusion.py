@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,14 +18,13 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common.dots import DotDimensions
+from hlofuse.simplifications.common.matrix_layout import is_tiny
 from hlofuse.simplifications.common.rewriting import replaced, visit_module
 from hlofuse.simplifications.gpu.gemm.dimension_order import NO_SPLIT, DimensionOrder, combined
 from hlofuse.simplifications.gpu.gemm.propagation import Side, carried, carried_if_worth
 
 _MOST_PARAMETERS = 4
 """Of one operand of the dot."""
-_SMALLEST = 100
-"""`xla_gpu_gemm_rewrite_size_threshold`."""
 _CONFIG = gpu_config_text("fusion_backend_config", {"kind": "__triton_gemm"})
 
 
@@ -46,17 +44,6 @@ class GemmFusion:
             return support.instruction(dot) is None and _Growing(dot, self.device).fuse()
 
         return visit_module(module, ["dot"], handle)
-
-
-def is_tiny(dot: Instruction, threshold: int = _SMALLEST) -> bool:
-    """`IsMatrixMultiplicationTooSmallForRewriting`."""
-    dims = DotDimensions.of(dot)
-    free = 0
-    for number, operand in enumerate(dot.operands):
-        shape = operand.shape
-        free += math.prod(shape.dimensions[d] for d in dims.free(number, shape.rank))
-    sizes = dot.operands[0].shape.dimensions
-    return free * math.prod(sizes[d] for d in dims.lhs_contracting) < threshold
 
 
 class _Growing:

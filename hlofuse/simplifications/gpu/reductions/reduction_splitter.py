@@ -11,7 +11,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.simplifications.common.rewriting import replaced, visit_module
 from hlofuse.simplifications.common.shapes import array
-from hlofuse.simplifications.gpu.reduces import has_own_emitter, made_reduce
+from hlofuse.simplifications.gpu.reductions.reduces import has_own_emitter, made_reduce
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,8 +11,9 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.index_vectors import flat_indices, moved, reshaped, without_dimensions
 from hlofuse.simplifications.common.reading import numbers_of
-from hlofuse.simplifications.common.shapes import array, is_identity, permute
+from hlofuse.simplifications.common.shapes import array
 
 
 @dataclass(frozen=True)
@@ -90,32 +90,3 @@ def _simplified(gather: Instruction) -> Instruction:
             order.append(start)
             start += 1
     return moved(result, order)
-
-
-def flat_indices(indices: Instruction, vector: int) -> Instruction:
-    """Index vectors one below the other (`TransformStartIndices`)."""
-    rank = indices.shape.rank
-    if vector == rank:
-        indices = reshaped(indices, [*indices.shape.dimensions, 1])
-        rank += 1
-    else:
-        indices = moved(indices, [*(d for d in range(rank) if d != vector), vector])
-    if rank > 2:
-        size = indices.shape.dimensions[-1]
-        return reshaped(indices, [indices.shape.element_count // size if size else 0, size])
-    return reshaped(indices, [1, *indices.shape.dimensions]) if rank == 1 else indices
-
-
-def reshaped(x: Instruction, sizes: Sequence[int]) -> Instruction:
-    return make.reshape(x, array(x.shape.element_type, sizes), x)
-
-
-def without_dimensions(x: Instruction, dimensions: Sequence[int]) -> Instruction:
-    return reshaped(x, [n for d, n in enumerate(x.shape.dimensions) if d not in dimensions])
-
-
-def moved(x: Instruction, order: Sequence[int]) -> Instruction:
-    """`MaybeTranspose`: the result lies in memory in the order of its dimensions."""
-    if is_identity(order):
-        return x
-    return make.transpose(x, x, order, array(x.shape.element_type, permute(x.shape.dimensions, order)))

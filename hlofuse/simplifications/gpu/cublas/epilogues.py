@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from hlofuse.cost.gpu.backend_config import printed_number
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.replacing import set_attribute
@@ -15,13 +16,7 @@ from hlofuse.simplifications.base import NotRepeatedHere
 from hlofuse.simplifications.common.literals import scalar_of
 from hlofuse.simplifications.common.make import bitcast, derived
 from hlofuse.simplifications.common.rewriting import replaced
-from hlofuse.simplifications.gpu.gemm.cublas_calls import (
-    config_of,
-    configure,
-    is_call,
-    made_again,
-    printed_number,
-)
+from hlofuse.simplifications.gpu.cublas.calls import config_of, configure, is_call, made_again
 
 _EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
 _PAIRS = frozenset({("f16", "f16"), ("f16", "f32"), ("bf16", "bf16"), ("bf16", "f32"), ("f32", "f32")})

@@ -12,7 +12,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common.make import added
 from hlofuse.simplifications.common.rewriting import replaced, visit_module
 from hlofuse.simplifications.common.shapes import without_ones
-from hlofuse.simplifications.gpu.reduces import (
+from hlofuse.simplifications.gpu.reductions.reduces import (
     inputs_of,
     made_reduce,
     replaced_through_bitcasts,

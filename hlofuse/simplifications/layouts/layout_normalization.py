@@ -19,7 +19,7 @@ from hlofuse.simplifications.common.literals import values_of
 from hlofuse.simplifications.common.make import added, bitcast, derived, numbers
 from hlofuse.simplifications.common.rewriting import replaced, visit_module
 from hlofuse.simplifications.common.shapes import permute
-from hlofuse.simplifications.layout_normalization_scatter import normalized_scatter
+from hlofuse.simplifications.layouts.layout_normalization_scatter import normalized_scatter
 
 CallTransformer = Callable[[Instruction], Instruction | None]
 

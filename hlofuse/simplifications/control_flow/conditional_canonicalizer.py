@@ -12,8 +12,7 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common import make
-from hlofuse.simplifications.common.cloning import clone_computation, set_called
-from hlofuse.simplifications.loops.parts import drop, replace_parameter
+from hlofuse.simplifications.common.cloning import clone_computation, drop, replace_parameter, set_called
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import ClassVar
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.simplifications.common.rewriting import visit_module
-from hlofuse.simplifications.gpu.gemm.cublas_calls import config_of, configure, is_call
+from hlofuse.simplifications.gpu.cublas.calls import config_of, configure, is_call
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.analysis.inlined_calls import is_inlined
-from hlofuse.ir.fusing import clone_of, computation_of
-from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.ir.replacing import move_control_dependencies
 from hlofuse.ir.unfusing import check_growth, most_instructions
 from hlofuse.passes.dce import HloDCE
+from hlofuse.simplifications.common.inlining import inline
 from hlofuse.trace import Recorder
 
 
@@ -38,23 +36,3 @@ class CallInliner:
         if changed:
             HloDCE().run(module, Recorder())
         return changed
-
-
-def inline(call: Instruction) -> None:
-    """Clones of the body, of which the last takes over from the call (`SubcomputationInsertionVisitor`)."""
-    computation, body = computation_of(call), call.called_computations[0]
-    clones: dict[Instruction, Instruction] = {}
-    for inner in body.post_order():
-        if inner.opcode == "parameter":
-            clones[inner] = call.operands[inner.parameter_number]
-            continue
-        clone = computation.add_instruction(clone_of(inner, [clones[o] for o in inner.operands]))
-        clones[inner] = clone
-        for predecessor in inner.control_predecessors:
-            clones[predecessor].add_control_dependency_to(clone)
-        for predecessor in call.control_predecessors:
-            predecessor.add_control_dependency_to(clone)
-    root = clones[body.root]
-    move_control_dependencies(call, root)
-    call.replace_all_uses_with(root)
-    computation.remove_instruction(call)

@@ -14,7 +14,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common.make import added, bitcast
 from hlofuse.simplifications.common.rewriting import replaced, visit_module
 from hlofuse.simplifications.common.shapes import array, without
-from hlofuse.simplifications.gpu.reduces import (
+from hlofuse.simplifications.gpu.reductions.reduces import (
     has_own_emitter,
     initial_values_of,
     inputs_of,

@@ -11,10 +11,10 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.index_vectors import reshaped
 from hlofuse.simplifications.common.literals import highest
 from hlofuse.simplifications.common.reading import numbers_of
 from hlofuse.simplifications.common.shapes import is_sorted, with_dimensions
-from hlofuse.simplifications.gather_simplifier import reshaped
 
 
 @dataclass(frozen=True)

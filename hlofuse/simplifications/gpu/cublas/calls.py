@@ -54,11 +54,6 @@ def configure(call: Instruction, config: dict[str, Any]) -> None:
     set_attribute(call, "backend_config", gpu_config_text("gemm_backend_config", config))
 
 
-def printed_number(value: float) -> float:
-    """A number that JSON writes as XLA does."""
-    return int(value) if math.isfinite(value) and value == int(value) else value
-
-
 def _config(dot: Instruction) -> dict[str, Any]:
     dims = DotDimensions.of(dot)
     if dot.attributes.raw("algorithm") is not None:

@@ -14,7 +14,7 @@ from hlofuse.simplifications.common.layout_shapes import physical
 from hlofuse.simplifications.common.make import added
 from hlofuse.simplifications.common.rewriting import visit_module
 from hlofuse.simplifications.common.shapes import with_layout
-from hlofuse.simplifications.gpu.reduces import (
+from hlofuse.simplifications.gpu.reductions.reduces import (
     inputs_of,
     made_reduce,
     replaced_through_bitcasts,

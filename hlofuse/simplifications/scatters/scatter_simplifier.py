@@ -11,9 +11,8 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.index_vectors import flat_indices, is_simplified_scatter, moved, reshaped
 from hlofuse.simplifications.common.reading import numbers_of
-from hlofuse.simplifications.common.shapes import is_sorted
-from hlofuse.simplifications.gather_simplifier import flat_indices, moved, reshaped
 
 
 @dataclass(frozen=True)
@@ -31,19 +30,6 @@ class ScatterSimplifier:
                         x, _simplified(x), has_side_effect, relay_control_dependencies=True
                     )
         return changed
-
-
-def is_simplified_scatter(scatter: Instruction) -> bool:
-    """`IsSimplifiedScatter`."""
-    count = len(scatter.operands) // 2
-    window = numbers_of(scatter, "update_window_dims")
-    return (
-        int(scatter.attributes["index_vector_dim"]) + 1 == scatter.operands[count].shape.rank
-        and scatter.operands[count + 1].shape.rank - len(window) <= 1
-        and 0 not in window
-        and is_sorted(window)
-        and not numbers_of(scatter, "inserted_window_dims")
-    )
 
 
 def _simplified(scatter: Instruction) -> Instruction:

@@ -12,8 +12,8 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.call_inliner import inline
 from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.inlining import inline
 from hlofuse.simplifications.common.shapes import array, with_type
 
 

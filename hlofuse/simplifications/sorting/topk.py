@@ -14,9 +14,9 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.simplifications.algebraic.slice import ranges_of
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.literals import scalar_of
+from hlofuse.simplifications.common.reading import ranges_of
 from hlofuse.simplifications.common.rewriting import visit
 from hlofuse.simplifications.common.shapes import array, with_type
 

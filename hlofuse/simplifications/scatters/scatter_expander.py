@@ -15,10 +15,10 @@ from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.values.window import PaddingConfig, PaddingDimension
 from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.index_vectors import reshaped, without_dimensions
+from hlofuse.simplifications.common.make import elements
 from hlofuse.simplifications.common.reading import numbers_of
 from hlofuse.simplifications.common.shapes import array
-from hlofuse.simplifications.gather_simplifier import reshaped, without_dimensions
-from hlofuse.simplifications.loops.parts import elements
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from hlofuse.ir.module import Module
 from hlofuse.simplifications.common.make import bitcast
 from hlofuse.simplifications.common.rewriting import replaced, visit_module
 from hlofuse.simplifications.common.shapes import array
-from hlofuse.simplifications.gpu.reduces import inputs_of, made_reduce
+from hlofuse.simplifications.gpu.reductions.reduces import inputs_of, made_reduce
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.rewriting import replaced, visit_module
 from hlofuse.simplifications.common.shapes import with_layout, with_type, without
-from hlofuse.simplifications.gpu.reduces import (
+from hlofuse.simplifications.gpu.reductions.reduces import (
     has_own_emitter,
     inputs_of,
     made_reduce,

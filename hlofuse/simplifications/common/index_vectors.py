@@ -1,0 +1,52 @@
+"""What gathers and scatters share: rows of index vectors, arrays reshaped and transposed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.reading import numbers_of
+from hlofuse.simplifications.common.shapes import array, is_identity, is_sorted, permute
+
+
+def flat_indices(indices: Instruction, vector: int) -> Instruction:
+    """Index vectors one below the other (`TransformStartIndices`)."""
+    rank = indices.shape.rank
+    if vector == rank:
+        indices = reshaped(indices, [*indices.shape.dimensions, 1])
+        rank += 1
+    else:
+        indices = moved(indices, [*(d for d in range(rank) if d != vector), vector])
+    if rank > 2:
+        size = indices.shape.dimensions[-1]
+        return reshaped(indices, [indices.shape.element_count // size if size else 0, size])
+    return reshaped(indices, [1, *indices.shape.dimensions]) if rank == 1 else indices
+
+
+def reshaped(x: Instruction, sizes: Sequence[int]) -> Instruction:
+    return make.reshape(x, array(x.shape.element_type, sizes), x)
+
+
+def without_dimensions(x: Instruction, dimensions: Sequence[int]) -> Instruction:
+    return reshaped(x, [n for d, n in enumerate(x.shape.dimensions) if d not in dimensions])
+
+
+def moved(x: Instruction, order: Sequence[int]) -> Instruction:
+    """`MaybeTranspose`: the result lies in memory in the order of its dimensions."""
+    if is_identity(order):
+        return x
+    return make.transpose(x, x, order, array(x.shape.element_type, permute(x.shape.dimensions, order)))
+
+
+def is_simplified_scatter(scatter: Instruction) -> bool:
+    """`IsSimplifiedScatter`."""
+    count = len(scatter.operands) // 2
+    window = numbers_of(scatter, "update_window_dims")
+    return (
+        int(scatter.attributes["index_vector_dim"]) + 1 == scatter.operands[count].shape.rank
+        and scatter.operands[count + 1].shape.rank - len(window) <= 1
+        and 0 not in window
+        and is_sorted(window)
+        and not numbers_of(scatter, "inserted_window_dims")
+    )

@@ -1,0 +1,1 @@
+"""Passes on what calls what: calls, conditionals, whole computations."""

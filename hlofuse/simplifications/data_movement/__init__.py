@@ -1,0 +1,1 @@
+"""Passes on operations that only move elements: broadcasts, reshapes, slices."""

@@ -1,0 +1,165 @@
+"""What XLA:GPU runs ahead of layout assignment (`xla/service/gpu/gpu_compiler.cc`)."""
+
+from __future__ import annotations
+
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.passes.cse import HloCSE
+from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Unrecorded
+from hlofuse.simplifications.constant_folding import HloConstantFolding
+from hlofuse.simplifications.control_flow.call_inliner import CallInliner
+from hlofuse.simplifications.control_flow.computation_deduplicator import HloComputationDeduplicator
+from hlofuse.simplifications.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
+from hlofuse.simplifications.control_flow.conditional_simplifier import ConditionalSimplifier
+from hlofuse.simplifications.control_flow.flatten_call_graph import FlattenCallGraph
+from hlofuse.simplifications.data_movement.slice_sinker import SliceSinker
+from hlofuse.simplifications.dots.dot_decomposer import DotDecomposer
+from hlofuse.simplifications.dots.dot_dimension_normalizer import DotDimensionNormalizer
+from hlofuse.simplifications.dots.dot_merger import DotMerger
+from hlofuse.simplifications.dots.dynamic_dimension_simplifier import DynamicDimensionSimplifier
+from hlofuse.simplifications.floats.comparison_expander import ComparisonExpander
+from hlofuse.simplifications.floats.convert_mover import ConvertMover
+from hlofuse.simplifications.floats.float_normalization import FloatNormalization
+from hlofuse.simplifications.gpu.convolutions.epilogues import CudnnFusedConvRewriter
+from hlofuse.simplifications.gpu.convolutions.padding_legalization import ConvPaddingLegalization
+from hlofuse.simplifications.gpu.convolutions.rewriter import ConvRewriter
+from hlofuse.simplifications.gpu.float_support import library_takes_bf16
+from hlofuse.simplifications.gpu.gemm.dot_dimension_sorter import DotDimensionSorter
+from hlofuse.simplifications.gpu.gemm.dot_strength_reduction import DotStrengthReduction
+from hlofuse.simplifications.gpu.scatter_slice_simplifier import ScatterSliceSimplifier
+from hlofuse.simplifications.gpu.steps import ALGSIMP, ALGSIMP_CONVOLUTIONS, DCE, FOLDING, RESHAPES, TUPLES
+from hlofuse.simplifications.gpu.topk_specializer import TopkSpecializer
+from hlofuse.simplifications.loops.constant_sinking import WhileLoopConstantSinking
+from hlofuse.simplifications.loops.simplifier import WhileLoopSimplifier
+from hlofuse.simplifications.reductions.reduce_window_rewriter import ReduceWindowRewriter
+from hlofuse.simplifications.scatters.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
+from hlofuse.simplifications.scatters.gather_simplifier import GatherSimplifier
+from hlofuse.simplifications.scatters.scatter_expander import ScatterExpander
+from hlofuse.simplifications.scatters.scatter_simplifier import ScatterSimplifier
+from hlofuse.simplifications.scatters.select_and_scatter_expander import SelectAndScatterExpander
+from hlofuse.simplifications.sorting.stable_sort_expander import StableSortExpander
+from hlofuse.simplifications.sorting.topk import TopkDecomposer, TopkRewriter
+
+_DOT_MERGER_THRESHOLD = 64 << 20
+"""`xla_gpu_dot_merger_threshold_mb`."""
+
+
+PRE_SPMD = Pipeline(
+    "pre-spmd-partitioner",
+    (
+        FlattenCallGraph(),
+        CallInliner(),
+        NotRepeated("zero_sized_hlo_elimination"),
+        ConditionalCanonicalizer(),
+        TopkDecomposer(of_calls=False),
+        TopkRewriter(lambda sort: True),
+    ),
+)
+
+
+def _simplification(device: DeviceDescription) -> FixedPoint:
+    """The passes that run until nothing changes."""
+    return FixedPoint(
+        Pipeline(
+            "simplification",
+            (
+                NotRepeated("zero_sized_hlo_elimination"),
+                GatherSimplifier(),
+                NotRepeated("gather_expander"),
+                ScatterSimplifier(),
+                ScatterExpander(),
+                ScatterSliceSimplifier(),
+                DotStrengthReduction(device),
+                ALGSIMP,
+                NotRepeated("simplify-sorts"),
+                TUPLES,
+                WhileLoopConstantSinking(),
+                WhileLoopSimplifier(),
+                SliceSinker(),
+                RESHAPES,
+                HloConstantFolding(),
+                ConditionalSimplifier(),
+                NotRepeated("transpose-folding"),
+                Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
+                DCE,
+            ),
+        )
+    )
+
+
+def optimization(device: DeviceDescription) -> Pipeline:
+    """`RunOptimizationPasses`."""
+    return Pipeline(
+        "optimization",
+        (
+            NotRepeated("ragged_dot_rewriter"),
+            BatchedGatherScatterNormalizer(),
+            NotRepeated("topk-splitter"),
+            TopkSpecializer(),
+            TopkDecomposer(),
+            DotDimensionSorter(),
+            DotDecomposer(),
+            NotRepeated("result_caster"),
+            NotRepeated("operand_upcaster"),
+            NotRepeated("rng-expander"),
+            NotRepeated("rng-bit-generator-expander"),
+            NotRepeated("permutation_sort_expander"),
+            NotRepeated("sort-rewriter"),
+            ComparisonExpander(),
+            NotRepeated("zero_sized_hlo_elimination"),
+            SelectAndScatterExpander(),
+            NotRepeated("cholesky_expander"),
+            NotRepeated("scatter_expander"),
+            NotRepeated("qr_expander"),
+            NotRepeated("eigh_expander"),
+            NotRepeated("dynamic-index-splitter"),
+            CallInliner(),
+            NotRepeated("batchnorm_expander"),
+            NotRepeated("logistic-expander"),
+            ConditionalCanonicalizer(),
+            DynamicDimensionSimplifier(),
+            FixedPoint(ReduceWindowRewriter()),
+            NotRepeated("reduce-window-resizer"),
+            NotRepeated("scan_expander"),
+            NotRepeated("dynamic_padder"),
+            StableSortExpander(),
+            _simplification(device),
+            DotMerger(_DOT_MERGER_THRESHOLD),
+            DotDimensionNormalizer(),
+            FOLDING,
+            FixedPoint(Pipeline("simplification-2", (ConvertMover(), ALGSIMP))),
+            HloComputationDeduplicator(),
+        ),
+    )
+
+
+def convolutions(device: DeviceDescription) -> Pipeline:
+    """`OptimizeHloConvolutionCanonicalization`."""
+    return Pipeline(
+        "conv_canonicalization",
+        (
+            FloatNormalization(
+                "bf16", "f32", library_takes_bf16(device, "convolution"), enters_custom_fusions=True
+            ),
+            FloatNormalization("bf16", "f32", library_takes_bf16(device, "dot"), enters_custom_fusions=True),
+            ConvRewriter(),
+            CudnnFusedConvRewriter(),
+            ConvPaddingLegalization(),
+            NotRepeated("cudnn_pad_for_convolutions"),
+            CallInliner(),
+            TUPLES,
+            FixedPoint(ALGSIMP_CONVOLUTIONS),
+            FixedPoint(
+                Pipeline(
+                    "reshape_mover_after_conv_canonicalization",
+                    (RESHAPES, ALGSIMP_CONVOLUTIONS),
+                )
+            ),
+            FixedPoint(
+                Pipeline(
+                    "simplify_after_conv_canonicalization",
+                    (ConvertMover(), ALGSIMP_CONVOLUTIONS),
+                )
+            ),
+            HloConstantFolding(),
+        ),
+    )

@@ -1,0 +1,1 @@
+"""How reductions are made such as the emitters of XLA:GPU take."""

@@ -1,0 +1,1 @@
+"""Passes on reductions, of arrays and of windows."""

@@ -1,0 +1,1 @@
+"""Passes on gathers and scatters."""

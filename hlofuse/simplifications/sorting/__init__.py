@@ -1,0 +1,1 @@
+"""Passes on sorts and on the greatest elements."""
