@@ -27,7 +27,7 @@ from hlofuse.ir.shape import ARRAY_TYPES, Shape
 if TYPE_CHECKING:
     from lark import Token
 
-    from hlofuse.ir.parse.tree_structure import (
+    from hlofuse.ir.parse.tree.nodes import (
         AttributeNode,
         ComputationNode,
         InstructionNode,

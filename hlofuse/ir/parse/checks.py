@@ -17,7 +17,7 @@ from hlofuse.ir.shape import UNBOUNDED, Shape
 
 if TYPE_CHECKING:
     from hlofuse.ir.instruction import Instruction
-    from hlofuse.ir.parse.tree_structure import AttributeNode, InstructionNode
+    from hlofuse.ir.parse.tree.nodes import AttributeNode, InstructionNode
 
 
 def compatible(a: Shape, b: Shape) -> bool:

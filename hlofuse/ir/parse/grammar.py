@@ -62,7 +62,7 @@ def parser() -> Lark:
     from lark import Lark
 
     from hlofuse.ir.parse.lexer import HloLexer
-    from hlofuse.ir.parse.tree import Callbacks
+    from hlofuse.ir.parse.tree.callbacks import Callbacks
 
     options: dict[str, Any] = {
         "parser": "lalr",
@@ -127,7 +127,7 @@ def parse_shape(text: str) -> Shape:
 def parse_attribute(name: str, text: str) -> Any:
     """The typed value of an attribute, from its text; raises `HloParseError`."""
     from hlofuse.ir.parse.errors import Rejected, located
-    from hlofuse.ir.parse.tree_structure import plain_value
+    from hlofuse.ir.parse.tree.nodes import plain_value
 
     whole = f"{name}={text}"
     try:
@@ -139,7 +139,7 @@ def parse_attribute(name: str, text: str) -> Any:
 def parse_attributes(text: str) -> dict[str, tuple[str, Any]]:
     """`, a=1, b={2}` as name to raw text and typed value; raises `HloParseError`."""
     from hlofuse.ir.parse.errors import Rejected, located
-    from hlofuse.ir.parse.tree_structure import plain_value
+    from hlofuse.ir.parse.tree.nodes import plain_value
 
     try:
         nodes = parse_rule(text, "attributes")

@@ -20,7 +20,7 @@ from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES, FLOATING_TYPES, INTEGER_T
 if TYPE_CHECKING:
     from hlofuse.ir.computation import Computation
     from hlofuse.ir.instruction import Instruction
-    from hlofuse.ir.parse.tree_structure import InstructionNode
+    from hlofuse.ir.parse.tree.nodes import InstructionNode
 
 TOKEN = Shape("token")
 

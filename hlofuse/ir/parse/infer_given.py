@@ -10,7 +10,7 @@ from hlofuse.ir.shape import Shape
 if TYPE_CHECKING:
     from hlofuse.ir.computation import Computation
     from hlofuse.ir.instruction import Instruction
-    from hlofuse.ir.parse.tree_structure import InstructionNode
+    from hlofuse.ir.parse.tree.nodes import InstructionNode
 
 
 class Unfit(Exception):

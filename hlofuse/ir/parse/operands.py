@@ -11,7 +11,7 @@ from hlofuse.ir.parse.checks import compatible
 from hlofuse.ir.parse.errors import Rejected, suggestion
 from hlofuse.ir.parse.signatures import signature
 from hlofuse.ir.parse.text import bare
-from hlofuse.ir.parse.tree_structure import CallNode, InstructionNode, OperandNode
+from hlofuse.ir.parse.tree.nodes import CallNode, InstructionNode, OperandNode
 from hlofuse.ir.shape import Shape
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from lark import Token
 
 from hlofuse.ir.parse.errors import Rejected
 from hlofuse.ir.parse.text import signed, unquote
-from hlofuse.ir.parse.tree import Span, handler, spanning, values
-from hlofuse.ir.parse.tree_structure import AttributeNode
+from hlofuse.ir.parse.tree.handlers import Span, fits_int32, handler, spanning, values
+from hlofuse.ir.parse.tree.nodes import AttributeNode
 from hlofuse.ir.values import (
     ConvolutionDimensionNumbers,
     OpMetadata,
@@ -25,15 +25,6 @@ from hlofuse.ir.values import (
     Window,
     WindowDimension,
 )
-
-
-def fits_int32(token: Token) -> int:
-    """The token's integer; XLA rejects what is wider than 32 bits here."""
-    value = signed(token)
-    if not -(1 << 31) <= value < 1 << 31:
-        raise Rejected(token.start_pos or 0, f"{value} does not fit into 32 bits")
-    return value
-
 
 _LARGEST_FLOAT = 3.4028234663852886e38
 
@@ -129,7 +120,7 @@ def _integer_list(parts: list[Any]) -> tuple[int, ...]:
     return tuple(parts[1]) if len(parts) == 3 else ()
 
 
-@handler("integer_lists", "booleans", "called_list", "words", "names")
+@handler("integer_lists", "booleans", "words")
 def _list(parts: list[Any]) -> tuple[Any, ...]:
     return tuple(str(p) if isinstance(p, Token) else p for p in parts if not _is_mark(p))
 

@@ -11,6 +11,9 @@ from typing import Any
 
 from lark import Token
 
+from hlofuse.ir.parse.errors import Rejected
+from hlofuse.ir.parse.text import signed
+
 Handler = Callable[[list[Any]], Any]
 
 HANDLERS: dict[str, Handler] = {}
@@ -55,47 +58,14 @@ def place(part: Any) -> int:
     return start or 0
 
 
-def _end(part: Any) -> int:
-    end: int | None = part.end_pos if isinstance(part, Token) else part.end
-    return end or 0
-
-
 def values(parts: list[Any]) -> list[Any]:
     """The parts that are no tokens."""
     return [p for p in parts if not isinstance(p, Token)]
 
 
-def _callback(function: Handler) -> Callable[[list[Any]], Any]:
-    wants_spans = getattr(function, "wants_spans", False)
-
-    def call(parts: list[Any]) -> Span:
-        if not parts:
-            return Span(function([]), -1, -1)
-        start, end = place(parts[0]), _end(parts[-1])
-        if end < 0 or start < 0:  # an empty rule at an end
-            filled = [p for p in parts if place(p) >= 0]
-            start, end = (place(filled[0]), _end(filled[-1])) if filled else (-1, -1)
-        if not wants_spans:
-            parts = [p.value if type(p) is Span else p for p in parts]
-        return Span(function(parts), start, end)
-
-    return call
-
-
-class Callbacks:
-    """The object lark asks for a callback by the name of a rule or token."""
-
-    def __init__(self) -> None:
-        import hlofuse.ir.parse.tree_devices
-        import hlofuse.ir.parse.tree_records
-        import hlofuse.ir.parse.tree_structure
-        import hlofuse.ir.parse.tree_values  # noqa: F401  # they register their handlers
-
-        for rule, function in HANDLERS.items():
-            setattr(self, rule, _callback(function))
-
-    def __getattr__(self, rule: str) -> Callable[[list[Any]], Any]:
-        if rule.startswith("_") or not rule.islower():
-            raise AttributeError(rule)
-        # A rule nobody handles is the list of its parts.
-        return _callback(list)
+def fits_int32(token: Token) -> int:
+    """The token's integer; XLA rejects what is wider than 32 bits here."""
+    value = signed(token)
+    if not -(1 << 31) <= value < 1 << 31:
+        raise Rejected(token.start_pos or 0, f"{value} does not fit into 32 bits")
+    return value
