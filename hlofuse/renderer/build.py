@@ -10,9 +10,10 @@ from hlofuse.ir import Instruction, Module
 from hlofuse.present.escape import printable, shorten
 from hlofuse.present.units import bytes_text, plural, ranges
 from hlofuse.renderer import labels
+from hlofuse.renderer.boxed import units
 from hlofuse.renderer.palette import category
+from hlofuse.renderer.panel_plan import PanelPlan
 from hlofuse.renderer.parts import Part
-from hlofuse.renderer.plan import PanelPlan, units
 from hlofuse.renderer.scene import Arrow, Box, Frame, Panel
 from hlofuse.renderer.text import cut
 from hlofuse.renderer.values import leaf_bytes, sources

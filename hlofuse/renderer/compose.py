@@ -17,7 +17,8 @@ from hlofuse.renderer.fold import fold, is_too_tall
 from hlofuse.renderer.islands import split
 from hlofuse.renderer.options import VIEWS, Options
 from hlofuse.renderer.pair import Pair, pair_of
-from hlofuse.renderer.plan import PanelPlan, plan
+from hlofuse.renderer.panel_plan import PanelPlan
+from hlofuse.renderer.plan import plan
 from hlofuse.renderer.proportions import columns, is_tall
 from hlofuse.renderer.reduction import thin
 from hlofuse.renderer.scene import Panel, Scene

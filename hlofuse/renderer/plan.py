@@ -2,63 +2,18 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 
 from hlofuse.analysis.kernels import launched_computations
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 from hlofuse.present.escape import shorten
 from hlofuse.present.units import plural
+from hlofuse.renderer.boxed import drawn, has_box, inner_boxes, units
 from hlofuse.renderer.names import lookup, part_number
+from hlofuse.renderer.neighbourhood import neighbourhood
 from hlofuse.renderer.options import HARD_LIMIT, Options
+from hlofuse.renderer.panel_plan import PanelPlan, Plan, that_fit
 from hlofuse.renderer.parts import Part, divide
-
-# Bookkeeping that is drawn, if at all, as part of the arrows or of another box.
-_THREADS = frozenset({"get-tuple-element", "constant", "tuple"})
-
-
-@dataclass(slots=True)
-class PanelPlan:
-    """One computation to draw, and how."""
-
-    computation: Computation
-    open: set[Instruction] = field(default_factory=set)
-    """Fusions drawn with their inside."""
-    parts: list[Part] = field(default_factory=list)
-    """Instructions drawn as one box each list; empty where nothing is collapsed."""
-    shown: set[Instruction] | None = None
-    """Only these; None for all."""
-    marked: frozenset[Instruction] = frozenset()
-    elsewhere: Mapping[Instruction, str] = field(default_factory=dict)
-    """Of what is not shown: the part it is in."""
-
-
-@dataclass(slots=True)
-class Plan:
-    """The panels of one module, and what must be said about what they leave out."""
-
-    panels: list[PanelPlan] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
-    hidden: list[Computation] = field(default_factory=list)
-    """Computations that run and have no panel."""
-
-
-def units(computation: Computation) -> list[Instruction]:
-    """The instructions that get a box, or a share in one, operands first."""
-    return [i for i in computation.post_order() if has_box(i)]
-
-
-def has_box(i: Instruction) -> bool:
-    """True for what is drawn as itself: not for what only threads values, nor for numbers."""
-    if i.opcode == "constant":
-        return i.is_root or not i.shape.is_effective_scalar
-    return i.opcode not in _THREADS
-
-
-def inner_boxes(fusion: Instruction) -> int:
-    """How many boxes the inside of a fusion takes."""
-    return sum(i.opcode not in ("parameter", "constant", "tuple") for i in fusion.fused_computation)
 
 
 def plan(module: Module, options: Options) -> Plan:
@@ -69,10 +24,10 @@ def plan(module: Module, options: Options) -> Plan:
     if options.focus is not None:
         found = lookup(module, options.focus)
         if isinstance(found, Instruction):
-            result.panels = [_neighbourhood(found, options, wanted, closed, result.notices)]
+            result.panels = [neighbourhood(found, options, wanted, closed, result.notices)]
             return result
         if found.fusion is not None and inner_boxes(found.fusion) <= options.max_nodes:
-            result.panels = [_neighbourhood(found.fusion, options, wanted, closed, result.notices)]
+            result.panels = [neighbourhood(found.fusion, options, wanted, closed, result.notices)]
             return result
         computations = [found]
     else:
@@ -134,7 +89,7 @@ def _fit(
     if len(everything) + opened <= room:
         panel.open = set(fusions)
     elif len(everything) <= room:
-        panel.open = _opened(
+        panel.open = that_fit(
             [f for f in fusions if f in wanted], HARD_LIMIT - len(everything), result.notices
         )
         count = len(fusions) - len(panel.open)
@@ -178,7 +133,7 @@ def _collapse(
     panel.parts = keep
     inside = {i for p in keep for i in p.instructions}
     asked = [f for f in work if f in wanted and f not in inside]
-    panel.open = _opened(asked, HARD_LIMIT - len(parts) - len(opened), result.notices)
+    panel.open = that_fit(asked, HARD_LIMIT - len(parts) - len(opened), result.notices)
     room -= len(parts) + len(opened)
     for fusion in opened:
         if fusion.opcode == "fusion" and fusion not in closed and inner_boxes(fusion) <= room:
@@ -221,90 +176,8 @@ def _size(panel: PanelPlan) -> int:
     return sum(inner_boxes(f) for f in panel.open) + (len(panel.parts) or len(units(panel.computation)))
 
 
-def _neighbourhood(
-    centre: Instruction,
-    options: Options,
-    wanted: set[Instruction | Computation],
-    closed: set[Instruction | Computation],
-    notices: list[str],
-) -> PanelPlan:
-    """What lies within `radius` arrows of `centre`, as far as there is room."""
-    marked = {centre}
-    computation = centre.computation
-    assert computation is not None
-    fusion = computation.fusion
-    if fusion is not None and fusion.computation is not None and inner_boxes(fusion) <= options.max_nodes:
-        centre, computation = fusion, fusion.computation
-        marked.add(centre)
-    shown = {centre: 0}
-    queue = deque([centre])
-    crowded = 0
-    while queue:
-        here = queue.popleft()
-        if shown[here] == options.radius:
-            continue
-        # Everything meets in a parameter: its neighbours are nobody's.
-        if here is not centre and here.opcode in ("parameter", "constant"):
-            continue
-        for there in (*_drawn(here.operands, up=True), *_drawn(here.users, up=False)):
-            if there in shown:
-                continue
-            if len(shown) >= options.max_nodes:
-                crowded += 1
-                continue
-            shown[there] = shown[here] + 1
-            queue.append(there)
-    if crowded:
-        notices.append(
-            f"only the nearest {plural(len(shown), 'instruction')} within radius {options.radius}: "
-            "a smaller --radius or a greater --max-nodes"
-        )
-    panel = PanelPlan(computation, shown=set(shown), marked=frozenset(marked))
-    room = options.max_nodes - len(shown)
-    for near in shown:  # nearest first
-        if near.opcode == "fusion" and near not in closed:
-            inside = inner_boxes(near)
-            if inside <= room or (near in marked and inside <= options.max_nodes):
-                room -= inside
-                panel.open.add(near)
-    asked = [near for near in shown if near in wanted and near not in panel.open]
-    panel.open |= _opened(asked, HARD_LIMIT - options.max_nodes, notices)
-    return panel
-
-
-def _opened(fusions: list[Instruction], room: int, notices: list[str]) -> set[Instruction]:
-    """Those of the fusions asked for that fit into a picture at all."""
-    found = set()
-    for fusion in fusions:
-        inside = inner_boxes(fusion)
-        if inside <= room:
-            room -= inside
-            found.add(fusion)
-        else:
-            name, body = shorten(fusion.name, 40), shorten(fusion.fused_computation.name, 40)
-            notices.append(
-                f"{name} is too big to open, {plural(inside, 'op')}: --focus {body} draws it alone"
-            )
-    return found
-
-
 def _waits_for(i: Instruction) -> list[Instruction]:
-    return _drawn((*i.operands, *i.control_predecessors), up=True)
-
-
-def _drawn(neighbours: Iterable[Instruction], up: bool) -> list[Instruction]:
-    """`neighbours`, with what has no box of its own replaced by what lies behind it."""
-    found: dict[Instruction, None] = {}
-    stack = list(neighbours)[::-1]
-    while stack:
-        i = stack.pop()
-        if has_box(i):
-            found[i] = None
-        elif up and i.opcode == "get-tuple-element" and i.operands[0].opcode == "tuple":
-            stack += i.operands[0].operands[i.tuple_index : i.tuple_index + 1]
-        else:
-            stack.extend(reversed(i.operands if up else i.users))
-    return list(found)
+    return drawn((*i.operands, *i.control_predecessors), up=True)
 
 
 def _where(computation: Computation) -> str:

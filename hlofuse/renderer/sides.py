@@ -9,10 +9,11 @@ from dataclasses import replace
 
 from hlofuse.ir import HlofuseError, Instruction, Module
 from hlofuse.present.escape import shorten
+from hlofuse.renderer.boxed import has_box
 from hlofuse.renderer.names import lookup, part_number
 from hlofuse.renderer.options import Options
 from hlofuse.renderer.pair import Pair
-from hlofuse.renderer.plan import has_box
+from hlofuse.renderer.values import fusion_around
 
 
 def for_side(options: Options, pair: Pair, module: Module) -> Options:
@@ -58,19 +59,15 @@ def _counterpart(name: str, pair: Pair, module: Module) -> str:
             lookup(pair.after, name)
         else:
             # Producers come first: the last is the one the others were fused into.
-            original = _last_of(pair, found) or _last_of(pair, _fusion_of(found))
+            original = _last_of(pair, found) or _last_of(pair, fusion_around(found))
             if original is not None:
                 return original.name
     raise HlofuseError(f"{shorten(name, 80)} is on one side only: --view before or --view after shows it")
 
 
-def _fusion_of(i: Instruction) -> Instruction | None:
-    return i.computation.fusion if i.computation is not None else None
-
-
 def _last_of(pair: Pair, kernel: Instruction | None) -> Instruction | None:
     made_of = [i for i, kernels in pair.kernels.items() if kernel in kernels and has_box(i)]
-    launched = [i for i in made_of if _fusion_of(i) is None]
+    launched = [i for i in made_of if fusion_around(i) is None]
     return launched[-1] if launched else made_of[-1] if made_of else None
 
 

@@ -41,7 +41,7 @@ def sources(
             stack.extend((o, ()) for o in reversed(i.operands))
         elif i in open_fusions:
             stack.append((i.fused_root, path))
-        elif i.opcode == "parameter" and (fusion := _fusion_of(i)) is not None and fusion in open_fusions:
+        elif i.opcode == "parameter" and (fusion := fusion_around(i)) is not None and fusion in open_fusions:
             if i.parameter_number < len(fusion.operands):
                 stack.append((fusion.operands[i.parameter_number], path))
         else:
@@ -49,8 +49,9 @@ def sources(
     return list(found)
 
 
-def _fusion_of(parameter: Instruction) -> Instruction | None:
-    return parameter.computation.fusion if parameter.computation is not None else None
+def fusion_around(i: Instruction) -> Instruction | None:
+    """The fusion whose inside `i` is part of."""
+    return i.computation.fusion if i.computation is not None else None
 
 
 def leaf_bytes(leaf: Leaf) -> int:

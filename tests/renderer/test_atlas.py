@@ -12,11 +12,7 @@ from hlofuse.renderer import Drawing, Options
 from hlofuse.renderer.atlas import INDEX, atlas
 
 from ..running import Run
-from .modules import LOOP, chain, needs_graphviz
-
-
-def titles(page: Drawing) -> list[str]:
-    return [b.title for p in page.scene.panels for b in p.all_boxes()]
+from .modules import LOOP, chain, needs_graphviz, titles
 
 
 def instructions(page: Drawing) -> set[str]:
