@@ -24,7 +24,7 @@ def command(name: str | None, form: str, color: str, output: Path | None) -> int
     A file is a TOML file like the ones shipped, or the text proto that XLA reads with
     --xla_gpu_target_config_filename. Single numbers are changed with --set NAME=VALUE.
     """
-    from hlofuse.cli.output import emit, rendered
+    from hlofuse.cli.reporting import report
     from hlofuse.cost.gpu.device import DeviceError, device_names, load_device
     from hlofuse.ir.errors import HlofuseError
 
@@ -32,17 +32,17 @@ def command(name: str | None, form: str, color: str, output: Path | None) -> int
         devices = {n: load_device(n) for n in ([name] if name is not None else device_names())}
     except DeviceError as error:
         raise HlofuseError(str(error)) from None
-    if form == "json":
-        import json
-
-        listed = [{"device": n, **_numbers(d)} for n, d in devices.items()]
-        emit(json.dumps({"schema": "hlofuse.devices/1", "devices": listed}, indent=2), output)
-    elif form == "markdown":
-        emit(_markdown(devices), output)
-    elif name is not None:
-        emit(rendered(lambda console: _print_one(devices[name], console), color, output), output)
-    else:
-        emit(rendered(lambda console: _print(devices, console), color, output), output)
+    report(
+        form,
+        color,
+        output,
+        text=lambda console: _print(devices, console) if name is None else _print_one(devices[name], console),
+        markdown=lambda: _markdown(devices),
+        json=lambda: {
+            "schema": "hlofuse.devices/1",
+            "devices": [{"device": n, **_numbers(d)} for n, d in devices.items()],
+        },
+    )
     return 0
 
 

@@ -45,12 +45,11 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
     from hlofuse.cli.output import write_file
     from hlofuse.cli.progress import spinner
     from hlofuse.renderer import format_of
-    from hlofuse.renderer.engine import engine
+    from hlofuse.renderer.engine import require_engine
 
     to_stdout = str(output) == "-"
     form = "dot" if to_stdout else format_of(output)
-    if form != "dot":
-        engine()  # nobody should wait for a replay only to hear that nothing can draw it
+    require_engine(form)
     subject = ReplayRequest(input=input, **request).read()
     say(subject.remark)
     with spinner("plotting"):

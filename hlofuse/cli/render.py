@@ -100,7 +100,7 @@ def command(
     from hlofuse.ir import HlofuseError
     from hlofuse.pipelines import Replay
     from hlofuse.renderer import Options, Pair, format_of, render
-    from hlofuse.renderer.engine import engine
+    from hlofuse.renderer.engine import require_engine
 
     directory = is_directory(output)
     if directory and (form not in (None, "svg") or after is not None):
@@ -110,8 +110,7 @@ def command(
     form = form or ("dot" if to_stdout else format_of(output))
     if animate and (form != "svg" or directory or after or focus or opened or collapsed):
         raise HlofuseError("--animate makes one SVG of a replay, with every operation: -o FILE.svg")
-    if form != "dot":
-        engine()  # nobody should wait for a replay only to hear that nothing can draw it
+    require_engine(form)
     asked = ReplayRequest(input=input, **request)
     view, subject, caption = _replayed(asked, view) if after is None else _pair(asked, after, view)
     if animate:

@@ -19,21 +19,18 @@ if TYPE_CHECKING:
 @report_options
 def command(form: str, color: str, output: Path | None) -> int:
     """The backends whose fusion can be replayed: release, passes in order, fidelity as measured."""
-    from hlofuse.cli.output import emit, rendered
+    from hlofuse.cli.reporting import report
     from hlofuse.pipelines.targets import TARGETS
 
     targets = list(TARGETS.values())
-    if form == "json":
-        import json
-
-        emit(
-            json.dumps({"schema": "hlofuse.targets/1", "targets": [_json(t) for t in targets]}, indent=2),
-            output,
-        )
-    elif form == "markdown":
-        emit("\n".join(_markdown(t) for t in targets), output)
-    else:
-        emit(rendered(lambda console: _print(targets, console), color, output), output)
+    report(
+        form,
+        color,
+        output,
+        text=lambda console: _print(targets, console),
+        markdown=lambda: "\n".join(map(_markdown, targets)),
+        json=lambda: {"schema": "hlofuse.targets/1", "targets": [_json(t) for t in targets]},
+    )
     return 0
 
 

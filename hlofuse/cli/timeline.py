@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hlofuse.cli.options import limit_option, module_option, report_options
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @click.command("timeline")
@@ -31,9 +35,12 @@ def command(
     For each pass: instructions and kernels before and after, what was rewritten into what, what became of
     fusions, and the time where file times show it. Dumps that cannot be read are named, and left out.
     """
-    from hlofuse.cli.output import emit, rendered
     from hlofuse.cli.progress import progress_bar
+    from hlofuse.cli.reporting import report
     from hlofuse.films import film, reels
+    from hlofuse.films.json_report import timeline_json
+    from hlofuse.films.markdown import film_markdown, reels_markdown
+    from hlofuse.films.text import print_film, print_reels
 
     found = reels(directory, module)
     chosen = found if every_module or len(found) == 1 else []
@@ -41,29 +48,18 @@ def command(
     for reel in chosen:
         with progress_bar("comparing dumps") as progress:
             films.append(film(reel, progress))
-    if form == "json":
-        import json
 
-        from hlofuse.films.json_report import timeline_json
+    def text(console: Console) -> None:
+        for n, one in enumerate(films):
+            if n:
+                console.print()
+            print_film(one, console, limit=limit, every=every_dump)
+        if not films:
+            print_reels(found, console, path=directory)
 
-        emit(json.dumps(timeline_json(found, films), indent=2), output)
-    elif form == "markdown":
-        from hlofuse.films.markdown import film_markdown, reels_markdown
-
+    def markdown() -> str:
         parts = [film_markdown(f, limit=limit, every=every_dump) for f in films]
-        emit("\n".join(parts) if parts else reels_markdown(found), output)
-    else:
-        from rich.console import Console
+        return "\n".join(parts) if parts else reels_markdown(found)
 
-        from hlofuse.films.text import print_film, print_reels
-
-        def draw(console: Console) -> None:
-            for n, one in enumerate(films):
-                if n:
-                    console.print()
-                print_film(one, console, limit=limit, every=every_dump)
-            if not films:
-                print_reels(found, console, path=directory)
-
-        emit(rendered(draw, color, output), output)
+    report(form, color, output, text=text, markdown=markdown, json=lambda: timeline_json(found, films))
     return 0

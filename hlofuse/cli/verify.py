@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hlofuse.cli.options import limit_option, module_option, report_options, target_options
+
+if TYPE_CHECKING:
+    from hlofuse.verifier import Case
 
 
 @click.command("verify")
@@ -53,33 +57,26 @@ def command(
 
     Instructions are compared by structure, never by name. Exit status 1 when something differs.
     """
-    from hlofuse.cli.output import emit, rendered
     from hlofuse.cli.progress import progress_bar
+    from hlofuse.cli.reporting import report
     from hlofuse.inputs.beside import device_beside
     from hlofuse.inputs.choose_target import choose_target, target_of_files
     from hlofuse.ir.errors import HlofuseError
     from hlofuse.pipelines import TARGETS, device_of, passes_of
-    from hlofuse.verifier import Case, find_cases, verify
+    from hlofuse.verifier import verify
+    from hlofuse.verifier.report_json import report_json
+    from hlofuse.verifier.report_markdown import report_markdown
+    from hlofuse.verifier.report_text import print_report
 
     if target is None:  # what the dumps were made by counts more than what they are asked about
-        found = target_of_files(path, module) or choose_target(path, module, device=device is not None)
-        target = found.name
+        chosen = target_of_files(path, module) or choose_target(path, module, device=device is not None)
+        target = chosen.name
     passes_of(target, option)  # a wrong name is said before anything is read
     if device is not None:
         device_of(target, device)
     if ids not in (None, "none") and after is None:
         raise HlofuseError("--ids FILE goes with BEFORE AFTER; for a directory there is --ids none")
-    skipped: list[str] = []
-    if after is not None:
-        if module is not None:
-            raise HlofuseError("--module picks a module from a directory; two files were given")
-        cases = [Case(path.name, path, after)]
-    elif path.is_dir():
-        cases, skipped = find_cases(path, target=target, option=option, module=module)
-    elif path.exists():
-        raise HlofuseError(f"to verify {path} its result is needed, too: hlofuse verify BEFORE AFTER")
-    else:
-        raise HlofuseError(f"{path} does not exist")
+    cases, skipped = _cases(path, after, target, option, module)
     known = device is not None or not TARGETS[target].needs_device
     if not known and not any(device_beside(str(c.before)) for c in cases):
         raise HlofuseError(f"target {target} asks for --device (hlofuse devices lists them)")
@@ -87,7 +84,7 @@ def command(
     if len(cases) < 8 and jobs is None:
         workers = 1  # starting processes would take longer
     with progress_bar("verifying") as progress:
-        report = verify(
+        found = verify(
             cases,
             target=target,
             device=device,
@@ -98,27 +95,34 @@ def command(
             skipped=skipped,
             progress=progress,
         )
-    if after is not None and report.verdicts[0].error is not None:
-        raise HlofuseError(report.verdicts[0].error)
-    if form == "json":
-        import json
-
-        from hlofuse.verifier.report_json import report_json
-
-        emit(json.dumps(report_json(report), indent=2), output)
-    elif form == "markdown":
-        from hlofuse.verifier.report_markdown import report_markdown
-
-        emit(report_markdown(report, limit=limit), output)
-    else:
-        from hlofuse.verifier.report_text import print_report
-
-        emit(
-            rendered(
-                lambda console: print_report(report, console, limit=limit, every=verbose), color, output
-            ),
-            output,
-        )
-    if all(v.error is not None for v in report.verdicts):
+    if after is not None and found.verdicts[0].error is not None:
+        raise HlofuseError(found.verdicts[0].error)
+    report(
+        form,
+        color,
+        output,
+        text=lambda console: print_report(found, console, limit=limit, every=verbose),
+        markdown=lambda: report_markdown(found, limit=limit),
+        json=lambda: report_json(found),
+    )
+    if all(v.error is not None for v in found.verdicts):
         return 2
-    return 0 if report.agrees else 1
+    return 0 if found.agrees else 1
+
+
+def _cases(
+    path: Path, after: Path | None, target: str, option: str | None, module: str | None
+) -> tuple[list[Case], list[str]]:
+    """What is compared with what, and what of a directory cannot be."""
+    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.verifier import Case, find_cases
+
+    if after is not None:
+        if module is not None:
+            raise HlofuseError("--module picks a module from a directory; two files were given")
+        return [Case(path.name, path, after)], []
+    if path.is_dir():
+        return find_cases(path, target=target, option=option, module=module)
+    if path.exists():
+        raise HlofuseError(f"to verify {path} its result is needed, too: hlofuse verify BEFORE AFTER")
+    raise HlofuseError(f"{path} does not exist")

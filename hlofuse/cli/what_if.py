@@ -84,10 +84,9 @@ def command(
     axes = _axes(sweeps)
     if plot is not None:
         from hlofuse.renderer import format_of
-        from hlofuse.renderer.engine import engine
+        from hlofuse.renderer.engine import require_engine
 
-        if format_of(plot) != "dot":
-            engine()  # nobody should wait for replays only to hear that nothing can draw them
+        require_engine(format_of(plot))
     _sweep(asked, axes, more_devices, plot, form, color, output)
     return 0
 

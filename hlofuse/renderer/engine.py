@@ -37,6 +37,12 @@ def engine() -> list[str]:
     raise HlofuseError(_MISSING)
 
 
+def require_engine(form: str) -> None:
+    """HlofuseError where `form` cannot be drawn: nobody should wait for a replay only to hear that."""
+    if form != "dot":
+        engine()
+
+
 def run(dot: str, fmt: str, *arguments: str, timeout: float = TIMEOUT) -> bytes:
     """Lay out `dot` and draw it as `fmt` (a Graphviz format: svg, png, pdf).
 
