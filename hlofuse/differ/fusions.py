@@ -1,21 +1,14 @@
-"""What became of the fusions: split, merged, grown, new, gone.
-
-A fusion is the set of values computed in it. Values that every program computes everywhere (a
-broadcast constant) are copied freely into many fusions and say nothing about where a fusion came
-from, so only the others, its core, decide that; all of them decide whether it is unchanged.
-"""
+"""What became of the fusions: split, merged, grown, new, gone."""
 
 from __future__ import annotations
 
-import heapq
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 from hlofuse.analysis import kernels
 from hlofuse.analysis.cost import Cost, CostAnalysis
+from hlofuse.differ.fusion_origins import FusionOrigins, MatchedFusion
 from hlofuse.differ.graph import Graph, Group
-from hlofuse.differ.matching import TRIVIAL, Matching
+from hlofuse.differ.matching import Matching
 from hlofuse.differ.model import Detail, FusionChange, FusionKind, Kind
 from hlofuse.differ.vocabulary import canonical_attribute
 from hlofuse.ir import Instruction
@@ -24,112 +17,23 @@ MOST_TOGETHER = 12
 """Fusions in one change; of more, what happened to each says more than that they were regrouped."""
 
 
-@dataclass(slots=True, eq=False)
-class _Fusion:
-    """A fusion's members in terms common to both sides: BEFORE's index, or ~index for AFTER's own."""
-
-    group: Group
-    members: frozenset[int]
-    core: frozenset[int]
-    """Those that say where it came from; only what both sides have."""
-    own: frozenset[int]
-    """Members of the core's sort that the other side has nowhere."""
-    outputs: tuple[int, ...]
-    """Results, in any order: that of a multi-output fusion's results is nobody's concern."""
-    sources: list[_Fusion] = field(default_factory=list)
-    """For a fusion of AFTER: those of BEFORE that explain it; for one of BEFORE: where it went."""
-    same_as: _Fusion | None = None
-    loose: frozenset[int] = frozenset()
-    """Of its core, what is in no fusion on the other side."""
-
-
 class FusionChanges:
     """Compares the fusions of two matched modules."""
 
     def __init__(self, matching: Matching, costs: CostAnalysis) -> None:
         self.m = matching
         self.costs = costs
-        b, a = matching.before, matching.after
-        self.before = [self._fusion(b, g, after=False) for g in b.groups.values()]
-        self.after = [self._fusion(a, g, after=True) for g in a.groups.values()]
+        found = FusionOrigins(matching)
+        self.before, self.after = found.before, found.after
         self.unchanged = 0
-        self.told: set[_Fusion] = set()
+        self.told: set[MatchedFusion] = set()
         """Of either side: in a change of several on both sides."""
 
     def find(self) -> list[FusionChange]:
         """Every change, most telling kinds first, then in the order of the text."""
-        self._pair_same()
-        self._explain(self.before, self.after)
-        self._explain(self.after, self.before)
         found = [*self._same_but(), *self._regrouped(), *self._of_before(), *self._of_after()]
         order = {kind: n for n, kind in enumerate(FusionKind)}
         return sorted(found, key=lambda change: order[change.kind])
-
-    # ------------------------------------------------------------ facts
-
-    def _fusion(self, graph: Graph, group: Group, *, after: bool) -> _Fusion:
-        partner = self.m.backward if after else self.m.forward
-
-        def name(i: int) -> int:
-            if after:
-                return partner[i] if partner[i] >= 0 else ~i
-            # A copy in BEFORE goes by the name its original has.
-            return self.m.backward[partner[i]] if partner[i] >= 0 else i
-
-        members = list(group.members)
-        telling = [i for i in members if graph.values[i].opcode not in TRIVIAL] or members
-        return _Fusion(
-            group,
-            frozenset(map(name, members)),
-            frozenset(name(i) for i in telling if partner[i] >= 0),
-            frozenset(name(i) for i in telling if partner[i] < 0),
-            tuple(sorted(map(name, group.outputs))),
-        )
-
-    def _pair_same(self) -> None:
-        """Fusions with the same members, those with the same results first."""
-        for key in (
-            lambda f: (f.members, f.outputs, f.group.fusion.fusion_kind),
-            lambda f: (f.members, f.outputs),
-            lambda f: f.members,
-        ):
-            waiting: dict[object, list[_Fusion]] = {}
-            for f in reversed(self.before):
-                if f.same_as is None:
-                    waiting.setdefault(key(f), []).append(f)
-            for f in self.after:
-                if f.same_as is None and waiting.get(key(f)):
-                    other = waiting[key(f)].pop()
-                    f.same_as, other.same_as = other, f
-
-    def _explain(self, fusions: list[_Fusion], others: list[_Fusion]) -> None:
-        """For each fusion the fewest of the other side that cover its core, largest share first."""
-        homes: dict[int, list[int]] = {}
-        for n, other in enumerate(others):
-            for member in other.core:
-                homes.setdefault(member, []).append(n)
-        for f in fusions:
-            if f.same_as is not None:
-                f.sources = [f.same_as]
-                continue
-            rest = set(f.core)
-            share = Counter(n for member in rest for n in homes.get(member, ()))
-            f.loose = frozenset(member for member in rest if member not in homes)
-            rest -= f.loose
-            # A fusion that is wholly part of this one explains it better than a large one with as much.
-            # What a fusion still explains only shrinks, so an old figure is an upper bound.
-            queue = [(-n, -n / len(others[i].core), i) for i, n in share.items()]
-            heapq.heapify(queue)
-            while rest:
-                gain, ratio, best = heapq.heappop(queue)
-                left = len(rest & others[best].core)
-                if left < -gain:
-                    heapq.heappush(queue, (-left, ratio, best))
-                else:
-                    rest -= others[best].core
-                    f.sources.append(others[best])
-
-    # ------------------------------------------------------------ what happened
 
     def _same_but(self) -> Iterator[FusionChange]:
         """Pairs with the same members: unchanged, unless kind, config or results differ."""
@@ -150,9 +54,9 @@ class FusionChanges:
                 self.told.update(ours, theirs)
                 yield self._change(FusionKind.REGROUPED, ours, theirs)
 
-    def _tied(self) -> Iterator[tuple[list[_Fusion], list[_Fusion]]]:
+    def _tied(self) -> Iterator[tuple[list[MatchedFusion], list[MatchedFusion]]]:
         """The changed fusions of both sides that explain one another, in the order of the text."""
-        near: dict[_Fusion, list[_Fusion]] = {}
+        near: dict[MatchedFusion, list[MatchedFusion]] = {}
         for f in (*self.before, *self.after):
             if f.same_as is None:
                 for source in f.sources:
@@ -160,7 +64,7 @@ class FusionChanges:
                         near.setdefault(f, []).append(source)
                         near.setdefault(source, []).append(f)
         place = {f: n for n, f in enumerate((*self.before, *self.after))}
-        seen: set[_Fusion] = set()
+        seen: set[MatchedFusion] = set()
         for start in self.before:
             if start in seen or start not in near:
                 continue
@@ -218,10 +122,10 @@ class FusionChanges:
                 yield self._change(kind, sources, [a])
 
     @staticmethod
-    def _same_core(b: _Fusion, a: _Fusion) -> bool:
+    def _same_core(b: MatchedFusion, a: MatchedFusion) -> bool:
         return b.core == a.core and not (b.own or a.own or b.loose or a.loose)
 
-    def _plumbing(self, b: _Fusion, a: _Fusion) -> Iterator[Detail]:
+    def _plumbing(self, b: MatchedFusion, a: MatchedFusion) -> Iterator[Detail]:
         """Which bitcasts, constants and the like are in one and not in the other."""
         before, after = self.m.before.values, self.m.after.values
         gone = [before[i].instruction for i in sorted(b.members - a.members)]
@@ -229,11 +133,11 @@ class FusionChanges:
         names = [", ".join(f"{i.opcode} {i.name}" for i in found) or None for found in (gone, here)]
         yield Detail(Kind.ATTRIBUTE, "inside", names[0], names[1])
 
-    def _kept_in(self, fusion: _Fusion) -> tuple[Detail, ...]:
+    def _kept_in(self, fusion: MatchedFusion) -> tuple[Detail, ...]:
         name = fusion.group.fusion.name
         return (Detail(Kind.ANNOTATION, "computed in", name, name),)
 
-    def _details(self, b: _Fusion, a: _Fusion) -> Iterator[Detail]:
+    def _details(self, b: MatchedFusion, a: MatchedFusion) -> Iterator[Detail]:
         one, other = b.group.fusion, a.group.fusion
         if one.fusion_kind != other.fusion_kind:
             yield Detail(Kind.ATTRIBUTE, "kind", one.fusion_kind, other.fusion_kind)
@@ -257,16 +161,14 @@ class FusionChanges:
     def _name_before(self, a: int) -> int:
         return self.m.backward[a]
 
-    def _results(self, graph: Graph, f: _Fusion) -> str:
+    def _results(self, graph: Graph, f: MatchedFusion) -> str:
         return ", ".join(graph.values[i].instruction.name for i in f.group.outputs)
-
-    # ------------------------------------------------------------ in the words of the report
 
     def _change(
         self,
         kind: FusionKind,
-        before: list[_Fusion],
-        after: list[_Fusion],
+        before: list[MatchedFusion],
+        after: list[MatchedFusion],
         details: tuple[Detail, ...] = (),
     ) -> FusionChange:
         ours, theirs = self.m.before.values, self.m.after.values
@@ -293,7 +195,7 @@ class FusionChanges:
         )
 
     def _is_closed(
-        self, before: list[_Fusion], after: list[_Fusion], joined: list[int], left: list[int]
+        self, before: list[MatchedFusion], after: list[MatchedFusion], joined: list[int], left: list[int]
     ) -> bool:
         """True if nothing else took part: only then can costs be compared."""
         forward, values, others = self.m.forward, self.m.before.values, self.m.after.values
