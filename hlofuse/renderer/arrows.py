@@ -9,7 +9,7 @@ from hlofuse.ir import Instruction
 from hlofuse.present.escape import shorten
 from hlofuse.present.units import bytes_text, plural
 from hlofuse.renderer import labels
-from hlofuse.renderer.panel_plan import PanelPlan
+from hlofuse.renderer.planning.panel_plan import PanelPlan
 from hlofuse.renderer.scene import Arrow, Box, Frame, Panel
 from hlofuse.renderer.values import leaf_bytes, sources
 

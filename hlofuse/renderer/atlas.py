@@ -14,8 +14,8 @@ from hlofuse.renderer.compose import compose, finished
 from hlofuse.renderer.dot import to_dot
 from hlofuse.renderer.drawing import Drawing
 from hlofuse.renderer.options import Options
-from hlofuse.renderer.panel_plan import PanelPlan
-from hlofuse.renderer.plan import part_panel, plan
+from hlofuse.renderer.planning.panel_plan import PanelPlan
+from hlofuse.renderer.planning.plan import part_panel, plan
 from hlofuse.renderer.scene import Scene
 from hlofuse.renderer.text import cut
 

@@ -11,10 +11,10 @@ from hlofuse.present.escape import printable, shorten
 from hlofuse.present.units import bytes_text, plural, ranges
 from hlofuse.renderer import labels
 from hlofuse.renderer.arrows import Arrows, Drawn
-from hlofuse.renderer.boxed import units
 from hlofuse.renderer.palette import category
-from hlofuse.renderer.panel_plan import PanelPlan
-from hlofuse.renderer.parts import Part
+from hlofuse.renderer.planning.boxed import units
+from hlofuse.renderer.planning.panel_plan import PanelPlan
+from hlofuse.renderer.planning.parts import Part
 from hlofuse.renderer.scene import Box, Frame, Panel
 from hlofuse.renderer.text import cut
 from hlofuse.renderer.values import sources

@@ -11,16 +11,16 @@ from hlofuse.pipelines import Replay
 from hlofuse.present.escape import shorten
 from hlofuse.present.units import bytes_text, plural
 from hlofuse.renderer import labels
-from hlofuse.renderer.acyclic import convex
+from hlofuse.renderer.arranging.acyclic import convex
+from hlofuse.renderer.arranging.fold import fold, is_too_tall
+from hlofuse.renderer.arranging.islands import split
+from hlofuse.renderer.arranging.proportions import columns, is_tall
+from hlofuse.renderer.arranging.reduction import thin
 from hlofuse.renderer.build import Builder, kernel_numbers
-from hlofuse.renderer.fold import fold, is_too_tall
-from hlofuse.renderer.islands import split
 from hlofuse.renderer.options import VIEWS, Options
 from hlofuse.renderer.pair import Pair, pair_of
-from hlofuse.renderer.panel_plan import PanelPlan
-from hlofuse.renderer.plan import plan
-from hlofuse.renderer.proportions import columns, is_tall
-from hlofuse.renderer.reduction import thin
+from hlofuse.renderer.planning.panel_plan import PanelPlan
+from hlofuse.renderer.planning.plan import plan
 from hlofuse.renderer.scene import Panel, Scene
 from hlofuse.renderer.sides import for_side
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from hlofuse.ir import HlofuseError, Instruction, Module
 from hlofuse.present.escape import shorten
-from hlofuse.renderer.boxed import has_box
 from hlofuse.renderer.names import lookup, part_number
 from hlofuse.renderer.options import Options
 from hlofuse.renderer.pair import Pair
+from hlofuse.renderer.planning.boxed import has_box
 from hlofuse.renderer.values import fusion_around
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hlofuse.ir import parse_module
 from hlofuse.pipelines import replay
 from hlofuse.renderer import render
-from hlofuse.renderer.acyclic import convex, levels
-from hlofuse.renderer.reduction import thin
+from hlofuse.renderer.arranging.acyclic import convex, levels
+from hlofuse.renderer.arranging.reduction import thin
 from hlofuse.renderer.scene import Arrow, Box, Panel
 
 from .modules import chain, cyclic, needs_graphviz, titles

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from hlofuse.ir import Computation, Instruction
 from hlofuse.present.escape import shorten
 from hlofuse.present.units import plural
-from hlofuse.renderer.boxed import inner_boxes
-from hlofuse.renderer.parts import Part
+from hlofuse.renderer.planning.boxed import inner_boxes
+from hlofuse.renderer.planning.parts import Part
 
 
 @dataclass(slots=True)

@@ -6,9 +6,9 @@ from collections import deque
 
 from hlofuse.ir import Computation, Instruction
 from hlofuse.present.units import plural
-from hlofuse.renderer.boxed import drawn, inner_boxes
 from hlofuse.renderer.options import HARD_LIMIT, Options
-from hlofuse.renderer.panel_plan import PanelPlan, that_fit
+from hlofuse.renderer.planning.boxed import drawn, inner_boxes
+from hlofuse.renderer.planning.panel_plan import PanelPlan, that_fit
 
 
 def neighbourhood(

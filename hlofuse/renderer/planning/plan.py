@@ -8,12 +8,12 @@ from hlofuse.analysis.kernels import launched_computations
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 from hlofuse.present.escape import shorten
 from hlofuse.present.units import plural
-from hlofuse.renderer.boxed import drawn, has_box, inner_boxes, units
 from hlofuse.renderer.names import lookup, part_number
-from hlofuse.renderer.neighbourhood import neighbourhood
 from hlofuse.renderer.options import HARD_LIMIT, Options
-from hlofuse.renderer.panel_plan import PanelPlan, Plan, that_fit
-from hlofuse.renderer.parts import Part, divide
+from hlofuse.renderer.planning.boxed import drawn, has_box, inner_boxes, units
+from hlofuse.renderer.planning.neighbourhood import neighbourhood
+from hlofuse.renderer.planning.panel_plan import PanelPlan, Plan, that_fit
+from hlofuse.renderer.planning.parts import Part, divide
 
 
 def plan(module: Module, options: Options) -> Plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hlofuse.renderer.proportions import BEST, estimate
+from hlofuse.renderer.arranging.proportions import BEST, estimate
 from hlofuse.renderer.scene import Arrow, Box, Frame, Panel
 
 TOO_TALL = 2.2

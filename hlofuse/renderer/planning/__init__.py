@@ -1,0 +1,1 @@
+"""What of a module is drawn, and how closely: decided before any box is made."""
