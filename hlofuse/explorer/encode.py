@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 from hlofuse.explorer.encode_passes import passes_json
-from hlofuse.explorer.model import Page, Run
+from hlofuse.explorer.model import Decision, Held, Kernel, Operation, Page, Run
 from hlofuse.explorer.strings import Strings, differences
 
 SCHEMA = 2
@@ -43,7 +44,6 @@ def page_json(page: Page) -> dict[str, Any]:
 
 
 def _run(r: Run, s: Strings) -> dict[str, Any]:
-    o, d, k, h = r.operations, r.decisions, r.kernels, r.held
     return {
         "label": r.label,
         "headline": r.headline,
@@ -57,67 +57,83 @@ def _run(r: Run, s: Strings) -> dict[str, Any]:
         "boxes": r.boxes,
         "ends_as": differences(r.ends_as),
         "kernels_before": r.kernels_before,
-        "operations": {
-            "opcode": [s(x.opcode) for x in o],
-            "shape": [s(x.shape) for x in o],
-            "computation": [x.computation for x in o],
-            # Near ones mostly, so the distance is the smaller number.
-            "operands": [[n - i for i in x.operands] for n, x in enumerate(o)],
-            "calls": {n: x.calls for n, x in enumerate(o) if x.calls},
-            "bytes": [x.bytes_out for x in o],
-            "launched": [int(x.launched) for x in o],
-            "source": [s(x.source) for x in o],
-            "op_name": [s(x.op_name) for x in o],
-            "layer": [s(x.layer) for x in o],
-            "us": [_time(x.us) for x in o],
-        },
-        "decisions": {
-            "kind": [KINDS.index(x.kind) for x in d],
-            "pass": [x.pass_index for x in d],
-            "step": [x.step for x in d],
-            "computation": [s(x.computation) for x in d],
-            "producer": [x.producer for x in d],
-            "consumer": [x.consumer for x in d],
-            "producer_name": [s(x.names[0]) for x in d],
-            "consumer_name": [s(x.names[1]) for x in d],
-            "result_name": [s(x.names[2]) for x in d],
-            "others": [x.others for x in d],
-            "rule": [s(x.rule) for x in d],
-            "reason": [s(x.reason) for x in d],
-            "figures": [s(x.figures) for x in d],
-            "us_fused": [_time(x.us_fused) for x in d],
-            "us_unfused": [_time(x.us_unfused) for x in d],
-            "us_saved": [_time(x.us_saved) for x in d],
-            "why": [s(x.why) for x in d],
-            "duplicated": [int(x.duplicated) for x in d],
-            "ops": [[n for op in x.ops for n in op] for x in d],
-            "kernels": differences(x.kernels for x in d),
-        },
+        "operations": _operations(r.operations, s),
+        "decisions": _decisions(r.decisions, s),
         "regions": [
             [g.computation, [[b, differences(inside)] for b, inside in g.kernels]] for g in r.regions
         ],
-        "kernels": {
-            "name": [s(x.name) for x in k],
-            "box": [x.box for x in k],
-            "kind": [s(x.kind) for x in k],
-            "bytes": [x.bytes_accessed for x in k],
-            "flops": [x.flops for x in k],
-            "us": [_time(x.us) for x in k],
-            "us_memory": [_time(x.us_memory) for x in k],
-            "us_compute": [_time(x.us_compute) for x in k],
-            "emitter": [s(x.emitter) for x in k],
-            "source": [s(x.source) for x in k],
-            "layer": [s(x.layer) for x in k],
-        },
-        "held": {
-            "decision": [x.decision for x in h],
-            "producer": [s(x.producer) for x in h],
-            "consumer": [s(x.consumer) for x in h],
-            "rule": [s(x.rule) for x in h],
-            "us": [_time(x.us_at_stake) for x in h],
-            "bytes": [x.bytes_between for x in h],
-            "source": [s(x.source) for x in h],
-        },
+        "kernels": _kernels(r.kernels, s),
+        "held": _held(r.held, s),
+    }
+
+
+def _operations(operations: Sequence[Operation], s: Strings) -> dict[str, Any]:
+    return {
+        "opcode": [s(x.opcode) for x in operations],
+        "shape": [s(x.shape) for x in operations],
+        "computation": [x.computation for x in operations],
+        # Near ones mostly, so the distance is the smaller number.
+        "operands": [[n - i for i in x.operands] for n, x in enumerate(operations)],
+        "calls": {n: x.calls for n, x in enumerate(operations) if x.calls},
+        "bytes": [x.bytes_out for x in operations],
+        "launched": [int(x.launched) for x in operations],
+        "source": [s(x.source) for x in operations],
+        "op_name": [s(x.op_name) for x in operations],
+        "layer": [s(x.layer) for x in operations],
+        "us": [_time(x.us) for x in operations],
+    }
+
+
+def _decisions(decisions: Sequence[Decision], s: Strings) -> dict[str, Any]:
+    return {
+        "kind": [KINDS.index(x.kind) for x in decisions],
+        "pass": [x.pass_index for x in decisions],
+        "step": [x.step for x in decisions],
+        "computation": [s(x.computation) for x in decisions],
+        "producer": [x.producer for x in decisions],
+        "consumer": [x.consumer for x in decisions],
+        "producer_name": [s(x.names[0]) for x in decisions],
+        "consumer_name": [s(x.names[1]) for x in decisions],
+        "result_name": [s(x.names[2]) for x in decisions],
+        "others": [x.others for x in decisions],
+        "rule": [s(x.rule) for x in decisions],
+        "reason": [s(x.reason) for x in decisions],
+        "figures": [s(x.figures) for x in decisions],
+        "us_fused": [_time(x.us_fused) for x in decisions],
+        "us_unfused": [_time(x.us_unfused) for x in decisions],
+        "us_saved": [_time(x.us_saved) for x in decisions],
+        "why": [s(x.why) for x in decisions],
+        "duplicated": [int(x.duplicated) for x in decisions],
+        "ops": [[n for op in x.ops for n in op] for x in decisions],
+        "kernels": differences(x.kernels for x in decisions),
+    }
+
+
+def _kernels(kernels: Sequence[Kernel], s: Strings) -> dict[str, Any]:
+    return {
+        "name": [s(x.name) for x in kernels],
+        "box": [x.box for x in kernels],
+        "kind": [s(x.kind) for x in kernels],
+        "bytes": [x.bytes_accessed for x in kernels],
+        "flops": [x.flops for x in kernels],
+        "us": [_time(x.us) for x in kernels],
+        "us_memory": [_time(x.us_memory) for x in kernels],
+        "us_compute": [_time(x.us_compute) for x in kernels],
+        "emitter": [s(x.emitter) for x in kernels],
+        "source": [s(x.source) for x in kernels],
+        "layer": [s(x.layer) for x in kernels],
+    }
+
+
+def _held(held: Sequence[Held], s: Strings) -> dict[str, Any]:
+    return {
+        "decision": [x.decision for x in held],
+        "producer": [s(x.producer) for x in held],
+        "consumer": [s(x.consumer) for x in held],
+        "rule": [s(x.rule) for x in held],
+        "us": [_time(x.us_at_stake) for x in held],
+        "bytes": [x.bytes_between for x in held],
+        "source": [s(x.source) for x in held],
     }
 
 

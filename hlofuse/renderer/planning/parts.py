@@ -1,6 +1,6 @@
 """A computation too big to draw, in parts: by source scope, then by stretches of the order of execution.
 
-Every part is convex (see `arranging.acyclic`), so the parts and what stays outside form a graph without cycles.
+Every part is convex (see `arranging.acyclic`), so parts and what stays outside form a graph without cycles.
 """
 
 from __future__ import annotations

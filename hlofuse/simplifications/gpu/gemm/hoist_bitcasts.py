@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -78,14 +80,7 @@ def _root_shape_without_bitcasts(dot: Instruction) -> Shape | None:
 
     if not spread(dot.users, dot.shape):
         return None
-    consumers: dict[Instruction, None] = {}
-    queue = list(dot.users)
-    while queue:
-        front = queue.pop(0)
-        if front not in consumers:
-            consumers[front] = None
-            queue += front.users
-    for i in consumers:
+    for i in _reached(dot, lambda x: x.users):
         operand = shapes.get(i)
         if operand is None:
             continue
@@ -129,6 +124,20 @@ def _hoist_upwards(bitcast: Instruction, callers: list[Instruction]) -> bool:
     return True
 
 
+def _reached(
+    start: Instruction, beyond: Callable[[Instruction], Sequence[Instruction]]
+) -> dict[Instruction, None]:
+    """All behind `start`, nearest first, each once."""
+    found: dict[Instruction, None] = {}
+    queue = deque(beyond(start))
+    while queue:
+        front = queue.popleft()
+        if front not in found:
+            found[front] = None
+            queue.extend(beyond(front))
+    return found
+
+
 _Step = tuple[Instruction, Shape, tuple[int, ...] | None]
 
 
@@ -137,13 +146,7 @@ def _plan(bitcast: Instruction) -> list[_Step] | None:
     (`PlanHoistBitcastUpwardsToCallers`); None if something else reads any of it."""
     body = bitcast.computation
     assert body is not None
-    producers: dict[Instruction, None] = {}
-    queue = list(bitcast.operands)
-    while queue:
-        front = queue.pop(0)
-        if front not in producers:
-            producers[front] = None
-            queue += front.operands
+    producers = _reached(bitcast, lambda x: x.operands)
     if any(u is not bitcast and u not in producers for p in producers for u in p.users):
         return None
     if bitcast.shape.element_type != bitcast.operands[0].shape.element_type:
