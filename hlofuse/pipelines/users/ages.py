@@ -6,10 +6,21 @@ and then what passes make. Ids have to be XLA's.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
+from hlofuse.pipelines.names import (
+    is_made_by_pass,
+    is_of_program,
+    last_of_program,
+    operation,
+    outermost_call,
+)
 from hlofuse.pipelines.users.constants import is_made_of_nothing
+
+Calls: TypeAlias = "dict[Instruction, int]"
+"""By instruction, after how many calls of functions, each another than the one before, it was made."""
 
 
 def first_of_passes(computation: Computation) -> int:
@@ -20,8 +31,20 @@ def first_of_passes(computation: Computation) -> int:
     young = (x for x in computation if is_made_by_pass(x) and is_of_program(x))
     return min(
         (x.id for x in young if not (is_made_of_nothing(x) or is_in_nameless_function(x))),
-        default=computation.root.id + len(computation.instructions),
+        default=last_of_program(computation.root) + len(computation.instructions),
     )
+
+
+def runs_of_calls(computation: Computation) -> Calls:
+    """Those of a `computation`."""
+    runs: Calls = {}
+    last, run = "", 0
+    for x in computation:
+        function = outermost_call(x) if is_of_program(x) else ""
+        if function and function != last:
+            last, run = function, run + 1
+        runs[x] = run
+    return runs
 
 
 def with_clones_by_age(

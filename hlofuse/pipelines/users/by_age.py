@@ -45,7 +45,8 @@ def _as_passes_leave_it(
     users = in_order_of_keys(producer, with_narrowed_behind(users))
     users = with_last_in_place_of_dropped(producer, users, clues.uses, ages.numbers)
     users = with_last_of_older_in_front(producer, in_order_of_merged_products(users), ages.passes)
-    return with_moved_in_function_in_front(producer, with_moved_in_front(producer, users, ages.passes))
+    users = with_moved_in_front(producer, users, ages.passes, ages.calls)
+    return with_moved_in_function_in_front(producer, users)
 
 
 def _as_made(producer: Instruction, users: list[Instruction], clues: Clues, ages: Ages) -> list[Instruction]:

@@ -36,7 +36,7 @@ def in_order_of_calls(
     if not function:
         return _with_calls_inlined(users, "", passes)
     served = {u: served_by(u) for u in users}
-    within = {u for u, it in served.items() if _is_of_same_call(it, source, function)}
+    within = {u for u, it in served.items() if is_of_same_call(it, source, function)}
     inner = [u for u in users if u in within]
     outer = [u for u in users if u not in within]
     outer = _with_calls_inlined(outer, function, passes)
@@ -47,7 +47,7 @@ def in_order_of_calls(
     return [*inner, *outer]
 
 
-def _is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
+def is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
     """Was `x` cloned with `source`, out of one call of `function`?"""
     if x.opcode == "bitcast":  # it bears the name of what it was put behind
         readers = [u for u in x.users if u.op_name] or [x.operands[0]]
