@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from typing import NamedTuple
+
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.users.constants import is_made_of_nothing
@@ -25,18 +27,37 @@ def with_last_in_place_of_expansion(producer: Instruction, users: list[Instructi
     if is_made_of_nothing(producer):
         return users
     ways = {way for user in users for way in _ways(user)}
-    return [users[-1], *users[:-1]] if len(ways) == 1 and None not in ways else users
+    alike = None not in ways and len({way.rank for way in ways if way}) == 1
+    alike = alike and len({way.dimensions for way in ways if way and way.dimensions}) <= 1
+    return [users[-1], *users[:-1]] if alike else users
 
 
-def _ways(user: Instruction) -> Iterator[tuple[int, ...] | None]:
+class _Way(NamedTuple):
+    """How something is broadcast."""
+
+    rank: int
+    dimensions: tuple[int, ...]
+    """Where its own went; none where layout normalization has numbered them anew."""
+
+
+def _ways(user: Instruction) -> Iterator[_Way | None]:
     """How `user` broadcasts, or what reads it in another layout; None for what does something else."""
-    pending = [user]
+    pending, is_in_other_layout = [user], user.opcode in _LAYOUT_ONLY
     while pending:
         x = pending.pop()
         if x.opcode == "broadcast" and operation(x) not in {"", "broadcast_in_dim"}:
-            yield (x.shape.rank, *x.dimensions)
+            way = _Way(x.shape.rank, () if is_in_other_layout else tuple(x.dimensions))
+            yield None if is_in_other_layout and _was_reshaped_late(x) else way
         elif x.opcode in _LAYOUT_ONLY and x.users:
             pending += x.users
         else:
             yield None
             return
+
+
+def _was_reshaped_late(broadcast: Instruction) -> bool:
+    """Did it get dimensions of one when a reshape of it went, while its derivative read the one of before?
+
+    Then it came behind all others.
+    """
+    return 1 in broadcast.shape.dimensions and any("transpose(" in (u.op_name or "") for u in broadcast.users)
