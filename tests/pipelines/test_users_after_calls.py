@@ -1,0 +1,22 @@
+"""What passes did to what calls had brought in, each case as XLA's records show it."""
+
+from __future__ import annotations
+
+from .test_users_by_age import named, users_of
+
+
+def test_a_product_that_was_a_division_tells_since_when_passes_made_operations() -> None:
+    """Of what is of a called function ids alone say nothing."""
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %index.1 = s32[8]{{0}} abs(%p){named("jit(take)/index")}
+  %ge.1 = pred[8]{{0}} compare(%index.1, %p), direction=GE{named("jit(take)/ge")}
+  %le.1 = pred[8]{{0}} compare(%index.1, %p), direction=LE{named("jit(take)/le")}
+  %and.1 = pred[8]{{0}} and(%ge.1, %le.1){named("jit(take)/and")}
+  %bitcast.1 = s32[8,1]{{1,0}} bitcast(%index.1){named("jit(take)/index")}
+  %multiply.1 = f32[8]{{0}} multiply(%q, %q){named("div")}
+  ROOT %r = (pred[8]{{0}}, s32[8,1]{{1,0}}, f32[8]{{0}}) tuple(%and.1, %bitcast.1, %multiply.1)"""
+    moved = "p q r index.1 multiply.1 ge.1 le.1 and.1 bitcast.1"
+    assert users_of("index.1", body, ids=moved) == ["le.1", "bitcast.1", "ge.1"]
+    inlined = "p q r index.1 ge.1 le.1 and.1 multiply.1 bitcast.1"
+    assert users_of("index.1", body, ids=inlined) == ["ge.1", "le.1", "bitcast.1"]
