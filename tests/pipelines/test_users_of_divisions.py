@@ -26,5 +26,5 @@ def test_a_library_multiplies_by_the_reciprocal_as_well(alpha: str, users: list[
   %mul.2 = f32[8,8]{{1,0}} multiply(%mul.1, %four){named("mul")}
   %multiply.1 = f32[8,8]{{1,0}} multiply(%mul.2, %quarter){named("div")}
   ROOT %r = (f32[8,8]{{1,0}}) tuple(%multiply.1)"""
-    ids = "p q c four mul.1 mul.2 r d quarter multiply.1 call product"
+    ids = "p c four q mul.1 mul.2 r d quarter multiply.1 call product"
     assert users_of("four", body, ids=ids) == users
