@@ -18,6 +18,7 @@ from hlofuse.pipelines.names import (
     outermost_call,
 )
 from hlofuse.pipelines.users.constants import is_made_of_nothing
+from hlofuse.pipelines.users.divisions import was_division
 
 Calls: TypeAlias = "dict[Instruction, int]"
 """By instruction, after how many calls of functions, each another than the one before, it was made."""
@@ -26,13 +27,19 @@ Calls: TypeAlias = "dict[Instruction, int]"
 def first_of_passes(computation: Computation) -> int:
     """The lowest id of an operation of the program that a pass made anew, outside of called functions.
 
-    What is as young or younger was made by a pass, in a called function as well.
+    What is as young or younger was made by a pass, in a called function as well. A product that was a
+    division is the work of a pass wherever it is.
     """
-    young = (x for x in computation if is_made_by_pass(x) and is_of_program(x))
     return min(
-        (x.id for x in young if not (is_made_of_nothing(x) or is_in_nameless_function(x))),
+        (x.id for x in computation if was_division(x) or _is_made_anew(x)),
         default=last_of_program(computation.root) + len(computation.instructions),
     )
+
+
+def _is_made_anew(x: Instruction) -> bool:
+    if not is_made_by_pass(x) or not is_of_program(x):
+        return False
+    return not (is_made_of_nothing(x) or is_in_nameless_function(x))
 
 
 def runs_of_calls(computation: Computation) -> Calls:

@@ -121,7 +121,11 @@ def _is_result(x: Instruction) -> bool:
 
 def _readers(x: Instruction) -> Iterator[Instruction]:
     """What reads `x`, or what passes put behind it."""
-    return (v for u in x.users for v in (u.users if u.opcode == "bitcast" or is_inserted_convert(u) else (u,)))
+    for user in x.users:
+        if user.opcode == "bitcast" or is_inserted_convert(user):
+            yield from user.users
+        else:
+            yield user
 
 
 def _place_of_call(x: Instruction, around: str) -> Hashable | None:

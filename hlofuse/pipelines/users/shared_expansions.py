@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-
 from typing import NamedTuple
 
 from hlofuse.ir.instruction import Instruction
@@ -27,37 +26,41 @@ def with_last_in_place_of_expansion(producer: Instruction, users: list[Instructi
     if is_made_of_nothing(producer):
         return users
     ways = {way for user in users for way in _ways(user)}
-    alike = None not in ways and len({way.rank for way in ways if way}) == 1
-    alike = alike and len({way.dimensions for way in ways if way and way.dimensions}) <= 1
-    return [users[-1], *users[:-1]] if alike else users
+    if None in ways or len({way.rank for way in ways if way is not None}) != 1:
+        return users
+    known = {way.dimensions for way in ways if way is not None} - {None}
+    return [users[-1], *users[:-1]] if len(known) == 1 else users
 
 
 class _Way(NamedTuple):
-    """How something is broadcast."""
+    """How a broadcast spreads what it reads."""
 
     rank: int
-    dimensions: tuple[int, ...]
-    """Where its own went; none where layout normalization has numbered them anew."""
+    dimensions: tuple[int, ...] | None
+    """None where it was given another layout: they are in the order of that."""
 
 
 def _ways(user: Instruction) -> Iterator[_Way | None]:
     """How `user` broadcasts, or what reads it in another layout; None for what does something else."""
-    pending, is_in_other_layout = [user], user.opcode in _LAYOUT_ONLY
+    pending = [(user, False)]
     while pending:
-        x = pending.pop()
+        x, is_transposed = pending.pop()
         if x.opcode == "broadcast" and operation(x) not in {"", "broadcast_in_dim"}:
-            way = _Way(x.shape.rank, () if is_in_other_layout else tuple(x.dimensions))
-            yield None if is_in_other_layout and _was_reshaped_late(x) else way
+            if _was_moved_twice(x):
+                yield None
+            yield _Way(x.shape.rank, None if is_transposed else x.dimensions)
         elif x.opcode in _LAYOUT_ONLY and x.users:
-            pending += x.users
+            pending += ((u, is_transposed or x.opcode == "transpose") for u in x.users)
         else:
             yield None
             return
 
 
-def _was_reshaped_late(broadcast: Instruction) -> bool:
-    """Did it get dimensions of one when a reshape of it went, while its derivative read the one of before?
+def _was_moved_twice(broadcast: Instruction) -> bool:
+    """Did ReshapeMover make it anew for the program and again, later on, for the derivative?
 
-    Then it came behind all others.
+    It did where there is a dimension of one, which the framework puts in with a reshape. The broadcasts of
+    the first time, made in post-order, are those that HloCSE kept.
     """
-    return 1 in broadcast.shape.dimensions and any("transpose(" in (u.op_name or "") for u in broadcast.users)
+    is_derived = any("transpose(jvp" in (u.op_name or "") for u in broadcast.users)
+    return is_derived and 1 in broadcast.shape.dimensions

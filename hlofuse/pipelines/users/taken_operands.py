@@ -67,7 +67,8 @@ def _original(
     producer = min(operands, key=lambda o: len(o.users))
     for user in producer.users:
         for y in user.users if user.opcode == "bitcast" else (user,):
-            if (y.opcode, y.op_name) == (x.opcode, x.op_name) and set(operands) <= set(map(_bare, y.operands)):
+            is_like = (y.opcode, y.op_name) == (x.opcode, x.op_name)
+            if is_like and set(operands) <= set(map(_bare, y.operands)):
                 return y
     return None
 
