@@ -59,7 +59,26 @@ def is_made_by_pass(x: Instruction) -> bool:
     The framework makes the root last; what calls bring in when they are inlined comes behind it, and then
     what passes make.
     """
-    return x.computation is not None and x.id > x.computation.root.id and not scope(x)
+    return x.computation is not None and x.id > last_of_program(x.computation.root) and not scope(x)
+
+
+@lru_cache(maxsize=64)
+def last_of_program(root: Instruction) -> int:
+    """The greatest id of what the framework made. Ids have to be XLA's.
+
+    That is the root, if no pass made another, as LayoutAssignment does where a result is copied: the tuple of
+    the program has a number. If one did, all goes before what was inlined or is named by a pass.
+    """
+    is_first = is_of_program(root) or (root.opcode == "tuple" and name_before_renaming(root).number > 0)
+    if root.computation is None or is_first:
+        return root.id
+    return min((x.id for x in root.computation if _is_surely_young(x)), default=root.id) - 1
+
+
+def _is_surely_young(x: Instruction) -> bool:
+    if x.opcode in {"bitcast", "fusion"}:
+        return True
+    return bool(x.operands and x.op_name and (scope(x) or not is_of_program(x)))
 
 
 _BODIES = re.compile(r"body|cond|branch_\d+_fun")

@@ -6,22 +6,52 @@ and then what passes make. Ids have to be XLA's.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
+from hlofuse.pipelines.names import (
+    is_made_by_pass,
+    is_of_program,
+    last_of_program,
+    operation,
+    outermost_call,
+)
 from hlofuse.pipelines.users.constants import is_made_of_nothing
+from hlofuse.pipelines.users.divisions import was_division
+
+Calls: TypeAlias = "dict[Instruction, int]"
+"""By instruction, after how many calls of functions, each another than the one before, it was made."""
 
 
 def first_of_passes(computation: Computation) -> int:
     """The lowest id of an operation of the program that a pass made anew, outside of called functions.
 
-    What is as young or younger was made by a pass, in a called function as well.
+    What is as young or younger was made by a pass, in a called function as well. A product that was a
+    division is the work of a pass wherever it is.
     """
-    young = (x for x in computation if is_made_by_pass(x) and is_of_program(x))
     return min(
-        (x.id for x in young if not (is_made_of_nothing(x) or is_in_nameless_function(x))),
-        default=computation.root.id + len(computation.instructions),
+        (x.id for x in computation if was_division(x) or _is_made_anew(x)),
+        default=last_of_program(computation.root) + len(computation.instructions),
     )
+
+
+def _is_made_anew(x: Instruction) -> bool:
+    if not is_made_by_pass(x) or not is_of_program(x):
+        return False
+    return not (is_made_of_nothing(x) or is_in_nameless_function(x))
+
+
+def runs_of_calls(computation: Computation) -> Calls:
+    """Those of a `computation`."""
+    runs: Calls = {}
+    last, run = "", 0
+    for x in computation:
+        function = outermost_call(x) if is_of_program(x) else ""
+        if function and function != last:
+            last, run = function, run + 1
+        runs[x] = run
+    return runs
 
 
 def with_clones_by_age(

@@ -14,6 +14,7 @@ from hlofuse.pipelines.users.moved_in_functions import with_moved_in_function_in
 from hlofuse.pipelines.users.moved_reshapes import with_last_in_place_of_reshape, with_moved_in_front
 from hlofuse.pipelines.users.narrowed_concatenates import with_narrowed_behind
 from hlofuse.pipelines.users.reciprocals import with_last_for_first_product
+from hlofuse.pipelines.users.shared_indices import with_reshapes_of_indices_merged
 from hlofuse.pipelines.users.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.users.taken_along import without_those_in_softmax
 from hlofuse.pipelines.users.taken_constants import without_those_in_gemms
@@ -45,7 +46,9 @@ def _as_passes_leave_it(
     users = in_order_of_keys(producer, with_narrowed_behind(users))
     users = with_last_in_place_of_dropped(producer, users, clues.uses, ages.numbers)
     users = with_last_of_older_in_front(producer, in_order_of_merged_products(users), ages.passes)
-    return with_moved_in_function_in_front(producer, with_moved_in_front(producer, users, ages.passes))
+    users = with_moved_in_front(producer, users, ages.passes, ages.calls)
+    users = with_moved_in_function_in_front(producer, users)
+    return with_reshapes_of_indices_merged(users, clues.uses)
 
 
 def _as_made(producer: Instruction, users: list[Instruction], clues: Clues, ages: Ages) -> list[Instruction]:

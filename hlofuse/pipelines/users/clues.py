@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import Name
-from hlofuse.pipelines.users.ages import first_of_passes
+from hlofuse.pipelines.users.ages import Calls, first_of_passes, runs_of_calls
 from hlofuse.pipelines.users.dead_at_cse import UsesAtCse
 from hlofuse.pipelines.users.divisions import Divisions, divisions
 from hlofuse.pipelines.users.dropped_operations import Numbers, numbers_in_names
@@ -34,6 +34,7 @@ class Ages(NamedTuple):
     numbers: Numbers
     moved: frozenset[Instruction]
     """What ReshapeMover made."""
+    calls: Calls
 
 
 class Clues(NamedTuple):
@@ -92,4 +93,5 @@ def _ages_of(computation: Computation, order: dict[Instruction, int]) -> Ages:
         divisions(order),
         numbers_in_names(order),
         behind_moved_reshapes(computation),
+        runs_of_calls(computation),
     )

@@ -8,14 +8,14 @@ their users, and the last user takes its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_called_once, is_of_program, outermost_call, stack_frame
 from hlofuse.pipelines.users.ages import with_clones_by_age
 from hlofuse.pipelines.users.constants import is_made_of_nothing
 from hlofuse.pipelines.users.holes import without
-from hlofuse.pipelines.users.inserted_converts import is_narrowing
+from hlofuse.pipelines.users.inserted_converts import is_inserted_convert, is_narrowing
 from hlofuse.pipelines.users.merged_constants import in_order_of_merging
 from hlofuse.pipelines.users.widened import served_by
 
@@ -36,7 +36,7 @@ def in_order_of_calls(
     if not function:
         return _with_calls_inlined(users, "", passes)
     served = {u: served_by(u) for u in users}
-    within = {u for u, it in served.items() if _is_of_same_call(it, source, function)}
+    within = {u for u, it in served.items() if is_of_same_call(it, source, function)}
     inner = [u for u in users if u in within]
     outer = [u for u in users if u not in within]
     outer = _with_calls_inlined(outer, function, passes)
@@ -47,7 +47,7 @@ def in_order_of_calls(
     return [*inner, *outer]
 
 
-def _is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
+def is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
     """Was `x` cloned with `source`, out of one call of `function`?"""
     if x.opcode == "bitcast":  # it bears the name of what it was put behind
         readers = [u for u in x.users if u.op_name] or [x.operands[0]]
@@ -116,8 +116,16 @@ def _clone(user: Instruction) -> Instruction:
 
 def _is_result(x: Instruction) -> bool:
     function = outermost_call(x)
-    read = (v for u in x.users for v in (u.users if u.opcode == "bitcast" else (u,)))
-    return any(outermost_call(v) != function for v in read)
+    return any(outermost_call(v) != function for v in _readers(x))
+
+
+def _readers(x: Instruction) -> Iterator[Instruction]:
+    """What reads `x`, or what passes put behind it."""
+    for user in x.users:
+        if user.opcode == "bitcast" or is_inserted_convert(user):
+            yield from user.users
+        else:
+            yield user
 
 
 def _place_of_call(x: Instruction, around: str) -> Hashable | None:
@@ -150,7 +158,7 @@ def _has_other_results(result: Instruction, function: str) -> bool:
 
 
 def _operands(x: Instruction) -> list[Instruction]:
-    return x.operands
+    return [o.operands[0] if is_inserted_convert(o) else o for o in x.operands]
 
 
 def _users(x: Instruction) -> list[Instruction]:
@@ -182,7 +190,7 @@ def _reaches_result(
 
 def _is_read_behind(x: Instruction, function: str) -> bool:
     """Is it read where the function was called? In another function the like of it may have been."""
-    calls = {outermost_call(u) for u in x.users} - {function}
+    calls = {outermost_call(u) for u in _readers(x)} - {function}
     return "" in calls or ("jvp(" in function and bool(calls))
 
 

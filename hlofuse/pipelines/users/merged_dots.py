@@ -35,8 +35,22 @@ def with_last_part_in_front(product: Instruction, users: list[Instruction]) -> l
 
 
 def in_order_of_merged_products(users: list[Instruction]) -> list[Instruction]:
-    """The users of such a merged product by age, if they stand for what was merged."""
-    return sorted(users, key=lambda u: u.id) if all(map(_was_product, users)) else users
+    """The users of such a merged product by age, if they stand for what was merged.
+
+    Where a product was transposed in the program, its part bears the name of that.
+    """
+    parts = all(map(_was_product, users)) or all(map(_is_part_of_call, users))
+    return sorted(users, key=lambda u: u.id) if parts else users
+
+
+def _is_part_of_call(x: Instruction) -> bool:
+    """Is it a slice, made by a pass, of what a library computed?"""
+    if x.opcode != "slice" or is_of_program(x):
+        return False
+    source = x.operands[0]
+    while source.opcode in {"bitcast", "convert", "get-tuple-element"}:
+        source = source.operands[0]
+    return source.opcode == "custom-call"
 
 
 def _was_product(x: Instruction) -> bool:

@@ -13,21 +13,25 @@ from hlofuse.pipelines.names import (
     outermost_call,
     stack_frame,
 )
-from hlofuse.pipelines.users.ages import is_in_nameless_function
+from hlofuse.pipelines.users.ages import Calls, is_in_nameless_function
 from hlofuse.pipelines.users.divisions import was_division
+from hlofuse.pipelines.users.inlined_calls import is_of_same_call
 from hlofuse.pipelines.users.inserted_converts import is_inserted_convert
 
 _RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"parameter", "slice"}
 
 
-def with_moved_in_front(producer: Instruction, users: list[Instruction], passes: int) -> list[Instruction]:
+def with_moved_in_front(
+    producer: Instruction, users: list[Instruction], passes: int, calls: Calls
+) -> list[Instruction]:
     """The users of a value with the last of those in front that ReshapeMover made.
 
     It makes all element-wise operations on what was reshaped anew, on what it was reshaped from, and reshapes
     the results (`xla/hlo/transforms/simplifiers/reshape_mover.cc`). The reshape in front, a user from the
-    beginning, goes and the last user takes its place. `passes` is the first id that a pass gave.
+    beginning, goes and the last user takes its place. `passes` is the first id that a pass gave, and what is
+    of a call but behind others' `calls` a pass made as well.
     """
-    moved = sorted((u for u in users if _is_moved(u, passes)), key=lambda u: u.id)
+    moved = sorted((u for u in users if _is_moved(u, producer, passes, calls)), key=lambda u: u.id)
     others = [u for u in users if u not in moved]
     if not moved or not _was_reshaped_once(producer, moved, others, passes):
         return users
@@ -54,10 +58,18 @@ def _was_reshaped_once(
     return len({(stack_frame(u), u.op_name and outermost_call(u)) for u in moved}) == 1
 
 
-def _is_moved(x: Instruction, passes: int) -> bool:
-    if x.id < passes or x.opcode not in ELEMENTWISE_OPCODES:
+def _is_moved(x: Instruction, producer: Instruction, passes: int, calls: Calls) -> bool:
+    if x.opcode not in ELEMENTWISE_OPCODES or not is_of_program(x) or is_in_nameless_function(x):
         return False
-    return is_of_program(x) and not is_in_nameless_function(x)
+    return x.id >= passes or _is_out_of_its_call(x, producer, calls)
+
+
+def _is_out_of_its_call(x: Instruction, producer: Instruction, calls: Calls) -> bool:
+    """Was something of another call inlined between `producer` and `x`, which are of the same?"""
+    function = outermost_call(producer)
+    if not function or calls.get(x) == calls.get(producer):
+        return False
+    return x.id > producer.id and is_of_same_call(x, producer, function)
 
 
 def behind_moved_reshapes(computation: Computation) -> frozenset[Instruction]:

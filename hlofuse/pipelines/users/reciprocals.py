@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable
 from typing import TypeAlias
 
@@ -11,6 +12,8 @@ from hlofuse.pipelines.names import is_made_by_pass, name_before_renaming, opera
 from hlofuse.pipelines.users.constants import in_single_precision, is_broadcast_of_constant, number_of
 from hlofuse.pipelines.users.holes import without
 
+_ALPHA = re.compile(r'"alpha_real":([\d.eE+-]+)')
+
 Divided: TypeAlias = "dict[Hashable, list[Instruction]]"
 """The products that were divisions, by their size and the reciprocal of what they divided by."""
 
@@ -19,11 +22,22 @@ def divided_by_constants(order: Iterable[Instruction]) -> Divided:
     """Those in `order`, the post-order of a computation."""
     found: Divided = {}
     for x in order:
-        if x.opcode == "multiply" and operation(x) == "div":
-            value = number_of(x.operands[1])
-            if value is not None:
-                found.setdefault(_key(x.shape, value), []).append(x)
+        factor = _factor(x)
+        if factor is not None:
+            shape = x.shape if x.shape.is_array else x.shape.tuple_shapes[0]
+            found.setdefault(_key(shape, factor), []).append(x)
     return found
+
+
+def _factor(x: Instruction) -> float | None:
+    """What `x` multiplies by in place of a division."""
+    if x.opcode == "multiply" and operation(x) == "div":
+        return number_of(x.operands[1])
+    if x.opcode != "custom-call":
+        return None
+    # GemmRewriter has the library multiply (`xla/service/gpu/transforms/gemm_rewriter.cc`).
+    alpha = _ALPHA.search(x.attributes.raw("backend_config") or "")
+    return in_single_precision(float(alpha[1])) if alpha and alpha[1] != "1" else None
 
 
 def with_divisions_gone(

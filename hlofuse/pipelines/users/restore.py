@@ -59,6 +59,7 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
         users = instruction.users
         if len(users) < 2:
             continue
+        is_cast_told = False
         if instruction in normalized:
             place = {u: k for k, u in enumerate(users)}
             users = _as_converts_leave_it(instruction, users, clues, place)
@@ -67,10 +68,12 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
             users = _as_converts_leave_it(instruction, users, clues, clues.order)
             users = with_clamps_behind(instruction, users, clues.order)
             users = with_dot_operands_in_place(instruction, users, clues.order)
+            aged = users
             if clues.ages is not None:
-                users = as_age_tells(instruction, users, clues, clues.ages)
-            users = with_readers_in_place(instruction, users)
-        if clues.wide.isdisjoint(users):
+                aged = as_age_tells(instruction, users, clues, clues.ages)
+            is_cast_told = aged != users
+            users = with_readers_in_place(instruction, aged)
+        if clues.wide.isdisjoint(users) and not is_cast_told:
             users = with_last_in_place_of_cast(instruction, users, clues.cast)
         instruction.users[:] = with_last_part_in_front(instruction, users)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation
@@ -25,18 +26,41 @@ def with_last_in_place_of_expansion(producer: Instruction, users: list[Instructi
     if is_made_of_nothing(producer):
         return users
     ways = {way for user in users for way in _ways(user)}
-    return [users[-1], *users[:-1]] if len(ways) == 1 and None not in ways else users
+    if None in ways or len({way.rank for way in ways if way is not None}) != 1:
+        return users
+    known = {way.dimensions for way in ways if way is not None} - {None}
+    return [users[-1], *users[:-1]] if len(known) == 1 else users
 
 
-def _ways(user: Instruction) -> Iterator[tuple[int, ...] | None]:
+class _Way(NamedTuple):
+    """How a broadcast spreads what it reads."""
+
+    rank: int
+    dimensions: tuple[int, ...] | None
+    """None where it was given another layout: they are in the order of that."""
+
+
+def _ways(user: Instruction) -> Iterator[_Way | None]:
     """How `user` broadcasts, or what reads it in another layout; None for what does something else."""
-    pending = [user]
+    pending = [(user, False)]
     while pending:
-        x = pending.pop()
+        x, is_transposed = pending.pop()
         if x.opcode == "broadcast" and operation(x) not in {"", "broadcast_in_dim"}:
-            yield (x.shape.rank, *x.dimensions)
+            if _was_moved_twice(x):
+                yield None
+            yield _Way(x.shape.rank, None if is_transposed else x.dimensions)
         elif x.opcode in _LAYOUT_ONLY and x.users:
-            pending += x.users
+            pending += ((u, is_transposed or x.opcode == "transpose") for u in x.users)
         else:
             yield None
             return
+
+
+def _was_moved_twice(broadcast: Instruction) -> bool:
+    """Did ReshapeMover make it anew for the program and again, later on, for the derivative?
+
+    It did where there is a dimension of one, which the framework puts in with a reshape. The broadcasts of
+    the first time, made in post-order, are those that HloCSE kept.
+    """
+    is_derived = any("transpose(jvp" in (u.op_name or "") for u in broadcast.users)
+    return is_derived and 1 in broadcast.shape.dimensions

@@ -98,7 +98,7 @@ def without_those_in_softmax(
     """The users of a broadcast `constant`, given that softmax fusions took some others along.
 
     SoftmaxRewriterTriton (`xla/backends/gpu/transforms/softmax_rewriter_triton.cc`) clones the broadcast as
-    well. What it took, of `readers`, was among the users in front of those that come behind in `order`, the
+    well. What it took, of `readers`, was among the users behind those that come in front in `order`, the
     post-order.
     """
     listed, gone = with_those_in_softmax(constant, users, order, readers)
@@ -111,13 +111,17 @@ def with_those_in_softmax(
     order: dict[Instruction, int],
     readers: SoftmaxReaders,
 ) -> tuple[list[Instruction], list[Instruction]]:
-    """The users of a broadcast `constant` with what fusions took along in between, and what that is."""
+    """The users of a broadcast `constant` with what fusions took along in between, and what that is.
+
+    The last fusion is made first.
+    """
     taken = readers.get(value_of_broadcast(constant), []) if is_broadcast_of_constant(constant) else []
-    listed = list(users)
+    listed, place = list(users), {u: order.get(u, -1) for u in users}
     for fusion, user in taken:
-        place = next((k for k, u in enumerate(listed) if order.get(u, -1) > order[fusion]), len(listed))
-        listed.insert(place, user)
-    return listed, [user for _, user in taken]
+        place[user] = order[fusion]
+        in_front = [k for k, u in enumerate(listed) if place[u] < place[user]]
+        listed.insert(in_front[-1] + 1 if in_front else 0, user)
+    return listed, [user for _, user in reversed(taken)]
 
 
 def value_of_broadcast(broadcast: Instruction) -> Hashable:

@@ -1,0 +1,43 @@
+"""What passes did to what calls had brought in, each case as XLA's records show it."""
+
+from __future__ import annotations
+
+from .test_users_by_age import named, users_of
+
+
+def test_a_product_that_was_a_division_tells_since_when_passes_made_operations() -> None:
+    """Of what is of a called function ids alone say nothing."""
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %index.1 = s32[8]{{0}} abs(%p){named("jit(take)/index")}
+  %ge.1 = pred[8]{{0}} compare(%index.1, %p), direction=GE{named("jit(take)/ge")}
+  %le.1 = pred[8]{{0}} compare(%index.1, %p), direction=LE{named("jit(take)/le")}
+  %and.1 = pred[8]{{0}} and(%ge.1, %le.1){named("jit(take)/and")}
+  %bitcast.1 = s32[8,1]{{1,0}} bitcast(%index.1){named("jit(take)/index")}
+  %multiply.1 = f32[8]{{0}} multiply(%q, %q){named("div")}
+  ROOT %r = (pred[8]{{0}}, s32[8,1]{{1,0}}, f32[8]{{0}}) tuple(%and.1, %bitcast.1, %multiply.1)"""
+    moved = "p q r index.1 multiply.1 ge.1 le.1 and.1 bitcast.1"
+    assert users_of("index.1", body, ids=moved) == ["le.1", "bitcast.1", "ge.1"]
+    inlined = "p q r index.1 ge.1 le.1 and.1 multiply.1 bitcast.1"
+    assert users_of("index.1", body, ids=inlined) == ["ge.1", "le.1", "bitcast.1"]
+
+
+def test_of_indices_that_each_reader_had_reshaped_the_first_stays() -> None:
+    """The walk meets the scatter first: the gather's reshape went, and the last user took its place."""
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = f32[8,4]{{1,0}} parameter(1)
+  %index.1 = s32[8]{{0}} abs(%p){named("index")}
+  %bitcast.1 = s32[8,1]{{1,0}} bitcast(%index.1){named("index")}
+  %gather.1 = f32[8,1,4]{{2,1,0}} gather(%q, %bitcast.1), offset_dims={{1,2}}, collapsed_slice_dims={{}},\
+ start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,4}}{named("gather")}
+  %scatter.1 = f32[8,4]{{1,0}} scatter(%q, %bitcast.1, %gather.1), update_window_dims={{1,2}},\
+ inserted_window_dims={{}}, scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=%sum{named("s")}
+  %neg.1 = s32[8]{{0}} negate(%index.1){named("neg")}
+  %not.1 = s32[8]{{0}} not(%index.1){named("not")}
+  ROOT %r = (f32[8,4]{{1,0}}, s32[8]{{0}}, s32[8]{{0}}) tuple(%scatter.1, %neg.1, %not.1)"""
+    ids = "p q index.1 neg.1 not.1 r gather.1 scatter.1 bitcast.1"
+    assert users_of("index.1", body, ids=ids) == ["not.1", "bitcast.1", "neg.1"]
+    once = body.replace("%bitcast.1, %gather.1", "%other.1, %gather.1").replace(
+        "  %gather.1 =", "  %other.1 = s32[8,1]{1,0} bitcast(%p)\n  %gather.1 ="
+    )
+    assert users_of("index.1", once, ids=ids + " other.1") == ["bitcast.1", "neg.1", "not.1"]
