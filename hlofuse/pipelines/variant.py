@@ -20,6 +20,7 @@ from hlofuse.rules.settings import AS_XLA, Settings
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
+    from hlofuse.cost.gpu.known import KnownStructures
     from hlofuse.passes.priority_fusion.guide import Guide
 
 
@@ -43,6 +44,7 @@ class Variant:
         ids: UniqueIds | None = None,
         guide: Guide | None = None,
         keep_modules: bool = False,
+        known: KnownStructures | None = None,
     ) -> Replay:
         """Repeat the passes on a copy of `module` (`hlofuse.replay`)."""
         return replay(
@@ -54,6 +56,7 @@ class Variant:
             settings=self.settings,
             ids=ids,
             guide=guide,
+            known=known,
         )
 
 
