@@ -17,8 +17,6 @@ from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes import make_pass
 from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.from_outside import custom_kernels, with_outside
-from hlofuse.pipelines.history import reserve_spent_names, restore_history
-from hlofuse.pipelines.legacy_users.restore import restore_users_order
 from hlofuse.pipelines.pass_list import MOST_ROUNDS, repeated
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.rules.catalogue import Rule
@@ -117,8 +115,13 @@ def _replay(
     if settings.outside is not None:
         result.outside_rules = settings.outside.rules
     if TARGETS[target].has_history:
+        from hlofuse.pipelines.history import restore_history
+
         restore_history(after, ids)
     if TARGETS[target].restores_users:
+        from hlofuse.pipelines.history import reserve_spent_names
+        from hlofuse.pipelines.legacy_users.restore import restore_users_order
+
         restore_users_order(after)
         reserve_spent_names(after)
     release = RELEASES[TARGETS[target].release]
