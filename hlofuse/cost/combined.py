@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate
+from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
@@ -22,18 +23,25 @@ if TYPE_CHECKING:
 class CombinedModel(KernelModel):
     """A `KernelModel` that asks a `TilingModel` about generic Triton fusions."""
 
-    def __init__(self, device: DeviceDescription, tiling: TilingModel | None = None) -> None:
-        self._tiling = tiling
-        super().__init__(device, self._tiled_run)
+    def __init__(
+        self,
+        device: DeviceDescription,
+        tiling: TilingModel | None = None,
+        known: KnownStructures | None = None,
+    ) -> None:
+        super().__init__(device, self._tiled_run, known=known)
+        if tiling is not None:
+            self.tables.tiling = tiling
 
     @property
     def tiling(self) -> TilingModel:
         """Made when it is first asked for: without Triton fusions numpy is not even imported."""
-        if self._tiling is None:
+        tiling: TilingModel | None = self.tables.tiling
+        if tiling is None:
             from hlofuse.cost.tiling import TilingModel
 
-            self._tiling = TilingModel(self.device)
-        return self._tiling
+            tiling = self.tables.tiling = TilingModel(self.device)
+        return tiling
 
     def tile(self, producer: Instruction, consumer: Instruction) -> Tiling | Refusal:
         """The best tiling of a pair; its cost becomes the pair time, as in XLA's Triton check."""

@@ -9,6 +9,7 @@ from hlofuse.analysis.merged_order import MergedOrder
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
@@ -42,11 +43,12 @@ class GpuMultiOutputFusion(Pass):
     name: ClassVar[str] = "multi_output_fusion"
     device: DeviceDescription | None = field(default=None, compare=False, repr=False)
     release: Release = field(default=JAXLIB_0_11_1, compare=False, repr=False)
+    known: KnownStructures | None = field(default=None, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         if self.device is None:
             raise HlofuseError("multi_output_fusion asks for a device")
-        model = kernel_model(self.device, self.release)
+        model = kernel_model(self.device, self.release, self.known)
         changed = False
         for computation in fusible_computations(module):
             changed |= _Driver(computation, model, self, recorder).run()

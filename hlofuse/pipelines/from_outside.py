@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlofuse.extending.active import ActiveRules
-from hlofuse.extending.entries import FusionRule
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.passes.base import Pass
 from hlofuse.passes.registry import pass_names
@@ -14,6 +12,7 @@ from hlofuse.pipelines.targets import TARGETS
 from hlofuse.rules.settings import Settings
 
 if TYPE_CHECKING:
+    from hlofuse.extending.active import ActiveRules
     from hlofuse.extending.entries import CustomFusion, Kernel
 
 REWRITER = "custom-kernel-fusion-rewriter"
@@ -22,6 +21,10 @@ REWRITER = "custom-kernel-fusion-rewriter"
 def with_outside(passes: tuple[str, ...], target: str, settings: Settings) -> tuple[str, ...]:
     """The passes, with custom fusions made before the first of them if there are any for this target
     (a list of the user's own may name that pass elsewhere)."""
+    if settings.outside is None:
+        return passes
+    from hlofuse.extending.active import ActiveRules
+
     active = settings.outside
     if not isinstance(active, ActiveRules):
         return passes
@@ -37,6 +40,8 @@ def custom_kernels(done: Pass) -> dict[str, tuple[CustomFusion, Kernel]]:
 
 def _check_names(active: ActiveRules) -> None:
     """A rule about a target or pass that does not exist would keep silent for ever."""
+    from hlofuse.extending.entries import FusionRule
+
     for package in active.packages:
         for entry in package.entries:
             where = f"rules package {package.name}: {entry.code}"

@@ -11,6 +11,8 @@ from hlofuse.ir.instruction import Instruction
 _NUMBER = re.compile(r"(.*)\.(\d+)", re.DOTALL)
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
 _KEPT_NAMES = frozenset({"parameter", "fusion", "custom-call"})
+_REMEMBERED = 1 << 15
+"""Names and paths are asked about again and again, and of those no more than a module has."""
 
 
 class Name(NamedTuple):
@@ -22,8 +24,11 @@ class Name(NamedTuple):
 
 def name_before_renaming(instruction: Instruction) -> Name:
     """Root and number before `rename-instructions` appended .0."""
-    text = instruction.name
-    renamed = instruction.opcode not in _KEPT_NAMES
+    return _before_renaming(instruction.name, instruction.opcode not in _KEPT_NAMES)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _before_renaming(text: str, renamed: bool) -> Name:
     numbered = not renamed
     if renamed and text.endswith(".0"):
         text, numbered = text[:-2], True
@@ -49,8 +54,13 @@ def is_of_program(x: Instruction) -> bool:
     """Is it named after the framework's operation, rather than by a pass after its opcode?"""
     if not x.op_name or x.opcode == "parameter":
         return False
-    root, last = name_before_renaming(x).root, _NOT_IN_NAMES.sub("_", operation(x))
-    return root == last or (last.startswith(root) and root != x.opcode)
+    return _is_named_after(name_before_renaming(x).root, x.op_name, x.opcode)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _is_named_after(root: str, op_name: str, opcode: str) -> bool:
+    last = _NOT_IN_NAMES.sub("_", op_name.rpartition("/")[2])
+    return root == last or (last.startswith(root) and root != opcode)
 
 
 def is_made_by_pass(x: Instruction) -> bool:
@@ -128,7 +138,7 @@ def outermost_call(x: Instruction) -> str:
     return _outermost_call(x.op_name) if x.op_name else ""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_REMEMBERED)
 def _outermost_call(op_name: str) -> str:
     parts = _parts(op_name)
     loop = max((k for k, part in enumerate(parts) if _BODIES.fullmatch(part)), default=-1)

@@ -17,8 +17,6 @@ from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes import make_pass
 from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.from_outside import custom_kernels, with_outside
-from hlofuse.pipelines.history import reserve_spent_names, restore_history
-from hlofuse.pipelines.legacy_users.restore import restore_users_order
 from hlofuse.pipelines.pass_list import MOST_ROUNDS, repeated
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.rules.catalogue import Rule
@@ -27,6 +25,7 @@ from hlofuse.trace import Event, Recorder
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
+    from hlofuse.cost.gpu.known import KnownStructures
     from hlofuse.extending.entries import CustomFusion, Kernel
     from hlofuse.passes.priority_fusion.guide import Guide
 
@@ -78,19 +77,21 @@ def replay(
     settings: Settings = AS_XLA,
     ids: UniqueIds | None = None,
     guide: Guide | None = None,
+    known: KnownStructures | None = None,
 ) -> Replay:
     """Repeat what XLA's fusion passes do to `module` on `target`.
 
     `option` names a variant of the target's pipeline (`Target.options`); other `passes` (`fixpoint(a, b)`
     repeats some until nothing changes) or `settings` make it a what-if run.
     `ids` are XLA's unique ids, where known; targets that break no ties by them do without. `guide` settles
-    what priority fusion leaves open (`hlofuse.passes.priority_fusion.following`).
+    what priority fusion leaves open (`hlofuse.passes.priority_fusion.following`). `known` spares several
+    replays of a module working out the same costs.
     """
     collecting = gc.isenabled()
     chosen = passes_of(target, option) if passes is None else tuple(passes)
     gc.disable()  # next to nothing made here is garbage, and looking for it takes up to a third of the time
     try:
-        return _replay(module, target, device, chosen, keep_modules, settings, ids, guide)
+        return _replay(module, target, device, chosen, keep_modules, settings, ids, guide, known)
     finally:
         if collecting:
             gc.enable()
@@ -105,6 +106,7 @@ def _replay(
     settings: Settings,
     ids: UniqueIds | None,
     guide: Guide | None,
+    known: KnownStructures | None,
 ) -> Replay:
     passes = with_outside(passes, target, settings)
     description, _ = device_of(target, device)
@@ -113,8 +115,13 @@ def _replay(
     if settings.outside is not None:
         result.outside_rules = settings.outside.rules
     if TARGETS[target].has_history:
+        from hlofuse.pipelines.history import restore_history
+
         restore_history(after, ids)
     if TARGETS[target].restores_users:
+        from hlofuse.pipelines.history import reserve_spent_names
+        from hlofuse.pipelines.legacy_users.restore import restore_users_order
+
         restore_users_order(after)
         reserve_spent_names(after)
     release = RELEASES[TARGETS[target].release]
@@ -123,7 +130,8 @@ def _replay(
         inner = repeated(text)
         if inner is not None:
             return _until_nothing_changes(inner, run)
-        made = make_pass(text, target, settings, device=description, guide=guide, release=release)
+        context = {"device": description, "guide": guide, "known": known, "release": release}
+        made = make_pass(text, target, settings, **context)
         recorder = Recorder()
         recorder.begin_pass(made.name)
         changed = made.run(after, recorder)

@@ -63,9 +63,9 @@ class ShadowGraph:
         order = computation.post_order()
         self.of: dict[Instruction, Node] = {}
         for x in order:
-            operands = [self.of[o] for o in x.operands]
-            self.of[x] = Node(x, x.shape.key, operands, is_bitcast=x.opcode == "bitcast")
+            self.of[x] = Node(x, x.shape.key, [], is_bitcast=x.opcode == "bitcast")
         for x, node in self.of.items():
+            node.operands = [self.of[o] for o in x.operands]
             node.users = [self.of[u] for u in x.users]
         self.nodes = list(self.of.values())
         self.root = self.of[computation.root]
@@ -175,6 +175,15 @@ class ShadowGraph:
         unused = [x for x in self.nodes if not x.dead and not x.users and x is not self.root]
         self._walk([*unused, self.root], action)
 
+    def in_order_of_visit(self, wanted: Callable[[Node], bool]) -> list[Node]:
+        """Those of the nodes, as `visit` comes along them."""
+        found = [x for x in self.nodes if not x.dead and wanted(x)]
+        if len(found) > 1:
+            chosen = set(found)
+            found.clear()
+            self.visit(lambda node: found.append(node) if node in chosen else None)
+        return found
+
     def post_order(self) -> list[Node]:
         """Operands before users, from what has no users in the order of age (`MakeInstructionPostOrder`)."""
         order: list[Node] = []
@@ -190,14 +199,17 @@ class ShadowGraph:
                 node = stack[-1]
                 if node in visited:
                     stack.pop()
-                elif node in visiting:
-                    stack.pop()
-                    visited.add(node)
-                    if not node.dead:
-                        action(node)
-                else:
+                    continue
+                if node not in visiting:
                     visiting.add(node)
-                    stack += [o for o in reversed(node.operands) if o not in visited]
+                    left = [o for o in reversed(node.operands) if o not in visited]
+                    if left:
+                        stack += left
+                        continue
+                stack.pop()
+                visited.add(node)
+                if not node.dead:
+                    action(node)
 
     def take_over(self) -> None:
         """Give the instructions the order of users found, where it is complete."""

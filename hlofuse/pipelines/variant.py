@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hlofuse.extending.installed import load_rules
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes import make_pass
@@ -20,6 +19,8 @@ from hlofuse.rules.settings import AS_XLA, Settings
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
+    from hlofuse.cost.gpu.known import KnownStructures
+    from hlofuse.extending.active import ActiveRules
     from hlofuse.passes.priority_fusion.guide import Guide
 
 
@@ -43,6 +44,7 @@ class Variant:
         ids: UniqueIds | None = None,
         guide: Guide | None = None,
         keep_modules: bool = False,
+        known: KnownStructures | None = None,
     ) -> Replay:
         """Repeat the passes on a copy of `module` (`hlofuse.replay`)."""
         return replay(
@@ -54,6 +56,7 @@ class Variant:
             settings=self.settings,
             ids=ids,
             guide=guide,
+            known=known,
         )
 
 
@@ -82,20 +85,32 @@ def variant_of(
             make_pass(text, target)
     stated, _ = device_of(target, device)
     described, knobs = device_of(target, device, overrides)
-    outside = load_rules(rules)
-    settings = parse_settings(knobs, disable, known=device_numbers(target), added=outside.rules)
-    if outside.packages:
-        settings = replace(settings, outside=outside)
+    outside = _packages(rules)
+    added = outside.rules if outside is not None else {}
+    settings = replace(
+        parse_settings(knobs, disable, known=device_numbers(target), added=added), outside=outside
+    )
     changes = (
         *overrides,
         *(f"without {code.upper()}" for code in disable),
         *(f"with {name}" for name in enable),
-        *(f"with the rules of {package}" for package in outside.names),
+        *(f"with the rules of {package}" for package in (outside.names if outside is not None else ())),
         *((f"passes {', '.join(listed)}",) if passes is not None else ()),
     )
     if not changes:
         return Variant(target, stated, standard)
     return Variant(target, described, listed, settings, changes, Variant(target, stated, standard))
+
+
+def _packages(rules: Iterable[str]) -> ActiveRules | None:
+    """Those of these names; None where there are none, as nearly always."""
+    rules = tuple(rules)
+    if not rules:
+        return None
+    from hlofuse.extending.installed import load_rules
+
+    outside = load_rules(rules)
+    return outside if outside.packages else None
 
 
 def device_numbers(target: str) -> tuple[str, ...]:

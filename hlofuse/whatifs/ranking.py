@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.explainer.costs import observed_replay
 from hlofuse.explainer.difference import compare_results, result_of
 from hlofuse.explainer.explain import explain
@@ -33,7 +34,8 @@ def rank(
     A rule that says no only where another has, or only because of another, comes out as saving nothing.
     """
     base = replace(variant, xla=None)
-    observed = observed_replay(module, base, ids=ids)
+    structures = KnownStructures()
+    observed = observed_replay(module, base, ids=ids, known=structures)
     known = result_of(observed)
     told = explain(observed.replay, costs=observed.costs, facts=known.facts)
     obstacles = {o.rule.code: o for o in told.obstacles}
@@ -48,7 +50,7 @@ def rank(
         if progress is not None:
             progress(done, len(relaxable))
         settings = replace(variant.settings, disabled=variant.settings.disabled | {code})
-        changed = observed_replay(module, replace(base, settings=settings), ids=ids)
+        changed = observed_replay(module, replace(base, settings=settings), ids=ids, known=structures)
         difference = compare_results(known, result_of(changed), (*variant.changes, f"without {code}"))
         relaxed.append(
             RelaxedRule(known.facts.rule(code), difference, _blocked(obstacles, code), counts[code])

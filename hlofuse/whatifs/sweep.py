@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import product
 
+from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.explainer.costs import observed_replay
 from hlofuse.explainer.difference import compare_results, result_of
 from hlofuse.ir.errors import HlofuseError
@@ -40,10 +41,11 @@ def sweep(
         raise HlofuseError(f"{total} combinations are too many for a sweep (at most {MOST_POINTS})")
     variants = [[vary(dict(zip(axes, values, strict=True))) for values in grid] for vary in devices]
     points, xla_totals, xla_values = [], [], []
+    structures = KnownStructures()
     done = 0
     for row in variants:
         base = row[0].xla or row[0]
-        observed = observed_replay(module, base, ids=ids)
+        observed = observed_replay(module, base, ids=ids, known=structures)
         known = result_of(observed)
         default = tuple(_default(name, base) for name in axes)
         for values, variant in zip(grid, row, strict=True):
@@ -55,7 +57,7 @@ def sweep(
                 ours = known
             else:
                 alone = replace(variant, changes=(), xla=None)
-                ours = result_of(observed_replay(module, alone, ids=ids))
+                ours = result_of(observed_replay(module, alone, ids=ids, known=structures))
             difference = compare_results(known, ours, variant.changes)
             points.append(Point(observed.replay.device, values, same, difference))
         xla_totals.append(known.totals)

@@ -174,6 +174,10 @@ class AtomTable:
             self._regions[computation] = known
         return known
 
+    def forget_regions(self) -> None:
+        """Let go of called computations."""
+        self._regions.clear()
+
     def _make(self, instruction: Instruction, result: ShapeFacts, operands: list[ShapeFacts]) -> Atom:
         atom = Atom()
         opcode = atom.opcode = instruction.opcode

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from hlofuse.analysis.release import JAXLIB_0_4_35, Release
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE, fp32, half_away, nanoseconds, seconds
 from hlofuse.cost.gpu.timing import Timing
@@ -58,8 +59,8 @@ class _Timing(Timing):
 class MergingModel(KernelModel):
     """The kernel model of jaxlib 0.4.35."""
 
-    def __init__(self, device: DeviceDescription) -> None:
-        super().__init__(device, release=JAXLIB_0_4_35)
+    def __init__(self, device: DeviceDescription, known: KnownStructures | None = None) -> None:
+        super().__init__(device, release=JAXLIB_0_4_35, known=known)
         self.timing = self._clock = _Timing(device)
 
     def merged_ir_size(self, producer: Instruction, consumer: Instruction) -> int:
@@ -127,6 +128,8 @@ class MergingModel(KernelModel):
         return ticks
 
 
-def kernel_model(device: DeviceDescription, release: Release) -> KernelModel:
+def kernel_model(
+    device: DeviceDescription, release: Release, known: KnownStructures | None = None
+) -> KernelModel:
     """The model of that release."""
-    return KernelModel(device) if release.mlir_emitters else MergingModel(device)
+    return KernelModel(device, known=known) if release.mlir_emitters else MergingModel(device, known)

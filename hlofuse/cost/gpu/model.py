@@ -10,19 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
-from hlofuse.cost.gpu.atoms import AtomTable
 from hlofuse.cost.gpu.backend_config import fusion_config
 from hlofuse.cost.gpu.coalescing import is_broadcast
 from hlofuse.cost.gpu.composing import Origin, origins_of
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.kernel_time import time_of, time_of_pair
+from hlofuse.cost.gpu.known import KnownStructures, Tables
 from hlofuse.cost.gpu.launch import Kernel, Launch
-from hlofuse.cost.gpu.launching import Launcher
-from hlofuse.cost.gpu.pair import Pair, PairTable
-from hlofuse.cost.gpu.shapes import ShapeTable
+from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.summary import Summary
-from hlofuse.cost.gpu.summary_table import SummaryTable
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.gpu.timing import Timing
 from hlofuse.ir.instruction import Instruction
@@ -41,16 +38,21 @@ class KernelModel:
         device: DeviceDescription,
         tiled: Callable[[Instruction], Estimate] | None = None,
         release: Release = JAXLIB_0_11_1,
+        known: KnownStructures | None = None,
     ) -> None:
-        """`tiled` estimates generic Triton fusions; without it they count as if emitted otherwise."""
+        """`tiled` estimates generic Triton fusions; without it they count as if emitted otherwise.
+
+        `known` is what models of this class have worked out before, and takes in what this one does.
+        """
         self.device = device
         self.release = release
         self.timing = Timing(device)
-        shapes = ShapeTable()
-        self.atoms = AtomTable(device, shapes, release)
-        self.summaries = SummaryTable(shapes, self.atoms)
-        self._find_pair = PairTable().of
-        self._launcher = Launcher(device, release)
+        tables = Tables(device, release) if known is None else known.of(type(self).__name__, device, release)
+        self.tables = tables
+        self.atoms = tables.atoms
+        self.summaries = tables.summaries
+        self._find_pair = tables.pairs.of
+        self._launcher = tables.launcher
         self._tiled = tiled
         self._summary_of: dict[Instruction, Summary] = {}
         self._made_of: dict[Instruction, tuple[Pair, Sequence[Origin] | None]] = {}

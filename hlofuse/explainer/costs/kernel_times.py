@@ -5,7 +5,6 @@ from __future__ import annotations
 from hlofuse.analysis.release import RELEASES
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.explainer.costs.custom import custom_kernel_time
 from hlofuse.explainer.costs.figures import KernelTime, kernel_time
 from hlofuse.explainer.costs.models import model_of
 from hlofuse.explainer.costs.tiles import tiling_of
@@ -20,6 +19,8 @@ def time_by(model: KernelModel, instruction: Instruction, replay: Replay | None 
     `replay` made the module, and knows which kernels others brought.
     """
     if replay is not None and replay.is_custom_kernel(instruction):
+        from hlofuse.explainer.costs.custom import custom_kernel_time
+
         return custom_kernel_time(*replay.custom_kernels[instruction.name], model.device)
     if not may_be_fused(instruction):
         return None

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from hlofuse.analysis.release import RELEASES
+from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.explainer.costs.figures import (
@@ -182,14 +183,17 @@ def observed_replay(
     *,
     ids: UniqueIds | None = None,
     make_guide: Callable[[], Guide] | None = None,
+    known: KnownStructures | None = None,
 ) -> Observed:
     """Like `Variant.replay`, with an eye on the costs; with XLA's own beside it where the variant is another.
 
     `make_guide` makes a guide that settles what the pass leaves open; each repetition gets a new one.
+    `known` is what earlier replays of the module have worked out of costs, for who makes many.
     """
+    known = known or KnownStructures()
 
     def run(guide: Guide | None) -> Replay:
-        return variant.replay(module, ids=ids, guide=guide)
+        return variant.replay(module, ids=ids, guide=guide, known=known)
 
     def again(observer: Observer) -> None:
         with suppress(Enough):
@@ -199,7 +203,7 @@ def observed_replay(
         return run(OtherOrder(fusion, producer))
 
     xla = (
-        observed_replay(module, variant.xla, ids=ids, make_guide=make_guide)
+        observed_replay(module, variant.xla, ids=ids, make_guide=make_guide, known=known)
         if variant.xla is not None
         else None
     )
@@ -210,7 +214,7 @@ def observed_replay(
     observer = Observer(guide, note_ties=not ids_known)
     done = run(observer)
     costs = Costs(
-        model_of(variant.device, RELEASES[TARGETS[variant.target].release]),
+        model_of(variant.device, RELEASES[TARGETS[variant.target].release], known),
         observer,
         done,
         again,

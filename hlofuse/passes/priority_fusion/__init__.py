@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
@@ -25,6 +26,7 @@ class PriorityFusion(Pass):
     device: DeviceDescription | None = field(default=None, compare=False, repr=False)
     guide: Guide | None = field(default=None, compare=False, repr=False)
     """Settles ties in another way than by unique ids."""
+    known: KnownStructures | None = field(default=None, compare=False, repr=False)
     triton_multi_output: bool = False
     """A Triton fusion may take in a producer that others use too (off in XLA unless
     `xla_gpu_unsupported_enable_triton_multi_output_fusion` is set)."""
@@ -32,7 +34,7 @@ class PriorityFusion(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         if self.device is None:
             raise HlofuseError("priority-fusion asks for a device")
-        model = CombinedModel(self.device)
+        model = CombinedModel(self.device, known=self.known)
         if self.guide is not None:
             self.guide.begin(model)
         legality = Legality(module, model, self.settings)

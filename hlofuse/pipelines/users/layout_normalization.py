@@ -11,6 +11,7 @@ What is row-major from the start both leave alone. Until jaxlib 0.4.35 they did 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from hlofuse.ir.computation import Computation
@@ -94,8 +95,7 @@ class _Simplification:
     def run(self) -> None:
         graph = self._graph
         graph.visit(lambda node: self._handle(node) if _is_shadow(node) else None)
-        left: list[Node] = []
-        graph.visit(lambda node: left.append(node) if _is_shadow(node) else None)
+        left = graph.in_order_of_visit(_is_shadow)
         self._merge_broadcasts()
         for bitcast in left:
             source = bitcast.operands[0]
@@ -119,13 +119,13 @@ class _Simplification:
 
     def _merge_broadcasts(self) -> None:
         """`HloCSE`: of the broadcasts that bitcasts became, the one met first stays."""
-        nodes: list[Node] = []
-        self._graph.visit(lambda node: nodes.append(node) if _is_broadcast(node) else None)
+        graph = self._graph
+        count = Counter(node.source for node in graph.nodes if not node.dead and _is_broadcast(node))
         kept: dict[Instruction | None, Node] = {}
-        for node in nodes:
+        for node in graph.in_order_of_visit(lambda node: count[node.source] > 1):
             first = kept.setdefault(node.source, node)
             if first is not node:
-                self._graph.replace(node, first)
+                graph.replace(node, first)
 
 
 def _behind_bitcasts(node: Node) -> Instruction | None:

@@ -1,0 +1,34 @@
+"""What one replay has worked out of costs serves the next, and changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hlofuse.analysis.release import JAXLIB_0_11_1
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.cost.gpu.known import KnownStructures
+from hlofuse.ir import parse_module
+from hlofuse.pipelines import replay
+
+SAMPLES = Path(__file__).parents[3] / "samples" / "gpu"
+
+
+@pytest.mark.parametrize("sample", ["gpt2_block", "softmax"])
+def test_replays_that_share_costs_decide_alike(sample: str) -> None:
+    module = parse_module((SAMPLES / sample / "before.hlo").read_text())
+    alone = {name: replay(module, "gpu", device=name) for name in ("h100_sxm", "v100")}
+    known = KnownStructures()
+    for name in ("h100_sxm", "v100", "h100_sxm"):
+        assert replay(module, "gpu", device=load_device(name), known=known).events == alone[name].events
+
+
+def test_a_second_replay_tiles_nothing_anew() -> None:
+    module = parse_module((SAMPLES / "gpt2_block" / "before.hlo").read_text())
+    device, known = load_device("h100_sxm"), KnownStructures()
+    evaluated = []
+    for _ in range(2):
+        replay(module, "gpu", device=device, known=known)
+        evaluated.append(known.of("CombinedModel", device, JAXLIB_0_11_1).tiling.evaluations)
+    assert evaluated[0] == evaluated[1] > 0
