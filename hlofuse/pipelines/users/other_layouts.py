@@ -14,6 +14,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import name_before_renaming, operation
 from hlofuse.pipelines.users.inserted_converts import is_inserted_convert
+from hlofuse.pipelines.users.reshaped_products import is_sum_of_split
 
 _AS_THEIR_OPERANDS = ELEMENTWISE_OPCODES | frozenset(
     "concatenate dynamic-slice dynamic-update-slice pad reverse slice".split()
@@ -32,6 +33,7 @@ def made_anew(computation: Computation, *, ids_known: bool) -> frozenset[Instruc
         x
         for x in computation
         if x.id > first and x.opcode in _MADE_ANEW and name_before_renaming(x).root == x.opcode
+        if not is_sum_of_split(x)
     }
     anew = {x for group in _of_one_layout(computation) for x in _anew_of(group, likely)}
     # Float normalization, later on, put these in front of or behind what had been made anew.
