@@ -19,6 +19,7 @@ from hlofuse.pipelines.users.reshaped_products import is_sum_of_split
 _AS_THEIR_OPERANDS = ELEMENTWISE_OPCODES | frozenset(
     "concatenate dynamic-slice dynamic-update-slice pad reverse slice".split()
 )
+_GIVEN = frozenset({"custom-call", "dot", "fusion", "get-tuple-element"})
 _MADE_ANEW = _AS_THEIR_OPERANDS | {"broadcast", "iota", "reduce-window", "transpose"}
 
 
@@ -108,6 +109,18 @@ def _was_copied_input(x: Instruction) -> bool:
     if x.opcode != "transpose" or x.operands[0].opcode != "parameter":
         return False
     return _was_copy(x) and x.op_name == x.operands[0].op_name
+
+
+def was_copied_for_each(x: Instruction) -> bool:
+    """Is it a copy of a parameter, or of what a library call or a gemm gives?"""
+    if x.opcode != "transpose":
+        return False
+    (source,) = x.operands
+    if source.opcode == "parameter":
+        return True
+    while source.opcode == "bitcast":
+        source = source.operands[0]
+    return source.opcode in _GIVEN and _was_copy(x)
 
 
 def _was_copy(x: Instruction) -> bool:
