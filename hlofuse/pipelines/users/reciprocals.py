@@ -8,8 +8,15 @@ from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.pipelines.names import is_made_by_pass, name_before_renaming, operation
+from hlofuse.pipelines.names import (
+    is_made_by_pass,
+    is_of_called,
+    is_of_program,
+    name_before_renaming,
+    operation,
+)
 from hlofuse.pipelines.users.constants import in_single_precision, is_broadcast_of_constant, number_of
+from hlofuse.pipelines.users.divisions import was_division
 from hlofuse.pipelines.users.holes import without
 
 _ALPHA = re.compile(r'"alpha_real":([\d.eE+-]+)')
@@ -73,7 +80,7 @@ def with_last_for_first_product(reciprocal: Instruction, users: list[Instruction
     """
     if not is_broadcast_of_constant(reciprocal) or not all(map(_is_product_made_by_pass, users)):
         return users
-    if not is_made_by_pass(reciprocal):
+    if not is_made_by_pass(reciprocal) and not _is_younger_than_inlined(reciprocal, users):
         return users
     behind = users[0].id - reciprocal.id
     # The first reciprocal of all, numbered 0, came with the first product.
@@ -82,4 +89,11 @@ def with_last_for_first_product(reciprocal: Instruction, users: list[Instruction
 
 
 def _is_product_made_by_pass(x: Instruction) -> bool:
-    return x.opcode == "multiply" == name_before_renaming(x).root and is_made_by_pass(x)
+    return x.opcode == "multiply" == name_before_renaming(x).root and (is_made_by_pass(x) or was_division(x))
+
+
+def _is_younger_than_inlined(x: Instruction, users: list[Instruction]) -> bool:
+    """In a function, where what passes make is not told by the root: is it younger than all that is computed
+    with it?"""
+    others = [o for u in users for o in u.operands if o is not x]
+    return is_of_called(x) and all(is_of_program(o) and o.id < x.id for o in others)
