@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
@@ -14,6 +14,7 @@ from hlofuse.pipelines.names import (
     is_of_program,
     name_before_renaming,
     operation,
+    stack_frame,
 )
 from hlofuse.pipelines.users.constants import in_single_precision, is_broadcast_of_constant, number_of
 from hlofuse.pipelines.users.divisions import was_division
@@ -28,12 +29,26 @@ Divided: TypeAlias = "dict[Hashable, list[Instruction]]"
 def divided_by_constants(order: Iterable[Instruction]) -> Divided:
     """Those in `order`, the post-order of a computation."""
     found: Divided = {}
+    taken: set[Hashable] = set()
     for x in order:
         factor = _factor(x)
         if factor is not None:
             shape = x.shape if x.shape.is_array else x.shape.tuple_shapes[0]
             found.setdefault(_key(shape, factor), []).append(x)
+        for product in _taken_along(x):
+            factor, place = _factor(product), (product.op_name, stack_frame(product))
+            if factor is not None and place not in taken:
+                taken.add(place)  # what feeds several dots is in the fusion of each
+                found.setdefault(_key(product.shape, factor), []).append(x)
     return found
+
+
+def _taken_along(x: Instruction) -> Iterator[Instruction]:
+    """The products that a Triton gemm took along."""
+    if x.opcode == "fusion" and x.fusion_kind == "kCustom":
+        body = x.fused_computation
+        if any(y.opcode == "dot" for y in body):
+            yield from (y for y in body if y.opcode == "multiply")
 
 
 def _factor(x: Instruction) -> float | None:
