@@ -18,7 +18,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
 from hlofuse.pipelines.users.inserted_converts import is_widening
-from hlofuse.pipelines.users.other_layouts import in_other_layout, made_anew
+from hlofuse.pipelines.users.other_layouts import in_other_layout, made_anew, was_copied_for_each
 from hlofuse.pipelines.users.visits import Uses
 
 _ROW_MAJOR, _OTHER = 0, 1
@@ -43,7 +43,7 @@ def restore_normalized_users(
         x = node.source
         if node.dead or x is None or x not in other or is_widening(x):
             continue
-        if x.opcode == "transpose" and x.operands[0].opcode == "parameter":
+        if was_copied_for_each(x):
             # Layout assignment made a copy for every use; CSE made them one, in the order of the walk.
             x.users.sort(key=lambda user: uses[x, user])
             found.add(x)
@@ -51,6 +51,15 @@ def restore_normalized_users(
         if len(x.users) > 1 and give_order_of(node, x):
             found.add(x)
     return frozenset(found)
+
+
+def with_last_in_place_of_bitcast(x: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of such a value, of a reduction with the last in front if it was made anew once more.
+
+    ReductionLayoutNormalizer (`xla/backends/gpu/transforms/reduction_layout_normalizer.cc`) put a bitcast behind
+    the new one, which names nothing. When that went its users were appended.
+    """
+    return [*users[-1:], *users[:-1]] if x.opcode == "reduce" and not x.op_name else users
 
 
 class _Normalization:

@@ -14,10 +14,12 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import name_before_renaming, operation
 from hlofuse.pipelines.users.inserted_converts import is_inserted_convert
+from hlofuse.pipelines.users.reshaped_products import is_sum_of_split
 
 _AS_THEIR_OPERANDS = ELEMENTWISE_OPCODES | frozenset(
     "concatenate dynamic-slice dynamic-update-slice pad reverse slice".split()
 )
+_GIVEN = frozenset({"custom-call", "dot", "fusion", "get-tuple-element"})
 _MADE_ANEW = _AS_THEIR_OPERANDS | {"broadcast", "iota", "reduce-window", "transpose"}
 
 
@@ -32,6 +34,7 @@ def made_anew(computation: Computation, *, ids_known: bool) -> frozenset[Instruc
         x
         for x in computation
         if x.id > first and x.opcode in _MADE_ANEW and name_before_renaming(x).root == x.opcode
+        if not is_sum_of_split(x)
     }
     anew = {x for group in _of_one_layout(computation) for x in _anew_of(group, likely)}
     # Float normalization, later on, put these in front of or behind what had been made anew.
@@ -106,6 +109,18 @@ def _was_copied_input(x: Instruction) -> bool:
     if x.opcode != "transpose" or x.operands[0].opcode != "parameter":
         return False
     return _was_copy(x) and x.op_name == x.operands[0].op_name
+
+
+def was_copied_for_each(x: Instruction) -> bool:
+    """Is it a copy of a parameter, or of what a library call or a gemm gives?"""
+    if x.opcode != "transpose":
+        return False
+    (source,) = x.operands
+    if source.opcode == "parameter":
+        return True
+    while source.opcode == "bitcast":
+        source = source.operands[0]
+    return source.opcode in _GIVEN and _was_copy(x)
 
 
 def _was_copy(x: Instruction) -> bool:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.pipelines.names import is_made_by_pass, name_before_renaming, operation
+from hlofuse.pipelines.names import (
+    is_made_by_pass,
+    is_of_called,
+    is_of_program,
+    name_before_renaming,
+    operation,
+    stack_frame,
+)
 from hlofuse.pipelines.users.constants import in_single_precision, is_broadcast_of_constant, number_of
+from hlofuse.pipelines.users.divisions import was_division
 from hlofuse.pipelines.users.holes import without
 
 _ALPHA = re.compile(r'"alpha_real":([\d.eE+-]+)')
@@ -21,12 +29,26 @@ Divided: TypeAlias = "dict[Hashable, list[Instruction]]"
 def divided_by_constants(order: Iterable[Instruction]) -> Divided:
     """Those in `order`, the post-order of a computation."""
     found: Divided = {}
+    taken: set[Hashable] = set()
     for x in order:
         factor = _factor(x)
         if factor is not None:
             shape = x.shape if x.shape.is_array else x.shape.tuple_shapes[0]
             found.setdefault(_key(shape, factor), []).append(x)
+        for product in _taken_along(x):
+            factor, place = _factor(product), (product.op_name, stack_frame(product))
+            if factor is not None and place not in taken:
+                taken.add(place)  # what feeds several dots is in the fusion of each
+                found.setdefault(_key(product.shape, factor), []).append(x)
     return found
+
+
+def _taken_along(x: Instruction) -> Iterator[Instruction]:
+    """The products that a Triton gemm took along."""
+    if x.opcode == "fusion" and x.fusion_kind == "kCustom":
+        body = x.fused_computation
+        if any(y.opcode == "dot" for y in body):
+            yield from (y for y in body if y.opcode == "multiply")
 
 
 def _factor(x: Instruction) -> float | None:
@@ -73,7 +95,7 @@ def with_last_for_first_product(reciprocal: Instruction, users: list[Instruction
     """
     if not is_broadcast_of_constant(reciprocal) or not all(map(_is_product_made_by_pass, users)):
         return users
-    if not is_made_by_pass(reciprocal):
+    if not is_made_by_pass(reciprocal) and not _is_younger_than_inlined(reciprocal, users):
         return users
     behind = users[0].id - reciprocal.id
     # The first reciprocal of all, numbered 0, came with the first product.
@@ -82,4 +104,11 @@ def with_last_for_first_product(reciprocal: Instruction, users: list[Instruction
 
 
 def _is_product_made_by_pass(x: Instruction) -> bool:
-    return x.opcode == "multiply" == name_before_renaming(x).root and is_made_by_pass(x)
+    return x.opcode == "multiply" == name_before_renaming(x).root and (is_made_by_pass(x) or was_division(x))
+
+
+def _is_younger_than_inlined(x: Instruction, users: list[Instruction]) -> bool:
+    """In a function, where what passes make is not told by the root: is it younger than all that is computed
+    with it?"""
+    others = [o for u in users for o in u.operands if o is not x]
+    return is_of_called(x) and all(is_of_program(o) and o.id < x.id for o in others)

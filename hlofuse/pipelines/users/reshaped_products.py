@@ -15,7 +15,7 @@ _PRODUCT = "dot_general"
 
 def with_reshape_in_front(product: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of such a product: the reshape, which bears the name of the product, and then the others."""
-    if product.opcode not in {"dot", "fusion", "get-tuple-element"}:
+    if product.opcode not in {"dot", "fusion", "get-tuple-element"} and not is_sum_of_split(product):
         return users
     reshapes = [u for u in users if u.opcode == "bitcast" and operation(u) == _PRODUCT]
     if len(reshapes) != 1 or not _is_product(product):
@@ -23,6 +23,20 @@ def with_reshape_in_front(product: Instruction, users: list[Instruction]) -> lis
     return reshapes + [u for u in users if u not in reshapes]
 
 
+def is_sum_of_split(x: Instruction) -> bool:
+    """Is it the sum of what a product was split in (SplitK), or that made narrow again?"""
+    if x.opcode == "convert" and operation(x) == _PRODUCT:
+        (x,) = x.operands
+    if x.opcode != "reduce" or operation(x) != _PRODUCT:
+        return False
+    part = x.operands[0]
+    while part.opcode == "bitcast":
+        part = part.operands[0]
+    return part.opcode == "fusion"
+
+
 def _is_product(x: Instruction) -> bool:
+    if is_sum_of_split(x):
+        return True
     made = x.operands[0] if x.opcode == "get-tuple-element" else x
     return operation(made) == _PRODUCT and made.opcode in {"custom-call", "dot", "fusion"}

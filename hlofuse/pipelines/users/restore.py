@@ -21,7 +21,8 @@ from hlofuse.pipelines.users.dropped_identities import with_readers_in_place
 from hlofuse.pipelines.users.hidden_casts import with_last_in_place_of_cast
 from hlofuse.pipelines.users.in_program import as_program_has_it
 from hlofuse.pipelines.users.inserted_converts import is_widening
-from hlofuse.pipelines.users.layout_normalization import restore_normalized_users
+from hlofuse.pipelines.users.layout_normalization import restore_normalized_users, with_last_in_place_of_bitcast
+from hlofuse.pipelines.users.merged_converts import with_last_in_place_of_convert
 from hlofuse.pipelines.users.merged_dots import with_last_part_in_front
 from hlofuse.pipelines.users.operands_as_written import as_written
 from hlofuse.pipelines.users.split_reductions import with_split_reductions_behind
@@ -61,6 +62,7 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
             continue
         is_cast_told = False
         if instruction in normalized:
+            users = with_last_in_place_of_bitcast(instruction, users)
             place = {u: k for k, u in enumerate(users)}
             users = _as_converts_leave_it(instruction, users, clues, place)
         else:
@@ -89,5 +91,7 @@ def _as_converts_leave_it(
         users = users_of_widened(producer, users, uses, wide, place)
     elif producer.opcode != "broadcast" and not wide.isdisjoint(users):
         users = users_through_convert(producer, users, uses, wide)
+    else:
+        users = with_last_in_place_of_convert(users, wide, clues.order)
     users = with_split_reductions_behind(with_swapped_behind(users))
     return with_gemms_behind(producer, users, clues.order)

@@ -62,6 +62,9 @@ def _users_of_expression(x: Instruction, users: list[Instruction]) -> set[Instru
     if here is None:
         return set()
     around = {u: place for u in users if (place := extent_of(u)) is not None and place.encloses(here)}
+    of_broadcast = {u for u in around if u.op_name == x.op_name and x.opcode == "broadcast"}
+    if len(of_broadcast) == 1:
+        return of_broadcast  # it was made for that one; the derivative in the same place has its own
     # What stands in exactly the same place is the derivative of `x`.
     if all(place == here for place in around.values()):
         return set()
