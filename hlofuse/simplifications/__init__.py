@@ -10,8 +10,8 @@
 A pass of XLA's that is not repeated has its place in the pipeline all the same (`base.NotRepeated`).
 Passes that run after fusion, too, are in `hlofuse.passes` (`base.Unrecorded`).
 
-In `common/`, `rewriting.py` visits and replaces; `make.py` makes instructions, `cloning.py` computations;
-`shapes.py` makes shapes, `layout_shapes.py` says which of them lie alike, `matrix_layout.py` which of them a
-matrix library takes; `dots.py` has the dimensions of products; `literals.py` reads and writes constants,
-`evaluation.py` and `elementwise.py` compute with them; `reading.py` reads attributes.
+In `common/`, `rewriting.py` visits and replaces; `make.py` makes instructions, `cloning.py` and `inlining.py`
+copy bodies; `shapes.py` makes shapes, `layout_shapes.py` says which of them lie alike; `dots.py` has the
+dimensions of products; `literals.py` reads and writes constants, `evaluation.py` and `elementwise.py` compute
+with them; `reading.py` reads attributes.
 """

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlofuse.simplifications.common.shape_tracker import ShapeTracker, Step, zipped
+from hlofuse.simplifications.dots.shape_tracker import ShapeTracker, Step, zipped
 
 SIZES = st.lists(st.sampled_from([1, 2, 3, 4, 6]), min_size=1, max_size=4)
 

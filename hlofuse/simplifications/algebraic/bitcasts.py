@@ -82,3 +82,20 @@ def _ahead_of_unary(c: Context, bitcast: Instruction) -> bool:
         return False
     new = make.copy_of(unary, [source], source.shape)
     return as_bitcast(c, bitcast, new) is not None
+
+
+def handle_bitcast_convert(c: Context, x: Instruction) -> None:
+    operand = x.operands[0]
+    if operand.opcode == "bitcast-convert":
+        c.replace(x, make.add(x, "bitcast-convert", x.shape, [operand.operands[0]]))
+        return
+    if operand.opcode == "concatenate":
+        result = x.shape.element_type
+        inner = [o.operands[0] for o in operand.operands if o.opcode == "bitcast-convert"]
+        if len(inner) == len(operand.operands) and all(i.shape.element_type == result for i in inner):
+            c.replace(x, make.concatenate(inner[0], inner, operand.dimensions[0]))
+            return
+    if c.options.layout_sensitive and c.options.bitcast_convert_as_bitcast and bitcast_convert_is_bitcast(x):
+        as_bitcast(c, x)
+        return
+    c.replace_if_compatible(x, operand)

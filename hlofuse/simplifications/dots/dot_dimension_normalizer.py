@@ -7,18 +7,18 @@ from typing import ClassVar
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.simplifications.common.dot_operand import (
+from hlofuse.simplifications.common.dots import made_dot
+from hlofuse.simplifications.common.make import added
+from hlofuse.simplifications.common.rewriting import replaced, visit_module
+from hlofuse.simplifications.common.shapes import array
+from hlofuse.simplifications.dots.dot_operand import (
     CONTRACTING,
     FREE,
     DotOperand,
     dimensions_of,
     product_sizes,
 )
-from hlofuse.simplifications.common.dots import made_dot
-from hlofuse.simplifications.common.make import added
-from hlofuse.simplifications.common.rewriting import replaced, visit_module
-from hlofuse.simplifications.common.shape_tracker import ShapeTracker
-from hlofuse.simplifications.common.shapes import array
+from hlofuse.simplifications.dots.shape_tracker import ShapeTracker
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.removing import remove_with_unused_operands
-from hlofuse.simplifications.common.dot_operand import BATCH, CONTRACTING, FREE, DotOperand
-from hlofuse.simplifications.common.merged_dots import Usage, merge
-from hlofuse.simplifications.common.shape_tracker import ShapeTracker
 from hlofuse.simplifications.common.shapes import array
+from hlofuse.simplifications.dots.dot_operand import BATCH, CONTRACTING, FREE, DotOperand
+from hlofuse.simplifications.dots.merged_dots import Usage, merge
+from hlofuse.simplifications.dots.shape_tracker import ShapeTracker
 
 _FLOPS_PER_BYTE = 290.0
 """Done in the time that a byte takes from memory."""

@@ -14,9 +14,9 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common.dots import DotDimensions
 from hlofuse.simplifications.common.layout_shapes import aligned, relaid
-from hlofuse.simplifications.common.matrix_layout import is_matrix, is_matrix_of_dot
 from hlofuse.simplifications.common.shapes import descending, without_ones
 from hlofuse.simplifications.gpu.convolutions.layouts import ask_convolution, is_convolution_call
+from hlofuse.simplifications.gpu.matrix_layout import is_matrix, is_matrix_of_dot
 from hlofuse.simplifications.layouts.applying import apply, prepare
 from hlofuse.simplifications.layouts.assignment import LayoutAssignment
 from hlofuse.simplifications.layouts.constraints import ComputationConstraint, Order

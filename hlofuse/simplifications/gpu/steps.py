@@ -8,10 +8,10 @@ from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.simplifications.algebraic import AlgebraicSimplifier
 from hlofuse.simplifications.algebraic.options import Options
 from hlofuse.simplifications.base import FixedPoint, Unrecorded
-from hlofuse.simplifications.common.matrix_layout import can_fold_transpose
 from hlofuse.simplifications.data_movement.reshape_mover import ReshapeMover
 from hlofuse.simplifications.dots.transpose_folding import TransposeFolding
 from hlofuse.simplifications.gpu.convolutions.normalization import normalized_call
+from hlofuse.simplifications.gpu.matrix_layout import can_fold_transpose
 from hlofuse.simplifications.layouts.layout_normalization import LayoutNormalization
 
 _COMMON: dict[str, bool] = {

@@ -15,11 +15,11 @@ from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, Shape
 from hlofuse.simplifications.base import NotRepeatedHere
 from hlofuse.simplifications.common.dots import DotDimensions
 from hlofuse.simplifications.common.make import added
-from hlofuse.simplifications.common.matrix_layout import is_tiny
 from hlofuse.simplifications.common.rewriting import replaced, visit
 from hlofuse.simplifications.common.shapes import array
 from hlofuse.simplifications.gpu.cublas.calls import called_instead, config_of, is_call
 from hlofuse.simplifications.gpu.cublas.epilogues import with_activation, with_factor, with_sum
+from hlofuse.simplifications.gpu.matrix_layout import is_tiny
 
 _TYPES = frozenset({"f16", "bf16", "f32", "f64", "c64", "c128"})
 _SMALL_IN_KERNELS = frozenset({"f16", "bf16", "f32"})

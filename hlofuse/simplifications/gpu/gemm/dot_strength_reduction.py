@@ -15,11 +15,11 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common.dots import DotDimensions
 from hlofuse.simplifications.common.make import added, numbers, zero
-from hlofuse.simplifications.common.matrix_layout import is_tiny
 from hlofuse.simplifications.common.rewriting import replaced
 from hlofuse.simplifications.common.shapes import array, permuted
 from hlofuse.simplifications.gpu.gemm.legacy_support import can_handle_gemm
 from hlofuse.simplifications.gpu.gemm.splitk import sum_type
+from hlofuse.simplifications.gpu.matrix_layout import is_tiny
 
 _SMALL = 10_000_000
 

@@ -18,10 +18,10 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common.dots import DotDimensions
-from hlofuse.simplifications.common.matrix_layout import is_tiny
 from hlofuse.simplifications.common.rewriting import replaced, visit_module
 from hlofuse.simplifications.gpu.gemm.dimension_order import NO_SPLIT, DimensionOrder, combined
 from hlofuse.simplifications.gpu.gemm.propagation import Side, carried, carried_if_worth
+from hlofuse.simplifications.gpu.matrix_layout import is_tiny
 
 _MOST_PARAMETERS = 4
 """Of one operand of the dot."""

@@ -14,7 +14,9 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.values.window import SliceRange, SliceRanges
-from hlofuse.simplifications.common.dot_operand import (
+from hlofuse.simplifications.common.make import added, derived, numbers
+from hlofuse.simplifications.common.shapes import array
+from hlofuse.simplifications.dots.dot_operand import (
     BATCH,
     CONTRACTING,
     FREE,
@@ -22,9 +24,7 @@ from hlofuse.simplifications.common.dot_operand import (
     dimensions_of,
     product_sizes,
 )
-from hlofuse.simplifications.common.make import added, derived, numbers
-from hlofuse.simplifications.common.shape_tracker import NotTracked, ShapeTracker, zipped
-from hlofuse.simplifications.common.shapes import array
+from hlofuse.simplifications.dots.shape_tracker import NotTracked, ShapeTracker, zipped
 
 
 @dataclass(frozen=True)
