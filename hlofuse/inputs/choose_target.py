@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 from hlofuse.inputs.dump_names import read_name
-from hlofuse.inputs.stage import platform_of
+from hlofuse.inputs.platform import platform_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.targets import TARGETS

@@ -29,6 +29,7 @@ class SourceLine:
 
 
 def by_source(diff: ModuleDiff, times: Times | None) -> Iterator[SourceLine]:
+    """What kernels each line of the program has on either side; nothing where one side names no line."""
     ours = _kernels_by_source(diff.before.module, times.before if times is not None else None)
     theirs = _kernels_by_source(diff.after.module, times.after if times is not None else None)
     if set(ours) <= {""} or set(theirs) <= {""}:

@@ -39,6 +39,7 @@ class MovedGroup:
 
 
 def fusion_groups(diff: ModuleDiff) -> Iterator[FusionGroup]:
+    """Changes of fusions that are told once, in the order of the first of each."""
     groups: dict[object, list[FusionChange]] = {}
     for change in diff.fusions:
         groups.setdefault(_pattern(change), []).append(change)
@@ -57,22 +58,17 @@ def _pattern(change: FusionChange) -> object:
 
     return (
         change.kind,
-        *[
-            tuple((f.fusion_kind, ops(f.fused_computation)) for f in side)
-            for side in (change.before, change.after)
-        ],
+        kernels(change.before),
+        kernels(change.after),
         ops(change.joined),
         ops(change.left),
         tuple((d.kind, d.name if d.kind is not Kind.ROOT else "") for d in change.details),
-        tuple(_config(d) for d in change.details if d.name == "backend_config"),
+        tuple((d.before, d.after) for d in change.details if d.name == "backend_config"),
     )
 
 
-def _config(d: Detail) -> tuple[str | None, str | None]:
-    return d.before, d.after
-
-
 def change_groups(changes: Iterable[Changed]) -> Iterator[ChangeGroup]:
+    """Instructions that changed in the same way; which operands took part does not count."""
     groups: dict[object, list[Changed]] = {}
     for change in changes:
         key = tuple(
@@ -96,6 +92,7 @@ def change_groups(changes: Iterable[Changed]) -> Iterator[ChangeGroup]:
 
 
 def moved_groups(edits: Iterable[Moved]) -> Iterator[MovedGroup]:
+    """Instructions that went from one computation to the same other one."""
     groups: dict[tuple[str, str], list[Instruction]] = {}
     for edit in edits:
         ours, theirs = edit.before[0], edit.after[0]

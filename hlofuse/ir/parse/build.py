@@ -64,6 +64,8 @@ class Scope:
 
 
 class Builder(Operands):
+    """Makes the graph of what was written; Rejected, with the place, for what does not hold together."""
+
     def __init__(self, text: str) -> None:
         self.text = text
         self.pool: dict[str, Computation] = {}
@@ -76,6 +78,7 @@ class Builder(Operands):
     # -------------------------------------------------------------- modules
 
     def module(self, node: ModuleNode) -> Module:
+        """All of a text."""
         entry: Computation | None = None
         for written in node.computations:
             done = self.computation(written)
@@ -105,6 +108,7 @@ class Builder(Operands):
         return module
 
     def header(self, nodes: list[AttributeNode], entry: Computation) -> Attributes:
+        """The module's own attributes, checked against its entry."""
         raw: dict[str, str] = {}
         for node in nodes:
             name, where = node.name, node.key.start_pos or 0
@@ -150,6 +154,7 @@ class Builder(Operands):
     # -------------------------------------------------------------- computations
 
     def computation(self, node: ComputationNode) -> Computation:
+        """One computation, which those below it can call."""
         name = bare(node.name)
         where = node.name.start_pos or 0
         computation = self.body(node.instructions, _sanitized(name), where)
@@ -175,6 +180,7 @@ class Builder(Operands):
         return computation
 
     def body(self, nodes: list[InstructionNode], name: str, where: int) -> Computation:
+        """A computation of these instructions; `where` is told for one that lacks something."""
         scope = Scope(name)
         root: Instruction | None = None
         for node in nodes:
@@ -243,6 +249,7 @@ class Builder(Operands):
         return instruction
 
     def add(self, instruction: Instruction, given: str | None, where: int, scope: Scope) -> None:
+        """Name it, as given or else as XLA does, and add it."""
         if given is None:
             stage = split_async(instruction.opcode)[1]
             kind = instruction.opcode if stage is None else f"async-{stage}"
@@ -257,6 +264,7 @@ class Builder(Operands):
         scope.computation.append_parsed(instruction)
 
     def shared_attributes(self, raw: dict[str, Any]) -> Attributes:
+        """One object for each distinct list of attributes."""
         key = tuple(raw.items())
         known = self.shared.get(key)
         if known is None:
@@ -283,6 +291,7 @@ class Builder(Operands):
         return called, raw
 
     def callee(self, value: Token | list[InstructionNode], where: int) -> Computation:
+        """The computation of that name, or one written in its place."""
         if isinstance(value, list):
             self.nesting += 1
             if self.nesting > MAX_NESTED_COMPUTATIONS:
@@ -298,6 +307,7 @@ class Builder(Operands):
         return known
 
     def payload(self, node: InstructionNode, shape: Shape, scope: Scope) -> str | None:
+        """A constant's literal or a parameter's number, as text; None for other operations."""
         span = node.call.payload
         if span is None:
             return None
@@ -329,6 +339,3 @@ def _index_is_valid(shape: Shape, index: tuple[int, ...]) -> bool:
             return False
         shape = shape.tuple_shapes[i]
     return True
-
-
-__all__ = ["bare", "build_module"]

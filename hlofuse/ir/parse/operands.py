@@ -28,6 +28,7 @@ class Operands(ABC):
         """Make and add an instruction."""
 
     def operands(self, call: CallNode, scope: Scope) -> list[Instruction]:
+        """Those of a call, instructions written in their place made first."""
         out: list[Instruction] = []
         for operand in call.operands:
             if operand.call is not None:
@@ -93,6 +94,7 @@ class Operands(ABC):
         return known
 
     def named(self, operand: OperandNode, scope: Scope) -> Instruction:
+        """The instruction of that name, or the element of it that `#` asks for."""
         token = operand.name
         assert token is not None
         name = bare(token)

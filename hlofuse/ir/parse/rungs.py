@@ -23,6 +23,7 @@ class GrammarPieces:
         self._checked: set[str] = set()
 
     def shape(self, text: str) -> Shape:
+        """The shape that all of `text` is; Declined where it is none."""
         from hlofuse.ir.parse.grammar import parse_shape
 
         self.characters += len(text)
@@ -34,6 +35,7 @@ class GrammarPieces:
             raise Declined from None
 
     def common_attributes(self, text: str) -> None:
+        """Declined unless these are attributes that any instruction may have."""
         from hlofuse.ir.parse.grammar import parse_attributes
         from hlofuse.ir.parse.signatures import COMMON
 
@@ -49,6 +51,7 @@ class GrammarPieces:
         self._checked.add(text)
 
     def instructions(self, body: Body, text: str, start: int, end: int) -> None:
+        """Read a stretch of lines into `body`; Declined for what concerns the whole text."""
         from hlofuse.ir.parse.build import Builder, Scope
         from hlofuse.ir.parse.errors import Rejected
         from hlofuse.ir.parse.grammar import parse_rule
@@ -84,9 +87,10 @@ class GrammarPieces:
             body.memo.has_elements = True
 
     def heading(self, text: str, start: int, end: int) -> tuple[bool, str, Shape | None]:
-        from hlofuse.ir.parse.build import bare
+        """Of the line a computation begins with: is it the entry, its name, its result if that is said."""
         from hlofuse.ir.parse.errors import Rejected
         from hlofuse.ir.parse.grammar import parse_rule
+        from hlofuse.ir.parse.text import bare
 
         piece = text[start:end] + "x = token[] after-all()}"
         self.characters += len(piece)

@@ -9,7 +9,7 @@ from operator import mul
 
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
-from hlofuse.simplifications.common import buffer_view as views
+from hlofuse.simplifications.dots import buffer_view as views
 from hlofuse.simplifications.common.make import added, numbers
 from hlofuse.simplifications.common.shapes import array, is_identity, permute, permuted
 from hlofuse.simplifications.dots.buffer_view import View
@@ -64,6 +64,7 @@ class ShapeTracker:
         return tracker
 
     def append(self, instruction: Instruction) -> None:
+        """Follow a transpose or reshape; NotTracked for anything else."""
         if instruction.opcode == "transpose":
             self.transpose(instruction.dimensions)
         elif instruction.opcode == "reshape":
@@ -72,11 +73,13 @@ class ShapeTracker:
             raise NotTracked
 
     def reshape(self, sizes: Sequence[int]) -> None:
+        """Follow a reshape of the result; NotTracked where it has another number of elements."""
         if math.prod(sizes) != math.prod(self.result):
             raise NotTracked
         self.result = tuple(sizes)
 
     def transpose(self, permutation: Sequence[int]) -> None:
+        """Follow a transpose of the result."""
         before, self.result = self.result, permute(self.result, permutation)
         if math.prod(before) == 1:
             return
@@ -100,6 +103,7 @@ class ShapeTracker:
         self.source, self.result, self.views = there.source, there.result, there.views
 
     def extend(self, other: ShapeTracker) -> None:
+        """Follow all that `other` does; NotTracked where it begins with another shape."""
         if self.result != other.source:
             raise NotTracked
         for kind, numbers_ in other.steps():
@@ -110,6 +114,7 @@ class ShapeTracker:
         self.result = other.result
 
     def inverted(self) -> ShapeTracker:
+        """The way back, from the result to the source."""
         back = ShapeTracker(self.result)
         if math.prod(self.result) != 1:
             for view in reversed(self.views):
@@ -158,6 +163,7 @@ class ShapeTracker:
         return out
 
     def steps(self) -> list[Step]:
+        """Reshapes, by sizes, and transposes, by permutation, that do the same."""
         out: list[Step] = []
         sizes = self.source
         if math.prod(self.source) != 1:

@@ -10,6 +10,7 @@ _TOLERANCE = 1024
 
 
 def is_worth_as_input(hlo: Instruction) -> bool:
+    """`IsInputWorthFusing`."""
     growth = _input_minus_output(hlo)
     if growth is None:
         return False
@@ -31,6 +32,7 @@ def is_worth_as_input(hlo: Instruction) -> bool:
 
 
 def is_worth_as_output(hlo: Instruction) -> bool:
+    """`IsOutputWorthFusing`."""
     growth = _input_minus_output(hlo)
     if growth is None:
         return False
