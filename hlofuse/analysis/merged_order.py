@@ -76,7 +76,10 @@ class MergedOrder:
     def _users(self, x: Instruction) -> list[Instruction]:
         place = self._place
         users = [*x.users, *x.control_successors] if x.control_successors else x.users
-        if all(u in place for u in users):
+        for user in users:
+            if user not in place:
+                break
+        else:
             return users
         placed: list[Instruction] = []
         for user in users:

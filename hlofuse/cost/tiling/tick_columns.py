@@ -71,7 +71,7 @@ class KernelTimes:
         result: Ticks = compute + memory - _scaled(shorter * self.device.memory_compute_parallelism)
         return result
 
-    def read(self, blocks: Number, size: int, total: Ticks, rate: NDArray[np.float64]) -> Ticks:
+    def read(self, blocks: Number, size: Ticks | int, total: Ticks, rate: NDArray[np.float64]) -> Ticks:
         """Of an operand of `size` bytes, `total` read in all, at a share `rate` of the bandwidth
         (`ReadTimeWithDRAMHeuristic`)."""
         d = self.device

@@ -102,6 +102,8 @@ class _Costing:
         self.register_limit = REGISTER_SHARE * device.registers_per_block_limit
         self.dots: list[tuple[TiledNode, Mask | bool]] = []
         """Nodes of dots, with the tilings for which they count."""
+        self._tiles_read: dict[tuple[object, ...], tuple[Value, NDArray[np.float64]]] = {}
+        """Bytes of one tile and the share of the bandwidth, for operands of one shape that are read alike."""
         self._merger: TileMerger | None = None
 
     def strides(self, node: TiledNode) -> Columns:
@@ -184,13 +186,18 @@ class _Costing:
         self._level(region, blocks * kind.operand_dims[position][along] // kind.dims[along])
 
     def _read(self, node: TiledNode, kind: OpKind, blocks: Column, new: Mask | bool) -> None:
-        elements: Value = blocks * new
-        for expr, size in zip(node.tile.sizes, kind.dims, strict=True):
-            elements = elements * np.minimum(self.sizes.value(expr), size)
-        total = elements * kind.element_bytes
-        share = bandwidth_share(
-            kind, node, self.sizes, self.strides(node), self.device.dram_to_l2_transaction_bytes
-        )
+        tile, strides = node.tile, self.strides(node)
+        key = (kind, tile.sizes, tile.strides, strides)
+        known = self._tiles_read.get(key)
+        if known is None:
+            size: Value = kind.element_bytes
+            for expr, most in zip(tile.sizes, kind.dims, strict=True):
+                size = size * np.minimum(self.sizes.value(expr), most)
+            transaction = self.device.dram_to_l2_transaction_bytes
+            known = size, bandwidth_share(kind, node, self.sizes, strides, transaction)
+            self._tiles_read[key] = known
+        size, share = known
+        total: Value = (blocks if new is True else blocks * new) * size
         self.bytes_read = self.bytes_read + total
         before = self.reads.get(node.op)
         if before is not None:
@@ -218,10 +225,12 @@ def tiling_costs(
     )
     stages = 1 if given is None else given.num_stages
     read: Ticks = np.zeros(count, dtype=np.int64)
-    for op, (total, share) in costing.reads.items():
-        read = read + times.read(
-            blocks, view.kinds[op].byte_size, np.broadcast_to(np.asarray(total), full), share
-        )
+    if costing.reads:  # a row for each operand
+        sizes = np.array([[view.kinds[op].byte_size] for op in costing.reads], dtype=np.int64)
+        totals, shares = np.empty((len(sizes), count), dtype=np.int64), np.empty((len(sizes), count))
+        for row, (total, share) in enumerate(costing.reads.values()):
+            totals[row], shares[row] = total, share
+        read = times.read(blocks, sizes, totals, shares).sum(axis=0)
     outputs = output_nodes(analysis, costing.sizes, blocks)
     write: Ticks = np.zeros(count, dtype=np.int64)
     bytes_written = 0

@@ -101,7 +101,8 @@ class Observer:
         if not is_fusible_bitcast(producer):
             self._take_down(producer, consumers)
             if self._note_ties and len(self._equal) > 1:
-                self._tied = tuple(x.name for x in self._equal if _meet(producer, x))
+                near = _those_it_meets(producer)
+                self._tied = tuple([x.name for x in self._equal if x in near])
         return consumers
 
     def fused(self, fusion: Instruction, producer: str, consumer: str) -> None:
@@ -163,9 +164,7 @@ class OtherOrder(Observer):
         return next((x for x in equal if x.name == self._producer), usual)
 
 
-def _meet(a: Instruction, b: Instruction) -> bool:
-    """Would fusing one change what there is to decide about the other?"""
-    if a is b:
-        return False
-    users = set(a.users)
-    return b in users or a in b.users or any(u in users for u in b.users)
+def _those_it_meets(producer: Instruction) -> set[Instruction]:
+    """Fusing one of these changes what there is to decide about the producer, and the other way round."""
+    around = {*producer.users, *producer.operands}
+    return around.union(*(user.operands for user in producer.users)) - {producer}

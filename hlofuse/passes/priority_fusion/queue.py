@@ -20,6 +20,8 @@ class PriorityQueue:
         self._priority: dict[Instruction, int] = {}
         self._by_id: dict[int, Instruction] = {}
         self._choose = choose
+        self._equal: dict[Instruction, tuple[int, int]] = {}
+        """Those of the greatest priority, out of the heap until one after the other is chosen."""
 
     def __contains__(self, producer: Instruction) -> bool:
         return producer in self._priority
@@ -30,12 +32,14 @@ class PriorityQueue:
     def set(self, producer: Instruction, priority: int) -> None:
         """Put the producer in, or move it."""
         if self._priority.get(producer) != priority:
+            self._equal.pop(producer, None)
             self._priority[producer] = priority
             self._by_id[producer.id] = producer
             heapq.heappush(self._heap, (-priority, -producer.id))
 
     def discard(self, producer: Instruction) -> None:
         self._priority.pop(producer, None)
+        self._equal.pop(producer, None)
 
     def pop(self) -> tuple[Instruction, int] | None:
         """Take out the producer whose turn it is, with its priority; None when none is left."""
@@ -51,8 +55,12 @@ class PriorityQueue:
         return None
 
     def _pop_chosen(self, choose: Chooser) -> tuple[Instruction, int] | None:
-        heap, current = self._heap, self._priority
-        equal: dict[Instruction, tuple[int, int]] = {}
+        heap, current, equal = self._heap, self._priority, self._equal
+        if equal and heap and heap[0][0] < next(iter(equal.values()))[0]:  # one that is greater has come
+            for entry in equal.values():
+                heapq.heappush(heap, entry)
+            equal.clear()
+        left = len(equal)
         while heap and (not equal or heap[0][0] == next(iter(equal.values()))[0]):
             entry = heapq.heappop(heap)
             producer = self._by_id[-entry[1]]
@@ -60,8 +68,8 @@ class PriorityQueue:
                 equal[producer] = entry
         if not equal:
             return None
+        if 0 < left < len(equal):
+            equal = self._equal = dict(sorted(equal.items(), key=lambda item: item[1]))
         chosen = choose(list(equal))
-        for producer, entry in equal.items():
-            if producer is not chosen:
-                heapq.heappush(heap, entry)
+        del equal[chosen]
         return chosen, current.pop(chosen)

@@ -40,7 +40,7 @@ from hlofuse.pipelines.users.widened import (
 def restore_users(module: Module, *, ids_known: bool) -> None:
     """Put the users of every instruction outside of fusions into their likely order."""
     for computation in module.computations:
-        if computation.fusion is None:
+        if computation.fusion is None and any(len(x.users) > 1 for x in computation):
             _restore(computation, ids_known=ids_known)
 
 

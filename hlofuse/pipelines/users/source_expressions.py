@@ -35,7 +35,11 @@ def with_twins_users_behind(
         return users  # every function has its own
     if not _may_have_twin(producer, ids_known=ids_known):
         return users
-    own = _users_of_expression(producer, users) or _users_in_same_call(producer, users)
+    own: set[Instruction] = set()
+    here = extent_of(producer)
+    if here is not None:
+        places = {u: extent_of(u) for u in users}
+        own = _users_of_expression(producer, here, places) or _users_in_same_call(producer, here, places)
     ages = ids_known and not scope(producer) and is_of_program(producer)
 
     def rank(user: Instruction) -> int:
@@ -56,12 +60,11 @@ def _may_have_twin(x: Instruction, *, ids_known: bool) -> bool:
     return not is_made_by_pass(x) if ids_known else name_before_renaming(x).number > 0
 
 
-def _users_of_expression(x: Instruction, users: list[Instruction]) -> set[Instruction]:
+def _users_of_expression(
+    x: Instruction, here: Extent, places: dict[Instruction, Extent | None]
+) -> set[Instruction]:
     """The users around `x` in the program; none if that does not tell them from others."""
-    here = extent_of(x)
-    if here is None:
-        return set()
-    around = {u: place for u in users if (place := extent_of(u)) is not None and place.encloses(here)}
+    around = {u: place for u, place in places.items() if place is not None and place.encloses(here)}
     of_broadcast = {u for u in around if u.op_name == x.op_name and x.opcode == "broadcast"}
     if len(of_broadcast) == 1:
         return of_broadcast  # it was made for that one; the derivative in the same place has its own
@@ -69,17 +72,17 @@ def _users_of_expression(x: Instruction, users: list[Instruction]) -> set[Instru
     if all(place == here for place in around.values()):
         return set()
     # Where a Triton fusion took what reads `x` along, its own place does not show.
-    return {u for u in users if u in around or leads_to_gemm_with_prologue(u, x)}
+    return {u for u in places if u in around or leads_to_gemm_with_prologue(u, x)}
 
 
-def _users_in_same_call(x: Instruction, users: list[Instruction]) -> set[Instruction]:
+def _users_in_same_call(
+    x: Instruction, here: Extent, places: dict[Instruction, Extent | None]
+) -> set[Instruction]:
     """The users in the same call of a function as `x`, the others being in other calls of that function.
 
     These read what they had computed in the same place; `x` is computed from what all calls were given.
     """
-    here = extent_of(x)
-    places = {u: extent_of(u) for u in users}
-    if here is None or any(p is None or p.function != here.function for p in places.values()):
+    if any(p is None or p.function != here.function for p in places.values()):
         return set()
     if any(place is not None and place.context == here.context for place in map(extent_of, x.operands)):
         return set()

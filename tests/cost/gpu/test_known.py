@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from hlofuse.analysis.release import JAXLIB_0_11_1
+from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.known import KnownStructures
+from hlofuse.cost.tiling import TilingModel
 from hlofuse.ir import parse_module
 from hlofuse.pipelines import replay
 
@@ -32,3 +34,14 @@ def test_a_second_replay_tiles_nothing_anew() -> None:
         replay(module, "gpu", device=device, known=known)
         evaluated.append(known.of("CombinedModel", device, JAXLIB_0_11_1).tiling.evaluations)
     assert evaluated[0] == evaluated[1] > 0
+
+
+def test_a_tiling_that_was_found_best_costs_what_it_would_cost_anew() -> None:
+    module = parse_module((SAMPLES / "gpt2_block" / "before.hlo").read_text())
+    device, known = load_device("h100_sxm"), KnownStructures()
+    after = replay(module, "gpu", device=device, known=known).after
+    tiling = known.of("CombinedModel", device, JAXLIB_0_11_1).tiling
+    fusions = [x for x in after.entry if is_generic_triton_fusion(x)]
+    assert fusions
+    for fusion in fusions:
+        assert tiling.run_time(fusion) == TilingModel(device).run_time(fusion)
