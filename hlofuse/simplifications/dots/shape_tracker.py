@@ -9,9 +9,9 @@ from operator import mul
 
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
-from hlofuse.simplifications.dots import buffer_view as views
 from hlofuse.simplifications.common.make import added, numbers
 from hlofuse.simplifications.common.shapes import array, is_identity, permute, permuted
+from hlofuse.simplifications.dots import buffer_view as views
 from hlofuse.simplifications.dots.buffer_view import View
 
 Step = tuple[str, tuple[int, ...]]
