@@ -11,7 +11,7 @@ from rich.text import Text
 
 from hlofuse.explainer.alike import group_fused, group_refusals
 from hlofuse.explainer.cost_words import SIBLINGS_UNTIMED
-from hlofuse.explainer.explain_text_costs import print_timed_kernel
+from hlofuse.explainer.explain_text_costs import print_dearest, print_timed_kernel
 from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, Refusal, Rewrite, RuleText
 from hlofuse.explainer.tables import plain_table
 from hlofuse.explainer.words import (
@@ -61,6 +61,8 @@ def print_explanation(
     held = held_back_line(e)
     if held:
         console.print(Text(held))
+    if not only_refused:
+        print_dearest(e, console)
     for story in e.passes:
         if has_something_to_tell(story):
             console.print()
