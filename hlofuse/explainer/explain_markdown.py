@@ -155,7 +155,7 @@ def _refused(groups: Sequence[list[Refusal]], e: Explanation, limit: int) -> str
                 markdown(origin(r.producer)),
             )
         )
-    heading: tuple[str, ...] = ("refused", "into", "at stake", "bytes", "rule", "XLA says", "source")
+    heading: tuple[str, ...] = ("refused", "into", "if fused", "bytes", "rule", "XLA says", "source")
     if not any(r.us_at_stake is not None for held in groups for r in held):
         heading = (*heading[:2], *heading[3:])
         rows = [(*row[:2], *row[3:]) for row in rows]

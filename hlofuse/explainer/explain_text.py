@@ -191,7 +191,7 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
     timed = any(r.us_at_stake is not None for held in groups for r in held)
     columns = [("refused", "left"), ("bytes", "right"), ("rule", "left")]
     if timed:
-        columns.insert(1, ("at stake", "right"))
+        columns.insert(1, ("if fused", "right"))
     table = plain_table(*columns, *([("XLA says", "left"), ("source", "left")] if wide else []))
     table.columns[0].ratio = 1
     table.expand = not wide

@@ -238,9 +238,10 @@ def figures_text(figures: Figures) -> str:
 
 
 def at_stake_text(held: Sequence[Refusal]) -> str:
-    """What a row of refusals keeps from being saved; each producer counts once."""
+    """What fusing a row of refusals would save or cost; each producer counts once."""
     known = {r.producer.name: r.us_at_stake for r in held if r.us_at_stake is not None}
-    return us_text(sum(known.values())) if known else "–"
+    saved = sum(known.values())
+    return f"{'saves' if saved >= 0 else 'costs'} {us_text(abs(saved))}" if known else "–"
 
 
 def if_allowed(o: Obstacle) -> str:

@@ -11,9 +11,12 @@ from hlofuse.explainer import explain
 from hlofuse.explainer.costs import observed_replay
 from hlofuse.explainer.model import Explanation
 from hlofuse.explainer.why import Pair, why
+from hlofuse.explainer.why.own_names import in_the_input
 from hlofuse.inputs import load
 from hlofuse.ir import parse_module
 from hlofuse.pipelines import variant_of
+
+from ..running import Run
 
 DATA = Path(__file__).parents[1] / "data" / "gpu.tar.xz"
 PROGRAMS = (
@@ -106,3 +109,22 @@ def test_a_loop_counts_as_often_as_it_runs(config: str, turns: int) -> None:
     once = next(k for k in found.dearest if k.place.name == "q")
     assert (in_loop.turns, once.turns) == (turns, 1)
     assert in_loop.us == pytest.approx((in_loop.kernel.us + 1.0) * turns)
+
+
+def test_what_why_advises_holds(hlofuse: Run, samples: Path) -> None:
+    names = ("fusion.28", "triton_softmax.6")
+    asked = ("why", str(samples / "gpu" / "gpt2_block"), "--device", "h100_sxm", *names)
+    said = hlofuse(*asked)
+    assert "it would stop paying" in said.out
+    attempt = said.out.split("try it: ")[1].split()
+    changed = hlofuse(*asked, *attempt[:2])
+    assert "was not fused into triton_softmax.6: it would cost time" in changed.out
+
+
+def test_names_given_on_the_way_stand_for_operations_of_the_input(samples: Path) -> None:
+    folder = samples / "gpu" / "gpt2_block"
+    run = observed_replay(load(folder), variant_of("gpu", "h100_sxm")).replay
+    assert in_the_input(("mul.16.0", "fusion.21"), run)[0] == "mul.16.0"
+    assert in_the_input(("%fusion.28", "triton_softmax.6"), run) == ["add.9.0", "triton_softmax.6"]
+    assert in_the_input(("gemm_fusion_dot.2", "fusion.21"), run) == ["gemm_fusion_dot.2", "mul.29.0"]
+    assert in_the_input(("nothing", "fusion.21"), run) == ["nothing", "fusion.21"]
