@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hlofuse.cli.options import input_argument, limit_option, report_options
 from hlofuse.cli.replaying import ReplayRequest, replay_options
+
+if TYPE_CHECKING:
+    from hlofuse.explainer.costs import Observed
+    from hlofuse.explainer.why import Pair
 
 
 @click.command("why")
@@ -41,7 +45,7 @@ def command(
 
     asked = ReplayRequest(input=input, **request)
     observed = asked.run()
-    answer = why(observed.replay, name, other, costs=observed.costs)
+    answer = _in_other_words(observed, name, other) or why(observed.replay, name, other, costs=observed.costs)
     difference = difference_of(observed)
     report(
         form,
@@ -55,3 +59,28 @@ def command(
         limit=limit,
     )
     return 0
+
+
+def _in_other_words(observed: Observed, name: str, other: str | None) -> Pair | None:
+    """Of two names from XLA's own run, with settings under which they mean nothing: the same pair by the
+    names of the input, which a note tells; None where the names as they are will do."""
+    from hlofuse.explainer.why import Pair, why
+    from hlofuse.explainer.why.own_names import in_the_input
+    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.present.escape import printable
+
+    if observed.xla is None or other is None:
+        return None
+    try:
+        answer = why(observed.replay, name, other)
+        if not isinstance(answer, Pair) or answer.outcome != "apart":
+            return None
+        first, second = in_the_input((name, other), observed.xla.replay)
+        translated = why(observed.replay, first, second, costs=observed.costs)
+    except HlofuseError:
+        return None
+    if not isinstance(translated, Pair) or translated.outcome == "apart":
+        return None
+    words = printable(f"{first} and {second}")
+    click.echo(f"note: fusions are numbered otherwise with these settings: asked about {words}", err=True)
+    return translated

@@ -177,8 +177,8 @@ def turning_text(d: PairDetail, *, forbidden: bool = False) -> str:
         turn = "pay" if d.us_saved < 0 else "cost time" if forbidden else "stop paying"
         return f"it would {turn} {' or '.join(flip_text(f) for f in d.flips[:3])}"
     return (
-        "no memory bandwidth, L2 size, number of cores or FPUs, or clock within"
-        f" {RANGE} times of this device's would turn that alone"
+        "no other device would decide otherwise by its bandwidth, L2 size, cores, FPUs or clock alone"
+        f" (each tried up to {RANGE} times as large or small)"
     )
 
 

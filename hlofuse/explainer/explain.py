@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hlofuse.explainer.costs import Costs
+from hlofuse.explainer.dearest import dearest, loops
 from hlofuse.explainer.facts import Facts
 from hlofuse.explainer.model import (
     Explanation,
@@ -57,6 +58,8 @@ def explain(
         obstacles(stories, facts.rule),
         _rules(stories, facts),
         record,
+        dearest(facts),
+        loops(facts),
         sum(bool(step.tied_with) for s in stories for g in s.fused for step in g.steps),
     )
 

@@ -9,6 +9,9 @@ from hlofuse.explainer.cost_words import roofline
 from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, Refusal, Rewrite
 from hlofuse.explainer.words import (
     at_stake_text,
+    bound_text,
+    dear_name,
+    dear_origin,
     has_something_to_tell,
     headline,
     held_back_line,
@@ -19,6 +22,7 @@ from hlofuse.explainer.words import (
     result_line,
     rewrite_text,
     rewrites_by_rule,
+    share_of,
     sources,
 )
 from hlofuse.present.command_line import command_line
@@ -35,10 +39,30 @@ def explanation_markdown(
     """The explanation as a markdown document."""
     out = [f"## {markdown(headline(e))}\n", f"**{markdown(result_line(e))}**\n"]
     out += [f"{markdown(line)}\n" for line in (*notes(e), held_back_line(e)) if line]
+    out += _dearest(e) if not only_refused else []
     for story in (p for p in e.passes if has_something_to_tell(p)):
         out += _pass(story, e, limit, only_refused)
     out += _obstacles(e, input_words, limit)
     return "\n".join(out)
+
+
+def _dearest(e: Explanation) -> list[str]:
+    if len(e.dearest) < 3:
+        return []
+    rows = [
+        (
+            us_text(k.us),
+            share_of(k, e),
+            markdown(dear_name(k)),
+            bound_text(k),
+            markdown(dear_origin(k)),
+        )
+        for k in e.dearest[:5]
+    ]
+    return [
+        "### where the time goes in the end\n",
+        table(("time", "", "kernel", "", "source"), rows, right=(0, 1)),
+    ]
 
 
 def _pass(story: PassStory, e: Explanation, limit: int, only_refused: bool) -> list[str]:
@@ -131,7 +155,7 @@ def _refused(groups: Sequence[list[Refusal]], e: Explanation, limit: int) -> str
                 markdown(origin(r.producer)),
             )
         )
-    heading: tuple[str, ...] = ("refused", "into", "at stake", "bytes", "rule", "XLA says", "source")
+    heading: tuple[str, ...] = ("refused", "into", "if fused", "bytes", "rule", "XLA says", "source")
     if not any(r.us_at_stake is not None for held in groups for r in held):
         heading = (*heading[:2], *heading[3:])
         rows = [(*row[:2], *row[3:]) for row in rows]

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from hlofuse.explainer.alike import group_fused, group_refusals
 from hlofuse.explainer.cost_words import SIBLINGS_UNTIMED
-from hlofuse.explainer.explain_text_costs import print_timed_kernel
+from hlofuse.explainer.explain_text_costs import print_dearest, print_timed_kernel
 from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, Refusal, Rewrite, RuleText
 from hlofuse.explainer.tables import plain_table
 from hlofuse.explainer.words import (
@@ -61,6 +61,8 @@ def print_explanation(
     held = held_back_line(e)
     if held:
         console.print(Text(held))
+    if not only_refused:
+        print_dearest(e, console)
     for story in e.passes:
         if has_something_to_tell(story):
             console.print()
@@ -189,7 +191,7 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
     timed = any(r.us_at_stake is not None for held in groups for r in held)
     columns = [("refused", "left"), ("bytes", "right"), ("rule", "left")]
     if timed:
-        columns.insert(1, ("at stake", "right"))
+        columns.insert(1, ("if fused", "right"))
     table = plain_table(*columns, *([("XLA says", "left"), ("source", "left")] if wide else []))
     table.columns[0].ratio = 1
     table.expand = not wide

@@ -9,18 +9,36 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.explainer.cost_words import roofline, saves_text, step_text, tie_text
-from hlofuse.explainer.model import FusedGroup, FusedStep
+from hlofuse.explainer.model import Explanation, FusedGroup, FusedStep
 from hlofuse.explainer.tables import plain_table
-from hlofuse.explainer.words import sources
+from hlofuse.explainer.words import bound_text, dear_name, dear_origin, share_of, sources
 from hlofuse.present.escape import printable
 from hlofuse.present.units import bytes_text, plural, us_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+_DEAREST = 5  # kernels, or kinds of them
 _STEPS = 6  # of one kernel; the first kernel shows more
 _FREE = 8  # operations named that no estimate was made for
 _NAME = 44  # columns of a wide terminal for producer and consumer
+
+
+def print_dearest(e: Explanation, console: Console) -> None:
+    """Where the time goes in the end; nothing of a module with a kernel or two."""
+    shown = e.dearest[:_DEAREST]
+    if len(e.dearest) < 3:
+        return
+    table = plain_table(("", "right"), ("", "right"), ("", "left"), ("", "left"), ("", "left"))
+    table.show_header = False
+    for k in shown:
+        where = Text(dear_origin(k), style="dim")
+        table.add_row(
+            Text(us_text(k.us)), Text(share_of(k, e)), Text(dear_name(k)), Text(bound_text(k)), where
+        )
+    console.print()
+    console.print(Text("where the time goes in the end", style="bold cyan"))
+    console.print(Padding(table, (0, 0, 0, 2)))
 
 
 def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
@@ -33,8 +51,10 @@ def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
     if g.us_saved is not None:
         told.append(saves_text(g.us_saved * copies))
     if g.bytes_saved:
-        told.append(("" if told else "saves ") + bytes_text(g.bytes_saved * copies))
-    name.append("".join(f"  {', '.join(told)}" for _ in told[:1]), style="not bold")
+        verb = "" if told and (g.us_saved or 0.0) >= 0 else "saves "
+        told.append(verb + bytes_text(g.bytes_saved * copies))
+    if told:
+        name.append("  " + ", ".join(told), style="not bold")
     where = sources(g)
     if where:
         name.append(f"  {printable(where)}", style="not bold dim")

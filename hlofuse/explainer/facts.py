@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.explainer.costs import Costs
 from hlofuse.explainer.lineage import Lineage
-from hlofuse.explainer.model import (
-    Place,
-    RuleText,
-    Totals,
-)
+from hlofuse.explainer.model import Place, RuleText, Totals
+from hlofuse.explainer.obstacles import FURTHER_RESULTS
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.stack_frames import SourceLocation
@@ -28,6 +26,11 @@ class Facts:
         self.replay = replay
         self.costs = costs
         self.lineage = Lineage(replay.events)
+        self._result_of = {
+            e.producer: e.fusion
+            for e in replay.events
+            if e.event == "fuse" and e.pass_name in FURTHER_RESULTS and e.producer and e.fusion
+        }
         self.before = {i.name: i for i in replay.before.instructions()}
         self.after = {i.name: i for c in _outer(replay.after) for i in c}
         self.costs_before = CostAnalysis()
@@ -76,6 +79,23 @@ class Facts:
             seen.add(into)
             final = into
         return final
+
+    def standing(self, name: str) -> str:
+        """What yields this value in the end: it under its final name, or the kernel it is a result of."""
+        final, seen = self.lineage.final(name), set()
+        while final not in self.after and final in self._result_of and final not in seen:
+            seen.add(final)
+            final = self.lineage.final(self._result_of[final])
+        return final
+
+    @cached_property
+    def asked_of(self) -> dict[str, dict[str, None]]:
+        """Of each producer the consumers it was refused for, all under their names of that moment."""
+        found: dict[str, dict[str, None]] = {}
+        for e in self.replay.events:
+            if e.event == "ineligible" and e.producer is not None and e.consumer is not None:
+                found.setdefault(e.producer, {})[e.consumer] = None
+        return found
 
     def rule(self, code: str | None) -> RuleText:
         """The catalogue's words for a code; the bare code for one that has no entry."""

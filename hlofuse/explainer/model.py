@@ -132,6 +132,8 @@ class Refusal:
     """Size of the value that passes between the two, in bytes."""
     said_of: str | None = None
     """The user that was asked about, where that is another: priority fusion takes all users or none."""
+    kernel: str | None = None
+    """What computes the producer's value in the end, views passed over; None where nothing does."""
     us_at_stake: float | None = None
     """What fusing the producer into its users would save if the rule allowed it; None if not estimated."""
 
@@ -204,6 +206,31 @@ class RecordCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class DearKernel:
+    """A kernel of the result, or several of the same line and shape, by what they take."""
+
+    place: Place
+    kernel: KernelTime
+    """Of the dearest."""
+    us: float
+    """Of all, launches included, as often as their loop runs."""
+    count: int = 1
+    turns: int = 1
+    """How often its loops run it, as far as the dump says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop whose kernels are counted once."""
+
+    name: str
+    trips: int | None
+    """How often it runs; None where the dump does not say."""
+    kernels: int
+    """Launched by one turn."""
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """The whole answer for one module."""
 
@@ -225,5 +252,9 @@ class Explanation:
     """Every rule quoted, by code."""
     record: RecordCheck | None = None
     """XLA's own record of priority fusion against ours, where there was one to follow."""
+    dearest: tuple[DearKernel, ...] = ()
+    """What takes longest in the end, first; empty where no time is estimated."""
+    loops: tuple[Loop, ...] = ()
+    """Outermost loops that launch kernels."""
     ties: int = 0
     """Decisions that hang on the order of equal priorities, which only XLA's ids tell."""

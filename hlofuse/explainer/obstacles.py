@@ -18,13 +18,11 @@ def obstacles(stories: Iterable[PassStory], rule: Callable[[str | None], RuleTex
     A pair refused by several passes counts once, for the last of them; those that only give a kernel further
     results count where no other had something to say.
     """
-    pairs: dict[tuple[str, str | None], Refusal] = {}
+    pairs: dict[tuple[str | None, str | None], Refusal] = {}
     for story in stories:
         for r in story.refused:
-            if r.between_kernels and not (
-                story.name in FURTHER_RESULTS and (r.producer.name, r.consumer) in pairs
-            ):
-                pairs[r.producer.name, r.consumer] = r
+            if r.between_kernels and not (story.name in FURTHER_RESULTS and (r.kernel, r.consumer) in pairs):
+                pairs[r.kernel, r.consumer] = r
     by_rule: dict[str | None, list[Refusal]] = {}
     for r in pairs.values():
         by_rule.setdefault(r.rule, []).append(r)

@@ -8,10 +8,8 @@ from dataclasses import replace
 from hlofuse.analysis.shape_size import leaves_size
 from hlofuse.explainer.costs import PRIORITY_FUSION
 from hlofuse.explainer.facts import Facts
-from hlofuse.explainer.model import (
-    Refusal,
-)
-from hlofuse.ir.instruction import Instruction
+from hlofuse.explainer.model import Refusal
+from hlofuse.explainer.views import is_view, readers, through_views, view_read
 from hlofuse.present.units import us_text
 from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
 from hlofuse.trace import Event
@@ -29,46 +27,69 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
     for e in events:
         if e.producer is None or e.event == "rewrite":
             continue
+        producer = facts.standing(e.producer)
         if e.pass_name == PRIORITY_FUSION:
-            whole.pop(facts.lineage.final(e.producer), None)
-            if e.event == "ineligible" and e.consumer is not None:
-                whole[facts.lineage.final(e.producer)] = e
+            whole.pop(producer, None)
+            if e.event == "ineligible":
+                whole[producer] = e
         if e.event == "priority":
             for name in e.consumers:
-                key = (facts.lineage.final(e.producer), facts.lineage.final(name))
+                key = (producer, facts.standing(name))
                 last[key] = replace(e, consumer=name)
                 steps[key] = [e.step]
             continue
-        consumer = facts.lineage.final(e.consumer) if e.consumer is not None else None
-        key = (facts.lineage.final(e.producer), consumer)
+        key = (producer, facts.standing(e.consumer) if e.consumer is not None else None)
         if e.event == "fuse":
             last.pop(key, None)
         else:
             last[key] = e
             steps.setdefault(key, []).append(e.step)
-    found = [r for key, e in last.items() if (r := _refusal(key, e, steps[key], facts)) is not None]
+    found = [r for key, e in last.items() for r in _refusals(key, e, steps[key], facts)]
+    told = {(r.kernel, r.consumer) for r in found}
     for producer, e in whole.items():
-        found += _of_other_users(
-            producer, e, {r.consumer for r in found if r.producer.name == e.producer}, facts
-        )
+        for r in _of_other_users(producer, e, facts):
+            if (r.kernel, r.consumer) not in told:
+                told.add((r.kernel, r.consumer))
+                found.append(r)
     found.sort(key=lambda r: (not r.between_kernels, -(r.us_at_stake or 0.0), -r.bytes_between, r.steps[0]))
     return tuple(found)
 
 
-def _of_other_users(producer: str, e: Event, told: set[str | None], facts: Facts) -> Iterator[Refusal]:
+def _of_other_users(producer: str, e: Event, facts: Facts) -> Iterator[Refusal]:
     """Priority fusion takes a producer into all its users or none: what is said of one holds for all."""
     instruction = facts.after.get(producer)
-    for user in instruction.users if instruction is not None else ():
-        if user.name not in told:
-            refusal = _refusal((producer, user.name), replace(e, consumer=user.name), [e.step], facts)
-            if refusal is not None and refusal.between_kernels:
+    users = list(instruction.users) if instruction is not None else []
+    if e.producer is not None and e.producer != producer:
+        # It is one of several results now: those who read the others were not asked about.
+        alone = facts.before.get(e.producer)
+        names = (
+            [u.name for u in alone.users] if alone is not None else list(facts.asked_of.get(e.producer, ()))
+        )
+        users = [facts.after[n] for n in map(facts.standing, names) if n in facts.after]
+    for user in dict.fromkeys(users):
+        for refusal in _refusals((producer, user.name), replace(e, consumer=user.name), [e.step], facts):
+            if refusal.between_kernels:
                 yield replace(refusal, said_of=e.consumer)
+
+
+def _refusals(key: tuple[str, str | None], event: Event, steps: list[int], facts: Facts) -> Iterator[Refusal]:
+    """The refusal; where a view was asked about, that of each kernel which reads the value through it."""
+    consumer = facts.after.get(key[1]) if key[1] is not None else None
+    asked: list[str | None] = [key[1]]
+    if consumer is not None and is_view(consumer):
+        asked = [r.name for r in readers(consumer) if r.name in facts.launched_after] or asked
+    for name in asked:
+        refusal = _refusal((key[0], name), event, steps, facts)
+        if refusal is not None:
+            yield refusal
 
 
 def _refusal(key: tuple[str, str | None], event: Event, steps: list[int], facts: Facts) -> Refusal | None:
     producer = facts.after.get(key[0])
     consumer = facts.after.get(key[1]) if key[1] is not None else None
-    if producer is None or (key[1] is not None and (consumer is None or producer not in consumer.operands)):
+    if producer is None or producer is consumer:
+        return None
+    if key[1] is not None and (consumer is None or view_read(producer, consumer) is None):
         return None
     launched = facts.launched_after
     rule, reason, figures = event.rule, event.reason, event.figures
@@ -82,8 +103,8 @@ def _refusal(key: tuple[str, str | None], event: Event, steps: list[int], facts:
             worth = float(then[0]), float(then[1])
         rule, figures = DOES_NOT_PAY.code, {"us_unfused": worth[0], "us_fused": worth[1]}
         reason = f"fused {us_text(worth[1])}, unfused {us_text(worth[0])}"
-    upstream = through_views(producer)
-    between = consumer is not None and upstream.name in launched and _reaches_kernel(consumer, launched)
+    computed = through_views(producer).name
+    between = consumer is not None and computed in launched and consumer.name in launched
     at_stake = figures["us_unfused"] - figures["us_fused"] if rule == DOES_NOT_PAY.code else None
     if at_stake is None and facts.costs is not None and between and event.pass_name == PRIORITY_FUSION:
         at_stake = facts.costs.at_stake(producer)
@@ -97,30 +118,6 @@ def _refusal(key: tuple[str, str | None], event: Event, steps: list[int], facts:
         tuple(dict.fromkeys(steps)),
         between,
         leaves_size(producer.shape),
+        kernel=computed,
         us_at_stake=at_stake,
     )
-
-
-_VIEWS = frozenset({"bitcast", "get-tuple-element"})
-
-
-def through_views(instruction: Instruction) -> Instruction:
-    """What computes a value that is only seen differently here."""
-    while instruction.opcode in _VIEWS and instruction.operands:
-        instruction = instruction.operands[0]
-    return instruction
-
-
-def _reaches_kernel(consumer: Instruction, launched: dict[str, Instruction]) -> bool:
-    """A kernel reads it, directly or as a view."""
-    stack, seen = [consumer], {consumer}
-    while stack:
-        current = stack.pop()
-        if current.name in launched:
-            return True
-        if current.opcode in _VIEWS:
-            for user in current.users:
-                if user not in seen:
-                    seen.add(user)
-                    stack.append(user)
-    return False

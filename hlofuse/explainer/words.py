@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hlofuse.explainer.model import (
+    DearKernel,
     Explanation,
     FusedGroup,
+    Loop,
     Obstacle,
     PassStory,
     Place,
@@ -61,6 +63,8 @@ def notes(e: Explanation) -> list[str]:
         found.append(
             f"the times leave out {kernels} that XLA's model does not cover: matrix products, library calls"
         )
+    if e.loops:
+        found.append(loops_line(e.loops))
     if e.ties:
         found.append(
             f"{plural(e.ties, 'decision')} of {_fused_count(e)} {'hangs' if e.ties == 1 else 'hang'} on a tie"
@@ -69,6 +73,44 @@ def notes(e: Explanation) -> list[str]:
     if e.record is not None:
         found += record_lines(e.record)
     return found
+
+
+def loops_line(loops: Sequence[Loop], most: int = 2) -> str:
+    """`8 kernels are in a loop and counted once: while.3 runs 100 times`."""
+    turns = [
+        f"{printable(p.name)} runs {f'{p.trips:,} times' if p.trips is not None else 'as often as it takes'}"
+        for p in loops[:most]
+    ]
+    more = f" and {plural(len(loops) - most, 'loop')} more" if len(loops) > most else ""
+    count = sum(p.kernels for p in loops)
+    where = "a loop" if len(loops) == 1 else "loops"
+    are = "is" if count == 1 else "are"
+    return f"{plural(count, 'kernel')} {are} in {where} and counted once: {', '.join(turns)}{more}"
+
+
+def bound_text(k: DearKernel) -> str:
+    """What bounds it, and what is amiss with how it reads."""
+    if k.kernel.us < k.us / k.count / k.turns / 2:
+        return "mostly its launch"
+    astray = "" if k.kernel.coalesced or k.kernel.tile_sizes else ", reads not coalesced"
+    return f"{k.kernel.bound_by}-bound{astray}"
+
+
+def share_of(k: DearKernel, e: Explanation) -> str:
+    """Its part of all that is estimated, loops as often as they run."""
+    return f"{100 * k.us / sum(other.us for other in e.dearest):.0f} %"
+
+
+def dear_name(k: DearKernel) -> str:
+    """`fusion.3`, of several alike ` ×3`, in a loop `, 100 times`."""
+    often = f", {k.turns:,} times" if k.turns > 1 else ""
+    return printable(k.place.name) + (f" ×{k.count}" if k.count > 1 else "") + often
+
+
+def dear_origin(k: DearKernel) -> str:
+    """The layer and the line, without the function: a table has little room."""
+    line = (k.place.source or "").split(" ")[0]
+    return printable(": ".join(filter(None, (layer_of(k.place.op_name), line))))
 
 
 def _tried(e: Explanation) -> str:
@@ -86,7 +128,8 @@ def record_lines(r: RecordCheck, most: int = 3) -> list[str]:
     """How far XLA's own record and the replay agree, and the first places where they do not."""
     name = printable(r.file.rsplit("/", 1)[-1])
     if r.agreed == r.records and not r.disagreements:
-        return [f"XLA's own record ({name}) says the same: {r.records:,} of {r.records:,} entries"]
+        of = f"{r.records:,} of {r.records:,} entries"
+        return [f"XLA's own record ({name}), followed among equals, says the same: {of}"]
     lines = [f"XLA's own record ({name}) differs: {r.agreed:,} of {r.records:,} entries agree"]
     for d in r.disagreements[:most]:
         xla, ours = printable(d.xla or "nothing"), printable(d.ours or "nothing")
@@ -106,9 +149,16 @@ def held_back_line(e: Explanation) -> str:
     """The rules that hold back most, in one line; empty where none does."""
     if not e.obstacles:
         return ""
-    parts = [f"{o.rule.code} {_weight(o)}" for o in e.obstacles[:4]]
-    more = f" and {len(e.obstacles) - 4} more" if len(e.obstacles) > 4 else ""
-    return f"held back by {', '.join(parts)}{more} (at the end)"
+    first, *others = e.obstacles
+    title = first.rule.title or first.refusals[0].reason or ""
+    text = f"held back most by {first.rule.code}, {title[:1].lower()}{printable(title[1:])}: {_weight(first)}"
+    parts = [f"{o.rule.code} {_weight(o)}" for o in others[:3]]
+    more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+    text += f"; then {', '.join(parts)}{more}" if parts else ""
+    timed = [o.us_at_stake for o in e.obstacles if o.us_at_stake is not None]
+    if timed and max(timed) <= 0:
+        text += "; no pair that the model can time would be faster as one"
+    return f"{text} (at the end)"
 
 
 def _weight(o: Obstacle) -> str:
@@ -188,9 +238,10 @@ def figures_text(figures: Figures) -> str:
 
 
 def at_stake_text(held: Sequence[Refusal]) -> str:
-    """What a row of refusals keeps from being saved; each producer counts once."""
+    """What fusing a row of refusals would save or cost; each producer counts once."""
     known = {r.producer.name: r.us_at_stake for r in held if r.us_at_stake is not None}
-    return us_text(sum(known.values())) if known else "–"
+    saved = sum(known.values())
+    return f"{'saves' if saved >= 0 else 'costs'} {us_text(abs(saved))}" if known else "–"
 
 
 def if_allowed(o: Obstacle) -> str:

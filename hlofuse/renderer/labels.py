@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from hlofuse.analysis.cost import Cost, CostAnalysis
+from hlofuse.analysis.known_trips import known_trips
 from hlofuse.ir import Instruction, Module
 from hlofuse.ir.printer import print_instruction
 from hlofuse.present.escape import shorten
@@ -17,7 +18,6 @@ from hlofuse.renderer.text import cut
 NAME_LIMIT = 30
 SHAPE_LIMIT = 28
 _CONFIG_KIND = re.compile(r'"fusion_config"\s*:\s*\{\s*"kind"\s*:\s*"([^"\\]*)"')
-_TRIPS = re.compile(r'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"?(\d+)')
 
 
 def name_of(instruction: Instruction, limit: int = NAME_LIMIT) -> str:
@@ -74,8 +74,8 @@ def detail(instruction: Instruction) -> str:
     if opcode == "transpose":
         return shorten(raw("dimensions") or "", 14)
     if opcode == "while":
-        trips = _TRIPS.search(raw("backend_config") or "")
-        return f"×{int(trips[1]):,}" if trips else ""
+        trips = known_trips(instruction)
+        return f"×{trips:,}" if trips is not None else ""
     if opcode == "fusion":
         config = _CONFIG_KIND.search(raw("backend_config") or "")
         kind = instruction.fusion_kind or "fusion"

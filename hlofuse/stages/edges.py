@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import computed_in, kernels
 from hlofuse.analysis.shape_size import leaves_size
-from hlofuse.explainer.refusals import through_views
+from hlofuse.explainer.views import through_views
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.stages.model import Kernel

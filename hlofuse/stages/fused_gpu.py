@@ -36,7 +36,11 @@ def boundaries(module: Module, device: DeviceDescription) -> tuple[list[Boundary
         if producer not in asked_about:
             found.append(Boundary(*names, None, "the pass does not go through this computation"))
             continue
-        verdict = question.answer(value, consumer)
+        # Of what is read as a bitcast only, XLA asks before it looks at who reads that; a kernel of several
+        # results was asked about before it had them.
+        unread = question.refusal(producer) if value.opcode == "bitcast" and is_fusible(producer) else None
+        result = question.pair(producer, consumer) if value.opcode == "get-tuple-element" else None
+        verdict = unread or result or question.answer(value, consumer)
         if verdict is None:
             words = "nothing in priority fusion keeps them apart: a later pass made it so"
             found.append(Boundary(*names, None, words))
@@ -61,9 +65,17 @@ class _Question:
         if verdict is not None or not is_fusible(producer) or is_fusible_bitcast(producer):
             return verdict
         if producer not in self._of_all:
-            refusal = self._legality.refusal(producer)
-            self._of_all[producer] = refusal[0] if refusal is not None else self._cost(producer)
+            self._of_all[producer] = self.refusal(producer) or self._cost(producer)
         return self._of_all[producer]
+
+    def pair(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
+        """What keeps these two apart, other users aside."""
+        return self._legality.verdict(producer, consumer)
+
+    def refusal(self, producer: Instruction) -> Verdict | None:
+        """The rule that keeps it out of all of its users."""
+        found = self._legality.refusal(producer)
+        return found[0] if found is not None else None
 
     def _cost(self, producer: Instruction) -> Verdict | None:
         model = self._model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.explainer.facts import Facts
 from hlofuse.explainer.model import Refusal
-from hlofuse.explainer.refusals import refusals, through_views
+from hlofuse.explainer.refusals import refusals
 from hlofuse.pipelines import Replay
 
 Pair = tuple[str, str | None]
@@ -17,8 +17,7 @@ def told_of_kernels(made: Replay, facts: Facts) -> dict[Pair, Refusal]:
     for p in made.passes:
         for r in refusals(p.events, facts):
             if r.between_kernels:
-                producer = facts.after[facts.lineage.final(r.producer.name)]
-                out.setdefault((through_views(producer).name, r.consumer), r)
+                out.setdefault((r.kernel or r.producer.name, r.consumer), r)
     return out
 
 

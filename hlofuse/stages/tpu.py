@@ -15,7 +15,7 @@ from hlofuse.analysis.shape_size import leaves_size
 from hlofuse.differ import FusionChange, ModuleDiff, diff
 from hlofuse.explainer.facts import Facts
 from hlofuse.explainer.model import RuleText
-from hlofuse.explainer.refusals import through_views
+from hlofuse.explainer.views import through_views
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule, corpus_file, is_corpus_case
 from hlofuse.inputs.dump_names import read_name
 from hlofuse.inputs.dump_stages import TPU_PIPELINES

@@ -11,7 +11,7 @@ import pytest
 from hlofuse import load
 from hlofuse.explainer.costs import observed_replay
 from hlofuse.explainer.facts import Facts
-from hlofuse.explainer.refusals import refusals, through_views
+from hlofuse.explainer.refusals import refusals
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.module import Module
@@ -57,8 +57,7 @@ def replay_reasons(made: Replay, facts: Facts, passes: set[str]) -> dict[tuple[s
     for p in made.passes:
         for r in refusals(p.events, facts) if p.name in passes else ():
             if r.between_kernels:
-                producer = facts.after[facts.lineage.final(r.producer.name)]
-                out.setdefault((through_views(producer).name, r.consumer), r.rule)
+                out.setdefault((r.kernel or "", r.consumer), r.rule)
     return out
 
 

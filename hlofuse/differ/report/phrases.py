@@ -62,7 +62,7 @@ def change_of(before: float, after: float, unit: str = "") -> str:
         relative = f"{sign}{quantity(abs(delta), unit)}"
     else:
         percent = 100 * abs(delta) / before
-        relative = f"{sign}{percent:.0f}%" if percent >= 1 else f"{sign}{percent:.1g}%"
+        relative = sign + _percent(percent)
     return f"{quantity(before, unit)} {ARROW} {quantity(after, unit)} ({relative})"
 
 
@@ -71,8 +71,13 @@ def time_change_of(before: float, after: float) -> str:
     if us_text(before) == us_text(after):
         return us_text(after)
     sign = "+" if after > before else "−"
-    percent = f" ({sign}{100 * abs(after - before) / before:.2g}%)" if before else ""
+    percent = f" ({sign}{_percent(100 * abs(after - before) / before)})" if before else ""
     return f"{us_text(before)} {ARROW} {us_text(after)}{percent}"
+
+
+def _percent(value: float) -> str:
+    """Whole from ten on, two digits below."""
+    return f"{value:,.0f}%" if value >= 9.95 else f"{value:.2g}%"
 
 
 def us_difference(before: float, after: float) -> str:

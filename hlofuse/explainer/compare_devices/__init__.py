@@ -13,7 +13,7 @@ from hlofuse.explainer.costs.flips import pays
 from hlofuse.explainer.edges import edges_inside
 from hlofuse.explainer.facts import Facts
 from hlofuse.explainer.model import Place, Totals
-from hlofuse.explainer.refusals import through_views
+from hlofuse.explainer.views import through_views
 from hlofuse.explainer.why import Pair, last_priority, why
 from hlofuse.ir.instruction import Instruction
 

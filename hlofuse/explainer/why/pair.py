@@ -11,6 +11,7 @@ from hlofuse.explainer.facts import Facts
 from hlofuse.explainer.lineage import Lineage
 from hlofuse.explainer.model import Place
 from hlofuse.explainer.obstacles import FURTHER_RESULTS
+from hlofuse.explainer.views import is_view, view_read
 from hlofuse.explainer.why.decisions import Decision, collapse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.trace import Event
@@ -79,7 +80,9 @@ def pair_of(first: str, second: str, facts: Facts, inside: tuple[tuple[str, str]
         if whole not in touching:
             touching.append(whole)
             asked = whole.consumer or consumer
-            same = facts.lineage.final(asked) == facts.lineage.final(consumer)
+            same = asked in (views := _views(producer, consumer, facts)) or (
+                facts.lineage.final(asked) in (facts.lineage.final(consumer), *views)
+            )
             said_of = None if same else asked
     elif before_results:
         outcome, settled = "refused", before_results[-1]
@@ -126,10 +129,11 @@ def last_priority(producer: str, consumer: str, facts: Facts) -> tuple[Event, st
     """When the pair was last estimated, and the consumer's name then; None if another verdict came after."""
     found = None
     live = Lineage()
+    views = _views(producer, consumer, facts)
     for e in facts.replay.events:
         if e.producer is not None and e.producer in (producer, live.final(producer)):
             if e.event == "priority":
-                then = (consumer, live.final(consumer))
+                then = (consumer, live.final(consumer), *views)
                 name = next((c for c in e.consumers if c in then or consumer in live.members(c)), None)
                 found = (e, name) if name is not None else None
             elif e.pass_name not in FURTHER_RESULTS:
@@ -146,8 +150,8 @@ def _cost(producer: str, consumer: str, settled: Event | None, facts: Facts) -> 
     found = last_priority(producer, consumer, facts) if settled is None else None
     if found is not None:
         return facts.costs.detail(*found)
-    first = facts.after.get(facts.lineage.final(producer))
-    second = facts.after.get(facts.lineage.final(consumer))
+    first = facts.after.get(facts.standing(producer))
+    second = facts.after.get(facts.standing(consumer))
     return facts.costs.pair(first, second) if first is not None and second is not None else None
 
 
@@ -160,6 +164,7 @@ def _touching(producer: str, consumer: str, facts: Facts) -> list[Event]:
     found = []
     live = Lineage()
     direct = _feeds(producer, consumer, facts)
+    views = _views(producer, consumer, facts)
     for e in facts.replay.events:
         if (
             e.producer is not None
@@ -167,7 +172,7 @@ def _touching(producer: str, consumer: str, facts: Facts) -> list[Event]:
             and e.producer in (producer, live.final(producer))
             and e.consumer is not None
         ):
-            asked = e.consumer in (consumer, live.final(consumer))
+            asked = e.consumer in (consumer, live.final(consumer), *views)
             if asked or (direct and consumer in live.members(e.consumer)) or e.fusion == consumer:
                 found.append(e)
         live.follow(e)
@@ -175,11 +180,25 @@ def _touching(producer: str, consumer: str, facts: Facts) -> list[Event]:
 
 
 def _feeds(producer: str, consumer: str, facts: Facts) -> bool:
-    for module in (facts.before, facts.after):
-        p, c = module.get(producer), module.get(consumer)
-        if p is not None and c is not None and p in c.operands:
-            return True
-    return False
+    """It reads the value, in the input or in the end, directly or as a view."""
+    return bool(_ways(producer, consumer, facts))
+
+
+def _views(producer: str, consumer: str, facts: Facts) -> list[str]:
+    """What the passes call the consumer where it reads a view: the view."""
+    return [user.name for user in _ways(producer, consumer, facts) if is_view(user)]
+
+
+def _ways(producer: str, consumer: str, facts: Facts) -> list[Instruction]:
+    """The users of the producer through which the consumer reads it."""
+    ends = facts.standing(producer), facts.standing(consumer)
+    found = []
+    for module, (first, second) in ((facts.before, (producer, consumer)), (facts.after, ends)):
+        p, c = module.get(first), module.get(second)
+        user = view_read(p, c) if p is not None and c is not None and p is not c else None
+        if user is not None:
+            found.append(user)
+    return found
 
 
 def _path(producer: str, consumer: str, facts: Facts) -> tuple[str, ...]:
