@@ -26,6 +26,9 @@ def as_age_tells(
 ) -> list[Instruction]:
     """The `users` of a value, given the order they have in the program."""
     listed = _as_passes_leave_it(producer, users, clues, ages)
+    if is_merged_literal(producer) and producer.id >= ages.passes:
+        first = listed[0].id > producer.id
+        listed = sorted(listed, key=lambda u: (u.id > producer.id) != first)
     if not is_merged_literal(producer):
         listed = without_those_in_gemms(producer, listed, clues.order, ages.in_gemms, ages.passes)
     if listed == users and producer in ages.moved and clues.wide.isdisjoint(users):
