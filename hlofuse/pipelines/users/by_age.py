@@ -8,7 +8,7 @@ from hlofuse.pipelines.users.divisions import are_divisions, in_order_of_divisio
 from hlofuse.pipelines.users.dropped_behind import with_last_of_older_in_front
 from hlofuse.pipelines.users.dropped_operations import with_last_in_place_of_dropped
 from hlofuse.pipelines.users.inserted_converts import is_widening
-from hlofuse.pipelines.users.merged_dots import in_order_of_merged_products
+from hlofuse.pipelines.users.merged_dots import in_order_of_merged_products, in_order_of_parts_of_call
 from hlofuse.pipelines.users.merged_literals import is_merged_literal
 from hlofuse.pipelines.users.moved_in_functions import with_moved_in_function_in_front
 from hlofuse.pipelines.users.moved_reshapes import with_last_in_place_of_reshape, with_moved_in_front
@@ -48,7 +48,8 @@ def _as_passes_leave_it(
         return without_those_in_softmax(producer, users, clues.order, clues.in_softmax)
     users = in_order_of_keys(producer, with_narrowed_behind(users))
     users = with_last_in_place_of_dropped(producer, users, clues.uses, ages.numbers)
-    users = with_last_of_older_in_front(producer, in_order_of_merged_products(users), ages.passes)
+    users = in_order_of_parts_of_call(in_order_of_merged_products(users))
+    users = with_last_of_older_in_front(producer, users, ages.passes)
     users = with_moved_in_function_in_front(producer, with_moved_in_front(producer, users, ages.passes))
     return with_reshapes_of_indices_merged(users, clues.uses)
 

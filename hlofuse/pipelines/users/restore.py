@@ -22,7 +22,8 @@ from hlofuse.pipelines.users.hidden_casts import with_last_in_place_of_cast
 from hlofuse.pipelines.users.in_program import as_program_has_it
 from hlofuse.pipelines.users.inserted_converts import is_widening
 from hlofuse.pipelines.users.layout_normalization import restore_normalized_users
-from hlofuse.pipelines.users.merged_dots import with_last_part_in_front
+from hlofuse.pipelines.users.merged_dots import in_order_of_merged_products, with_last_part_in_front
+from hlofuse.pipelines.users.moved_copies import with_last_in_place_of_copy
 from hlofuse.pipelines.users.operands_as_written import as_written
 from hlofuse.pipelines.users.split_reductions import with_split_reductions_behind
 from hlofuse.pipelines.users.swapped_converts import with_swapped_behind
@@ -70,6 +71,8 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
             if clues.ages is not None:
                 users = as_age_tells(instruction, users, clues, clues.ages)
             users = with_readers_in_place(instruction, users)
+        if clues.ids_known:
+            users = with_last_in_place_of_copy(in_order_of_merged_products(users))
         if clues.wide.isdisjoint(users):
             users = with_last_in_place_of_cast(instruction, users, clues.cast)
         instruction.users[:] = with_last_part_in_front(instruction, users)
