@@ -8,9 +8,14 @@ from .test_users_by_age import named, users_of
 
 
 @pytest.mark.parametrize(
-    ("part", "users"), [("split", ["slice.3", "slice.1", "slice.2"]), ("slice", ["slice.2", "slice.3", "slice.1"])]
+    ("part", "ids", "users"),
+    [
+        ("split", "p x.1 r MADE", ["slice.3", "slice.1", "slice.2"]),
+        ("slice", "p x.1 r MADE", ["slice.3", "slice.1", "slice.2"]),
+        ("slice", "p x.1 MADE r", ["slice.2", "slice.3", "slice.1"]),
+    ],
 )
-def test_the_last_part_takes_the_place_of_the_copy(part: str, users: list[str]) -> None:
+def test_the_last_part_takes_the_place_of_the_copy(part: str, ids: str, users: list[str]) -> None:
     """Of parts that the program itself has the order stays."""
     slices = "\n".join(
         f"  %slice.{k} = f32[8,4]{{1,0}} slice(%x.1), slice={{[0:8], [{4 * k - 4}:{4 * k}]}}{named(part)}\n"
@@ -22,4 +27,4 @@ def test_the_last_part_takes_the_place_of_the_copy(part: str, users: list[str]) 
 {slices}
   ROOT %r = (f32[4,8]{{1,0}}, f32[4,8]{{1,0}}, f32[4,8]{{1,0}}) tuple(%transpose.2, %transpose.3, %transpose.1)"""
     made = "slice.1 slice.2 slice.3 transpose.1 transpose.2 transpose.3"
-    assert users_of("x.1", body, ids=f"p x.1 r {made}") == users
+    assert users_of("x.1", body, ids=ids.replace("MADE", made)) == users
