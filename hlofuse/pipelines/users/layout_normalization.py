@@ -18,6 +18,11 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
 from hlofuse.pipelines.users.inserted_converts import is_widening
 from hlofuse.pipelines.users.other_layouts import in_other_layout, made_anew, was_copied_for_each
+from hlofuse.pipelines.users.swapped_broadcasts import (
+    give_order_as_swapped,
+    swap_back,
+    swapped_broadcasts,
+)
 from hlofuse.pipelines.users.visits import Uses
 
 _ROW_MAJOR, _OTHER = 0, 1
@@ -35,6 +40,8 @@ def restore_normalized_users(
     if not other:
         return frozenset()
     graph = ShadowGraph(computation)
+    swapped = {x.broadcast: x for x in swapped_broadcasts(graph.of)}
+    swap_back(graph, swapped.values())
     _Normalization(graph, anew, other).run()
     _Simplification(graph, other).run()
     found: set[Instruction] = set()
@@ -47,7 +54,9 @@ def restore_normalized_users(
             x.users.sort(key=lambda user: uses[x, user])
             found.add(x)
             continue
-        if len(x.users) > 1 and give_order_of(node, x):
+        if len(x.users) < 2:
+            continue
+        if give_order_as_swapped(node, swapped[x]) if x in swapped else give_order_of(node, x):
             found.add(x)
     return frozenset(found)
 
