@@ -26,14 +26,25 @@ def as_age_tells(
 ) -> list[Instruction]:
     """The `users` of a value, given the order they have in the program."""
     listed = _as_passes_leave_it(producer, users, clues, ages)
-    if is_merged_literal(producer) and producer.id >= ages.passes and value_of_broadcast(producer) not in clues.in_softmax:
-        first = listed[0].id > producer.id
-        listed = sorted(listed, key=lambda u: (u.id > producer.id) != first)
-    if not is_merged_literal(producer):
-        listed = without_those_in_gemms(producer, listed, clues.order, ages.in_gemms, ages.passes)
+    if is_merged_literal(producer):
+        return _with_one_age_together(producer, listed, clues, ages)
+    listed = without_those_in_gemms(producer, listed, clues.order, ages.in_gemms, ages.passes)
     if listed == users and producer in ages.moved and clues.wide.isdisjoint(users):
         return with_last_in_place_of_reshape(producer, users, ages.moved)
     return listed
+
+
+def _with_one_age_together(
+    literal: Instruction, users: list[Instruction], clues: Clues, ages: Ages
+) -> list[Instruction]:
+    """The users of a number that a pass made: those older than it were of one that CSE merged with it.
+
+    Where softmax fusions took users along, the last ones stand in their places.
+    """
+    if literal.id < ages.passes or value_of_broadcast(literal) in clues.in_softmax:
+        return users
+    first = users[0].id > literal.id
+    return sorted(users, key=lambda u: (u.id > literal.id) != first)
 
 
 def _as_passes_leave_it(

@@ -64,8 +64,8 @@ def restore_normalized_users(
 def with_last_in_place_of_bitcast(x: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of such a value, of a reduction with the last in front if it was made anew once more.
 
-    ReductionLayoutNormalizer (`xla/backends/gpu/transforms/reduction_layout_normalizer.cc`) put a bitcast behind
-    the new one, which names nothing. When that went its users were appended.
+    ReductionLayoutNormalizer (`xla/backends/gpu/transforms/reduction_layout_normalizer.cc`) put a bitcast
+    behind the new one, which names nothing. When that went its users were appended.
     """
     return [*users[-1:], *users[:-1]] if x.opcode == "reduce" and not x.op_name else users
 
