@@ -84,7 +84,7 @@ _RELUS = f"""  %x = f32[64]{{0}} parameter(0)
   %max.7.0 = f32[64]{{0}} maximum(%x, %zeros){named("jvp()/jit(relu)/max")}
   %select_n.2.0 = f32[64]{{0}} select(%gt.3.0, %max.7.0, %zeros){named("transpose(jvp())/select_n", frame=7)}
   %select_n.3.0 = f32[64]{{0}} select(%gt.2.0, %max.5.0, %zeros){named("transpose(jvp())/select_n")}
-  ROOT %tuple = (f32[64]{{0}}, f32[64]{{0}}) tuple(%select_n.3.0, %select_n.2.0)"""
+  ROOT %tuple.1.0 = (f32[64]{{0}}, f32[64]{{0}}) tuple(%select_n.3.0, %select_n.2.0)"""
 
 
 def test_numbers_of_the_program_come_together_and_then_those_of_the_functions_it_calls() -> None:

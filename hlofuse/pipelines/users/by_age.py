@@ -8,7 +8,7 @@ from hlofuse.pipelines.users.divisions import are_divisions, in_order_of_divisio
 from hlofuse.pipelines.users.dropped_behind import with_last_of_older_in_front
 from hlofuse.pipelines.users.dropped_operations import with_last_in_place_of_dropped
 from hlofuse.pipelines.users.inserted_converts import is_widening
-from hlofuse.pipelines.users.merged_dots import in_order_of_merged_products
+from hlofuse.pipelines.users.merged_dots import in_order_of_merged_products, in_order_of_parts_of_call
 from hlofuse.pipelines.users.merged_literals import is_merged_literal
 from hlofuse.pipelines.users.moved_in_functions import with_moved_in_function_in_front
 from hlofuse.pipelines.users.moved_reshapes import with_last_in_place_of_reshape, with_moved_in_front
@@ -16,7 +16,7 @@ from hlofuse.pipelines.users.narrowed_concatenates import with_narrowed_behind
 from hlofuse.pipelines.users.reciprocals import with_last_for_first_product
 from hlofuse.pipelines.users.shared_indices import with_reshapes_of_indices_merged
 from hlofuse.pipelines.users.sort_keys import in_order_of_keys, is_bits_of_key
-from hlofuse.pipelines.users.taken_along import without_those_in_softmax
+from hlofuse.pipelines.users.taken_along import value_of_broadcast, without_those_in_softmax
 from hlofuse.pipelines.users.taken_constants import without_those_in_gemms
 from hlofuse.pipelines.users.widened import is_widened_broadcast
 
@@ -26,11 +26,25 @@ def as_age_tells(
 ) -> list[Instruction]:
     """The `users` of a value, given the order they have in the program."""
     listed = _as_passes_leave_it(producer, users, clues, ages)
-    if not is_merged_literal(producer):
-        listed = without_those_in_gemms(producer, listed, clues.order, ages.in_gemms, ages.passes)
+    if is_merged_literal(producer):
+        return _with_one_age_together(producer, listed, clues, ages)
+    listed = without_those_in_gemms(producer, listed, clues.order, ages.in_gemms, ages.passes)
     if listed == users and producer in ages.moved and clues.wide.isdisjoint(users):
         return with_last_in_place_of_reshape(producer, users, ages.moved)
     return listed
+
+
+def _with_one_age_together(
+    literal: Instruction, users: list[Instruction], clues: Clues, ages: Ages
+) -> list[Instruction]:
+    """The users of a number that a pass made: those older than it were of one that CSE merged with it.
+
+    Where softmax fusions took users along, the last ones stand in their places.
+    """
+    if literal.id < ages.passes or value_of_broadcast(literal) in clues.in_softmax:
+        return users
+    first = users[0].id > literal.id
+    return sorted(users, key=lambda u: (u.id > literal.id) != first)
 
 
 def _as_passes_leave_it(
@@ -45,7 +59,8 @@ def _as_passes_leave_it(
         return without_those_in_softmax(producer, users, clues.order, clues.in_softmax)
     users = in_order_of_keys(producer, with_narrowed_behind(users))
     users = with_last_in_place_of_dropped(producer, users, clues.uses, ages.numbers)
-    users = with_last_of_older_in_front(producer, in_order_of_merged_products(users), ages.passes)
+    users = in_order_of_parts_of_call(in_order_of_merged_products(users))
+    users = with_last_of_older_in_front(producer, users, ages.passes)
     users = with_moved_in_front(producer, users, ages.passes, ages.calls)
     users = with_moved_in_function_in_front(producer, users)
     return with_reshapes_of_indices_merged(users, clues.uses)

@@ -19,6 +19,11 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
 from hlofuse.pipelines.users.inserted_converts import is_widening
 from hlofuse.pipelines.users.other_layouts import in_other_layout, made_anew, was_copied_for_each
+from hlofuse.pipelines.users.swapped_broadcasts import (
+    give_order_as_swapped,
+    swap_back,
+    swapped_broadcasts,
+)
 from hlofuse.pipelines.users.visits import Uses
 
 _ROW_MAJOR, _OTHER = 0, 1
@@ -36,6 +41,8 @@ def restore_normalized_users(
     if not other:
         return frozenset()
     graph = ShadowGraph(computation)
+    swapped = {x.broadcast: x for x in swapped_broadcasts(graph.of)}
+    swap_back(graph, swapped.values())
     _Normalization(graph, anew, other).run()
     _Simplification(graph, other).run()
     found: set[Instruction] = set()
@@ -48,7 +55,9 @@ def restore_normalized_users(
             x.users.sort(key=lambda user: uses[x, user])
             found.add(x)
             continue
-        if len(x.users) > 1 and give_order_of(node, x):
+        if len(x.users) < 2:
+            continue
+        if give_order_as_swapped(node, swapped[x]) if x in swapped else give_order_of(node, x):
             found.add(x)
     return frozenset(found)
 
@@ -56,8 +65,8 @@ def restore_normalized_users(
 def with_last_in_place_of_bitcast(x: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of such a value, of a reduction with the last in front if it was made anew once more.
 
-    ReductionLayoutNormalizer (`xla/backends/gpu/transforms/reduction_layout_normalizer.cc`) put a bitcast behind
-    the new one, which names nothing. When that went its users were appended.
+    ReductionLayoutNormalizer (`xla/backends/gpu/transforms/reduction_layout_normalizer.cc`) put a bitcast
+    behind the new one, which names nothing. When that went its users were appended.
     """
     return [*users[-1:], *users[:-1]] if x.opcode == "reduce" and not x.op_name else users
 

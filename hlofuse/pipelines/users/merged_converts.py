@@ -1,7 +1,7 @@
 """Converts of the program that CSE made one with converts that float normalization put in.
 
-`convert(x)` of the program and what was put between `x` and an operation that cannot compute in its precision are
-equal. HloCSE (`xla/service/hlo_cse.cc`) keeps the one that it meets first.
+`convert(x)` of the program and what was put between `x` and an operation that cannot compute in its precision
+are equal. HloCSE (`xla/service/hlo_cse.cc`) keeps the one that it meets first.
 """
 
 from __future__ import annotations

@@ -35,12 +35,13 @@ def with_last_part_in_front(product: Instruction, users: list[Instruction]) -> l
 
 
 def in_order_of_merged_products(users: list[Instruction]) -> list[Instruction]:
-    """The users of such a merged product by age, if they stand for what was merged.
+    """The users of such a merged product by age, if they stand for what was merged."""
+    return sorted(users, key=lambda u: u.id) if all(map(_was_product, users)) else users
 
-    Where a product was transposed in the program, its part bears the name of that.
-    """
-    parts = all(map(_was_product, users)) or all(map(_is_part_of_call, users))
-    return sorted(users, key=lambda u: u.id) if parts else users
+
+def in_order_of_parts_of_call(users: list[Instruction]) -> list[Instruction]:
+    """The same where products were transposed in the program: their parts bear the name of that."""
+    return sorted(users, key=lambda u: u.id) if all(map(_is_part_of_call, users)) else users
 
 
 def _is_part_of_call(x: Instruction) -> bool:

@@ -21,9 +21,13 @@ from hlofuse.pipelines.users.dropped_identities import with_readers_in_place
 from hlofuse.pipelines.users.hidden_casts import with_last_in_place_of_cast
 from hlofuse.pipelines.users.in_program import as_program_has_it
 from hlofuse.pipelines.users.inserted_converts import is_widening
-from hlofuse.pipelines.users.layout_normalization import restore_normalized_users, with_last_in_place_of_bitcast
+from hlofuse.pipelines.users.layout_normalization import (
+    restore_normalized_users,
+    with_last_in_place_of_bitcast,
+)
 from hlofuse.pipelines.users.merged_converts import with_last_in_place_of_convert
-from hlofuse.pipelines.users.merged_dots import with_last_part_in_front
+from hlofuse.pipelines.users.merged_dots import in_order_of_merged_products, with_last_part_in_front
+from hlofuse.pipelines.users.moved_copies import with_last_in_place_of_copy
 from hlofuse.pipelines.users.operands_as_written import as_written
 from hlofuse.pipelines.users.split_reductions import with_split_reductions_behind
 from hlofuse.pipelines.users.swapped_converts import with_swapped_behind
@@ -75,6 +79,8 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
                 aged = as_age_tells(instruction, users, clues, clues.ages)
             is_cast_told = aged != users
             users = with_readers_in_place(instruction, aged)
+        if clues.ids_known:
+            users = with_last_in_place_of_copy(in_order_of_merged_products(users))
         if clues.wide.isdisjoint(users) and not is_cast_told:
             users = with_last_in_place_of_cast(instruction, users, clues.cast)
         instruction.users[:] = with_last_part_in_front(instruction, users)

@@ -1,0 +1,47 @@
+"""Products of batches of matrices that had to be written as such: a reshape behind each changed nothing."""
+
+from __future__ import annotations
+
+import re
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import operation
+
+_PRODUCTS = frozenset({"custom-call", "dot", "fusion"})
+_EINSUM = re.compile(r"\(([a-zA-Z]+),([a-zA-Z]+)->([a-zA-Z]*)\)")
+
+
+def with_last_in_place_of_no_reshape(product: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of such a product with the last in front.
+
+    DotDecomposer (`xla/hlo/transforms/expanders/dot_decomposer.cc`) gives a product that is not canonical one
+    dimension for each operand, behind those of the batch, and reshapes that to what it was. Where it was that
+    already the reshape goes: its users are appended, and the last takes its place. DotDimensionMerger then
+    makes one of several dimensions of the batch, with a reshape that keeps the order.
+    """
+    if product.opcode != "bitcast" or operation(product) != "dot_general":
+        return users
+    source = product.operands[0]
+    call = source.operands[0] if source.opcode == "get-tuple-element" else source
+    if call.opcode not in _PRODUCTS or not source.shape.is_array or source.shape.rank < 3:
+        return users
+    if product.shape.rank <= source.shape.rank:
+        return users
+    if source.shape.dimensions[-2:] != product.shape.dimensions[-2:] or _was_canonical(product):
+        return users
+    # What the program transposed had no other users.
+    return users if any(u.opcode == "transpose" for u in users) else [*users[-1:], *users[:-1]]
+
+
+def _was_canonical(product: Instruction) -> bool:
+    """Do all that it multiplies, or the derivative may, begin with the batch and have two dimensions more?
+
+    That is told by the name of an einsum; what is no einsum multiplies matrices as they are.
+    """
+    found = _EINSUM.search(product.op_name or "")
+    if found is None:
+        return True
+    left, right, result = found.groups()
+    batch = "".join(x for x in result if x in left and x in right)
+    terms = (left, right, result) if "transpose(" in (product.op_name or "") else (left, right)
+    return all(term.startswith(batch) and len(term) == len(batch) + 2 for term in terms)
