@@ -24,6 +24,15 @@ def test_the_last_user_of_a_convolution_took_the_place_of_a_tuple() -> None:
     assert users_of("y", _CONVOLUTION.replace("CALL", "cudnn-conv.1")) == ["three", "one", "two"]
 
 
+def test_bitcasts_behind_a_convolution_had_been_one_when_the_tuple_went() -> None:
+    """A normalization in groups: the reshape, and what the sum over some of its dimensions reads."""
+    groups = """  %groups = f32[8,16,16,2,2]{4,3,2,1,0} bitcast(%y)
+  %summed = f32[8,256,4]{2,1,0} bitcast(%y)
+  ROOT %r = (f32[8,16,16,2,2]{4,3,2,1,0}, f32[8,256,4]{2,1,0}) tuple(%groups, %summed)"""
+    body = _CONVOLUTION.partition("  %one =")[0] + groups
+    assert users_of("y", body.replace("CALL", "cudnn-conv.1")) == ["groups", "summed"]
+
+
 def test_a_convolution_that_had_its_layouts_already_keeps_its_users() -> None:
     assert users_of("y", _CONVOLUTION.replace("CALL", "cudnn-conv")) == ["one", "two", "three"]
 
@@ -158,3 +167,41 @@ def test_two_tuples_were_the_first_users_of_the_result_of_a_loop_of_which_counte
     assert users_in(text.replace("BODY", "1"), "y", ids_known=True) == ["e", "g", "h"]
     merged = text.replace("BODY", "1.clone.clone.sunk.clone")
     assert users_in(merged, "y", ids_known=True) == ["g", "h", "e"]
+
+
+_PARTS = f"""  %p = f32[512,64]{{1,0}} parameter(0)
+  %q = f32[64,768]{{1,0}} parameter(1)
+  %call = (f32[512,768]{{1,0}}, s8[64]{{0}}) custom-call(%p, %q), TARGET{named("transpose")}
+  %x = f32[512,768]{{1,0}} get-tuple-element(%call), index=0
+  %slice.4 = f32[512,128]{{1,0}} slice(%x), slice={{[0:512], [512:640]}}{named("NAME")}
+  %slice.3 = f32[512,512]{{1,0}} slice(%x), slice={{[0:512], [0:512]}}{named("NAME")}
+  %slice.5 = f32[512,128]{{1,0}} slice(%x), slice={{[0:512], [640:768]}}{named("NAME")}
+  %shape = f32[512,256]{{1,0}} concatenate(%slice.4, %slice.5), dimensions={{1}}
+  ROOT %r = f32[512,768]{{1,0}} concatenate(%shape, %slice.3), dimensions={{1}}""".replace(
+    "TARGET", 'custom_call_target="__cublas$gemm"'
+)
+_BY_AGE = ["p", "q", "call", "x", "slice.3", "slice.4", "slice.5", "shape", "r"]
+
+
+def test_parts_of_a_merged_product_that_bears_the_name_of_a_transpose_come_by_age() -> None:
+    """The gradients of three weights, each a product that is transposed: cuBLAS gives it at once."""
+    merged = ["slice.3", "slice.4", "slice.5"]
+    assert users_of("x", _PARTS.replace("NAME", "transpose"), ids=_BY_AGE) == merged
+    assert users_of("x", _PARTS.replace("NAME", "slice"), ids=_BY_AGE) == ["slice.4", "slice.3", "slice.5"]
+
+
+_WIDE_SUM = f"""  %p = f32[8,64]{{1,0}} parameter(0)
+  %zero = bf16[] constant(0)
+  %start = f32[] convert(%zero)
+  %reduce_sum.4.0 = f32[64]{{0}} reduce(%p, %start), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %none = f32[] constant(0)
+  %square.1.0 = f32[64]{{0}} multiply(%reduce_sum.4.0, %reduce_sum.4.0){named("square")}
+  %reduce_sum.6.0 = f32[] reduce(%square.1.0, %none), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %each = f32[64]{{0}} broadcast(%reduce_sum.6.0), dimensions={{}}{named("mul")}
+  %mul.3.0 = f32[64]{{0}} multiply(%reduce_sum.4.0, %each){named("mul")}
+  ROOT %r = (f32[64]{{0}}, bf16[]) tuple(%mul.3.0, %zero)"""
+
+
+def test_a_narrow_sum_that_is_read_wide_had_one_convert_for_a_user() -> None:
+    """reduce_sum.5, a sum of it that went, left its place to that; the convert's last user took its own."""
+    assert users_of("reduce_sum.4.0", _WIDE_SUM) == ["mul.3.0", "square.1.0"]

@@ -23,11 +23,13 @@ from hlofuse.pipelines.users.normalized_convolutions import with_last_in_front
 from hlofuse.pipelines.users.reciprocals import with_divisions_gone
 from hlofuse.pipelines.users.reshaped_products import with_reshape_in_front
 from hlofuse.pipelines.users.shared_expansions import with_last_in_place_of_expansion
+from hlofuse.pipelines.users.shared_vectors import with_vectors_made_one
 from hlofuse.pipelines.users.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.users.summed_again import with_last_in_place_of_sum
 from hlofuse.pipelines.users.swapped_reverses import with_swapped_reverses_behind
 from hlofuse.pipelines.users.taken_along import with_those_in_softmax
 from hlofuse.pipelines.users.top_k import with_last_in_place_of_tuple
+from hlofuse.pipelines.users.widened import is_read_wide
 
 
 def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
@@ -54,7 +56,9 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_twins_users_behind(producer, users, ids_known=clues.ids_known)
     if producer in clues.of_convolutions:
         users = with_last_in_front(users)
-    users = with_last_in_place_of_sum(producer, users, clues.reductions)
+    if not is_read_wide(producer, clues.wide):
+        users = with_last_in_place_of_sum(producer, users, clues.reductions)
+    users = with_vectors_made_one(producer, users)
     return with_last_in_place_of_expansion(producer, users)
 
 

@@ -36,7 +36,16 @@ def with_last_part_in_front(product: Instruction, users: list[Instruction]) -> l
 
 def in_order_of_merged_products(users: list[Instruction]) -> list[Instruction]:
     """The users of such a merged product by age, if they stand for what was merged."""
-    return sorted(users, key=lambda u: u.id) if all(map(_was_product, users)) else users
+    return sorted(users, key=lambda u: u.id) if all(map(_is_part, users)) else users
+
+
+def _is_part(x: Instruction) -> bool:
+    """Was it cut of a merged product? A transpose folded into that has left its name to all."""
+    if x.opcode != "slice" or is_of_program(x):
+        return False
+    (product,) = x.operands
+    made = product.operands[0] if product.opcode == "get-tuple-element" else product
+    return operation(x) == "dot_general" or (made.opcode == "custom-call" and made.op_name == x.op_name)
 
 
 def in_order_of_parts_of_call(users: list[Instruction]) -> list[Instruction]:

@@ -31,7 +31,12 @@ def results_of_normalized(computation: Computation) -> frozenset[Instruction]:
 
 
 def with_last_in_front(users: list[Instruction]) -> list[Instruction]:
-    """The users of such a result: the tuple had been the first."""
+    """The users of such a result: the tuple had been the first.
+
+    Where all are bitcasts one had been the only user, and the others, made of what read it, came later.
+    """
+    if all(u.opcode == "bitcast" for u in users):
+        return users
     return [*users[-1:], *users[:-1]]
 
 

@@ -40,6 +40,11 @@ def served_by(user: Instruction) -> Instruction:
     return user
 
 
+def is_read_wide(producer: Instruction, wide: frozenset[Instruction]) -> bool:
+    """Was it narrow in the program, and yet all that used it was a convert to f32?"""
+    return producer in wide and not any(u in wide or is_narrowing(u) for u in producer.users)
+
+
 def users_of_widening(
     convert: Instruction, uses: Uses, wide: frozenset[Instruction], order: dict[Instruction, int]
 ) -> list[Instruction]:
