@@ -59,7 +59,9 @@ def _ways(user: Instruction) -> Iterator[_Way | None]:
 def _was_moved_twice(broadcast: Instruction) -> bool:
     """Did ReshapeMover make it anew for the program and again, later on, for the derivative?
 
-    It did where there is a dimension of one, which the framework puts in with a reshape. The broadcasts of the
-    first time, made in post-order, are those that HloCSE kept.
+    It did where there is a dimension of one, which the framework puts in with a reshape. The broadcasts of
+    the first time, made in post-order, are those that HloCSE kept.
     """
-    return 1 in broadcast.shape.dimensions and any("transpose(jvp" in (u.op_name or "") for u in broadcast.users)
+    if 1 not in broadcast.shape.dimensions:
+        return False
+    return any("transpose(jvp" in (u.op_name or "") for u in broadcast.users)
