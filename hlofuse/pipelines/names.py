@@ -72,17 +72,21 @@ def is_made_by_pass(x: Instruction) -> bool:
     return x.computation is not None and x.id > last_of_program(x.computation.root) and not scope(x)
 
 
-@lru_cache(maxsize=64)
 def last_of_program(root: Instruction) -> int:
     """The greatest id of what the framework made. Ids have to be XLA's.
 
     That is the root, if no pass made another, as LayoutAssignment does where a result is copied: the tuple of
     the program has a number. If one did, all goes before what was inlined or is named by a pass.
     """
-    is_first = is_of_program(root) or (root.opcode == "tuple" and name_before_renaming(root).number > 0)
-    if root.computation is None or is_first:
+    if root.opcode == "tuple" and name_before_renaming(root) != ("tuple", 0):
         return root.id
-    return min((x.id for x in root.computation if _is_surely_young(x)), default=root.id) - 1
+    return root.id if is_of_program(root) else _last_before_passes(root, root.id)
+
+
+@lru_cache(maxsize=2)  # asked for one computation after the other
+def _last_before_passes(root: Instruction, id_of_root: int) -> int:
+    young = (x.id for x in root.computation or () if _is_surely_young(x))
+    return min(young, default=id_of_root) - 1
 
 
 def _is_surely_young(x: Instruction) -> bool:

@@ -41,3 +41,18 @@ def test_of_indices_that_each_reader_had_reshaped_the_first_stays() -> None:
         "  %gather.1 =", "  %other.1 = s32[8,1]{1,0} bitcast(%p)\n  %gather.1 ="
     )
     assert users_of("index.1", once, ids=ids + " other.1") == ["bitcast.1", "neg.1", "not.1"]
+
+
+def test_what_was_moved_in_one_round_reads_the_constant_before_what_was_moved_in_another() -> None:
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %c = f32[] constant(0)
+  %broadcast.1 = f32[8]{{0}} broadcast(%c), dimensions={{}}
+  %gt.1 = pred[8]{{0}} compare(%p, %broadcast.1), direction=GT{named("gt")}
+  %choice.1 = f32[8]{{0}} select(%gt.1, %p, %broadcast.1){named("choice")}
+  %gt.2 = pred[8]{{0}} compare(%choice.1, %broadcast.1), direction=GT{named("gt")}
+  %choice.2 = f32[8]{{0}} select(%gt.2, %p, %broadcast.1){named("choice")}
+  ROOT %r = (f32[8]{{0}}) tuple(%choice.2)"""
+    rounds = "p r c gt.1 gt.2 broadcast.1 choice.1 choice.2"
+    assert users_of("broadcast.1", body, ids=rounds) == ["gt.1", "gt.2", "choice.1", "choice.2"]
+    program = "p c gt.1 gt.2 broadcast.1 choice.1 choice.2 r"
+    assert users_of("broadcast.1", body, ids=program) == ["gt.1", "choice.1", "gt.2", "choice.2"]

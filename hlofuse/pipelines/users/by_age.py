@@ -10,6 +10,7 @@ from hlofuse.pipelines.users.dropped_operations import with_last_in_place_of_dro
 from hlofuse.pipelines.users.inserted_converts import is_widening
 from hlofuse.pipelines.users.merged_dots import in_order_of_merged_products, in_order_of_parts_of_call
 from hlofuse.pipelines.users.merged_literals import is_merged_literal
+from hlofuse.pipelines.users.merged_rounds import with_those_of_its_round_in_front
 from hlofuse.pipelines.users.moved_in_functions import with_moved_in_function_in_front
 from hlofuse.pipelines.users.moved_reshapes import with_last_in_place_of_reshape, with_moved_in_front
 from hlofuse.pipelines.users.narrowed_concatenates import with_narrowed_behind
@@ -27,24 +28,13 @@ def as_age_tells(
     """The `users` of a value, given the order they have in the program."""
     listed = _as_passes_leave_it(producer, users, clues, ages)
     if is_merged_literal(producer):
-        return _with_one_age_together(producer, listed, clues, ages)
-    listed = without_those_in_gemms(producer, listed, clues.order, ages.in_gemms, ages.passes)
+        if value_of_broadcast(producer) not in clues.in_softmax:  # or the last stand in places of those
+            listed = with_those_of_its_round_in_front(producer, listed, ages.passes)
+    else:
+        listed = without_those_in_gemms(producer, listed, clues.order, ages.in_gemms, ages.passes)
     if listed == users and producer in ages.moved and clues.wide.isdisjoint(users):
         return with_last_in_place_of_reshape(producer, users, ages.moved)
     return listed
-
-
-def _with_one_age_together(
-    literal: Instruction, users: list[Instruction], clues: Clues, ages: Ages
-) -> list[Instruction]:
-    """The users of a number that a pass made: those older than it were of one that CSE merged with it.
-
-    Where softmax fusions took users along, the last ones stand in their places.
-    """
-    if literal.id < ages.passes or value_of_broadcast(literal) in clues.in_softmax:
-        return users
-    first = users[0].id > literal.id
-    return sorted(users, key=lambda u: (u.id > literal.id) != first)
 
 
 def _as_passes_leave_it(

@@ -21,6 +21,7 @@ from hlofuse.pipelines.users.merged_literals import in_order_of_functions, is_me
 from hlofuse.pipelines.users.multiplied_constants import with_products_gone
 from hlofuse.pipelines.users.normalized_convolutions import with_last_in_front
 from hlofuse.pipelines.users.reciprocals import with_divisions_gone
+from hlofuse.pipelines.users.reduced_products import with_last_in_place_of_reduction
 from hlofuse.pipelines.users.reshaped_products import with_reshape_in_front
 from hlofuse.pipelines.users.shared_expansions import with_last_in_place_of_expansion
 from hlofuse.pipelines.users.shared_vectors import with_vectors_made_one
@@ -51,6 +52,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_last_behind_merged_in_front(producer, users)
     users = with_last_in_place_of_no_reshape(producer, users)
     users = with_last_in_place_of_sum_in_call(producer, users, clues.order)
+    users = with_last_in_place_of_reduction(producer, users, clues.order)
     users = with_merged_broadcasts(producer, users, clues.order)
     users = with_divisions_gone(producer, users, clues.order, clues.divided)
     users = with_twins_users_behind(producer, users, ids_known=clues.ids_known)

@@ -117,11 +117,14 @@ class _Simplification:
         self._merge_broadcasts()
         for bitcast in left:
             source = bitcast.operands[0]
-            for user in list(bitcast.users):
+            users = list(bitcast.users)
+            for user in users:
                 user.operands = [source if o is bitcast else o for o in user.operands]
                 source.add_user(user)
                 bitcast.remove_user(user)
             source.remove_user(bitcast)
+            if source.is_bitcast and len(source.users) == len(users):
+                source.users = users  # a bitcast of a bitcast became one, made anew
             bitcast.dead = True
 
     def _handle(self, node: Node) -> None:

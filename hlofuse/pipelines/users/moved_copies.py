@@ -11,8 +11,8 @@ def with_last_in_place_of_copy(users: list[Instruction]) -> list[Instruction]:
     """The users of such a value, its parts, by age and the last of them in front.
 
     MoveCopyToUsers (`xla/backends/gpu/transforms/move_copy_to_users.cc`) makes each part anew, of the value
-    itself, and copies that. The copy goes when all parts have been made, and the last one takes its place.
-    Ids have to be XLA's.
+    itself, and copies that. The copy goes when all parts have been made, and the last takes its place. Ids
+    have to be XLA's.
     """
     if len(users) < 2 or not all(map(_is_copied_part, users)):
         return users
@@ -21,7 +21,9 @@ def with_last_in_place_of_copy(users: list[Instruction]) -> list[Instruction]:
 
 
 def _is_copied_part(x: Instruction) -> bool:
-    if x.opcode != "slice" or operation(x) == "dot_general" or (is_of_program(x) and not is_made_by_pass(x)):
-        return False  # a part of a merged product came otherwise
+    if x.opcode != "slice" or (is_of_program(x) and not is_made_by_pass(x)):
+        return False
+    if operation(x) == "dot_general":
+        return False  # a part of a merged product
     readers = [v for u in x.users for v in (u.users if is_inserted_convert(u) else [u])]
     return bool(readers) and all(u.opcode == "transpose" for u in readers)

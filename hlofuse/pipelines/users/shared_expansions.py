@@ -62,5 +62,6 @@ def _was_moved_twice(broadcast: Instruction) -> bool:
     It did where there is a dimension of one, which the framework puts in with a reshape. The broadcasts of
     the first time, made in post-order, are those that HloCSE kept.
     """
-    is_derived = any("transpose(jvp" in (u.op_name or "") for u in broadcast.users)
-    return is_derived and 1 in broadcast.shape.dimensions
+    if 1 not in broadcast.shape.dimensions:
+        return False
+    return any("transpose(jvp" in (u.op_name or "") for u in broadcast.users)
