@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from hlofuse.ir.instruction import Instruction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,4 +35,5 @@ class Options:
     to_fixed_point: bool = True
     conv_simplification: bool = True
     conv_operand_swap: bool = True
+    conv_is_lowerable: Callable[[Instruction], bool] | None = None
     dot_to_multiply: bool = True

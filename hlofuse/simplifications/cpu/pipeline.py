@@ -30,6 +30,7 @@ from hlofuse.simplifications.dot_decomposer import DotDecomposer
 from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
 from hlofuse.simplifications.float_normalization import FloatNormalization
+from hlofuse.simplifications.gather_expander import GatherExpander
 from hlofuse.simplifications.gather_simplifier import GatherSimplifier
 from hlofuse.simplifications.gemv_rewriter import GemvRewriter
 from hlofuse.simplifications.layouts.cpu import CpuLayoutAssignment
@@ -43,6 +44,7 @@ from hlofuse.simplifications.reshape_mover import ReshapeMover
 from hlofuse.simplifications.scatter_expander import ScatterExpander
 from hlofuse.simplifications.scatter_simplifier import ScatterSimplifier
 from hlofuse.simplifications.select_and_scatter_expander import SelectAndScatterExpander
+from hlofuse.simplifications.sharding_remover import ShardingRemover
 from hlofuse.simplifications.topk import TopkDecomposer, TopkRewriter
 from hlofuse.simplifications.transpose_folding import TransposeFolding
 from hlofuse.simplifications.tree_reduction_rewriter import TreeReductionRewriter
@@ -62,7 +64,7 @@ def _simplification(name: str) -> FixedPoint:
         AlgebraicSimplifier(_ALGEBRAIC),
         NotRepeated("simplify-sorts"),
         _DCE,
-        NotRepeated("gather_expander"),
+        GatherExpander(),
         GatherSimplifier(),
         TreeReductionRewriter(_is_of_library),
         NotRepeated("zero_sized_hlo_elimination"),
@@ -83,7 +85,7 @@ CPU: tuple[Pipeline, ...] = (
         "sharding-removal",
         (
             FlattenCallGraph(),
-            NotRepeated("sharding-remover"),
+            ShardingRemover(),
             NotRepeated("control-dep-rewriter"),
             _DCE,
         ),

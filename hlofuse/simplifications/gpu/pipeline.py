@@ -8,6 +8,8 @@ they change nothing.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
@@ -33,12 +35,13 @@ from hlofuse.simplifications.dot_merger import DotMerger
 from hlofuse.simplifications.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.simplifications.flatten_call_graph import FlattenCallGraph
 from hlofuse.simplifications.float_normalization import FloatNormalization
+from hlofuse.simplifications.gather_expander import GatherExpander
 from hlofuse.simplifications.gather_simplifier import GatherSimplifier
 from hlofuse.simplifications.gemv_rewriter import GemvRewriter
 from hlofuse.simplifications.gpu.convolutions.epilogues import CudnnFusedConvRewriter
 from hlofuse.simplifications.gpu.convolutions.normalization import normalized_call
 from hlofuse.simplifications.gpu.convolutions.padding_legalization import ConvPaddingLegalization
-from hlofuse.simplifications.gpu.convolutions.rewriter import ConvRewriter
+from hlofuse.simplifications.gpu.convolutions.rewriter import ConvRewriter, is_lowerable
 from hlofuse.simplifications.gpu.dynamic_slice_annotator import DynamicSliceAnnotator
 from hlofuse.simplifications.gpu.float_support import computes_bf16, library_takes_bf16
 from hlofuse.simplifications.gpu.gemm.broadcast_folding import GemmBroadcastFoldingRewriter
@@ -71,40 +74,39 @@ from hlofuse.simplifications.reshape_mover import ReshapeMover
 from hlofuse.simplifications.scatter_expander import ScatterExpander
 from hlofuse.simplifications.scatter_simplifier import ScatterSimplifier
 from hlofuse.simplifications.select_and_scatter_expander import SelectAndScatterExpander
+from hlofuse.simplifications.sharding_remover import ShardingRemover
 from hlofuse.simplifications.simplify_fp_conversions import SimplifyFPConversions
 from hlofuse.simplifications.slice_sinker import SliceSinker
 from hlofuse.simplifications.stable_sort_expander import StableSortExpander
 from hlofuse.simplifications.topk import TopkDecomposer, TopkRewriter
 from hlofuse.simplifications.transpose_folding import TransposeFolding
 
-_COMMON: dict[str, bool] = {
-    "dot_strength_reduction": False,
-    "supports_non_canonical_dots": False,
-    "unconditional_reduce_of_concatenate": False,
-    "conditional_simplification": True,
-    "fold_transpose_into_scatter": True,
-    "bitcast_convert_as_bitcast": True,
-    "to_fixed_point": False,
-}
+_COMMON = Options(
+    dot_strength_reduction=False,
+    supports_non_canonical_dots=False,
+    unconditional_reduce_of_concatenate=False,
+    conditional_simplification=True,
+    fold_transpose_into_scatter=True,
+    bitcast_convert_as_bitcast=True,
+    to_fixed_point=False,
+)
 # `GetAlgebraicSimplifierOptions`, by mode.
 _ALGSIMP = AlgebraicSimplifier(
-    Options(
-        **_COMMON,
+    replace(
+        _COMMON,
         unconditional_reduce_of_transpose=True,
         reshape_transpose_as_slice_concatenate=False,
         hoist_transpose_of_reshape=True,
+        conv_is_lowerable=is_lowerable,
     )
 )
 _ALGSIMP_CONVOLUTIONS = AlgebraicSimplifier(
-    Options(**_COMMON, conv_operand_swap=False, minmax_propagate_nan=True)
+    replace(_COMMON, conv_operand_swap=False, minmax_propagate_nan=True)
 )
-_ALGSIMP_LAYOUTS = FixedPoint(
-    AlgebraicSimplifier(Options(**_COMMON, conv_operand_swap=False, layout_sensitive=True))
-)
+_LAYOUT_SENSITIVE = replace(_COMMON, conv_operand_swap=False, layout_sensitive=True)
+_ALGSIMP_LAYOUTS = FixedPoint(AlgebraicSimplifier(_LAYOUT_SENSITIVE))
 _ALGSIMP_LAST = FixedPoint(
-    AlgebraicSimplifier(
-        Options(**_COMMON, conv_operand_swap=False, layout_sensitive=True, remove_no_op_reduce_precision=True)
-    )
+    AlgebraicSimplifier(replace(_LAYOUT_SENSITIVE, remove_no_op_reduce_precision=True))
 )
 _FOLDING = TransposeFolding(can_fold_transpose)
 _RESHAPES = ReshapeMover(reshape_of_1d_broadcast_is_cheap=True)
@@ -120,7 +122,7 @@ def gpu_pipelines(device: DeviceDescription) -> tuple[Pipeline, ...]:
     """The pipelines for one device."""
     return (
         _PRE_SPMD,
-        Pipeline("sharding-removal", (NotRepeated("sharding-remover"), _DCE)),
+        Pipeline("sharding-removal", (ShardingRemover(), _DCE)),
         _optimization(device),
         Pipeline("collective-optimizations", (WhileLoopTripCountAnnotator(),)),
         _convolutions(device),
@@ -155,7 +157,7 @@ def _simplification(device: DeviceDescription) -> FixedPoint:
             (
                 NotRepeated("zero_sized_hlo_elimination"),
                 GatherSimplifier(),
-                NotRepeated("gather_expander"),
+                GatherExpander(),
                 ScatterSimplifier(),
                 ScatterExpander(),
                 ScatterSliceSimplifier(),
