@@ -16,6 +16,7 @@ from functools import cache
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, Shape
 from hlofuse.simplifications.common.literals import MOST_ELEMENTS, Value, rounded, values_of
+from hlofuse.simplifications.common.windows import reduced_windows
 
 
 class CannotEvaluate(Exception):
@@ -362,6 +363,30 @@ def _reduce(x: Instruction) -> list[Value]:
     return out
 
 
+_MOST_STEPS = 1 << 20
+"""XLA works out more; it would take long here."""
+
+
+def _reduce_window(x: Instruction) -> list[Value]:
+    """Of one array, by a function of a single operation."""
+    function, element_type = x.called_computations[0].root, x.shape.element_type
+    if len(x.operands) != 2 or [o.payload for o in function.operands] != ["0", "1"]:
+        raise CannotEvaluate
+    window = x.attributes["window"]
+    if x.shape.element_count * math.prod(w.size for w in window) > _MOST_STEPS:
+        raise CannotEvaluate
+    compute = _elementwise(function)
+
+    def step(total: Value, value: Value) -> Value:
+        result = rounded(element_type, compute(total, value))
+        if result is None:
+            raise CannotEvaluate
+        return result
+
+    source, (init,) = x.operands[0], evaluate(x.operands[1])
+    return reduced_windows(evaluate(source), source.shape.dimensions, window, init, x.shape.dimensions, step)
+
+
 _MOVES: dict[str, Callable[[Instruction], list[Value]]] = {
     "broadcast": _broadcast,
     "transpose": _transpose,
@@ -372,6 +397,7 @@ _MOVES: dict[str, Callable[[Instruction], list[Value]]] = {
     "dynamic-slice": _dynamic_slice,
     "pad": _pad,
     "reduce": _reduce,
+    "reduce-window": _reduce_window,
     "reshape": lambda x: evaluate(x.operands[0]),
     "bitcast-convert": _bitcast_convert,
 }
