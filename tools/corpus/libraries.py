@@ -8,6 +8,7 @@ The figures of docs/fidelity.md are of the versions in libraries.txt.
 """
 
 import functools
+import itertools
 import os
 import sys
 
@@ -100,7 +101,7 @@ def squared(y, pred):
     return keras.ops.mean(keras.losses.mean_squared_error(y, pred))
 
 
-IMAGES = dict(weights=None, classifier_activation=None)
+IMAGES = {"weights": None, "classifier_activation": None}
 
 
 @program
@@ -469,7 +470,9 @@ def linen_gcn_spectral_sgdr():
             return linen.Dense(1)(x)
 
     tx = optax.sgd(
-        optax.sgdr_schedule([dict(init_value=0.0, peak_value=0.1, decay_steps=50, warmup_steps=10)] * 2)
+        optax.sgdr_schedule(
+            [{"init_value": 0.0, "peak_value": 0.1, "decay_steps": 50, "warmup_steps": 10}] * 2
+        )
     )
     return linen_train(Net(), tx, lambda out, y: optax.huber_loss(out, y).mean(), S(32, 16), S(32, 1))
 
@@ -501,7 +504,7 @@ def nnx_train(make, tx, loss, *batch):
 
 
 def nnx_decoder(rngs, dtype, layers=2, d=128, heads=4, kv=2, vocab=512, gemma=False):
-    """Llama's blocks, or Gemma's: grouped queries, rotary positions, gated units, norms by the mean square."""
+    """Llama's blocks, or Gemma's: grouped queries, rotary positions, gated units."""
     from flax import nnx
 
     linear = functools.partial(nnx.Linear, use_bias=False, dtype=dtype, param_dtype=dtype, rngs=rngs)
@@ -906,7 +909,7 @@ def eqx_fourier_operator():
 
 # ------------------------------------------------------------------ optax
 def layers(*sizes):
-    return [{"w": S(i, o), "b": S(o)} for i, o in zip(sizes, sizes[1:])]
+    return [{"w": S(i, o), "b": S(o)} for i, o in itertools.pairwise(sizes)]
 
 
 def perceptron(params, x):
@@ -1335,15 +1338,15 @@ def jraph_graph_network():
         attend = jraph.GAT(query, lambda s, r, e: logit(nn.leaky_relu(jnp.concatenate([s, r], -1))), nn.elu)
         return hk.Linear(2)(attend(graph).globals)
 
-    graph = dict(
-        nodes=S(256, 16),
-        edges=S(1024, 4),
-        senders=ints(1024),
-        receivers=ints(1024),
-        globals=S(16, 1),
-        n_node=ints(16),
-        n_edge=ints(16),
-    )
+    graph = {
+        "nodes": S(256, 16),
+        "edges": S(1024, 4),
+        "senders": ints(1024),
+        "receivers": ints(1024),
+        "globals": S(16, 1),
+        "n_node": ints(16),
+        "n_edge": ints(16),
+    }
     return haiku_train(net, optax.lion(1e-4), labelled, graph, ints(16))
 
 
@@ -1532,7 +1535,7 @@ def evosax_cma_es():
             a, b = random.split(key)
             population, state = search.ask(a, state, settings)
             fitness = jnp.sum(population**2 - 10 * jnp.cos(2 * jnp.pi * population), -1)
-            state, metrics = search.tell(b, population, fitness, state, settings)
+            state, _metrics = search.tell(b, population, fitness, state, settings)
             return state, fitness.min()
 
         return lax.scan(one, search.init(key, mean, settings), random.split(key, 5))[1]
@@ -1595,7 +1598,7 @@ def ott_sinkhorn_divergence():
 
     def loss(x, y):
         return sinkhorn_divergence.sinkhorn_divergence(
-            pointcloud.PointCloud, x, y, epsilon=0.1, solve_kwargs=dict(max_iterations=50)
+            pointcloud.PointCloud, x, y, epsilon=0.1, solve_kwargs={"max_iterations": 50}
         )[0]
 
     return jax.value_and_grad(loss), (S(64, 3), S(48, 3))
