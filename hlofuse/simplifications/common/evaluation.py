@@ -193,9 +193,17 @@ def _of_root(x: float) -> float:
     return _divided(1.0, math.sqrt(x))
 
 
+def _complex_product(a: complex, b: complex) -> Value:
+    """Of which one is real: no sum that would have to be rounded as XLA does."""
+    if a.imag and b.imag:
+        raise CannotEvaluate
+    return a * b
+
+
 _COMPLEX: dict[str, Callable[..., Value]] = {
     "add": operator.add,
     "subtract": operator.sub,
+    "multiply": _complex_product,
     "negate": operator.neg,
     "real": lambda a: a.real,
     "imag": lambda a: a.imag,
@@ -301,6 +309,21 @@ def _dynamic_slice(x: Instruction) -> list[Value]:
     return _picked(x, lambda index: [s + k for s, k in zip(starts, index, strict=True)])
 
 
+def _dynamic_update_slice(x: Instruction) -> list[Value]:
+    base, update, *starts = x.operands
+    sizes, part = base.shape.dimensions, update.shape.dimensions
+    first = [
+        min(max(int(evaluate(s)[0].real), 0), n - k) for s, n, k in zip(starts, sizes, part, strict=True)
+    ]
+    out = list(evaluate(base))
+    for value, index in zip(evaluate(update), _indices(part), strict=True):
+        place = 0
+        for size, s, k in zip(sizes, first, index, strict=True):
+            place = place * size + s + k
+        out[place] = value
+    return out
+
+
 def _pad(x: Instruction) -> list[Value]:
     source, (value,) = x.operands[0], evaluate(x.operands[1])
     values, sizes, config = evaluate(source), source.shape.dimensions, x.attributes["padding"]
@@ -395,6 +418,7 @@ _MOVES: dict[str, Callable[[Instruction], list[Value]]] = {
     "iota": _iota,
     "concatenate": _concatenate,
     "dynamic-slice": _dynamic_slice,
+    "dynamic-update-slice": _dynamic_update_slice,
     "pad": _pad,
     "reduce": _reduce,
     "reduce-window": _reduce_window,
