@@ -39,8 +39,8 @@ def simple_steps(step: Simplification) -> dict[str, Simplification]:
     return {} if isinstance(step, NotRepeated) else {step.name: step}
 
 
-# No broadcast that comes by StableHLO is out of order; `test_gpu.py` has XLA's answers. No packed program has any
-# of the others, the small cases do.
+# No broadcast that comes by StableHLO is out of order; `test_gpu.py` has XLA's answers. No packed program has
+# any of the others, the small cases do.
 _NEVER_SEEN = {"broadcast_canonicalizer", "gather_expander", "sharding-remover"}
 PASSES = {name: step for pipeline in pipelines_of("cpu") for name, step in simple_steps(pipeline).items()}
 
