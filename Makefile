@@ -72,10 +72,11 @@ golden: $(READY) ## Rewrite the golden outputs; read the difference before you c
 # make corpus CORPUS=gpu-h100_sxm RELEASE=0.12.0.1
 CORPUS := cpu
 RELEASE := 0.11.1
-ASKED := $(JAX)/$(firstword $(subst -, ,$(CORPUS)))-$(RELEASE)
+ASKED := $(JAX)/$(firstword $(subst -, ,$(CORPUS)))$(findstring -libraries,$(CORPUS))-$(RELEASE)
 
 $(JAX)/cpu-$(RELEASE)/.ready: PACKAGES = jax==$(RELEASE)
 $(JAX)/gpu-$(RELEASE)/.ready: PACKAGES = jax==$(RELEASE) "jax-cuda12-plugin[with-cuda]==$(RELEASE)"
+$(JAX)/gpu-libraries-$(RELEASE)/.ready: PACKAGES = jax==$(RELEASE) "jax-cuda12-plugin[with-cuda]==$(RELEASE)" -r tools/corpus/libraries.txt
 $(JAX)/tpu-$(RELEASE)/.ready: PACKAGES = "jax[tpu]==$(RELEASE)"
 
 corpus: $(READY) $(ASKED)/.ready ## Compile a reference corpus with XLA, verify our replay on it.

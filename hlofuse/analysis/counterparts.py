@@ -50,7 +50,7 @@ class _Pairs:
 
     def add(self, one: Instruction, other: Instruction) -> bool:
         """Note the two; False where they differ, or call what belongs elsewhere."""
-        if other in self.taken or len(one.operands) != len(other.operands) or _said(one) != _said(other):
+        if other in self.taken or len(one.operands) != len(other.operands) or not _agree(one, other):
             return False
         self.of[one] = other
         self.taken.add(other)
@@ -102,9 +102,17 @@ def _by_operands(some: list[Instruction], others: list[Instruction], pairs: _Pai
     return True
 
 
-def _said(i: Instruction) -> Hashable:
-    """What an instruction is, apart from what it reads and calls."""
+def _agree(one: Instruction, other: Instruction) -> bool:
+    """Do the two say the same? An array left out of one text may be any."""
+    hidden = one.opcode == "constant" == other.opcode and (one.literal.is_elided or other.literal.is_elided)
+    return _said(one, hidden) == _said(other, hidden)
+
+
+def _said(i: Instruction, hidden: bool = False) -> Hashable:
+    """What an instruction is, apart from what it reads and calls (and, where `hidden`, its elements)."""
     raw = i.attributes.raw_items
     attributes = tuple(sorted((k, "".join(v.split())) for k, v in raw.items() if k not in _NOT_COMPARED))
-    payload = i.literal.canonical_text if i.opcode == "constant" else (i.payload or "").strip()
+    payload = "" if hidden else (i.payload or "").strip()
+    if i.opcode == "constant" and not hidden:
+        payload = i.literal.canonical_text
     return (i.opcode, i.shape.key, attributes, payload, len(i.called))

@@ -17,7 +17,7 @@ _GPU_CALLS = tuple(
     """.split()
 )
 _CPU_CALLS = ("blas_", "lapack_", "__onednn$", "__xla_cpu_runtime_", "xla_ffi_python_cpu_callback")
-_TPU_CALLS = ("tpu_custom_call", "X64SplitLow", "X64SplitHigh", "AllocateBuffer")
+_TPU_CALLS = ("tpu_custom_call", "X64SplitLow", "X64SplitHigh")
 
 
 def platform_of(module: Module) -> tuple[str | None, str]:

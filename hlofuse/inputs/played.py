@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlofuse.inputs.beside import before_optimizations_beside
+from hlofuse.inputs.elided_literals import restore_literals
 from hlofuse.inputs.load import load
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.errors import HlofuseError
@@ -41,6 +42,7 @@ def played_beside(module: Module, target: str, device: DeviceDescription | None)
 
     try:
         unoptimized = load(source)
+        restore_literals(unoptimized)
         ids = unique_ids_for(unoptimized)
         if ids is not None:
             ids.apply(unoptimized)

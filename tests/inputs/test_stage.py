@@ -134,3 +134,14 @@ def test_a_gpu_dump_directory(tmp_path: Path) -> None:
     dump(tmp_path, ["before_optimizations", "sm_9.0_gpu_after_optimizations"])
     found = stage_of(load(next(tmp_path.glob("*.before_optimizations.txt"))))
     assert found.platform == "gpu"
+
+
+def test_a_buffer_that_a_library_asks_for_tells_no_platform() -> None:
+    """Eigenvalues on CUDA have it, too."""
+    from hlofuse.inputs.stage import platform_of
+
+    text = (
+        'HloModule m\n\nENTRY e {\n  b = f32[8]{0} custom-call(), custom_call_target="AllocateBuffer"\n'
+        "  ROOT n = f32[8]{0} negate(b)\n}\n"
+    )
+    assert platform_of(parse_module(text))[0] != "tpu"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from hlofuse.ir.instruction import Instruction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,4 +32,6 @@ class Options:
     hoist_transpose_of_reshape: bool = False
     fold_transpose_into_scatter: bool = False
     to_fixed_point: bool = True
+    conv_operand_swap: bool = True
+    conv_is_lowerable: Callable[[Instruction], bool] | None = None
     dot_to_multiply: bool = True

@@ -7,13 +7,14 @@ from dataclasses import replace
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.values.window import PaddingConfig, PaddingDimension, Window
 from hlofuse.simplifications.algebraic.context import Context
+from hlofuse.simplifications.algebraic.cumulative import handle_cumulative
 from hlofuse.simplifications.algebraic.functions import is_of_parameters
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.shapes import array
 
 
 def handle_reduce_window(c: Context, x: Instruction) -> None:
-    """Of one array; a cumulative sum of a constant is left alone."""
+    """Of one array."""
     if x.shape.is_tuple or len(x.operands) != 2:
         return
     operand, init = x.operands
@@ -22,7 +23,7 @@ def handle_reduce_window(c: Context, x: Instruction) -> None:
         c.replace(x, make.broadcast(x, x.shape, init, ()))
     elif not operand.shape.dimensions:
         c.replace(x, operand)
-    elif not (_elementwise(c, x, window) or _as_reduce(c, x, window)):
+    elif not (handle_cumulative(c, x, window) or _elementwise(c, x, window) or _as_reduce(c, x, window)):
         _fold_pad(c, x, window)
 
 

@@ -154,9 +154,17 @@ def _of_root(x: float) -> float:
     return _divided(1.0, math.sqrt(x))
 
 
+def _complex_product(a: complex, b: complex) -> Value:
+    """Of which one is real: no sum that would have to be rounded as XLA does."""
+    if a.imag and b.imag:
+        raise CannotEvaluate
+    return a * b
+
+
 _COMPLEX: dict[str, Callable[..., Value]] = {
     "add": operator.add,
     "subtract": operator.sub,
+    "multiply": _complex_product,
     "negate": operator.neg,
     "real": lambda a: a.real,
     "imag": lambda a: a.imag,

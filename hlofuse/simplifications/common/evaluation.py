@@ -14,6 +14,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
 from hlofuse.simplifications.common.elementwise import CannotEvaluate, value_function
 from hlofuse.simplifications.common.literals import MOST_ELEMENTS, Value, rounded, values_of
+from hlofuse.simplifications.common.windows import reduced_windows
 
 
 def evaluate(x: Instruction, known: Mapping[Instruction, list[Value]] | None = None) -> list[Value]:
@@ -121,6 +122,21 @@ def _dynamic_slice(x: Instruction) -> list[Value]:
     return _picked(x, lambda index: [s + k for s, k in zip(starts, index, strict=True)])
 
 
+def _dynamic_update_slice(x: Instruction) -> list[Value]:
+    base, update, *starts = x.operands
+    sizes, part = base.shape.dimensions, update.shape.dimensions
+    first = [
+        min(max(int(evaluate(s)[0].real), 0), n - k) for s, n, k in zip(starts, sizes, part, strict=True)
+    ]
+    out = list(evaluate(base))
+    for value, index in zip(evaluate(update), _indices(part), strict=True):
+        place = 0
+        for size, s, k in zip(sizes, first, index, strict=True):
+            place = place * size + s + k
+        out[place] = value
+    return out
+
+
 def _pad(x: Instruction) -> list[Value]:
     source, (value,) = x.operands[0], evaluate(x.operands[1])
     values, sizes, config = evaluate(source), source.shape.dimensions, x.attributes["padding"]
@@ -183,6 +199,30 @@ def _reduce(x: Instruction) -> list[Value]:
     return out
 
 
+_MOST_STEPS = 1 << 20
+"""XLA works out more; it would take long here."""
+
+
+def _reduce_window(x: Instruction) -> list[Value]:
+    """Of one array, by a function of a single operation."""
+    function, element_type = x.called_computations[0].root, x.shape.element_type
+    if len(x.operands) != 2 or [o.payload for o in function.operands] != ["0", "1"]:
+        raise CannotEvaluate
+    window = x.attributes["window"]
+    if x.shape.element_count * math.prod(w.size for w in window) > _MOST_STEPS:
+        raise CannotEvaluate
+    compute = value_function(function)
+
+    def step(total: Value, value: Value) -> Value:
+        result = rounded(element_type, compute(total, value))
+        if result is None:
+            raise CannotEvaluate
+        return result
+
+    source, (init,) = x.operands[0], evaluate(x.operands[1])
+    return reduced_windows(evaluate(source), source.shape.dimensions, window, init, x.shape.dimensions, step)
+
+
 _MOVES: dict[str, Callable[[Instruction], list[Value]]] = {
     "broadcast": _broadcast,
     "transpose": _transpose,
@@ -191,8 +231,10 @@ _MOVES: dict[str, Callable[[Instruction], list[Value]]] = {
     "iota": _iota,
     "concatenate": _concatenate,
     "dynamic-slice": _dynamic_slice,
+    "dynamic-update-slice": _dynamic_update_slice,
     "pad": _pad,
     "reduce": _reduce,
+    "reduce-window": _reduce_window,
     "reshape": lambda x: evaluate(x.operands[0]),
     "bitcast-convert": _bitcast_convert,
 }

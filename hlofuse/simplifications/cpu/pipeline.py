@@ -19,6 +19,7 @@ from hlofuse.simplifications.control_flow.call_inliner import CallInliner
 from hlofuse.simplifications.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
 from hlofuse.simplifications.control_flow.conditional_simplifier import ConditionalSimplifier
 from hlofuse.simplifications.control_flow.flatten_call_graph import FlattenCallGraph
+from hlofuse.simplifications.control_flow.sharding_remover import ShardingRemover
 from hlofuse.simplifications.cpu.conv_canonicalization import ConvCanonicalization
 from hlofuse.simplifications.cpu.layout_assignment import CpuLayoutAssignment
 from hlofuse.simplifications.cpu.library_rewriter import LibraryRewriter
@@ -41,6 +42,7 @@ from hlofuse.simplifications.loops.simplifier import WhileLoopSimplifier
 from hlofuse.simplifications.reductions.reduce_window_rewriter import ReduceWindowRewriter
 from hlofuse.simplifications.reductions.tree_reduction_rewriter import TreeReductionRewriter
 from hlofuse.simplifications.scatters.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
+from hlofuse.simplifications.scatters.gather_expander import GatherExpander
 from hlofuse.simplifications.scatters.gather_simplifier import GatherSimplifier
 from hlofuse.simplifications.scatters.scatter_expander import ScatterExpander
 from hlofuse.simplifications.scatters.scatter_simplifier import ScatterSimplifier
@@ -62,7 +64,7 @@ def _simplification(name: str) -> FixedPoint:
         AlgebraicSimplifier(_ALGEBRAIC),
         NotRepeated("simplify-sorts"),
         _DCE,
-        NotRepeated("gather_expander"),
+        GatherExpander(),
         GatherSimplifier(),
         TreeReductionRewriter(_is_of_library),
         NotRepeated("zero_sized_hlo_elimination"),
@@ -83,7 +85,7 @@ CPU: tuple[Pipeline, ...] = (
         "sharding-removal",
         (
             FlattenCallGraph(),
-            NotRepeated("sharding-remover"),
+            ShardingRemover(),
             NotRepeated("control-dep-rewriter"),
             _DCE,
         ),

@@ -32,6 +32,7 @@ from hlofuse.simplifications.loops.constant_sinking import WhileLoopConstantSink
 from hlofuse.simplifications.loops.simplifier import WhileLoopSimplifier
 from hlofuse.simplifications.reductions.reduce_window_rewriter import ReduceWindowRewriter
 from hlofuse.simplifications.scatters.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
+from hlofuse.simplifications.scatters.gather_expander import GatherExpander
 from hlofuse.simplifications.scatters.gather_simplifier import GatherSimplifier
 from hlofuse.simplifications.scatters.scatter_expander import ScatterExpander
 from hlofuse.simplifications.scatters.scatter_simplifier import ScatterSimplifier
@@ -64,7 +65,7 @@ def _simplification(device: DeviceDescription) -> FixedPoint:
             (
                 NotRepeated("zero_sized_hlo_elimination"),
                 GatherSimplifier(),
-                NotRepeated("gather_expander"),
+                GatherExpander(),
                 ScatterSimplifier(),
                 ScatterExpander(),
                 ScatterSliceSimplifier(),

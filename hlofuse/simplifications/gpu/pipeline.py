@@ -9,8 +9,9 @@ they change nothing.
 from __future__ import annotations
 
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.simplifications.base import NotRepeated, Pipeline
+from hlofuse.simplifications.base import Pipeline
 from hlofuse.simplifications.control_flow.flatten_call_graph import FlattenCallGraph
+from hlofuse.simplifications.control_flow.sharding_remover import ShardingRemover
 from hlofuse.simplifications.dots.dot_dimension_merger import DotDimensionMerger
 from hlofuse.simplifications.gpu.after_layouts import (
     LAYOUT_NORMALIZATION,
@@ -29,7 +30,7 @@ def gpu_pipelines(device: DeviceDescription) -> tuple[Pipeline, ...]:
     """The pipelines for one device."""
     return (
         PRE_SPMD,
-        Pipeline("sharding-removal", (NotRepeated("sharding-remover"), DCE)),
+        Pipeline("sharding-removal", (ShardingRemover(), DCE)),
         optimization(device),
         Pipeline("collective-optimizations", (WhileLoopTripCountAnnotator(),)),
         convolutions(device),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
@@ -11,32 +13,35 @@ from hlofuse.simplifications.base import FixedPoint, Unrecorded
 from hlofuse.simplifications.data_movement.reshape_mover import ReshapeMover
 from hlofuse.simplifications.dots.transpose_folding import TransposeFolding
 from hlofuse.simplifications.gpu.convolutions.normalization import normalized_call
+from hlofuse.simplifications.gpu.convolutions.rewriter import is_lowerable
 from hlofuse.simplifications.gpu.matrix_layout import can_fold_transpose
 from hlofuse.simplifications.layouts.layout_normalization import LayoutNormalization
 
-_COMMON: dict[str, bool] = {
-    "dot_strength_reduction": False,
-    "supports_non_canonical_dots": False,
-    "unconditional_reduce_of_concatenate": False,
-    "conditional_simplification": True,
-    "fold_transpose_into_scatter": True,
-    "bitcast_convert_as_bitcast": True,
-    "to_fixed_point": False,
-}
+_COMMON = Options(
+    dot_strength_reduction=False,
+    supports_non_canonical_dots=False,
+    unconditional_reduce_of_concatenate=False,
+    conditional_simplification=True,
+    fold_transpose_into_scatter=True,
+    bitcast_convert_as_bitcast=True,
+    to_fixed_point=False,
+)
 # `GetAlgebraicSimplifierOptions`, by mode.
 ALGSIMP = AlgebraicSimplifier(
-    Options(
-        **_COMMON,
+    replace(
+        _COMMON,
         unconditional_reduce_of_transpose=True,
         reshape_transpose_as_slice_concatenate=False,
         hoist_transpose_of_reshape=True,
+        conv_is_lowerable=is_lowerable,
     )
 )
-ALGSIMP_CONVOLUTIONS = AlgebraicSimplifier(Options(**_COMMON, minmax_propagate_nan=True))
-ALGSIMP_LAYOUTS = FixedPoint(AlgebraicSimplifier(Options(**_COMMON, layout_sensitive=True)))
-ALGSIMP_LAST = FixedPoint(
-    AlgebraicSimplifier(Options(**_COMMON, layout_sensitive=True, remove_no_op_reduce_precision=True))
+ALGSIMP_CONVOLUTIONS = AlgebraicSimplifier(
+    replace(_COMMON, conv_operand_swap=False, minmax_propagate_nan=True)
 )
+_LAYOUT_SENSITIVE = replace(_COMMON, conv_operand_swap=False, layout_sensitive=True)
+ALGSIMP_LAYOUTS = FixedPoint(AlgebraicSimplifier(_LAYOUT_SENSITIVE))
+ALGSIMP_LAST = FixedPoint(AlgebraicSimplifier(replace(_LAYOUT_SENSITIVE, remove_no_op_reduce_precision=True)))
 RESHAPES = ReshapeMover(reshape_of_1d_broadcast_is_cheap=True)
 NORMALIZATION = LayoutNormalization(normalized_call)
 FOLDING = TransposeFolding(can_fold_transpose)

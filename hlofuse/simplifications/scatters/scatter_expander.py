@@ -12,11 +12,17 @@ from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
-from hlofuse.ir.shape import Shape
-from hlofuse.ir.values.window import PaddingConfig, PaddingDimension
 from hlofuse.simplifications.common import make
-from hlofuse.simplifications.common.index_vectors import reshaped, without_dimensions
-from hlofuse.simplifications.common.make import elements
+from hlofuse.simplifications.common.counted_loop import counted_loop
+from hlofuse.simplifications.common.index_vectors import (
+    in_operand_space,
+    index_vector,
+    padded,
+    reshaped,
+    scalars,
+    slice_at,
+    without_dimensions,
+)
 from hlofuse.simplifications.common.reading import numbers_of
 from hlofuse.simplifications.common.shapes import array
 
@@ -51,36 +57,11 @@ def _expanded(scatter: Instruction) -> Instruction:
     if updates.shape.element_count == 0:
         return base
     state = [base, _indices(scatter, indices), _updates(scatter, updates)]
-    zero = make.scalar(scatter, "s32", 0)
-    init = make.tuple_of(scatter, [zero, *state])
-    condition, body = _new(scatter, "while_cond", init.shape), _new(scatter, "while_body", init.shape)
-    _leave_behind(condition, array("pred"))
-    parameter = condition.parameters[0]
-    one = make.scalar(parameter, "s32", 1)
-    condition.root = make.compare(parameter, "LT", make.get_tuple_element(parameter, parameter, 0), one)
-    _leave_behind(body, init.shape)
-    _body(scatter, body)
-    called = [("body", body), ("condition", condition)]
-    loop = make.add(scatter, "while", init.shape, [init], called=called, condition="", body="")
-    return elements(loop, [1, 2, 3])[0]
 
+    def body(number: Instruction, state: list[Instruction]) -> list[Instruction]:
+        return _body(scatter, number, *state)
 
-def _new(scatter: Instruction, name: str, shape: Shape) -> Computation:
-    computation = Computation(name)
-    computation.append_parsed(Instruction("param", shape, "parameter", payload="0"))
-    computation.root = computation.parameters[0]
-    return module_of(computation_of(scatter)).add_computation(computation)
-
-
-def _leave_behind(computation: Computation, shape: Shape) -> None:
-    """Zeros that stand in for the result until it is known; the next clean-up removes them."""
-    parameter = computation.parameters[0]
-    zeros = []
-    for _, leaf in shape.leaves():
-        zero = make.scalar(parameter, leaf.element_type, 0)
-        zeros.append(make.broadcast(parameter, leaf, zero, ()))
-    if shape.is_tuple:
-        make.tuple_of(parameter, zeros)
+    return counted_loop(scatter, 1, state, body)[0]
 
 
 def _indices(scatter: Instruction, indices: Instruction) -> Instruction:
@@ -110,67 +91,27 @@ def _updates(scatter: Instruction, updates: Instruction) -> Instruction:
     return reshaped(moved, [1, *sizes] if count == 0 else [math.prod(sizes[:count]), *sizes[count:]])
 
 
-def _body(scatter: Instruction, body: Computation) -> None:
+def _body(
+    scatter: Instruction, number: Instruction, base: Instruction, indices: Instruction, updates: Instruction
+) -> list[Instruction]:
     """`ScatterLoopBody`."""
-    parameter = body.parameters[0]
-    number, base, indices, updates = elements(parameter, range(4))
-    following = make.binary(parameter, "add", number, make.scalar(parameter, "s32", 1))
-    place = make.broadcast(parameter, array("s32", [1]), number, ())
-    if indices.shape.rank == 1:
-        index = _dynamic_slice(indices, place, [1])
-    else:
-        size = indices.shape.dimensions[1]
-        index = without_dimensions(_dynamic_slice(indices, _padded(place, 1), [1, size]), [0])
-    start = _start(scatter, base, index)
-    update = _dynamic_slice(
-        updates, _padded(place, updates.shape.rank - 1), [1, *updates.shape.dimensions[1:]]
-    )
+    place = make.broadcast(number, array("s32", [1]), number, ())
+    index = index_vector(indices, place)
+    start = in_operand_space(index, base.shape.rank, numbers_of(scatter, "scatter_dims_to_operand_dims"))
+    update = slice_at(updates, padded(place, updates.shape.rank - 1), [1, *updates.shape.dimensions[1:]])
     part = without_dimensions(update, [0])
     sizes = list(part.shape.dimensions)
     for d in sorted(numbers_of(scatter, "inserted_window_dims")):
         sizes.insert(d, 1)
     part = reshaped(part, sizes)
-    old = _dynamic_slice(base, start, sizes)
+    old = slice_at(base, start, sizes)
     valid = _validity(base, start, sizes)
     function = scatter.called_computations[0]
     called = [("to_apply", function)]
     numbers = make.numbers(range(len(sizes)))
     new = make.add(part, "map", part.shape, [old, part], called=called, dimensions=numbers)
     chosen = make.select(part, valid, new, old)
-    result = make.dynamic_update_slice(part, base, chosen, _scalars(start))
-    body.root = make.tuple_of(parameter, [following, result, indices, updates])
-
-
-def _scalars(index: Instruction) -> list[Instruction]:
-    return [
-        make.reshape(index, array(index.shape.element_type), make.slice_of(index, index, [k], [k + 1]))
-        for k in range(index.shape.dimensions[0])
-    ]
-
-
-def _dynamic_slice(x: Instruction, start: Instruction, sizes: list[int]) -> Instruction:
-    return make.dynamic_slice(x, x, _scalars(start), sizes)
-
-
-def _padded(x: Instruction, zeros: int) -> Instruction:
-    """`PadVectorWithZeros`."""
-    shape = array(x.shape.element_type, [x.shape.dimensions[0] + zeros])
-    zero = make.scalar(x, x.shape.element_type, 0)
-    return make.pad(x, shape, x, zero, PaddingConfig((PaddingDimension(0, zeros),)))
-
-
-def _start(scatter: Instruction, base: Instruction, index: Instruction) -> Instruction:
-    """Where in the array the update goes (`ExpandIndexVectorIntoOperandSpace`)."""
-    zero = make.constant(index, array(index.shape.element_type, [1]), [0])
-    where = numbers_of(scatter, "scatter_dims_to_operand_dims")
-    parts = []
-    for d in range(base.shape.rank):
-        if d in where:
-            k = where.index(d)
-            parts.append(make.slice_of(index, index, [k], [k + 1]))
-        else:
-            parts.append(zero)
-    return make.concatenate(index, parts, 0)
+    return [make.dynamic_update_slice(part, base, chosen, scalars(start)), indices, updates]
 
 
 def _validity(base: Instruction, start: Instruction, sizes: list[int]) -> Instruction:

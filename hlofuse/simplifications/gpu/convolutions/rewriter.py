@@ -75,6 +75,11 @@ def _rewrite(conv: Instruction) -> bool:
     return replaced(conv, added(conv, "get-tuple-element", conv.shape, [call], like=conv, index="0"))
 
 
+def is_lowerable(conv: Instruction) -> bool:
+    """`ConvIsLowerable`."""
+    return any(found(conv) for found in (_forward, _backward_filter, _backward_input))
+
+
 def _forward(conv: Instruction) -> _Call | None:
     """`CanImplementAsGpuForwardConv`."""
     window, labels = window_of(conv), labels_of(conv)
