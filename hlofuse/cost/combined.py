@@ -36,7 +36,7 @@ class CombinedModel(KernelModel):
     @property
     def tiling(self) -> TilingModel:
         """Made when it is first asked for: without Triton fusions numpy is not even imported."""
-        tiling: TilingModel | None = self.tables.tiling
+        tiling = self.tables.tiling
         if tiling is None:
             from hlofuse.cost.tiling import TilingModel
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hlofuse.analysis.release import Release
 from hlofuse.cost.gpu.atoms import AtomTable
@@ -11,6 +11,9 @@ from hlofuse.cost.gpu.launching import Launcher
 from hlofuse.cost.gpu.pair import PairTable
 from hlofuse.cost.gpu.shapes import ShapeTable
 from hlofuse.cost.gpu.summary_table import SummaryTable
+
+if TYPE_CHECKING:
+    from hlofuse.cost.tiling.model import TilingModel
 
 
 class Tables:
@@ -22,8 +25,8 @@ class Tables:
         self.summaries = SummaryTable(shapes, self.atoms)
         self.pairs = PairTable()
         self.launcher = Launcher(device, release)
-        self.tiling: Any = None
-        """The `TilingModel`, where one has been made."""
+        self.tiling: TilingModel | None = None
+        """Where one has been made."""
 
     def forget_module(self) -> None:
         """Let go of a module that is done with; what is known about structures stays."""
