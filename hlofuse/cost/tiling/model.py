@@ -104,6 +104,10 @@ class TilingModel:
             return []
         return tile_reads(view, costs, self._times) if int(costs.exec_time[0]) == tiling.exec_time else []
 
+    def forget_module(self) -> None:
+        """Let go of the instructions met so far; what is known about structures stays."""
+        self._kinds.forget()
+
     def _view(self, *parts: Instruction, extra_outputs: bool = False) -> FusionView | Refusal:
         try:
             return view_of(self._kinds, *parts, extra_outputs=extra_outputs)

@@ -67,6 +67,10 @@ class OpKinds:
         self._by_content: dict[object, OpKind] = {}
         self._count = 0
 
+    def forget(self) -> None:
+        """Let go of instructions (of a module that is done with); kinds stay."""
+        self._inside.clear()
+
     def outside(self, instruction: Instruction) -> OpKind:
         """The kind of an array that a fusion reads."""
         # The analysis meets a dot earlier than other operands.
