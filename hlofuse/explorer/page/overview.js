@@ -114,7 +114,7 @@ function edgesBetween(run, state, view, groups, keyOfBox) {
   return between;
 }
 
-function drawOverview(run, state, view, decision, act) {
+function drawOverview(run, state, view, decision, act, room) {
   const { groups, keyOfBox } = groupsOf(run, state, view);
   const single = view === "fusion" && groups.every((g) => g.boxes.size < 2);
   const inParts = view === "fusion" && !single;
@@ -124,7 +124,7 @@ function drawOverview(run, state, view, decision, act) {
   }));
   measureKernels(run, nodes, single);
   const edges = [...between.keys()].map((k) => [Math.floor(k / groups.length), k % groups.length]);
-  const size = inParts ? inRows(nodes) : layered(nodes, edges, { gapX: 18, gapY: 34, widest: 1150 });
+  const size = inParts ? inRows(nodes, room) : layered(nodes, edges, { gapX: 18, gapY: 34, widest: 1150 });
   const most = greatest(1, groups.map((g) => Math.max(g.before, g.boxes.size)));
   const marks = [];
   const lines = edges.map(([a, b], n) => {
@@ -136,14 +136,24 @@ function drawOverview(run, state, view, decision, act) {
   });
   const d = run.decisions;
   const inQuestion = new Set(decision === NONE ? [] : [d.producer[decision], d.consumer[decision]].map((b) => keyOfBox.get(b)));
+  const shared = view === "scope" ? sharedScope(groups) : "";
+  for (const g of groups) g.label = g.name.startsWith(shared) && g.name.length > shared.length ? g.name.slice(shared.length) : g.name;
   const drawn = nodes.map((n) => groupNode(n, view, most, inQuestion.has(n.group.name) ? d.kind[decision] : "", act));
   return { group: svg("g", { class: "overview" }, ...lines, ...drawn, ...marks), width: size.width, height: size.height };
 }
 
+// What all scopes begin with tells none from another: `jit(f)/`.
+function sharedScope(groups) {
+  const paths = groups.map((g) => g.name).filter((name) => name.includes("/"));
+  const first = paths[0]?.slice(0, paths[0].indexOf("/") + 1) ?? "";
+  return paths.every((name) => name.startsWith(first)) ? first : "";
+}
+
 // Parts follow each other; what runs to and fro between them would hide that.
-function inRows(nodes) {
+function inRows(nodes, room) {
   nodes.sort((a, b) => a.group.region - b.group.region);
-  const width = greatest(0, nodes.map((n) => n.width)), columns = Math.max(1, Math.floor(ROW_OF_PARTS / (width + 18)));
+  const width = greatest(0, nodes.map((n) => n.width)), widest = Math.min(ROW_OF_PARTS, room / READABLE_SHEET - 20) || ROW_OF_PARTS;
+  const columns = Math.max(1, Math.floor((widest + 18) / (width + 18)));
   nodes.forEach((n, k) => {
     n.x = (k % columns) * (width + 18);
     n.y = Math.floor(k / columns) * 62;
@@ -184,7 +194,7 @@ function groupNode(n, view, most, kind, act) {
   },
   svg("title", {}, `${g.name}\n${words}`),
   svg("rect", { class: "frame", width: n.width, height: n.height, rx: 6 }),
-  svg("text", { x: 10, y: 16, class: "name" }, shortName(g.name, 40)),
+  svg("text", { x: 10, y: 16, class: "name" }, shortName(g.label, 40)),
   svg("text", { x: 10, y: 30, class: "words" }, words),
   ...bars);
 }
