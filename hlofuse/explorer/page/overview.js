@@ -4,6 +4,16 @@ const MOST_GROUPS = 90, ROW_OF_PARTS = 1000;
 
 function scopeAt(opName, depth) { return opName.split("/").slice(0, -1).slice(0, depth).join("/"); }
 
+// Without what all scopes begin with, which tells none from another: `jit(f)/`.
+function shortScope(run, scope) {
+  if (run.sharedScope === undefined) {
+    const paths = run.ops.opName.filter((name) => name.includes("/"));
+    const first = paths[0]?.slice(0, paths[0].indexOf("/") + 1) ?? "";
+    run.sharedScope = paths.every((name) => name.startsWith(first)) ? first : "";
+  }
+  return scope.startsWith(run.sharedScope) ? scope.slice(run.sharedScope.length) : scope;
+}
+
 // Keys that put operations into groups, few enough to be looked at.
 function grouping(run, state, view) {
   const { ops } = run;
@@ -40,7 +50,7 @@ function regionWords(run, number) {
     const counts = new Map();
     for (const { inside } of region.kernels)
       for (const op of inside) {
-        const words = run.ops.layer[op] || run.ops.source[op] || scopeAt(run.ops.opName[op], 8);
+        const words = run.ops.layer[op] || run.ops.source[op] || shortScope(run, scopeAt(run.ops.opName[op], 8));
         if (words) counts.set(words, (counts.get(words) ?? 0) + 1);
       }
     region.words = [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? "";
@@ -136,17 +146,9 @@ function drawOverview(run, state, view, decision, act, room) {
   });
   const d = run.decisions;
   const inQuestion = new Set(decision === NONE ? [] : [d.producer[decision], d.consumer[decision]].map((b) => keyOfBox.get(b)));
-  const shared = view === "scope" ? sharedScope(groups) : "";
-  for (const g of groups) g.label = g.name.startsWith(shared) && g.name.length > shared.length ? g.name.slice(shared.length) : g.name;
+  for (const g of groups) g.label = view === "scope" ? shortScope(run, g.name) : g.name;
   const drawn = nodes.map((n) => groupNode(n, view, most, inQuestion.has(n.group.name) ? d.kind[decision] : "", act));
   return { group: svg("g", { class: "overview" }, ...lines, ...drawn, ...marks), width: size.width, height: size.height };
-}
-
-// What all scopes begin with tells none from another: `jit(f)/`.
-function sharedScope(groups) {
-  const paths = groups.map((g) => g.name).filter((name) => name.includes("/"));
-  const first = paths[0]?.slice(0, paths[0].indexOf("/") + 1) ?? "";
-  return paths.every((name) => name.startsWith(first)) ? first : "";
 }
 
 // Parts follow each other; what runs to and fro between them would hide that.
