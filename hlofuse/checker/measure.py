@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import computed_in, kernels
+from hlofuse.analysis.loops import outermost_loops
 from hlofuse.checker.model import Figures, Kernel, Profile
 from hlofuse.checker.places import where_is
 from hlofuse.explainer.costs import Observed
@@ -47,7 +48,8 @@ def _profile(
         (Kernel(_what(i), where_is(module, i, root), i.name) for i in found),
         key=lambda k: (k.where, k.what, k.name),
     )
-    return Profile(name, target, device, release, Figures(len(found), moved, us), tuple(listed))
+    sums = Figures(len(found), moved, us)
+    return Profile(name, target, device, release, sums, tuple(listed), outermost_loops(module))
 
 
 def _what(kernel: Instruction) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from hlofuse.analysis.loops import Loop
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Where:
@@ -64,6 +66,8 @@ class Profile:
     """The XLA that was repeated; empty for a module that was taken as XLA left it."""
     figures: Figures
     kernels: tuple[Kernel, ...]
+    loops: tuple[Loop, ...] = ()
+    """Outermost loops that launch kernels; none of a baseline, which does not keep them."""
 
 
 @dataclass(frozen=True, slots=True)

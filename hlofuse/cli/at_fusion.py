@@ -42,15 +42,12 @@ def at_fusion(asked: ReplayRequest, subject: Subject) -> Subject:
 
 def in_its_order(asked: ReplayRequest, subject: Subject) -> Subject:
     """What enters the passes, as old and with users in the order as a module before optimizations beside it
-    tells; a note says so. `--ids none` is for the text alone.
+    tells. `--ids none` is for the text alone.
     """
     from dataclasses import replace
 
-    import click
-
     from hlofuse.cli.progress import spinner
     from hlofuse.inputs.played import played_beside
-    from hlofuse.present.escape import printable
 
     assert subject.variant is not None
     if asked.ids == "none":
@@ -58,11 +55,7 @@ def in_its_order(asked: ReplayRequest, subject: Subject) -> Subject:
     device = (subject.variant.xla or subject.variant).device
     with spinner("repeating the passes ahead of fusion"):
         played = played_beside(subject.module, subject.target, device)
-    if played is None:
-        return subject
-    name = printable(played.source.name)
-    click.echo(f"note: which of equals comes first is told by repeating XLA's passes from {name}", err=True)
-    return replace(subject, module=played.module)
+    return replace(subject, module=played.module) if played is not None else subject
 
 
 def brought_to_fusion(asked: ReplayRequest, subject: Subject) -> Subject:

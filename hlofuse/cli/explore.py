@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.options import input_argument
+from hlofuse.cli.options import input_argument, output_option
 from hlofuse.cli.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
@@ -16,14 +16,7 @@ if TYPE_CHECKING:
 
 @click.command("explore")
 @input_argument
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Where the page goes; - for standard output.",
-)
+@output_option("Where the page goes; - for standard output.")
 @click.option("--compare-device", metavar="D", help="The same module on another device, side by side.")
 @click.option(
     "--timeline/--no-timeline",

@@ -98,6 +98,13 @@ def what_if_options(command: F) -> F:
     )(command)
 
 
+def output_option(words: str, metavar: str = "FILE") -> Callable[[F], F]:
+    """`-o`: where the result goes, of a command that must be told."""
+    return click.option(
+        "-o", "--output", required=True, type=click.Path(path_type=Path), metavar=metavar, help=words
+    )
+
+
 def report_options(command: F) -> F:
     """`--format`, `--color`, `-o`: how a report comes out."""
     command = click.option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.options import input_argument
+from hlofuse.cli.options import input_argument, output_option
 from hlofuse.cli.replaying import ReplayRequest, Subject, replay_options
 
 if TYPE_CHECKING:
@@ -19,14 +19,7 @@ KINDS = ("passes", "kernels", "roofline")
 
 @click.command("plot")
 @input_argument
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Where the plot goes: .svg, .png, .pdf or .dot; - for standard output (DOT).",
-)
+@output_option("Where the plot goes: .svg, .png, .pdf or .dot; - for standard output (DOT).")
 @click.option(
     "--kind",
     type=click.Choice(KINDS),

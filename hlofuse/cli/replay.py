@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.options import input_argument
+from hlofuse.cli.options import input_argument, output_option
 from hlofuse.cli.replaying import ReplayRequest, replay_options
 
 _PATH = click.Path(path_type=Path)
@@ -15,14 +15,7 @@ _PATH = click.Path(path_type=Path)
 
 @click.command("replay")
 @input_argument
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=_PATH,
-    metavar="OUT.hlo",
-    help="Where to write the module; - for standard output.",
-)
+@output_option("Where to write the module; - for standard output.", "OUT.hlo")
 @click.option(
     "--trace", type=_PATH, metavar="T.jsonl", help="Write every decision there, one JSON object a line."
 )

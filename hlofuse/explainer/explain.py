@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from hlofuse.analysis.loops import outermost_loops
 from hlofuse.explainer.costs import Costs
-from hlofuse.explainer.dearest import dearest, loops
+from hlofuse.explainer.dearest import dearest
 from hlofuse.explainer.facts import Facts
 from hlofuse.explainer.model import (
     Explanation,
@@ -59,7 +60,7 @@ def explain(
         _rules(stories, facts),
         record,
         dearest(facts),
-        loops(facts),
+        outermost_loops(facts.replay.after),
         sum(bool(step.tied_with) for s in stories for g in s.fused for step in g.steps),
     )
 

@@ -6,8 +6,18 @@ from dataclasses import asdict
 from typing import Any
 
 from hlofuse.explainer.cost_json import kernel_json, step_json, us_json
-from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, Place, Refusal, Totals
+from hlofuse.explainer.model import (
+    DearKernel,
+    Explanation,
+    FusedGroup,
+    Obstacle,
+    PassStory,
+    Place,
+    Refusal,
+    Totals,
+)
 from hlofuse.explainer.statistics.json_report import cost_json
+from hlofuse.present.layers import layer_of
 
 SCHEMA = "hlofuse.explain/1"
 
@@ -27,6 +37,8 @@ def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str,
         "before": totals_json(e.before),
         "after": totals_json(e.after),
         "passes": [_pass(p, only_refused) for p in e.passes],
+        "dearest": [_dear(k) for k in e.dearest],
+        "loops": [asdict(loop) for loop in e.loops],
         "obstacles": [_obstacle(o) for o in e.obstacles],
         "rules": {
             code: {"title": r.title, "message": r.message, "advice": r.advice} for code, r in e.rules.items()
@@ -37,6 +49,17 @@ def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str,
 def place_json(p: Place) -> dict[str, Any]:
     """An instruction and where it comes from."""
     return {"name": p.name, "opcode": p.opcode, "shape": p.shape, "source": p.source, "op_name": p.op_name}
+
+
+def _dear(k: DearKernel) -> dict[str, Any]:
+    return {
+        "first": place_json(k.place),
+        "layer": layer_of(k.place.op_name),
+        "us": us_json(k.us),
+        "count": k.count,
+        "turns": k.turns,
+        "kernel": kernel_json(k.kernel),
+    }
 
 
 def totals_json(t: Totals) -> dict[str, Any]:

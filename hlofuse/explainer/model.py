@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hlofuse.analysis.cost import Cost
+from hlofuse.analysis.loops import Loop
 from hlofuse.explainer.costs import KernelTime, StepCost
 from hlofuse.passes.priority_fusion.following import Disagreement
 from hlofuse.trace import Figures
@@ -217,17 +218,6 @@ class DearKernel:
     count: int = 1
     turns: int = 1
     """How often its loops run it, as far as the dump says."""
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """A loop whose kernels are counted once."""
-
-    name: str
-    trips: int | None
-    """How often it runs; None where the dump does not say."""
-    kernels: int
-    """Launched by one turn."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from hlofuse.explainer.model import (
     DearKernel,
     Explanation,
     FusedGroup,
-    Loop,
     Obstacle,
     PassStory,
     Place,
@@ -19,6 +18,7 @@ from hlofuse.explainer.model import (
 )
 from hlofuse.present.escape import printable
 from hlofuse.present.layers import layer_of
+from hlofuse.present.loops import loops_line, times_text
 from hlofuse.present.units import bytes_text, plural, quantity, us_text
 from hlofuse.trace import Figures
 
@@ -75,19 +75,6 @@ def notes(e: Explanation) -> list[str]:
     return found
 
 
-def loops_line(loops: Sequence[Loop], most: int = 2) -> str:
-    """`8 kernels are in a loop and counted once: while.3 runs 100 times`."""
-    turns = [
-        f"{printable(p.name)} runs {f'{p.trips:,} times' if p.trips is not None else 'as often as it takes'}"
-        for p in loops[:most]
-    ]
-    more = f" and {plural(len(loops) - most, 'loop')} more" if len(loops) > most else ""
-    count = sum(p.kernels for p in loops)
-    where = "a loop" if len(loops) == 1 else "loops"
-    are = "is" if count == 1 else "are"
-    return f"{plural(count, 'kernel')} {are} in {where} and counted once: {', '.join(turns)}{more}"
-
-
 def bound_text(k: DearKernel) -> str:
     """What bounds it, and what is amiss with how it reads."""
     if k.kernel.us < k.us / k.count / k.turns / 2:
@@ -103,8 +90,7 @@ def share_of(k: DearKernel, e: Explanation) -> str:
 
 def dear_name(k: DearKernel) -> str:
     """`fusion.3`, of several alike ` ×3`, in a loop `, 100 times`."""
-    often = f", {k.turns:,} times" if k.turns > 1 else ""
-    return printable(k.place.name) + (f" ×{k.count}" if k.count > 1 else "") + often
+    return printable(k.place.name) + (f" ×{k.count}" if k.count > 1 else "") + times_text(k.turns)
 
 
 def dear_origin(k: DearKernel) -> str:

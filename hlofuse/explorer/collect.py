@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlofuse.analysis.kernels import is_kernel, launched_computations
+from hlofuse.analysis.loops import turns
 from hlofuse.analysis.shape_size import leaves_size
 from hlofuse.explainer.cost_words import SIBLINGS_UNTIMED, step_text
 from hlofuse.explainer.costs import KernelTime, Observed
@@ -159,6 +160,7 @@ class _Collector:
 
     def _kernels(self, boxes: Boxes) -> Iterator[Kernel]:
         standing = boxes.standing()
+        often = turns(self.replay.after)
         for name, i in self.facts.launched_after.items():
             time = self.costs.kernel(i) if self.costs is not None else None
             cost = self.facts.costs_after.instruction(i)
@@ -171,6 +173,7 @@ class _Collector:
                 *_times(time),
                 _source(self.replay.after, i),
                 printable(layer_of(i.op_name)),
+                often[i.computation] if i.computation is not None else 1,
             )
 
 

@@ -122,6 +122,7 @@ def _kernels(kernels: Sequence[Kernel], s: Strings) -> dict[str, Any]:
         "emitter": [s(x.emitter) for x in kernels],
         "source": [s(x.source) for x in kernels],
         "layer": [s(x.layer) for x in kernels],
+        "turns": [x.turns for x in kernels],
     }
 
 

@@ -106,6 +106,8 @@ class Kernel:
     emitter: str = ""
     source: str = ""
     layer: str = ""
+    turns: int = 1
+    """How often its loops run it, as far as the dump says; the figures are those of one turn."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from hlofuse.analysis.kernels import kernels
+from hlofuse.analysis.loops import outermost_loops
 from hlofuse.differ import Changed, Detail, Kind, ModuleDiff, Moved, diff
 from hlofuse.differ.matching import TRIVIAL
 from hlofuse.differ.report.clusters import Cluster
@@ -107,7 +108,9 @@ def _step(
 
 def _size(module: Module) -> Size:
     fusions = sum(i.opcode == "fusion" for i in module.instructions())
-    return Size(sum(len(c) for c in module.computations), len(kernels(module)), fusions)
+    return Size(
+        sum(len(c) for c in module.computations), len(kernels(module)), fusions, outermost_loops(module)
+    )
 
 
 def _opcodes(before: Module, after: Module) -> tuple[tuple[str, int, int], ...]:

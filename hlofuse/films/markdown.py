@@ -8,6 +8,7 @@ from hlofuse.films import words
 from hlofuse.films.frames import Reel
 from hlofuse.films.model import Film, Step
 from hlofuse.present.escape import markdown, markdown_code
+from hlofuse.present.loops import loops_line
 from hlofuse.present.markdown import table
 from hlofuse.present.units import bytes_text, plural
 
@@ -26,6 +27,8 @@ def film_markdown(film: Film, *, limit: int = 5, every: bool = False) -> str:
     out = [f"## {markdown(words.headline(film))}\n"]
     if film.first is not None and film.last is not None:
         out.append(f"{markdown(words.sizes_text(film.first, film.last))}\n")
+        if film.last.loops:
+            out.append(f"{markdown(loops_line(film.last.loops))}\n")
     out += [f"> {markdown(note)}\n" for note in film.notes]
     if film.times:
         out.append(f"No times: {markdown(film.times)}.\n")

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from hlofuse.analysis.loops import Loop
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -47,6 +49,8 @@ class Size:
     instructions: int
     kernels: int
     fusions: int
+    loops: tuple[Loop, ...] = ()
+    """The outermost that launch kernels."""
 
 
 @dataclass(frozen=True, slots=True)

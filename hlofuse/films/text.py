@@ -14,6 +14,7 @@ from hlofuse.films.frames import Reel
 from hlofuse.films.model import Film, Step
 from hlofuse.present.command_line import command_line
 from hlofuse.present.escape import printable, shorten
+from hlofuse.present.loops import loops_line
 from hlofuse.present.units import bytes_text, plural
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def print_film(film: Film, console: Console, *, limit: int = 5, every: bool = Fa
     console.print(Text(printable(words.headline(film)), style="bold"))
     if film.first is not None and film.last is not None:
         console.print(Text(words.sizes_text(film.first, film.last)))
+        if film.last.loops:
+            console.print(Text(loops_line(film.last.loops), style="dim"))
     for note in film.notes:
         console.print(Text(printable(note), style="yellow"))
     if film.times:

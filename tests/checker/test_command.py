@@ -208,3 +208,11 @@ def test_a_fused_module_is_not_measured_as_another_platform_s(hlofuse: Run) -> N
     result = check(hlofuse, ROOT / "samples/gpu/gpt2_block/after.hlo", "--target", "cpu", "--max-kernels", 99)
     assert result.status == 2
     assert "is a module for GPU, not for target cpu" in result.err
+
+
+def test_kernels_of_a_loop_are_said_to_count_once(hlofuse: Run, samples: Path) -> None:
+    scan = samples / "cartpole" / "cpu" / "scan"
+    result = check(hlofuse, scan, "--max-kernels", "99")
+    assert "8 kernels are in a loop and counted once: while.1 runs 10,000 times" in result.out
+    module = json.loads(check(hlofuse, scan, "--max-kernels", "99", "--format", "json").out)["modules"][0]
+    assert module["loops"] == [{"name": "while.1", "trips": 10_000, "kernels": 8}]

@@ -160,3 +160,13 @@ def test_trouble(hlofuse: Run, tmp_path: Path) -> None:
 def test_one_side_from_standard_input(hlofuse: Run) -> None:
     data = Path("softmax/before.hlo").read_bytes()
     assert hlofuse("diff", "-", "softmax/before.hlo", stdin=data).status == 0
+
+
+def test_layers_of_the_model_are_named(hlofuse: Run, tmp_path: Path) -> None:
+    program = (
+        "HloModule m\n\nENTRY e {{\n  p = f32[8] parameter(0)\n"
+        '  ROOT n = f32[8] {}(p), metadata={{op_name="jit(f)/Net/Dense_1/neg"}}\n}}\n'
+    )
+    for name, opcode in (("a.hlo", "negate"), ("b.hlo", "abs")):
+        (tmp_path / name).write_text(program.format(opcode), encoding="utf-8")
+    assert "Net/Dense_1" in hlofuse("diff", tmp_path / "a.hlo", tmp_path / "b.hlo").out

@@ -42,9 +42,37 @@ def test_figures_belong_together(samples: Path) -> None:
         assert s.instructions == sum(s.opcodes.values()) == len(list(module.instructions()))
         assert s.kernels == sum(c.kernels for c in s.computations) == len(s.heaviest)
         assert len(s.computations) + s.fusion_bodies + s.applied_computations == len(module.computations)
-        assert [k.cost.bytes_accessed for k in s.heaviest] == sorted(
-            (k.cost.bytes_accessed for k in s.heaviest), reverse=True
-        )
+        weights = [k.cost.bytes_accessed * k.turns for k in s.heaviest]
+        assert weights == sorted(weights, reverse=True)
+
+
+def test_what_a_loop_runs_often_weighs_more_and_layers_are_named(hlofuse: Run, tmp_path: Path) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text(
+        """HloModule m
+
+body {
+  b = f32[8] parameter(0)
+  ROOT small = f32[8] negate(b), metadata={op_name="jit(f)/transpose(jvp(Net))/layer_1/neg"}
+}
+
+condition {
+  c = f32[8] parameter(0)
+  ROOT on = pred[] constant(true)
+}
+
+ENTRY main {
+  p = f32[8] parameter(0)
+  big = f32[16] concatenate(p, p), dimensions={0}
+  ROOT loop = f32[8] while(p), condition=condition, body=body, backend_config={"known_trip_count":{"n":"9"}}
+}
+"""
+    )
+    out = hlofuse("stats", path).out
+    rows = out[out.index("heaviest kernels") :].splitlines()[1:]
+    assert rows[0].split() == "small, 9 times 64 B 8 Net/layer_1, backward".split()
+    assert rows[1].startswith("big ")
+    assert ["body", "while", "body", "9", "2", "1"] in [line.split()[:6] for line in out.splitlines()]
 
 
 def test_custom_calls_are_named_as_unknown(hlofuse: Run, tmp_path: Path) -> None:

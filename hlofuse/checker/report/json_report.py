@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from hlofuse.checker.model import Check, Figures, Finding, Held, Kernel, ModuleCheck, Where
@@ -35,6 +36,7 @@ def _module(m: ModuleCheck) -> dict[str, Any]:
         "figures": _figures(p.figures),
         "baseline": _figures(m.baseline.figures) if m.baseline is not None else None,
         "baseline_xla": (m.baseline.release or None) if m.baseline is not None else None,
+        "loops": [asdict(loop) for loop in p.loops],
         "kernels": [_kernel(k) for k in p.kernels],
         "findings": [_finding(f) for f in m.findings],
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hlofuse.checker.model import Check, Finding, Level
 from hlofuse.checker.report.words import at, figures, listed, pair, verdict, worth
 from hlofuse.present.escape import printable
+from hlofuse.present.loops import loops_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,6 +30,8 @@ def print_check(check: Check, console: Console) -> None:
         if base is not None and base.figures != m.profile.figures:
             line += f"  (baseline {figures(base.figures)})"
         console.print(line, style="red" if m.failed else None, soft_wrap=True)
+        if m.profile.loops:
+            console.print(f"      {loops_line(m.profile.loops)}", style="dim", soft_wrap=True)
         if base is not None and base.release != m.profile.release:
             console.print(f"      baseline of {_release(base.release)}, now {_release(m.profile.release)}")
         for f in m.findings:

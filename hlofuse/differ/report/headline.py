@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from hlofuse.analysis.loops import outermost_loops
 from hlofuse.differ.model import Edit, FusionChange, FusionKind, ModuleDiff, only_annotations
 from hlofuse.differ.report.phrases import ARROW, change_of, count_change_of, time_change_of
 from hlofuse.differ.report.summary import Summary
+from hlofuse.present.loops import loops_line
 from hlofuse.present.units import plural
 
 
@@ -56,6 +58,15 @@ def figure_pairs(summary: Summary) -> list[tuple[str, str]]:
         if any(without):
             pairs.append(("kernels without an estimate:", count_change_of(*without)))
     return pairs
+
+
+def loop_notes(diff: ModuleDiff) -> list[str]:
+    """That kernels, bytes and time count one turn of each loop, and how often the loops run; none without."""
+    sides = [outermost_loops(side.module) for side in (diff.before, diff.after)]
+    before, after = (loops_line(found) if found else "" for found in sides)
+    if before == after:
+        return [before] if before else []
+    return [f"{word}: {line or 'no loops'}" for word, line in (("before", before), ("after", after))]
 
 
 def figures(summary: Summary) -> str:

@@ -8,7 +8,7 @@ from hlofuse.differ.model import FusionKind
 from hlofuse.differ.report import phrases
 from hlofuse.differ.report.clusters import Cluster
 from hlofuse.differ.report.groups import ChangeGroup, FusionGroup
-from hlofuse.differ.report.headline import figure_pairs, verdict
+from hlofuse.differ.report.headline import figure_pairs, loop_notes, verdict
 from hlofuse.differ.report.phrases import ARROW
 from hlofuse.differ.report.sections import ALL, limited
 from hlofuse.differ.report.summary import Summary
@@ -38,6 +38,7 @@ def _body(s: Summary, said: str, limit: int, only: Collection[str], picture: str
     files = [side.module.filename or side.module.name for side in (diff.before, diff.after)]
     yield f"<p class=faint>{esc(files[0])} {ARROW} {esc(files[1])}</p>"
     yield figures(figure_pairs(s))
+    yield from (f"<p class=faint>{esc(note)}</p>" for note in loop_notes(diff))
     if "fusions" in only and s.fusions:
         yield f"<h2>Fusions <small>{diff.fusions_unchanged} unchanged</small></h2>"
         head = ["", "fusions", "inside", "bytes" if s.times is None else "bytes, time"]

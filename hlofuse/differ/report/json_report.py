@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from hlofuse.analysis.cost import Cost
+from hlofuse.analysis.loops import outermost_loops
 from hlofuse.differ.model import Added, Changed, Detail, Edit, FusionChange, Moved, Place, Removed, Side
 from hlofuse.differ.model import ModuleDiff as Diff
 from hlofuse.differ.times import Times
@@ -57,6 +59,7 @@ def _side(side: Side) -> dict[str, Any]:
         "fusions": side.fusions,
         **_cost(side.cost),
         "computations_not_compared": side.unreachable,
+        "loops": [asdict(loop) for loop in outermost_loops(side.module)],
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from hlofuse.differ.report import phrases
 from hlofuse.differ.report.clusters import Cluster
 from hlofuse.differ.report.groups import ChangeGroup, FusionGroup
-from hlofuse.differ.report.headline import figure_pairs, verdict
+from hlofuse.differ.report.headline import figure_pairs, loop_notes, verdict
 from hlofuse.differ.report.phrases import ARROW
 from hlofuse.differ.report.sections import ALL, limited
 from hlofuse.differ.report.summary import Summary
@@ -22,6 +22,7 @@ def to_markdown(summary: Summary, *, limit: int = 20, only: Collection[str] = AL
     parts = [f"**{markdown(verdict(diff))}**\n"]
     rows = [[_label(label), figure] for label, figure in figure_pairs(s)]
     parts.append(table(["", ""], rows, right=[1]))
+    parts += [f"{markdown(note)}\n" for note in loop_notes(diff)]
     if "fusions" in only and s.fusions:
         parts.append(f"### Fusions ({diff.fusions_unchanged} unchanged)\n")
         parts += _table(

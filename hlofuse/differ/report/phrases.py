@@ -12,6 +12,7 @@ from hlofuse.differ.model import Detail, FusionChange, FusionKind, Kind
 from hlofuse.differ.times import Times
 from hlofuse.ir import Instruction, Module
 from hlofuse.present.escape import shorten
+from hlofuse.present.layers import layer_of
 from hlofuse.present.units import plural, quantity, ranges, us_text
 
 ARROW = "→"
@@ -37,9 +38,10 @@ def opcodes(instructions: Iterable[Instruction], limit: int = 10) -> str:
 
 
 def sources(module: Module, instructions: Iterable[Instruction], limit: int = 3) -> str:
-    """`model.py:12–14, 20`: the lines the instructions came from."""
+    """`Net/Dense_1: model.py:12–14, 20`: the layers and the lines the instructions came from."""
+    members = list(instructions)
     lines: dict[str, set[int]] = {}
-    for i in instructions:
+    for i in members:
         place = module.source_of(i)
         if place is not None:
             lines.setdefault(place.file, set()).add(place.line)
@@ -49,7 +51,12 @@ def sources(module: Module, instructions: Iterable[Instruction], limit: int = 3)
         parts.append(f"{file}:{ranges(known)}" if known else file)
     if len(parts) > limit:
         parts[limit:] = [f"and {plural(len(parts) - limit, 'more file')}"]
-    return "; ".join(parts)
+    return ": ".join(filter(None, (_layers(members), "; ".join(parts))))
+
+
+def _layers(instructions: Iterable[Instruction], limit: int = 2) -> str:
+    found = [layer for layer in dict.fromkeys(layer_of(i.op_name) for i in instructions) if layer]
+    return "; ".join(found[:limit]) + (f"; {len(found) - limit} more" if len(found) > limit else "")
 
 
 def change_of(before: float, after: float, unit: str = "") -> str:

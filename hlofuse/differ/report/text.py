@@ -8,7 +8,7 @@ from hlofuse.differ.model import FusionKind, Matched
 from hlofuse.differ.report import phrases
 from hlofuse.differ.report.clusters import Cluster
 from hlofuse.differ.report.groups import ChangeGroup, FusionGroup
-from hlofuse.differ.report.headline import figures, verdict
+from hlofuse.differ.report.headline import figures, loop_notes, verdict
 from hlofuse.differ.report.phrases import ARROW
 from hlofuse.differ.report.sections import ALL, limited
 from hlofuse.differ.report.summary import Summary
@@ -48,6 +48,8 @@ class _Report:
         s, diff = self.summary, self.summary.diff
         self._print(verdict(diff), "bold green" if diff.same else "bold")
         self._print(figures(s))
+        for note in loop_notes(diff):
+            self._print(note)
         if "fusions" in only and s.fusions:
             self._head("fusions", f"{diff.fusions_unchanged} unchanged")
             self._list(self._fusion(g) for g in s.fusions)

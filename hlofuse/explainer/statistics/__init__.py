@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from hlofuse.analysis.cost import Cost, CostAnalysis
 from hlofuse.analysis.kernels import iter_kernels, launched_computations
+from hlofuse.analysis.loops import turns
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.present.layers import layer_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +28,13 @@ class KernelStatistics:
     holds: int
     """Operations inside, parameters and constants not counted; 1 for what is no fusion."""
     cost: Cost
+    """Of one turn."""
+    turns: int
+    """How often its loops run it, as far as the dump says."""
     source: str | None
     """The line of the user's program, where the dump has it."""
+    layer: str
+    """Of the model; empty where the names tell none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,8 @@ class ComputationStatistics:
     name: str
     role: str
     """`entry`, or how it is called: `while body`, `while condition`, `branch`, `call`…"""
+    turns: int
+    """How often its loops run it, as far as the dump says."""
     instructions: int
     kernels: int
     opcodes: dict[str, int]
@@ -66,7 +75,7 @@ class ModuleStatistics:
     applied_computations: int
     """Functions applied by reduce, sort, scatter and so on, and computations nobody calls."""
     heaviest: tuple[KernelStatistics, ...]
-    """By bytes accessed, then by flops."""
+    """By bytes accessed, then by flops, of all turns."""
 
 
 def statistics(module: Module, *, heaviest: int | None = 10, target: str = "cpu") -> ModuleStatistics:
@@ -75,10 +84,14 @@ def statistics(module: Module, *, heaviest: int | None = 10, target: str = "cpu"
     total = costs.computation(module.entry)
     running = launched_computations(module)
     bodies = sum(c.fusion is not None for c in module.computations)
-    kernels = [k for c in running for k in iter_kernels(c)]
-    ranked = sorted(
-        kernels, key=lambda k: (-costs.instruction(k).bytes_accessed, -costs.instruction(k).flops)
-    )
+    often = turns(module)
+    kernels = [(k, often[c]) for c in running for k in iter_kernels(c)]
+
+    def weight(kernel: tuple[Instruction, int]) -> tuple[float, float]:
+        cost = costs.instruction(kernel[0])
+        return -cost.bytes_accessed * kernel[1], -cost.flops * kernel[1]
+
+    ranked = sorted(kernels, key=weight)
     stage = stage_of(module, target)
     return ModuleStatistics(
         module.name,
@@ -88,12 +101,13 @@ def statistics(module: Module, *, heaviest: int | None = 10, target: str = "cpu"
         sum(len(c) for c in module.computations),
         _by_count(i.opcode for i in module.instructions()),
         len(kernels),
-        _by_count(k.fusion_kind or "" for k in kernels if k.opcode == "fusion"),
+        _by_count(k.fusion_kind or "" for k, _ in kernels if k.opcode == "fusion"),
         total,
         tuple(
             ComputationStatistics(
                 c.name,
                 _role(c),
+                often[c],
                 len(c),
                 sum(1 for _ in iter_kernels(c)),
                 _by_count(i.opcode for i in c),
@@ -103,7 +117,7 @@ def statistics(module: Module, *, heaviest: int | None = 10, target: str = "cpu"
         ),
         bodies,
         len(module.computations) - bodies - len(running),
-        tuple(_kernel(k, costs.instruction(k), module) for k in ranked[:heaviest]),
+        tuple(_kernel(k, costs.instruction(k), n, module) for k, n in ranked[:heaviest]),
     )
 
 
@@ -115,11 +129,19 @@ def operations_inside(instruction: Instruction) -> int:
     return sum(i.opcode not in silent for i in instruction.fused_computation)
 
 
-def _kernel(k: Instruction, cost: Cost, module: Module) -> KernelStatistics:
+def _kernel(k: Instruction, cost: Cost, often: int, module: Module) -> KernelStatistics:
     source = module.source_of(k)
     home = k.computation.name if k.computation is not None else ""
     return KernelStatistics(
-        k.name, k.opcode, k.fusion_kind, home, operations_inside(k), cost, str(source) if source else None
+        k.name,
+        k.opcode,
+        k.fusion_kind,
+        home,
+        operations_inside(k),
+        cost,
+        often,
+        str(source) if source else None,
+        layer_of(k.op_name),
     )
 
 

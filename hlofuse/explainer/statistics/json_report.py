@@ -42,6 +42,7 @@ def _module(m: ModuleStatistics) -> dict[str, Any]:
             {
                 "name": c.name,
                 "role": c.role,
+                "turns": c.turns,
                 "instructions": c.instructions,
                 "kernels": c.kernels,
                 "opcodes": c.opcodes,
@@ -59,7 +60,9 @@ def _module(m: ModuleStatistics) -> dict[str, Any]:
                 "computation": k.computation,
                 "holds": k.holds,
                 "cost": cost_json(k.cost),
+                "turns": k.turns,
                 "source": k.source,
+                "layer": k.layer,
             }
             for k in m.heaviest
         ],

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from hlofuse.explainer.statistics import ModuleStatistics
+from hlofuse.explainer.statistics.words import ONE_TURN, where
 from hlofuse.present.escape import markdown, markdown_code
+from hlofuse.present.loops import times_text
 from hlofuse.present.markdown import table
 from hlofuse.present.units import bytes_text, plural, quantity
 
@@ -29,7 +31,7 @@ def _module(m: ModuleStatistics) -> str:
             (
                 (
                     markdown_code(c.name),
-                    c.role,
+                    c.role + times_text(c.turns),
                     f"{c.instructions:,}",
                     f"{c.kernels:,}",
                     bytes_text(c.cost.bytes_accessed),
@@ -40,6 +42,8 @@ def _module(m: ModuleStatistics) -> str:
             right=(2, 3, 4, 5),
         )
     )
+    if any(c.turns > 1 for c in m.computations):
+        out.append(f"{ONE_TURN}.\n")
     out.append(f"{plural(m.instructions, 'instruction')}: {_counts(m.opcodes)}\n")
     if m.fusions:
         out.append(f"{plural(sum(m.fusions.values()), 'fusion')}: {_counts(m.fusions)}\n")
@@ -49,12 +53,12 @@ def _module(m: ModuleStatistics) -> str:
                 ("heaviest kernels", "kind", "operations", "bytes", "flops", "source"),
                 (
                     (
-                        markdown_code(k.name),
+                        markdown_code(k.name) + times_text(k.turns),
                         k.kind or markdown(k.opcode),
                         str(k.holds),
                         bytes_text(k.cost.bytes_accessed) if not k.cost.unknown else "unknown",
                         quantity(k.cost.flops + k.cost.transcendentals) if not k.cost.unknown else "unknown",
-                        markdown(k.source or ""),
+                        markdown(where(k)),
                     )
                     for k in m.heaviest
                 ),

@@ -8,8 +8,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.explainer.statistics import ModuleStatistics
+from hlofuse.explainer.statistics.words import ONE_TURN, where
 from hlofuse.explainer.tables import plain_table
 from hlofuse.present.escape import printable
+from hlofuse.present.loops import times_text
 from hlofuse.present.units import bytes_text, plural, quantity
 
 if TYPE_CHECKING:
@@ -49,9 +51,11 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         )
 
     console.print()
+    loops = any(c.turns > 1 for c in m.computations)
     table = plain_table(
         ("computation", "left"),
         ("", "left"),
+        *([("turns", "right")] if loops else []),
         ("instructions", "right"),
         ("kernels", "right"),
         ("bytes", "right"),
@@ -61,12 +65,15 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         table.add_row(
             Text(printable(c.name)),
             Text(c.role, style="dim"),
+            *([f"{c.turns:,}"] if loops else []),
             f"{c.instructions:,}",
             f"{c.kernels:,}",
             bytes_text(c.cost.bytes_accessed),
             quantity(c.cost.flops),
         )
     console.print(table)
+    if loops:
+        console.print(Text(ONE_TURN, style="dim"))
     inside = []
     if m.fusion_bodies:
         inside.append(plural(m.fusion_bodies, "fusion body", "fusion bodies"))
@@ -90,13 +97,12 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
             ("", "left"),
         )
         for k in m.heaviest:
-            source = printable(k.source) if k.source else ""
             table.add_row(
-                Text(printable(k.name)),
+                Text(printable(k.name) + times_text(k.turns)),
                 str(k.holds) if k.opcode == "fusion" else "",
                 bytes_text(k.cost.bytes_accessed) if not k.cost.unknown else "unknown",
                 quantity(k.cost.flops + k.cost.transcendentals) if not k.cost.unknown else "unknown",
-                Text(" ".join(x for x in (k.kind or "", source) if x), style="dim"),
+                Text(" ".join(filter(None, (k.kind, printable(where(k))))), style="dim"),
             )
         console.print(table)
         left = m.kernels - len(m.heaviest)

@@ -263,7 +263,7 @@ class App {
       state = state.get(key);
     }
     if (this.drawn !== "steps") {
-      const drawn = drawOverview(run, state, this.drawn, own && this.told ? this.state.at - 1 : NONE, this.act);
+      const drawn = drawOverview(run, state, this.drawn, own && this.told ? this.state.at - 1 : NONE, this.act, pane.width);
       pane.show(`${number}:${this.drawn}`, drawn.group, drawn.width, drawn.height, label, undefined, READABLE_SHEET);
       return;
     }

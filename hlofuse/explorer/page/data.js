@@ -62,7 +62,7 @@ class Run {
     this.kernels = k.name.map((name, n) => ({
       name: text(name), box: k.box[n], kind: text(k.kind[n]), bytes: k.bytes[n], flops: k.flops[n], us: k.us[n],
       usMemory: k.us_memory[n], usCompute: k.us_compute[n], emitter: text(k.emitter[n]), source: text(k.source[n]),
-      layer: text(k.layer[n]),
+      layer: text(k.layer[n]), turns: k.turns[n],
     }));
     const h = json.held;
     this.held = h.decision.map((decision, n) => ({

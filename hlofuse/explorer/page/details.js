@@ -60,7 +60,7 @@ function boxDetails(app, box, chosenOp) {
       ["runs", (ops.calls[op] ?? []).map((c) => run.computations[c]).join(", ")],
     ]),
     kernel && fold(`Kernel ${kernel.name}`, true, facts([
-      ["kind", kernel.kind], ["time", kernel.us === null ? "" : timeText(kernel.us)],
+      ["kind", kernel.kind], ["time", kernel.us === null ? "" : timeText(kernel.us)], ["runs", timesText(kernel)],
       ["memory", kernel.usMemory === null ? "" : timeText(kernel.usMemory)],
       ["compute", kernel.usCompute === null ? "" : timeText(kernel.usCompute)],
       ["moves", bytesText(kernel.bytes)], ["flops", kernel.flops.toLocaleString("en")], ["emitter", kernel.emitter],

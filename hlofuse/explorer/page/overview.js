@@ -4,6 +4,16 @@ const MOST_GROUPS = 90, ROW_OF_PARTS = 1000;
 
 function scopeAt(opName, depth) { return opName.split("/").slice(0, -1).slice(0, depth).join("/"); }
 
+// Without what all scopes begin with, which tells none from another: `jit(f)/`.
+function shortScope(run, scope) {
+  if (run.sharedScope === undefined) {
+    const paths = run.ops.opName.filter((name) => name.includes("/"));
+    const first = paths[0]?.slice(0, paths[0].indexOf("/") + 1) ?? "";
+    run.sharedScope = paths.every((name) => name.startsWith(first)) ? first : "";
+  }
+  return scope.startsWith(run.sharedScope) ? scope.slice(run.sharedScope.length) : scope;
+}
+
 // Keys that put operations into groups, few enough to be looked at.
 function grouping(run, state, view) {
   const { ops } = run;
@@ -40,7 +50,7 @@ function regionWords(run, number) {
     const counts = new Map();
     for (const { inside } of region.kernels)
       for (const op of inside) {
-        const words = run.ops.layer[op] || run.ops.source[op] || scopeAt(run.ops.opName[op], 8);
+        const words = run.ops.layer[op] || run.ops.source[op] || shortScope(run, scopeAt(run.ops.opName[op], 8));
         if (words) counts.set(words, (counts.get(words) ?? 0) + 1);
       }
     region.words = [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? "";
@@ -114,7 +124,7 @@ function edgesBetween(run, state, view, groups, keyOfBox) {
   return between;
 }
 
-function drawOverview(run, state, view, decision, act) {
+function drawOverview(run, state, view, decision, act, room) {
   const { groups, keyOfBox } = groupsOf(run, state, view);
   const single = view === "fusion" && groups.every((g) => g.boxes.size < 2);
   const inParts = view === "fusion" && !single;
@@ -124,7 +134,7 @@ function drawOverview(run, state, view, decision, act) {
   }));
   measureKernels(run, nodes, single);
   const edges = [...between.keys()].map((k) => [Math.floor(k / groups.length), k % groups.length]);
-  const size = inParts ? inRows(nodes) : layered(nodes, edges, { gapX: 18, gapY: 34, widest: 1150 });
+  const size = inParts ? inRows(nodes, room) : layered(nodes, edges, { gapX: 18, gapY: 34, widest: 1150 });
   const most = greatest(1, groups.map((g) => Math.max(g.before, g.boxes.size)));
   const marks = [];
   const lines = edges.map(([a, b], n) => {
@@ -136,14 +146,16 @@ function drawOverview(run, state, view, decision, act) {
   });
   const d = run.decisions;
   const inQuestion = new Set(decision === NONE ? [] : [d.producer[decision], d.consumer[decision]].map((b) => keyOfBox.get(b)));
+  for (const g of groups) g.label = view === "scope" ? shortScope(run, g.name) : g.name;
   const drawn = nodes.map((n) => groupNode(n, view, most, inQuestion.has(n.group.name) ? d.kind[decision] : "", act));
   return { group: svg("g", { class: "overview" }, ...lines, ...drawn, ...marks), width: size.width, height: size.height };
 }
 
 // Parts follow each other; what runs to and fro between them would hide that.
-function inRows(nodes) {
+function inRows(nodes, room) {
   nodes.sort((a, b) => a.group.region - b.group.region);
-  const width = greatest(0, nodes.map((n) => n.width)), columns = Math.max(1, Math.floor(ROW_OF_PARTS / (width + 18)));
+  const width = greatest(0, nodes.map((n) => n.width)), widest = Math.min(ROW_OF_PARTS, room / READABLE_SHEET - 20) || ROW_OF_PARTS;
+  const columns = Math.max(1, Math.floor((widest + 18) / (width + 18)));
   nodes.forEach((n, k) => {
     n.x = (k % columns) * (width + 18);
     n.y = Math.floor(k / columns) * 62;
@@ -184,7 +196,7 @@ function groupNode(n, view, most, kind, act) {
   },
   svg("title", {}, `${g.name}\n${words}`),
   svg("rect", { class: "frame", width: n.width, height: n.height, rx: 6 }),
-  svg("text", { x: 10, y: 16, class: "name" }, shortName(g.name, 40)),
+  svg("text", { x: 10, y: 16, class: "name" }, shortName(g.label, 40)),
   svg("text", { x: 10, y: 30, class: "words" }, words),
   ...bars);
 }

@@ -18,6 +18,8 @@ class Pane {
     }).observe(this.svg);
   }
 
+  get width() { return this.svg.getBoundingClientRect().width; }
+
   show(key, group, width, height, label, focus, readable = READABLE) {
     this.readable = readable;
     this.size = [width, height];

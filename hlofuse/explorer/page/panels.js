@@ -44,12 +44,13 @@ class Panels {
       panel.replaceChildren(this.filters(), this.lists.decisions.element);
       this.lists.decisions.show(this.listed, this.listed.indexOf(this.app.state.at - 1));
     } else if (tab === "kernels") {
-      const cost = (k) => k.us ?? -1;
-      this.sorted = [...run.kernels].sort((a, b) => cost(b) - cost(a) || b.bytes - a.bytes);
-      this.most = greatest(1e-9, run.kernels.map((k) => k.us ?? 0));
-      this.mostBytes = greatest(1, run.kernels.map((k) => k.bytes));
+      // As often as their loops run them.
+      const cost = (k) => (k.us ?? -1) * k.turns, moved = (k) => k.bytes * k.turns;
+      this.sorted = [...run.kernels].sort((a, b) => cost(b) - cost(a) || moved(b) - moved(a));
+      this.most = greatest(1e-9, run.kernels.map(cost));
+      this.mostBytes = greatest(1, run.kernels.map(moved));
       panel.replaceChildren(el("p", { class: "note" },
-        `${countText(run.kernels.length, "kernel")} in the end, dearest first`), this.lists.kernels.element);
+        `${countText(run.kernels.length, "kernel")} in the end, dearest first${run.kernels.some((k) => k.turns > 1) ? ", as often as their loops run them" : ""}`), this.lists.kernels.element);
       this.lists.kernels.show(this.sorted, this.sorted.findIndex((k) => k.box === this.app.chosen));
     } else {
       const { rule } = this.app.view, held = this.held = run.held.filter((h) => !rule || h.rule === rule);
@@ -131,12 +132,13 @@ class Panels {
   }
 
   kernelRow(k) {
-    const part = k.us !== null ? k.us / this.most : k.bytes / this.mostBytes;
+    const us = k.us === null ? null : k.us * k.turns, bytes = k.bytes * k.turns;
+    const part = us !== null ? us / this.most : bytes / this.mostBytes;
     const bar = el("span", { class: "bar-line", "aria-hidden": "true" });
     bar.style.width = `${Math.max(1, part * 100)}%`;
     return [
-      el("span", { class: "first" }, k.name), el("span", { class: "worth" }, k.us !== null ? timeText(k.us) : bytesText(k.bytes)),
-      el("span", { class: "second" }, [k.kind, bytesText(k.bytes), k.layer, k.source].filter(Boolean).join(" · ")), bar,
+      el("span", { class: "first" }, k.name), el("span", { class: "worth" }, us !== null ? timeText(us) : bytesText(bytes)),
+      el("span", { class: "second" }, [timesText(k), k.kind, bytesText(bytes), k.layer, k.source].filter(Boolean).join(" · ")), bar,
     ];
   }
 

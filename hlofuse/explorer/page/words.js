@@ -18,6 +18,9 @@ function bytesText(bytes) {
 
 function countText(n, one, many = `${one}s`) { return `${n.toLocaleString("en")} ${n === 1 ? one : many}`; }
 
+// How often the loops around a kernel run it.
+function timesText(kernel) { return kernel.turns > 1 ? countText(kernel.turns, "time") : ""; }
+
 // What a decision says, without its reason.
 function sentence(run, n) {
   const d = run.decisions, producer = d.producerName[n], consumer = d.consumerName[n], result = d.resultName[n];

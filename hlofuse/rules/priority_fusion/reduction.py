@@ -39,8 +39,10 @@ def both_reduce(pair: PriorityPair) -> dict[str, Any] | None:
         why="In a loop every thread computes a whole sum on its own. A reduction keeps its parallel "
         "emitter only "
         "while nothing but operations on its few results, of the same shape, follows.",
-        advice="What follows a reduction (normalising by a sum, broadcasting a mean) starts a new kernel. "
-        "Only element-wise work on the reduced values themselves can go into the reduction's kernel.",
+        advice="Reduce over the last axis where you can: Triton takes a whole normalisation along it "
+        "(softmax, layer norm) as one kernel; along another axis it stays several. Otherwise what "
+        "follows a reduction starts a new kernel: only element-wise work on the reduced values themselves "
+        "can go into it.",
         mirrors=_MIRRORS,
         message="fusion into output of a reduce fusion would create a loop fusion",
     )

@@ -1,0 +1,68 @@
+"""Loops that launch kernels, and how often what they call runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlofuse.analysis.kernels import CONTROL_FLOW, is_kernel, launched_computations
+from hlofuse.analysis.known_trips import known_trips
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop whose kernels are counted once."""
+
+    name: str
+    trips: int | None
+    """How often it runs; None where the dump does not say."""
+    kernels: int
+    """Launched by one turn."""
+
+
+def turns(module: Module) -> dict[Computation, int]:
+    """How often each computation that is run is; a loop of which that is not known counts once."""
+    running = launched_computations(module)
+    found = {module.entry: 1}
+
+    def often(computation: Computation) -> int:
+        if computation not in found:
+            found[computation] = sum(
+                times * often(caller.computation) * (known_trips(caller) or 1)
+                for caller, times in computation.callers.items()
+                if caller.opcode in CONTROL_FLOW and caller.computation in within
+            )
+        return found[computation]
+
+    within = set(running)
+    return {c: often(c) for c in running}
+
+
+def outermost_loops(module: Module) -> tuple[Loop, ...]:
+    """The outermost loops that launch kernels."""
+    return tuple(_loops(module.entry))
+
+
+def _loops(computation: Computation) -> list[Loop]:
+    found: list[Loop] = []
+    for instruction in computation:
+        if instruction.opcode == "while":
+            count = sum(map(_kernels, (c for _, c in instruction.called)))
+            if count:
+                found.append(Loop(instruction.name, known_trips(instruction), count))
+        elif instruction.opcode in CONTROL_FLOW:
+            for _, called in instruction.called:
+                found += _loops(called)
+    return found
+
+
+def _kernels(computation: Computation) -> int:
+    return sum(map(_launched_by, computation))
+
+
+def _launched_by(instruction: Instruction) -> int:
+    if instruction.opcode in CONTROL_FLOW:
+        return sum(_kernels(c) for _, c in instruction.called)
+    return int(is_kernel(instruction))
