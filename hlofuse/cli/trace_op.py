@@ -34,11 +34,13 @@ def command(
     from hlofuse.cli.reporting import report
     from hlofuse.films import follow, reels
     from hlofuse.films.journey_report import journey_json, journey_markdown, print_journey
+    from hlofuse.inputs.dump_directory import far_largest
     from hlofuse.ir.errors import HlofuseError
     from hlofuse.present.escape import printable
 
     found = reels(directory, module)
-    if len(found) > 1:
+    reel = far_largest(found, lambda r: r.size)
+    if reel is None:
         ranked = sorted(found, key=lambda r: -r.size)
         listed = "\n".join(f"  {printable(r.label)}" for r in ranked[:12])
         raise HlofuseError(
@@ -46,7 +48,7 @@ def command(
             + ("\n  …" if len(ranked) > 12 else "")
         )
     with spinner("following"):
-        journey = follow(found[0], asked)
+        journey = follow(reel, asked)
     report(
         form,
         color,

@@ -116,7 +116,9 @@ def _names(path: Path, module: str | None) -> Iterable[str]:
             cases = corpus_cases(path)
             if cases:
                 return [n for c in cases if module in (None, c.name) for n in os.listdir(c)]
-            label = DumpDirectory(path).pick(module).label + "." if module is not None else ""
+            directory = DumpDirectory(path)
+            chosen = directory.pick(module) if module is not None else directory.main()
+            label = f"{chosen.label}." if chosen is not None else ""
             return [n for n in os.listdir(path) if n.startswith(label)]
         named = read_name(path)
         if named is not None:

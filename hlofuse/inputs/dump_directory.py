@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from hlofuse.inputs.dump_names import DumpFile, read_name
 from hlofuse.inputs.dump_stages import FUSION_STAGES, FusionStage
@@ -14,7 +15,10 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.present.escape import printable
 from hlofuse.present.units import plural
 
+_T = TypeVar("_T")
+
 _LISTED = 12
+_FAR = 10
 _BEFORE = "before_optimizations"
 
 
@@ -125,6 +129,20 @@ def _names_of_runs(stage: FusionStage, files: Sequence[DumpFile], passes: Sequen
     return names
 
 
+def _size(module: DumpedModule) -> int:
+    """Of its largest dump, in bytes."""
+    paths = [*module.whole.values(), *(f.path for f in module.between[:1])]
+    return max((os.path.getsize(p) for p in paths if p.exists()), default=0)
+
+
+def far_largest(items: Sequence[_T], size: Callable[[_T], int]) -> _T | None:
+    """The only one, or the one of at least ten times the size of any other."""
+    if not items:
+        return None
+    first, *others = sorted(items, key=size, reverse=True)
+    return first if not others or size(first) >= _FAR * size(others[0]) else None
+
+
 class DumpDirectory:
     """The modules found in a directory, in the order XLA numbered them."""
 
@@ -164,11 +182,16 @@ class DumpDirectory:
                 f" module_0001.jit_f.before_optimizations.txt, as XLA_FLAGS=--xla_dump_to=DIR writes them)"
             )
 
+    def main(self) -> DumpedModule | None:
+        """The only module, or one that dwarfs what JAX compiled on the way to it; None of several alike."""
+        return far_largest(self.modules, _size)
+
     def pick(self, name: str | None = None) -> DumpedModule:
-        """The module of that name (`jit_f`, `f`, `module_0042.jit_f` or `42`); the only one for None."""
+        """The module of that name (`jit_f`, `f`, `module_0042.jit_f` or `42`); the main one for None."""
         if name is None:
-            if len(self.modules) == 1:
-                return self.modules[0]
+            main = self.main()
+            if main is not None:
+                return main
             raise HlofuseError(
                 f"{printable(str(self.path))} holds {len(self.modules)} modules; choose one with"
                 f" --module:\n{self._listing()}"
@@ -189,12 +212,8 @@ class DumpDirectory:
         return matching[0]
 
     def _listing(self) -> str:
-        def size(module: DumpedModule) -> int:
-            paths = [*module.whole.values(), *(f.path for f in module.between[:1])]
-            return max((os.path.getsize(p) for p in paths if p.exists()), default=0)
-
         # The step people look for is mostly the largest.
-        ranked = sorted(((size(m), m) for m in self.modules), key=lambda pair: -pair[0])
+        ranked = sorted(((_size(m), m) for m in self.modules), key=lambda pair: -pair[0])
         lines = [f"  {printable(m.label):<50} {n:>12,} bytes" for n, m in ranked[:_LISTED]]
         if len(ranked) > _LISTED:
             lines.append(f"  … and {plural(len(ranked) - _LISTED, 'smaller one')}")

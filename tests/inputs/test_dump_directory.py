@@ -88,6 +88,17 @@ def test_modules_are_picked_by_name_or_number(tmp_path: Path) -> None:
         directory.pick("jit_stp")
 
 
+def test_a_module_that_dwarfs_the_others_is_taken(tmp_path: Path) -> None:
+    dump(tmp_path, FULL, "jit_convert_element_type", 1)
+    dump(tmp_path, FULL, "jit_step", 3)
+    small, step = (next(tmp_path.glob(f"*{name}.before_optimizations.txt")) for name in ("type", "step"))
+    step.write_text("x" * (20 * small.stat().st_size))
+    assert DumpDirectory(tmp_path).pick().name == "jit_step"
+    step.write_text("x" * (5 * small.stat().st_size))
+    with pytest.raises(HlofuseError, match="holds 2 modules"):
+        DumpDirectory(tmp_path).pick()
+
+
 def test_the_same_name_twice_needs_the_number(tmp_path: Path) -> None:
     dump(tmp_path, FULL, "jit_f", 1)
     dump(tmp_path, FULL, "jit_f", 2)
