@@ -6,6 +6,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.accumulated_products import with_last_in_place_of_sum_in_call
 from hlofuse.pipelines.users.canonical_dots import with_last_in_place_of_no_reshape
 from hlofuse.pipelines.users.clues import Clues
+from hlofuse.pipelines.users.converted_predicates import with_last_in_place_of_numbers
 from hlofuse.pipelines.users.holes import without
 from hlofuse.pipelines.users.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.users.loop_elements import (
@@ -49,6 +50,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = with_last_two_in_front(users)
     users = with_swapped_reverses_behind(with_merged_factors_behind(users))
     users = with_reshape_in_front(producer, users)
+    users = with_last_in_place_of_numbers(producer, users)
     users = with_last_behind_merged_in_front(producer, users)
     users = with_last_in_place_of_no_reshape(producer, users)
     users = with_last_in_place_of_sum_in_call(producer, users, clues.order)

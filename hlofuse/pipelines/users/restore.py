@@ -26,8 +26,11 @@ from hlofuse.pipelines.users.layout_normalization import (
     with_last_in_place_of_bitcast,
 )
 from hlofuse.pipelines.users.merged_converts import with_last_in_place_of_convert
-from hlofuse.pipelines.users.merged_dots import in_order_of_merged_products, with_last_part_in_front
-from hlofuse.pipelines.users.moved_copies import with_last_in_place_of_copy
+from hlofuse.pipelines.users.merged_dots import in_order_of_merged_products
+from hlofuse.pipelines.users.moved_copies import (
+    with_last_in_place_of_copy,
+    with_last_part_of_product_in_front,
+)
 from hlofuse.pipelines.users.operands_as_written import as_written
 from hlofuse.pipelines.users.split_reductions import with_split_reductions_behind
 from hlofuse.pipelines.users.swapped_converts import with_swapped_behind
@@ -83,7 +86,7 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
             users = with_last_in_place_of_copy(in_order_of_merged_products(users))
         if clues.wide.isdisjoint(users) and not is_cast_told:
             users = with_last_in_place_of_cast(instruction, users, clues.cast)
-        instruction.users[:] = with_last_part_in_front(instruction, users)
+        instruction.users[:] = with_last_part_of_product_in_front(instruction, users)
 
 
 def _as_converts_leave_it(
