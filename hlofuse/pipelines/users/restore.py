@@ -27,6 +27,7 @@ from hlofuse.pipelines.users.layout_normalization import (
 )
 from hlofuse.pipelines.users.merged_converts import with_last_in_place_of_convert
 from hlofuse.pipelines.users.merged_dots import in_order_of_merged_products
+from hlofuse.pipelines.users.merged_operands import with_transposes_of_merger_behind
 from hlofuse.pipelines.users.moved_copies import (
     with_last_in_place_of_copy,
     with_last_part_of_product_in_front,
@@ -82,6 +83,7 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
                 aged = as_age_tells(instruction, users, clues, clues.ages)
             is_cast_told = aged != users
             users = with_readers_in_place(instruction, aged)
+        users = with_transposes_of_merger_behind(instruction, users, ids_known=clues.ids_known)
         if clues.ids_known:
             users = with_last_in_place_of_copy(in_order_of_merged_products(users))
         if clues.wide.isdisjoint(users) and not is_cast_told:
