@@ -18,6 +18,7 @@ from hlofuse.pipelines.users.clues import Clues, clues_of
 from hlofuse.pipelines.users.constants import is_made_of_nothing
 from hlofuse.pipelines.users.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.users.dropped_identities import with_readers_in_place
+from hlofuse.pipelines.users.grouped_reductions import with_grouped_where_met
 from hlofuse.pipelines.users.hidden_casts import with_last_in_place_of_cast
 from hlofuse.pipelines.users.in_program import as_program_has_it
 from hlofuse.pipelines.users.inserted_converts import is_widening
@@ -71,6 +72,7 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
         is_cast_told = False
         if instruction in normalized:
             users = with_last_in_place_of_bitcast(instruction, users)
+            users = with_grouped_where_met(instruction, users, clues.uses)
             place = {u: k for k, u in enumerate(users)}
             users = _as_converts_leave_it(instruction, users, clues, place)
         else:
