@@ -9,8 +9,8 @@ from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 def with_last_in_place_of_numbers(predicate: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of such a `predicate`, given those the program would have.
 
-    Of each product simplification makes a choice, appended to who reads the predicate. The convert goes with the last
-    of its products, and the last user takes its place (`HandleMultiply`,
+    Of each product simplification makes a choice, appended to who reads the predicate. The convert goes with
+    the last of its products, and the last user takes its place (`HandleMultiply`,
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). Products of one place in the source shared it.
     """
     if predicate.shape.element_type != "pred":

@@ -1,4 +1,4 @@
-"""Transposes that DotMerger made for operands of merged products, of the value that is behind all reshapes."""
+"""Transposes that DotMerger made for operands of merged products, of what is behind all reshapes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def with_transposes_of_merger_behind(
     """The users of the bitcast of a product with such transposes last; they have no name of the framework's.
 
     The operand had been a reshape of the program's transpose, which stays for others
-    (`xla/hlo/transforms/simplifiers/dot_merger.cc`). A sum over it reads the product itself since simplification
-    (`HandleReduce`), a user in between.
+    (`xla/hlo/transforms/simplifiers/dot_merger.cc`). A sum over it reads the product itself since
+    simplification (`HandleReduce`), a user in between.
     """
     if product.opcode != "bitcast" or operation(product) != "dot_general":
         return users
@@ -27,10 +27,10 @@ def with_transposes_of_merger_behind(
     sums = [u for u in users if u.opcode == "reduce"]
     if not made or not transposes:
         return users
-    if users.index(made[0]) > users.index(transposes[-1]):
-        # It may have taken the place of a transpose that was the operand alone, and be in front of the sum then.
-        if not ids_known or not all(_was_of_reshape(u) and u.id < made[0].id for u in sums):
-            return users
+    # One behind may have taken the place of a transpose that was the operand alone, in front of the sum.
+    is_told = users.index(made[0]) < users.index(transposes[-1])
+    if not is_told and not (ids_known and all(_was_of_reshape(u) and u.id < made[0].id for u in sums)):
+        return users
     return [*transposes, *sums, *made]
 
 

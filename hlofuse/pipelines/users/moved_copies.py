@@ -21,7 +21,7 @@ def with_last_in_place_of_copy(users: list[Instruction]) -> list[Instruction]:
 
 
 def with_last_part_of_product_in_front(product: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users of the bitcast of a product that DotMerger made of several: its parts, if they were copied."""
+    """The users of the bitcast of a product that DotMerger merged: its parts, if they were copied."""
     if product.opcode != "bitcast" or len(users) < 2 or any(u.opcode != "slice" for u in users):
         return users
     if not any(operation(u) == "dot_general" for u in users) or not all(map(_is_read_copied, users)):

@@ -6,7 +6,7 @@ from hlofuse.ir.instruction import Instruction
 
 
 def with_first_round_behind(key: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users of a word of the `key`, with those behind that read `0 + key`; the last took the place of that.
+    """The users of a word of the `key`, with who read `0 + key` behind, the last in place of it.
 
     The sum went (`HandleAdd`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), and its users were
     appended: what turns and adds one word in a round. Other users are the key's, for later rounds.
