@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.users.restore import restore_users
 
-_HEAD = """HloModule m
+HEAD = """HloModule m
 
 %sum (a: f32[], b: f32[]) -> f32[] {
   %a = f32[] parameter(0)
@@ -17,7 +17,7 @@ _HEAD = """HloModule m
 
 def users_of(name: str, body: str, *, ids: str = "", head: str = "") -> list[str]:
     """`ids` are names in the order of age, if that is not the order of the text."""
-    module = parse_module(f"{_HEAD}\n{head}\nENTRY %main {{\n{body}\n}}\n")
+    module = parse_module(f"{HEAD}\n{head}\nENTRY %main {{\n{body}\n}}\n")
     if ids:
         age = ids.split()
         module.entry.reorder(sorted(module.entry.instructions, key=lambda x: age.index(x.name)))

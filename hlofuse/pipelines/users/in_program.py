@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.accumulated_products import with_last_in_place_of_sum_in_call
+from hlofuse.pipelines.users.bounded_maxima import with_last_in_place_of_bound
 from hlofuse.pipelines.users.canonical_dots import with_last_in_place_of_no_reshape
 from hlofuse.pipelines.users.clues import Clues
+from hlofuse.pipelines.users.converted_predicates import with_last_in_place_of_numbers
 from hlofuse.pipelines.users.holes import without
 from hlofuse.pipelines.users.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.users.loop_elements import (
@@ -20,6 +22,7 @@ from hlofuse.pipelines.users.merged_factors import with_merged_factors_behind
 from hlofuse.pipelines.users.merged_literals import in_order_of_functions, is_merged_literal
 from hlofuse.pipelines.users.multiplied_constants import with_products_gone
 from hlofuse.pipelines.users.normalized_convolutions import with_last_in_front
+from hlofuse.pipelines.users.random_rounds import with_first_round_behind
 from hlofuse.pipelines.users.reciprocals import with_divisions_gone
 from hlofuse.pipelines.users.reduced_products import with_last_in_place_of_reduction
 from hlofuse.pipelines.users.reshaped_products import with_reshape_in_front
@@ -49,6 +52,8 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = with_last_two_in_front(users)
     users = with_swapped_reverses_behind(with_merged_factors_behind(users))
     users = with_reshape_in_front(producer, users)
+    users = with_last_in_place_of_numbers(producer, users)
+    users = with_last_in_place_of_bound(producer, with_first_round_behind(producer, users))
     users = with_last_behind_merged_in_front(producer, users)
     users = with_last_in_place_of_no_reshape(producer, users)
     users = with_last_in_place_of_sum_in_call(producer, users, clues.order)

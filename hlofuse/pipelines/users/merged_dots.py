@@ -21,19 +21,6 @@ def with_last_behind_merged_in_front(slice_: Instruction, users: list[Instructio
     return [*users[-1:], *users[:-1], *late]
 
 
-def with_last_part_in_front(product: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users of the bitcast of a product that was three or more: its parts, the last of them in front.
-
-    DotMerger merges two at a time: what it cut of the product of all is cut again, and simplification
-    makes one slice of two. The one in between goes, and the last part takes its place.
-    """
-    if product.opcode != "bitcast" or len(users) < 3 or any(u.opcode != "slice" for u in users):
-        return users
-    if not any(operation(u) == "dot_general" for u in users):
-        return users
-    return [users[-1], *users[:-1]]
-
-
 def in_order_of_merged_products(users: list[Instruction]) -> list[Instruction]:
     """The users of such a merged product by age, if they stand for what was merged."""
     return sorted(users, key=lambda u: u.id) if all(map(_is_part, users)) else users

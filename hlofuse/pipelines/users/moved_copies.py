@@ -20,10 +20,23 @@ def with_last_in_place_of_copy(users: list[Instruction]) -> list[Instruction]:
     return [last, *others]
 
 
+def with_last_part_of_product_in_front(product: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of the bitcast of a product that DotMerger merged: its parts, if they were copied."""
+    if product.opcode != "bitcast" or len(users) < 2 or any(u.opcode != "slice" for u in users):
+        return users
+    if not any(operation(u) == "dot_general" for u in users) or not all(map(_is_read_copied, users)):
+        return users
+    return [users[-1], *users[:-1]]
+
+
 def _is_copied_part(x: Instruction) -> bool:
     if x.opcode != "slice" or (is_of_program(x) and not is_made_by_pass(x)):
         return False
     if operation(x) == "dot_general":
         return False  # a part of a merged product
+    return _is_read_copied(x)
+
+
+def _is_read_copied(x: Instruction) -> bool:
     readers = [v for u in x.users for v in (u.users if is_inserted_convert(u) else [u])]
     return bool(readers) and all(u.opcode == "transpose" for u in readers)

@@ -18,6 +18,7 @@ from hlofuse.pipelines.users.clues import Clues, clues_of
 from hlofuse.pipelines.users.constants import is_made_of_nothing
 from hlofuse.pipelines.users.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.users.dropped_identities import with_readers_in_place
+from hlofuse.pipelines.users.grouped_reductions import with_grouped_where_met
 from hlofuse.pipelines.users.hidden_casts import with_last_in_place_of_cast
 from hlofuse.pipelines.users.in_program import as_program_has_it
 from hlofuse.pipelines.users.inserted_converts import is_widening
@@ -26,8 +27,12 @@ from hlofuse.pipelines.users.layout_normalization import (
     with_last_in_place_of_bitcast,
 )
 from hlofuse.pipelines.users.merged_converts import with_last_in_place_of_convert
-from hlofuse.pipelines.users.merged_dots import in_order_of_merged_products, with_last_part_in_front
-from hlofuse.pipelines.users.moved_copies import with_last_in_place_of_copy
+from hlofuse.pipelines.users.merged_dots import in_order_of_merged_products
+from hlofuse.pipelines.users.merged_operands import with_transposes_of_merger_behind
+from hlofuse.pipelines.users.moved_copies import (
+    with_last_in_place_of_copy,
+    with_last_part_of_product_in_front,
+)
 from hlofuse.pipelines.users.operands_as_written import as_written
 from hlofuse.pipelines.users.split_reductions import with_split_reductions_behind
 from hlofuse.pipelines.users.swapped_converts import with_swapped_behind
@@ -67,6 +72,7 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
         is_cast_told = False
         if instruction in normalized:
             users = with_last_in_place_of_bitcast(instruction, users)
+            users = with_grouped_where_met(instruction, users, clues.uses)
             place = {u: k for k, u in enumerate(users)}
             users = _as_converts_leave_it(instruction, users, clues, place)
         else:
@@ -79,11 +85,12 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
                 aged = as_age_tells(instruction, users, clues, clues.ages)
             is_cast_told = aged != users
             users = with_readers_in_place(instruction, aged)
+        users = with_transposes_of_merger_behind(instruction, users, ids_known=clues.ids_known)
         if clues.ids_known:
             users = with_last_in_place_of_copy(in_order_of_merged_products(users))
         if clues.wide.isdisjoint(users) and not is_cast_told:
             users = with_last_in_place_of_cast(instruction, users, clues.cast)
-        instruction.users[:] = with_last_part_in_front(instruction, users)
+        instruction.users[:] = with_last_part_of_product_in_front(instruction, users)
 
 
 def _as_converts_leave_it(

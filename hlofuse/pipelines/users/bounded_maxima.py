@@ -1,0 +1,21 @@
+"""Maxima that were bounded by minus infinity, which changes nothing."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_of_program, operation
+
+
+def with_last_in_place_of_bound(maximum: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of such a `maximum`, with the last of them in place of `max(maximum, -inf)`, which they read.
+
+    The framework's sum of exponentials starts from minus infinity, and replaces a maximum that is not finite.
+    (`HandleMaximum`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`.)
+    """
+    source = maximum.operands[0] if maximum.opcode == "bitcast" else maximum
+    if source.opcode != "reduce" or operation(source) != "reduce_max":
+        return users
+    finite = [u for u in users if u.opcode == "is-finite" and is_of_program(u)]
+    if not any(u.opcode == "select" and u.operands[0] in finite for u in users):
+        return users
+    return [*users[-1:], *users[:-1]]

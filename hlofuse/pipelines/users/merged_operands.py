@@ -1,0 +1,39 @@
+"""Transposes that DotMerger made for operands of merged products, of what is behind all reshapes."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import name_before_renaming, operation
+
+_PRODUCTS = frozenset({"custom-call", "dot", "fusion"})
+
+
+def with_transposes_of_merger_behind(
+    product: Instruction, users: list[Instruction], *, ids_known: bool
+) -> list[Instruction]:
+    """The users of the bitcast of a product with such transposes last; they have no name of the framework's.
+
+    The operand had been a reshape of the program's transpose, which stays for others
+    (`xla/hlo/transforms/simplifiers/dot_merger.cc`). A sum over it reads the product itself since
+    simplification (`HandleReduce`), a user in between.
+    """
+    if product.opcode != "bitcast" or operation(product) != "dot_general":
+        return users
+    source = product.operands[0]
+    if source.opcode not in _PRODUCTS or any(u.opcode not in {"reduce", "transpose"} for u in users):
+        return users
+    made = [u for u in users if u.opcode == "transpose" and not u.op_name]
+    transposes = [u for u in users if u.opcode == "transpose" and u not in made]
+    sums = [u for u in users if u.opcode == "reduce"]
+    if not made or not transposes:
+        return users
+    # One behind may have taken the place of a transpose that was the operand alone, in front of the sum.
+    is_told = users.index(made[0]) < users.index(transposes[-1])
+    if not is_told and not (ids_known and all(_was_of_reshape(u) and u.id < made[0].id for u in sums)):
+        return users
+    return [*transposes, *sums, *made]
+
+
+def _was_of_reshape(reduce: Instruction) -> bool:
+    """Only a sum over what was reshaped has lost its name."""
+    return name_before_renaming(reduce).root == "reduce"
