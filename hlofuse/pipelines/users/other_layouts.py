@@ -96,6 +96,8 @@ def _had_other_layout(x: Instruction, anew: frozenset[Instruction], other: set[I
         return True
     same = [u for u in x.users if _shares_layout(u, x) and not is_inserted_convert(u)]
     if same:
+        if x.opcode == "bitcast" and any(is_inserted_convert(u) and u not in anew for u in x.users):
+            return False  # CSE made one of two bitcasts of different layouts
         return any(u in anew for u in same)
     if x.opcode == "reduce":
         return x.shape.rank > 2 and x.operands[0] in other
@@ -112,15 +114,32 @@ def _was_copied_input(x: Instruction) -> bool:
 
 
 def was_copied_for_each(x: Instruction) -> bool:
-    """Is it a copy of a parameter, or of what a library call or a gemm gives?"""
+    """Is it a copy of a parameter, or of what a library call or a gemm gives?
+
+    Behind a bitcast that is older there was a reshape, of which ReshapeDecomposer made the two.
+    """
     if x.opcode != "transpose":
         return False
     (source,) = x.operands
     if source.opcode == "parameter":
         return True
-    while source.opcode == "bitcast":
+    while source.opcode == "bitcast" and source.id > x.id:
         source = source.operands[0]
     return source.opcode in _GIVEN and _was_copy(x)
+
+
+def was_transposed_in_place(x: Instruction) -> bool:
+    """Is it what a gemm or a library call gives, row-major, which was read through a transpose?
+
+    The transpose moved nothing, so that a bitcast is all that became of it. A bitcast that bears the name of
+    the product is of DotDimensionMerger, which came later.
+    """
+    names = set()
+    while x.opcode == "bitcast":
+        names.add(x.op_name)
+        x = x.operands[0]
+    made = x.operands[0] if x.opcode == "get-tuple-element" else x
+    return (x.opcode in _GIVEN or is_sum_of_split(x)) and names <= {made.op_name}
 
 
 def _was_copy(x: Instruction) -> bool:
