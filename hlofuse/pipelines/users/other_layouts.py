@@ -132,13 +132,16 @@ def was_transposed_in_place(x: Instruction) -> bool:
     """Is it what a gemm or a library call gives, row-major, which was read through a transpose?
 
     The transpose moved nothing, so that a bitcast is all that became of it. A bitcast that bears the name of
-    the product is of DotDimensionMerger, which came later.
+    the product is of DotDimensionMerger, which came later. The slices that DotMerger cut of it do so, too.
     """
     names = set()
+    users = x.users
     while x.opcode == "bitcast":
         names.add(x.op_name)
         x = x.operands[0]
     made = x.operands[0] if x.opcode == "get-tuple-element" else x
+    if any(u.opcode == "slice" and u.op_name == made.op_name for u in users):
+        return False
     return (x.opcode in _GIVEN or is_sum_of_split(x)) and names <= {made.op_name}
 
 
