@@ -41,15 +41,24 @@ _DOT = "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_co
 
 
 @pytest.mark.parametrize(
-    ("name", "users"),
-    [("dot_general", ["slice.2.0", "slice.1.0"]), ("tanh", ["slice.1.0", "slice.2.0"])],
+    ("made", "name", "users"),
+    [
+        ("dot_general", "dot_general", ["slice.2.0", "slice.1.0"]),
+        ("dot_general", "tanh", ["slice.1.0", "slice.2.0"]),
+        ("conv_general_dilated", "conv_general_dilated", ["slice.1.0", "slice.2.0"]),
+    ],
 )
-def test_a_product_that_is_read_through_a_transpose_is_row_major_itself(name: str, users: list[str]) -> None:
-    """Of the transpose a bitcast is left, for the first that reads. What has another name was reshaped."""
+def test_a_product_that_is_read_through_a_transpose_is_row_major_itself(
+    made: str, name: str, users: list[str]
+) -> None:
+    """Of the transpose a bitcast is left, for the first that reads. What has another name was reshaped.
+
+    What convolutions give has another layout itself.
+    """
     body = f"""  %p = f32[4,8,8]{{2,1,0}} parameter(0)
   %q = f32[8]{{0}} parameter(1)
   %bitcast.1.0 = f32[2,4]{{1,0}} bitcast(%q)
-  %dot = f32[4,8,8]{{2,1,0}} dot(%p, %p), {_DOT}{named("dot_general")}
+  %dot = f32[4,8,8]{{2,1,0}} dot(%p, %p), {_DOT}{named(made)}
   %bitcast.2.0 = f32[2,2,8,8]{{3,2,1,0}} bitcast(%dot){named(name)}
   %slice.1.0 = f32[2,2,8,4]{{3,2,1,0}} slice(%bitcast.2.0), slice={{[0:2],[0:2],[0:8],[4:8]}}{named("split")}
   %slice.2.0 = f32[2,2,8,4]{{3,2,1,0}} slice(%bitcast.2.0), slice={{[0:2],[0:2],[0:8],[0:4]}}{named("split")}

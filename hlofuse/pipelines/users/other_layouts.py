@@ -14,7 +14,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import name_before_renaming, operation
 from hlofuse.pipelines.users.inserted_converts import is_inserted_convert
-from hlofuse.pipelines.users.reshaped_products import is_sum_of_split
+from hlofuse.pipelines.users.reshaped_products import is_product, is_sum_of_split
 
 _AS_THEIR_OPERANDS = ELEMENTWISE_OPCODES | frozenset(
     "concatenate dynamic-slice dynamic-update-slice pad reverse slice".split()
@@ -129,7 +129,7 @@ def was_copied_for_each(x: Instruction) -> bool:
 
 
 def was_transposed_in_place(x: Instruction) -> bool:
-    """Is it what a gemm or a library call gives, row-major, which was read through a transpose?
+    """Is it what a matrix product gives, row-major, which was read through a transpose?
 
     The transpose moved nothing, so that a bitcast is all that became of it. A bitcast that bears the name of
     the product is of DotDimensionMerger, which came later. The slices that DotMerger cut of it do so, too.
@@ -142,7 +142,7 @@ def was_transposed_in_place(x: Instruction) -> bool:
     made = x.operands[0] if x.opcode == "get-tuple-element" else x
     if any(u.opcode == "slice" and u.op_name == made.op_name for u in users):
         return False
-    return (x.opcode in _GIVEN or is_sum_of_split(x)) and names <= {made.op_name}
+    return is_product(x) and names <= {made.op_name}
 
 
 def _was_copy(x: Instruction) -> bool:
