@@ -38,3 +38,84 @@ def test_the_bitcast_that_a_grouped_reduction_brought_is_merged_where_the_walk_m
     expected = [total, pad] if first == total.name else [pad, total]
     for users in ([pad, total], [total, pad]):
         assert with_grouped_where_met(grouped, users, uses) == expected
+
+
+def test_two_bitcasts_that_became_one_keep_the_order_of_the_users_of_each() -> None:
+    """Those of the second come behind those of the first; both have lost a bitcast in front."""
+    shape = "f32[2,4,32]{2,1,0}"
+    body = f"""  %p = f32[8,32]{{1,0}} parameter(0)
+  %q = f32[8,32]{{1,0}} parameter(1)
+  %bitcast.1.0 = {shape} bitcast(%q)
+  %bitcast.2.0 = {shape} bitcast(%p)
+  %multiply.1.0 = {shape} multiply(%bitcast.2.0, %bitcast.2.0){named("square")}
+  %multiply.2.0 = {shape} multiply(%multiply.1.0, %bitcast.2.0){named("mul")}
+  %multiply.3.0 = {shape} multiply(%bitcast.2.0, %bitcast.2.0){named("square")}
+  %multiply.4.0 = {shape} multiply(%multiply.3.0, %bitcast.2.0){named("mul")}
+  ROOT %r = ({shape}, {shape}, {shape}) tuple(%multiply.2.0, %multiply.4.0, %bitcast.1.0)"""
+    ids = "p q r bitcast.1.0 multiply.1.0 multiply.2.0 multiply.3.0 multiply.4.0 bitcast.2.0"
+    users = ["multiply.2.0", "multiply.1.0", "multiply.4.0", "multiply.3.0"]
+    assert users_of("bitcast.2.0", body, ids=ids) == users
+
+
+_DOT = "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}"
+
+
+@pytest.mark.parametrize(
+    ("made", "name", "users"),
+    [
+        ("dot_general", "dot_general", ["slice.2.0", "slice.1.0"]),
+        ("dot_general", "tanh", ["slice.1.0", "slice.2.0"]),
+        ("conv_general_dilated", "conv_general_dilated", ["slice.1.0", "slice.2.0"]),
+    ],
+)
+def test_a_product_that_is_read_through_a_transpose_is_row_major_itself(
+    made: str, name: str, users: list[str]
+) -> None:
+    """Of the transpose a bitcast is left, for the first that reads. What has another name was reshaped.
+
+    What convolutions give has another layout itself.
+    """
+    body = f"""  %p = f32[4,8,8]{{2,1,0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %bitcast.1.0 = f32[2,4]{{1,0}} bitcast(%q)
+  %dot = f32[4,8,8]{{2,1,0}} dot(%p, %p), {_DOT}{named(made)}
+  %bitcast.2.0 = f32[2,2,8,8]{{3,2,1,0}} bitcast(%dot){named(name)}
+  %slice.1.0 = f32[2,2,8,4]{{3,2,1,0}} slice(%bitcast.2.0), slice={{[0:2],[0:2],[0:8],[4:8]}}{named("split")}
+  %slice.2.0 = f32[2,2,8,4]{{3,2,1,0}} slice(%bitcast.2.0), slice={{[0:2],[0:2],[0:8],[0:4]}}{named("split")}
+  %multiply.1.0 = f32[2,2,8,4]{{3,2,1,0}} multiply(%slice.1.0, %slice.2.0){named("mul")}
+  ROOT %r = (f32[2,2,8,4]{{3,2,1,0}}, f32[2,4]{{1,0}}) tuple(%multiply.1.0, %bitcast.1.0)"""
+    ids = "p q r bitcast.1.0 slice.1.0 slice.2.0 multiply.1.0 dot bitcast.2.0"
+    assert users_of("bitcast.2.0", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("program", "users"),
+    [("bf16", ["slice.1.0", "slice.2.0"]), ("f32", ["slice.2.0", "slice.1.0"])],
+)
+def test_a_product_that_was_narrow_was_read_through_converts_there_and_back(
+    program: str, users: list[str]
+) -> None:
+    """When they went the last that reads took their place."""
+    body = f"""  %p = {program}[4,8,8]{{2,1,0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %bitcast.1.0 = f32[2,4]{{1,0}} bitcast(%q)
+  %convert.1.0 = f32[4,8,8]{{2,1,0}} convert(%p)
+  %dot = f32[4,8,8]{{2,1,0}} dot(%convert.1.0, %convert.1.0), {_DOT}{named("dot_general")}
+  %bitcast.2.0 = f32[2,2,8,8]{{3,2,1,0}} bitcast(%dot){named("dot_general")}
+  %slice.1.0 = f32[2,2,8,4]{{3,2,1,0}} slice(%bitcast.2.0), slice={{[0:2],[0:2],[0:8],[4:8]}}{named("split")}
+  %slice.2.0 = f32[2,2,8,4]{{3,2,1,0}} slice(%bitcast.2.0), slice={{[0:2],[0:2],[0:8],[0:4]}}{named("split")}
+  %multiply.1.0 = f32[2,2,8,4]{{3,2,1,0}} multiply(%slice.1.0, %slice.2.0){named("mul")}
+  ROOT %r = (f32[2,2,8,4]{{3,2,1,0}}, f32[2,4]{{1,0}}) tuple(%multiply.1.0, %bitcast.1.0)"""
+    ids = "p q r bitcast.1.0 slice.1.0 slice.2.0 multiply.1.0 convert.1.0 dot bitcast.2.0"
+    assert users_of("bitcast.2.0", body, ids=ids) == users
+
+
+def test_what_was_widened_before_there_were_other_layouts_reads_a_bitcast_of_its_own() -> None:
+    """CSE made one of the two."""
+    body = f"""  %p = bf16[8,32]{{1,0}} parameter(0)
+  %bitcast.1.0 = bf16[256,1]{{1,0}} bitcast(%p){named("add")}
+  %convert.1.0 = f32[256,1]{{1,0}} convert(%bitcast.1.0)
+  %concatenate.1.0 = bf16[256,2]{{1,0}} concatenate(%bitcast.1.0, %bitcast.1.0), dimensions={{1}}
+  ROOT %r = (f32[256,1]{{1,0}}, bf16[256,2]{{1,0}}) tuple(%convert.1.0, %concatenate.1.0)"""
+    ids = "p r convert.1.0 bitcast.1.0 concatenate.1.0"
+    assert users_of("bitcast.1.0", body, ids=ids) == ["convert.1.0", "concatenate.1.0"]

@@ -18,7 +18,12 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
 from hlofuse.pipelines.users.inserted_converts import is_widening
-from hlofuse.pipelines.users.other_layouts import in_other_layout, made_anew, was_copied_for_each
+from hlofuse.pipelines.users.other_layouts import (
+    in_other_layout,
+    made_anew,
+    was_copied_for_each,
+    was_transposed_in_place,
+)
 from hlofuse.pipelines.users.swapped_broadcasts import (
     give_order_as_swapped,
     swap_back,
@@ -88,11 +93,16 @@ class _Normalization:
 
     def _handle(self, node: Node) -> None:
         source = node.source
-        if source is None or source not in self._anew:
-            if node.shape == _OTHER:
-                self._graph.put_bitcasts_behind(node, _ROW_MAJOR)
-            return
         graph = self._graph
+        if source is None or source not in self._anew:
+            if node.shape != _OTHER:
+                return
+            if source is not None and was_transposed_in_place(source):
+                node.shape = _ROW_MAJOR
+                graph.put_behind(node, Node(None, _OTHER, [], is_bitcast=True))
+            else:
+                graph.put_bitcasts_behind(node, _ROW_MAJOR)
+            return
         operands = [o.operands[0] if _is_shadow(o) else o for o in node.operands]
         made = graph.add(Node(source, _ROW_MAJOR, operands))
         graph.visited.add(made)
@@ -115,6 +125,8 @@ class _Simplification:
         graph.visit(lambda node: self._handle(node) if _is_shadow(node) else None)
         left = graph.in_order_of_visit(_is_shadow)
         self._merge_broadcasts()
+        sources = {bitcast.operands[0] for bitcast in left}
+        only_left = {x: x.is_bitcast and all(map(_is_shadow, x.users)) for x in sources}
         for bitcast in left:
             source = bitcast.operands[0]
             users = list(bitcast.users)
@@ -122,9 +134,11 @@ class _Simplification:
                 user.operands = [source if o is bitcast else o for o in user.operands]
                 source.add_user(user)
                 bitcast.remove_user(user)
-            source.remove_user(bitcast)
-            if source.is_bitcast and len(source.users) == len(users):
-                source.users = users  # a bitcast of a bitcast became one, made anew
+            if only_left[source]:
+                # A bitcast of a bitcast became one, made anew; CSE gave the users of others to the first.
+                source.users = [u for u in source.users if u is not bitcast]
+            else:
+                source.remove_user(bitcast)
             bitcast.dead = True
 
     def _handle(self, node: Node) -> None:

@@ -14,7 +14,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import name_before_renaming, operation
 from hlofuse.pipelines.users.inserted_converts import is_inserted_convert
-from hlofuse.pipelines.users.reshaped_products import is_sum_of_split
+from hlofuse.pipelines.users.reshaped_products import is_product, is_sum_of_split
 
 _AS_THEIR_OPERANDS = ELEMENTWISE_OPCODES | frozenset(
     "concatenate dynamic-slice dynamic-update-slice pad reverse slice".split()
@@ -96,6 +96,8 @@ def _had_other_layout(x: Instruction, anew: frozenset[Instruction], other: set[I
         return True
     same = [u for u in x.users if _shares_layout(u, x) and not is_inserted_convert(u)]
     if same:
+        if x.opcode == "bitcast" and any(is_inserted_convert(u) and u not in anew for u in x.users):
+            return False  # CSE made one of two bitcasts of different layouts
         return any(u in anew for u in same)
     if x.opcode == "reduce":
         return x.shape.rank > 2 and x.operands[0] in other
@@ -112,15 +114,35 @@ def _was_copied_input(x: Instruction) -> bool:
 
 
 def was_copied_for_each(x: Instruction) -> bool:
-    """Is it a copy of a parameter, or of what a library call or a gemm gives?"""
+    """Is it a copy of a parameter, or of what a library call or a gemm gives?
+
+    Behind a bitcast that is older there was a reshape, of which ReshapeDecomposer made the two.
+    """
     if x.opcode != "transpose":
         return False
     (source,) = x.operands
     if source.opcode == "parameter":
         return True
-    while source.opcode == "bitcast":
+    while source.opcode == "bitcast" and source.id > x.id:
         source = source.operands[0]
     return source.opcode in _GIVEN and _was_copy(x)
+
+
+def was_transposed_in_place(x: Instruction) -> bool:
+    """Is it what a matrix product gives, row-major, which was read through a transpose?
+
+    The transpose moved nothing, so that a bitcast is all that became of it. A bitcast that bears the name of
+    the product is of DotDimensionMerger, which came later. The slices that DotMerger cut of it do so, too.
+    """
+    names = set()
+    users = x.users
+    while x.opcode == "bitcast":
+        names.add(x.op_name)
+        x = x.operands[0]
+    made = x.operands[0] if x.opcode == "get-tuple-element" else x
+    if any(u.opcode == "slice" and u.op_name == made.op_name for u in users):
+        return False
+    return is_product(x) and names <= {made.op_name}
 
 
 def _was_copy(x: Instruction) -> bool:

@@ -18,7 +18,7 @@ def with_reshape_in_front(product: Instruction, users: list[Instruction]) -> lis
     if product.opcode not in {"dot", "fusion", "get-tuple-element"} and not is_sum_of_split(product):
         return users
     reshapes = [u for u in users if u.opcode == "bitcast" and operation(u) == _PRODUCT]
-    if len(reshapes) != 1 or not _is_product(product):
+    if len(reshapes) != 1 or not is_product(product):
         return users
     return reshapes + [u for u in users if u not in reshapes]
 
@@ -35,7 +35,8 @@ def is_sum_of_split(x: Instruction) -> bool:
     return part.opcode == "fusion"
 
 
-def _is_product(x: Instruction) -> bool:
+def is_product(x: Instruction) -> bool:
+    """Is it what a product of the program gives, however that is computed?"""
     if is_sum_of_split(x):
         return True
     made = x.operands[0] if x.opcode == "get-tuple-element" else x

@@ -44,6 +44,7 @@ from hlofuse.pipelines.users.widened import (
     users_of_widening,
     users_through_convert,
 )
+from hlofuse.pipelines.users.widened_products import is_read_through_pair
 
 
 def restore_users(module: Module, *, ids_known: bool) -> None:
@@ -75,6 +76,9 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
             users = with_grouped_where_met(instruction, users, clues.uses)
             place = {u: k for k, u in enumerate(users)}
             users = _as_converts_leave_it(instruction, users, clues, place)
+            is_cast_told = is_read_through_pair(instruction, clues.wide)
+            if is_cast_told:
+                users = [users[-1], *users[:-1]]
         else:
             users = as_program_has_it(instruction, clues)
             users = _as_converts_leave_it(instruction, users, clues, clues.order)
