@@ -51,7 +51,8 @@ def _as_passes_leave_it(
     users = with_last_in_place_of_dropped(producer, users, clues.uses, ages.numbers)
     users = in_order_of_parts_of_call(in_order_of_merged_products(users))
     users = with_last_of_older_in_front(producer, users, ages.passes)
-    users = with_moved_in_front(producer, users, ages.passes, ages.calls)
+    if producer not in clues.wide:  # what was widened was given its users in the order of the walk
+        users = with_moved_in_front(producer, users, ages.passes, ages.calls)
     users = with_moved_in_function_in_front(producer, users)
     return with_reshapes_of_indices_merged(users, clues.uses)
 
