@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .test_users_by_age import named, users_of
 
 
@@ -56,3 +58,29 @@ def test_what_was_moved_in_one_round_reads_the_constant_before_what_was_moved_in
     assert users_of("broadcast.1", body, ids=rounds) == ["gt.1", "gt.2", "choice.1", "choice.2"]
     program = "p c gt.1 gt.2 broadcast.1 choice.1 choice.2 r"
     assert users_of("broadcast.1", body, ids=program) == ["gt.1", "choice.1", "gt.2", "choice.2"]
+
+
+def test_what_were_divisions_read_a_reciprocal_of_their_own_in_any_round() -> None:
+    """HloCSE merged those in the order of its walk, whichever are older than the one that is kept."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %c = f32[] constant(0.125)
+  %broadcast.1 = f32[8]{{0}} broadcast(%c), dimensions={{}}
+  %multiply.3 = f32[8]{{0}} multiply(%p, %broadcast.1){named("div")}
+  %multiply.1 = f32[8]{{0}} multiply(%multiply.3, %broadcast.1){named("div")}
+  %multiply.4 = f32[8]{{0}} multiply(%multiply.1, %broadcast.1){named("div")}
+  ROOT %r = (f32[8]{{0}}) tuple(%multiply.4)"""
+    users = users_of("broadcast.1", body, ids="p r c multiply.1 broadcast.1 multiply.4 multiply.3")
+    assert users == ["multiply.3", "multiply.1", "multiply.4"]
+
+
+@pytest.mark.parametrize(("other", "users"), [(2, ["div.1", "div.2"]), (1, ["div.2", "div.1"])])
+def test_what_two_calls_moved_each_reshaped_a_value_of_its_own(other: int, users: list[str]) -> None:
+    """As one call does with its value once for all that read it, the last of which takes the place."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %multiply.1 = f32[8]{{0}} multiply(%p, %q){named("jvp()/div")}
+  %negate.2 = f32[8]{{0}} negate(%multiply.1){named("jvp(jit(softmax))/neg")}
+  %div.1 = f32[8]{{0}} divide(%negate.2, %p){named("jvp(jit(softmax))/div", frame=1)}
+  %div.2 = f32[8]{{0}} divide(%negate.2, %q){named("jvp(jit(softmax))/div", frame=other)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%div.1, %div.2)"""
+    assert users_of("negate.2", body, ids="p q r multiply.1 negate.2 div.1 div.2") == users
