@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.users.merged_rounds import with_those_of_its_round_in_front
+
 from .test_users_by_age import named, users_of
 
 
@@ -60,17 +63,22 @@ def test_what_was_moved_in_one_round_reads_the_constant_before_what_was_moved_in
     assert users_of("broadcast.1", body, ids=program) == ["gt.1", "choice.1", "gt.2", "choice.2"]
 
 
-def test_what_were_divisions_read_a_reciprocal_of_their_own_in_any_round() -> None:
+@pytest.mark.parametrize(("operation", "users"), [("div", [1, 0, 2]), ("mul", [1, 2, 0])])
+def test_what_was_a_division_read_a_reciprocal_of_its_own_in_any_round(
+    operation: str, users: list[int]
+) -> None:
     """HloCSE merged those in the order of its walk, whichever are older than the one that is kept."""
-    body = f"""  %p = f32[8]{{0}} parameter(0)
-  %c = f32[] constant(0.125)
-  %broadcast.1 = f32[8]{{0}} broadcast(%c), dimensions={{}}
-  %multiply.3 = f32[8]{{0}} multiply(%p, %broadcast.1){named("div")}
-  %multiply.1 = f32[8]{{0}} multiply(%multiply.3, %broadcast.1){named("div")}
-  %multiply.4 = f32[8]{{0}} multiply(%multiply.1, %broadcast.1){named("div")}
-  ROOT %r = (f32[8]{{0}}) tuple(%multiply.4)"""
-    users = users_of("broadcast.1", body, ids="p r c multiply.1 broadcast.1 multiply.4 multiply.3")
-    assert users == ["multiply.3", "multiply.1", "multiply.4"]
+    lines = [f"%multiply.{k} = f32[8]{{0}} multiply(%p, %half.1){named(operation)}" for k in range(3)]
+    half = "%half.1 = f32[8]{0} broadcast(%c), dimensions={}"
+    text = "\n  ".join(["%p = f32[8]{0} parameter(0)", "%c = f32[] constant(0.5)", half, *lines])
+    entry = parse_module(f"HloModule m\n\nENTRY %main {{\n  {text}\n}}\n").entry
+    by_name = {x.name: x for x in entry}
+    ids = ["p", "c", "multiply.0", "half.1", "multiply.1", "multiply.2"]
+    entry.reorder([by_name[name] for name in ids])
+    products = [by_name[f"multiply.{k}"] for k in range(3)]
+    walked = [products[1], products[0], products[2]]
+    listed = with_those_of_its_round_in_front(by_name["half.1"], walked, by_name["multiply.0"].id)
+    assert listed == [products[k] for k in users]
 
 
 @pytest.mark.parametrize(("other", "users"), [(2, ["div.1", "div.2"]), (1, ["div.2", "div.1"])])
