@@ -10,3 +10,8 @@ def custom_call_target(instruction: Instruction) -> str:
     if instruction.opcode != "custom-call":
         return ""
     return str(instruction.attributes.get("custom_call_target") or "")
+
+
+def is_library_convolution(instruction: Instruction) -> bool:
+    """Does cuDNN compute it, a convolution (`IsCustomCallToDnnConvolution` of `cublas_cudnn.cc`)?"""
+    return custom_call_target(instruction).startswith("__cudnn$conv")

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.users.merged_rounds import with_those_of_its_round_in_front
+
 from .test_users_by_age import named, users_of
 
 
@@ -56,3 +61,34 @@ def test_what_was_moved_in_one_round_reads_the_constant_before_what_was_moved_in
     assert users_of("broadcast.1", body, ids=rounds) == ["gt.1", "gt.2", "choice.1", "choice.2"]
     program = "p c gt.1 gt.2 broadcast.1 choice.1 choice.2 r"
     assert users_of("broadcast.1", body, ids=program) == ["gt.1", "choice.1", "gt.2", "choice.2"]
+
+
+@pytest.mark.parametrize(("operation", "users"), [("div", [1, 0, 2]), ("mul", [1, 2, 0])])
+def test_what_was_a_division_read_a_reciprocal_of_its_own_in_any_round(
+    operation: str, users: list[int]
+) -> None:
+    """HloCSE merged those in the order of its walk, whichever are older than the one that is kept."""
+    lines = [f"%multiply.{k} = f32[8]{{0}} multiply(%p, %half.1){named(operation)}" for k in range(3)]
+    half = "%half.1 = f32[8]{0} broadcast(%c), dimensions={}"
+    text = "\n  ".join(["%p = f32[8]{0} parameter(0)", "%c = f32[] constant(0.5)", half, *lines])
+    entry = parse_module(f"HloModule m\n\nENTRY %main {{\n  {text}\n}}\n").entry
+    by_name = {x.name: x for x in entry}
+    ids = ["p", "c", "multiply.0", "half.1", "multiply.1", "multiply.2"]
+    entry.reorder([by_name[name] for name in ids])
+    products = [by_name[f"multiply.{k}"] for k in range(3)]
+    walked = [products[1], products[0], products[2]]
+    listed = with_those_of_its_round_in_front(by_name["half.1"], walked, by_name["multiply.0"].id)
+    assert listed == [products[k] for k in users]
+
+
+@pytest.mark.parametrize(("other", "users"), [(2, ["div.1", "div.2"]), (1, ["div.2", "div.1"])])
+def test_what_two_calls_moved_each_reshaped_a_value_of_its_own(other: int, users: list[str]) -> None:
+    """As one call does with its value once for all that read it, the last of which takes the place."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %multiply.1 = f32[8]{{0}} multiply(%p, %q){named("jvp()/div")}
+  %negate.2 = f32[8]{{0}} negate(%multiply.1){named("jvp(jit(softmax))/neg")}
+  %div.1 = f32[8]{{0}} divide(%negate.2, %p){named("jvp(jit(softmax))/div", frame=1)}
+  %div.2 = f32[8]{{0}} divide(%negate.2, %q){named("jvp(jit(softmax))/div", frame=other)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%div.1, %div.2)"""
+    assert users_of("negate.2", body, ids="p q r multiply.1 negate.2 div.1 div.2") == users

@@ -5,6 +5,8 @@ from __future__ import annotations
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.users.restore import restore_users
 
+from .test_users import named as named
+
 HEAD = """HloModule m
 
 %sum (a: f32[], b: f32[]) -> f32[] {
@@ -25,10 +27,6 @@ def users_of(name: str, body: str, *, ids: str = "", head: str = "") -> list[str
     found = module.find(name)
     assert found is not None
     return [u.name for u in found.users]
-
-
-def named(op_name: str, *, frame: int = 0) -> str:
-    return f', metadata={{op_name="jit(f)/{op_name}"{f" stack_frame_id={frame}" if frame else ""}}}'
 
 
 # ---------------------------------------------------------------- calls

@@ -96,3 +96,79 @@ def convert_behind_a_moved_reshape(x, w, m, v):
         return jnp.sum(jnp.sin((x.astype(F32) * (1.0 + w.astype(F32))).astype(BF16)).astype(F32))
 
     return moments(clipped(jax.grad(loss)(w)), m, v)
+
+
+@program(S(64, 512), S(64, 512))
+def clipped_quotient(x, y):
+    c = jnp.clip(jnp.mean(jnp.square(x - y), -1, keepdims=True) / 512.0, 0.1, 0.9)
+    return (x - y) * c, jnp.log(c), -c, y / 512.0
+
+
+@program(S(64, 512, dtype=BF16), S(64, 512, dtype=BF16))
+def clipped_narrow_quotient(x, y):
+    return clipped_quotient(x, y)
+
+
+@program(S(2, 64, 8, 32), S(2, 64, 8, 32))
+def product_that_was_turned(q, k):
+    p = jnp.einsum("bthd,bshd->bhts", q, k)
+    return p / 2.5, p * p, jnp.sin(p)
+
+
+@program(S(2, 8, 64, 32), S(2, 8, 64, 32))
+def product_as_it_stands(q, k):
+    p = jnp.einsum("bhtd,bhsd->bhts", q, k)
+    return p / 2.5, p * p, jnp.sin(p)
+
+
+@program(S(64, 512), S(32, 512), S(512, 1))
+def column_of_products(w, z, v):
+    u = jnp.exp(v)
+    return w @ u, z @ u, (w + 1.0) @ u, jnp.sin(u), u * 3.0
+
+
+@program(S(256, 512), S(512, 512), S(256, 512))
+def quotients_in_products(x, w, y):
+    return (jnp.exp(x) / 3.0) @ w, (y / 3.0) @ w, y * 3.0, jnp.sin(x) * 3.0
+
+
+@program(S(64, 256, dtype=BF16), S(64, 256, dtype=BF16))
+def result_of_a_function(x, y):
+    def loss(x):
+        h = jax.nn.silu(x)
+        return jnp.sum(h * y + jnp.sin(h))
+
+    return jax.value_and_grad(loss)(x)
+
+
+@program(S(2, 32, 256, dtype=BF16), S(256, 256, dtype=BF16), S(256, 256, dtype=BF16))
+def narrow_operands_of_products(x, w, v):
+    y = x + x @ w
+    z = y + jnp.sin(y) @ v
+    return jnp.tan(z + jnp.sin(z) @ w), jnp.cos(y), jnp.exp(z)
+
+
+@program(S(5, 64, 512), S(5, 64, 512))
+def results_of_a_loop(x, y):
+    def step(total, xy):
+        d = jax.grad(lambda x: -jnp.mean(jnp.sum(jax.nn.log_softmax(x) * xy[1], -1)))(xy[0])
+        return total + jnp.sum(d), d
+
+    return lax.scan(step, 0.0, (x, y))
+
+
+@program(S(5, 256, 512), S(512, 512))
+def products_of_a_loop(x, w):
+    def step(total, x):
+        y = jnp.sin(x) @ w
+        return total + jnp.sum(y), y
+
+    return lax.scan(step, 0.0, x)
+
+
+@program(S(512, 512, dtype=BF16), S(512, 512, dtype=BF16))
+def narrow_gradient_clipped(w, x):
+    def loss(w):
+        return jnp.sum(jnp.sin((x @ w).astype(F32)))
+
+    return clipped(jax.grad(loss)(w))

@@ -15,6 +15,7 @@ of the program's own operations; that of the text is taken.
 
 from __future__ import annotations
 
+from hlofuse.analysis.custom_calls import is_library_convolution
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
@@ -93,7 +94,8 @@ def _normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool) -> No
             anew = graph.add(Node(source, node.shape, operands))
             graph.visited.add(anew)
             graph.replace(node, graph.add_bitcast(anew))
-        elif looks_at_convolutions and _is_convolution(source):
+        elif looks_at_convolutions and is_library_convolution(source):
+            # `UpdateLayoutForCudnnConvolution` (`xla/service/gpu/conv_layout_normalization.cc`)
             for operand in node.operands:
                 # To be read by what is then found to be the same, and used by nobody.
                 graph.add_bitcast(operand)
@@ -110,12 +112,6 @@ def _is_made_anew(source: Instruction) -> bool:
     if opcode == "bitcast-convert":
         return source.shape.rank == source.operands[0].shape.rank
     return opcode in _MADE_ANEW or opcode in ELEMENTWISE_OPCODES
-
-
-def _is_convolution(source: Instruction) -> bool:
-    """`UpdateLayoutForCudnnConvolution` (`xla/service/gpu/conv_layout_normalization.cc`) looks at it."""
-    target = source.attributes.get("custom_call_target") if source.opcode == "custom-call" else None
-    return str(target).startswith("__cudnn$conv")
 
 
 # ---------------------------------------------------------------- AlgebraicSimplifier

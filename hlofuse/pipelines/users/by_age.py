@@ -17,7 +17,7 @@ from hlofuse.pipelines.users.narrowed_concatenates import with_narrowed_behind
 from hlofuse.pipelines.users.reciprocals import with_last_for_first_product
 from hlofuse.pipelines.users.shared_indices import with_reshapes_of_indices_merged
 from hlofuse.pipelines.users.sort_keys import in_order_of_keys, is_bits_of_key
-from hlofuse.pipelines.users.taken_along import value_of_broadcast, without_those_in_softmax
+from hlofuse.pipelines.users.taken_along import without_those_in_softmax
 from hlofuse.pipelines.users.taken_constants import without_those_in_gemms
 from hlofuse.pipelines.users.widened import is_widened_broadcast
 
@@ -28,8 +28,7 @@ def as_age_tells(
     """The `users` of a value, given the order they have in the program."""
     listed = _as_passes_leave_it(producer, users, clues, ages)
     if is_merged_literal(producer):
-        if value_of_broadcast(producer) not in clues.in_softmax:  # or the last stand in places of those
-            listed = with_those_of_its_round_in_front(producer, listed, ages.passes)
+        listed = with_those_of_its_round_in_front(producer, listed, ages.passes)
     else:
         listed = without_those_in_gemms(producer, listed, clues.order, ages.in_gemms, ages.passes)
     if listed == users and producer in ages.moved and clues.wide.isdisjoint(users):
@@ -51,7 +50,8 @@ def _as_passes_leave_it(
     users = with_last_in_place_of_dropped(producer, users, clues.uses, ages.numbers)
     users = in_order_of_parts_of_call(in_order_of_merged_products(users))
     users = with_last_of_older_in_front(producer, users, ages.passes)
-    users = with_moved_in_front(producer, users, ages.passes, ages.calls)
+    if producer not in clues.wide:  # what was widened was given its users in the order of the walk
+        users = with_moved_in_front(producer, users, ages.passes, ages.calls)
     users = with_moved_in_function_in_front(producer, users)
     return with_reshapes_of_indices_merged(users, clues.uses)
 

@@ -8,7 +8,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation
 
 _PRODUCTS = frozenset({"custom-call", "dot", "fusion"})
-_EINSUM = re.compile(r"\(([a-zA-Z]+),([a-zA-Z]+)->([a-zA-Z]*)\)")
+_EINSUM = re.compile(r"[/(]([a-zA-Z]+),([a-zA-Z]+)->([a-zA-Z]*)[/)]")
 
 
 def with_last_in_place_of_no_reshape(product: Instruction, users: list[Instruction]) -> list[Instruction]:

@@ -8,7 +8,7 @@ their users, and the last user takes its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_called_once, is_of_program, outermost_call, stack_frame
@@ -154,15 +154,11 @@ def _without_tuples(inner: list[Instruction], outer: list[Instruction]) -> list[
 
 def _has_other_results(result: Instruction, function: str) -> bool:
     """Does anything else that the same call computed have users outside?"""
-    return any(_reaches_result(result, function, near) for near in (_operands, _users, _twins))
+    return any(_reaches_result(result, function, near) for near in (_operands, _readers, _twins))
 
 
 def _operands(x: Instruction) -> list[Instruction]:
     return [o.operands[0] if is_inserted_convert(o) else o for o in x.operands]
-
-
-def _users(x: Instruction) -> list[Instruction]:
-    return x.users
 
 
 def _twins(x: Instruction) -> list[Instruction]:
@@ -173,7 +169,7 @@ def _twins(x: Instruction) -> list[Instruction]:
 
 
 def _reaches_result(
-    start: Instruction, function: str, near: Callable[[Instruction], list[Instruction]]
+    start: Instruction, function: str, near: Callable[[Instruction], Iterable[Instruction]]
 ) -> bool:
     kind = _kind(start)
     found, pending = {start}, [start]

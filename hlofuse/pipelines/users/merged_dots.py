@@ -41,9 +41,9 @@ def in_order_of_parts_of_call(users: list[Instruction]) -> list[Instruction]:
 
 
 def _is_part_of_call(x: Instruction) -> bool:
-    """Is it a slice, made by a pass, of what a library computed?"""
-    if x.opcode != "slice" or is_of_program(x):
-        return False
+    """Is it a slice, made by a pass for a product or its transpose, of what a library computed?"""
+    if x.opcode != "slice" or is_of_program(x) or operation(x) not in {"dot_general", "transpose"}:
+        return False  # or it is a slice of the program that was made anew
     source = x.operands[0]
     while source.opcode in {"bitcast", "convert", "get-tuple-element"}:
         source = source.operands[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.divisions import was_division
 
 
 def with_those_of_its_round_in_front(
@@ -14,7 +15,7 @@ def with_those_of_its_round_in_front(
     end, younger than it is itself; what is younger than the broadcast was moved later, and read another until
     HloCSE made one of both (`xla/service/hlo_cse.cc`). `passes` is the first id that a pass gave.
     """
-    if constant.id < passes or not users:
+    if constant.id < passes or not users or any(map(was_division, users)):
         return users
     first = users[0].id > constant.id
     return sorted(users, key=lambda u: (u.id > constant.id) != first)

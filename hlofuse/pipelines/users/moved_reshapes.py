@@ -49,13 +49,19 @@ def _was_reshaped_once(
     if x.opcode in {"broadcast", "iota"}:
         return False  # it is made anew in the shape of who reads it
     if x.id >= passes or x.opcode not in _RESHAPED_FOR_EACH:
-        return True
+        return not _is_of_several_calls(moved)
     if not is_of_program(x):
         return False
     # The framework reshapes what is written in different places for each of them.
     if len(moved) == 1:
         return all(is_inserted_convert(u) for u in others)
     return len({(stack_frame(u), u.op_name and outermost_call(u)) for u in moved}) == 1
+
+
+def _is_of_several_calls(moved: list[Instruction]) -> bool:
+    """The same operation of a function, called in several places: each read a value of its own till CSE."""
+    places = {stack_frame(u) for u in moved}
+    return len({u.op_name for u in moved}) == 1 < len(places) and bool(outermost_call(moved[0]))
 
 
 def _is_moved(x: Instruction, producer: Instruction, passes: int, calls: Calls) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from hlofuse.analysis.custom_calls import is_library_convolution
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import name_before_renaming
@@ -21,11 +22,11 @@ def results_of_normalized(computation: Computation) -> frozenset[Instruction]:
 
     The rewriter numbered its calls from 0 on; a call that is made anew gets the next number.
     """
-    calls = [x for x in computation if x.opcode == "custom-call" and _is_convolution(x)]
+    calls = [x for x in computation if is_library_convolution(x)]
     if not calls or computation.module is None:
         return frozenset()
     outside = (c for c in computation.module.computations if c.fusion is None)
-    count = Counter(name_before_renaming(x).root for c in outside for x in c if _is_convolution(x))
+    count = Counter(name_before_renaming(x).root for c in outside for x in c if is_library_convolution(x))
     anew = [x for x in calls if _number(x) >= count[name_before_renaming(x).root]]
     return frozenset(u for x in anew for u in x.users if _is_result(u))
 
@@ -38,11 +39,6 @@ def with_last_in_front(users: list[Instruction]) -> list[Instruction]:
     if all(u.opcode == "bitcast" for u in users):
         return users
     return [*users[-1:], *users[:-1]]
-
-
-def _is_convolution(x: Instruction) -> bool:
-    target = x.attributes.get("custom_call_target") if x.opcode == "custom-call" else None
-    return str(target).startswith("__cudnn$conv")
 
 
 def _is_result(x: Instruction) -> bool:

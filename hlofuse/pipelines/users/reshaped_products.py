@@ -20,6 +20,8 @@ def with_reshape_in_front(product: Instruction, users: list[Instruction]) -> lis
     reshapes = [u for u in users if u.opcode == "bitcast" and operation(u) == _PRODUCT]
     if len(reshapes) != 1 or not is_product(product):
         return users
+    if all(u.opcode == "dynamic-update-slice" for u in reshapes[0].users):
+        return users  # a loop reshapes what it stacks
     return reshapes + [u for u in users if u not in reshapes]
 
 

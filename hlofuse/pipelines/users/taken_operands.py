@@ -46,7 +46,7 @@ def _last_of(operand: Instruction, outside: dict[Instruction, Instruction]) -> l
             x = x.operands[0]
         if x.opcode == "parameter":
             continue
-        if x in outside:
+        if x in outside and x.op_name:  # or it was put in, for something else
             found.append(x)
         else:
             pending += reversed(x.operands)
