@@ -68,6 +68,13 @@ def test_what_a_scan_does_was_a_function_of_the_loops_elements(ids_known: bool) 
     assert users_in(text, "x", ids_known=ids_known) == ["c", "a", "b"]
 
 
+@pytest.mark.parametrize(("ids_known", "users"), [(True, ["c", "a", "b"]), (False, ["a", "b", "c"])])
+def test_a_function_was_given_an_element_that_bears_no_name(ids_known: bool, users: list[str]) -> None:
+    """A key that is split in a loop. Ids tell that the front end took the element out."""
+    text = _SCAN.format(inside=named("while/body/jit(_threefry_split)/x")).replace("BODY", "1")
+    assert users_in(text, "x", ids_known=ids_known) == users
+
+
 def test_a_tuple_of_all_elements_was_the_first_user_where_counters_were_merged() -> None:
     text = _SCAN.format(inside=named("while/body/eval_jaxpr/x")).replace("BODY", "1.clone.clone.sunk.clone")
     assert users_in(text, "x", ids_known=True) == ["b", "c", "a"]

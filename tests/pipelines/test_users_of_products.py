@@ -51,6 +51,28 @@ def test_a_division_that_a_gemm_took_along_is_gone_as_well(taken: str, users: li
 _AS_WRITTEN = "p q tenth tenths product mul.1 mul.2 r"
 
 
+@pytest.mark.parametrize(
+    ("inner", "users"),
+    [
+        ("dot(%p0, %p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}", ["taken", "step"]),
+        ("add(%p0, %p1)", ["step", "taken"]),
+    ],
+)
+def test_a_gemm_stands_where_its_dot_stood(inner: str, users: list[str]) -> None:
+    """A weight of a step of training: the last user, which the dot left its place to, is the gemm itself."""
+    head = f"""%gemm (p0: f32[8,8], p1: f32[8,8]) -> f32[8,8] {{
+  %p0 = f32[8,8]{{1,0}} parameter(0)
+  %p1 = f32[8,8]{{1,0}} parameter(1)
+  ROOT %inner = f32[8,8]{{1,0}} {inner}
+}}
+"""
+    body = """  %x = f32[8,8]{1,0} parameter(0)
+  %weight = f32[8,8]{1,0} parameter(1)
+  %taken = f32[8,8]{1,0} fusion(%x, %weight), kind=kCustom, calls=%gemm
+  ROOT %step = f32[8,8]{1,0} add(%weight, %taken)"""
+    assert users_of("weight", body, ids=None, head=head) == users
+
+
 _SPLIT = """%gemm (p0: bf16[8,8], p1: bf16[8,8]) -> f32[4,64,8] {
   %p0 = bf16[8,8]{1,0} parameter(0)
   %p1 = bf16[8,8]{1,0} parameter(1)

@@ -31,7 +31,7 @@ from hlofuse.pipelines.users.shared_vectors import with_vectors_made_one
 from hlofuse.pipelines.users.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.users.summed_again import with_last_in_place_of_sum
 from hlofuse.pipelines.users.swapped_reverses import with_swapped_reverses_behind
-from hlofuse.pipelines.users.taken_along import with_those_in_softmax
+from hlofuse.pipelines.users.taken_along import has_dot, with_those_in_softmax
 from hlofuse.pipelines.users.top_k import with_last_in_place_of_tuple
 from hlofuse.pipelines.users.widened import is_read_wide
 
@@ -39,8 +39,9 @@ from hlofuse.pipelines.users.widened import is_read_wide
 def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     """The users of `producer` in that order."""
     # Fusions that are there already were made last, around operations that had been there before.
+    # GemmFusion (`xla/backends/gpu/transforms/gemm_fusion.cc`) puts one where the dot was.
     users = with_last_in_place_of_tuple(producer, producer.users)
-    users = sorted(users, key=lambda u: u.opcode == "fusion")
+    users = sorted(users, key=lambda u: u.opcode == "fusion" and not has_dot(u))
     is_element = producer.opcode == "get-tuple-element"
     if is_element and is_read_in_scan(producer):
         users = in_order_of_scan(producer, users)

@@ -30,7 +30,7 @@ def in_order_of_calls(
     source = producer.operands[0] if is_narrowing(producer) else producer
     if is_made_of_nothing(source):
         return in_order_of_merging(source, users, passes=passes)
-    if not source.op_name:
+    if not source.op_name and not _is_element_of_program(source, passes):
         return users  # a pass made it; no call was given it
     function = outermost_call(source)
     if not function:
@@ -45,6 +45,13 @@ def in_order_of_calls(
     if outer and _has_other_results(source, function):
         return _without_tuples(inner, outer)
     return [*inner, *outer]
+
+
+def _is_element_of_program(x: Instruction, passes: int | None) -> bool:
+    """Is it an element of what the body of a loop is given, not made by a pass? It bears no name then."""
+    if x.opcode != "get-tuple-element" or x.operands[0].opcode != "parameter":
+        return False
+    return passes is not None and x.id < passes
 
 
 def is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:

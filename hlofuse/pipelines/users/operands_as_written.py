@@ -9,6 +9,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.multiplied_constants import Product, products_with_multiplied_constants
 from hlofuse.pipelines.users.side_inputs import has_side_input, operands_before_side_input
+from hlofuse.pipelines.users.swapped_branches import operands_before_swap
 from hlofuse.pipelines.users.taken_operands import operands_before_gemms
 from hlofuse.pipelines.users.visits import order_of_walk
 
@@ -30,6 +31,7 @@ def as_written(computation: Computation, *, ids_known: bool) -> Program:
 def _order(computation: Computation, products: Sequence[Product]) -> dict[Instruction, int]:
     read = operands_before_gemms(computation)
     read |= {x.outer: [x.inner, x.factor, *x.outer.operands] for x in products}
+    read |= {x: before for x in computation if (before := operands_before_swap(x)) is not None}
     if not read and not any(has_side_input(x) for x in computation):
         return {}
     starts = (x for x in computation if not x.users)

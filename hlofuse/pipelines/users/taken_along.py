@@ -61,7 +61,7 @@ def _gemms_with_prologue(user: Instruction, producer: Instruction) -> Iterator[t
         operand, x = pending.pop()
         if x.opcode == "bitcast":
             pending += [(x, u) for u in x.users]
-        elif x.opcode == "fusion" and x.fusion_kind == "kCustom" and _has_dot(x):
+        elif x.opcode == "fusion" and x.fusion_kind == "kCustom" and has_dot(x):
             inner = x.fused_computation.parameters[x.operands.index(operand)]
             while len(inner.users) == 1 and inner.users[0].opcode in _LAYOUT_ONLY:
                 inner = inner.users[0]
@@ -70,7 +70,7 @@ def _gemms_with_prologue(user: Instruction, producer: Instruction) -> Iterator[t
                 yield x, _kind(first)
 
 
-def _has_dot(fusion: Instruction) -> bool:
+def has_dot(fusion: Instruction) -> bool:
     return any(x.opcode == "dot" for x in fusion.fused_computation)
 
 
