@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
-from hlofuse.pipelines.users.constants import is_broadcast_of_constant
-from hlofuse.pipelines.users.inserted_converts import is_widening
+from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
+from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 
 _ANY_LAYOUT = frozenset({"custom-call", "scatter", "gather"})
 _MOVES = frozenset({"bitcast", "transpose"})

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.calls.moved_in_functions import with_moved_in_function_in_front
 from hlofuse.pipelines.users.clues import Ages, Clues
-from hlofuse.pipelines.users.divisions import are_divisions, in_order_of_divisions
-from hlofuse.pipelines.users.dropped_behind import with_last_of_older_in_front
-from hlofuse.pipelines.users.dropped_operations import with_last_in_place_of_dropped
-from hlofuse.pipelines.users.inserted_converts import is_widening
-from hlofuse.pipelines.users.merged_dots import in_order_of_merged_products, in_order_of_parts_of_call
-from hlofuse.pipelines.users.merged_literals import is_merged_literal
-from hlofuse.pipelines.users.merged_rounds import with_those_of_its_round_in_front
-from hlofuse.pipelines.users.moved_in_functions import with_moved_in_function_in_front
-from hlofuse.pipelines.users.moved_reshapes import with_last_in_place_of_reshape, with_moved_in_front
-from hlofuse.pipelines.users.narrowed_concatenates import with_narrowed_behind
-from hlofuse.pipelines.users.reciprocals import with_last_for_first_product
-from hlofuse.pipelines.users.shared_indices import with_reshapes_of_indices_merged
-from hlofuse.pipelines.users.sort_keys import in_order_of_keys, is_bits_of_key
-from hlofuse.pipelines.users.taken_along import without_those_in_softmax
-from hlofuse.pipelines.users.taken_constants import without_those_in_gemms
-from hlofuse.pipelines.users.widened import is_widened_broadcast
+from hlofuse.pipelines.users.duplicates.merged_literals import is_merged_literal
+from hlofuse.pipelines.users.duplicates.shared_indices import with_reshapes_of_indices_merged
+from hlofuse.pipelines.users.floats.inserted_converts import is_widening
+from hlofuse.pipelines.users.floats.widened import is_widened_broadcast
+from hlofuse.pipelines.users.products.merged_dots import (
+    in_order_of_merged_products,
+    in_order_of_parts_of_call,
+)
+from hlofuse.pipelines.users.products.taken_along import without_those_in_softmax
+from hlofuse.pipelines.users.products.taken_constants import without_those_in_gemms
+from hlofuse.pipelines.users.simplified.divisions import are_divisions, in_order_of_divisions
+from hlofuse.pipelines.users.simplified.dropped_behind import with_last_of_older_in_front
+from hlofuse.pipelines.users.simplified.dropped_operations import with_last_in_place_of_dropped
+from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
+from hlofuse.pipelines.users.simplified.moved_reshapes import (
+    with_last_in_place_of_reshape,
+    with_moved_in_front,
+)
+from hlofuse.pipelines.users.simplified.narrowed_concatenates import with_narrowed_behind
+from hlofuse.pipelines.users.simplified.reciprocals import with_last_for_first_product
+from hlofuse.pipelines.users.simplified.sort_keys import in_order_of_keys, is_bits_of_key
 
 
 def as_age_tells(

@@ -8,20 +8,20 @@ from typing import NamedTuple
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import Name
-from hlofuse.pipelines.users.ages import Calls, first_of_passes, runs_of_calls
-from hlofuse.pipelines.users.dead_at_cse import UsesAtCse
-from hlofuse.pipelines.users.divisions import Divisions, divisions
-from hlofuse.pipelines.users.dropped_operations import Numbers, numbers_in_names
-from hlofuse.pipelines.users.hidden_casts import narrowed_places
-from hlofuse.pipelines.users.moved_reshapes import behind_moved_reshapes
-from hlofuse.pipelines.users.narrow_in_program import widened
-from hlofuse.pipelines.users.normalized_convolutions import results_of_normalized
+from hlofuse.pipelines.users.common.ages import Calls, first_of_passes, runs_of_calls
+from hlofuse.pipelines.users.common.visits import Uses, uses_in_order
+from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
+from hlofuse.pipelines.users.floats.narrow_in_program import widened
+from hlofuse.pipelines.users.layouts.normalized_convolutions import results_of_normalized
 from hlofuse.pipelines.users.operands_as_written import Program
-from hlofuse.pipelines.users.reciprocals import Divided, divided_by_constants
-from hlofuse.pipelines.users.summed_again import names_of_reductions
-from hlofuse.pipelines.users.taken_along import SoftmaxReaders, softmax_readers
-from hlofuse.pipelines.users.taken_constants import GemmReaders, gemm_readers
-from hlofuse.pipelines.users.visits import Uses, uses_in_order
+from hlofuse.pipelines.users.products.taken_along import SoftmaxReaders, softmax_readers
+from hlofuse.pipelines.users.products.taken_constants import GemmReaders, gemm_readers
+from hlofuse.pipelines.users.simplified.divisions import Divisions, divisions
+from hlofuse.pipelines.users.simplified.dropped_operations import Numbers, numbers_in_names
+from hlofuse.pipelines.users.simplified.hidden_casts import narrowed_places
+from hlofuse.pipelines.users.simplified.moved_reshapes import behind_moved_reshapes
+from hlofuse.pipelines.users.simplified.reciprocals import Divided, divided_by_constants
+from hlofuse.pipelines.users.simplified.summed_again import names_of_reductions
 
 
 class Ages(NamedTuple):

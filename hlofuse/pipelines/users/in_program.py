@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.users.accumulated_products import with_last_in_place_of_sum_in_call
-from hlofuse.pipelines.users.bounded_maxima import with_last_in_place_of_bound
-from hlofuse.pipelines.users.canonical_dots import with_last_in_place_of_no_reshape
-from hlofuse.pipelines.users.clues import Clues
-from hlofuse.pipelines.users.converted_predicates import with_last_in_place_of_numbers
-from hlofuse.pipelines.users.holes import without
-from hlofuse.pipelines.users.inlined_calls import in_order_of_calls
-from hlofuse.pipelines.users.loop_elements import (
+from hlofuse.pipelines.users.calls.inlined_calls import in_order_of_calls
+from hlofuse.pipelines.users.calls.loop_elements import (
     in_order_of_scan,
     is_read_in_scan,
     is_result_of_changed_loop,
     with_last_two_in_front,
 )
-from hlofuse.pipelines.users.merged_broadcasts import with_merged_broadcasts
-from hlofuse.pipelines.users.merged_dots import with_last_behind_merged_in_front
-from hlofuse.pipelines.users.merged_factors import with_merged_factors_behind
-from hlofuse.pipelines.users.merged_literals import in_order_of_functions, is_merged_literal
-from hlofuse.pipelines.users.multiplied_constants import with_products_gone
-from hlofuse.pipelines.users.normalized_convolutions import with_last_in_front
-from hlofuse.pipelines.users.random_rounds import with_first_round_behind
-from hlofuse.pipelines.users.reciprocals import with_divisions_gone
-from hlofuse.pipelines.users.reduced_products import with_last_in_place_of_reduction
-from hlofuse.pipelines.users.reshaped_products import with_reshape_in_front
-from hlofuse.pipelines.users.shared_expansions import with_last_in_place_of_expansion
-from hlofuse.pipelines.users.shared_vectors import with_vectors_made_one
-from hlofuse.pipelines.users.source_expressions import with_twins_users_behind
-from hlofuse.pipelines.users.summed_again import with_last_in_place_of_sum
-from hlofuse.pipelines.users.swapped_reverses import with_swapped_reverses_behind
-from hlofuse.pipelines.users.taken_along import has_dot, with_those_in_softmax
-from hlofuse.pipelines.users.top_k import with_last_in_place_of_tuple
-from hlofuse.pipelines.users.widened import is_read_wide
+from hlofuse.pipelines.users.clues import Clues
+from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_broadcasts
+from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_functions, is_merged_literal
+from hlofuse.pipelines.users.duplicates.shared_expansions import with_last_in_place_of_expansion
+from hlofuse.pipelines.users.duplicates.source_expressions import with_twins_users_behind
+from hlofuse.pipelines.users.floats.widened import is_read_wide
+from hlofuse.pipelines.users.layouts.normalized_convolutions import with_last_in_front
+from hlofuse.pipelines.users.products.accumulated_products import with_last_in_place_of_sum_in_call
+from hlofuse.pipelines.users.products.canonical_dots import with_last_in_place_of_no_reshape
+from hlofuse.pipelines.users.products.merged_dots import with_last_behind_merged_in_front
+from hlofuse.pipelines.users.products.reduced_products import with_last_in_place_of_reduction
+from hlofuse.pipelines.users.products.reshaped_products import with_reshape_in_front
+from hlofuse.pipelines.users.products.shared_vectors import with_vectors_made_one
+from hlofuse.pipelines.users.products.taken_along import has_dot, with_those_in_softmax
+from hlofuse.pipelines.users.simplified.bounded_maxima import with_last_in_place_of_bound
+from hlofuse.pipelines.users.simplified.converted_predicates import with_last_in_place_of_numbers
+from hlofuse.pipelines.users.simplified.merged_factors import with_merged_factors_behind
+from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
+from hlofuse.pipelines.users.simplified.random_rounds import with_first_round_behind
+from hlofuse.pipelines.users.simplified.reciprocals import with_divisions_gone
+from hlofuse.pipelines.users.simplified.summed_again import with_last_in_place_of_sum
+from hlofuse.pipelines.users.simplified.swapped_reverses import with_swapped_reverses_behind
+from hlofuse.pipelines.users.simplified.top_k import with_last_in_place_of_tuple
 
 
 def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:

@@ -7,11 +7,14 @@ from typing import NamedTuple
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.users.multiplied_constants import Product, products_with_multiplied_constants
-from hlofuse.pipelines.users.side_inputs import has_side_input, operands_before_side_input
-from hlofuse.pipelines.users.swapped_branches import operands_before_swap
-from hlofuse.pipelines.users.taken_operands import operands_before_gemms
-from hlofuse.pipelines.users.visits import order_of_walk
+from hlofuse.pipelines.users.calls.swapped_branches import operands_before_swap
+from hlofuse.pipelines.users.common.visits import order_of_walk
+from hlofuse.pipelines.users.products.side_inputs import has_side_input, operands_before_side_input
+from hlofuse.pipelines.users.products.taken_operands import operands_before_gemms
+from hlofuse.pipelines.users.simplified.multiplied_constants import (
+    Product,
+    products_with_multiplied_constants,
+)
 
 
 class Program(NamedTuple):

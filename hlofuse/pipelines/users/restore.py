@@ -13,38 +13,38 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.users.by_age import as_age_tells
-from hlofuse.pipelines.users.clamps import with_clamps_behind
+from hlofuse.pipelines.users.calls.unread_results import in_order_written
 from hlofuse.pipelines.users.clues import Clues, clues_of
-from hlofuse.pipelines.users.constants import is_made_of_nothing
-from hlofuse.pipelines.users.dot_operands import with_dot_operands_in_place
-from hlofuse.pipelines.users.dropped_identities import with_readers_in_place
-from hlofuse.pipelines.users.grouped_reductions import with_grouped_where_met
-from hlofuse.pipelines.users.hidden_casts import with_last_in_place_of_cast
-from hlofuse.pipelines.users.in_program import as_program_has_it
-from hlofuse.pipelines.users.inserted_converts import is_widening
-from hlofuse.pipelines.users.layout_normalization import (
-    restore_normalized_users,
-    with_last_in_place_of_bitcast,
-)
-from hlofuse.pipelines.users.merged_converts import with_last_in_place_of_convert
-from hlofuse.pipelines.users.merged_dots import in_order_of_merged_products
-from hlofuse.pipelines.users.merged_operands import with_transposes_of_merger_behind
-from hlofuse.pipelines.users.moved_copies import (
-    with_last_in_place_of_copy,
-    with_last_part_of_product_in_front,
-)
-from hlofuse.pipelines.users.operands_as_written import as_written
-from hlofuse.pipelines.users.split_reductions import with_split_reductions_behind
-from hlofuse.pipelines.users.swapped_converts import with_swapped_behind
-from hlofuse.pipelines.users.taken_along import with_gemms_behind
-from hlofuse.pipelines.users.unread_results import in_order_written
-from hlofuse.pipelines.users.widened import (
+from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+from hlofuse.pipelines.users.floats.inserted_converts import is_widening
+from hlofuse.pipelines.users.floats.merged_converts import with_last_in_place_of_convert
+from hlofuse.pipelines.users.floats.swapped_converts import with_swapped_behind
+from hlofuse.pipelines.users.floats.widened import (
     is_widened_broadcast,
     users_of_widened,
     users_of_widening,
     users_through_convert,
 )
-from hlofuse.pipelines.users.widened_products import is_read_through_pair
+from hlofuse.pipelines.users.floats.widened_products import is_read_through_pair
+from hlofuse.pipelines.users.in_program import as_program_has_it
+from hlofuse.pipelines.users.layouts.grouped_reductions import with_grouped_where_met
+from hlofuse.pipelines.users.layouts.layout_normalization import (
+    restore_normalized_users,
+    with_last_in_place_of_bitcast,
+)
+from hlofuse.pipelines.users.layouts.moved_copies import (
+    with_last_in_place_of_copy,
+    with_last_part_of_product_in_front,
+)
+from hlofuse.pipelines.users.operands_as_written import as_written
+from hlofuse.pipelines.users.products.dot_operands import with_dot_operands_in_place
+from hlofuse.pipelines.users.products.merged_dots import in_order_of_merged_products
+from hlofuse.pipelines.users.products.merged_operands import with_transposes_of_merger_behind
+from hlofuse.pipelines.users.products.taken_along import with_gemms_behind
+from hlofuse.pipelines.users.simplified.clamps import with_clamps_behind
+from hlofuse.pipelines.users.simplified.dropped_identities import with_readers_in_place
+from hlofuse.pipelines.users.simplified.hidden_casts import with_last_in_place_of_cast
+from hlofuse.pipelines.users.simplified.split_reductions import with_split_reductions_behind
 
 
 def restore_users(module: Module, *, ids_known: bool) -> None:

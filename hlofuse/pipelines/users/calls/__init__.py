@@ -1,0 +1,1 @@
+"""What inlining, loops and functions with several results did to lists of users."""

@@ -1,0 +1,201 @@
+"""The users of values in functions that were calls in the program, such as jit(silu).
+
+CallInliner (`xla/service/call_inliner.cc`) clones the body of a function operands first, so that inside
+of it age and the order of users agree; who uses a result outside comes behind them. A function with
+several results ends in a tuple, which is a user of each as well. It goes when its elements have found
+their users, and the last user takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_called_once, is_of_program, outermost_call, stack_frame
+from hlofuse.pipelines.users.common.ages import with_clones_by_age
+from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.duplicates.merged_constants import in_order_of_merging
+from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, is_narrowing
+from hlofuse.pipelines.users.floats.widened import served_by
+
+
+def in_order_of_calls(
+    producer: Instruction, users: list[Instruction], *, passes: int | None
+) -> list[Instruction]:
+    """The users of `producer` with those in the same function first, by age if it is known.
+
+    `passes` is the first id that a pass gave (`first_of_passes`), None where ids are not known.
+    """
+    source = producer.operands[0] if is_narrowing(producer) else producer
+    if is_made_of_nothing(source):
+        return in_order_of_merging(source, users, passes=passes)
+    if not source.op_name and not _is_element_of_program(source, passes):
+        return users  # a pass made it; no call was given it
+    function = outermost_call(source)
+    if not function:
+        return _with_calls_inlined(users, "", passes)
+    served = {u: served_by(u) for u in users}
+    within = {u for u, it in served.items() if is_of_same_call(it, source, function)}
+    inner = [u for u in users if u in within]
+    outer = [u for u in users if u not in within]
+    outer = _with_calls_inlined(outer, function, passes)
+    if passes is not None:
+        inner = with_clones_by_age(inner, served, range(source.id, passes))
+    if outer and _has_other_results(source, function):
+        return _without_tuples(inner, outer)
+    return [*inner, *outer]
+
+
+def _is_element_of_program(x: Instruction, passes: int | None) -> bool:
+    """Is it an element of what the body of a loop is given, not made by a pass? It bears no name then."""
+    if x.opcode != "get-tuple-element" or x.operands[0].opcode != "parameter":
+        return False
+    return passes is not None and x.id < passes
+
+
+def is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
+    """Was `x` cloned with `source`, out of one call of `function`?"""
+    if x.opcode == "bitcast":  # it bears the name of what it was put behind
+        readers = [u for u in x.users if u.op_name] or [x.operands[0]]
+        within = all(outermost_call(u) == function and u.opcode != "bitcast" for u in readers)
+        return bool(x.op_name and x.users and within)
+    if outermost_call(x) != function:
+        return False
+    return not (_is_result(source) and _leads_to_like(source, x, function))
+
+
+def _leads_to_like(result: Instruction, start: Instruction, function: str) -> bool:
+    """Is `start` of a call that has no other result than one like `result`? Then it is another call."""
+    found, pending, again = {start}, [start], False
+    while pending:
+        x = pending.pop()
+        if (x.opcode, x.op_name, x.shape) == (result.opcode, result.op_name, result.shape):
+            again = again or not x.users or _is_result(x)
+            continue
+        if _is_result(x):
+            return False
+        near = [u for u in x.users if outermost_call(u) == function and u not in found]
+        found.update(near)
+        pending += near
+    return again
+
+
+def _with_calls_inlined(users: list[Instruction], function: str, passes: int | None) -> list[Instruction]:
+    """Each call was a user itself; its clones came behind all, the last of them into its place."""
+    calls: dict[tuple[Hashable, int], list[Instruction]] = {}
+    results: dict[Hashable, list[frozenset[Instruction]]] = {}
+    listed: list[Instruction | tuple[Hashable, int]] = []
+    clone_of = {u: _clone(u) for u in users}
+    for user, clone in clone_of.items():
+        place = _place_of_call(clone, function) if clone.opcode != "bitcast" else None
+        if place is None:
+            listed.append(user)
+            continue
+        # The same result again, of other operands, is another call's from the same place.
+        same = results.setdefault((place, clone.opcode, clone.op_name), [])
+        operands = frozenset(clone.operands)
+        call = (place, same.index(operands) if operands in same else len(same))
+        if call[1] == len(same) and _is_result(clone):
+            same.append(operands)
+        if call not in calls:
+            listed.append(call)
+        calls.setdefault(call, []).append(user)
+    if passes is not None:
+        for call, clones in calls.items():
+            calls[call] = with_clones_by_age(clones, clone_of, range(passes))
+        # They were inlined in the order in which they stood.
+        by_age = sorted(calls, key=lambda call: clone_of[calls[call][0]].id)
+        calls, slots = {call: calls[call] for call in by_age}, iter(by_age)
+        listed = [x if isinstance(x, Instruction) else next(slots) for x in listed]
+    for call, clones in calls.items():
+        listed = without([*listed, *clones], [call])
+    return [u for u in listed if isinstance(u, Instruction)]
+
+
+def _clone(user: Instruction) -> Instruction:
+    """What was cloned out of a call: the user, or what it was put in front of."""
+    clone = served_by(user)
+    if clone.opcode == "bitcast" and len(clone.users) == 1 and outermost_call(clone) == "":
+        return clone.users[0]
+    return clone
+
+
+def _is_result(x: Instruction) -> bool:
+    function = outermost_call(x)
+    return any(outermost_call(v) != function for v in _readers(x))
+
+
+def _readers(x: Instruction) -> Iterator[Instruction]:
+    """What reads `x`, or what passes put behind it."""
+    for user in x.users:
+        if user.opcode == "bitcast" or is_inserted_convert(user):
+            yield from user.users
+        else:
+            yield user
+
+
+def _place_of_call(x: Instruction, around: str) -> Hashable | None:
+    """Where what `x` is of was called, outside of the function `around`; None for what is no function's."""
+    function = outermost_call(x)
+    return (function, stack_frame(x)) if function and function != around else None
+
+
+def _without_tuples(inner: list[Instruction], outer: list[Instruction]) -> list[Instruction]:
+    """Each call had a tuple of its own, CSE made one value of what several of them computed."""
+    listed: list[Instruction | int] = []
+    tuples: list[Instruction | int] = []
+    seen: set[Hashable] = set()
+    for user in inner:
+        kind = _kind(user)
+        if kind in seen and not is_called_once(user):
+            seen.clear()
+            tuples.append(len(tuples))
+            listed.append(tuples[-1])
+        seen.add(kind)
+        listed.append(user)
+    tuples.append(len(tuples))
+    left = without([*listed, tuples[-1], *outer], tuples)
+    return [u for u in left if isinstance(u, Instruction)]
+
+
+def _has_other_results(result: Instruction, function: str) -> bool:
+    """Does anything else that the same call computed have users outside?"""
+    return any(_reaches_result(result, function, near) for near in (_operands, _readers, _twins))
+
+
+def _operands(x: Instruction) -> list[Instruction]:
+    return [o.operands[0] if is_inserted_convert(o) else o for o in x.operands]
+
+
+def _twins(x: Instruction) -> list[Instruction]:
+    """What the same operation, written once, makes of the same operands in another order."""
+    operands = set(x.operands)
+    others = (u for o in x.operands if not is_made_of_nothing(o) for u in o.users if u is not x)
+    return [u for u in others if u.op_name == x.op_name and operands == set(u.operands)]
+
+
+def _reaches_result(
+    start: Instruction, function: str, near: Callable[[Instruction], Iterable[Instruction]]
+) -> bool:
+    kind = _kind(start)
+    found, pending = {start}, [start]
+    while pending:
+        for x in near(pending.pop()):
+            if x in found or outermost_call(x) != function or _kind(x) == kind:
+                continue  # the like of it is that of another call
+            found.add(x)
+            pending.append(x)
+            if is_of_program(x) and not is_made_of_nothing(x) and _is_read_behind(x, function):
+                return True
+    return False
+
+
+def _is_read_behind(x: Instruction, function: str) -> bool:
+    """Is it read where the function was called? In another function the like of it may have been."""
+    calls = {outermost_call(u) for u in _readers(x)} - {function}
+    return "" in calls or ("jvp(" in function and bool(calls))
+
+
+def _kind(x: Instruction) -> Hashable:
+    return (x.opcode, x.op_name, tuple((o.opcode, o.op_name) for o in x.operands))

@@ -1,0 +1,60 @@
+"""The users of what a loop's body takes out of its parameter, and of what is taken out of a loop's result.
+
+What a scan does is a function, `eval_jaxpr`, that the body of its loop calls. CallInliner
+(`xla/service/call_inliner.cc`) put the clones behind the call, operands first, and the last of them took the
+place of the call.
+
+WhileLoopSimplifier (`xla/service/while_loop_simplifier.cc`) merges counters that run alike
+(`TryMergeInductionVariables`), which clones the body twice, and drops what nobody reads then
+(`RemoveDeadTupleIndices`), which clones it again. The loop is given another tuple, and a tuple of its
+elements as it had been is put behind it; merging counters does the same in the body. Once its elements have
+found their users that goes, and the last user takes its place.
+"""
+
+from __future__ import annotations
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.floats.widened import served_by
+
+_BODY, _FUNCTION = "/body/", "eval_jaxpr"
+_MERGED_AND_DROPPED = 3
+
+
+def is_read_in_scan(element: Instruction) -> bool:
+    """Is this get-tuple-element one of the parameter of a scan's body?"""
+    return element.operands[0].opcode == "parameter" and any(map(_is_of_function, element.users))
+
+
+def in_order_of_scan(element: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of such an element, given in the order of the text."""
+    clones = {u: None for u in users if _is_of_function(u)}
+    call = next(iter(clones))
+    listed: list[Instruction | None] = [
+        None if u is call else u for u in users if u is call or u not in clones
+    ]
+    left = [u for u in without([*listed, *clones], [None]) if u is not None]
+    return [*left[-1:], *left[:-1]] if _were_counters_merged(element.computation) else left
+
+
+def is_result_of_changed_loop(element: Instruction) -> bool:
+    """Is this get-tuple-element one of the result of a loop of which counters were merged?"""
+    loop = element.operands[0]
+    if loop.opcode != "while":
+        return False
+    return any(name == "body" and _were_counters_merged(body) for name, body in loop.called)
+
+
+def with_last_two_in_front(users: list[Instruction]) -> list[Instruction]:
+    """The users of such an element: there were two tuples, one after the other."""
+    once = [*users[-1:], *users[:-1]]
+    return [*once[-1:], *once[:-1]]
+
+
+def _were_counters_merged(body: Computation | None) -> bool:
+    return body is not None and body.name.split(".").count("clone") >= _MERGED_AND_DROPPED
+
+
+def _is_of_function(user: Instruction) -> bool:
+    return (served_by(user).op_name or "").rpartition(_BODY)[2].startswith(_FUNCTION)

@@ -1,0 +1,1 @@
+"""Walks, holes in lists, and what else the mechanisms share."""

@@ -1,0 +1,77 @@
+"""Since when instructions are there: since the program, since calls were inlined, or since a pass made them.
+
+The framework makes the root last. What calls bring in when they are inlined comes behind it, operands first,
+and then what passes make. Ids have to be XLA's.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import (
+    is_made_by_pass,
+    is_of_program,
+    last_of_program,
+    name_before_renaming,
+    operation,
+    outermost_call,
+)
+from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+
+Calls: TypeAlias = "dict[Instruction, int]"
+"""By instruction, after how many calls of functions, each another than the one before, it was made."""
+
+
+def first_of_passes(computation: Computation) -> int:
+    """The lowest id of an operation of the program that a pass made anew, outside of called functions.
+
+    What is as young or younger was made by a pass, in a called function as well. A product that was a
+    division is the work of a pass wherever it is.
+    """
+    return min(
+        (x.id for x in computation if was_division(x) or _is_made_anew(x)),
+        default=last_of_program(computation.root) + len(computation.instructions),
+    )
+
+
+def _is_made_anew(x: Instruction) -> bool:
+    if not is_made_by_pass(x) or not is_of_program(x):
+        return False
+    return not (is_made_of_nothing(x) or is_in_nameless_function(x))
+
+
+def runs_of_calls(computation: Computation) -> Calls:
+    """Those of a `computation`."""
+    runs: Calls = {}
+    last, run = "", 0
+    for x in computation:
+        function = outermost_call(x) if is_of_program(x) else ""
+        if function and function != last:
+            last, run = function, run + 1
+        runs[x] = run
+    return runs
+
+
+def with_clones_by_age(
+    users: list[Instruction], served: dict[Instruction, Instruction], ids: range
+) -> list[Instruction]:
+    """The `users` with those by age, each in the place of another, that are of called functions.
+
+    Those serve (`served_by`) operations of the program with one of the `ids`; what passes made stays where it
+    is.
+    """
+    cloned = {u for u in users if served[u].id in ids and is_of_program(served[u])}
+    by_age = iter(sorted(cloned, key=lambda u: served[u].id))
+    return [next(by_age) if u in cloned else u for u in users]
+
+
+def is_in_nameless_function(x: Instruction) -> bool:
+    """A running sum or an argmax comes out of a function of which names tell nothing."""
+    return operation(x).startswith("reduce_window") or (x.opcode == "reduce" and x.shape.is_tuple)
+
+
+def was_division(x: Instruction) -> bool:
+    """A division by a constant no more: the first simplification makes it, after calls have been inlined."""
+    return x.opcode == "multiply" and name_before_renaming(x).root == x.opcode and operation(x) == "div"

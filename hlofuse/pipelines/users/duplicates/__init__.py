@@ -1,0 +1,1 @@
+"""What CSE did to lists of users when it made equal instructions one."""

@@ -1,0 +1,58 @@
+"""What was dead, and still there, when HloCSE first ran.
+
+AlgebraicSimplifier makes the negated sum of what was a sum of negated values, and leaves the negation to
+HloDCE, which comes behind HloCSE (`HandleReduce`,
+`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). CSE's walk starts from all that has no users, in
+the order of age, and so from those negations before the root.
+"""
+
+from __future__ import annotations
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation
+from hlofuse.pipelines.users.common.visits import Uses, uses_in_order
+
+
+class UsesAtCse:
+    """The order in which a walk of CSE comes along each use."""
+
+    def __init__(self, computation: Computation, uses: Uses) -> None:
+        """`uses` is the order without what was dead."""
+        negated = [x for x in computation if _was_sum_of_negated(x)]
+        starts = sorted(map(_summed, negated), key=lambda x: x.id)
+        self._last_round = uses
+        self._first_round = uses_in_order(computation, starts) if negated else uses
+        self._end = max((x.id for x in negated), default=-1)
+        self._normalized = min((x.id for x in computation if x.opcode == "bitcast"), default=None)
+
+    def of(self, producer: Instruction) -> Uses:
+        """The order when the like of `producer` was merged: what is younger than the negations was later."""
+        return self._first_round if producer.id < self._end else self._last_round
+
+    def met(self, x: Instruction) -> bool:
+        """Was `x` there, rather than made when layouts were normalized?"""
+        return self._normalized is None or x.id < self._normalized
+
+    def sorted(self, producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+        """`users` in that order if anything was dead."""
+        uses = self.of(producer)
+        return users if uses is self._last_round else sorted(users, key=lambda user: uses[producer, user])
+
+
+def _was_sum_of_negated(x: Instruction) -> bool:
+    return (
+        x.opcode == "negate"
+        and x.operands[0].opcode == "reduce"
+        and x.shape.rank > 0
+        and is_of_program(x.operands[0])
+        and operation(x) == "neg"
+        and name_before_renaming(x).root == "negate"
+    )
+
+
+def _summed(negated: Instruction) -> Instruction:
+    x = negated.operands[0].operands[0]
+    while x.opcode in {"bitcast", "reduce"}:
+        x = x.operands[0]
+    return x

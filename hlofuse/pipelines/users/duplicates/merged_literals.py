@@ -1,0 +1,67 @@
+"""Broadcasts of numbers that are written in the program, in whatever function.
+
+The framework makes one such broadcast for each function that needs it: what a program and the functions it
+calls use was as many broadcasts. HloCSE (`xla/service/hlo_cse.cc`) keeps the first of them in post-order and
+appends the users of each other one in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_made_by_pass, is_of_called, operation, outermost_call, stack_frame
+from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
+from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
+from hlofuse.pipelines.users.floats.widened import served_by
+
+
+def is_merged_literal(x: Instruction) -> bool:
+    """Is it a broadcast of a number, and each function or operation in one had one of its own?
+
+    That of an operation bears its name, as the number was converted for it. What bears the name of a function
+    is of all operations in it.
+    """
+    if not is_broadcast_of_constant(x):
+        return False
+    if not x.op_name:
+        return True
+    names = [served_by(u).op_name or "" for u in x.users]
+    return "jit(" not in operation(x) and not any(name.startswith(f"{x.op_name}/") for name in names)
+
+
+def in_order_of_functions(
+    producer: Instruction, users: list[Instruction], at_cse: UsesAtCse, *, ids_known: bool
+) -> list[Instruction]:
+    """The users of such a broadcast, by what had one of its own, as CSE's walk came to these."""
+    groups: dict[Hashable, list[Instruction]] = {}
+    uses, place, last = at_cse.of(producer), dict[Instruction, int](), -1
+    for user in users:
+        # What fusions took along is where the users around it are.
+        last = place[user] = uses.get((producer, user), last)
+        groups.setdefault(_function(user, at_cse, ids_known=ids_known), []).append(user)
+    # The one that is left is the one that CSE met first, and bears the name of what it was made for.
+    own = [u for u in users if producer.op_name and served_by(u).op_name == producer.op_name]
+    own = own or [u for u in users if _is_of_same_place(served_by(u), producer)]
+    if own:
+        place[min(own, key=place.__getitem__)] = -1
+    ordered = sorted(groups.values(), key=lambda group: min(place[user] for user in group))
+    return [user for group in ordered for user in group]
+
+
+def _is_of_same_place(x: Instruction, literal: Instruction) -> bool:
+    call = outermost_call(literal)
+    return bool(call) and call == outermost_call(x) and stack_frame(x) == stack_frame(literal)
+
+
+def _function(user: Instruction, at_cse: UsesAtCse, *, ids_known: bool) -> Hashable:
+    reader = served_by(user)
+    if outermost_call(reader):
+        return reader
+    if not ids_known or _is_in_fusion(reader) or is_of_called(reader) or not at_cse.met(reader):
+        return ""
+    return reader if is_made_by_pass(reader) else ""  # with a broadcast of its own
+
+
+def _is_in_fusion(x: Instruction) -> bool:
+    return x.computation is not None and x.computation.fusion is not None

@@ -1,0 +1,67 @@
+"""Values that got dimensions of one, `x[:, None]`, before several operations broadcast them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import operation
+from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+
+_LAYOUT_ONLY = frozenset({"bitcast", "copy", "transpose"})
+
+
+def with_last_in_place_of_expansion(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of `producer` with the last in front if they broadcast it all in the same way.
+
+    An operation with operands of different sizes needs equal ranks; the framework names the broadcast of
+    its operand after it. Where several broadcast alike, the dimensions of one were put in once, for all of
+    them. That reshape goes when simplification makes one broadcast of two: its users are appended and the
+    last takes its place (`HandleReshape` and `HandleBroadcast`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
+    """
+    if producer.opcode == "bitcast" or not producer.shape.is_array or not producer.shape.rank:
+        return users
+    if is_made_of_nothing(producer):
+        return users
+    ways = {way for user in users for way in _ways(user)}
+    if None in ways or len({way.rank for way in ways if way is not None}) != 1:
+        return users
+    known = {way.dimensions for way in ways if way is not None} - {None}
+    return [users[-1], *users[:-1]] if len(known) == 1 else users
+
+
+class _Way(NamedTuple):
+    """How a broadcast spreads what it reads."""
+
+    rank: int
+    dimensions: tuple[int, ...] | None
+    """None where it was given another layout: they are in the order of that."""
+
+
+def _ways(user: Instruction) -> Iterator[_Way | None]:
+    """How `user` broadcasts, or what reads it in another layout; None for what does something else."""
+    pending = [(user, False)]
+    while pending:
+        x, is_transposed = pending.pop()
+        if x.opcode == "broadcast" and operation(x) not in {"", "broadcast_in_dim"}:
+            if _was_moved_twice(x):
+                yield None
+            yield _Way(x.shape.rank, None if is_transposed else x.dimensions)
+        elif x.opcode in _LAYOUT_ONLY and x.users:
+            pending += ((u, is_transposed or x.opcode == "transpose") for u in x.users)
+        else:
+            yield None
+            return
+
+
+def _was_moved_twice(broadcast: Instruction) -> bool:
+    """Did ReshapeMover make it anew for the program and again, later on, for the derivative?
+
+    It did where there is a dimension of one, which the framework puts in with a reshape. The broadcasts of
+    the first time, made in post-order, are those that HloCSE kept.
+    """
+    if 1 not in broadcast.shape.dimensions:
+        return False
+    return any("transpose(jvp" in (u.op_name or "") for u in broadcast.users)

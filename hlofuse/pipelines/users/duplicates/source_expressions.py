@@ -1,0 +1,107 @@
+"""Values that are written twice in the program and were made one by CSE.
+
+In `((x - mean) ** 2).mean()` and, a line further, `(x - mean) * scale` the difference has no name, so that
+either is used by what is written around it and by nothing else. HloCSE keeps the one it meets first
+(`xla/service/hlo_cse.cc`) and appends the users of the other to its own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_made_by_pass, is_of_program, name_before_renaming, scope, stack_frame
+from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+from hlofuse.pipelines.users.products.taken_along import leads_to_gemm_with_prologue
+
+
+class Extent(NamedTuple):
+    """From where to where an expression goes, in which file and call."""
+
+    context: tuple[int, int]
+    function: tuple[int, int]
+    start: tuple[int, int]
+    end: tuple[int, int]
+
+    def encloses(self, other: Extent) -> bool:
+        return self.context == other.context and self.start <= other.start and self.end >= other.end
+
+
+def with_twins_users_behind(
+    producer: Instruction, users: list[Instruction], *, ids_known: bool
+) -> list[Instruction]:
+    """The users of `producer` with those behind that must have read another like it."""
+    if is_made_of_nothing(producer) and scope(producer):
+        return users  # every function has its own
+    if not _may_have_twin(producer, ids_known=ids_known):
+        return users
+    own: set[Instruction] = set()
+    here = extent_of(producer)
+    if here is not None:
+        places = {u: extent_of(u) for u in users}
+        own = _users_of_expression(producer, here, places) or _users_in_same_call(producer, here, places)
+    ages = ids_known and not scope(producer) and is_of_program(producer)
+
+    def rank(user: Instruction) -> int:
+        if own and user not in own:
+            return 2
+        # Nothing reads what is younger unless it was given it.
+        return int(ages and user.id < producer.id)
+
+    return sorted(users, key=rank)
+
+
+def _may_have_twin(x: Instruction, *, ids_known: bool) -> bool:
+    """Is it as the framework made it? Of what a pass made the place says little."""
+    if x.opcode == "fusion":
+        return True
+    if not is_of_program(x):
+        return False
+    return not is_made_by_pass(x) if ids_known else name_before_renaming(x).number > 0
+
+
+def _users_of_expression(
+    x: Instruction, here: Extent, places: dict[Instruction, Extent | None]
+) -> set[Instruction]:
+    """The users around `x` in the program; none if that does not tell them from others."""
+    around = {u: place for u, place in places.items() if place is not None and place.encloses(here)}
+    of_broadcast = {u for u in around if u.op_name == x.op_name and x.opcode == "broadcast"}
+    if len(of_broadcast) == 1:
+        return of_broadcast  # it was made for that one; the derivative in the same place has its own
+    # What stands in exactly the same place is the derivative of `x`.
+    if all(place == here for place in around.values()):
+        return set()
+    # Where a Triton fusion took what reads `x` along, its own place does not show.
+    return {u for u in places if u in around or leads_to_gemm_with_prologue(u, x)}
+
+
+def _users_in_same_call(
+    x: Instruction, here: Extent, places: dict[Instruction, Extent | None]
+) -> set[Instruction]:
+    """The users in the same call of a function as `x`, the others being in other calls of that function.
+
+    These read what they had computed in the same place; `x` is computed from what all calls were given.
+    """
+    if any(p is None or p.function != here.function for p in places.values()):
+        return set()
+    if any(place is not None and place.context == here.context for place in map(extent_of, x.operands)):
+        return set()
+    return {u for u, place in places.items() if place is not None and place.context == here.context}
+
+
+def extent_of(x: Instruction) -> Extent | None:
+    number = stack_frame(x)
+    if not number or x.computation is None or x.computation.module is None:
+        return None
+    tables = x.computation.module.stack_frames
+    frame = tables.frames.get(number, {})
+    place = tables.locations.get(frame.get("file_location_id", 0), {})
+    if not place.get("end_line") or not place.get("end_column"):
+        return None
+    parent = frame.get("parent_frame_id", 0)
+    return Extent(
+        (place.get("file_name_id", 0), 0 if parent == number else parent),
+        (place.get("file_name_id", 0), place.get("function_name_id", 0)),
+        (place.get("line", 0), place.get("column", 0)),
+        (place["end_line"], place["end_column"]),
+    )

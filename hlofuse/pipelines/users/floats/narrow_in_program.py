@@ -1,0 +1,118 @@
+"""Which operations that compute in single precision now computed in less in the program.
+
+FloatNormalization (`xla/hlo/transforms/simplifiers/float_normalization.cc`) widens what the device cannot
+compute in bf16 or f8, with a convert in front of every operand and one behind; SimplifyFPConversions
+(`simplify_fp_conversions.cc`) then takes away what converts there and back, those of the program included.
+Where an operation reads another and no convert is left between them nothing tells at once which of the two
+was narrow, so that each takes side with what is known around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, is_narrowing, is_widening
+from hlofuse.pipelines.users.floats.widened import is_same_broadcast
+
+_SURE, _LIKELY = 4, 2
+
+_NEVER_WIDENED = frozenset({"convert", "exponential", "log", "select"})
+"""What every NVIDIA device computes or moves in bf16 (`xla/service/gpu/gpu_float_support.cc`)."""
+_SINCE_AMPERE = frozenset({"abs", "maximum", "minimum", "negate"})
+_SINCE_HOPPER = frozenset({"add", "multiply", "subtract"})
+_ANYTHING = frozenset({"custom-call", "dot", "fusion", "get-tuple-element"})
+"""A product in bf16 may have become one in f32 long before, without a convert left behind it."""
+
+
+def widened(order: Iterable[Instruction]) -> frozenset[Instruction]:
+    """Instructions that were narrow in the program and are f32 now; `order` is the post-order."""
+    order = list(order)
+    if not any(map(is_inserted_convert, order)):
+        return frozenset()
+    never = _computed_narrow(order)
+    found = {x for x in order if x.opcode == "reduce" and is_inserted_convert(x.operands[1])}
+    own = {x: _evidence(x) for x in order if is_elementwise(x) and _is_wide(x) and x.opcode not in never}
+    side = {x: _sign(known) for x, known in own.items()} | dict.fromkeys(found, 1)
+    for sweep in (own, reversed(own), own):
+        readers = _readers(side)
+        for x in sweep:
+            votes = [_vote(o, x, side, readers) for o in x.operands]
+            near = min(votes) if min(votes) < 0 else max(votes)
+            side[x] = _sign(own[x] + 2 * near + _sign(sum(side.get(u, 0) for u in x.users)))
+    return frozenset(x for x, narrow in side.items() if narrow > 0)
+
+
+def _readers(side: dict[Instruction, int]) -> dict[tuple[Instruction, int], int]:
+    """How many of each side read a value."""
+    count: dict[tuple[Instruction, int], int] = {}
+    for x, one in side.items():
+        for operand in set(x.operands):
+            count[operand, one] = count.get((operand, one), 0) + 1
+    return count
+
+
+def _vote(
+    operand: Instruction,
+    x: Instruction,
+    side: dict[Instruction, int],
+    readers: dict[tuple[Instruction, int], int],
+) -> int:
+    """What `operand` tells of `x`; nothing if it is there in both precisions anyhow."""
+    vote = side.get(operand, 0)
+    if operand.opcode == "convert":
+        vote = _LIKELY if is_widening(operand) else -1
+    others = readers.get((operand, -_sign(vote)), 0) - (side[x] == -_sign(vote))
+    return 0 if others > 0 else vote
+
+
+def _is_wide(x: Instruction) -> bool:
+    return x.shape.is_array and x.shape.element_type == "f32" and bool(x.operands)
+
+
+def _computed_narrow(order: list[Instruction]) -> frozenset[str]:
+    """The operations that are never widened, given what there is in bf16."""
+    narrow = {x.opcode for x in order if x.shape.is_array and x.shape.element_type == "bf16"}
+    if narrow & _SINCE_HOPPER:
+        return _NEVER_WIDENED | _SINCE_AMPERE | _SINCE_HOPPER
+    return _NEVER_WIDENED | _SINCE_AMPERE if narrow & _SINCE_AMPERE else _NEVER_WIDENED
+
+
+def _sign(number: int) -> int:
+    return (number > 0) - (number < 0)
+
+
+def _evidence(x: Instruction) -> int:
+    """How much tells that `x` was narrow, apart from operations of its kind; negative if it was not."""
+    return sum(map(_of_operand, x.operands)) + sum(map(_of_user, x.users))
+
+
+def _of_operand(operand: Instruction) -> int:
+    if operand.opcode == "broadcast":
+        return _SURE if _was_swapped(operand) else -_SURE
+    if operand.opcode == "constant":
+        return -_LIKELY
+    if operand.opcode in _ANYTHING or (is_elementwise(operand) and operand.opcode not in _NEVER_WIDENED):
+        return 0
+    return 0 if operand.opcode == "reduce" or operand.opcode == "convert" else -1
+
+
+def _was_swapped(broadcast: Instruction) -> bool:
+    """Was there a broadcast in less with a convert behind it? It is still there, and nobody reads it."""
+    source = broadcast.operands[0]
+    if is_widening(source):
+        return any(is_same_broadcast(broadcast, old) for old in source.operands[0].users)
+    narrow = (u for u in source.users if u.opcode == "convert")
+    return any(is_same_broadcast(broadcast, old) for u in narrow for old in u.users)
+
+
+def _of_user(user: Instruction) -> int:
+    if user.opcode == "convert":
+        narrows = user.shape.element_type == "bf16"
+        return _SURE if is_narrowing(user) else -_SURE if narrows else 0
+    if user.opcode == "reduce":
+        return _LIKELY if is_inserted_convert(user.operands[1]) else -_LIKELY
+    if user.opcode in {"exponential", "log", "select"}:
+        return -1
+    return -_LIKELY if user.opcode == "tuple" else 0

@@ -1,0 +1,114 @@
+"""What float normalization made compute in single precision, and how it left the users."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.floats.inserted_converts import is_narrowing, is_widening
+
+
+def is_widened_broadcast(instruction: Instruction) -> bool:
+    """A broadcast of a convert that was put in behind it; the broadcast of before is still there."""
+    if instruction.opcode != "broadcast" or not is_widening(instruction.operands[0]):
+        return False
+    return any(is_same_broadcast(instruction, old) for old in instruction.operands[0].operands[0].users)
+
+
+def is_same_broadcast(new: Instruction, old: Instruction) -> bool:
+    """The same broadcast, maybe of another type."""
+    return (
+        new.opcode == old.opcode == "broadcast"
+        and old.shape.dimensions == new.shape.dimensions
+        and old.attributes.get("dimensions") == new.attributes.get("dimensions")
+    )
+
+
+def served_by(user: Instruction) -> Instruction:
+    """What an inserted convert was put in front of; other users serve themselves."""
+    if not is_widening(user):
+        return user
+    if user.users:
+        return min(user.users, key=lambda u: u.id)
+    broadcast = user.operands[0]
+    if broadcast.opcode == "broadcast":
+        # The two were swapped: what used the convert uses another broadcast now.
+        for lifted in broadcast.operands[0].users:
+            for new in lifted.users if lifted.opcode == "convert" else ():
+                if is_same_broadcast(new, broadcast) and new.users:
+                    return min(new.users, key=lambda u: u.id)
+    return user
+
+
+def is_read_wide(producer: Instruction, wide: frozenset[Instruction]) -> bool:
+    """Was it narrow in the program, and yet all that used it was a convert to f32?"""
+    return producer in wide and not any(u in wide or is_narrowing(u) for u in producer.users)
+
+
+def users_of_widening(
+    convert: Instruction, uses: Uses, wide: frozenset[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of an inserted convert, one for each use, which CSE made one in the order of the walk.
+
+    What was in single precision read a convert of the program instead, all the same one, which CSE met
+    with the first of them. `order` is the post-order.
+    """
+    shared = min((uses[convert, u] for u in convert.users if u not in wide), default=0)
+    return sorted(convert.users, key=lambda u: (uses[convert, u], 0) if u in wide else (shared, order[u]))
+
+
+def users_of_widened(
+    producer: Instruction,
+    users: list[Instruction],
+    uses: Uses,
+    wide: frozenset[Instruction],
+    place: dict[Instruction, int],
+) -> list[Instruction]:
+    """The users of what was narrow, as FloatNormalization and SimplifyFPConversions leave them.
+
+    A convert back came behind the users, and took all of them over but a convert to f32 of the program; the
+    users of that read the producer at once, and it went. Those that had been widened as well got a convert
+    to f32 each, until pairs of converts were removed, in the order of the walk. The convert back went when
+    nobody used it any more (`xla/hlo/transforms/simplifiers/float_normalization.cc` and
+    `simplify_fp_conversions.cc`). `place` tells where each user stood before, by default the post-order.
+    """
+    back = next((u for u in users if is_narrowing(u)), producer)
+    at_once = [u for u in users if u not in wide and not is_narrowing(u)]
+    later = [u for u in users if u in wide]
+    narrow = back.users if back is not producer else []
+    of_program = [*dict.fromkeys(None if u in at_once else u for u in (*at_once, *later, *narrow))]
+    place = {u: place[u if u in place else back] for u in (*users, *narrow)}
+    convert = min((place[u] for u in at_once), default=-1)
+    of_program.sort(key=lambda u: convert if u is None else place[u])
+    listed: list[Instruction | None] = without([*of_program, back], [u for u in of_program if u is not None])
+    listed += at_once
+    if at_once:
+        listed = without(listed, [None])
+    later.sort(key=lambda user: uses[producer, user])
+    listed += later
+    if back is producer:
+        listed = without(listed, [back])
+    return [u for u in listed if u is not None]
+
+
+def users_through_convert(
+    producer: Instruction, users: list[Instruction], uses: Uses, wide: frozenset[Instruction]
+) -> list[Instruction]:
+    """The users of what was in single precision, given that those in `wide` read a narrow copy of it.
+
+    They got converts to f32 behind the program's own convert, and read `producer` when the pairs were
+    removed, in the order of the walk; the program's convert went with the last. Where `producer` is a
+    convert of a narrow value, it is that value which they read, and CSE made their converts and it one.
+    """
+    later = [u for u in users if u in wide]
+    others = [u for u in users if u not in wide]
+    place = next(k for k, u in enumerate(users) if u in wide)
+    later.sort(key=lambda user: uses[producer, user])
+    if producer.opcode == "convert" or any(map(_narrows, others)):
+        return [*others, *later]
+    listed: list[Instruction | None] = [*users[:place], None, *(u for u in users[place:] if u not in wide)]
+    return [u for u in without([*listed, *later], [None]) if u is not None]
+
+
+def _narrows(user: Instruction) -> bool:
+    return user.opcode == "convert" and user.shape.element_type == "bf16"

@@ -1,0 +1,1 @@
+"""What layout assignment and normalization did to lists of users."""

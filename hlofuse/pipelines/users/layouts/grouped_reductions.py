@@ -1,0 +1,22 @@
+"""Reductions over several dimensions that became one."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.common.visits import Uses
+
+
+def with_grouped_where_met(grouped: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
+    """The users of the bitcast `grouped`, with reductions in front of the others if the walk meets one first.
+
+    ReductionDimensionGrouper (`xla/backends/gpu/transforms/reduction_dimension_grouper.cc`) puts a bitcast of
+    its own in front of each. HloCSE makes it one with the bitcast that is there; the one met first stays.
+    """
+    if grouped.opcode != "bitcast" or grouped.shape.rank >= grouped.operands[0].shape.rank:
+        return users
+    reductions = [u for u in users if u.opcode == "reduce" and u.operands[0] is grouped]
+    others = [u for u in users if u not in reductions]
+    if not reductions or not others:
+        return users
+    first = min(users, key=lambda u: uses[grouped, u])
+    return [*reductions, *others] if first in reductions else [*others, *reductions]

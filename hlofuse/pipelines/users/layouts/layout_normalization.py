@@ -1,0 +1,178 @@
+"""The users of values that layout assignment gave another layout than row-major.
+
+LayoutNormalization (`xla/service/layout_normalization.cc`) makes every operation on such a value anew,
+row-major, with a bitcast back behind it, and puts two bitcasts behind every such value that it does not make
+anew, its own bitcasts included. AlgebraicSimplifier (`HandleBitcast`) takes them away again one by one. Both
+are played here on a shadow of the graph.
+
+What is row-major from the start both leave alone. Until jaxlib 0.4.35 they did so to everything, three times
+(`users_order`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
+from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.floats.inserted_converts import is_widening
+from hlofuse.pipelines.users.floats.swapped_broadcasts import (
+    give_order_as_swapped,
+    swap_back,
+    swapped_broadcasts,
+)
+from hlofuse.pipelines.users.layouts.other_layouts import (
+    in_other_layout,
+    made_anew,
+    was_copied_for_each,
+    was_transposed_in_place,
+)
+
+_ROW_MAJOR, _OTHER = 0, 1
+
+
+def restore_normalized_users(
+    computation: Computation, order: Iterable[Instruction], uses: Uses, *, ids_known: bool
+) -> frozenset[Instruction]:
+    """Put the users of what had another layout into XLA's order; which those are.
+
+    `order` is the post-order of the computation, `uses` the order in which a walk comes along each use.
+    """
+    anew = made_anew(computation, ids_known=ids_known)
+    other = in_other_layout(order, anew)
+    if not other:
+        return frozenset()
+    graph = ShadowGraph(computation)
+    swapped = {x.broadcast: x for x in swapped_broadcasts(graph.of)}
+    swap_back(graph, swapped.values())
+    _Normalization(graph, anew, other).run()
+    _Simplification(graph, other).run()
+    found: set[Instruction] = set()
+    for node in graph.nodes:
+        x = node.source
+        if node.dead or x is None or x not in other or is_widening(x):
+            continue
+        if was_copied_for_each(x):
+            # Layout assignment made a copy for every use; CSE made them one, in the order of the walk.
+            x.users.sort(key=lambda user: uses[x, user])
+            found.add(x)
+            continue
+        if len(x.users) < 2:
+            continue
+        if give_order_as_swapped(node, swapped[x]) if x in swapped else give_order_of(node, x):
+            found.add(x)
+    return frozenset(found)
+
+
+def with_last_in_place_of_bitcast(x: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of such a value, of a reduction with the last in front if it was made anew once more.
+
+    ReductionLayoutNormalizer (`xla/backends/gpu/transforms/reduction_layout_normalizer.cc`) put a bitcast
+    behind the new one, which names nothing. When that went its users were appended.
+    """
+    return [*users[-1:], *users[:-1]] if x.opcode == "reduce" and not x.op_name else users
+
+
+class _Normalization:
+    """`LayoutNormalizationVisitor`."""
+
+    def __init__(
+        self, graph: ShadowGraph, anew: frozenset[Instruction], other: frozenset[Instruction]
+    ) -> None:
+        self._graph = graph
+        self._anew = anew
+        self._other = other
+
+    def run(self) -> None:
+        for node in self._graph.nodes:
+            node.shape = _OTHER if node.source in self._other else _ROW_MAJOR
+        self._graph.visit(self._handle)
+
+    def _handle(self, node: Node) -> None:
+        source = node.source
+        graph = self._graph
+        if source is None or source not in self._anew:
+            if node.shape != _OTHER:
+                return
+            if source is not None and was_transposed_in_place(source):
+                node.shape = _ROW_MAJOR
+                graph.put_behind(node, Node(None, _OTHER, [], is_bitcast=True))
+            else:
+                graph.put_bitcasts_behind(node, _ROW_MAJOR)
+            return
+        operands = [o.operands[0] if _is_shadow(o) else o for o in node.operands]
+        made = graph.add(Node(source, _ROW_MAJOR, operands))
+        graph.visited.add(made)
+        graph.replace(node, graph.add(Node(None, _OTHER, [made], is_bitcast=True)) if node.shape else made)
+
+
+class _Simplification:
+    """`HandleBitcast`: chains become one, what changes nothing goes.
+
+    What is left in the end are bitcasts for those that still wanted another layout; they go when what reads
+    them has been made anew in turn (`ReductionLayoutNormalizer`, gemms).
+    """
+
+    def __init__(self, graph: ShadowGraph, other: frozenset[Instruction]) -> None:
+        self._graph = graph
+        self._other = other
+
+    def run(self) -> None:
+        graph = self._graph
+        graph.visit(lambda node: self._handle(node) if _is_shadow(node) else None)
+        left = graph.in_order_of_visit(_is_shadow)
+        self._merge_broadcasts()
+        sources = {bitcast.operands[0] for bitcast in left}
+        only_left = {x: x.is_bitcast and all(map(_is_shadow, x.users)) for x in sources}
+        for bitcast in left:
+            source = bitcast.operands[0]
+            users = list(bitcast.users)
+            for user in users:
+                user.operands = [source if o is bitcast else o for o in user.operands]
+                source.add_user(user)
+                bitcast.remove_user(user)
+            if only_left[source]:
+                # A bitcast of a bitcast became one, made anew; CSE gave the users of others to the first.
+                source.users = [u for u in source.users if u is not bitcast]
+            else:
+                source.remove_user(bitcast)
+            bitcast.dead = True
+
+    def _handle(self, node: Node) -> None:
+        graph = self._graph
+        for bitcast in graph.merged_chain(node, _is_shadow):
+            operand = bitcast.operands[0]
+            if operand.shape == bitcast.shape:
+                graph.replace(bitcast, operand)
+            elif _is_broadcast(operand) and _behind_bitcasts(operand.operands[0]) not in self._other:
+                # Where the operand had another layout as well the broadcast would be a transpose, too.
+                anew = Node(operand.source, bitcast.shape, list(operand.operands))
+                graph.replace(bitcast, graph.add(anew))
+
+    def _merge_broadcasts(self) -> None:
+        """`HloCSE`: of the broadcasts that bitcasts became, the one met first stays."""
+        graph = self._graph
+        count = Counter(node.source for node in graph.nodes if not node.dead and _is_broadcast(node))
+        kept: dict[Instruction | None, Node] = {}
+        for node in graph.in_order_of_visit(lambda node: count[node.source] > 1):
+            first = kept.setdefault(node.source, node)
+            if first is not node:
+                graph.replace(node, first)
+
+
+def _behind_bitcasts(node: Node) -> Instruction | None:
+    while _is_shadow(node):
+        node = node.operands[0]
+    return node.source
+
+
+def _is_broadcast(node: Node) -> bool:
+    return node.source is not None and node.source.opcode == "broadcast"
+
+
+def _is_shadow(node: Node) -> bool:
+    """A bitcast that the normalization put in."""
+    return node.source is None

@@ -1,0 +1,42 @@
+"""Values that were copied to another layout before they were cut into parts."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
+from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
+
+
+def with_last_in_place_of_copy(users: list[Instruction]) -> list[Instruction]:
+    """The users of such a value, its parts, by age and the last of them in front.
+
+    MoveCopyToUsers (`xla/backends/gpu/transforms/move_copy_to_users.cc`) makes each part anew, of the value
+    itself, and copies that. The copy goes when all parts have been made, and the last takes its place. Ids
+    have to be XLA's.
+    """
+    if len(users) < 2 or not all(map(_is_copied_part, users)):
+        return users
+    *others, last = sorted(users, key=lambda u: u.id)
+    return [last, *others]
+
+
+def with_last_part_of_product_in_front(product: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of the bitcast of a product that DotMerger merged: its parts, if they were copied."""
+    if product.opcode != "bitcast" or len(users) < 2 or any(u.opcode != "slice" for u in users):
+        return users
+    if not any(operation(u) == "dot_general" for u in users) or not all(map(_is_read_copied, users)):
+        return users
+    return [users[-1], *users[:-1]]
+
+
+def _is_copied_part(x: Instruction) -> bool:
+    if x.opcode != "slice" or (is_of_program(x) and not is_made_by_pass(x)):
+        return False
+    if operation(x) == "dot_general":
+        return False  # a part of a merged product
+    return _is_read_copied(x)
+
+
+def _is_read_copied(x: Instruction) -> bool:
+    readers = [v for u in x.users for v in (u.users if is_inserted_convert(u) else [u])]
+    return bool(readers) and all(u.opcode == "transpose" for u in readers)

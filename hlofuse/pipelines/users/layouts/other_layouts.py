@@ -1,0 +1,155 @@
+"""Which values layout assignment gave another layout than row-major, and what was made anew for it.
+
+That is told from ids: layout normalization runs right behind ReshapeDecomposer, which makes the first
+bitcasts, so that what is younger than these and bears the name of its opcode was made by it; element-wise
+operations have the layout of their operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import name_before_renaming, operation
+from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
+from hlofuse.pipelines.users.products.reshaped_products import is_product, is_sum_of_split
+
+_AS_THEIR_OPERANDS = ELEMENTWISE_OPCODES | frozenset(
+    "concatenate dynamic-slice dynamic-update-slice pad reverse slice".split()
+)
+_GIVEN = frozenset({"custom-call", "dot", "fusion", "get-tuple-element"})
+_MADE_ANEW = _AS_THEIR_OPERANDS | {"broadcast", "iota", "reduce-window", "transpose"}
+
+
+def made_anew(computation: Computation, *, ids_known: bool) -> frozenset[Instruction]:
+    """What layout normalization made. It did so with all of what shares a layout or with none of it."""
+    first = min((x.id for x in computation if x.opcode == "bitcast" or _was_copied_input(x)), default=None)
+    if first is None:
+        return frozenset()
+    if not ids_known:
+        first = -1
+    likely = {
+        x
+        for x in computation
+        if x.id > first and x.opcode in _MADE_ANEW and name_before_renaming(x).root == x.opcode
+        if not is_sum_of_split(x)
+    }
+    anew = {x for group in _of_one_layout(computation) for x in _anew_of(group, likely)}
+    # Float normalization, later on, put these in front of or behind what had been made anew.
+    late = [x for x in computation if is_inserted_convert(x)]
+    return frozenset(anew.union(x for x in late if anew.intersection((*x.operands, *x.users))))
+
+
+def _anew_of(group: list[Instruction], likely: set[Instruction]) -> list[Instruction]:
+    for x in group:
+        if x.opcode == "parameter" or (
+            x.opcode in _AS_THEIR_OPERANDS and x not in likely and not is_inserted_convert(x)
+        ):
+            return []
+    return [x for x in group if x in likely and not is_inserted_convert(x)]
+
+
+def _of_one_layout(computation: Computation) -> list[list[Instruction]]:
+    leader: dict[Instruction, Instruction] = {}
+
+    def find(x: Instruction) -> Instruction:
+        up = leader.setdefault(x, x)
+        while up is not x:
+            leader[x] = leader[up]
+            x = leader[x]
+            up = leader[x]
+        return x
+
+    for x in computation:
+        if _may_have_layouts(x):
+            find(x)
+            for user in x.users:
+                if _shares_layout(user, x):
+                    leader[find(user)] = find(x)
+    groups: dict[Instruction, list[Instruction]] = {}
+    for x in leader:
+        groups.setdefault(find(x), []).append(x)
+    return list(groups.values())
+
+
+def _may_have_layouts(x: Instruction) -> bool:
+    return x.shape.is_array and x.shape.rank > 1 and x.opcode != "constant"
+
+
+def _shares_layout(user: Instruction, x: Instruction) -> bool:
+    return user.opcode in _AS_THEIR_OPERANDS and _may_have_layouts(user) and user.shape.rank == x.shape.rank
+
+
+def in_other_layout(order: Iterable[Instruction], anew: frozenset[Instruction]) -> frozenset[Instruction]:
+    """What is not row-major; `order` is the post-order, `anew` what layout normalization made."""
+    other: set[Instruction] = set()
+    for x in order:
+        if _may_have_layouts(x) and _had_other_layout(x, anew, other):
+            other.add(x)
+    return frozenset(other)
+
+
+def _had_other_layout(x: Instruction, anew: frozenset[Instruction], other: set[Instruction]) -> bool:
+    if x in anew and x.opcode in _AS_THEIR_OPERANDS:
+        return True
+    same = [u for u in x.users if _shares_layout(u, x) and not is_inserted_convert(u)]
+    if same:
+        if x.opcode == "bitcast" and any(is_inserted_convert(u) and u not in anew for u in x.users):
+            return False  # CSE made one of two bitcasts of different layouts
+        return any(u in anew for u in same)
+    if x.opcode == "reduce":
+        return x.shape.rank > 2 and x.operands[0] in other
+    if x.opcode == "transpose":
+        return x in anew and _was_copy(x) and x.operands[0] not in other
+    return x in anew and x.opcode in {"broadcast", "iota", "reduce-window"}
+
+
+def _was_copied_input(x: Instruction) -> bool:
+    """A parameter that layout assignment copied, before any bitcast was made."""
+    if x.opcode != "transpose" or x.operands[0].opcode != "parameter":
+        return False
+    return _was_copy(x) and x.op_name == x.operands[0].op_name
+
+
+def was_copied_for_each(x: Instruction) -> bool:
+    """Is it a copy of a parameter, or of what a library call or a gemm gives?
+
+    Behind a bitcast that is older there was a reshape, of which ReshapeDecomposer made the two.
+    """
+    if x.opcode != "transpose":
+        return False
+    (source,) = x.operands
+    if source.opcode == "parameter":
+        return True
+    while source.opcode == "bitcast" and source.id > x.id:
+        source = source.operands[0]
+    return source.opcode in _GIVEN and _was_copy(x)
+
+
+def was_transposed_in_place(x: Instruction) -> bool:
+    """Is it what a matrix product gives, row-major, which was read through a transpose?
+
+    The transpose moved nothing, so that a bitcast is all that became of it. A bitcast that bears the name of
+    the product is of DotDimensionMerger, which came later. The slices that DotMerger cut of it do so, too.
+    """
+    names = set()
+    users = x.users
+    while x.opcode == "bitcast":
+        names.add(x.op_name)
+        x = x.operands[0]
+    made = x.operands[0] if x.opcode == "get-tuple-element" else x
+    if any(u.opcode == "slice" and u.op_name == made.op_name for u in users):
+        return False
+    return is_product(x) and names <= {made.op_name}
+
+
+def _was_copy(x: Instruction) -> bool:
+    """A transpose that is a copy to another layout, normalized: it bears the name of what was copied."""
+    return (
+        x.opcode == "transpose"
+        and name_before_renaming(x).root == "transpose"
+        and bool(x.op_name)
+        and operation(x) != "transpose"
+    )

@@ -1,0 +1,24 @@
+"""Products of matrices of which a sum was taken as well, before they were matrices no more."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import operation
+from hlofuse.pipelines.users.common.holes import without
+
+
+def with_last_in_place_of_reduction(
+    product: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of such a product in its shape of the program, with the last where the sum had stood.
+
+    DotDecomposer put a reshape behind the matrix. AlgebraicSimplifier has the sum read the matrix, where all
+    of the dimensions that the reshape tells apart are summed (`HandleReduce`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). `order` is the post-order.
+    """
+    if product.opcode != "bitcast" or operation(product) != "dot_general":
+        return users
+    sums = [u for u in product.operands[0].users if u.opcode == "reduce"]
+    if len(sums) != 1:
+        return users
+    return without(sorted([*users, *sums], key=order.__getitem__), sums)

@@ -1,0 +1,130 @@
+"""Users that fusions which were there before took along."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
+from typing import TypeAlias
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
+from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.floats.widened import served_by
+
+SoftmaxReaders: TypeAlias = "dict[Hashable, list[tuple[Instruction, Instruction]]]"
+"""By the constant that is broadcast: a softmax fusion and what reads its clone of the broadcast there."""
+_LAYOUT_ONLY = frozenset({"bitcast", "copy", "reshape", "transpose"})
+
+
+def with_gemms_behind(
+    producer: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of `producer`, given that Triton gemms took operations on it along.
+
+    GemmFusion (`xla/backends/gpu/transforms/gemm_fusion.cc`) goes through the dots in post-order (`order`);
+    each fusion becomes a user of what the operation had read, and that goes with the last dot it fed.
+    Bitcasts in between are hoisted out again, in the same place, and CSE makes equal ones one.
+    """
+    taken = [(u, gemm, kind) for u in users for gemm, kind in _gemms_with_prologue(u, producer)]
+    if not taken:
+        return users
+    late = {user for user, _, _ in taken}
+    # The operations taken along stood where the first of their gemms stands now.
+    listed: list[Hashable] = []
+    for user in users:
+        listed += dict.fromkeys(kind for u, _, kind in taken if u is user and kind not in listed)
+        if user not in late:
+            listed.append(user)
+    taken.sort(key=lambda entry: order[entry[1]])
+    left = Counter(kind for _, _, kind in taken)
+    left.update(_kind(served_by(user)) for user in users if user not in late)
+    for user, gemm, kind in taken:
+        listed.append((user, gemm))
+        left[kind] -= 1
+        if not left[kind]:
+            listed = without(listed, [kind])
+    first: dict[Instruction, Hashable] = {}
+    merged = [(u, gemm) for u, gemm, _ in taken if first.setdefault(u, (u, gemm)) != (u, gemm)]
+    users_of = {entry: user for user, entry in first.items()} | {u: u for u in users}
+    return [users_of[entry] for entry in without(listed, merged) if entry in users_of]
+
+
+def leads_to_gemm_with_prologue(user: Instruction, producer: Instruction) -> bool:
+    """Does a Triton gemm behind `user` compute on `producer` before the dot?"""
+    return any(True for _ in _gemms_with_prologue(user, producer))
+
+
+def _gemms_with_prologue(user: Instruction, producer: Instruction) -> Iterator[tuple[Instruction, Hashable]]:
+    """The gemms that read `producer` at `user`, or behind bitcasts, with what they compute on it first."""
+    pending = [(producer, user)]
+    while pending:
+        operand, x = pending.pop()
+        if x.opcode == "bitcast":
+            pending += [(x, u) for u in x.users]
+        elif x.opcode == "fusion" and x.fusion_kind == "kCustom" and has_dot(x):
+            inner = x.fused_computation.parameters[x.operands.index(operand)]
+            while len(inner.users) == 1 and inner.users[0].opcode in _LAYOUT_ONLY:
+                inner = inner.users[0]
+            first = next((u for u in inner.users if u.opcode not in {"dot", *_LAYOUT_ONLY}), None)
+            if first is not None:
+                yield x, _kind(first)
+
+
+def has_dot(fusion: Instruction) -> bool:
+    return any(x.opcode == "dot" for x in fusion.fused_computation)
+
+
+def _kind(x: Instruction) -> Hashable:
+    return (x.opcode, x.op_name)
+
+
+def softmax_readers(order: Iterable[Instruction]) -> SoftmaxReaders:
+    """What softmax fusions among the instructions `order` read of each constant that is broadcast in them."""
+    found: SoftmaxReaders = {}
+    for fusion in order:
+        if fusion.opcode == "fusion" and fusion.fusion_kind == "kCustom":
+            for x in fusion.fused_computation:
+                if is_broadcast_of_constant(x):
+                    found.setdefault(value_of_broadcast(x), []).extend((fusion, user) for user in x.users)
+    return found
+
+
+def without_those_in_softmax(
+    constant: Instruction,
+    users: list[Instruction],
+    order: dict[Instruction, int],
+    readers: SoftmaxReaders,
+) -> list[Instruction]:
+    """The users of a broadcast `constant`, given that softmax fusions took some others along.
+
+    SoftmaxRewriterTriton (`xla/backends/gpu/transforms/softmax_rewriter_triton.cc`) clones the broadcast as
+    well. What it took, of `readers`, was among the users behind those that come in front in `order`, the
+    post-order.
+    """
+    listed, gone = with_those_in_softmax(constant, users, order, readers)
+    return without(listed, gone)
+
+
+def with_those_in_softmax(
+    constant: Instruction,
+    users: list[Instruction],
+    order: dict[Instruction, int],
+    readers: SoftmaxReaders,
+) -> tuple[list[Instruction], list[Instruction]]:
+    """The users of a broadcast `constant` with what fusions took along in between, and what that is.
+
+    The last fusion is made first.
+    """
+    taken = readers.get(value_of_broadcast(constant), []) if is_broadcast_of_constant(constant) else []
+    listed, place = list(users), {u: order.get(u, -1) for u in users}
+    for fusion, user in taken:
+        place[user] = order[fusion]
+        in_front = [k for k, u in enumerate(listed) if place[u] < place[user]]
+        listed.insert(in_front[-1] + 1 if in_front else 0, user)
+    return listed, [user for _, user in reversed(taken)]
+
+
+def value_of_broadcast(broadcast: Instruction) -> Hashable:
+    """The same for equal broadcasts of equal constants."""
+    constant = broadcast.operands[0]
+    return broadcast.shape.key, constant.shape.key, constant.payload

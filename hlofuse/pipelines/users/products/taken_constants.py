@@ -1,0 +1,92 @@
+"""Readers of broadcast constants that Triton gemms took along."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple, TypeAlias
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import outermost_call
+from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
+from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.products.taken_along import value_of_broadcast
+
+GemmReaders: TypeAlias = "dict[Hashable, dict[Hashable, _Taken]]"
+"""By the constant that is broadcast and what is computed with it: where gemms took that along."""
+
+
+class _Taken(NamedTuple):
+    reader: Instruction
+    first: Instruction
+    last: Instruction
+
+
+def gemm_readers(order: Iterable[Instruction]) -> GemmReaders:
+    """What the gemms among `order`, the post-order, compute with each constant that is broadcast in them."""
+    found: GemmReaders = {}
+    for fusion in order:
+        if fusion.opcode != "fusion" or fusion.fusion_kind != "kCustom":
+            continue
+        body = fusion.fused_computation
+        if not any(x.opcode == "dot" for x in body):
+            continue
+        for x in body:
+            if is_broadcast_of_constant(x):
+                readers = found.setdefault(value_of_broadcast(x), {})
+                for user in x.users:
+                    kind = _computed(user, fusion)
+                    first = readers[kind].first if kind in readers else fusion
+                    readers[kind] = _Taken(user, first, fusion)
+    return found
+
+
+def without_those_in_gemms(
+    constant: Instruction,
+    users: list[Instruction],
+    order: dict[Instruction, int],
+    readers: GemmReaders,
+    passes: int,
+) -> list[Instruction]:
+    """The users of a broadcast `constant`, given that Triton gemms took some others along.
+
+    GemmFusion (`xla/backends/gpu/transforms/gemm_fusion.cc`) clones what a dot reads into the fusion, the
+    broadcast as well; the original goes with the last dot it fed, and the last user takes its place. Where
+    it had stood tells the walk, `order`, but what is read in a called function came behind what is not
+    (`merged_constants`). `passes` is the first id that a pass gave.
+    """
+    if not is_broadcast_of_constant(constant):
+        return users
+    here = {_computed(u, None) for u in users} | {_named(u) for u in users}
+    taken = [t for kind, t in readers.get(value_of_broadcast(constant), {}).items() if kind not in here]
+    if not taken:
+        return users
+    merged = constant.id < passes and not outermost_call(constant)
+    listed = list(users)
+    for reader, first, _ in taken:
+        if merged and outermost_call(reader):
+            listed.append(reader)
+            continue
+        place = next((k for k, u in enumerate(listed) if order.get(u, -1) > order[first]), len(listed))
+        listed.insert(place, reader)
+    taken.sort(key=lambda t: order[t.last])
+    return without(listed, [t.reader for t in taken])
+
+
+def _computed(x: Instruction, fusion: Instruction | None) -> Hashable:
+    """What is computed: the operation and the values it reads, constants left aside."""
+    values = [_value(o, fusion) for o in x.operands if not is_broadcast_of_constant(o)]
+    return (x.opcode, x.op_name, *values)
+
+
+def _named(x: Instruction) -> Hashable:
+    """The same for what reads values that are computed in the fusion as well."""
+    values = [(o.opcode, o.op_name) for o in x.operands if not is_broadcast_of_constant(o)]
+    return (x.opcode, x.op_name, *values)
+
+
+def _value(x: Instruction, fusion: Instruction | None) -> Hashable:
+    while x.opcode == "bitcast":
+        x = x.operands[0]
+    if fusion is not None and x.opcode == "parameter":
+        return _value(fusion.operands[x.parameter_number], None)
+    return x if fusion is None else (x.opcode, x.op_name)

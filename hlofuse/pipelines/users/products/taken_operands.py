@@ -1,0 +1,79 @@
+"""What a matrix product read before GemmFusion took a copy of it along, where others read it too.
+
+GemmFusion (`xla/backends/gpu/transforms/gemm_fusion.cc`) clones what a dot reads into the fusion, which reads
+what that had read. In the program the walk came along the original with the dot.
+"""
+
+from __future__ import annotations
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.common.constants import is_constant
+
+_LAYOUT_ONLY = frozenset({"bitcast", "copy", "reshape", "transpose"})
+
+
+def operands_before_gemms(computation: Computation) -> dict[Instruction, list[Instruction]]:
+    """By gemm of which there are originals: those, the last of each chain, and then its operands."""
+    found: dict[Instruction, list[Instruction]] = {}
+    for x in computation:
+        if x.opcode == "fusion" and x.fusion_kind == "kCustom":
+            originals = _originals(x)
+            if originals:
+                found[x] = [*originals, *x.operands]
+    return found
+
+
+def _originals(fusion: Instruction) -> list[Instruction]:
+    body = fusion.fused_computation
+    dot = next((x for x in body if x.opcode == "dot"), None)
+    if dot is None:
+        return []
+    outside: dict[Instruction, Instruction] = {}
+    for x in body.post_order():
+        original = _original(x, fusion, outside)
+        if original is not None:
+            outside[x] = original
+    return [outside[x] for operand in dot.operands for x in _last_of(operand, outside)]
+
+
+def _last_of(operand: Instruction, outside: dict[Instruction, Instruction]) -> list[Instruction]:
+    """What `operand` is, or what leads to it, of which there is an original."""
+    pending, found = [operand], []
+    while pending:
+        x = pending.pop()
+        while x.opcode in _LAYOUT_ONLY:
+            x = x.operands[0]
+        if x.opcode == "parameter":
+            continue
+        if x in outside and x.op_name:  # or it was put in, for something else
+            found.append(x)
+        else:
+            pending += reversed(x.operands)
+    return found
+
+
+def _original(
+    x: Instruction, fusion: Instruction, outside: dict[Instruction, Instruction]
+) -> Instruction | None:
+    """The operation outside that computes the same from the same."""
+    if x.opcode == "parameter":
+        return _bare(fusion.operands[x.parameter_number])
+    if x.opcode in _LAYOUT_ONLY:
+        return outside.get(x.operands[0])
+    operands = [outside[o] for o in x.operands if o in outside]
+    if not operands or any(o not in outside and not is_constant(o) for o in x.operands):
+        return None
+    producer = min(operands, key=lambda o: len(o.users))
+    for user in producer.users:
+        for y in user.users if user.opcode == "bitcast" else (user,):
+            is_like = (y.opcode, y.op_name) == (x.opcode, x.op_name)
+            if is_like and set(operands) <= set(map(_bare, y.operands)):
+                return y
+    return None
+
+
+def _bare(x: Instruction) -> Instruction:
+    while x.opcode == "bitcast":
+        x = x.operands[0]
+    return x

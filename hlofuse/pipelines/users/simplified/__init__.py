@@ -1,0 +1,1 @@
+"""What AlgebraicSimplifier and ReshapeMover did to lists of users."""

@@ -1,0 +1,63 @@
+"""Clamps that simplification made of a minimum of a maximum, or the other way round."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import operation
+from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.floats.inserted_converts import is_widening
+from hlofuse.pipelines.users.floats.widened import is_widened_broadcast, served_by
+
+
+def with_clamps_behind(
+    producer: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of `producer`, given that such clamps came last and took an inner operation's user away.
+
+    Where the inner operation went as well, the clamp took its place.
+    `HandleMinimum` and `HandleMaximum` (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`); `order`
+    is the post-order.
+    """
+    clamps = [u for u in users if _came_beside_another(served_by(u), _bare(producer))]
+    users = [*(u for u in users if u not in clamps), *clamps]
+    clamp = _made_of(producer)
+    if clamp is None:
+        return users
+    # The outer operation had stood where the clamp stands now.
+    place = next((k for k, u in enumerate(users) if order[u] > order[clamp]), len(users))
+    return without([*users[:place], clamp, *users[place:]], [clamp])
+
+
+def _was_two(x: Instruction) -> bool:
+    return x.opcode == "clamp" and operation(x) in {"max", "min"}
+
+
+def _came_beside_another(x: Instruction, producer: Instruction) -> bool:
+    """Is it such a clamp, and its inner operation, which reads `producer` too, still there?
+
+    One that was widened found what it reads anew and so came behind as well.
+    """
+    if not _was_two(x):
+        return False
+    value = _bare(x.operands[1])
+    if producer is value and any(is_widening(o) or is_widened_broadcast(o) for o in x.operands):
+        return True
+    inner = (u for u in value.users if _made_of(u) is x)
+    return any(producer in u.operands for u in inner)
+
+
+def _made_of(inner: Instruction) -> Instruction | None:
+    """The clamp that bounds the same value by the same number, and does not read `inner` any more."""
+    if inner.opcode not in {"maximum", "minimum"}:
+        return None
+    bound = 0 if inner.opcode == "maximum" else 2
+    first, second = inner.operands
+    for user in first.users:
+        clamp = served_by(user)
+        if _was_two(clamp) and _bare(clamp.operands[1]) is first and _bare(clamp.operands[bound]) is second:
+            return clamp
+    return None
+
+
+def _bare(x: Instruction) -> Instruction:
+    return x.operands[0] if is_widening(x) else x

@@ -1,0 +1,52 @@
+"""Values made anew with something behind them that changed nothing in the end and was dropped."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
+from hlofuse.pipelines.users.floats.inserted_converts import is_narrow
+
+
+def with_last_of_older_in_front(
+    producer: Instruction, users: list[Instruction], passes: int
+) -> list[Instruction]:
+    """The users of such a value, which are older than it is, with the last of them in front.
+
+    They read what came behind it. When that was dropped they were appended to the users of the value, of
+    which it had been the only one, and the last took its place. `passes` is the first id that a pass gave.
+    """
+    if (producer.id < passes and not is_made_by_pass(producer)) or any(u.id > producer.id for u in users):
+        return users
+    if not (_was_product(producer) or _was_moved(producer) or _was_widened_product(producer)):
+        return users
+    return [*users[-1:], *users[:-1]]
+
+
+def _was_product(x: Instruction) -> bool:
+    """A matrix product that sums over nothing, which is a product of broadcasts now.
+
+    DotDecomposer (`xla/hlo/transforms/expanders/dot_decomposer.cc`) gave it a dimension to sum over and put a
+    reshape behind it. Where the program has such a dimension itself the broadcasts are of bitcasts.
+    """
+    if x.opcode != "multiply" or operation(x) != "dot_general":
+        return False
+    return all(o.opcode == "broadcast" and o.operands[0].opcode != "bitcast" for o in x.operands)
+
+
+def _was_moved(x: Instruction) -> bool:
+    """A convert that ReshapeMover moved, with a reshape behind it."""
+    return x.opcode == "convert" and is_of_program(x)
+
+
+def _was_widened_product(x: Instruction) -> bool:
+    """The sum of what a narrow product was split in: it is not narrowed any more before it is read.
+
+    SplitK (`xla/backends/gpu/transforms/splitk_rewriter.cc`) rounds it to the type of the product. Where the
+    program makes it wide again SimplifyFPConversions drops both converts.
+    """
+    if x.opcode != "reduce" or is_of_program(x):
+        return False
+    product = x.operands[0]
+    while product.opcode == "bitcast":
+        product = product.operands[0]
+    return product.opcode == "fusion" and any(map(is_narrow, product.operands))

@@ -1,0 +1,74 @@
+"""Operations of the program that simplification dropped, and who reads what they read.
+
+The framework numbers operations of one name as it makes them: a constant that is spread, then what reads it.
+A number that none has tells of an operation that is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation, outermost_call
+from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
+from hlofuse.pipelines.users.common.visits import Uses
+
+Numbers: TypeAlias = "dict[str, set[int]]"
+"""By root of the name the numbers that instructions have."""
+
+
+def numbers_in_names(instructions: Iterable[Instruction]) -> Numbers:
+    """Those of the names of `instructions`."""
+    found: Numbers = {}
+    for x in instructions:
+        name = name_before_renaming(x)
+        found.setdefault(name.root, set()).add(name.number)
+    return found
+
+
+def with_last_in_place_of_dropped(
+    producer: Instruction, users: list[Instruction], uses: Uses, numbers: Numbers
+) -> list[Instruction]:
+    """The users of `producer`, given that an operation that read it as well is gone.
+
+    The last user took its place (`HandleAdd` and others,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`): of a constant whoever that was, of other values
+    who read `x + 0`, which was appended before.
+    """
+    if not is_of_program(producer):
+        return users
+    if is_broadcast_of_constant(producer):
+        return [*users[-1:], *users[:-1]] if _first_reader_is_gone(producer, users, numbers) else users
+    reader = _reader_of_dropped(producer, users, numbers)
+    if reader is None:
+        return users
+    others = [u for u in users if u is not reader]
+    place = sum(uses[producer, u] < uses[producer, reader] for u in others)
+    return [*others[:place], reader, *others[place:]]
+
+
+def _first_reader_is_gone(constant: Instruction, users: list[Instruction], numbers: Numbers) -> bool:
+    """Is that gone for which the constant was spread? That is numbered right behind it."""
+    root, number = name_before_renaming(constant)
+    if operation(constant) == "broadcast_in_dim" or not number or number + 1 in numbers[root]:
+        return False  # the program itself spread it; or it was in a function of its own
+    levels = {outermost_call(u) == "" for u in users}
+    return len(levels) == 1 and all(map(is_of_program, users))
+
+
+def _reader_of_dropped(
+    producer: Instruction, users: list[Instruction], numbers: Numbers
+) -> Instruction | None:
+    """The sum that read `producer + 0`: between both are only the zero, that sum and its other operand."""
+    root, number = name_before_renaming(producer)
+    sums = [
+        u for u in users if is_of_program(u) and u.opcode == "add" and name_before_renaming(u).root == root
+    ]
+    if len(sums) != 1 or {number + 1, number + 2} & numbers[root]:
+        return None
+    (reader,) = sums
+    between = {k for x in reader.operands for r, k in [name_before_renaming(x)] if r == root}
+    if set(range(number + 3, name_before_renaming(reader).number)) - between:
+        return None
+    return None if any(o in users for o in reader.operands) else reader

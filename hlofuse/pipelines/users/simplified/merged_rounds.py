@@ -1,0 +1,21 @@
+"""Broadcasts of constants that a pass made in one round, merged with those of another."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.common.ages import was_division
+
+
+def with_those_of_its_round_in_front(
+    constant: Instruction, users: list[Instruction], passes: int
+) -> list[Instruction]:
+    """The users of such a broadcast: those of the round of the first one come before those of another.
+
+    ReshapeMover and AlgebraicSimplifier take turns. What was moved in one round reads a broadcast made at its
+    end, younger than it is itself; what is younger than the broadcast was moved later, and read another until
+    HloCSE made one of both (`xla/service/hlo_cse.cc`). `passes` is the first id that a pass gave.
+    """
+    if constant.id < passes or not users or any(map(was_division, users)):
+        return users
+    first = users[0].id > constant.id
+    return sorted(users, key=lambda u: (u.id > constant.id) != first)

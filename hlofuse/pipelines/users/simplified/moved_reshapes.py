@@ -1,0 +1,116 @@
+"""Values that were reshaped before they were used, until the reshape was moved behind the use."""
+
+from __future__ import annotations
+
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import (
+    is_made_by_pass,
+    is_of_called,
+    is_of_program,
+    name_before_renaming,
+    outermost_call,
+    stack_frame,
+)
+from hlofuse.pipelines.users.calls.inlined_calls import is_of_same_call
+from hlofuse.pipelines.users.common.ages import Calls, is_in_nameless_function, was_division
+from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
+
+_RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"parameter", "slice"}
+
+
+def with_moved_in_front(
+    producer: Instruction, users: list[Instruction], passes: int, calls: Calls
+) -> list[Instruction]:
+    """The users of a value with the last of those in front that ReshapeMover made.
+
+    It makes all element-wise operations on what was reshaped anew, on what it was reshaped from, and reshapes
+    the results (`xla/hlo/transforms/simplifiers/reshape_mover.cc`). The reshape in front, a user from the
+    beginning, goes and the last user takes its place. `passes` is the first id that a pass gave, and what is
+    of a call but behind others' `calls` a pass made as well.
+    """
+    moved = sorted((u for u in users if _is_moved(u, producer, passes, calls)), key=lambda u: u.id)
+    others = [u for u in users if u not in moved]
+    if not moved or not _was_reshaped_once(producer, moved, others, passes):
+        return users
+    if producer.id > moved[-1].id and (others or is_of_program(producer)):
+        return users  # it was made anew later
+    in_front = users[: min(map(users.index, moved))]
+    place = sum(u.id < passes and not is_made_by_pass(u) for u in in_front)
+    return [*others[:place], moved[-1], *others[place:], *moved[:-1]]
+
+
+def _was_reshaped_once(
+    x: Instruction, moved: list[Instruction], others: list[Instruction], passes: int
+) -> bool:
+    """Was it reshaped for those together that were `moved`?"""
+    if x.opcode in {"broadcast", "iota"}:
+        return False  # it is made anew in the shape of who reads it
+    if x.id >= passes or x.opcode not in _RESHAPED_FOR_EACH:
+        return not _is_of_several_calls(moved)
+    if not is_of_program(x):
+        return False
+    # The framework reshapes what is written in different places for each of them.
+    if len(moved) == 1:
+        return all(is_inserted_convert(u) for u in others)
+    return len({(stack_frame(u), u.op_name and outermost_call(u)) for u in moved}) == 1
+
+
+def _is_of_several_calls(moved: list[Instruction]) -> bool:
+    """The same operation of a function, called in several places: each read a value of its own till CSE."""
+    places = {stack_frame(u) for u in moved}
+    return len({u.op_name for u in moved}) == 1 < len(places) and bool(outermost_call(moved[0]))
+
+
+def _is_moved(x: Instruction, producer: Instruction, passes: int, calls: Calls) -> bool:
+    if x.opcode not in ELEMENTWISE_OPCODES or not is_of_program(x) or is_in_nameless_function(x):
+        return False
+    return x.id >= passes or _is_out_of_its_call(x, producer, calls)
+
+
+def _is_out_of_its_call(x: Instruction, producer: Instruction, calls: Calls) -> bool:
+    """Was something of another call inlined between `producer` and `x`, which are of the same?"""
+    function = outermost_call(producer)
+    if not function or calls.get(x) == calls.get(producer):
+        return False
+    return x.id > producer.id and is_of_same_call(x, producer, function)
+
+
+def behind_moved_reshapes(computation: Computation) -> frozenset[Instruction]:
+    """Element-wise operations that ReshapeMover cloned to compute in front of a reshape.
+
+    A clone is young and asks for the name of what it was cloned of, which is taken; it gets the first
+    number that is free, which is lower than those of the program. Ids have to be XLA's.
+    """
+    first = min((x.id for x in computation if was_division(x)), default=None)
+    young: list[Instruction] = []
+    lowest: dict[str, int] = {}
+    for x in computation:
+        if x.opcode not in ELEMENTWISE_OPCODES or not is_of_program(x):
+            continue
+        if (first is not None and x.id > first) or (is_made_by_pass(x) and not is_of_called(x)):
+            young.append(x)
+        else:
+            root, number = name_before_renaming(x)
+            lowest[root] = min(number, lowest.get(root, number))
+    names = {x: name_before_renaming(x) for x in young}
+    return frozenset(x for x, name in names.items() if name.number < lowest.get(name.root, name.number + 1))
+
+
+def with_last_in_place_of_reshape(
+    producer: Instruction, users: list[Instruction], moved: frozenset[Instruction]
+) -> list[Instruction]:
+    """The users of one of `moved`. A reshape was the only one, until it went as well.
+
+    Simplification appended what had read it, and the last took its place (`ReplaceInstruction`,
+    `xla/hlo/ir/hlo_computation.cc`); or it went with its last reader, which was moved in front of it.
+    """
+    if all(u.id < producer.id for u in users):
+        # What calls brought in when they were inlined may be younger than what reads it for no such reason.
+        return users if is_of_called(producer) else [users[-1], *users[:-1]]
+    *others, last = sorted(users, key=lambda u: u.id)
+    if others[0].id < producer.id or last.opcode not in ELEMENTWISE_OPCODES or not is_of_program(last):
+        return users
+    came_alone = not any(u in moved for u in others) if last in moved else all(u in moved for u in others)
+    return [last, *others] if came_alone else users

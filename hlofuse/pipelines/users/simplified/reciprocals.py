@@ -1,0 +1,114 @@
+"""Divided by a constant that became products with its reciprocal, of which CSE made one for all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Iterator
+from typing import TypeAlias
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.pipelines.names import (
+    is_made_by_pass,
+    is_of_called,
+    is_of_program,
+    name_before_renaming,
+    operation,
+    stack_frame,
+)
+from hlofuse.pipelines.users.common.ages import was_division
+from hlofuse.pipelines.users.common.constants import in_single_precision, is_broadcast_of_constant, number_of
+from hlofuse.pipelines.users.common.holes import without
+
+_ALPHA = re.compile(r'"alpha_real":([\d.eE+-]+)')
+
+Divided: TypeAlias = "dict[Hashable, list[Instruction]]"
+"""The products that were divisions, by their size and the reciprocal of what they divided by."""
+
+
+def divided_by_constants(order: Iterable[Instruction]) -> Divided:
+    """Those in `order`, the post-order of a computation."""
+    found: Divided = {}
+    taken: set[Hashable] = set()
+    for x in order:
+        factor = _factor(x)
+        if factor is not None:
+            shape = x.shape if x.shape.is_array else x.shape.tuple_shapes[0]
+            found.setdefault(_key(shape, factor), []).append(x)
+        for product in _taken_along(x):
+            factor, place = _factor(product), (product.op_name, stack_frame(product))
+            if factor is not None and place not in taken:
+                taken.add(place)  # what feeds several dots is in the fusion of each
+                found.setdefault(_key(product.shape, factor), []).append(x)
+    return found
+
+
+def _taken_along(x: Instruction) -> Iterator[Instruction]:
+    """The products that a Triton gemm took along."""
+    if x.opcode == "fusion" and x.fusion_kind == "kCustom":
+        body = x.fused_computation
+        if any(y.opcode == "dot" for y in body):
+            yield from (y for y in body if y.opcode == "multiply")
+
+
+def _factor(x: Instruction) -> float | None:
+    """What `x` multiplies by in place of a division."""
+    if x.opcode == "multiply" and operation(x) == "div":
+        return number_of(x.operands[1])
+    if x.opcode != "custom-call":
+        return None
+    # GemmRewriter has the library multiply (`xla/service/gpu/transforms/gemm_rewriter.cc`).
+    alpha = _ALPHA.search(x.attributes.raw("backend_config") or "")
+    return in_single_precision(float(alpha[1])) if alpha and alpha[1] != "1" else None
+
+
+def with_divisions_gone(
+    number: Instruction, users: list[Instruction], order: dict[Instruction, int], divided: Divided
+) -> list[Instruction]:
+    """The users of a broadcast `number`, given that what it divided is multiplied by its reciprocal now.
+
+    The divisions went one by one, in post-order (`order`), the last user always taking the place
+    (`HandleDivide`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
+    """
+    if not divided or number.op_name or any(u.id < number.id for u in users):
+        return users
+    value = number_of(number)
+    reciprocal = in_single_precision(1 / value) if value is not None else None
+    if reciprocal is None:
+        return users
+    gone = divided.get(_key(number.shape, reciprocal), [])
+    return without(sorted([*users, *gone], key=order.__getitem__), gone) if gone else users
+
+
+def _key(shape: Shape, value: float) -> Hashable:
+    """The same for what ReshapeMover has given fewer dimensions."""
+    return shape.element_count, shape.dimensions[-1:], value
+
+
+def with_last_for_first_product(reciprocal: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of the reciprocal that was kept: the last in front if its own product is not among them.
+
+    Simplification makes the product right behind the reciprocal (`HandleDivide`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), and CSE keeps the first reciprocal. If the
+    oldest user was made with another one, ReshapeMover or the like has taken the kept one's own product
+    elsewhere since, and the last user took its place. `users` stand by age, and ids have to be XLA's.
+    """
+    if not is_broadcast_of_constant(reciprocal) or not all(map(_is_product_made_by_pass, users)):
+        return users
+    if not is_made_by_pass(reciprocal) and not _is_younger_than_inlined(reciprocal, users):
+        return users
+    behind = users[0].id - reciprocal.id
+    # The first reciprocal of all, numbered 0, came with the first product.
+    first = name_before_renaming(reciprocal).number == 0 < min(name_before_renaming(u).number for u in users)
+    return [users[-1], *users[:-1]] if behind > 1 or (behind == 1 and first) else users
+
+
+def _is_product_made_by_pass(x: Instruction) -> bool:
+    return x.opcode == "multiply" == name_before_renaming(x).root and (is_made_by_pass(x) or was_division(x))
+
+
+def _is_younger_than_inlined(x: Instruction, users: list[Instruction]) -> bool:
+    """In a function, where what passes make is not told by the root: is it younger than all that is computed
+    with it?"""
+    others = [o for u in users for o in u.operands if o is not x]
+    return is_of_called(x) and all(is_of_program(o) and o.id < x.id for o in others)

@@ -1,0 +1,24 @@
+"""Products that a library adds to what it computed before, each case as XLA's records show it."""
+
+from __future__ import annotations
+
+from .test_by_age import named, users_of
+
+
+def test_the_last_user_takes_the_place_of_a_sum_that_a_call_took_along() -> None:
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %first = (f32[8,8]{{1,0}}, s8[64]{{0}}) custom-call(%p, %p), custom_call_target="__cublas$lt$matmul"
+  %result = f32[8,8]{{1,0}} get-tuple-element(%first), index=0
+  %bitcast.1 = f32[2,4,8]{{2,1,0}} bitcast(%result){named("add")}
+  %sin.1 = f32[2,4,8]{{2,1,0}} sine(%bitcast.1){named("sin")}
+  %flat = f32[8,8]{{1,0}} bitcast(%sin.1)
+  %second = (f32[8,8]{{1,0}}, s8[64]{{0}}) custom-call(OPERANDS), custom_call_target="__cublas$lt$matmul"
+  %sum = f32[8,8]{{1,0}} get-tuple-element(%second), index=0
+  %cos.1 = f32[2,4,8]{{2,1,0}} cosine(%bitcast.1){named("cos")}
+  %tan.1 = f32[2,4,8]{{2,1,0}} tan(%bitcast.1){named("tan")}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[2,4,8]{{2,1,0}}, f32[2,4,8]{{2,1,0}}) tuple(%sum, %cos.1, %tan.1)"""
+    ids = "p sin.1 cos.1 tan.1 r first result bitcast.1 flat second sum"
+    added = users_of("bitcast.1", body.replace("OPERANDS", "%flat, %p, %result"), ids=ids)
+    assert added == ["sin.1", "tan.1", "cos.1"]
+    multiplied = users_of("bitcast.1", body.replace("OPERANDS", "%flat, %result"), ids=ids)
+    assert multiplied == ["sin.1", "cos.1", "tan.1"]

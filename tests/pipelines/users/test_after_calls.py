@@ -1,0 +1,94 @@
+"""What passes did to what calls had brought in, each case as XLA's records show it."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
+
+from .test_by_age import named, users_of
+
+
+def test_a_product_that_was_a_division_tells_since_when_passes_made_operations() -> None:
+    """Of what is of a called function ids alone say nothing."""
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %index.1 = s32[8]{{0}} abs(%p){named("jit(take)/index")}
+  %ge.1 = pred[8]{{0}} compare(%index.1, %p), direction=GE{named("jit(take)/ge")}
+  %le.1 = pred[8]{{0}} compare(%index.1, %p), direction=LE{named("jit(take)/le")}
+  %and.1 = pred[8]{{0}} and(%ge.1, %le.1){named("jit(take)/and")}
+  %bitcast.1 = s32[8,1]{{1,0}} bitcast(%index.1){named("jit(take)/index")}
+  %multiply.1 = f32[8]{{0}} multiply(%q, %q){named("div")}
+  ROOT %r = (pred[8]{{0}}, s32[8,1]{{1,0}}, f32[8]{{0}}) tuple(%and.1, %bitcast.1, %multiply.1)"""
+    moved = "p q r index.1 multiply.1 ge.1 le.1 and.1 bitcast.1"
+    assert users_of("index.1", body, ids=moved) == ["le.1", "bitcast.1", "ge.1"]
+    inlined = "p q r index.1 ge.1 le.1 and.1 multiply.1 bitcast.1"
+    assert users_of("index.1", body, ids=inlined) == ["ge.1", "le.1", "bitcast.1"]
+
+
+def test_of_indices_that_each_reader_had_reshaped_the_first_stays() -> None:
+    """The walk meets the scatter first: the gather's reshape went, and the last user took its place."""
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = f32[8,4]{{1,0}} parameter(1)
+  %index.1 = s32[8]{{0}} abs(%p){named("index")}
+  %bitcast.1 = s32[8,1]{{1,0}} bitcast(%index.1){named("index")}
+  %gather.1 = f32[8,1,4]{{2,1,0}} gather(%q, %bitcast.1), offset_dims={{1,2}}, collapsed_slice_dims={{}},\
+ start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,4}}{named("gather")}
+  %scatter.1 = f32[8,4]{{1,0}} scatter(%q, %bitcast.1, %gather.1), update_window_dims={{1,2}},\
+ inserted_window_dims={{}}, scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=%sum{named("s")}
+  %neg.1 = s32[8]{{0}} negate(%index.1){named("neg")}
+  %not.1 = s32[8]{{0}} not(%index.1){named("not")}
+  ROOT %r = (f32[8,4]{{1,0}}, s32[8]{{0}}, s32[8]{{0}}) tuple(%scatter.1, %neg.1, %not.1)"""
+    ids = "p q index.1 neg.1 not.1 r gather.1 scatter.1 bitcast.1"
+    assert users_of("index.1", body, ids=ids) == ["not.1", "bitcast.1", "neg.1"]
+    once = body.replace("%bitcast.1, %gather.1", "%other.1, %gather.1").replace(
+        "  %gather.1 =", "  %other.1 = s32[8,1]{1,0} bitcast(%p)\n  %gather.1 ="
+    )
+    assert users_of("index.1", once, ids=ids + " other.1") == ["bitcast.1", "neg.1", "not.1"]
+
+
+def test_what_was_moved_in_one_round_reads_the_constant_before_what_was_moved_in_another() -> None:
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %c = f32[] constant(0)
+  %broadcast.1 = f32[8]{{0}} broadcast(%c), dimensions={{}}
+  %gt.1 = pred[8]{{0}} compare(%p, %broadcast.1), direction=GT{named("gt")}
+  %choice.1 = f32[8]{{0}} select(%gt.1, %p, %broadcast.1){named("choice")}
+  %gt.2 = pred[8]{{0}} compare(%choice.1, %broadcast.1), direction=GT{named("gt")}
+  %choice.2 = f32[8]{{0}} select(%gt.2, %p, %broadcast.1){named("choice")}
+  ROOT %r = (f32[8]{{0}}) tuple(%choice.2)"""
+    rounds = "p r c gt.1 gt.2 broadcast.1 choice.1 choice.2"
+    assert users_of("broadcast.1", body, ids=rounds) == ["gt.1", "gt.2", "choice.1", "choice.2"]
+    program = "p c gt.1 gt.2 broadcast.1 choice.1 choice.2 r"
+    assert users_of("broadcast.1", body, ids=program) == ["gt.1", "choice.1", "gt.2", "choice.2"]
+
+
+@pytest.mark.parametrize(("operation", "users"), [("div", [1, 0, 2]), ("mul", [1, 2, 0])])
+def test_what_was_a_division_read_a_reciprocal_of_its_own_in_any_round(
+    operation: str, users: list[int]
+) -> None:
+    """HloCSE merged those in the order of its walk, whichever are older than the one that is kept."""
+    lines = [f"%multiply.{k} = f32[8]{{0}} multiply(%p, %half.1){named(operation)}" for k in range(3)]
+    half = "%half.1 = f32[8]{0} broadcast(%c), dimensions={}"
+    text = "\n  ".join(["%p = f32[8]{0} parameter(0)", "%c = f32[] constant(0.5)", half, *lines])
+    entry = parse_module(f"HloModule m\n\nENTRY %main {{\n  {text}\n}}\n").entry
+    by_name = {x.name: x for x in entry}
+    ids = ["p", "c", "multiply.0", "half.1", "multiply.1", "multiply.2"]
+    entry.reorder([by_name[name] for name in ids])
+    products = [by_name[f"multiply.{k}"] for k in range(3)]
+    walked = [products[1], products[0], products[2]]
+    listed = with_those_of_its_round_in_front(by_name["half.1"], walked, by_name["multiply.0"].id)
+    assert listed == [products[k] for k in users]
+
+
+@pytest.mark.parametrize(("other", "users"), [(2, ["div.1", "div.2"]), (1, ["div.2", "div.1"])])
+def test_what_two_calls_moved_each_reshaped_a_value_of_its_own(other: int, users: list[str]) -> None:
+    """As one call does with its value once for all that read it, the last of which takes the place."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %multiply.1 = f32[8]{{0}} multiply(%p, %q){named("jvp()/div")}
+  %negate.2 = f32[8]{{0}} negate(%multiply.1){named("jvp(jit(softmax))/neg")}
+  %div.1 = f32[8]{{0}} divide(%negate.2, %p){named("jvp(jit(softmax))/div", frame=1)}
+  %div.2 = f32[8]{{0}} divide(%negate.2, %q){named("jvp(jit(softmax))/div", frame=other)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%div.1, %div.2)"""
+    assert users_of("negate.2", body, ids="p q r multiply.1 negate.2 div.1 div.2") == users

@@ -1,0 +1,31 @@
+"""Products of batches of matrices, each case as XLA's records show it."""
+
+from __future__ import annotations
+
+import pytest
+
+from .test_by_age import named, users_of
+
+
+@pytest.mark.parametrize(
+    ("op_name", "users"),
+    [
+        ("transpose(jvp(bhts,bshd->bthd))/dot_general", ["mul.1", "div.1"]),
+        ("transpose(jvp(bhts,bhsd->bhtd))/dot_general", ["div.1", "mul.1"]),
+        ("jvp(bthd,bshd->bhts)/dot_general", ["mul.1", "div.1"]),
+        ("jvp(bhtd,bhsd->bhts)/dot_general", ["div.1", "mul.1"]),
+        ("jvp()/dot_general", ["div.1", "mul.1"]),
+    ],
+)
+def test_what_the_decomposer_had_to_turn_leaves_its_place_to_the_last(op_name: str, users: list[str]) -> None:
+    body = f"""  %p = f32[8,16,4]{{2,1,0}} parameter(0)
+  %q = f32[8,4,16]{{2,1,0}} parameter(1)
+  %o = f32[2,4,16,16]{{3,2,1,0}} parameter(2)
+  %call = (f32[8,16,16]{{2,1,0}}, s8[64]{{0}}) custom-call(%p, %q), custom_call_target="__cublas$lt$matmul"
+  %product = f32[8,16,16]{{2,1,0}} get-tuple-element(%call), index=0
+  %bitcast.1 = f32[2,4,16,16]{{3,2,1,0}} bitcast(%product){named(op_name)}
+  %div.1 = f32[2,4,16,16]{{3,2,1,0}} divide(%bitcast.1, %o){named("div")}
+  %mul.1 = f32[2,4,16,16]{{3,2,1,0}} multiply(%bitcast.1, %o){named("mul")}
+  ROOT %r = (f32[2,4,16,16]{{3,2,1,0}}, f32[2,4,16,16]{{3,2,1,0}}) tuple(%div.1, %mul.1)"""
+    ids = "p q o div.1 mul.1 r bitcast.1 call product"
+    assert users_of("bitcast.1", body, ids=ids) == users

@@ -1,0 +1,280 @@
+"""What passes and calls leave of the order of users, each case as XLA's records show it."""
+
+from __future__ import annotations
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.users.restore import restore_users
+
+from .test_restored import named as named
+
+HEAD = """HloModule m
+
+%sum (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}
+"""
+
+
+def users_of(name: str, body: str, *, ids: str = "", head: str = "") -> list[str]:
+    """`ids` are names in the order of age, if that is not the order of the text."""
+    module = parse_module(f"{HEAD}\n{head}\nENTRY %main {{\n{body}\n}}\n")
+    if ids:
+        age = ids.split()
+        module.entry.reorder(sorted(module.entry.instructions, key=lambda x: age.index(x.name)))
+    restore_users(module, ids_known=True)
+    found = module.find(name)
+    assert found is not None
+    return [u.name for u in found.users]
+
+
+# ---------------------------------------------------------------- calls
+
+
+def test_what_reads_a_loops_index_comes_as_it_was_inlined() -> None:
+    """A number without broadcasts: nothing was merged."""
+    body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %q = f32[8,4]{{1,0}} parameter(1)
+  %k = s32[] parameter(2)
+  %zero = s32[] constant(0)
+  %i.1 = s32[] negate(%k){named("neg")}
+  %late.1 = f32[1,4]{{1,0}} dynamic-slice(%p, %i.1, %zero), dynamic_slice_sizes={{1,4}}{named("jit(g)/late")}
+  %early.1 = f32[1,4]{{1,0}} dynamic-slice(%q, %i.1, %zero), dynamic_slice_sizes={{1,4}}{named("jit(h)/e")}
+  ROOT %r = (f32[1,4]{{1,0}}, f32[1,4]{{1,0}}) tuple(%late.1, %early.1)"""
+    assert users_of("i.1", body, ids="p q k zero i.1 r early.1 late.1") == ["early.1", "late.1"]
+
+
+_BODY_OF_LOOP = "jvp()/while/body/eval_jaxpr"
+
+
+def test_the_body_of_a_loop_is_a_function() -> None:
+    """Who takes its results out comes last, in the place of the tuple."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %t.1 = f32[8]{{0}} tanh(%p){named(f"{_BODY_OF_LOOP}/t")}
+  %m.1 = f32[8]{{0}} negate(%t.1){named(f"{_BODY_OF_LOOP}/m")}
+  %bitcast.1 = f32[1,8]{{1,0}} bitcast(%t.1){named(f"{_BODY_OF_LOOP}/t")}
+  %taken.1 = f32[1,8]{{1,0}} abs(%bitcast.1){named("jvp()/while/body/taken")}
+  %s.1 = f32[8]{{0}} sine(%t.1){named(f"{_BODY_OF_LOOP}/s")}
+  %o.1 = f32[8]{{0}} abs(%m.1){named("jvp()/while/body/o")}
+  ROOT %r = (f32[8]{{0}}, f32[1,8]{{1,0}}, f32[8]{{0}}) tuple(%o.1, %taken.1, %s.1)"""
+    ids = "p taken.1 o.1 r t.1 m.1 s.1 bitcast.1"
+    assert users_of("t.1", body, ids=ids) == ["m.1", "s.1", "bitcast.1"]
+
+
+def test_a_bitcast_for_what_has_no_name_is_of_the_function_it_names() -> None:
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %t.1 = f32[8]{{0}} tanh(%p){named(f"{_BODY_OF_LOOP}/t")}
+  %bitcast.1 = f32[1,8]{{1,0}} bitcast(%t.1){named(f"{_BODY_OF_LOOP}/t")}
+  %copy.1 = f32[1,8]{{1,0}} copy(%bitcast.1)
+  %s.1 = f32[8]{{0}} sine(%t.1){named(f"{_BODY_OF_LOOP}/s")}
+  ROOT %r = (f32[1,8]{{1,0}}, f32[8]{{0}}) tuple(%copy.1, %s.1)"""
+    assert users_of("t.1", body, ids="p r t.1 s.1 bitcast.1 copy.1") == ["bitcast.1", "s.1"]
+
+
+def test_of_nested_calls_the_outermost_tells() -> None:
+    """The outer function was cloned as a whole, operands first."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %x.1 = f32[8]{{0}} expm1(%p)
+  %e.1 = f32[8]{{0}} exponential(%p){named("jit(elu)/e")}
+  %choice.1 = f32[8]{{0}} sine(%e.1){named("jit(elu)/jit(_where)/choice")}
+  %sum.1 = f32[8]{{0}} negate(%e.1){named("jit(elu)/sum")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%choice.1, %sum.1)""".replace(
+        "  %x.1 = f32[8]{0} expm1(%p)\n", ""
+    )
+    assert users_of("e.1", body, ids="p r e.1 choice.1 sum.1") == ["choice.1", "sum.1"]
+
+
+def test_two_results_of_one_call_read_the_same_values() -> None:
+    """The transpose of a choice: one call, of which the last result took the place."""
+    body = f"""  %p = pred[8]{{0}} parameter(0)
+  %g = f32[8]{{0}} parameter(1)
+  %x.1 = f32[8]{{0}} exponential(%g){named("x")}
+  %z.1 = f32[8]{{0}} cosine(%g){named("z")}
+  %s.1 = f32[8]{{0}} select(%p, %x.1, %z.1){named("transpose(jvp(jit(_where)))/select_n")}
+  %s.2 = f32[8]{{0}} select(%p, %z.1, %x.1){named("transpose(jvp(jit(_where)))/select_n")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%s.1, %s.2)"""
+    assert users_of("x.1", body, ids="p g x.1 z.1 r s.1 s.2") == ["s.2", "s.1"]
+
+
+# ---------------------------------------------------------------- constants
+
+
+def test_constants_of_functions_are_merged_call_by_call() -> None:
+    """The program's own users of the constant come together, where the first of them is met."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %one = f32[] constant(1)
+  %max.4 = f32[8]{{0}} broadcast(%one), dimensions={{}}{named("jit(relu)/max")}
+  %max.5 = f32[8]{{0}} maximum(%p, %max.4){named("jit(relu)/max", frame=1)}
+  %own.1 = f32[8]{{0}} subtract(%max.5, %max.4){named("own")}
+  %max.7 = f32[8]{{0}} maximum(%own.1, %max.4){named("jit(relu)/max", frame=2)}
+  %own.2 = f32[8]{{0}} divide(%max.7, %max.4){named("own")}
+  ROOT %r = (f32[8]{{0}}) tuple(%own.2)"""
+    ids = "p own.1 own.2 r one max.4 max.5 max.7"
+    assert users_of("max.4", body, ids=ids) == ["max.5", "own.1", "own.2", "max.7"]
+
+
+_GEMM = """%gemm (p0: f32[8,8], p1: f32[8,8]) -> f32[8,8] {
+  %p0 = f32[8,8]{1,0} parameter(0)
+  %p1 = f32[8,8]{1,0} parameter(1)
+  %c = f32[] constant(0)
+  %none = f32[8,8]{1,0} broadcast(%c), dimensions={}
+  %max.9 = f32[8,8]{1,0} maximum(%p0, %none), metadata={op_name="jit(f)/max"}
+  ROOT %dot = f32[8,8]{1,0} dot(%max.9, %p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+
+
+def test_the_last_user_takes_the_place_of_one_that_a_gemm_took_along() -> None:
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %q = f32[8,8]{{1,0}} parameter(1)
+  %zero = f32[] constant(0)
+  %zeros = f32[8,8]{{1,0}} broadcast(%zero), dimensions={{}}
+  %a.1 = f32[8,8]{{1,0}} add(%p, %zeros){named("a")}
+  %g = f32[8,8]{{1,0}} fusion(%p, %q), kind=kCustom, calls=%gemm
+  %b.1 = f32[8,8]{{1,0}} subtract(%g, %zeros){named("b")}
+  %c.1 = f32[8,8]{{1,0}} divide(%b.1, %zeros){named("c")}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%a.1, %c.1)"""
+    ids = "p q a.1 c.1 b.1 zero zeros r g"
+    assert users_of("zeros", body, ids=ids, head=_GEMM) == ["a.1", "c.1", "b.1"]
+
+
+def test_a_division_of_which_the_constants_were_multiplied_reads_another_now() -> None:
+    """It keeps its name; of the reciprocal's users the last took its place."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %c = f32[] constant(0.9)
+  %d = f32[] constant(0.3)
+  %inverse = f32[8]{{0}} broadcast(%c), dimensions={{}}
+  %other = f32[8]{{0}} broadcast(%d), dimensions={{}}
+  %multiply.10.0 = f32[8]{{0}} multiply(%p, %inverse){named("div")}
+  %multiply.1.0 = f32[8]{{0}} multiply(%p, %other){named("div")}
+  %s.1 = f32[8]{{0}} sine(%p){named("s")}
+  %multiply.2.0 = f32[8]{{0}} multiply(%s.1, %inverse){named("div")}
+  %t.1 = f32[8]{{0}} cosine(%p){named("t")}
+  %multiply.5.0 = f32[8]{{0}} multiply(%t.1, %inverse){named("div")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}})\
+ tuple(%multiply.10.0, %multiply.1.0, %multiply.2.0, %multiply.5.0)"""
+    ids = "p s.1 t.1 r c inverse multiply.10.0 multiply.2.0 multiply.5.0 d other multiply.1.0"
+    assert users_of("inverse", body, ids=ids) == ["multiply.10.0", "multiply.5.0", "multiply.2.0"]
+
+
+# ---------------------------------------------------------------- what is gone
+
+
+def test_the_last_user_takes_the_place_of_the_first_reader_of_a_constant() -> None:
+    body = f"""  %p = u32[2]{{0}} parameter(0)
+  %c = u32[] constant(7)
+  %x.1 = u32[2]{{0}} not(%p){named("jit(split)/x")}
+  %add.591.0 = u32[2]{{0}} broadcast(%c), dimensions={{}}{named("jit(split)/add")}
+  %add.NEXT.0 = u32[2]{{0}} add(%x.1, %add.591.0){named("jit(split)/add")}
+  %add.626.0 = u32[2]{{0}} multiply(%add.NEXT.0, %add.591.0){named("jit(split)/add")}
+  ROOT %r = (u32[2]{{0}}) tuple(%add.626.0)"""
+    ids = "p r c add.591.0 x.1 add.NEXT.0 add.626.0"
+    there = body.replace("NEXT", "592"), ids.replace("NEXT", "592")
+    assert users_of("add.591.0", there[0], ids=there[1]) == ["add.592.0", "add.626.0"]
+    gone = body.replace("NEXT", "599"), ids.replace("NEXT", "599")
+    assert users_of("add.591.0", gone[0], ids=gone[1]) == ["add.626.0", "add.599.0"]
+
+
+def test_who_read_a_sum_with_zero_takes_its_place() -> None:
+    """add.551 was the zero, add.552 the sum; the walk met it first."""
+    body = f"""  %p = u32[2]{{0}} parameter(0)
+  %q = u32[2]{{0}} parameter(1)
+  %add.550.0 = u32[2]{{0}} add(%p, %q){named("jit(uniform)/add")}
+  %xor.235.0 = u32[2]{{0}} xor(%add.550.0, %q){named("jit(uniform)/xor")}
+  %add.553.0 = u32[2]{{0}} add(%xor.235.0, %p){named("jit(uniform)/add")}
+  %add.554.0 = u32[2]{{0}} add(%add.550.0, %add.553.0){named("jit(uniform)/add")}
+  ROOT %r = (u32[2]{{0}}) tuple(%add.554.0)"""
+    assert users_of("add.550.0", body, ids="p q r add.550.0 xor.235.0 add.553.0 add.554.0") == [
+        "add.554.0",
+        "xor.235.0",
+    ]
+
+
+def test_the_last_user_takes_the_place_of_the_tuple_of_top_k() -> None:
+    body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
+  %slice.2 = f32[8,2]{{1,0}} slice(%p), slice={{[0:8], [0:2]}}{named("top_k")}
+  %a.1 = f32[8,2]{{1,0}} sine(%slice.2){named("a")}
+  %b.1 = f32[8,2]{{1,0}} cosine(%slice.2){named("b")}
+  ROOT %r = (f32[8,2]{{1,0}}, f32[8,2]{{1,0}}) tuple(%a.1, %b.1)"""
+    assert users_of("slice.2", body, ids="p a.1 b.1 r slice.2") == ["b.1", "a.1"]
+
+
+# ---------------------------------------------------------------- made anew
+
+
+def test_of_those_moved_in_front_of_one_reshape_the_last_takes_its_place() -> None:
+    """In a called function as well: what is younger than what was moved outside was moved, too."""
+    body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %total.1 = f32[8]{{0}} reduce(%p, %zero), dimensions={{1}}, to_apply=%sum{named("jvp(jit(g))/total")}
+  %log.2 = f32[8]{{0}} log(%total.1){named("jvp(jit(g))/log")}
+  %div.1 = f32[8]{{0}} divide(%log.2, %total.1){named("transpose(jvp(jit(g)))/div")}
+  %mul.3 = f32[8]{{0}} multiply(%div.1, %div.1){named("mul")}
+  ROOT %r = (f32[8]{{0}}) tuple(%mul.3)"""
+    ids = "p r zero total.1 mul.3 log.2 div.1"
+    assert users_of("total.1", body, ids=ids) == ["div.1", "log.2"]
+
+
+def test_each_reshape_of_its_own_is_replaced_in_its_place() -> None:
+    """The framework reshapes what is element-wise for each place in the program that reads it."""
+    body = f"""  %p = pred[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %mask.1 = pred[8]{{0}} not(%p){named("mask")}
+  %choice.1 = f32[8]{{0}} select(%mask.1, %q, %q){named("choice", frame=1)}
+  %choice.2 = f32[8]{{0}} select(%mask.1, %choice.1, %q){named("choice", frame=2)}
+  ROOT %r = (f32[8]{{0}}) tuple(%choice.2)"""
+    assert users_of("mask.1", body, ids="p q mask.1 r choice.1 choice.2") == ["choice.1", "choice.2"]
+    together = body.replace("stack_frame_id=2", "stack_frame_id=1")
+    assert users_of("mask.1", together, ids="p q mask.1 r choice.1 choice.2") == ["choice.2", "choice.1"]
+
+
+def test_older_users_of_a_product_read_a_reshape_behind_it() -> None:
+    """Not where the program itself sums over a dimension of one, which a bitcast takes away."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8,1]{{1,0}} parameter(1)
+  %flat = f32[8]{{0}} bitcast(%q)
+  %rows = f32[8,8]{{1,0}} broadcast(%p), dimensions={{0}}
+  %columns = f32[8,8]{{1,0}} broadcast(VECTOR), dimensions={{1}}
+  %multiply.4 = f32[8,8]{{1,0}} multiply(%rows, %columns){named("dot_general")}
+  %a.1 = f32[8,8]{{1,0}} sine(%multiply.4){named("a")}
+  %b.1 = f32[8,8]{{1,0}} cosine(%multiply.4){named("b")}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}, f32[8]{{0}}) tuple(%a.1, %b.1, %flat)"""
+    ids = "p q a.1 b.1 r flat rows columns multiply.4"
+    assert users_of("multiply.4", body.replace("VECTOR", "%p"), ids=ids) == ["b.1", "a.1"]
+    assert users_of("multiply.4", body.replace("VECTOR", "%flat"), ids=ids) == ["a.1", "b.1"]
+
+
+_SPLIT = """%gemm (p0: TYPE[8,8], p1: TYPE[8,8]) -> f32[8,8] {
+  %p0 = TYPE[8,8]{1,0} parameter(0)
+  %p1 = TYPE[8,8]{1,0} parameter(1)
+  ROOT %dot = f32[8,8]{1,0} dot(%p0, %p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+
+
+def test_older_users_of_a_narrow_product_that_was_split_read_it_made_wide() -> None:
+    body = f"""  %p = TYPE[8,8]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %g = f32[8,8]{{1,0}} fusion(%p, %p), kind=kCustom, calls=%gemm
+  %reduce.3 = f32[8]{{0}} reduce(%g, %zero), dimensions={{0}}, to_apply=%sum{named("dot_general")}
+  %a.1 = f32[8]{{0}} sine(%reduce.3){named("a")}
+  %b.1 = f32[8]{{0}} cosine(%reduce.3){named("b")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%a.1, %b.1)"""
+    ids = "p a.1 b.1 r zero g reduce.3"
+
+    def listed(element_type: str) -> list[str]:
+        text, head = (x.replace("TYPE", element_type) for x in (body, _SPLIT))
+        return users_of("reduce.3", text, ids=ids, head=head)
+
+    assert listed("bf16") == ["b.1", "a.1"]
+    assert listed("f32") == ["a.1", "b.1"]
+
+
+def test_parts_of_merged_products_come_by_age() -> None:
+    body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
+  %merged = f32[8,16]{{1,0}} exponential(%p)
+  %slice.3 = f32[8,8]{{1,0}} slice(%merged), slice={{[0:8], [8:16]}}{named("dot_general")}
+  %slice.2 = f32[8,8]{{1,0}} slice(%merged), slice={{[0:8], [0:8]}}{named("dot_general")}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%slice.3, %slice.2)"""
+    assert users_of("merged", body, ids="p r merged slice.2 slice.3") == ["slice.2", "slice.3"]

@@ -1,0 +1,185 @@
+"""What passes left of the order of users, beyond what names tell, each case as XLA's records show it."""
+
+from __future__ import annotations
+
+import pytest
+
+from .test_by_age import named, users_of
+
+
+@pytest.mark.parametrize(
+    ("root", "users"), [("tuple.2", ["sin.1", "cos.1"]), ("tuple.1.0", ["cos.1", "sin.1"])]
+)
+def test_what_is_younger_than_a_root_that_a_pass_made_may_be_of_the_program(
+    root: str, users: list[str]
+) -> None:
+    """Layout assignment makes the tuple anew where a result is copied. It has no number of the program's."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %multiply.7 = f32[8]{{0}} multiply(%p, %q){named("div")}
+  %mul.2 = f32[8]{{0}} multiply(%multiply.7, %q){named("mul")}
+  %cos.1 = f32[8]{{0}} cosine(%mul.2){named("cos")}
+  %sin.1 = f32[8]{{0}} sine(%mul.2){named("sin")}
+  ROOT %{root} = (f32[8]{{0}}, f32[8]{{0}}) tuple(%cos.1, %sin.1)"""
+    if root == "tuple.1.0":
+        body = body.replace(named("div"), named("mul"))
+    assert users_of("mul.2", body, ids=f"p q multiply.7 mul.2 cos.1 sin.1 {root}") == users
+
+
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("p q sum.1 root select_n.1 other.1 ge.1 le.1 both.1 index", ["le.1", "index", "ge.1"]),
+        ("p q sum.1 root select_n.1 ge.1 le.1 both.1 other.1 index", ["ge.1", "le.1", "index"]),
+    ],
+)
+def test_what_stands_behind_another_call_was_moved_out_of_its_own(ids: str, users: list[str]) -> None:
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = s32[8]{{0}} parameter(1)
+  %select_n.1 = s32[8]{{0}} negate(%p){named("jit(_take)/select_n", frame=1)}
+  %other.1 = s32[8]{{0}} negate(%q){named("jit(g)/other", frame=2)}
+  %ge.1 = s32[8]{{0}} subtract(%select_n.1, %q){named("jit(_take)/ge", frame=1)}
+  %le.1 = s32[8]{{0}} add(%select_n.1, %q){named("jit(_take)/le", frame=1)}
+  %index = s32[8,1]{{1,0}} bitcast(%select_n.1){named("jit(_take)/select_n", frame=1)}
+  %both.1 = s32[8]{{0}} subtract(%ge.1, %le.1){named("jit(_take)/and", frame=1)}
+  %sum.1 = s32[8]{{0}} add(%both.1, %other.1){named("add")}
+  ROOT %root = (s32[8,1]{{1,0}}, s32[8]{{0}}) tuple(%index, %sum.1)"""
+    assert users_of("select_n.1", body, ids=ids) == users
+
+
+_SOFTMAX = """%softmaxK (p.K: f32[8]) -> f32[8] {
+  %p.K = f32[8]{0} parameter(0)
+  %c.K = f32[] constant(0.5)
+  %half.K = f32[8]{0} broadcast(%c.K), dimensions={}
+  ROOT %multiply.K = f32[8]{0} multiply(%p.K, %half.K)
+}
+"""
+
+
+def test_the_last_softmax_fusion_was_made_first() -> None:
+    """Each takes a user of the constant with it, in whose place the last one goes."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %half = f32[] constant(0.5)
+  %halves = f32[8]{{0}} broadcast(%half), dimensions={{}}
+  %s.1 = f32[8]{{0}} fusion(%p), kind=kCustom, calls=%softmax7
+  %s.2 = f32[8]{{0}} fusion(%s.1), kind=kCustom, calls=%softmax8
+  %mul.1 = f32[8]{{0}} multiply(%s.2, %halves){named("mul")}
+  %mul.2 = f32[8]{{0}} multiply(%mul.1, %halves){named("mul")}
+  %mul.3 = f32[8]{{0}} multiply(%mul.2, %halves){named("mul")}
+  ROOT %r = (f32[8]{{0}}) tuple(%mul.3)"""
+    head = _SOFTMAX.replace("K", "7") + _SOFTMAX.replace("K", "8")
+    assert users_of("halves", body, head=head, ids="p half halves s.1 s.2 mul.1 mul.2 mul.3 r") == [
+        "mul.2",
+        "mul.3",
+        "mul.1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("call", "users"), [("jvp(jit(silu))", ["late.1", "early.1"]), ("jvp()", ["early.1", "late.1"])]
+)
+def test_another_result_of_a_call_is_found_behind_converts(call: str, users: list[str]) -> None:
+    """The tuple of both results goes, and the last user takes its place."""
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %exp.1 = f32[8]{{0}} convert(%p)
+  %div.1 = f32[8]{{0}} exponential(%exp.1){named(f"{call}/div")}
+  %convert.5 = bf16[8]{{0}} convert(%div.1)
+  %mul.1 = bf16[8]{{0}} multiply(%p, %convert.5){named(f"{call}/mul")}
+  %early.1 = bf16[8]{{0}} negate(%mul.1){named("jvp()/early")}
+  %late.1 = bf16[8]{{0}} negate(%mul.1){named("transpose(jvp())/late")}
+  %again.1 = bf16[8]{{0}} negate(%convert.5){named("transpose(jvp(jit(silu)))/again")}
+  ROOT %r = (bf16[8]{{0}}, bf16[8]{{0}}, bf16[8]{{0}}) tuple(%early.1, %late.1, %again.1)"""
+    assert users_of("mul.1", body) == users
+
+
+def test_a_convert_of_the_program_was_merged_with_one_put_in() -> None:
+    """The sum in single precision read the program's own; the last user takes its place."""
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %zero = f32[] constant(0)
+  %exp.1 = bf16[8]{{0}} negate(%p){named("exp")}
+  %convert.5 = f32[8]{{0}} convert(%exp.1)
+  %total.1 = f32[] reduce(%convert.5, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %totals.1 = f32[8]{{0}} broadcast(%total.1), dimensions={{}}
+  %div.1 = f32[8]{{0}} divide(%convert.5, %totals.1){named("div")}
+  %convert.6 = bf16[8]{{0}} convert(%div.1)
+  %a.1 = bf16[8]{{0}} multiply(%convert.6, %exp.1){named("a")}
+  %b.1 = bf16[8]{{0}} multiply(%a.1, %exp.1){named("b")}
+  ROOT %r = (bf16[8]{{0}}) tuple(%b.1)"""
+    assert users_of("exp.1", body) == ["b.1", "convert.5", "a.1"]
+
+
+_GEMM = """%gemm (p0: f32[64,64], p1: f32[64,64]) -> f32[64,64] {
+  %p0 = f32[64,64]{1,0} parameter(0)
+  %p1 = f32[64,64]{1,0} parameter(1)
+  ROOT %dot = f32[64,64]{1,0} dot(%p0, %p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("broadcast.5 transpose.5 divide.5 multiply.5 add.5 g bitcast.1", ["divide.5", "multiply.5"]),
+        ("bitcast.1 broadcast.5 transpose.5 divide.5 multiply.5 add.5 g", ["multiply.5", "divide.5"]),
+    ],
+)
+def test_what_a_product_gives_is_copied_for_each_that_reads_it_in_another_layout(
+    ids: str, users: list[str]
+) -> None:
+    """CSE made one of the copies, in the order of the walk. What was reshaped is copied once."""
+    body = f"""  %p = f32[64,64]{{1,0}} parameter(0)
+  %r = f32[8]{{0}} parameter(1)
+  %q = f32[8]{{0}} bitcast(%r)
+  %broadcast.5 = f32[8,8,64]{{2,1,0}} broadcast(%q), dimensions={{0}}{named("q")}
+  %g = f32[64,64]{{1,0}} fusion(%p, %p), kind=kCustom, calls=%gemm
+  %bitcast.1 = f32[8,64,8]{{2,1,0}} bitcast(%g){named("dot_general")}
+  %transpose.5 = f32[8,8,64]{{2,1,0}} transpose(%bitcast.1), dimensions={{0,2,1}}{named("dot_general")}
+  %divide.5 = f32[8,8,64]{{2,1,0}} divide(%transpose.5, %broadcast.5){named("div")}
+  %multiply.5 = f32[8,8,64]{{2,1,0}} multiply(%transpose.5, %broadcast.5){named("mul")}
+  %add.5 = f32[8,8,64]{{2,1,0}} add(%divide.5, %multiply.5){named("add")}
+  ROOT %tuple.1.0 = (f32[8,8,64]{{2,1,0}}) tuple(%add.5)"""
+    assert users_of("transpose.5", body, head=_GEMM, ids=f"p r tuple.1.0 q {ids}") == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"), [("", ["multiply.6", "multiply.5"]), (named("sum"), ["multiply.5", "multiply.6"])]
+)
+def test_a_reduction_that_was_laid_out_anew_had_a_bitcast_behind_it(name: str, users: list[str]) -> None:
+    body = f"""  %p = f32[8,4,64]{{2,1,0}} parameter(0)
+  %q = f32[8,2,64]{{2,1,0}} parameter(1)
+  %t = f32[8,64]{{1,0}} parameter(2)
+  %zero = f32[] constant(0)
+  %bitcast.1 = f32[2048]{{0}} bitcast(%p)
+  %broadcast.5 = f32[4,8,2,64]{{3,2,1,0}} broadcast(%q), dimensions={{1,2,3}}{named("q")}
+  %broadcast.6 = f32[4,8,64]{{2,1,0}} broadcast(%t), dimensions={{1,2}}{named("t")}
+  %negate.5 = f32[4,8,2,64]{{3,2,1,0}} negate(%broadcast.5){named("neg")}
+  %reduce.5 = f32[4,8,64]{{2,1,0}} reduce(%negate.5, %zero), dimensions={{2}}, to_apply=%sumNAME
+  %multiply.5 = f32[4,8,64]{{2,1,0}} multiply(%reduce.5, %broadcast.6){named("mul")}
+  %multiply.6 = f32[4,8,64]{{2,1,0}} multiply(%reduce.5, %multiply.5){named("mul")}
+  ROOT %tuple.1.0 = (f32[4,8,64]{{2,1,0}}, f32[2048]{{0}}) tuple(%multiply.6, %bitcast.1)"""
+    ids = "p q t zero tuple.1.0 bitcast.1 broadcast.5 broadcast.6 negate.5 multiply.5 multiply.6 reduce.5"
+    assert users_of("reduce.5", body.replace("NAME", name), ids=ids) == users
+
+
+_BODY = "while/body/eval_jaxpr"
+
+
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("p root x.1 y.1 third thirds other.1 multiply.5 multiply.6", ["multiply.6", "multiply.5"]),
+        ("p root third thirds x.1 y.1 other.1 multiply.5 multiply.6", ["multiply.5", "multiply.6"]),
+    ],
+)
+def test_in_a_function_a_reciprocal_is_younger_than_what_it_divides(ids: str, users: list[str]) -> None:
+    """Its own product is gone, and the last has taken its place."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %third = f32[] constant(0.333333343)
+  %thirds = f32[8]{{0}} broadcast(%third), dimensions={{}}, metadata={{op_name="jit(f)/{_BODY}"}}
+  %x.1 = f32[8]{{0}} negate(%p){named(f"{_BODY}/x")}
+  %y.1 = f32[8]{{0}} cosine(%p){named(f"{_BODY}/y")}
+  %other.1 = f32[8]{{0}} sine(%p){named(f"{_BODY}/other")}
+  %multiply.5 = f32[8]{{0}} multiply(%x.1, %thirds){named(f"{_BODY}/div")}
+  %multiply.6 = f32[8]{{0}} multiply(%y.1, %thirds){named(f"{_BODY}/div")}
+  ROOT %root = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%multiply.5, %multiply.6, %other.1)"""
+    assert users_of("thirds", body, ids=ids) == users

@@ -1,0 +1,34 @@
+"""Values that several operations broadcast alike, each case as XLA's records show it."""
+
+from __future__ import annotations
+
+from .test_by_age import named, users_of
+
+_BODY = """  %p = f32[8,4]{1,0} parameter(0)
+  %q = f32[2,8,4,1]{3,2,1,0} parameter(1)
+  %k = f32[2,4,1,8]{3,2,1,0} parameter(2)
+  %x.1 = f32[8,4]{1,0} cosine(%p)NAME_X
+  %broadcast.1 = f32[2,8,4,1]{3,2,1,0} broadcast(%x.1), dimensions={1,2}NAME_B
+  %multiply.1 = f32[2,8,4,1]{3,2,1,0} multiply(%q, %broadcast.1)NAME_M
+  %transpose.1 = f32[4,8]{1,0} transpose(%x.1), dimensions={1,0}NAME_X
+  %broadcast.2 = f32[2,4,1,8]{3,2,1,0} broadcast(%transpose.1), dimensions={1,3}NAME_B
+  %multiply.2 = f32[2,4,1,8]{3,2,1,0} multiply(%k, %broadcast.2)NAME_M
+  ROOT %r = (f32[2,8,4,1]{3,2,1,0}, f32[2,4,1,8]{3,2,1,0}) tuple(%multiply.1, %multiply.2)"""
+_IDS = "p q k x.1 r broadcast.1 multiply.1 transpose.1 broadcast.2 multiply.2"
+
+
+def _listed(reader: str) -> list[str]:
+    names = {"NAME_X": named("jvp()/cos"), "NAME_B": named("jvp()/mul"), "NAME_M": named(reader)}
+    body = _BODY
+    for place, name in names.items():
+        body = body.replace(place, name)
+    return users_of("x.1", body, ids=_IDS)
+
+
+def test_a_broadcast_in_another_layout_may_be_of_the_same_expansion() -> None:
+    """The last user takes the place of the reshape that put the dimensions in."""
+    assert _listed("jvp()/mul") == ["transpose.1", "broadcast.1"]
+
+
+def test_of_broadcasts_made_anew_for_a_derivative_as_well_the_first_stay() -> None:
+    assert _listed("transpose(jvp())/mul") == ["broadcast.1", "transpose.1"]

@@ -1,0 +1,59 @@
+"""Values that operands of merged products were made of, each case as XLA's records show it."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.users.products.merged_operands import with_transposes_of_merger_behind
+
+from .test_by_age import HEAD, named, users_of
+
+_GEMM = """%g (a: f32[8,4]) -> f32[8,4] {
+  %a = f32[8,4]{1,0} parameter(0)
+  ROOT %n = f32[8,4]{1,0} negate(%a)
+}
+"""
+
+
+def _body(made: str, young: str) -> str:
+    texts = {
+        "made": f"  %transpose.2 = f32[4,4,2]{{2,1,0}} transpose(%product), dimensions={{1,2,0}}{made}",
+        "program": "  %transpose.1 = f32[4,2,4]{2,1,0} transpose(%product), dimensions={1,0,2}"
+        + named("transpose"),
+        "sum": "  %reduce.1 = f32[4,4]{1,0} reduce(%product, %zero), dimensions={0}, to_apply=%sum"
+        + named("reduce_sum"),
+    }
+    written = "\n".join(texts[k] for k in ("made", "program", "sum"))
+    return f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %gemm = f32[8,4]{{1,0}} fusion(%p), kind=kCustom, calls=%g
+  %product = f32[2,4,4]{{2,1,0}} bitcast(%gemm){named("dot_general")}
+{written}
+  ROOT %r = (f32[4,4,2]{{2,1,0}}, f32[4,2,4]{{2,1,0}}, f32[4,4]{{1,0}}) tuple({young})"""
+
+
+@pytest.mark.parametrize("made", ["", named("mul")])
+def test_what_dot_merger_transposed_comes_behind_the_transpose_of_the_program(made: str) -> None:
+    """With a name it is the copy of something else."""
+    body = _body(made, "%transpose.2, %transpose.1, %reduce.1")
+    users = users_of("product", body, head=_GEMM)
+    assert (users == ["transpose.1", "reduce.1", "transpose.2"]) == (not made)
+
+
+@pytest.mark.parametrize(
+    ("age", "is_behind"), [("reduce.1 transpose.2", True), ("transpose.2 reduce.1", False)]
+)
+def test_it_comes_behind_a_sum_that_is_known_to_be_older(age: str, is_behind: bool) -> None:
+    """A younger one was made again, and may have been there before or not."""
+    body = _body("", "%transpose.2, %transpose.1, %reduce.1")
+    module = parse_module(f"{HEAD}\n{_GEMM}\nENTRY %main {{\n{body}\n}}\n")
+    place = age.split()
+    module.entry.reorder(
+        sorted(module.entry.instructions, key=lambda x: place.index(x.name) if x.name in place else -1)
+    )
+    by_name = {x.name: x for x in module.entry}
+    users = [by_name[name] for name in ("transpose.1", "transpose.2", "reduce.1")]
+    found = with_transposes_of_merger_behind(by_name["product"], users, ids_known=True)
+    assert found == ([users[0], users[2], users[1]] if is_behind else users)
+    assert with_transposes_of_merger_behind(by_name["product"], users, ids_known=False) == users

@@ -1,0 +1,50 @@
+"""Values that were copied to another layout before they were cut, each case as XLA's records show it."""
+
+from __future__ import annotations
+
+import pytest
+
+from .test_by_age import named, users_of
+
+
+@pytest.mark.parametrize(
+    ("part", "ids", "users"),
+    [
+        ("split", "p x.1 r MADE", ["slice.3", "slice.1", "slice.2"]),
+        ("slice", "p x.1 r MADE", ["slice.3", "slice.1", "slice.2"]),
+        ("slice", "p x.1 MADE r", ["slice.2", "slice.3", "slice.1"]),
+    ],
+)
+def test_the_last_part_takes_the_place_of_the_copy(part: str, ids: str, users: list[str]) -> None:
+    """Of parts that the program itself has the order stays."""
+    slices = "\n".join(
+        f"  %slice.{k} = f32[8,4]{{1,0}} slice(%x.1), slice={{[0:8], [{4 * k - 4}:{4 * k}]}}{named(part)}\n"
+        f"  %transpose.{k} = f32[4,8]{{1,0}} transpose(%slice.{k}), dimensions={{1,0}}{named(part)}"
+        for k in (2, 3, 1)
+    )
+    body = f"""  %p = f32[8,12]{{1,0}} parameter(0)
+  %x.1 = f32[8,12]{{1,0}} exponential(%p){named("exp")}
+{slices}
+  ROOT %r = (f32[4,8]{{1,0}}, f32[4,8]{{1,0}}, f32[4,8]{{1,0}})\
+ tuple(%transpose.2, %transpose.3, %transpose.1)"""
+    made = "slice.1 slice.2 slice.3 transpose.1 transpose.2 transpose.3"
+    assert users_of("x.1", body, ids=ids.replace("MADE", made)) == users
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_so_it_is_with_parts_of_a_merged_product(copied: bool) -> None:
+    """Parts that are not copied come as they were cut."""
+    behind = "transpose(%slice.K), dimensions={1,0}" if copied else "negate(%slice.K)"
+    shape = "f32[4,8]{1,0}" if copied else "f32[8,4]{1,0}"
+    name = named("dot_general")
+    slices = "\n".join(
+        f"  %slice.{k} = f32[8,4]{{1,0}} slice(%x.1), slice={{[0:8], [{4 * k - 4}:{4 * k}]}}{name}\n"
+        f"  %end.{k} = {shape} {behind.replace('K', str(k))}{named('transpose')}"
+        for k in (1, 2, 3)
+    )
+    body = f"""  %p = f32[96]{{0}} parameter(0)
+  %x.1 = f32[8,12]{{1,0}} bitcast(%p){named("dot_general")}
+{slices}
+  ROOT %r = ({shape}, {shape}, {shape}) tuple(%end.1, %end.2, %end.3)"""
+    parts = ["slice.1", "slice.2", "slice.3"]
+    assert users_of("x.1", body) == ([parts[-1], *parts[:-1]] if copied else parts)

@@ -1,0 +1,121 @@
+"""Bitcasts to another layout than row-major, each case as XLA's records show it."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.users.layouts.grouped_reductions import with_grouped_where_met
+
+from .test_by_age import HEAD, named, users_of
+
+
+def test_the_second_user_takes_the_place_of_the_bitcast_behind_a_bitcast() -> None:
+    """The two became one, made anew, with its users as they stood."""
+    body = f"""  %p = f32[8,32]{{1,0}} parameter(0)
+  %bitcast.1.0 = f32[2,4,32]{{2,1,0}} bitcast(%p)
+  %negate.1.0 = f32[2,4,32]{{2,1,0}} negate(%bitcast.1.0){named("neg")}
+  %multiply.1.0 = f32[2,4,32]{{2,1,0}} multiply(%bitcast.1.0, %negate.1.0){named("mul")}
+  ROOT %r = (f32[2,4,32]{{2,1,0}}) tuple(%multiply.1.0)"""
+    made = "p r bitcast.1.0 negate.1.0 multiply.1.0"
+    assert users_of("bitcast.1.0", body, ids=made) == ["multiply.1.0", "negate.1.0"]
+    there = "p negate.1.0 multiply.1.0 r bitcast.1.0"
+    assert users_of("bitcast.1.0", body, ids=there) == ["negate.1.0", "multiply.1.0"]
+
+
+@pytest.mark.parametrize("first", ["reduce_sum.1", "pad.1"])
+def test_the_bitcast_that_a_grouped_reduction_brought_is_merged_where_the_walk_meets_it(first: str) -> None:
+    body = f"""  %p = f32[2,4,32]{{2,1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %x.1 = f32[8,32]{{1,0}} bitcast(%p){named("add_any")}
+  %pad.1 = f32[16,32]{{1,0}} pad(%x.1, %zero), padding=0_8x0_0
+  %reduce_sum.1 = f32[32]{{0}} reduce(%x.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  ROOT %r = (f32[16,32]{{1,0}}, f32[32]{{0}}) tuple(%pad.1, %reduce_sum.1)"""
+    module = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n")
+    by_name = {x.name: x for x in module.entry}
+    pad, total, grouped = by_name["pad.1"], by_name["reduce_sum.1"], by_name["x.1"]
+    uses = {(grouped, u): u.name != first for u in (pad, total)}
+    expected = [total, pad] if first == total.name else [pad, total]
+    for users in ([pad, total], [total, pad]):
+        assert with_grouped_where_met(grouped, users, uses) == expected
+
+
+def test_two_bitcasts_that_became_one_keep_the_order_of_the_users_of_each() -> None:
+    """Those of the second come behind those of the first; both have lost a bitcast in front."""
+    shape = "f32[2,4,32]{2,1,0}"
+    body = f"""  %p = f32[8,32]{{1,0}} parameter(0)
+  %q = f32[8,32]{{1,0}} parameter(1)
+  %bitcast.1.0 = {shape} bitcast(%q)
+  %bitcast.2.0 = {shape} bitcast(%p)
+  %multiply.1.0 = {shape} multiply(%bitcast.2.0, %bitcast.2.0){named("square")}
+  %multiply.2.0 = {shape} multiply(%multiply.1.0, %bitcast.2.0){named("mul")}
+  %multiply.3.0 = {shape} multiply(%bitcast.2.0, %bitcast.2.0){named("square")}
+  %multiply.4.0 = {shape} multiply(%multiply.3.0, %bitcast.2.0){named("mul")}
+  ROOT %r = ({shape}, {shape}, {shape}) tuple(%multiply.2.0, %multiply.4.0, %bitcast.1.0)"""
+    ids = "p q r bitcast.1.0 multiply.1.0 multiply.2.0 multiply.3.0 multiply.4.0 bitcast.2.0"
+    users = ["multiply.2.0", "multiply.1.0", "multiply.4.0", "multiply.3.0"]
+    assert users_of("bitcast.2.0", body, ids=ids) == users
+
+
+_DOT = "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}"
+
+
+@pytest.mark.parametrize(
+    ("made", "name", "users"),
+    [
+        ("dot_general", "dot_general", ["slice.2.0", "slice.1.0"]),
+        ("dot_general", "tanh", ["slice.1.0", "slice.2.0"]),
+        ("conv_general_dilated", "conv_general_dilated", ["slice.1.0", "slice.2.0"]),
+    ],
+)
+def test_a_product_that_is_read_through_a_transpose_is_row_major_itself(
+    made: str, name: str, users: list[str]
+) -> None:
+    """Of the transpose a bitcast is left, for the first that reads. What has another name was reshaped.
+
+    What convolutions give has another layout itself.
+    """
+    body = f"""  %p = f32[4,8,8]{{2,1,0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %bitcast.1.0 = f32[2,4]{{1,0}} bitcast(%q)
+  %dot = f32[4,8,8]{{2,1,0}} dot(%p, %p), {_DOT}{named(made)}
+  %bitcast.2.0 = f32[2,2,8,8]{{3,2,1,0}} bitcast(%dot){named(name)}
+  %slice.1.0 = f32[2,2,8,4]{{3,2,1,0}} slice(%bitcast.2.0), slice={{[0:2],[0:2],[0:8],[4:8]}}{named("split")}
+  %slice.2.0 = f32[2,2,8,4]{{3,2,1,0}} slice(%bitcast.2.0), slice={{[0:2],[0:2],[0:8],[0:4]}}{named("split")}
+  %multiply.1.0 = f32[2,2,8,4]{{3,2,1,0}} multiply(%slice.1.0, %slice.2.0){named("mul")}
+  ROOT %r = (f32[2,2,8,4]{{3,2,1,0}}, f32[2,4]{{1,0}}) tuple(%multiply.1.0, %bitcast.1.0)"""
+    ids = "p q r bitcast.1.0 slice.1.0 slice.2.0 multiply.1.0 dot bitcast.2.0"
+    assert users_of("bitcast.2.0", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("program", "users"),
+    [("bf16", ["slice.1.0", "slice.2.0"]), ("f32", ["slice.2.0", "slice.1.0"])],
+)
+def test_a_product_that_was_narrow_was_read_through_converts_there_and_back(
+    program: str, users: list[str]
+) -> None:
+    """When they went the last that reads took their place."""
+    body = f"""  %p = {program}[4,8,8]{{2,1,0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %bitcast.1.0 = f32[2,4]{{1,0}} bitcast(%q)
+  %convert.1.0 = f32[4,8,8]{{2,1,0}} convert(%p)
+  %dot = f32[4,8,8]{{2,1,0}} dot(%convert.1.0, %convert.1.0), {_DOT}{named("dot_general")}
+  %bitcast.2.0 = f32[2,2,8,8]{{3,2,1,0}} bitcast(%dot){named("dot_general")}
+  %slice.1.0 = f32[2,2,8,4]{{3,2,1,0}} slice(%bitcast.2.0), slice={{[0:2],[0:2],[0:8],[4:8]}}{named("split")}
+  %slice.2.0 = f32[2,2,8,4]{{3,2,1,0}} slice(%bitcast.2.0), slice={{[0:2],[0:2],[0:8],[0:4]}}{named("split")}
+  %multiply.1.0 = f32[2,2,8,4]{{3,2,1,0}} multiply(%slice.1.0, %slice.2.0){named("mul")}
+  ROOT %r = (f32[2,2,8,4]{{3,2,1,0}}, f32[2,4]{{1,0}}) tuple(%multiply.1.0, %bitcast.1.0)"""
+    ids = "p q r bitcast.1.0 slice.1.0 slice.2.0 multiply.1.0 convert.1.0 dot bitcast.2.0"
+    assert users_of("bitcast.2.0", body, ids=ids) == users
+
+
+def test_what_was_widened_before_there_were_other_layouts_reads_a_bitcast_of_its_own() -> None:
+    """CSE made one of the two."""
+    body = f"""  %p = bf16[8,32]{{1,0}} parameter(0)
+  %bitcast.1.0 = bf16[256,1]{{1,0}} bitcast(%p){named("add")}
+  %convert.1.0 = f32[256,1]{{1,0}} convert(%bitcast.1.0)
+  %concatenate.1.0 = bf16[256,2]{{1,0}} concatenate(%bitcast.1.0, %bitcast.1.0), dimensions={{1}}
+  ROOT %r = (f32[256,1]{{1,0}}, bf16[256,2]{{1,0}}) tuple(%convert.1.0, %concatenate.1.0)"""
+    ids = "p r convert.1.0 bitcast.1.0 concatenate.1.0"
+    assert users_of("bitcast.1.0", body, ids=ids) == ["convert.1.0", "concatenate.1.0"]

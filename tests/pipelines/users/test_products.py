@@ -1,0 +1,107 @@
+"""The users of what matrix products read and give, each case as XLA's records show it."""
+
+from __future__ import annotations
+
+import pytest
+
+from .test_by_age import named, users_of
+
+_GEMM = f"""%gemm (p0: f32[8,8], p1: f32[8,8]) -> f32[8,8] {{
+  %p0 = f32[8,8]{{1,0}} parameter(0)
+  %p1 = f32[8,8]{{1,0}} parameter(1)
+  %ten = f32[] constant(10)
+  %tens = f32[8,8]{{1,0}} broadcast(%ten), dimensions={{}}
+  %scaled.9 = f32[8,8]{{1,0}} multiply(%p0, %tens){named("jvp()/TAKEN")}
+  ROOT %dot = f32[8,8]{{1,0}} dot(%scaled.9, %p1), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("taken", "users"), [("mul", ["mul.1", "mul.2", "view"]), ("div", ["view", "mul.2", "mul.1"])]
+)
+def test_what_a_gemm_took_along_stood_where_the_dot_stands(taken: str, users: list[str]) -> None:
+    """It is still there for others, which the walk comes to later."""
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %q = f32[8,8]{{1,0}} parameter(1)
+  %ten.1 = f32[] constant(10)
+  %tens.1 = f32[8,8]{{1,0}} broadcast(%ten.1), dimensions={{}}
+  %x.1 = f32[8,8]{{1,0}} cosine(%p){named("jvp()/cos")}
+  %view = f32[8,8]{{1,0}} bitcast(%x.1){named("jvp()/dot_general")}
+  %product = f32[8,8]{{1,0}} fusion(%view, %q), kind=kCustom, calls=%gemm
+  %mul.2 = f32[8,8]{{1,0}} multiply(%x.1, %product){named("transpose(jvp())/mul")}
+  %mul.1 = f32[8,8]{{1,0}} multiply(%x.1, %tens.1){named("jvp()/mul")}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%mul.2, %mul.1)"""
+    assert users_of("x.1", body, head=_GEMM.replace("TAKEN", taken)) == users
+
+
+@pytest.mark.parametrize(("taken", "users"), [("div", ["mul.2", "mul.1"]), ("mul", ["mul.1", "mul.2"])])
+def test_a_division_that_a_gemm_took_along_is_gone_as_well(taken: str, users: list[str]) -> None:
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %q = f32[8,8]{{1,0}} parameter(1)
+  %tenth = f32[] constant(0.1)
+  %tenths = f32[8,8]{{1,0}} broadcast(%tenth), dimensions={{}}
+  %product = f32[8,8]{{1,0}} fusion(%p, %q), kind=kCustom, calls=%gemm
+  %mul.1 = f32[8,8]{{1,0}} multiply(%product, %tenths){named("jvp()/mul")}
+  %mul.2 = f32[8,8]{{1,0}} multiply(%mul.1, %tenths){named("transpose(jvp())/mul")}
+  ROOT %r = (f32[8,8]{{1,0}}) tuple(%mul.2)"""
+    assert users_of("tenths", body, ids=_AS_WRITTEN, head=_GEMM.replace("TAKEN", taken)) == users
+
+
+_AS_WRITTEN = "p q tenth tenths product mul.1 mul.2 r"
+
+
+@pytest.mark.parametrize(
+    ("inner", "users"),
+    [
+        ("dot(%p0, %p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}", ["taken", "step"]),
+        ("add(%p0, %p1)", ["step", "taken"]),
+    ],
+)
+def test_a_gemm_stands_where_its_dot_stood(inner: str, users: list[str]) -> None:
+    """A weight of a step of training: the last user, which the dot left its place to, is the gemm itself."""
+    head = f"""%gemm (p0: f32[8,8], p1: f32[8,8]) -> f32[8,8] {{
+  %p0 = f32[8,8]{{1,0}} parameter(0)
+  %p1 = f32[8,8]{{1,0}} parameter(1)
+  ROOT %inner = f32[8,8]{{1,0}} {inner}
+}}
+"""
+    body = """  %x = f32[8,8]{1,0} parameter(0)
+  %weight = f32[8,8]{1,0} parameter(1)
+  %taken = f32[8,8]{1,0} fusion(%x, %weight), kind=kCustom, calls=%gemm
+  ROOT %step = f32[8,8]{1,0} add(%weight, %taken)"""
+    assert users_of("weight", body, ids=None, head=head) == users
+
+
+_SPLIT = """%gemm (p0: bf16[8,8], p1: bf16[8,8]) -> f32[4,64,8] {
+  %p0 = bf16[8,8]{1,0} parameter(0)
+  %p1 = bf16[8,8]{1,0} parameter(1)
+  %dot = f32[8,8]{1,0} dot(%p0, %p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT %parts = f32[4,64,8]{2,1,0} broadcast(%dot), dimensions={1,2}
+}
+"""
+
+
+def test_the_reshape_of_a_product_stands_in_front_of_others_where_that_was_split() -> None:
+    """What is older than the bitcast read the product, too, through a reshape that undid its own."""
+    body = f"""  %p = bf16[8,8]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %none = bf16[] constant(0)
+  %g = f32[4,64,8]{{2,1,0}} fusion(%p, %p), kind=kCustom, calls=%gemm
+  %reduce.3 = f32[64,8]{{1,0}} reduce(%g, %zero), dimensions={{0}}, to_apply=%sum{named("NAME")}
+  %convert.3 = bf16[64,8]{{1,0}} convert(%reduce.3){named("NAME")}
+  %total.1 = bf16[8]{{0}} reduce(%convert.3, %none), dimensions={{0}}, to_apply=%narrow{named("total")}
+  %bitcast.1 = bf16[8,8,8]{{2,1,0}} bitcast(%convert.3){named("dot_general")}
+  %a.1 = bf16[8,8,8]{{2,1,0}} negate(%bitcast.1){named("a")}
+  ROOT %r = (bf16[8]{{0}}, bf16[8,8,8]{{2,1,0}}) tuple(%total.1, %a.1)"""
+    narrow = """
+%narrow (a.2: bf16[], b.2: bf16[]) -> bf16[] {
+  %a.2 = bf16[] parameter(0)
+  %b.2 = bf16[] parameter(1)
+  ROOT %s.2 = bf16[] add(%a.2, %b.2)
+}
+"""
+    listed = users_of("convert.3", body.replace("NAME", "dot_general"), head=_SPLIT + narrow)
+    assert listed == ["bitcast.1", "total.1"]
+    listed = users_of("convert.3", body.replace("NAME", "other"), head=_SPLIT + narrow)
+    assert listed == ["total.1", "bitcast.1"]

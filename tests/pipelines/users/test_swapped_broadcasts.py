@@ -1,0 +1,31 @@
+"""Narrow broadcasts that are read wide, where LayoutNormalization had made all of it anew."""
+
+from __future__ import annotations
+
+from .test_by_age import named, users_of
+
+_BODY = f"""  %p = bf16[8,4]{{1,0}} parameter(0)
+  %c = bf16[] constant(0)
+  %bitcast.1.0 = bf16[2,4,4]{{2,1,0}} bitcast(%p)
+  %exponential.1.0 = bf16[2,4,4]{{2,1,0}} exponential(%bitcast.1.0){named("exp")}
+  %broadcast.1.0 = bf16[2,4,4]{{2,1,0}} broadcast(%c), dimensions={{}}
+  %compare.1.0 = pred[2,4,4]{{2,1,0}} compare(%exponential.1.0, %broadcast.1.0), direction=GT{named("gt")}
+  %select.1.0 = bf16[2,4,4]{{2,1,0}} select(%compare.1.0, %exponential.1.0, %broadcast.1.0){named("where")}
+  %convert.1.0 = f32[2,4,4]{{2,1,0}} convert(%broadcast.1.0)
+  %convert.2.0 = f32[] convert(%c)
+  %broadcast.2.0 = f32[2,4,4]{{2,1,0}} broadcast(%convert.2.0), dimensions={{}}
+  %convert.3.0 = f32[2,4,4]{{2,1,0}} convert(%select.1.0)
+  %maximum.1.0 = f32[2,4,4]{{2,1,0}} maximum(%convert.3.0, %broadcast.2.0){named("max")}
+  ROOT %r = (f32[2,4,4]{{2,1,0}}) tuple(%maximum.1.0)"""
+_IDS = "p c r bitcast.1.0 exponential.1.0 broadcast.1.0 compare.1.0 select.1.0 maximum.1.0"
+_IDS += " convert.1.0 convert.2.0 broadcast.2.0 convert.3.0"
+
+
+def test_the_convert_stands_where_that_stood_which_was_widened() -> None:
+    """The maximum had been made anew last, and taken the place of the bitcast."""
+    assert users_of("broadcast.1.0", _BODY, ids=_IDS) == ["convert.1.0", "compare.1.0", "select.1.0"]
+    wide = _BODY.replace("maximum(%convert.3.0, %broadcast.2.0)", "maximum(%select.1.0, %broadcast.1.0)")
+    lines = [x for x in wide.splitlines() if "convert" not in x and "%broadcast.2.0" not in x]
+    ids = " ".join(x for x in _IDS.split() if "convert" not in x and x != "broadcast.2.0")
+    same = "\n".join(lines).replace("bf16", "f32")
+    assert users_of("broadcast.1.0", same, ids=ids) == ["maximum.1.0", "compare.1.0", "select.1.0"]
