@@ -1,1 +1,1 @@
-"""What passes that rewrite products and convolutions, or take their neighbours along, did to lists of users."""
+"""What passes that rewrite products and convolutions, or take neighbours along, did to lists of users."""
