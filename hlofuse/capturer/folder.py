@@ -26,24 +26,36 @@ _BEFORE_PRIORITY_FUSION = ("variadic-op-splitter", "sort-iota-fusion")
 
 
 def collect(dump: Path, capture: Capture) -> None:
-    """Sort the modules in `dump` into folders of `capture.folder`, and add them to `capture`."""
+    """Sort the modules in `dump` into folders of `capture.folder`, and add them to `capture`.
+
+    Those that are not of its target are left out, those that only ran on the way without a word.
+    """
     try:
         modules = DumpDirectory(dump).modules
     except HlofuseError:
         return
     taken: set[str] = set()
+    on_the_way: dict[str, str] = {}
     for module in modules:
         name = _unique(folder_name(module.name), taken)
         try:
             before, passes = stages(module, capture.target)
         except HlofuseError as error:
-            capture.left_out[name] = str(error).split("\n")[0]
+            left_out = on_the_way if _is_of_host(module, capture.target) else capture.left_out
+            left_out[name] = str(error).split("\n")[0]
             continue
         taken.add(name)
         folder = capture.folder / name
         folder.mkdir(parents=True)
         _copy(module, before, passes, folder)
         capture.modules.append(CapturedModule(name, folder, tuple(p for p, _ in passes)))
+    if not capture.modules:
+        capture.left_out.update(on_the_way)  # perhaps nothing was compiled for the target at all
+
+
+def _is_of_host(module: DumpedModule, target: str) -> bool:
+    """Did the framework run it on the CPU at hand, as on the way to a program for another device?"""
+    return target != "cpu" and "cpu_after_optimizations" in module.whole
 
 
 def stages(module: DumpedModule, target: str) -> tuple[Path, list[tuple[str, Path]]]:

@@ -90,6 +90,18 @@ def test_a_gpu_program(capture: Any, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out/manifest.json").read_text())["device"] == "h100_sxm"
 
 
+def test_what_ran_on_the_way_to_a_gpu_program_is_not_spoken_of(capture: Any, tmp_path: Path) -> None:
+    result = capture({"programs": {"f": GPU, "eager": CPU}}, "--device", "h100_sxm")
+    assert (result.status, result.err) == (0, "")
+    assert json.loads((tmp_path / "out/manifest.json").read_text())["left_out"] == {}
+
+
+def test_where_nothing_was_compiled_for_the_gpu_that_is_said(capture: Any) -> None:
+    result = capture({"programs": {"f": CPU}}, "--device", "h100_sxm")
+    assert result.status == 2
+    assert "module_0001.jit_f has no dump of the module as it enters" in result.err
+
+
 def test_a_tpu_program(capture: Any, tmp_path: Path) -> None:
     result = capture({"programs": {"f": TPU}}, "--target", "tpu")
     assert (result.status, result.err) == (0, "")
