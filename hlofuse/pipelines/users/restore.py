@@ -16,6 +16,7 @@ from hlofuse.pipelines.users.by_age import as_age_tells
 from hlofuse.pipelines.users.calls.unread_results import in_order_written
 from hlofuse.pipelines.users.clues import Clues, clues_of
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 from hlofuse.pipelines.users.floats.merged_converts import with_last_in_place_of_convert
 from hlofuse.pipelines.users.floats.swapped_converts import with_swapped_behind
@@ -78,7 +79,7 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
             users = _as_converts_leave_it(instruction, users, clues, place)
             is_cast_told = is_read_through_pair(instruction, clues.wide)
             if is_cast_told:
-                users = [users[-1], *users[:-1]]
+                users = last_in_front(users)
         else:
             users = as_program_has_it(instruction, clues)
             users = _as_converts_leave_it(instruction, users, clues, clues.order)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.floats.widened import served_by
 
 _BODY, _FUNCTION = "/body/", "eval_jaxpr"
@@ -48,7 +48,7 @@ def is_result_of_changed_loop(element: Instruction) -> bool:
 
 def with_last_two_in_front(users: list[Instruction]) -> list[Instruction]:
     """The users of such an element: there were two tuples, one after the other."""
-    once = [*users[-1:], *users[:-1]]
+    once = last_in_front(users)
     return [*once[-1:], *once[:-1]]
 
 

@@ -20,3 +20,8 @@ def without(users: list[T], gone: Iterable[T]) -> list[T]:
         if place < len(left):
             left[place] = last
     return left
+
+
+def last_in_front(users: list[T]) -> list[T]:
+    """`users` with the last in front: it filled the hole of a first one that went."""
+    return [*users[-1:], *users[:-1]]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+from hlofuse.pipelines.users.common.holes import last_in_front
 
 _LAYOUT_ONLY = frozenset({"bitcast", "copy", "transpose"})
 
@@ -29,7 +30,7 @@ def with_last_in_place_of_expansion(producer: Instruction, users: list[Instructi
     if None in ways or len({way.rank for way in ways if way is not None}) != 1:
         return users
     known = {way.dimensions for way in ways if way is not None} - {None}
-    return [users[-1], *users[:-1]] if len(known) == 1 else users
+    return last_in_front(users) if len(known) == 1 else users
 
 
 class _Way(NamedTuple):

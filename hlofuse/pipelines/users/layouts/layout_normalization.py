@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
+from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 from hlofuse.pipelines.users.floats.swapped_broadcasts import (
@@ -73,7 +74,7 @@ def with_last_in_place_of_bitcast(x: Instruction, users: list[Instruction]) -> l
     ReductionLayoutNormalizer (`xla/backends/gpu/transforms/reduction_layout_normalizer.cc`) put a bitcast
     behind the new one, which names nothing. When that went its users were appended.
     """
-    return [*users[-1:], *users[:-1]] if x.opcode == "reduce" and not x.op_name else users
+    return last_in_front(users) if x.opcode == "reduce" and not x.op_name else users
 
 
 class _Normalization:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
+from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 
 
@@ -26,7 +27,7 @@ def with_last_part_of_product_in_front(product: Instruction, users: list[Instruc
         return users
     if not any(operation(u) == "dot_general" for u in users) or not all(map(_is_read_copied, users)):
         return users
-    return [users[-1], *users[:-1]]
+    return last_in_front(users)
 
 
 def _is_copied_part(x: Instruction) -> bool:

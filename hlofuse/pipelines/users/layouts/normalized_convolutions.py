@@ -13,6 +13,7 @@ from hlofuse.analysis.custom_calls import is_library_convolution
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import name_before_renaming
+from hlofuse.pipelines.users.common.holes import last_in_front
 
 _RESULT = 0
 
@@ -38,7 +39,7 @@ def with_last_in_front(users: list[Instruction]) -> list[Instruction]:
     """
     if all(u.opcode == "bitcast" for u in users):
         return users
-    return [*users[-1:], *users[:-1]]
+    return last_in_front(users)
 
 
 def _is_result(x: Instruction) -> bool:

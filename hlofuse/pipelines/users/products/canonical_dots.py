@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import operation
+from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.users.products.reshaped_products import PRODUCTS, is_bitcast_of_product
 
-_PRODUCTS = frozenset({"custom-call", "dot", "fusion"})
 _EINSUM = re.compile(r"[/(]([a-zA-Z]+),([a-zA-Z]+)->([a-zA-Z]*)[/)]")
 
 
@@ -19,18 +19,18 @@ def with_last_in_place_of_no_reshape(product: Instruction, users: list[Instructi
     already the reshape goes: its users are appended, and the last takes its place. DotDimensionMerger then
     makes one of several dimensions of the batch, with a reshape that keeps the order.
     """
-    if product.opcode != "bitcast" or operation(product) != "dot_general":
+    if not is_bitcast_of_product(product):
         return users
     source = product.operands[0]
     call = source.operands[0] if source.opcode == "get-tuple-element" else source
-    if call.opcode not in _PRODUCTS or not source.shape.is_array or source.shape.rank < 3:
+    if call.opcode not in PRODUCTS or not source.shape.is_array or source.shape.rank < 3:
         return users
     if product.shape.rank <= source.shape.rank:
         return users
     if source.shape.dimensions[-2:] != product.shape.dimensions[-2:] or _was_canonical(product):
         return users
     # What the program transposed had no other users.
-    return users if any(u.opcode == "transpose" for u in users) else [*users[-1:], *users[:-1]]
+    return users if any(u.opcode == "transpose" for u in users) else last_in_front(users)
 
 
 def _was_canonical(product: Instruction) -> bool:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import name_before_renaming, operation
-
-_PRODUCTS = frozenset({"custom-call", "dot", "fusion"})
+from hlofuse.pipelines.names import name_before_renaming
+from hlofuse.pipelines.users.products.reshaped_products import PRODUCTS, is_bitcast_of_product
 
 
 def with_transposes_of_merger_behind(
@@ -17,10 +16,10 @@ def with_transposes_of_merger_behind(
     (`xla/hlo/transforms/simplifiers/dot_merger.cc`). A sum over it reads the product itself since
     simplification (`HandleReduce`), a user in between.
     """
-    if product.opcode != "bitcast" or operation(product) != "dot_general":
+    if not is_bitcast_of_product(product):
         return users
     source = product.operands[0]
-    if source.opcode not in _PRODUCTS or any(u.opcode not in {"reduce", "transpose"} for u in users):
+    if source.opcode not in PRODUCTS or any(u.opcode not in {"reduce", "transpose"} for u in users):
         return users
     made = [u for u in users if u.opcode == "transpose" and not u.op_name]
     transposes = [u for u in users if u.opcode == "transpose" and u not in made]

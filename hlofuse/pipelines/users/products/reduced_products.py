@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.products.reshaped_products import is_bitcast_of_product
 
 
 def with_last_in_place_of_reduction(
@@ -16,7 +16,7 @@ def with_last_in_place_of_reduction(
     of the dimensions that the reshape tells apart are summed (`HandleReduce`,
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). `order` is the post-order.
     """
-    if product.opcode != "bitcast" or operation(product) != "dot_general":
+    if not is_bitcast_of_product(product):
         return users
     sums = [u for u in product.operands[0].users if u.opcode == "reduce"]
     if len(sums) != 1:

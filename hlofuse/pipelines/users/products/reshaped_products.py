@@ -12,6 +12,9 @@ from hlofuse.pipelines.names import operation
 
 _PRODUCT = "dot_general"
 
+PRODUCTS = frozenset({"custom-call", "dot", "fusion"})
+"""What computes a product of the program."""
+
 
 def with_reshape_in_front(product: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of such a product: the reshape, which bears the name of the product, and then the others."""
@@ -42,4 +45,9 @@ def is_product(x: Instruction) -> bool:
     if is_sum_of_split(x):
         return True
     made = x.operands[0] if x.opcode == "get-tuple-element" else x
-    return operation(made) == _PRODUCT and made.opcode in {"custom-call", "dot", "fusion"}
+    return operation(made) == _PRODUCT and made.opcode in PRODUCTS
+
+
+def is_bitcast_of_product(x: Instruction) -> bool:
+    """Is it such a product in the shape that the program has?"""
+    return x.opcode == "bitcast" and operation(x) == _PRODUCT

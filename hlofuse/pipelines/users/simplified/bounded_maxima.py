@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation
+from hlofuse.pipelines.users.common.holes import last_in_front
 
 
 def with_last_in_place_of_bound(maximum: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -18,4 +19,4 @@ def with_last_in_place_of_bound(maximum: Instruction, users: list[Instruction]) 
     finite = [u for u in users if u.opcode == "is-finite" and is_of_program(u)]
     if not any(u.opcode == "select" and u.operands[0] in finite for u in users):
         return users
-    return [*users[-1:], *users[:-1]]
+    return last_in_front(users)

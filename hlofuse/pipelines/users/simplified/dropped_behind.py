@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
+from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrow
 
 
@@ -19,7 +20,7 @@ def with_last_of_older_in_front(
         return users
     if not (_was_product(producer) or _was_moved(producer) or _was_widened_product(producer)):
         return users
-    return [*users[-1:], *users[:-1]]
+    return last_in_front(users)
 
 
 def _was_product(x: Instruction) -> bool:

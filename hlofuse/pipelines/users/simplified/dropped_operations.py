@@ -12,6 +12,7 @@ from typing import TypeAlias
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation, outermost_call
 from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
+from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
 
 Numbers: TypeAlias = "dict[str, set[int]]"
@@ -39,7 +40,7 @@ def with_last_in_place_of_dropped(
     if not is_of_program(producer):
         return users
     if is_broadcast_of_constant(producer):
-        return [*users[-1:], *users[:-1]] if _first_reader_is_gone(producer, users, numbers) else users
+        return last_in_front(users) if _first_reader_is_gone(producer, users, numbers) else users
     reader = _reader_of_dropped(producer, users, numbers)
     if reader is None:
         return users

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrowing
 
@@ -42,4 +43,4 @@ def with_last_in_place_of_cast(
         return users
     if any(other is not None and other.function == place.function for other in map(extent_of, users)):
         return users
-    return [users[-1], *users[:-1]]
+    return last_in_front(users)

@@ -15,6 +15,7 @@ from hlofuse.pipelines.names import (
 )
 from hlofuse.pipelines.users.calls.inlined_calls import is_of_same_call
 from hlofuse.pipelines.users.common.ages import Calls, is_in_nameless_function, was_division
+from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 
 _RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"parameter", "slice"}
@@ -108,7 +109,7 @@ def with_last_in_place_of_reshape(
     """
     if all(u.id < producer.id for u in users):
         # What calls brought in when they were inlined may be younger than what reads it for no such reason.
-        return users if is_of_called(producer) else [users[-1], *users[:-1]]
+        return users if is_of_called(producer) else last_in_front(users)
     *others, last = sorted(users, key=lambda u: u.id)
     if others[0].id < producer.id or last.opcode not in ELEMENTWISE_OPCODES or not is_of_program(last):
         return users

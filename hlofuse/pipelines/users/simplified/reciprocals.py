@@ -18,7 +18,7 @@ from hlofuse.pipelines.names import (
 )
 from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.constants import in_single_precision, is_broadcast_of_constant, number_of
-from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.holes import last_in_front, without
 
 _ALPHA = re.compile(r'"alpha_real":([\d.eE+-]+)')
 
@@ -100,7 +100,7 @@ def with_last_for_first_product(reciprocal: Instruction, users: list[Instruction
     behind = users[0].id - reciprocal.id
     # The first reciprocal of all, numbered 0, came with the first product.
     first = name_before_renaming(reciprocal).number == 0 < min(name_before_renaming(u).number for u in users)
-    return [users[-1], *users[:-1]] if behind > 1 or (behind == 1 and first) else users
+    return last_in_front(users) if behind > 1 or (behind == 1 and first) else users
 
 
 def _is_product_made_by_pass(x: Instruction) -> bool:

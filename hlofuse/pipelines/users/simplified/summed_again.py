@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import Name, is_of_program, name_before_renaming
+from hlofuse.pipelines.users.common.holes import last_in_front
 
 
 def names_of_reductions(order: Iterable[Instruction]) -> frozenset[Name]:
@@ -30,4 +31,4 @@ def with_last_in_place_of_sum(
     if (root, number + 1) in names or not all(map(is_of_program, users)):
         return users
     is_last = not any(name.root == root and name.number > number for name in names)
-    return users if is_last else [users[-1], *users[:-1]]
+    return users if is_last else last_in_front(users)

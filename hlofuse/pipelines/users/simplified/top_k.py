@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation
+from hlofuse.pipelines.users.common.holes import last_in_front
 
 
 def with_last_in_place_of_tuple(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -14,4 +15,4 @@ def with_last_in_place_of_tuple(producer: Instruction, users: list[Instruction])
     """
     if producer.opcode != "slice" or is_of_program(producer) or operation(producer) != "top_k":
         return users
-    return [*users[-1:], *users[:-1]]
+    return last_in_front(users)
