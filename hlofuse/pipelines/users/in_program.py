@@ -17,7 +17,7 @@ from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_funct
 from hlofuse.pipelines.users.duplicates.shared_expansions import with_last_in_place_of_expansion
 from hlofuse.pipelines.users.duplicates.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.users.floats.widened import is_read_wide
-from hlofuse.pipelines.users.layouts.normalized_convolutions import with_last_in_front
+from hlofuse.pipelines.users.layouts.normalized_convolutions import users_of_normalized
 from hlofuse.pipelines.users.products.accumulated_products import with_last_in_place_of_sum_in_call
 from hlofuse.pipelines.users.products.canonical_dots import with_last_in_place_of_no_reshape
 from hlofuse.pipelines.users.products.merged_dots import with_last_behind_merged_in_front
@@ -63,7 +63,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_divisions_gone(producer, users, clues.order, clues.divided)
     users = with_twins_users_behind(producer, users, ids_known=clues.ids_known)
     if producer in clues.of_convolutions:
-        users = with_last_in_front(users)
+        users = users_of_normalized(users)
     if not is_read_wide(producer, clues.wide):
         users = with_last_in_place_of_sum(producer, users, clues.reductions)
     users = with_vectors_made_one(producer, users)

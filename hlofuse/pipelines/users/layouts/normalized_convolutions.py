@@ -32,7 +32,7 @@ def results_of_normalized(computation: Computation) -> frozenset[Instruction]:
     return frozenset(u for x in anew for u in x.users if _is_result(u))
 
 
-def with_last_in_front(users: list[Instruction]) -> list[Instruction]:
+def users_of_normalized(users: list[Instruction]) -> list[Instruction]:
     """The users of such a result: the tuple had been the first.
 
     Where all are bitcasts one had been the only user, and the others, made of what read it, came later.
