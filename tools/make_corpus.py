@@ -1,9 +1,10 @@
 """Compile the reference corpora with XLA and compare our replay with what it did.
 
-    make_corpus.py [NAME...] [-o DIR] [--only PROGRAM]... [--python PYTHON]
+    make_corpus.py [NAME...] [-o DIR] [--only PROGRAM]... [--python PYTHON] [--whole] [-j N]
 
 NAME is a corpus of tools/corpus/corpora.toml (all of them unless said), which says which file of
 tools/corpus its programs are in. Needs the extras capture, capture-gpu or capture-tpu, each for its targets.
+XLA:GPU is ended behind its fusion passes, a process a program, unless the whole is asked for.
 Exit status 1 where `hlofuse verify` finds a difference.
 """
 
@@ -13,9 +14,11 @@ import argparse
 import os
 import sys
 import tomllib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from hlofuse.capturer import CaptureError, Destination
+from hlofuse.capturer import Capture, CaptureError, Destination
 from hlofuse.capturer.capturing import capture_function
 from hlofuse.cli.main import group
 
@@ -41,6 +44,8 @@ def main() -> int:
     parser.add_argument("-o", "--out", type=Path, default=Path("out/corpus"))
     parser.add_argument("--only", action="append", default=[], metavar="PROGRAM")
     parser.add_argument("--python", help="the Python whose JAX compiles, if not this one")
+    parser.add_argument("--whole", action="store_true", help="to the end: after_optimizations.hlo, too")
+    parser.add_argument("-j", "--jobs", type=int, metavar="N", help="programs that XLA:GPU is given at once")
     a = parser.parse_args()
     unknown = [name for name in a.names if name not in known]
     if unknown:
@@ -50,16 +55,18 @@ def main() -> int:
     status = 0
     for name in a.names or known:
         programs, destination = known[name]
-        status |= _make(name, programs, destination, a.out / name, a.only, a.python)
+        until_fusion = destination.target == "gpu" and not a.whole
+        make = partial(capture_function, only=a.only, python=a.python, until_fusion=until_fusion, jobs=a.jobs)
+        status |= _make(name, programs, destination, a.out / name, make)
     return status
 
 
 def _make(
-    name: str, programs: Path, destination: Destination, out: Path, only: list[str], python: str | None
+    name: str, programs: Path, destination: Destination, out: Path, capture: Callable[..., Capture]
 ) -> int:
     print(f"{name}: compiling", flush=True)
     try:
-        made = capture_function(str(programs), "PROGRAMS", destination, out, only=only, python=python)
+        made = capture(str(programs), "PROGRAMS", destination, out)
     except CaptureError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2

@@ -15,6 +15,8 @@ from typing import Any
 from hlofuse.capturer.compiling import compile_request, environment_for, flags_for
 from hlofuse.capturer.folder import collect, folder_name
 from hlofuse.capturer.model import Capture, CaptureError, Destination
+from hlofuse.capturer.target_config import target_config_of
+from hlofuse.capturer.until_fusion import compile_until_fusion, only_fusion
 from hlofuse.capturer.versions import doubt_about
 from hlofuse.inputs.choose_target import target_of_files
 from hlofuse.inputs.foreign import BYTECODE, MLIR, PROTO, foreign_form
@@ -36,12 +38,15 @@ def capture_function(
     only: Sequence[str] = (),
     python: str | None = None,
     flags: str = "",
+    until_fusion: bool = False,
+    jobs: int | None = None,
 ) -> Capture:
     """Compile a function of a script or module, or each program of a mapping, ahead of time.
 
     where: a `.py` file or the name of a module. name: the function, or a mapping from names to
     (function, arguments), of which `only` picks some. arguments: as parse_arguments gives them;
     arguments_from: a function beside it that makes them (only their shapes are taken).
+    until_fusion: end XLA behind its fusion passes; each program has a process, `jobs` of them at once.
     CaptureError says what was missing or wrong; a compiler error of one program of many is in the result.
     """
     if where.endswith(".py") and not Path(where).is_file():
@@ -53,7 +58,7 @@ def capture_function(
         "arguments_from": arguments_from,
         "only": list(only),
     }
-    return _capture(request, destination, out, python, flags)
+    return _capture(request, destination, out, python, flags, until_fusion, jobs)
 
 
 def capture_modules(
@@ -63,6 +68,7 @@ def capture_modules(
     *,
     python: str | None = None,
     flags: str = "",
+    until_fusion: bool = False,
 ) -> Capture:
     """Compile StableHLO (text or bytecode), HLO text or HLO protos, told by what is in the files."""
     with tempfile.TemporaryDirectory() as folder:
@@ -77,7 +83,7 @@ def capture_modules(
             file = Path(folder, f"{number}.{_ENDINGS[form]}")
             file.write_bytes(data)
             listed.append({"name": name, "path": str(file)})
-        return _capture({"modules": listed}, destination, out, python, flags)
+        return _capture({"modules": listed}, destination, out, python, flags, until_fusion)
 
 
 def capture_command(
@@ -106,7 +112,7 @@ def capture_command(
                 f"the program ended with status {status}: what it compiled until then is here"
             )
         captured.versions = _versions_of(command[0])
-        collect(dump, captured)
+        _collect_all([dump], captured)
         doubt = doubt_about(captured.versions.get("jax"))
         if doubt is not None:
             captured.warnings.append(doubt)
@@ -128,20 +134,50 @@ def _versions_of(program: str) -> dict[str, str]:
 
 
 def _capture(
-    request: dict[str, Any], destination: Destination, out: Path, python: str | None, flags: str
+    request: dict[str, Any],
+    destination: Destination,
+    out: Path,
+    python: str | None,
+    flags: str,
+    until_fusion: bool,
+    jobs: int | None = None,
 ) -> Capture:
+    more = f"{only_fusion(destination.target)} {flags}".rstrip() if until_fusion else flags
     with _new_folder(out) as (dump, new):
-        all_flags = flags_for(dump, flags)
-        answer = compile_request(request, destination, python=python, flags=all_flags)
-        captured = Capture(new, destination.target, flags=all_flags)
+        if until_fusion:
+            answer, dumps = compile_until_fusion(
+                request, destination, dump, python=python, flags=more, jobs=jobs
+            )
+        else:
+            answer = compile_request(request, destination, python=python, flags=flags_for(dump, more))
+            dumps = [dump]
+        captured = Capture(new, destination.target, flags=flags_for(dump, more), until_fusion=until_fusion)
         captured.versions = dict(answer.get("versions", {}))
         captured.errors = dict(answer.get("errors", {}))
-        collect(dump, captured)
+        _collect_all(dumps, captured)
+        if destination.device is not None:
+            _tell_device(captured, destination.device)
         doubt = doubt_about(captured.versions.get("jax"))
         if doubt is not None:
             captured.warnings.append(doubt)
         _finish(captured, dump, out, destination)
     return captured
+
+
+def _collect_all(dumps: Sequence[Path], captured: Capture) -> None:
+    on_the_way: dict[str, str] = {}
+    for dump in dumps:
+        on_the_way.update(collect(dump, captured))
+    if not captured.modules:
+        captured.left_out.update(on_the_way)  # perhaps nothing was compiled for the target at all
+
+
+def _tell_device(captured: Capture, device: str) -> None:
+    """XLA tells it only with the module after optimizations, if it comes that far."""
+    for module in captured.modules:
+        config = module.folder / "gpu_target_config.pbtxt"
+        if not config.exists():
+            config.write_text(target_config_of(device)[1], encoding="utf-8")
 
 
 @contextmanager
@@ -174,7 +210,8 @@ def _finish(captured: Capture, dump: Path, out: Path, destination: Destination |
     captured.flags = captured.flags.replace(str(dump), "DIR")
     if not captured.modules:
         if destination is not None:
-            raise CaptureError(f"nothing was compiled for {destination.words}{_reasons(captured)}")
+            more = "\n(without --until-fusion all passes are dumped)" if captured.until_fusion else ""
+            raise CaptureError(f"nothing was compiled for {destination.words}{_reasons(captured)}{more}")
         return
     manifest = captured.manifest()
     if destination is not None:

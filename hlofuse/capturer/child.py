@@ -13,7 +13,11 @@ import importlib
 import importlib.util
 import json
 import os
+import re
 import sys
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +42,10 @@ def main() -> None:
     except Problem as problem:
         answer["problem"] = {"kind": problem.kind, "message": str(problem)}
     _write(request, answer)
+    _end()
+
+
+def _end() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # some plugins do not survive their own end
@@ -65,20 +73,58 @@ def _compile_all(request: dict[str, Any], answer: dict[str, Any]) -> None:
     todo: list[tuple[str, Any]] = (
         [(m["name"], m["path"]) for m in modules] if modules else _functions(request)
     )
+    answer["names"] = [name for name, _ in todo]
+    if "alone" in request:
+        todo = todo[request["alone"] :][:1]
     for name, subject in todo:
         if name in request.get("done", ()):
             continue
         answer["started"] = name
         _write(request, answer)
+        watch = _Watch(request, {**answer, "compiled": [*answer["compiled"], name]})
         try:
             if modules:
-                _compile_module(_read_module(Path(subject)), device)
+                _compile_module(_read_module(Path(subject)), device, watch.begin)
             else:
-                function, arguments = subject
-                _compile_function(name, function, arguments, device, request["target"])
+                function, arguments = _made(subject)
+                _compile_function(name, function, arguments, device, request["target"], watch.begin)
             answer["compiled"].append(name)
         except Exception as error:  # what the compiler refuses late has left its dumps
+            watch.end_if_past()
             answer["errors"][name] = f"{type(error).__name__}: {' '.join(str(error).split())[:600]}"
+
+
+class _Watch:
+    """Ends this process, with an answer, once XLA is past the passes that are wanted: when it has begun the
+    pipeline that the request names as `until`. By then every file ahead of it is whole, for one thread writes
+    them in order. Does nothing where the request names none.
+    """
+
+    def __init__(self, request: dict[str, Any], answer: dict[str, Any]) -> None:
+        self.request, self.answer = request, answer
+        self.lock = threading.Lock()
+        self.known: set[str] = set()
+        self.name = re.compile(rf"\.\d+\.{re.escape(request.get('until', ''))}\.")
+
+    def begin(self) -> None:
+        """From here on; what was compiled until now was so on the way, in tracing the program."""
+        if "until" in self.request:
+            self.known = set(os.listdir(self.request["dump"]))
+            threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while True:
+            self.end_if_past()
+            time.sleep(0.05)
+
+    def end_if_past(self) -> None:
+        if "until" not in self.request:
+            return
+        with self.lock:
+            new = set(os.listdir(self.request["dump"])) - self.known
+            if any(self.name.search(name) for name in new):
+                _write(self.request, self.answer)
+                _end()
 
 
 def _device(request: dict[str, Any]) -> Any:
@@ -106,8 +152,8 @@ def _device(request: dict[str, Any]) -> Any:
 # ---- programs
 
 
-def _functions(request: dict[str, Any]) -> list[tuple[str, tuple[Any, tuple[Any, ...]]]]:
-    """What the request names: a function with its arguments, or a mapping of those."""
+def _functions(request: dict[str, Any]) -> list[tuple[str, Any]]:
+    """What the request names, as _made takes it: a function with its arguments, or a mapping of those."""
     module = _import(request["where"])
     name = request["name"]
     found = _attribute(module, name, request["where"])
@@ -116,7 +162,7 @@ def _functions(request: dict[str, Any]) -> list[tuple[str, tuple[Any, tuple[Any,
         unknown = sorted(set(only or ()) - found.keys())
         if unknown:
             raise Problem(PROGRAM, f"{name} has no {', '.join(unknown)}")
-        return [(str(n), (f, tuple(a))) for n, (f, a) in found.items() if not only or n in only]
+        return [(str(n), entry) for n, entry in found.items() if not only or n in only]
     if not callable(found):
         kind = type(found).__name__
         raise Problem(
@@ -136,6 +182,14 @@ def _functions(request: dict[str, Any]) -> list[tuple[str, tuple[Any, tuple[Any,
         arguments = tuple(_argument(a) for a in request["arguments"])
         _check_call(found, arguments, name)
     return [(getattr(found, "__name__", name), (found, arguments))]
+
+
+def _made(entry: Any) -> tuple[Any, tuple[Any, ...]]:
+    """(function, arguments), which a mapping may have made only when their turn comes."""
+    made = entry() if callable(entry) else entry
+    if not isinstance(made, tuple | list) or len(made) != 2 or not callable(made[0]):
+        raise TypeError("expected (function, arguments), or a function without arguments that returns them")
+    return made[0], tuple(made[1])
 
 
 def _import(where: str) -> Any:
@@ -198,12 +252,25 @@ def _argument(spec: dict[str, Any]) -> Any:
 # ---- compiling
 
 
-def _compile_function(name: str, function: Any, arguments: tuple[Any, ...], device: Any, target: str) -> None:
+def _nothing() -> None: ...
+
+
+def _compile_function(
+    name: str,
+    function: Any,
+    arguments: tuple[Any, ...],
+    device: Any,
+    target: str,
+    begin: Callable[[], None] = _nothing,
+) -> None:
+    """`begin` is called between tracing and compiling."""
     import jax
 
     jitted = function if hasattr(function, "lower") else jax.jit(_named(function, name))
     if device is None:
-        jitted.lower(*arguments).compile()
+        lowered = jitted.lower(*arguments)
+        begin()
+        lowered.compile()
         return
     here = jax.sharding.SingleDeviceSharding(device)
     arrays = 0
@@ -217,10 +284,12 @@ def _compile_function(name: str, function: Any, arguments: tuple[Any, ...], devi
 
     arguments = jax.tree.map(placed, arguments)
     if arrays:
-        jitted.lower(*arguments).compile()
+        lowered = jitted.lower(*arguments)
+        begin()
+        lowered.compile()
     else:  # nothing tells jit where to go
         lowered = jitted.trace(*arguments).lower(lowering_platforms=(_PLATFORM[target],))
-        _compile_module(lowered.compiler_ir("stablehlo"), device)
+        _compile_module(lowered.compiler_ir("stablehlo"), device, begin)
 
 
 def _named(function: Any, name: str) -> Any:
@@ -256,7 +325,7 @@ def _read_module(path: Path) -> Any:
         return ir.Module.parse(data)
 
 
-def _compile_module(module: Any, device: Any) -> None:
+def _compile_module(module: Any, device: Any, begin: Callable[[], None] = _nothing) -> None:
     import jax
     import jaxlib._jax
     import numpy
@@ -269,6 +338,7 @@ def _compile_module(module: Any, device: Any) -> None:
     with module.context:
         # The CPU client compiles only what it can also run; a topology cannot run anything.
         compile_it = here.client.compile_and_load if device is None else here.client.compile
+        begin()
         compile_it(module, jaxlib._jax.DeviceList((here,)), options)
 
 

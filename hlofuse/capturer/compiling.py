@@ -48,7 +48,8 @@ def compile_request(
 ) -> dict[str, Any]:
     """Have the child compile what `request` names; its answer.
 
-    Where XLA aborts, the program at fault gets an error and another child goes on with the rest.
+    Where XLA aborts, the program at fault gets an error and another child goes on with the rest. `names` are
+    those of all programs, of which `alone` (in the request) picks one by its place.
     CaptureError where nothing can be compiled: jax or a plugin missing (the message names the extra), or the
     program at fault.
     """
@@ -73,6 +74,7 @@ def compile_request(
             if "problem" in said:
                 raise CaptureError(_said(said["problem"], destination, python))
             found["versions"] = said.get("versions", {})
+            found["names"] = said.get("names", [])
             found["compiled"] += said.get("compiled", [])
             found["errors"].update(said.get("errors", {}))
             at = said.get("started")
@@ -80,6 +82,8 @@ def compile_request(
                 return found
             if at not in found["compiled"] and at not in found["errors"]:
                 found["errors"][at] = _aborted(done)
+            if "alone" in request:
+                return found
 
 
 def _run_child(

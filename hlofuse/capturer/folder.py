@@ -25,16 +25,17 @@ from hlofuse.ir.errors import HlofuseError
 _BEFORE_PRIORITY_FUSION = ("variadic-op-splitter", "sort-iota-fusion")
 
 
-def collect(dump: Path, capture: Capture) -> None:
+def collect(dump: Path, capture: Capture) -> dict[str, str]:
     """Sort the modules in `dump` into folders of `capture.folder`, and add them to `capture`.
 
-    Those that are not of its target are left out, those that only ran on the way without a word.
+    Those that are not of its target are left out. Returned are those that only ran on the way, which nobody
+    asked about, with the reason.
     """
     try:
         modules = DumpDirectory(dump).modules
     except HlofuseError:
-        return
-    taken: set[str] = set()
+        return {}
+    taken = {module.name for module in capture.modules}
     on_the_way: dict[str, str] = {}
     for module in modules:
         name = _unique(folder_name(module.name), taken)
@@ -49,8 +50,7 @@ def collect(dump: Path, capture: Capture) -> None:
         folder.mkdir(parents=True)
         _copy(module, before, passes, folder)
         capture.modules.append(CapturedModule(name, folder, tuple(p for p, _ in passes)))
-    if not capture.modules:
-        capture.left_out.update(on_the_way)  # perhaps nothing was compiled for the target at all
+    return on_the_way
 
 
 def _is_of_host(module: DumpedModule, target: str) -> bool:

@@ -22,13 +22,15 @@ def capture(
     topology: str | None = None,
     out: str | os.PathLike[str] | None = None,
     flags: str = "",
+    until_fusion: bool = False,
 ) -> Capture:
     """Compile a JAX function ahead of time and keep what XLA's fusion passes were given and made.
 
     function: jitted or not. arguments: arrays or jax.ShapeDtypeStruct, of which only shape and type count, in
     any pytree. target: cpu (default), gpu with `device` (a name of `hlofuse devices` or a file) or tpu with
     `topology` (default v5e:2x2). out: the folder to write; a new temporary one, which stays, unless said.
-    flags: more XLA_FLAGS.
+    flags: more XLA_FLAGS. until_fusion: end XLA behind its fusion passes, without the code and the module after
+    optimizations that take most of its time.
 
     The result's `module().before` is a path for hlofuse.load. CaptureError says what is missing, or why XLA
     refused.
@@ -58,4 +60,4 @@ def capture(
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch, f"{name}.mlir")
         file.write_text(text, encoding="utf-8")
-        return capture_modules([(name, file)], destination, folder, flags=flags)
+        return capture_modules([(name, file)], destination, folder, flags=flags, until_fusion=until_fusion)

@@ -74,6 +74,8 @@ class Capture:
     """Of python, jax and jaxlib, as far as the compiling process told."""
     flags: str = ""
     """XLA_FLAGS of the compiling process."""
+    until_fusion: bool = False
+    """XLA was ended behind its fusion passes: there is no module after optimizations."""
     errors: dict[str, str] = field(default_factory=dict)
     """Compiler errors by program; a late one leaves a captured module all the same."""
     left_out: dict[str, str] = field(default_factory=dict)
@@ -100,6 +102,7 @@ class Capture:
             "target": self.target,
             "versions": self.versions,
             "flags": self.flags,
+            "until_fusion": self.until_fusion,
             "modules": [{"name": m.name, "passes": list(m.passes)} for m in self.modules],
             "errors": self.errors,
             "left_out": self.left_out,

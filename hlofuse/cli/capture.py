@@ -38,6 +38,18 @@ if TYPE_CHECKING:
 )
 @click.option("--flags", metavar="FLAGS", default="", help="More XLA_FLAGS.")
 @click.option(
+    "--until-fusion",
+    is_flag=True,
+    help="End XLA behind its fusion passes: no code, no module after optimizations, a fraction of the time.",
+)
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --until-fusion, programs of a mapping at once; one for each CPU, at most 4, unless said.",
+)
+@click.option(
     "-o",
     "--output",
     metavar="DIR",
@@ -60,6 +72,8 @@ def command(
     topology: str | None,
     python: str | None,
     flags: str,
+    until_fusion: bool,
+    jobs: int | None,
     output: Path | None,
     explain: bool,
     verify: bool,
@@ -79,7 +93,14 @@ def command(
     followers = _followers(
         context, [name for name, value in asked.items() if value not in (None, False)], target
     )
+    if jobs is not None and not until_fusion:
+        raise click.UsageError("--jobs goes with --until-fusion: otherwise one process compiles all programs")
     if _is_command(program):
+        if until_fusion:
+            raise click.UsageError(
+                "a command that runs needs all that is compiled in it:"
+                " --until-fusion goes with script.py:function or a file with a module"
+            )
         if arguments is not None or args_from is not None or device is not None or topology is not None:
             raise click.UsageError(
                 "a command that runs says itself what it compiles, and for the devices that are there:"
@@ -93,7 +114,9 @@ def command(
         if target == "tpu" and topology is None:
             topology = "v5e:2x2"
         destination = Destination(target or "cpu", device, topology)
-        captured = _compiled(program[0], destination, output, arguments, args_from, only, python, flags)
+        captured = _compiled(
+            program[0], destination, output, arguments, args_from, only, python, flags, until_fusion, jobs
+        )
     _report(captured)
     if not followers and captured.target != "tpu":
         click.echo(f"Next: hlofuse explain {shlex.quote(str(captured.largest.folder))}")
@@ -125,6 +148,8 @@ def _compiled(
     only: tuple[str, ...],
     python: str | None,
     flags: str,
+    until_fusion: bool,
+    jobs: int | None,
 ) -> Capture:
     from hlofuse.capturer.arguments import parse_arguments
     from hlofuse.capturer.capturing import capture_function, capture_modules, module_names
@@ -150,6 +175,8 @@ def _compiled(
                 only=only,
                 python=python,
                 flags=flags,
+                until_fusion=until_fusion,
+                jobs=jobs,
             )
     file = Path(program)
     if not file.is_file():
@@ -161,7 +188,7 @@ def _compiled(
     with spinner(f"compiling for {destination.words}"):
         named = module_names([file])
         out = output or Path(f"{named[0][0]}-{ending}")
-        return capture_modules(named, destination, out, python=python, flags=flags)
+        return capture_modules(named, destination, out, python=python, flags=flags, until_fusion=until_fusion)
 
 
 def _followers(context: click.Context, names: list[str], target: str | None) -> dict[str, click.Command]:

@@ -1,8 +1,7 @@
 """Programs of libraries: models, optimizers, samplers and solvers compiled as those who use them do.
 
-As in models.py each entry of PROGRAMS is name -> (function, abstract arguments), to be compiled and never
-run. A program is made by a function that imports its libraries; where one of them is not installed the
-program is left out, and a line on standard error says so.
+Each entry of PROGRAMS is a function that imports its libraries and returns (function, abstract arguments),
+to be compiled and never run. Where a library is not installed the program is left out, and an error says so.
 
 The figures of docs/fidelity.md are of the versions in libraries.txt.
 """
@@ -10,7 +9,6 @@ The figures of docs/fidelity.md are of the versions in libraries.txt.
 import functools
 import itertools
 import os
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -38,10 +36,7 @@ def shapes(tree):
 
 
 def program(make):
-    try:
-        PROGRAMS[make.__name__] = make()
-    except Exception as error:  # not installed, or of another version
-        print(f"{make.__name__} is left out: {type(error).__name__}: {error}", file=sys.stderr)
+    PROGRAMS[make.__name__] = make
     return make
 
 
