@@ -20,8 +20,9 @@ _MOST_JOBS = 4
 
 
 def only_fusion(target: str) -> str:
-    """The flag that has XLA dump, of its passes, those of fusion and the first that follow; CaptureError for a
-    target of which these are not known.
+    """The flag that has XLA dump, of its passes, those of fusion and the first that follow.
+
+    CaptureError for a target of which these are not known.
     """
     stage = FUSION_STAGES.get(target)
     if stage is None or stage.next_pipeline is None:
@@ -44,8 +45,8 @@ def compile_until_fusion(
 ) -> tuple[dict[str, Any], list[Path]]:
     """What compile_request answers, and the folders within `dump` of the programs, in their order.
 
-    flags: with only_fusion's. The first program tells how many there are; the others follow, `jobs` at a time.
-    CaptureError as there.
+    flags: with only_fusion's. The first program tells how many there are; the others follow, `jobs` at a
+    time. CaptureError as there.
     """
     until = FUSION_STAGES[destination.target].next_pipeline
 
