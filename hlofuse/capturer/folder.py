@@ -84,13 +84,14 @@ def _unique(name: str, taken: set[str]) -> str:
 
 
 def _copy(module: DumpedModule, before: Path, passes: list[tuple[str, Path]], folder: Path) -> None:
-    shutil.copyfile(before, folder / "before.hlo")
+    # With the times at which XLA wrote them, which tell how long the passes took.
+    shutil.copy2(before, folder / "before.hlo")
     for number, (name, path) in enumerate(passes, 1):
-        shutil.copyfile(path, folder / f"{number:02d}-{name}.hlo")
-    shutil.copyfile(passes[-1][1] if passes else before, folder / "after.hlo")
+        shutil.copy2(path, folder / f"{number:02d}-{name}.hlo")
+    shutil.copy2(passes[-1][1] if passes else before, folder / "after.hlo")
     for stage, path in module.whole.items():
         name = "before_optimizations" if stage == "before_optimizations" else "after_optimizations"
-        shutil.copyfile(path, folder / f"{name}.hlo")
+        shutil.copy2(path, folder / f"{name}.hlo")
         if name == "before_optimizations":
             _copy_ids(path, folder / f"{name}.hlo.pb")
     entered = [before, *(p for name, p in passes if name in _BEFORE_PRIORITY_FUSION)][-1]

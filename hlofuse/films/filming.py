@@ -28,7 +28,7 @@ def film(reel: Reel, progress: Callable[[int, int], None] | None = None, watch: 
     """What each pass did. A dump that cannot be read is a step with a problem, and the next one is compared
     with the last that could be.
     """
-    times, why_none = written_at(reel.frames)
+    times, why_none = written_at(reel)
     steps: list[Step] = []
     last: tuple[Frame, str, Module] | None = None
     for k, frame in enumerate(reel.frames):

@@ -32,6 +32,8 @@ class Reel:
     frames: tuple[Frame, ...]
     notes: tuple[str, ...] = field(default=())
     """Gaps and doubles in the numbers."""
+    twin: Path | None = None
+    """Of a corpus folder, another copy of the last dump: of the same time, where files have kept theirs."""
 
     @property
     def size(self) -> int:
@@ -105,7 +107,8 @@ def _of_case(folder: Path) -> Reel:
             steps.append(Frame(path, int(m[1]), m[2] or "", m[3]))
     after = corpus_file(folder, "after")
     last = [Frame(after, after="after")] if after is not None and not steps else []
-    return Reel(folder.resolve().name, (Frame(before, after="before"), *steps, *last))
+    frames = (Frame(before, after="before"), *steps, *last)
+    return Reel(folder.resolve().name, frames, twin=after or before)
 
 
 def _odd_numbers(numbers: Sequence[int]) -> list[str]:
@@ -132,12 +135,15 @@ def _listed(numbers: list[int]) -> str:
     return text if len(text) < 80 else f"{ranges(numbers[:8])}, …"
 
 
-def written_at(frames: Sequence[Frame]) -> tuple[list[int], str]:
+def written_at(reel: Reel) -> tuple[list[int], str]:
     """When each dump was written, in ns; none, and why, where file times are not those of XLA's writing."""
     try:
-        times = [os.stat(f.path).st_mtime_ns for f in frames]
+        times = [os.stat(f.path).st_mtime_ns for f in reel.frames]
+        kept = reel.twin is None or os.stat(reel.twin).st_mtime_ns == times[-1]
     except OSError:
         return [], "a dump went away while it was looked at"
+    if not kept or reel.twin == reel.frames[-1].path:
+        return [], "the files' times are not those of XLA's dumps: they were copied"
     if any(a > b for a, b in pairwise(times)):
         return [], "the files' times are not in the order of the passes: they were copied or unpacked"
     if all(t % 1_000_000_000 == 0 for t in times):

@@ -69,11 +69,15 @@ def _print_edges(r: RelaxedRule, console: Console, limit: int) -> None:
         console.print(Padding(Text(f"and {more} more (--limit)", style="dim"), (0, 0, 0, 2)))
 
 
+_NARROW = {"edges it blocks": "edges it\nblocks", "edges turned": "edges\nturned"}
+"""Headings with which a rule and its figures stay on one line of 80 columns."""
+
+
 def _print_table(r: Ranking, console: Console, limit: int) -> None:
     rows = [x for x in r.relaxed if x.changes_anything]
     shown = [k for k in words.ranking_columns(r) if words.RANKING_COLUMNS[k] != "rule"]
     names = [words.RANKING_COLUMNS[k] for k in shown]
-    table = plain_table(*((c, "left" if c == "without" else "right") for c in names))
+    table = plain_table(*((_NARROW.get(c, c), "left" if c == "without" else "right") for c in names))
     for x in rows[: limit or None]:
         cells = words.ranking_row(x)
         table.add_row(*(Text(cells[k], style="" if x.saves else "dim") for k in shown))

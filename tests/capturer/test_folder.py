@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from hlofuse.inputs.beside import device_in_dump
+
 from ..running import Run
 
 FAKE = Path(__file__).with_name("fake_python")
@@ -88,6 +90,12 @@ def test_a_gpu_program(capture: Any, tmp_path: Path) -> None:
     assert (tmp_path / "out/f/priority_fusion.txtpb").read_text() == "fusion_steps {\n}\n"
     assert (tmp_path / "out/f/gpu_target_config.pbtxt").is_file()
     assert json.loads((tmp_path / "out/manifest.json").read_text())["device"] == "h100_sxm"
+
+
+def test_the_device_is_there_even_where_xla_does_not_come_to_tell_it(capture: Any, tmp_path: Path) -> None:
+    early = {name: text for name, text in GPU.items() if "config" not in name}
+    assert capture({"programs": {"f": early}}, "--device", "h100_sxm").status == 0
+    assert device_in_dump(tmp_path / "out/f/gpu_target_config.pbtxt").name == "h100_sxm"
 
 
 def test_what_ran_on_the_way_to_a_gpu_program_is_not_spoken_of(capture: Any, tmp_path: Path) -> None:

@@ -160,6 +160,11 @@ def test_wrong_calls(hlofuse: Run, capture: Any, words: list[str], said: str) ->
     assert said in " ".join(result.err.replace("│", "").split())
 
 
+def test_a_capture_keeps_the_times_of_the_passes(hlofuse: Run, capture: Any, tmp_path: Path) -> None:
+    assert capture("program.py:f").status == 0
+    assert "No times" not in hlofuse("timeline", tmp_path / "out/f").out
+
+
 def test_what_is_dumped() -> None:
     assert only_fusion("gpu") == "--xla_dump_hlo_pipeline_re=^(fusion|post-fusion.optimization)$"
     with pytest.raises(CaptureError):

@@ -84,6 +84,16 @@ def test_there_are_no_times_where_files_were_copied(tmp_path: Path, times: list[
     assert "copied" in found.times
 
 
+def test_a_corpus_folder_has_times_where_its_files_kept_them(tmp_path: Path) -> None:
+    for k, name in enumerate(("before", "01-cse", "02-dce", "after")):
+        (tmp_path / f"{name}.hlo").write_text(ALL[0])
+        os.utime(tmp_path / f"{name}.hlo", ns=(0, k * SECOND // 4))
+    copied = film(reels(tmp_path)[0])
+    assert (copied.seconds, "copied" in copied.times) == (None, True)
+    os.utime(tmp_path / "after.hlo", ns=(0, 2 * SECOND // 4))  # a copy of the last with its time
+    assert film(reels(tmp_path)[0]).seconds == 0.5
+
+
 def test_a_gpt2_block(gpt2_whole: Path, hlofuse: Run, golden: Golden) -> None:
     result = hlofuse("timeline", gpt2_whole, columns=100)
     assert (result.status, result.err) == (0, "")

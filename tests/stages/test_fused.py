@@ -187,3 +187,37 @@ def test_a_whole_gpu_dump_names_the_better_file(tmp_path: Path, hlofuse: Run) ->
     out = hlofuse("explain", last, "--device", "h100_sxm", columns=300).out
     assert "why these are still two kernels" in out
     assert "0057.fusion.after_pipeline-start" in out
+
+
+RESULTS = """HloModule m
+
+both (p: f32[1024]) -> (f32[1024], f32[1024]) {
+  p = f32[1024]{0} parameter(0)
+  n = f32[1024]{0} negate(p)
+  e = f32[1024]{0} exponential(p)
+  ROOT t = (f32[1024]{0}, f32[1024]{0}) tuple(n, e)
+}
+
+sum (a: f32[1024], b: f32[1024]) -> f32[1024] {
+  a = f32[1024]{0} parameter(0)
+  b = f32[1024]{0} parameter(1)
+  ROOT s = f32[1024]{0} add(a, b)
+}
+
+ENTRY main (x: f32[1024], y: f32[1024]) -> (f32[1024], f32[1024]) {
+  x = f32[1024]{0} parameter(0)
+  y = f32[1024]{0} parameter(1)
+  f = (f32[1024]{0}, f32[1024]{0}) fusion(x), kind=kLoop, calls=both
+  first = f32[1024]{0} get-tuple-element(f), index=0
+  second = f32[1024]{0} get-tuple-element(f), index=1
+  g = f32[1024]{0} fusion(y, first), kind=kLoop, calls=sum
+  ROOT out = (f32[1024]{0}, f32[1024]{0}) tuple(g, second)
+}
+"""
+
+
+def test_gpu_kernels_that_read_one_of_several_results_are_asked_about() -> None:
+    device = variant_of("gpu", "h100_sxm").device
+    assert device is not None
+    found, _ = fused_gpu.boundaries(parse_module(RESULTS), device)
+    assert [(b.producer, b.consumer, b.rule is not None) for b in found] == [("f", "g", True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,12 @@ def test_the_sweep(
     assert (document["schema"], document["about"]) == ("hlofuse.what-if/1", "sweep")
     assert [p["is_xla"] for p in document["points"]] == [False, True, False]
     assert "Not XLA&#39;s behaviour" in plot.read_text()
+
+
+def test_a_rule_and_its_figures_fit_on_a_line(hlofuse: Run, samples: Path) -> None:
+    lines = hlofuse("what-if", samples / "cpu/gpt2_block", columns=80).out.splitlines()
+    heading = next(k for k, line in enumerate(lines) if line.split()[:2] == ["without", "kernels"])
+    assert re.match(r"  CPU007 +[−+±]", lines[heading + 1])
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,16 @@ class Pair:
         return self.consumer.slots_like(self.slot)
 
 
+def _slot(operands: Sequence[Instruction], producer: Instruction) -> int:
+    """The first place where the producer is read, or one of its results."""
+    try:
+        return operands.index(producer)
+    except ValueError:
+        return next(
+            k for k, o in enumerate(operands) if o.opcode == "get-tuple-element" and o.operands[0] is producer
+        )
+
+
 class PairTable:
     """Finds the pair of two instructions."""
 
@@ -73,9 +83,9 @@ class PairTable:
         if len(operands) == 1:
             slot = 0
         elif not producer.operands:
-            slot = operands.index(producer)
+            slot = _slot(operands, producer)
         else:
-            slot = operands.index(producer)
+            slot = _slot(operands, producer)
             # What only the producer uses the consumer does not.
             shared = tuple(
                 [operands.index(o) if len(o.users) > 1 and o in operands else None for o in producer.operands]
