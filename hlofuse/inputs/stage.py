@@ -146,8 +146,9 @@ def _for_another_platform(platform: str, target: str) -> str:
         return f"Give --target {' or '.join(fitting)} to have it replayed as what it is."
     flags = FUSION_STAGES[target].flags if target in FUSION_STAGES else ""
     return (
-        f"There is no target for {platform.upper()} yet. To see what XLA does on {target},"
-        f' compile the program for it:\nJAX_PLATFORMS={target} XLA_FLAGS="{flags}", and give hlofuse DIR.'
+        f"There is no target for {platform.upper()} yet: explain reads off what was fused, from a dump"
+        " directory or a folder with before.hlo and after.hlo; stats, diff and render take any module.\n"
+        f'To see what XLA does on {target}, compile the program for it:\nJAX_PLATFORMS={target} XLA_FLAGS="{flags}", and give hlofuse DIR.'
     )
 
 

@@ -10,6 +10,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.inputs import read_text
 from hlofuse.inputs.beside import device_beside
 from hlofuse.inputs.played import played_beside
+from hlofuse.inputs.stage import stage_of
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import TARGETS
@@ -79,6 +80,11 @@ def _device(job: _Job) -> str | DeviceDescription | None:
 def _verify(job: _Job) -> Verdict:
     try:
         before, after, passes = job.case.load()
+        stage = stage_of(before, job.target)
+        if stage.foreign_to(job.target):
+            raise HlofuseError(
+                f"it is a module for {str(stage.platform).upper()}, not for target {job.target} ({stage.evidence})"
+            )
         record = None
         if job.case.record is not None and TARGETS[job.target].has_history:
             record = read_priority_record(read_text(job.case.record, as_module=False))

@@ -78,3 +78,12 @@ def test_a_module_alone_is_refused_as_before(tpu: Path, tmp_path: Path, hlofuse:
     assert "There is no target for TPU" in result.err
     assert hlofuse("stats", alone).status == 0
     assert hlofuse("render", alone, "-o", tmp_path / "m.dot").status == 0
+
+
+def test_it_is_not_held_against_another_target(tpu: Path, hlofuse: Run) -> None:
+    result = hlofuse("verify", tpu / "softmax")
+    assert result.status == 2
+    assert "it is a module for TPU, not for target cpu" in " ".join(result.out.split())
+    refused = hlofuse("why", tpu / "softmax", "exp.1")
+    assert refused.status == 2
+    assert "explain reads off what was fused" in refused.err
