@@ -148,7 +148,8 @@ def _for_another_platform(platform: str, target: str) -> str:
     return (
         f"There is no target for {platform.upper()} yet: explain reads off what was fused, from a dump"
         " directory or a folder with before.hlo and after.hlo; stats, diff and render take any module.\n"
-        f'To see what XLA does on {target}, compile the program for it:\nJAX_PLATFORMS={target} XLA_FLAGS="{flags}", and give hlofuse DIR.'
+        f"To see what XLA does on {target}, compile the program for it:\n"
+        f'JAX_PLATFORMS={target} XLA_FLAGS="{flags}", and give hlofuse DIR.'
     )
 
 

@@ -26,8 +26,11 @@ def _lines(scene: Scene) -> Iterator[str]:
     columns = scene.columns + scene.legend
     yield 'digraph "hlofuse" {'
     yield f"  label=<{_heading(scene)}>"
+    # Graphviz forgets where a panel's own left is when it aligns there, and may put it over the legend: one
+    # panel alone is placed as well without.
+    left = "l" if len(scene.panels) > 1 else ""
     yield f'  graph [fontname="{FONT}" fontsize=11 fontcolor="{INK}" labelloc=t labeljust=l bgcolor="{CARD}"'
-    yield f'    pad=0.3 nodesep=0.2 ranksep=0.15 pack=40 packmode="array_tlu{columns}" tooltip=" "]'
+    yield f'    pad=0.3 nodesep=0.2 ranksep=0.15 pack=40 packmode="array_t{left}u{columns}" tooltip=" "]'
     yield f'  node [fontname="{FONT}" fontsize=11 fontcolor="{INK}" margin="0.09,0.04" height=0.26 width=0.4]'
     yield f'  edge [fontname="{FONT}" fontsize=9 fontcolor="{FAINT}" color="{LINE}" arrowsize=0.6]'
     place = 0

@@ -82,8 +82,9 @@ def _verify(job: _Job) -> Verdict:
         before, after, passes = job.case.load()
         stage = stage_of(before, job.target)
         if stage.foreign_to(job.target):
+            platform = str(stage.platform).upper()
             raise HlofuseError(
-                f"it is a module for {str(stage.platform).upper()}, not for target {job.target} ({stage.evidence})"
+                f"it is a module for {platform}, not for target {job.target} ({stage.evidence})"
             )
         record = None
         if job.case.record is not None and TARGETS[job.target].has_history:
