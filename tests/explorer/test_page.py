@@ -407,3 +407,20 @@ def test_no_array_is_spread_where_it_may_be_long() -> None:
     scripts = {f.name: f.read_text(encoding="utf-8") for f in folder.iterdir() if f.name.endswith(".js")}
     spread = re.compile(r"(Math\.(max|min)\([^;]*?\.\.\.|\.push\(\.\.\.)")
     assert {name: found[0] for name, text in scripts.items() if (found := spread.search(text))} == {}
+
+
+CALL = """HloModule m
+
+ENTRY main {
+  p = f32[8]{0} parameter(0)
+  c = f32[8]{0} custom-call(p), custom_call_target="library"
+  ROOT n = f32[8]{0} negate(c)
+}
+"""
+
+
+def test_figures_that_xla_does_not_know_are_not_noughts(visit: Open) -> None:
+    seen = visit(parse_module(CALL), "#view=fusion")
+    text = str(seen.page.text_content("#panes svg"))
+    assert "1 operation · 64 B" in text
+    assert "0 B" not in text

@@ -180,7 +180,7 @@ function measureKernels(run, nodes, single) {
 
 function groupNode(n, view, most, kind, act) {
   const g = n.group, now = g.boxes.size;
-  const cost = n.kernel && (n.kernel.us !== null ? timeText(n.kernel.us) : bytesText(n.kernel.bytes));
+  const cost = n.kernel && (n.kernel.us !== null ? timeText(n.kernel.us) : n.kernel.bytes && bytesText(n.kernel.bytes)); // no bytes: XLA does not know
   const words = n.single
     ? [countText(g.ops, "operation"), cost].filter(Boolean).join(" · ") : `${countText(g.before, "kernel")} → ${now}${n.us ? ` · ${timeText(n.us)}` : ""}`;
   const bar = (count, y, name) =>

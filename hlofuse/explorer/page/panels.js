@@ -77,8 +77,8 @@ class Panels {
   heldWords(held) {
     const { rule } = this.app.view;
     if (!held.length) return `${rule ? `${rule} keeps no two kernels` : "No rule keeps two kernels"} apart.`;
-    const timed = held.some((h) => h.us !== null);
-    return `${countText(held.length, "pair")} of kernels that ${rule || "a rule"} keeps apart, by the ${timed ? "time" : "traffic"} that fusing them would save`;
+    const most = `most ${held.some((h) => h.us !== null) ? "time" : "traffic"} at stake first`;
+    return `${countText(held.length, "pair")} of kernels that ${rule || "a rule"} keeps apart, ${rule ? most : `rule by rule, ${most}`}`;
   }
 
   filter() {
