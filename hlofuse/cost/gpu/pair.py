@@ -60,14 +60,11 @@ class Pair:
         return self.consumer.slots_like(self.slot)
 
 
-def _slot(operands: Sequence[Instruction], producer: Instruction) -> int:
-    """The first place where the producer is read, or one of its results."""
-    try:
-        return operands.index(producer)
-    except ValueError:
-        return next(
-            k for k, o in enumerate(operands) if o.opcode == "get-tuple-element" and o.operands[0] is producer
-        )
+def _slot_of_result(operands: Sequence[Instruction], producer: Instruction) -> int:
+    """The first place where one of several results of a finished kernel is read."""
+    return next(
+        k for k, o in enumerate(operands) if o.opcode == "get-tuple-element" and o.operands[0] is producer
+    )
 
 
 class PairTable:
@@ -82,10 +79,12 @@ class PairTable:
         shared: Sequence[int | None] = ()
         if len(operands) == 1:
             slot = 0
-        elif not producer.operands:
-            slot = _slot(operands, producer)
         else:
-            slot = _slot(operands, producer)
+            try:
+                slot = operands.index(producer)
+            except ValueError:
+                slot = _slot_of_result(operands, producer)
+        if len(operands) > 1 and producer.operands:
             # What only the producer uses the consumer does not.
             shared = tuple(
                 [operands.index(o) if len(o.users) > 1 and o in operands else None for o in producer.operands]
