@@ -1,4 +1,4 @@
-"""Conditionals that became selects: what came in by a tuple for each branch is read by the branches themselves.
+"""Conditionals that became selects: branches themselves read now what came in by a tuple for each of them.
 
 ConditionalSimplifier (`xla/service/conditional_simplifier.cc`, `TryRemoveConditional`) inlines both branches
 and selects among their results. TupleSimplifier gives a value its users within the branches, those of what
@@ -18,6 +18,7 @@ from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 
 _BRANCH = re.compile(r"/branch_(\d+)_fun(?=/)")
+_NAMELESS = frozenset({"parameter", "get-tuple-element"})
 
 
 def with_last_in_place_of_branches(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -35,8 +36,6 @@ def with_last_in_place_of_branches(producer: Instruction, users: list[Instructio
     if place is None or any(x[0] == place for x in own):
         return users
     handed_on = [u for u in users if _hands_on(u, producer, place)]
-    if len(branches) + len(handed_on) == len(users) == 1:
-        return users
     read = len(set(branches.values())) + bool(handed_on)
     inlined = [*sorted(branches, key=lambda u: -branches[u]), *handed_on]
     first = next(k for k, u in enumerate(users) if u in branches or u in handed_on)
@@ -46,7 +45,7 @@ def with_last_in_place_of_branches(producer: Instruction, users: list[Instructio
 
 
 def _is_given_to_branches(producer: Instruction) -> bool:
-    if is_made_of_nothing(producer) or (not producer.op_name and producer.opcode != "get-tuple-element"):
+    if is_made_of_nothing(producer) or not (producer.op_name or producer.opcode in _NAMELESS):
         return False
     computation = producer.computation
     return computation is not None and all(x.opcode != "conditional" for x in computation.callers)
