@@ -137,17 +137,22 @@ def _is_in_entry(x: Instruction) -> bool:
 def outermost_call(x: Instruction) -> str:
     """The call out of which the instruction came into its computation: of nested ones the outermost.
 
-    "" for none. Calls around a loop are not meant: they were inlined with the loop in them.
+    "" for none. Calls around a loop are not meant: they were inlined with the loop in them, and what had no
+    name in the loop has theirs since.
     """
-    return _outermost_call(x.op_name) if x.op_name else ""
+    if not x.op_name:
+        return ""
+    function, is_in_body = _outermost_call(x.op_name)
+    return function if is_in_body or _is_in_entry(x) else ""
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _outermost_call(op_name: str) -> str:
+def _outermost_call(op_name: str) -> tuple[str, bool]:
+    """With whether that is one of the body of a loop or of a branch."""
     parts = _parts(op_name)
     loop = max((k for k, part in enumerate(parts) if _BODIES.fullmatch(part)), default=-1)
     first = next((k for k in range(loop + 1, len(parts)) if _is_call(parts[k])), None)
-    return "" if first is None else "/".join(parts[: first + 1])
+    return "" if first is None else "/".join(parts[: first + 1]), loop >= 0
 
 
 def is_called_once(x: Instruction) -> bool:

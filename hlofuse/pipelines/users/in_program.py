@@ -10,6 +10,10 @@ from hlofuse.pipelines.users.calls.loop_elements import (
     is_result_of_changed_loop,
     with_last_two_in_front,
 )
+from hlofuse.pipelines.users.calls.selected_branches import (
+    with_last_in_place_of_branches,
+    with_last_in_place_of_results,
+)
 from hlofuse.pipelines.users.clues import Clues
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_broadcasts
@@ -52,6 +56,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     if is_element and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
     users = with_swapped_reverses_behind(with_merged_factors_behind(users))
+    users = with_last_in_place_of_results(producer, with_last_in_place_of_branches(producer, users))
     users = with_reshape_in_front(producer, users)
     users = with_last_in_place_of_numbers(producer, users)
     users = with_last_in_place_of_bound(producer, with_first_round_behind(producer, users))

@@ -15,6 +15,7 @@ from hlofuse.pipelines.users.simplified.multiplied_constants import (
     Product,
     products_with_multiplied_constants,
 )
+from hlofuse.pipelines.users.simplified.nested_divisions import nested_divisions
 
 
 class Program(NamedTuple):
@@ -35,7 +36,13 @@ def _order(computation: Computation, products: Sequence[Product]) -> dict[Instru
     read = operands_before_gemms(computation)
     read |= {x.outer: [x.inner, x.factor, *x.outer.operands] for x in products}
     read |= {x: before for x in computation if (before := operands_before_swap(x)) is not None}
+    nested = nested_divisions(computation)
+    for division in nested:
+        read |= division.operands
     if not read and not any(has_side_input(x) for x in computation):
         return {}
     starts = (x for x in computation if not x.users)
-    return order_of_walk(starts, lambda x: read.get(x) or operands_before_side_input(x))
+    order = order_of_walk(starts, lambda x: read.get(x) or operands_before_side_input(x))
+    for division in nested:
+        division.take_place_of_inner(order)
+    return order

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir import parse_module
+from hlofuse.pipelines.users.restore import restore_users
 from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
 
 from .test_by_age import named, users_of
@@ -92,3 +93,43 @@ def test_what_two_calls_moved_each_reshaped_a_value_of_its_own(other: int, users
   %div.2 = f32[8]{{0}} divide(%negate.2, %q){named("jvp(jit(softmax))/div", frame=other)}
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%div.1, %div.2)"""
     assert users_of("negate.2", body, ids="p q r multiply.1 negate.2 div.1 div.2") == users
+
+
+_ELEMENT = """HloModule m
+
+%body (t: (f32[4], s32[])) -> (f32[4], s32[]) {
+  ROOT %t = (f32[4]{0}, s32[]) parameter(0)
+}
+
+%cond (u: (f32[4], s32[])) -> pred[] {
+  %u = (f32[4]{0}, s32[]) parameter(0)
+  ROOT %go = pred[] constant(true)
+}
+
+ENTRY %main (i: (f32[4], s32[])) -> (f32[4], f32[4]) {
+  %i = (f32[4]{0}, s32[]) parameter(0)
+  %while.1 = (f32[4]{0}, s32[]) while(%i), condition=%cond, body=%body
+  %NAME = f32[4]{0} get-tuple-element(%while.1), index=0
+  %sin.1 = f32[4]{0} sine(%NAME), metadata={op_name="jit(f)/jit(g)/sin"}
+  %cos.1 = f32[4]{0} cosine(%NAME), metadata={op_name="jit(f)/jit(g)/cos"}
+  %mul.1 = f32[4]{0} multiply(%sin.1, %cos.1), metadata={op_name="jit(f)/jit(g)/mul"}
+  ROOT %tuple.1 = (f32[4]{0}, f32[4]{0}) tuple(%mul.1, %NAME)
+}
+"""
+
+
+@pytest.mark.parametrize("ids_known", [False, True])
+@pytest.mark.parametrize(
+    ("name", "users"),
+    [
+        ("jit_h_.2", ["cos.1", "tuple.1", "sin.1"]),
+        ("get-tuple-element.2", ["sin.1", "cos.1", "tuple.1"]),
+    ],
+)
+def test_a_call_was_given_the_element_of_a_result(name: str, users: list[str], ids_known: bool) -> None:
+    """It is named after what the program took it from."""
+    module = parse_module(_ELEMENT.replace("NAME", name))
+    restore_users(module, ids_known=ids_known)
+    found = module.find(name)
+    assert found is not None
+    assert [u.name for u in found.users] == users

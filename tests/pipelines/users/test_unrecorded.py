@@ -80,6 +80,14 @@ def test_a_tuple_of_all_elements_was_the_first_user_where_counters_were_merged()
     assert users_in(text, "x", ids_known=True) == ["b", "c", "a"]
 
 
+@pytest.mark.parametrize(("body", "users"), [("1", ["b", "c", "a"]), ("1.clone", ["c", "a", "b"])])
+def test_a_tuple_was_the_first_user_where_the_body_was_cloned_once(body: str, users: list[str]) -> None:
+    """In the clone all the others are in the order of the walk, of the function or not."""
+    inside = named("while/body/eval_jaxpr/x")
+    text = _SCAN.format(inside=inside).replace("BODY", body)
+    assert users_in(text.replace(f"%x){inside}\n  %d", "%x)\n  %d"), "x", ids_known=True) == users
+
+
 def test_the_body_of_another_loop_is_no_function() -> None:
     text = _SCAN.format(inside=named("while/body/x")).replace("BODY", "1")
     assert users_in(text, "x", ids_known=True) == ["a", "b", "c"]

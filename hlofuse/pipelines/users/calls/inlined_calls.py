@@ -11,7 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_called_once, is_of_program, outermost_call, stack_frame
+from hlofuse.pipelines.names import (
+    is_called_once,
+    is_of_program,
+    name_before_renaming,
+    outermost_call,
+    stack_frame,
+)
 from hlofuse.pipelines.users.common.ages import with_clones_by_age
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import without
@@ -48,9 +54,14 @@ def in_order_of_calls(
 
 
 def _is_element_of_program(x: Instruction, passes: int | None) -> bool:
-    """Is it an element of what the body of a loop is given, not made by a pass? It bears no name then."""
-    if x.opcode != "get-tuple-element" or x.operands[0].opcode != "parameter":
+    """Is it an element of what the body of a loop is given, or of a result, not made by a pass?
+
+    It has no op_name then, and that of a result is named after what that is of.
+    """
+    if x.opcode != "get-tuple-element":
         return False
+    if x.operands[0].opcode != "parameter":
+        return name_before_renaming(x).root != x.opcode
     return passes is not None and x.id < passes
 
 

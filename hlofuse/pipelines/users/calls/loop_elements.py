@@ -29,6 +29,8 @@ def is_read_in_scan(element: Instruction) -> bool:
 
 def in_order_of_scan(element: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of such an element, given in the order of the text."""
+    if _was_cloned_once(element.computation):
+        return last_in_front(users)
     clones = {u: None for u in users if _is_of_function(u)}
     call = next(iter(clones))
     listed: list[Instruction | None] = [
@@ -54,6 +56,10 @@ def with_last_two_in_front(users: list[Instruction]) -> list[Instruction]:
 
 def _were_counters_merged(body: Computation | None) -> bool:
     return body is not None and body.name.split(".").count("clone") >= _MERGED_AND_DROPPED
+
+
+def _was_cloned_once(body: Computation | None) -> bool:
+    return body is not None and body.name.split(".").count("clone") == 1
 
 
 def _is_of_function(user: Instruction) -> bool:
