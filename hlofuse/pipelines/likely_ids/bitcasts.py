@@ -72,7 +72,7 @@ def _reductions(x: Instruction) -> tuple[Instruction | None, Instruction | None]
 
 
 def _regroups(x: Instruction) -> bool:
-    """Does it join what is reduced together, and what is kept together?"""
+    """Does it join what is reduced together? What is kept together stays as it is."""
     inner, outer = _reductions(x)
     if inner is None:
         return False
@@ -81,8 +81,10 @@ def _regroups(x: Instruction) -> bool:
     if outer is not None:
         kept = [d for d in range(rank) if d not in reduced]
         reduced |= {kept[d] for d in outer.attributes["dimensions"]}
-    alike = [d for d in range(rank - 1) if (d in reduced) == (d + 1 in reduced)]
-    return alike in ([], [_split_dimension(x)])
+    kept_beside = any(reduced.isdisjoint((d, d + 1)) for d in range(rank - 1))
+    if kept_beside and rank >= len(x.operands[0].shape.dimensions):
+        return False
+    return [d for d in range(rank - 1) if {d, d + 1} <= reduced] in ([], [_split_dimension(x)])
 
 
 def _was_two(x: Instruction) -> bool:
