@@ -10,6 +10,7 @@ from __future__ import annotations
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.likely_ids.bitcasts import in_order_of_making
 from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
 from hlofuse.pipelines.likely_ids.makers import Maker, is_cloned_whole
 from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
@@ -43,6 +44,8 @@ def _by_age(computation: Computation, named: frozenset[Instruction]) -> list[Ins
         members = made[maker]
         if maker == Maker.FRONT_END and not cloned:
             order += sorted(members, key=age.__getitem__)
+        elif maker == Maker.ANY:
+            order += in_order_of_making(members)
         elif maker == Maker.INLINER:  # calls are cloned one after another, numbers and all
             order += in_order_of_pass(members, [], frozenset())
         else:

@@ -1,0 +1,90 @@
+"""The age of bitcasts that AlgebraicSimplifier gave the names of others, as XLA's protos have it."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.likely_ids.bitcasts import in_order_of_making
+
+_SUM = """%sum {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %add.0 = f32[] add(%a, %b)
+}"""
+
+
+def in_order(body: str) -> list[str]:
+    module = parse_module(f"HloModule m\n\n{_SUM}\n\nENTRY %main {{\n{body}\n}}\n")
+    bitcasts = [x for x in module.entry if x.opcode == "bitcast"]
+    return [x.name for x in in_order_of_making(bitcasts)]
+
+
+def reduce(name: str, shape: str, operand: str, dimension: str) -> str:
+    return f"  %{name} = f32[{shape}] reduce(%{operand}, %zero), dimensions={{{dimension}}}, to_apply=%sum\n"
+
+
+def test_what_was_put_behind_a_bitcast_became_one_with_it_in_the_end() -> None:
+    """[4,8,16] was made [32,16] and that was made [2,16,16]; [64,16] was made [4,16,16] at once."""
+    body = (
+        """  %p = f32[4,8,16] parameter(0)
+  %q = f32[64,16] parameter(1)
+  %zero = f32[] constant(0)
+  %bitcast.3.0 = f32[2,16,16] bitcast(%p)
+"""
+        + reduce("reduce.1.0", "2,16", "bitcast.3.0", "1")
+        + reduce("reduce.2.0", "16", "reduce.1.0", "0")
+        + "  %bitcast.4.0 = f32[4,16,16] bitcast(%q)\n"
+        + reduce("reduce.3.0", "4,16", "bitcast.4.0", "1")
+        + reduce("reduce.4.0", "16", "reduce.3.0", "0")
+        + """  %bitcast.9.0 = f32[64,4,4] bitcast(%q)
+  ROOT %tuple.1.0 = (f32[16], f32[16], f32[64,4,4]) tuple(%reduce.2.0, %reduce.4.0, %bitcast.9.0)"""
+    )
+    assert in_order(body) == ["bitcast.4.0", "bitcast.3.0", "bitcast.9.0"]
+
+
+@pytest.mark.parametrize(
+    ("given", "order"),
+    [("4,8,1", ["bitcast.4.0", "bitcast.3.0"]), ("1,32,1", ["bitcast.3.0", "bitcast.4.0"])],
+    ids=["dropped, then joined", "dropped"],
+)
+def test_dimensions_of_size_one_were_dropped_before_others_were_joined(given: str, order: list[str]) -> None:
+    body = (
+        f"""  %p = f32[{given}] parameter(0)
+  %q = f32[2,16] parameter(1)
+  %zero = f32[] constant(0)
+  %bitcast.3.0 = f32[32] bitcast(%p)
+"""
+        + reduce("reduce.1.0", "", "bitcast.3.0", "0")
+        + "  %bitcast.4.0 = f32[32] bitcast(%q)\n"
+        + reduce("reduce.2.0", "", "bitcast.4.0", "0")
+        + "  ROOT %tuple.1.0 = (f32[], f32[]) tuple(%reduce.1.0, %reduce.2.0)"
+    )
+    assert in_order(body) == order
+
+
+def test_a_reduction_without_dimensions_of_size_one_gets_them_back_before_others_are_grouped() -> None:
+    body = (
+        """  %p = f32[4,8] parameter(0)
+  %q = f32[2,16] parameter(1)
+  %zero = f32[] constant(0)
+"""
+        + reduce("reduce.1.0", "4", "p", "1")
+        + """  %bitcast.1.0 = f32[4,1] bitcast(%reduce.1.0)
+  %bitcast.6.0 = f32[8,4] bitcast(%q)
+  %bitcast.8.0 = f32[32] bitcast(%q)
+"""
+        + reduce("reduce.2.0", "", "bitcast.8.0", "0")
+        + "  ROOT %tuple.1.0 = (f32[4,1], f32[8,4], f32[]) tuple(%bitcast.1.0, %bitcast.6.0, %reduce.2.0)"
+    )
+    assert in_order(body) == ["bitcast.6.0", "bitcast.1.0", "bitcast.8.0"]
+
+
+def test_what_changes_the_type_is_met_among_what_layout_normalization_left() -> None:
+    """Those of the program are older, whatever the number; those without a name stand as in the text."""
+    body = """  %p = u32[4,8] parameter(0)
+  %bitcast.1.0 = u32[32] bitcast(%p), metadata={op_name="jit(f)/reshape"}
+  %bitcast.9.0 = f32[4,8] bitcast(%p), metadata={op_name="jit(f)/bitcast_convert_type"}
+  %bitcast.3.0 = u32[8,4] bitcast(%p)
+  ROOT %tuple.1.0 = (u32[32], f32[4,8], u32[8,4]) tuple(%bitcast.1.0, %bitcast.9.0, %bitcast.3.0)"""
+    assert in_order(body) == ["bitcast.1.0", "bitcast.9.0", "bitcast.3.0"]
