@@ -31,6 +31,8 @@ from hlofuse.pipelines.users.products.shared_vectors import with_vectors_made_on
 from hlofuse.pipelines.users.products.taken_along import has_dot, with_those_in_softmax
 from hlofuse.pipelines.users.simplified.bounded_maxima import with_last_in_place_of_bound
 from hlofuse.pipelines.users.simplified.converted_predicates import with_last_in_place_of_numbers
+from hlofuse.pipelines.users.simplified.expanded_scatters import with_last_in_place_of_element
+from hlofuse.pipelines.users.simplified.inverted_powers import with_negated_exponents_behind
 from hlofuse.pipelines.users.simplified.merged_factors import with_merged_factors_behind
 from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
 from hlofuse.pipelines.users.simplified.random_rounds import with_first_round_behind
@@ -71,7 +73,8 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = users_of_normalized(users)
     if not is_read_wide(producer, clues.wide):
         users = with_last_in_place_of_sum(producer, users, clues.reductions)
-    users = with_vectors_made_one(producer, users)
+    users = with_last_in_place_of_element(producer, users, clues.order)
+    users = with_vectors_made_one(producer, with_negated_exponents_behind(users))
     return with_last_in_place_of_expansion(producer, users)
 
 

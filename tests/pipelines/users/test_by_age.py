@@ -17,9 +17,9 @@ HEAD = """HloModule m
 """
 
 
-def users_of(name: str, body: str, *, ids: str = "", head: str = "") -> list[str]:
+def users_of(name: str, body: str, *, ids: str = "", head: str = "", entry: str = "main") -> list[str]:
     """`ids` are names in the order of age, if that is not the order of the text."""
-    module = parse_module(f"{HEAD}\n{head}\nENTRY %main {{\n{body}\n}}\n")
+    module = parse_module(f"{HEAD}\n{head}\nENTRY %{entry} {{\n{body}\n}}\n")
     if ids:
         age = ids.split()
         module.entry.reorder(sorted(module.entry.instructions, key=lambda x: age.index(x.name)))

@@ -74,7 +74,14 @@ def with_last_in_place_of_bitcast(x: Instruction, users: list[Instruction]) -> l
     ReductionLayoutNormalizer (`xla/backends/gpu/transforms/reduction_layout_normalizer.cc`) put a bitcast
     behind the new one, which names nothing. When that went its users were appended.
     """
-    return last_in_front(users) if x.opcode == "reduce" and not x.op_name else users
+    if x.opcode == "reduce" and not x.op_name:
+        return last_in_front(users)
+    return sorted(users, key=lambda u: x.opcode == "transpose" and not _brings_back(u))
+
+
+def _brings_back(x: Instruction) -> bool:
+    """Is it the bitcast behind a copy that was made anew, for who wants the other layout?"""
+    return x.opcode == "bitcast" and not x.op_name and not x.shape.is_row_major
 
 
 class _Normalization:

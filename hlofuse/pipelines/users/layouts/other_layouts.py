@@ -36,7 +36,11 @@ def made_anew(computation: Computation, *, ids_known: bool) -> frozenset[Instruc
         if x.id > first and x.opcode in _MADE_ANEW and name_before_renaming(x).root == x.opcode
         if not is_sum_of_split(x)
     }
-    anew = {x for group in _of_one_layout(computation) for x in _anew_of(group, likely)}
+    anew = {
+        x
+        for group in _of_one_layout(computation, likely if ids_known else None)
+        for x in _anew_of(group, likely)
+    }
     # Float normalization, later on, put these in front of or behind what had been made anew.
     late = [x for x in computation if is_inserted_convert(x)]
     return frozenset(anew.union(x for x in late if anew.intersection((*x.operands, *x.users))))
@@ -51,7 +55,8 @@ def _anew_of(group: list[Instruction], likely: set[Instruction]) -> list[Instruc
     return [x for x in group if x in likely and not is_inserted_convert(x)]
 
 
-def _of_one_layout(computation: Computation) -> list[list[Instruction]]:
+def _of_one_layout(computation: Computation, likely: set[Instruction] | None) -> list[list[Instruction]]:
+    """Groups of one layout each; `likely` is what is young enough to be made anew, if ids are known."""
     leader: dict[Instruction, Instruction] = {}
 
     def find(x: Instruction) -> Instruction:
@@ -66,12 +71,28 @@ def _of_one_layout(computation: Computation) -> list[list[Instruction]]:
         if _may_have_layouts(x):
             find(x)
             for user in x.users:
+                if likely is not None and _is_transposed_between(user, x, likely):
+                    continue
                 if _shares_layout(user, x):
                     leader[find(user)] = find(x)
     groups: dict[Instruction, list[Instruction]] = {}
     for x in leader:
         groups.setdefault(find(x), []).append(x)
     return list(groups.values())
+
+
+def _is_transposed_between(user: Instruction, x: Instruction, likely: set[Instruction]) -> bool:
+    """Was a transpose between the two that moved nothing? One was made anew then, the other row-major."""
+    if is_inserted_convert(x) or is_inserted_convert(user) or x.opcode not in _AS_THEIR_OPERANDS:
+        return False
+    if _is_of_product(x) or _is_of_product(user):
+        return False
+    return (x in likely) != (user in likely)
+
+
+def _is_of_product(x: Instruction) -> bool:
+    """Is it what became of a matrix product, or does it round the sum of what one was split in?"""
+    return operation(x) == "dot_general" or (x.opcode == "convert" and operation(x) != "convert_element_type")
 
 
 def _may_have_layouts(x: Instruction) -> bool:

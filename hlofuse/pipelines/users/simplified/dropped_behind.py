@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
 from hlofuse.pipelines.users.common.holes import last_in_front
@@ -35,8 +36,13 @@ def _was_product(x: Instruction) -> bool:
 
 
 def _was_moved(x: Instruction) -> bool:
-    """A convert that ReshapeMover moved, with a reshape behind it."""
-    return x.opcode == "convert" and is_of_program(x)
+    """A convert that ReshapeMover moved, with a reshape behind it, or what the program does with one number.
+
+    That number is still in the array of one element that it was taken out of.
+    """
+    if x.opcode not in ELEMENTWISE_OPCODES or not is_of_program(x):
+        return False
+    return x.opcode == "convert" or (x.shape.rank > 0 and x.shape.element_count == 1)
 
 
 def _was_widened_product(x: Instruction) -> bool:

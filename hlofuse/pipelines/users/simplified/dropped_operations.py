@@ -6,11 +6,18 @@ A number that none has tells of an operation that is gone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from functools import lru_cache
 from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation, outermost_call
+from hlofuse.pipelines.names import (
+    is_of_program,
+    name_before_renaming,
+    operation,
+    outermost_call,
+    stack_frame,
+)
 from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
@@ -52,10 +59,27 @@ def with_last_in_place_of_dropped(
 def _first_reader_is_gone(constant: Instruction, users: list[Instruction], numbers: Numbers) -> bool:
     """Is that gone for which the constant was spread? That is numbered right behind it."""
     root, number = name_before_renaming(constant)
-    if operation(constant) == "broadcast_in_dim" or not number or number + 1 in numbers[root]:
+    if operation(constant) == "broadcast_in_dim" or not number:
         return False  # the program itself spread it; or it was in a function of its own
+    if number + 1 in numbers[root] and not _is_alone_in_clone(constant):
+        return False
     levels = {outermost_call(u) == "" for u in users}
     return len(levels) == 1 and all(map(is_of_program, users))
+
+
+def _is_alone_in_clone(constant: Instruction) -> bool:
+    """Is it the only one of its place in a computation that was cloned, where numbers tell nothing?"""
+    computation = constant.computation
+    if computation is None or ".clone" not in computation.name or outermost_call(constant):
+        return False
+    return (constant.op_name, stack_frame(constant)) not in _places(computation.root)
+
+
+@lru_cache(maxsize=2)  # asked for one computation after the other
+def _places(root: Instruction) -> frozenset[Hashable]:
+    """Names and places of what the computation of `root` computes."""
+    computed = (x for x in root.computation or () if x.opcode not in {"broadcast", "constant"})
+    return frozenset((x.op_name, stack_frame(x)) for x in computed)
 
 
 def _reader_of_dropped(

@@ -10,6 +10,7 @@ from hlofuse.pipelines.names import (
     is_of_called,
     is_of_program,
     name_before_renaming,
+    operation,
     outermost_call,
     stack_frame,
 )
@@ -37,7 +38,7 @@ def with_moved_in_front(
         return users
     if producer.id > moved[-1].id and (others or is_of_program(producer)):
         return users  # it was made anew later
-    in_front = users[: min(map(users.index, moved))]
+    in_front = [] if _is_unstacked(producer) else users[: min(map(users.index, moved))]
     place = sum(u.id < passes and not is_made_by_pass(u) for u in in_front)
     return [*others[:place], moved[-1], *others[place:], *moved[:-1]]
 
@@ -52,6 +53,8 @@ def _was_reshaped_once(
         return not _is_of_several_calls(moved)
     if not is_of_program(x):
         return False
+    if _is_unstacked(x):
+        return True
     # The framework reshapes what is written in different places for each of them.
     if len(moved) == 1:
         return all(is_inserted_convert(u) for u in others)
@@ -65,9 +68,21 @@ def _is_of_several_calls(moved: list[Instruction]) -> bool:
 
 
 def _is_moved(x: Instruction, producer: Instruction, passes: int, calls: Calls) -> bool:
-    if x.opcode not in ELEMENTWISE_OPCODES or not is_of_program(x) or is_in_nameless_function(x):
+    if x.opcode not in ELEMENTWISE_OPCODES or is_in_nameless_function(x):
+        return False
+    if not is_of_program(x) and not _was_subtraction(x):
         return False
     return x.id >= passes or _is_out_of_its_call(x, producer, calls)
+
+
+def _is_unstacked(x: Instruction) -> bool:
+    """Is it one element of several, which the framework slices out and reshapes at once?"""
+    return operation(x) == "unstack"
+
+
+def _was_subtraction(x: Instruction) -> bool:
+    """Of a constant, which simplification adds with the other sign before anything is moved."""
+    return x.opcode == "add" and operation(x) == "sub"
 
 
 def _is_out_of_its_call(x: Instruction, producer: Instruction, calls: Calls) -> bool:

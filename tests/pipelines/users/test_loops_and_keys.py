@@ -1,0 +1,138 @@
+"""Lists of users in the bodies of loops and around random keys, each case as XLA's records show it."""
+
+from __future__ import annotations
+
+from .test_by_age import named, users_of
+
+# ---------------------------------------------------------------- scatters of one window
+
+
+def _scatter(frame: int) -> str:
+    at, read = named("scatter", frame=frame), named("read", frame=7)
+    return f"""  %p = s32[] parameter(0)
+  %x = f32[4,7]{{1,0}} parameter(1)
+  %w = f32[1,7]{{1,0}} parameter(2)
+  %zero = s32[] constant(0)
+  %i.1 = s32[] negate(%p){named("select_n", frame=7)}
+  %bitcast.1 = s32[1]{{0}} bitcast(%i.1){named("select_n", frame=7)}
+  %lt.1 = s32[1]{{0}} abs(%bitcast.1)
+  %old.1 = f32[1,7]{{1,0}} dynamic-slice(%x, %i.1, %zero), dynamic_slice_sizes={{1,7}}
+  %sum.1 = f32[1,7]{{1,0}} add(%old.1, %w)
+  %new.1 = f32[4,7]{{1,0}} dynamic-update-slice(%x, %sum.1, %i.1, %zero){at}
+  %read.1 = f32[1,7]{{1,0}} dynamic-slice(%x, %i.1, %zero), dynamic_slice_sizes={{1,7}}{read}
+  ROOT %r = (s32[1]{{0}}, f32[4,7]{{1,0}}, f32[1,7]{{1,0}}) tuple(%lt.1, %new.1, %read.1)"""
+
+
+def test_the_window_that_is_put_back_takes_the_place_of_the_element() -> None:
+    assert users_of("i.1", _scatter(7)) == ["bitcast.1", "new.1", "read.1", "old.1"]
+
+
+def test_a_place_that_was_found_again_for_the_scatter_had_its_own_users_first() -> None:
+    assert users_of("i.1", _scatter(8)) == ["read.1", "bitcast.1", "new.1", "old.1"]
+
+
+# ---------------------------------------------------------------- keys
+
+
+def _key(operation: str) -> str:
+    return f"""  %p = u32[2]{{0}} parameter(0)
+  %q = u32[1]{{0}} parameter(1)
+  %k.1 = u32[1]{{0}} slice(%p), slice={{[0:1]}}{named(f"jit(g)/{operation}")}
+  %add.2 = u32[1]{{0}} add(%k.1, %q){named("jit(g)/add")}
+  %add.3 = u32[1]{{0}} add(%add.2, %k.1){named("jit(g)/add")}
+  %xor.9 = u32[1]{{0}} xor(%k.1, %q){named("jit(g)/xor")}
+  %sub.9 = u32[1]{{0}} subtract(%add.3, %xor.9){named("sub")}
+  %mul.9 = u32[1]{{0}} multiply(%add.3, %sub.9){named("mul")}
+  ROOT %r = (u32[1]{{0}}, u32[1]{{0}}) tuple(%mul.9, %sub.9)"""
+
+
+_IDS = "p q r k.1 add.2 add.3 mul.9 sub.9 xor.9"
+
+
+def test_what_is_unstacked_was_reshaped_at_once() -> None:
+    """What ReshapeMover made of the reshape's reader took its place, which was the first."""
+    named_so = _key("unstack").replace("%k.1", "%unstack.1")
+    ids = _IDS.replace("k.1", "unstack.1")
+    assert users_of("unstack.1", named_so, ids=ids) == ["xor.9", "add.2", "add.3"]
+
+
+def test_what_is_sliced_alone_may_have_been_reshaped_for_one() -> None:
+    named_so = _key("slice").replace("%k.1", "%slice.1")
+    ids = _IDS.replace("k.1", "slice.1")
+    assert users_of("slice.1", named_so, ids=ids) == ["add.2", "add.3", "xor.9"]
+
+
+def _number(shape: str) -> str:
+    return f"""  %p = {shape} parameter(0)
+  %q = {shape} parameter(1)
+  %xor.9 = {shape} xor(%p, %q){named("jit(g)/xor")}
+  %add.2 = {shape} add(%xor.9, %q){named("jit(g)/add")}
+  %add.3 = {shape} add(%add.2, %xor.9){named("jit(g)/add")}
+  %mul.9 = {shape} multiply(%add.3, %q){named("mul")}
+  ROOT %r = ({shape}) tuple(%mul.9)"""
+
+
+def test_one_number_that_was_computed_later_in_its_array_had_a_reshape_behind_it() -> None:
+    ids = "p q r add.2 add.3 mul.9 xor.9"
+    assert users_of("xor.9", _number("u32[1]{0}"), ids=ids) == ["add.3", "add.2"]
+    assert users_of("xor.9", _number("u32[8]{0}"), ids=ids) == ["add.2", "add.3"]
+
+
+# ---------------------------------------------------------------- constants and exponents
+
+
+def test_the_constant_of_a_branch_that_is_in_a_function_is_its_own() -> None:
+    """What other functions read of the like was appended to its users, if it is older than its root."""
+    branch = "while/body/eval_jaxpr"
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %is = pred[8]{{0}} parameter(1)
+  %zero = f32[] constant(0)
+  %broadcast.1 = f32[8]{{0}} broadcast(%zero), dimensions={{}}{named(branch)}
+  %late.1 = f32[8]{{0}} select(%is, %p, %broadcast.1){named(f"{branch}/cond/branch_1_fun/jit(g)/late")}
+  %own.1 = f32[8]{{0}} add(%late.1, %broadcast.1){named(f"{branch}/cond/branch_1_fun/own")}
+  ROOT %r = (f32[8]{{0}}) tuple(%own.1)"""
+    ids = "p is zero broadcast.1 own.1 r late.1"
+    assert users_of("broadcast.1", body, ids=ids) == ["own.1", "late.1"]
+
+
+def test_an_exponent_is_negated_later_than_it_is_read() -> None:
+    """`a / b ** c` becomes `a * b ** -c`, and the power itself is still read."""
+    body = f"""  %p = f32[] parameter(0)
+  %q = f32[] parameter(1)
+  %c.1 = f32[] tanh(%q){named("pow")}
+  %negate.1 = f32[] negate(%c.1){named("pow")}
+  %power.1 = f32[] power(%p, %negate.1){named("pow")}
+  %pow.1 = f32[] power(%p, %c.1){named("pow")}
+  ROOT %r = (f32[], f32[]) tuple(%power.1, %pow.1)"""
+    assert users_of("c.1", body) == ["pow.1", "negate.1"]
+
+
+def test_a_constant_alone_in_a_clone_lost_what_it_was_made_for() -> None:
+    """The numbers of a clone are new; that nothing else of the place is there says the same."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %one = f32[] constant(1)
+  %mul.1.0 = f32[8]{{0}} broadcast(%one), dimensions={{}}{named("while/body/mul", frame=3)}
+  %mul.2.0 = f32[8]{{0}} multiply(%p, %p){named("while/body/jit(g)/mul", frame=4)}
+  %add.1 = f32[8]{{0}} add(%mul.2.0, %mul.1.0){named("while/body/jit(g)/add")}
+  %sub.1 = f32[8]{{0}} subtract(%add.1, %mul.1.0){named("while/body/jit(h)/sub")}
+  ROOT %r = (f32[8]{{0}}) tuple(%sub.1)"""
+    ids = "p one mul.1.0 r mul.2.0 add.1 sub.1"
+    assert users_of("mul.1.0", body, ids=ids) == ["add.1", "sub.1"]
+    assert users_of("mul.1.0", body, ids=ids, entry="body.clone") == ["sub.1", "add.1"]
+
+
+# ---------------------------------------------------------------- layouts
+
+
+def test_a_transpose_that_moved_nothing_was_between_what_is_row_major_and_what_was_made_anew() -> None:
+    """A copy behind the latter takes the place of the bitcast that was put there first."""
+    body = f"""  %p = f32[4,8]{{1,0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %mul.1 = f32[4,8]{{1,0}} multiply(%p, %p){named("mul")}
+  %bitcast.1 = f32[8,1]{{1,0}} bitcast(%q){named("x")}
+  %add.5 = f32[4,8]{{1,0}} add(%mul.1, %mul.1){named("add")}
+  %sqrt.5 = f32[4,8]{{1,0}} sqrt(%add.5){named("sqrt")}
+  %transpose.9 = f32[8,4]{{1,0}} transpose(%add.5), dimensions={{1,0}}
+  ROOT %r = (f32[4,8]{{1,0}}, f32[8,4]{{1,0}}, f32[8,1]{{1,0}}) tuple(%sqrt.5, %transpose.9, %bitcast.1)"""
+    ids = "p q mul.1 r bitcast.1 add.5 sqrt.5 transpose.9"
+    assert users_of("add.5", body, ids=ids) == ["transpose.9", "sqrt.5"]
