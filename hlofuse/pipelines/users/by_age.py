@@ -6,7 +6,10 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.calls.moved_in_functions import with_moved_in_function_in_front
 from hlofuse.pipelines.users.clues import Ages, Clues
 from hlofuse.pipelines.users.duplicates.merged_literals import is_merged_literal
-from hlofuse.pipelines.users.duplicates.shared_indices import with_reshapes_of_indices_merged
+from hlofuse.pipelines.users.duplicates.shared_indices import (
+    in_order_of_own_indices,
+    with_reshapes_of_indices_merged,
+)
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 from hlofuse.pipelines.users.floats.widened import is_widened_broadcast
 from hlofuse.pipelines.users.products.merged_dots import (
@@ -17,7 +20,6 @@ from hlofuse.pipelines.users.products.taken_constants import without_those_in_ge
 from hlofuse.pipelines.users.simplified.divisions import are_divisions, in_order_of_divisions
 from hlofuse.pipelines.users.simplified.dropped_behind import with_last_of_older_in_front
 from hlofuse.pipelines.users.simplified.dropped_operations import with_last_in_place_of_dropped
-from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
 from hlofuse.pipelines.users.simplified.moved_reshapes import (
     with_last_in_place_of_reshape,
     with_moved_in_front,
@@ -32,10 +34,8 @@ def as_age_tells(
 ) -> list[Instruction]:
     """The `users` of a value, given the order they have in the program."""
     listed = _as_passes_leave_it(producer, users, clues, ages)
-    if is_merged_literal(producer):
-        listed = with_those_of_its_round_in_front(producer, listed, ages.passes)
-    else:
-        listed = without_those_in_gemms(producer, listed, clues.order, ages.in_gemms, ages.passes)
+    if not is_merged_literal(producer):
+        listed = without_those_in_gemms(producer, listed, clues.order, clues.in_gemms, ages.passes)
     if listed == users and producer in ages.moved and clues.wide.isdisjoint(users):
         return with_last_in_place_of_reshape(producer, users, ages.moved)
     return listed
@@ -58,6 +58,7 @@ def _as_passes_leave_it(
     if producer not in clues.wide:  # what was widened was given its users in the order of the walk
         users = with_moved_in_front(producer, users, ages.passes, ages.calls)
     users = with_moved_in_function_in_front(producer, users)
+    users = in_order_of_own_indices(producer, users, clues.at_cse.at_first)
     return with_reshapes_of_indices_merged(users, clues.uses)
 
 

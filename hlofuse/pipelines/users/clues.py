@@ -29,7 +29,6 @@ class Ages(NamedTuple):
 
     passes: int
     """The first id that a pass gave."""
-    in_gemms: GemmReaders
     products: Divisions
     numbers: Numbers
     moved: frozenset[Instruction]
@@ -53,6 +52,7 @@ class Clues(NamedTuple):
     """The places in the source of which a result was made narrow at once."""
     reductions: frozenset[Name]
     in_softmax: SoftmaxReaders
+    in_gemms: GemmReaders
     of_convolutions: frozenset[Instruction]
     """The results of convolutions that layout normalization made anew."""
     ages: Ages | None
@@ -81,6 +81,7 @@ def clues_of(computation: Computation, program: Program, *, ids_known: bool) -> 
         narrowed_places(computation),
         names_of_reductions(order),
         softmax_readers(order),
+        gemm_readers(order),
         results_of_normalized(computation),
         _ages_of(computation, order) if ids_known else None,
     )
@@ -89,7 +90,6 @@ def clues_of(computation: Computation, program: Program, *, ids_known: bool) -> 
 def _ages_of(computation: Computation, order: dict[Instruction, int]) -> Ages:
     return Ages(
         first_of_passes(computation),
-        gemm_readers(order),
         divisions(order),
         numbers_in_names(order),
         behind_moved_reshapes(computation),

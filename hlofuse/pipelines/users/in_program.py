@@ -29,11 +29,13 @@ from hlofuse.pipelines.users.products.reduced_products import with_last_in_place
 from hlofuse.pipelines.users.products.reshaped_products import with_reshape_in_front
 from hlofuse.pipelines.users.products.shared_vectors import with_vectors_made_one
 from hlofuse.pipelines.users.products.taken_along import has_dot, with_those_in_softmax
+from hlofuse.pipelines.users.products.taken_constants import with_those_in_gemms
 from hlofuse.pipelines.users.simplified.bounded_maxima import with_last_in_place_of_bound
 from hlofuse.pipelines.users.simplified.converted_predicates import with_last_in_place_of_numbers
 from hlofuse.pipelines.users.simplified.expanded_scatters import with_last_in_place_of_element
 from hlofuse.pipelines.users.simplified.inverted_powers import with_negated_exponents_behind
 from hlofuse.pipelines.users.simplified.merged_factors import with_merged_factors_behind
+from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
 from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
 from hlofuse.pipelines.users.simplified.random_rounds import with_first_round_behind
 from hlofuse.pipelines.users.simplified.reciprocals import with_divisions_gone
@@ -81,6 +83,10 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
 def _as_literals_are_merged(
     literal: Instruction, users: list[Instruction], clues: Clues
 ) -> list[Instruction]:
-    users, gone = with_those_in_softmax(literal, users, clues.order, clues.in_softmax)
-    users = without(in_order_of_functions(literal, users, clues.at_cse, ids_known=clues.ids_known), gone)
+    users, in_gemms = with_those_in_gemms(literal, users, clues.order, clues.in_gemms)
+    users, in_softmax = with_those_in_softmax(literal, users, clues.order, clues.in_softmax)
+    users = in_order_of_functions(literal, users, clues.at_cse, ids_known=clues.ids_known)
+    if clues.passes is not None:
+        users = with_those_of_its_round_in_front(literal, users, clues.passes)
+    users = without(users, [*in_gemms, *in_softmax])
     return with_products_gone(literal, users, clues.program.order or clues.order, clues.program.products)

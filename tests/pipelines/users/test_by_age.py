@@ -17,9 +17,20 @@ HEAD = """HloModule m
 """
 
 
-def users_of(name: str, body: str, *, ids: str = "", head: str = "", entry: str = "main") -> list[str]:
-    """`ids` are names in the order of age, if that is not the order of the text."""
-    module = parse_module(f"{HEAD}\n{head}\nENTRY %{entry} {{\n{body}\n}}\n")
+def users_of(
+    name: str, body: str, *, ids: str = "", head: str = "", tables: str = "", entry: str = "main"
+) -> list[str]:
+    """`ids` are names in the order of age, if that is not the order of the text; `tables` tell of places."""
+    start = HEAD.replace("
+", f"
+{tables}
+", 1)
+    module = parse_module(f"{start}
+{head}
+ENTRY %{entry} {{
+{body}
+}}
+")
     if ids:
         age = ids.split()
         module.entry.reorder(sorted(module.entry.instructions, key=lambda x: age.index(x.name)))

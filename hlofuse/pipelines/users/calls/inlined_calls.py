@@ -18,7 +18,8 @@ from hlofuse.pipelines.names import (
     outermost_call,
     stack_frame,
 )
-from hlofuse.pipelines.users.common.ages import with_clones_by_age
+from hlofuse.pipelines.users.calls.equal_calls import merged_twins, with_twins_users_merged
+from hlofuse.pipelines.users.common.ages import is_in_nameless_function, with_clones_by_age
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.duplicates.merged_constants import in_order_of_merging
@@ -39,18 +40,28 @@ def in_order_of_calls(
     if not source.op_name and not _is_element_of_program(source, passes):
         return users  # a pass made it; no call was given it
     function = outermost_call(source)
-    if not function:
+    if not function or _was_reduce_window(source):
         return _with_calls_inlined(users, "", passes)
     served = {u: served_by(u) for u in users}
     within = {u for u, it in served.items() if is_of_same_call(it, source, function)}
     inner = [u for u in users if u in within]
     outer = [u for u in users if u not in within]
+    twins = merged_twins(inner, outer, function)
+    if twins:
+        return with_twins_users_merged(inner, outer, twins)
     outer = _with_calls_inlined(outer, function, passes)
     if passes is not None:
         inner = with_clones_by_age(inner, served, range(source.id, passes))
     if outer and _has_other_results(source, function):
         return _without_tuples(inner, outer)
     return [*inner, *outer]
+
+
+def _was_reduce_window(x: Instruction) -> bool:
+    """A running sum, which ReduceWindowRewriter cut to size; it bears the name of what reads it."""
+    if x.opcode != "slice" or is_of_program(x):
+        return False
+    return is_in_nameless_function(x.operands[0])
 
 
 def _is_element_of_program(x: Instruction, passes: int | None) -> bool:

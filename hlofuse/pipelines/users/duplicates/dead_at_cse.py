@@ -30,6 +30,11 @@ class UsesAtCse:
         """The order when the like of `producer` was merged: what is younger than the negations was later."""
         return self._first_round if producer.id < self._end else self._last_round
 
+    @property
+    def at_first(self) -> Uses:
+        """The order when CSE first ran."""
+        return self._first_round
+
     def met(self, x: Instruction) -> bool:
         """Was `x` there, rather than made when layouts were normalized?"""
         return self._normalized is None or x.id < self._normalized

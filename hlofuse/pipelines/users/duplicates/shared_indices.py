@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 
 _READERS = frozenset({"gather", "scatter"})
 
@@ -30,3 +34,68 @@ def _readers(user: Instruction) -> list[Instruction]:
     readers = user.users if user.opcode == "bitcast" else ()
     own = sorted((x for x in readers if x.opcode in _READERS), key=lambda x: x.id)
     return own or [user]
+
+
+def in_order_of_own_indices(indices: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
+    """The users of a bitcast that is the `indices` of several: by what had indices of its own.
+
+    The framework puts a dimension of one behind indices for each place where they are used; the derivative of
+    what is written there uses the same, and compares them with the bounds. Where there are more dimensions
+    GatherSimplifier and ScatterSimplifier made each reader a matrix of its own. HloCSE keeps the indices that
+    its walk meets first and appends the users of others; comparisons among these go in turn.
+    """
+    readers = [u for u in users if _reads_as_indices(u, indices)]
+    if indices.opcode != "bitcast" or len(readers) < 2:
+        return users
+    first = _forward(readers) if indices.operands[0].shape.rank < indices.shape.rank else {}
+    at = {stack_frame(r): r for r in readers}
+    groups: dict[Instruction, list[Instruction]] = {}
+    for user in users:
+        reader = user if user in readers else at.get(stack_frame(user), user)
+        groups.setdefault(first.get(reader, reader), []).append(user)
+    listed = sorted(groups.values(), key=lambda group: min(_met(indices, user, uses) for user in group))
+    compared = [u for u in listed[0] if u not in readers]
+    merged: list[Hashable] = [*listed[0]]
+    gone: list[Hashable] = []
+    for group in listed[1:]:
+        if any(_is_like(u, at[stack_frame(c)]) for c in compared if stack_frame(c) in at for u in group):
+            gone += (twins := [(c, group[0]) for c in compared])
+            merged += twins
+        merged += group
+    return [u for u in without(merged, gone) if isinstance(u, Instruction)]
+
+
+def _met(indices: Instruction, user: Instruction, uses: Uses) -> int:
+    """When the walk came to this use; to the reader that the indices bear the name of it came first."""
+    return -1 if indices.op_name == user.op_name else uses[indices, user]
+
+
+def _forward(readers: list[Instruction]) -> dict[Instruction, Instruction]:
+    """By derivative what it is the derivative of, written in the same place: the last one's comes first."""
+    found: dict[Instruction, Instruction] = {}
+    written: dict[Hashable, list[Instruction]] = {}
+    for x in sorted(readers, key=lambda x: (_is_derivative(x), x.id)):
+        width = x.shape.dimensions if x.opcode == "scatter" else x.operands[0].shape.dimensions
+        extent = extent_of(x)
+        there = written.setdefault((extent and (extent.start, extent.end), width), [])
+        if not _is_derivative(x):
+            there.append(x)
+        elif there:
+            found[x] = there.pop()
+    return found
+
+
+def _is_derivative(x: Instruction) -> bool:
+    return "transpose(jvp" in (x.op_name or "")
+
+
+def _is_like(x: Instruction, other: Instruction) -> bool:
+    """Is it the same operation, written in the same place?"""
+    here, there = extent_of(x), extent_of(other)
+    if here is None or there is None or (x.opcode, x.op_name) != (other.opcode, other.op_name):
+        return False
+    return (here.start, here.end) == (there.start, there.end)
+
+
+def _reads_as_indices(x: Instruction, indices: Instruction) -> bool:
+    return x.opcode in _READERS and indices in x.operands[1:]

@@ -82,7 +82,7 @@ def softmax_readers(order: Iterable[Instruction]) -> SoftmaxReaders:
     """What softmax fusions among the instructions `order` read of each constant that is broadcast in them."""
     found: SoftmaxReaders = {}
     for fusion in order:
-        if fusion.opcode == "fusion" and fusion.fusion_kind == "kCustom":
+        if fusion.opcode == "fusion" and fusion.fusion_kind == "kCustom" and not has_dot(fusion):
             for x in fusion.fused_computation:
                 if is_broadcast_of_constant(x):
                     found.setdefault(value_of_broadcast(x), []).extend((fusion, user) for user in x.users)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import NamedTuple, TypeAlias
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import Shape
 from hlofuse.pipelines.names import outermost_call
 from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 from hlofuse.pipelines.users.common.holes import without
-from hlofuse.pipelines.users.products.taken_along import value_of_broadcast
 
 GemmReaders: TypeAlias = "dict[Hashable, dict[Hashable, _Taken]]"
 """By the constant that is broadcast and what is computed with it: where gemms took that along."""
@@ -32,7 +32,7 @@ def gemm_readers(order: Iterable[Instruction]) -> GemmReaders:
             continue
         for x in body:
             if is_broadcast_of_constant(x):
-                readers = found.setdefault(value_of_broadcast(x), {})
+                readers = found.setdefault(_value_of(x), {})
                 for user in x.users:
                     kind = _computed(user, fusion)
                     first = readers[kind].first if kind in readers else fusion
@@ -54,22 +54,55 @@ def without_those_in_gemms(
     it had stood tells the walk, `order`, but what is read in a called function came behind what is not
     (`merged_constants`). `passes` is the first id that a pass gave.
     """
-    if not is_broadcast_of_constant(constant):
-        return users
-    here = {_computed(u, None) for u in users} | {_named(u) for u in users}
-    taken = [t for kind, t in readers.get(value_of_broadcast(constant), {}).items() if kind not in here]
-    if not taken:
-        return users
     merged = constant.id < passes and not outermost_call(constant)
+    behind = outermost_call if merged else None
+    listed, gone = with_those_in_gemms(constant, users, order, readers, is_behind=behind)
+    return without(listed, gone)
+
+
+def with_those_in_gemms(
+    constant: Instruction,
+    users: list[Instruction],
+    order: dict[Instruction, int],
+    readers: GemmReaders,
+    *,
+    is_behind: Callable[[Instruction], object] | None = None,
+) -> tuple[list[Instruction], list[Instruction]]:
+    """The users of a broadcast `constant` with what gemms took along where it stood, and what that is.
+
+    What `is_behind` stood behind all others.
+    """
+    if not is_broadcast_of_constant(constant):
+        return users, []
+    here = {_computed(u, None) for u in users} | {_named(u) for u in users}
+    alike = readers.get(_value_of(constant), {}).items()
+    taken = [t for kind, t in alike if kind not in here and _is_split(constant.shape, t.reader.shape)]
     listed = list(users)
     for reader, first, _ in taken:
-        if merged and outermost_call(reader):
+        if is_behind is not None and is_behind(reader):
             listed.append(reader)
             continue
         place = next((k for k, u in enumerate(listed) if order.get(u, -1) > order[first]), len(listed))
         listed.insert(place, reader)
     taken.sort(key=lambda t: order[t.last])
-    return without(listed, [t.reader for t in taken])
+    return listed, [t.reader for t in taken]
+
+
+def _value_of(broadcast: Instruction) -> Hashable:
+    """The same for equal broadcasts, of whatever dimensions: gemms take bitcasts behind them along."""
+    constant = broadcast.operands[0]
+    return broadcast.shape.element_count, constant.shape.key, constant.payload
+
+
+def _is_split(shape: Shape, other: Shape) -> bool:
+    """Has `other` the dimensions of `shape`, or parts of these?"""
+    sizes = [d for d in reversed(other.dimensions) if d != 1]
+    for dimension in shape.dimensions:
+        while dimension > 1:
+            if not sizes or dimension % sizes[-1]:
+                return False
+            dimension //= sizes.pop()
+    return not sizes
 
 
 def _computed(x: Instruction, fusion: Instruction | None) -> Hashable:

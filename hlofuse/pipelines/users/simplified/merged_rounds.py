@@ -17,5 +17,11 @@ def with_those_of_its_round_in_front(
     """
     if constant.id < passes or not users or any(map(was_division, users)):
         return users
-    first = users[0].id > constant.id
-    return sorted(users, key=lambda u: (u.id > constant.id) != first)
+    later: dict[Instruction, bool] = {}
+    is_later = False
+    for user in users:
+        if user.computation is constant.computation:  # what a fusion took along was where others are
+            is_later = user.id > constant.id
+        later[user] = is_later
+    first = later[users[0]]
+    return sorted(users, key=lambda u: later[u] != first)

@@ -107,7 +107,7 @@ def behind_moved_reshapes(computation: Computation) -> frozenset[Instruction]:
             continue
         if (first is not None and x.id > first) or (is_made_by_pass(x) and not is_of_called(x)):
             young.append(x)
-        else:
+        elif not is_of_called(x):
             root, number = name_before_renaming(x)
             lowest[root] = min(number, lowest.get(root, number))
     names = {x: name_before_renaming(x) for x in young}

@@ -1,0 +1,164 @@
+"""Values that CSE made one: whose users come first, and what goes from among them then."""
+
+from __future__ import annotations
+
+import pytest
+
+from .test_by_age import named, users_of
+
+_HERE, _ELSEWHERE = 1, 5
+_TABLES = """
+FileNames
+1 "model.py"
+
+FunctionNames
+1 "f"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=2 end_line=2 column=12 end_column=20}
+2 {file_name_id=1 function_name_id=1 line=3 end_line=3 column=12 end_column=20}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=1 parent_frame_id=2}
+3 {file_location_id=1 parent_frame_id=3}
+4 {file_location_id=1 parent_frame_id=4}
+5 {file_location_id=2 parent_frame_id=5}
+"""
+
+
+# ---------------------------------------------------------------- indices
+
+
+def _gather(name: str, place: str) -> str:
+    attributes = "offset_dims={1,2}, collapsed_slice_dims={}, start_index_map={0}, index_vector_dim=1"
+    return f"%{name} = f32[8,1,4]{{2,1,0}} gather(%q, %i), {attributes}, slice_sizes={{1,4}}{place}"
+
+
+def _scatter(name: str, updates: str, place: str) -> str:
+    attributes = "update_window_dims={1,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0}"
+    head = f"%{name} = f32[9,4]{{1,0}} scatter(%q, %i, %{updates})"
+    return f"{head}, {attributes}, index_vector_dim=1, to_apply=%sum{place}"
+
+
+@pytest.mark.parametrize(
+    ("shape", "place", "users"),
+    [
+        ("2,4]{1,0}", _HERE, ["scatter.1", "gather.1"]),
+        ("8]{0}", _HERE, ["gather.1", "scatter.1"]),
+        ("8]{0}", _ELSEWHERE, ["scatter.1", "gather.1"]),
+    ],
+)
+def test_the_walk_meets_the_indices_of_a_scatter_before_its_updates(
+    shape: str, place: int, users: list[str]
+) -> None:
+    """Each reader had some of its own if they were flattened; else what is written in one place shared."""
+    body = f"""  %p = s32[{shape} parameter(0)
+  %q = f32[9,4]{{1,0}} parameter(1)
+  %x = s32[{shape} negate(%p){named("neg")}
+  %i = s32[8,1]{{1,0}} bitcast(%x){named("neg")}
+  {_gather("gather.1", named("jvp()/gather", frame=_HERE))}
+  {_scatter("scatter.1", "gather.1", named("transpose(jvp())/scatter-add", frame=place))}
+  ROOT %r = (f32[9,4]{{1,0}}) tuple(%scatter.1)"""
+    assert users_of("i", body, tables=_TABLES) == users
+
+
+def test_what_compares_indices_with_their_bounds_goes_with_the_indices() -> None:
+    """The derivative of each scatter compared the indices of that with the bounds."""
+    forward, derivative = "jvp()/scatter-add", "transpose(jvp())"
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = f32[9,4]{{1,0}} parameter(1)
+  %u = f32[8,1,4]{{2,1,0}} parameter(2)
+  %i = s32[8,1]{{1,0}} bitcast(%p)
+  {_scatter("scatter.1", "u", named(forward, frame=1))}
+  {_scatter("scatter.2", "u", named(forward, frame=2))}
+  {_gather("gather.2", named(f"{derivative}/gather", frame=3))}
+  {_gather("gather.1", named(f"{derivative}/gather", frame=4))}
+  %ge.1 = pred[8,1]{{1,0}} compare(%i, %i), direction=GE{named(f"{derivative}/ge", frame=4)}
+  %le.1 = pred[8,1]{{1,0}} compare(%i, %i), direction=LE{named(f"{derivative}/le", frame=4)}
+  %both.1 = pred[8,1]{{1,0}} and(%ge.1, %le.1){named(f"{derivative}/and", frame=4)}
+  ROOT %r = (pred[8,1]{{1,0}}, f32[9,4]{{1,0}}, f32[9,4]{{1,0}}, f32[8,1,4]{{2,1,0}}, f32[8,1,4]{{2,1,0}})\
+ tuple(%both.1, %scatter.1, %scatter.2, %gather.2, %gather.1)"""
+    first = ["scatter.1", "gather.1", "ge.1", "le.1"]
+    assert users_of("i", body, tables=_TABLES) == [*first, "gather.2", "scatter.2"]
+
+
+# ---------------------------------------------------------------- calls
+
+
+@pytest.mark.parametrize(
+    ("second", "users"),
+    [
+        ("jit(remainder)", ["ne.1", "lt.1", "choice.1", "add.1"]),
+        ("jit(floor_divide)", ["ne.1", "lt.1", "add.1", "choice.1"]),
+    ],
+)
+def test_a_quotient_and_a_remainder_are_two_functions_with_one_remainder(
+    second: str, users: list[str]
+) -> None:
+    """Both compared it with zero; where the second comparison had been the last user stands."""
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = s32[8]{{0}} parameter(1)
+  %rem.1 = s32[8]{{0}} remainder(%p, %q){named("jit(floor_divide)/rem")}
+  %ne.1 = pred[8]{{0}} compare(%rem.1, %q), direction=NE{named("jit(floor_divide)/ne")}
+  %quotient.1 = s32[8]{{0}} select(%ne.1, %p, %q){named("jit(floor_divide)/select_n")}
+  %lt.1 = pred[8]{{0}} compare(%rem.1, %q), direction=LT{named(f"{second}/lt")}
+  %and.1 = pred[8]{{0}} and(%lt.1, %ne.1){named(f"{second}/and")}
+  %add.1 = s32[8]{{0}} add(%rem.1, %q){named(f"{second}/add")}
+  %choice.1 = s32[8]{{0}} select(%and.1, %add.1, %rem.1){named(f"{second}/select_n")}
+  %o.1 = s32[8]{{0}} add(%choice.1, %quotient.1){named("o")}
+  ROOT %r = (s32[8]{{0}}) tuple(%o.1)"""
+    ids = "p q o.1 r rem.1 ne.1 quotient.1 lt.1 and.1 add.1 choice.1"
+    assert users_of("rem.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("operation", "users"), [("reduce_window_sum", ["div.1", "rem.1"]), ("add", ["rem.1", "div.1"])]
+)
+def test_a_running_sum_bears_the_name_of_the_call_that_was_given_it(operation: str, users: list[str]) -> None:
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %sums.1 = s32[8]{{0}} add(%p, %p), metadata={{op_name="{operation}"}}
+  %slice.1 = s32[4]{{0}} slice(%sums.1), slice={{[0:4]}}{named("jit(g)/div")}
+  %rem.1 = s32[4]{{0}} negate(%slice.1){named("jit(g)/rem")}
+  %div.1 = s32[4]{{0}} not(%slice.1){named("jit(g)/div")}
+  %o.1 = s32[4]{{0}} add(%rem.1, %div.1){named("o")}
+  ROOT %r = (s32[4]{{0}}) tuple(%o.1)"""
+    assert users_of("slice.1", body, ids="p o.1 r rem.1 div.1 sums.1 slice.1") == users
+
+
+# ---------------------------------------------------------------- what gemms took along
+
+
+_GEMM = """%gemm (p0: f32[8,8], p1: f32[8,8]) -> f32[8,8] {
+  %p0 = f32[8,8]{1,0} parameter(0)
+  %p1 = f32[8,8]{1,0} parameter(1)
+  %c = f32[] constant(0)
+  %split = f32[SPLIT]{2,1,0} bitcast(%p0)
+  %none = f32[SPLIT]{2,1,0} broadcast(%c), dimensions={}
+  %max.9 = f32[SPLIT]{2,1,0} maximum(%split, %none), metadata={op_name="jit(f)/jit(relu)/max"}
+  %whole = f32[8,8]{1,0} bitcast(%max.9)
+  ROOT %dot = f32[8,8]{1,0} dot(%whole, %p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("split", "users"),
+    [
+        ("8,2,4", ["gt.1", "choice.2", "choice.1"]),
+        ("4,2,8", ["gt.1", "choice.2", "choice.1"]),
+        ("4,4,4", ["gt.1", "choice.1", "choice.2"]),
+    ],
+)
+def test_a_gemm_splits_the_constant_that_it_takes_along(split: str, users: list[str]) -> None:
+    """Until then all had been users of one constant, which functions had of their own before."""
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %q = f32[8,8]{{1,0}} parameter(1)
+  %zero = f32[] constant(0)
+  %zeros = f32[8,8]{{1,0}} broadcast(%zero), dimensions={{}}
+  %gt.1 = pred[8,8]{{1,0}} compare(%p, %zeros), direction=GT{named("jit(relu)/gt")}
+  %g = f32[8,8]{{1,0}} fusion(%p, %q), kind=kCustom, calls=%gemm
+  %choice.1 = f32[8,8]{{1,0}} select(%gt.1, %g, %zeros){named("jit(g)/choice")}
+  %choice.2 = f32[8,8]{{1,0}} select(%gt.1, %choice.1, %zeros){named("jit(h)/choice")}
+  ROOT %r = (f32[8,8]{{1,0}}) tuple(%choice.2)"""
+    assert users_of("zeros", body, head=_GEMM.replace("SPLIT", split)) == users
