@@ -21,7 +21,7 @@ from hlofuse.cost.tiling.refusals import NotTiled, Operation
 from hlofuse.cost.tiling.tick_columns import KernelTimes, Ticks
 from hlofuse.cost.tiling.tile_merging import TileMerger
 from hlofuse.cost.tiling.tiling_set import TilingSet
-from hlofuse.cost.tiling.tilings import Column, Columns, Mask, Value, block_count
+from hlofuse.cost.tiling.tilings import Column, Columns, Mask, Value
 
 REGISTER_SHARE = 0.4
 """Of a block's registers, what one tile may take before XLA expects spilling."""
@@ -91,8 +91,7 @@ class _Costing:
             if any(map(columns.has_negative, node.tile.strides)):
                 raise _negative_stride(node)
         self._merger = TileMerger(self.view, nodes, self.analysis.sizes, self.sizes, self.count)
-        blocks = block_count(self.view.kinds[0].dims, self.tilings.columns[self.analysis.first_output :])
-        self.blocks: Column = np.broadcast_to(np.asarray(blocks), (self.count,))
+        self.blocks = self.tilings.blocks(self.view.kinds[0].dims, self.analysis.first_output)
         self._level(nodes, self.blocks)
 
     def _level(self, nodes: list[TiledNode], blocks: Column) -> None:
@@ -127,7 +126,7 @@ class _Costing:
             size = self.sizes.padded_product(tile)
             self.largest = np.maximum(self.largest, size)
             if tile in materialized:
-                self.fits = self.fits & (size <= self.register_limit)
+                self.fits = self.fits & self.sizes.padded_at_most(tile, self.register_limit)
             if isinstance(flops, np.ndarray) or flops:
                 self.flops = self.flops + blocks * size * flops
 
@@ -200,7 +199,7 @@ def tiling_costs(
             _, share = tilings.access(kind, node.tile)
             ticks = np.broadcast_to(times.write(kind.byte_size, share), full)
             write = write + np.where(chosen == position, ticks, 0)
-            small = costing.sizes.padded_product(node.tile.sizes) <= costing.register_limit
+            small = costing.sizes.padded_at_most(node.tile.sizes, costing.register_limit)
             fits = fits & ((chosen != position) | small)
     flops = np.broadcast_to(np.asarray(costing.flops), full)
     compute = times.compute(flops, blocks, used_warps * times.device.threads_per_warp)

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from hlofuse.cost.tiling.op_kinds import OpKind
 from hlofuse.cost.tiling.symbolic_tile import SymbolicTile
-from hlofuse.cost.tiling.tilings import Column, Columns, Mask, Value, all_tilings
+from hlofuse.cost.tiling.tilings import Column, Columns, Mask, Value, all_tilings, block_count
 
 
 class TilingSet:
     """A column for each tiling parameter. A fusion that grows asks about the same tiles again and again."""
 
-    __slots__ = ("_accesses", "_extents", "_parts", "_strides", "_transaction", "count", "sizes")
+    __slots__ = ("_accesses", "_blocks", "_extents", "_parts", "_strides", "_transaction", "count", "sizes")
 
     def __init__(self, extents: Sequence[int], columns: Sequence[Column], transaction: int) -> None:
         """`transaction` is how many bytes memory gives at once."""
@@ -26,14 +26,25 @@ class TilingSet:
         """Values of tile sizes."""
         self._strides = {self._extents: self.sizes}
         self._accesses: dict[tuple[OpKind, SymbolicTile], tuple[Value, NDArray[np.float64]]] = {}
+        self._blocks: dict[tuple[tuple[int, ...], int], Column] = {}
         self._parts: dict[bytes, TilingSet] = {}
 
     @property
     def columns(self) -> Sequence[Value]:
         return self.sizes.parameters
 
+    def blocks(self, dims: tuple[int, ...], first: int = 0) -> Column:
+        """Blocks in the grid of an output of which parameter `first` tiles the first dimension."""
+        known = self._blocks.get((dims, first))
+        if known is None:
+            blocks = block_count(dims, self.columns[first:])
+            known = self._blocks[dims, first] = np.broadcast_to(np.asarray(blocks), (self.count,))
+        return known
+
     def where(self, mask: Mask | bool) -> TilingSet:
         """Those of them for which the mask holds."""
+        if mask is True:
+            return self
         mask = np.broadcast_to(np.asarray(mask), (self.count,))
         if mask.all():
             return self

@@ -23,7 +23,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 class Columns:
     """Values of expressions of tiling parameters, each worked out once."""
 
-    __slots__ = ("_negative", "_padded", "_products", "_values", "parameters")
+    __slots__ = ("_masks", "_negative", "_padded", "_products", "_values", "parameters")
 
     def __init__(self, parameters: Sequence[Value]) -> None:
         self.parameters = parameters
@@ -31,6 +31,7 @@ class Columns:
         self._padded: dict[Expr, Value] = {}
         self._products: dict[tuple[Expr, ...], Value] = {}
         self._negative: dict[Expr, bool] = {}
+        self._masks: dict[object, Mask | bool] = {}
 
     def value(self, expr: Expr) -> Value:
         if expr.kind == VARIABLE:
@@ -73,10 +74,23 @@ class Columns:
             found = self._negative[expr] = bool(np.any(np.less(self.value(expr), 0)))
         return found
 
+    def padded_at_most(self, exprs: tuple[Expr, ...], most: float) -> Mask | bool:
+        """Where a tile with these sizes has no more elements, rounded up; True if everywhere."""
+        found = self._masks.get((exprs, most))
+        if found is None:
+            found = self._masks[exprs, most] = _plain(self.padded_product(exprs) <= most)
+        return found
+
     def satisfied(self, condition: Condition) -> Mask | bool:
-        """Where a condition holds."""
+        """Where a condition holds; True if everywhere."""
         if condition == ALWAYS:
             return True
+        found = self._masks.get(condition)
+        if found is None:
+            found = self._masks[condition] = _plain(self._satisfied(condition))
+        return found
+
+    def _satisfied(self, condition: Condition) -> Mask | bool:
         anywhere: Mask | bool = False
         for conjunction in condition:
             everywhere: Mask | bool = True
@@ -85,6 +99,11 @@ class Columns:
                 everywhere = everywhere & ((v == lo) if lo == hi else ((v >= lo) & (v <= hi)))
             anywhere = anywhere | everywhere
         return anywhere
+
+
+def _plain(mask: Mask | bool) -> Mask | bool:
+    """One answer where it is the same for all: nothing has to be combined with that number by number."""
+    return True if np.all(mask) else mask
 
 
 def power_of_two_ceil(value: Value) -> Value:

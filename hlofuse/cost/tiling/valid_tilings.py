@@ -12,7 +12,7 @@ from hlofuse.cost.tiling.analysis import Analysis, TiledNode
 from hlofuse.cost.tiling.constraints import ALWAYS
 from hlofuse.cost.tiling.symbolic_tile import symbolic_tile
 from hlofuse.cost.tiling.tiling_set import TilingSet
-from hlofuse.cost.tiling.tilings import Columns, Mask, block_count, power_of_two_ceil
+from hlofuse.cost.tiling.tilings import Columns, Mask, power_of_two_ceil
 
 MAX_TENSOR_ELEMENTS = 1048576
 """Triton takes no tensor with more elements."""
@@ -22,10 +22,10 @@ MAX_DOT_SIDE = 256
 def valid_tilings(analysis: Analysis, device: DeviceDescription, tilings: TilingSet) -> TilingSet:
     """Those that the emitter takes, of all there are."""
     view = analysis.view
-    tilings = tilings.where(block_count(view.kinds[0].dims, tilings.columns) < device.block_dim_limit_x)
+    tilings = tilings.where(tilings.blocks(view.kinds[0].dims) < device.block_dim_limit_x)
     mask: Mask | bool = True
     for sizes in dict.fromkeys(node.tile.sizes for node in analysis.nodes):
-        mask = mask & (tilings.sizes.padded_product(sizes) <= MAX_TENSOR_ELEMENTS)
+        mask = mask & tilings.sizes.padded_at_most(sizes, MAX_TENSOR_ELEMENTS)
     tilings = tilings.where(mask)
     values = tilings.sizes
     mask = True
