@@ -53,15 +53,37 @@ class _OneComputation:
         self._computation = computation
         self._recorder = recorder
         self._keys = StructuralKeys()
+        self._key_of: dict[Instruction, Hashable] = {}
 
     def run(self) -> bool:
         changed = self._combine_constants()
+        if self._may_have_twins():
+            changed |= self._combine_instructions()
+        self._point_to_first_outputs()
+        return changed
+
+    def _may_have_twins(self) -> bool:
+        """Does anything look like another, or read two iotas? In most bodies nothing does."""
+        seen: set[Hashable] = set()
+        iotas = 0
+        for instruction in self._computation:
+            if _may_be_considered(instruction):
+                look = _look(instruction)
+                if look in seen:
+                    return True
+                seen.add(look)
+            elif instruction.opcode == "iota":
+                iotas += 1
+        return iotas > 1
+
+    def _combine_instructions(self) -> bool:
+        changed = False
         kept: dict[Hashable, list[Instruction]] = {}
         for instruction in self._computation.post_order():
-            if instruction.computation is None or not _is_considered(instruction):
+            if instruction.computation is None or not _may_be_considered(instruction):
                 continue
-            same = kept.setdefault(self._key(instruction), [])
-            twin = next((x for x in same if _shardings_agree(x, instruction)), None)
+            alike = kept.setdefault(_look(instruction), [])
+            twin = self._twin(instruction, alike) if alike else None
             if twin is not None:
                 name = instruction.name
                 instruction.replace_all_uses_with(twin)
@@ -69,10 +91,20 @@ class _OneComputation:
                 self._record(EQUAL_INSTRUCTIONS, name, twin)
                 changed = True
                 continue
-            same.append(instruction)
-            changed |= self._combine_iotas(instruction)
-        self._point_to_first_outputs()
+            alike.append(instruction)
+            if len(instruction.operands) > 1:
+                changed |= self._combine_iotas(instruction)
         return changed
+
+    def _twin(self, instruction: Instruction, alike: list[Instruction]) -> Instruction | None:
+        """The first that is the same, of those that look it."""
+        if not _is_considered(instruction):
+            return None
+        key = self._key(instruction)
+        for other in alike:
+            if self._key(other) == key and _shardings_agree(other, instruction) and _is_considered(other):
+                return other
+        return None
 
     def _combine_constants(self) -> bool:
         changed = False
@@ -94,7 +126,7 @@ class _OneComputation:
         changed = False
         operands = instruction.operands
         for i, first in enumerate(operands):
-            if first.opcode != "iota":
+            if first.opcode != "iota" or not _is_considered(instruction):
                 continue
             for j in range(i + 1, len(operands)):
                 other = operands[j]
@@ -127,6 +159,12 @@ class _OneComputation:
     # ------------------------------------------------------------ when are two the same
 
     def _key(self, instruction: Instruction) -> Hashable:
+        known = self._key_of.get(instruction)
+        if known is None:
+            known = self._key_of[instruction] = self._key_anew(instruction)
+        return known
+
+    def _key_anew(self, instruction: Instruction) -> Hashable:
         operands = [self._operand_key(o) for o in instruction.operands]
         shardy = _shardy(instruction) if self._compares_shardy else None
         what = (self._keys.of_instruction(instruction, layouts=self._layouts), shardy)
@@ -147,11 +185,24 @@ class _OneComputation:
         self._recorder.rewrite(self._computation.name, [gone], [kept.name], rule=rule.code, reason=rule.title)
 
 
+def _look(instruction: Instruction) -> Hashable:
+    """Equal of any two that are the same, and told at a glance."""
+    operands = frozenset([o for o in instruction.operands if o.opcode != "iota"])
+    return (instruction.opcode, instruction.shape.dimensions, operands)
+
+
+def _may_be_considered(instruction: Instruction) -> bool:
+    """Has operands or is a partition's number."""
+    return bool(instruction.operands) or instruction.opcode in ("partition-id", "replica-id")
+
+
 def _is_considered(instruction: Instruction) -> bool:
-    """Has operands or is a partition's number, and may go (`ShouldEliminateInstruction`)."""
-    if not instruction.operands and instruction.opcode not in ("partition-id", "replica-id"):
-        return False
-    return not has_side_effect(instruction) and is_safely_removable(instruction)
+    """It may go, too (`ShouldEliminateInstruction`)."""
+    return (
+        _may_be_considered(instruction)
+        and not has_side_effect(instruction)
+        and is_safely_removable(instruction)
+    )
 
 
 def _shardings_agree(a: Instruction, b: Instruction) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -21,7 +22,9 @@ from hlofuse.cost.tiling.terms import TileRead, tile_reads
 from hlofuse.cost.tiling.tick_columns import KernelTimes
 from hlofuse.cost.tiling.tiled_cost import TilingCosts, tiling_costs
 from hlofuse.cost.tiling.tiling import Tiling
-from hlofuse.cost.tiling.tilings import Columns, valid_tilings
+from hlofuse.cost.tiling.tiling_set import TilingSet, all_of
+from hlofuse.cost.tiling.tilings import Columns
+from hlofuse.cost.tiling.valid_tilings import valid_tilings
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.printer import print_instruction
@@ -40,6 +43,7 @@ class TilingModel:
         self._best: dict[object, _Outcome] = {}
         self._fixed: dict[object, _Outcome] = {}
         self._analyses: dict[object, Analysis | NotTiled] = {}
+        self._sets: dict[tuple[int, ...], TilingSet] = {}
         self.evaluations = 0
         """Structures evaluated so far."""
 
@@ -96,10 +100,8 @@ class TilingModel:
             analysis = self._analysis(view)
             if max(len(analysis.sizes), 1) != max(len(tiling.parameters), 1):
                 return []
-            columns = [np.array([n], dtype=np.int64) for n in tiling.parameters]
-            costs = tiling_costs(
-                analysis, columns or [np.ones(1, dtype=np.int64)], self._times, tiling.block_level
-            )
+            tilings = self._just(analysis, tiling.parameters)
+            costs = tiling_costs(analysis, tilings, self._times, tiling.block_level)
         except NotTiled:
             return []
         return tile_reads(view, costs, self._times) if int(costs.exec_time[0]) == tiling.exec_time else []
@@ -127,15 +129,24 @@ class TilingModel:
         return known
 
     def _choose(self, analysis: Analysis) -> Tiling:
-        columns = valid_tilings(analysis, self.device)
-        if not len(columns[0]):
+        extents = tuple(analysis.sizes)
+        every = self._sets.get(extents)
+        if every is None:
+            every = self._sets[extents] = all_of(extents, self.device.dram_to_l2_transaction_bytes)
+        tilings = valid_tilings(analysis, self.device, every)
+        if not tilings.count:
             raise NotTiled("No valid tilings found.")
-        costs = tiling_costs(analysis, columns, self._times)
+        costs = tiling_costs(analysis, tilings, self._times)
         best = int(np.argmin(costs.exec_time))
         if costs.exec_time[best] >= INFINITE:
             raise NotTiled("No valid tilings found.")
-        sizes = [int(c[best]) for c in columns]
-        return self._tiling(analysis, costs, best, sizes, len(columns[0]))
+        sizes = [int(np.asarray(c)[best]) for c in tilings.columns]
+        return self._tiling(analysis, costs, best, sizes, tilings.count)
+
+    def _just(self, analysis: Analysis, parameters: Sequence[int]) -> TilingSet:
+        """One tiling alone."""
+        columns = [np.array([n], dtype=np.int64) for n in parameters or (1,)]
+        return TilingSet(analysis.sizes, columns, self.device.dram_to_l2_transaction_bytes)
 
     def _fixed_cost(
         self,
@@ -155,11 +166,10 @@ class TilingModel:
                 own += parameters.output_tile_sizes[main]
         if len(own) != len(analysis.sizes):
             raise NotTiled("Expected ", len(analysis.sizes), " tile sizes but got ", len(own), ".")
-        columns = [np.array([n], dtype=np.int64) for n in own] or [np.ones(1, dtype=np.int64)]
-        values = Columns(columns)
-        if not all(np.all(values.satisfied(c)) for c in analysis.conditions):
+        tilings = self._just(analysis, own)
+        if not all(np.all(tilings.sizes.satisfied(c)) for c in analysis.conditions):
             raise NotTiled("Tiling does not satisfy constraints.")
-        costs = tiling_costs(analysis, columns, self._times, parameters)
+        costs = tiling_costs(analysis, tilings, self._times, parameters)
         for root, chosen in zip(analysis.view.roots, costs.outputs, strict=True):
             if chosen[0] == NO_TILE:
                 text = "Unsupported case of multi-output fusion, we found no tiling to reuse for "

@@ -20,7 +20,8 @@ from hlofuse.cost.tiling.op_kinds import OpKind
 from hlofuse.cost.tiling.refusals import NotTiled, Operation
 from hlofuse.cost.tiling.tick_columns import KernelTimes, Ticks
 from hlofuse.cost.tiling.tile_merging import TileMerger
-from hlofuse.cost.tiling.tilings import Column, Columns, Mask, Value, block_count
+from hlofuse.cost.tiling.tiling_set import TilingSet
+from hlofuse.cost.tiling.tilings import Column, Columns, Mask, Value
 
 REGISTER_SHARE = 0.4
 """Of a block's registers, what one tile may take before XLA expects spilling."""
@@ -51,25 +52,6 @@ def num_warps(largest_tile: Value) -> Column:
     return np.where(tile <= 256, 1, np.where(tile <= 1024, 2, np.where(tile <= 4096, 4, 8)))
 
 
-def bandwidth_share(
-    kind: OpKind, node: TiledNode, sizes: Columns, strides: Columns, transaction: int
-) -> NDArray[np.float64]:
-    """Share of the bandwidth that reading or writing tile by tile attains
-    (`BandwidthUtilizationRateHeuristicForTiledMemoryAccess`)."""
-    contiguous: Value = 1
-    reached: Mask | bool = True
-    for d in kind.minor_to_major:
-        reached = reached & (strides.value(node.tile.strides[d]) == 1)
-        if reached is False or reached is np.False_:
-            break
-        tile = sizes.value(node.tile.sizes[d])
-        contiguous = contiguous * np.where(reached, np.minimum(tile, kind.dims[d]), 1)
-        reached = reached & (tile >= kind.dims[d])
-    size = np.asarray(contiguous) * kind.element_bytes
-    rate: NDArray[np.float64] = size / (transaction * -(-size // transaction))
-    return rate
-
-
 def _negative_stride(node: TiledNode) -> NotTiled:
     return NotTiled(
         "Full support for negative strides is not implemented hlo: ",
@@ -85,14 +67,12 @@ def _negative_stride(node: TiledNode) -> NotTiled:
 class _Costing:
     """Sums over the distinct tiles of one analysis."""
 
-    def __init__(self, analysis: Analysis, columns: list[Column], device: DeviceDescription) -> None:
+    def __init__(self, analysis: Analysis, tilings: TilingSet, device: DeviceDescription) -> None:
         self.analysis = analysis
         self.view = analysis.view
-        self.device = device
-        self.columns = columns
-        self.count = len(columns[0])
-        self.sizes = Columns(columns)
-        self._strides: dict[tuple[int, ...], Columns] = {tuple(analysis.sizes): self.sizes}
+        self.tilings = tilings
+        self.count = tilings.count
+        self.sizes = tilings.sizes
         self.strides_of: dict[TiledNode, Columns] = {}
         self.largest: Value = 1
         self.fits: Mask | bool = True
@@ -102,40 +82,23 @@ class _Costing:
         self.register_limit = REGISTER_SHARE * device.registers_per_block_limit
         self.dots: list[tuple[TiledNode, Mask | bool]] = []
         """Nodes of dots, with the tilings for which they count."""
-        self._tiles_read: dict[tuple[object, ...], tuple[Value, NDArray[np.float64]]] = {}
-        """Bytes of one tile and the share of the bandwidth, for operands of one shape that are read alike."""
         self._merger: TileMerger | None = None
-
-    def strides(self, node: TiledNode) -> Columns:
-        """Values for a node's strides, which are exact only up to the node's own extents."""
-        limits = node.tile.limits
-        found = self._strides.get(limits)
-        if found is None:
-            clamped = [np.minimum(c, n) for c, n in zip(self.columns, limits, strict=False)]
-            found = self._strides[limits] = Columns(clamped)
-        return found
 
     def run(self) -> None:
         nodes = self.analysis.nodes
-        negative: dict[tuple[Columns, Expr], bool] = {}
         for node in nodes:
-            columns = self.strides(node)
-            for stride in node.tile.strides:
-                known = negative.get((columns, stride))
-                if known is None:
-                    known = negative[(columns, stride)] = bool(np.any(np.less(columns.value(stride), 0)))
-                if known:
-                    raise _negative_stride(node)
+            columns = self.tilings.strides(node.tile)
+            if any(map(columns.has_negative, node.tile.strides)):
+                raise _negative_stride(node)
         self._merger = TileMerger(self.view, nodes, self.analysis.sizes, self.sizes, self.count)
-        blocks = block_count(self.view.kinds[0].dims, self.columns[self.analysis.first_output :])
-        self.blocks: Column = np.broadcast_to(np.asarray(blocks), (self.count,))
+        self.blocks = self.tilings.blocks(self.view.kinds[0].dims, self.analysis.first_output)
         self._level(nodes, self.blocks)
 
     def _level(self, nodes: list[TiledNode], blocks: Column) -> None:
         assert self._merger is not None
         view = self.view
         for node in nodes:
-            self.strides_of[node] = self.strides(node)
+            self.strides_of[node] = self.tilings.strides(node.tile)
             for position, region in enumerate(node.regions):
                 self._region(node, position, region, blocks)
         # Many nodes have the same tile: their work is summed up before anything is multiplied.
@@ -163,7 +126,7 @@ class _Costing:
             size = self.sizes.padded_product(tile)
             self.largest = np.maximum(self.largest, size)
             if tile in materialized:
-                self.fits = self.fits & (size <= self.register_limit)
+                self.fits = self.fits & self.sizes.padded_at_most(tile, self.register_limit)
             if isinstance(flops, np.ndarray) or flops:
                 self.flops = self.flops + blocks * size * flops
 
@@ -178,7 +141,7 @@ class _Costing:
             self._level(region, blocks)
             return
         last = region[-1]
-        for (low, _), tile in zip(last.map.dims, self.columns, strict=False):
+        for (low, _), tile in zip(last.map.dims, self.tilings.columns, strict=False):
             if np.any(low % tile):
                 raise NotTiled("Dimension bounds are not divisible by tile size: ", last.map, is_status=True)
         along = kind.instruction_key[0]
@@ -186,17 +149,7 @@ class _Costing:
         self._level(region, blocks * kind.operand_dims[position][along] // kind.dims[along])
 
     def _read(self, node: TiledNode, kind: OpKind, blocks: Column, new: Mask | bool) -> None:
-        tile, strides = node.tile, self.strides(node)
-        key = (kind, tile.sizes, tile.strides, strides)
-        known = self._tiles_read.get(key)
-        if known is None:
-            size: Value = kind.element_bytes
-            for expr, most in zip(tile.sizes, kind.dims, strict=True):
-                size = size * np.minimum(self.sizes.value(expr), most)
-            transaction = self.device.dram_to_l2_transaction_bytes
-            known = size, bandwidth_share(kind, node, self.sizes, strides, transaction)
-            self._tiles_read[key] = known
-        size, share = known
+        size, share = self.tilings.access(kind, node.tile)
         total: Value = (blocks if new is True else blocks * new) * size
         self.bytes_read = self.bytes_read + total
         before = self.reads.get(node.op)
@@ -207,15 +160,15 @@ class _Costing:
 
 def tiling_costs(
     analysis: Analysis,
-    columns: list[Column],
+    tilings: TilingSet,
     times: KernelTimes,
     given: BlockLevelParameters | None = None,
 ) -> TilingCosts:
-    """Costs of the tilings given as a column for each parameter; `given` if warps and stages are not free.
+    """Costs of these tilings; `given` if warps and stages are not free.
 
     Raises NotTiled where XLA reports an error.
     """
-    costing = _Costing(analysis, columns, times.device)
+    costing = _Costing(analysis, tilings, times.device)
     costing.run()
     view, count = analysis.view, costing.count
     full = (count,)
@@ -243,12 +196,10 @@ def tiling_costs(
                 fits = fits & (chosen != NO_TILE)
                 continue
             node = analysis.nodes[position]
-            share = bandwidth_share(
-                kind, node, costing.sizes, costing.strides(node), times.device.dram_to_l2_transaction_bytes
-            )
+            _, share = tilings.access(kind, node.tile)
             ticks = np.broadcast_to(times.write(kind.byte_size, share), full)
             write = write + np.where(chosen == position, ticks, 0)
-            small = costing.sizes.padded_product(node.tile.sizes) <= costing.register_limit
+            small = costing.sizes.padded_at_most(node.tile.sizes, costing.register_limit)
             fits = fits & ((chosen != position) | small)
     flops = np.broadcast_to(np.asarray(costing.flops), full)
     compute = times.compute(flops, blocks, used_warps * times.device.threads_per_warp)

@@ -1,0 +1,98 @@
+"""Tilings of one extent, and what has been worked out for them: the same for all fusions tiled so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hlofuse.cost.tiling.op_kinds import OpKind
+from hlofuse.cost.tiling.symbolic_tile import SymbolicTile
+from hlofuse.cost.tiling.tilings import Column, Columns, Mask, Value, all_tilings, block_count
+
+
+class TilingSet:
+    """A column for each tiling parameter. A fusion that grows asks about the same tiles again and again."""
+
+    __slots__ = ("_accesses", "_blocks", "_extents", "_parts", "_strides", "_transaction", "count", "sizes")
+
+    def __init__(self, extents: Sequence[int], columns: Sequence[Column], transaction: int) -> None:
+        """`transaction` is how many bytes memory gives at once."""
+        self._extents = tuple(extents)
+        self._transaction = transaction
+        self.count = len(columns[0])
+        self.sizes = Columns(columns)
+        """Values of tile sizes."""
+        self._strides = {self._extents: self.sizes}
+        self._accesses: dict[tuple[OpKind, SymbolicTile], tuple[Value, NDArray[np.float64]]] = {}
+        self._blocks: dict[tuple[tuple[int, ...], int], Column] = {}
+        self._parts: dict[bytes, TilingSet] = {}
+
+    @property
+    def columns(self) -> Sequence[Value]:
+        return self.sizes.parameters
+
+    def blocks(self, dims: tuple[int, ...], first: int = 0) -> Column:
+        """Blocks in the grid of an output of which parameter `first` tiles the first dimension."""
+        known = self._blocks.get((dims, first))
+        if known is None:
+            blocks = block_count(dims, self.columns[first:])
+            known = self._blocks[dims, first] = np.broadcast_to(np.asarray(blocks), (self.count,))
+        return known
+
+    def where(self, mask: Mask | bool) -> TilingSet:
+        """Those of them for which the mask holds."""
+        if mask is True:
+            return self
+        mask = np.broadcast_to(np.asarray(mask), (self.count,))
+        if mask.all():
+            return self
+        key = mask.tobytes()
+        part = self._parts.get(key)
+        if part is None:
+            columns = [np.asarray(c)[mask] for c in self.columns]
+            part = self._parts[key] = TilingSet(self._extents, columns, self._transaction)
+        return part
+
+    def strides(self, tile: SymbolicTile) -> Columns:
+        """Values for a tile's strides, which are exact only up to the tile's own extents."""
+        limits = tile.limits
+        found = self._strides.get(limits)
+        if found is None:
+            clamped = [np.minimum(c, n) for c, n in zip(self.columns, limits, strict=False)]
+            found = self._strides[limits] = Columns(clamped)
+        return found
+
+    def access(self, kind: OpKind, tile: SymbolicTile) -> tuple[Value, NDArray[np.float64]]:
+        """Bytes of one tile of an array, and the share of the bandwidth that accessing it attains."""
+        known = self._accesses.get((kind, tile))
+        if known is None:
+            size: Value = kind.element_bytes
+            for expr, most in zip(tile.sizes, kind.dims, strict=True):
+                size = size * np.minimum(self.sizes.value(expr), most)
+            share = self._bandwidth_share(kind, tile)
+            known = self._accesses[kind, tile] = size, share
+        return known
+
+    def _bandwidth_share(self, kind: OpKind, tile: SymbolicTile) -> NDArray[np.float64]:
+        """`BandwidthUtilizationRateHeuristicForTiledMemoryAccess`."""
+        sizes, strides = self.sizes, self.strides(tile)
+        contiguous: Value = 1
+        reached: Mask | bool = True
+        for d in kind.minor_to_major:
+            reached = reached & (strides.value(tile.strides[d]) == 1)
+            if reached is False or reached is np.False_:
+                break
+            extent = sizes.value(tile.sizes[d])
+            contiguous = contiguous * np.where(reached, np.minimum(extent, kind.dims[d]), 1)
+            reached = reached & (extent >= kind.dims[d])
+        size = np.asarray(contiguous) * kind.element_bytes
+        transaction = self._transaction
+        rate: NDArray[np.float64] = size / (transaction * -(-size // transaction))
+        return rate
+
+
+def all_of(extents: Sequence[int], transaction: int) -> TilingSet:
+    """All tilings XLA tries of these extents."""
+    return TilingSet(extents, all_tilings(extents) or [np.ones(1, dtype=np.int64)], transaction)
