@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_called_once, is_of_program, outermost_call, stack_frame
 from hlofuse.pipelines.users.common.ages import with_clones_by_age
-from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+from hlofuse.pipelines.users.common.constants import is_computed_of_nothing, is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.duplicates.merged_constants import in_order_of_merging
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, is_narrowing
@@ -186,7 +186,8 @@ def _reaches_result(
                 continue  # the like of it is that of another call
             found.add(x)
             pending.append(x)
-            if is_of_program(x) and not is_made_of_nothing(x) and _is_read_behind(x, function):
+            # CSE made one of what all calls compute of nothing.
+            if is_of_program(x) and not is_computed_of_nothing(x) and _is_read_behind(x, function):
                 return True
     return False
 
