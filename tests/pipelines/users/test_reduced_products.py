@@ -24,8 +24,10 @@ def test_the_last_user_takes_the_place_of_a_sum_of_the_matrix() -> None:
 
 @pytest.mark.parametrize(
     ("computed", "users"),
-    [("dot(%l, %l), lhs_contracting_dims={1}, rhs_contracting_dims={0}", ["take.1", "sub.1"])]
-    + [("multiply(%l, %l)", ["sub.1", "take.1"])],
+    [
+        ("dot(%l, %l), lhs_contracting_dims={1}, rhs_contracting_dims={0}", ["take.1", "sub.1"]),
+        ("multiply(%l, %l)", ["sub.1", "take.1"]),
+    ],
 )
 def test_the_largest_of_what_a_gemm_computes_behind_the_product_had_stood_in_front(
     computed: str, users: list[str]

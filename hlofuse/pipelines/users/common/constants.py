@@ -14,7 +14,7 @@ def is_made_of_nothing(x: Instruction) -> bool:
 
 
 def is_computed_of_nothing(x: Instruction) -> bool:
-    """Does it depend on nothing, if through element-wise operations and broadcasts, as an element's number?"""
+    """Does it depend on nothing, through element-wise operations and broadcasts, as an index does?"""
     found, pending = {x}, [x]
     while pending:
         x = pending.pop()

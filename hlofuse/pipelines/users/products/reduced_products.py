@@ -15,7 +15,7 @@ def with_last_in_place_of_reduction(
 
     DotDecomposer put a reshape behind the matrix. AlgebraicSimplifier has the sum read the matrix, where all
     of the dimensions that the reshape tells apart are summed, or none of them (`HandleReduce`,
-    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). So it is behind what a gemm does to the product.
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). So it is behind what a gemm adds to it.
     `order` is the post-order.
     """
     if not is_bitcast_of_product(product) and not _is_bitcast_of_gemm(product):
