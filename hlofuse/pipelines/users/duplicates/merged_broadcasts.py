@@ -30,7 +30,7 @@ def with_merged_broadcasts(
 
 def _was_made_for_each(number: Instruction, users: list[Instruction]) -> bool:
     """Had every broadcast a scalar of its own, which a pass made or its operation converted?"""
-    if number.opcode in ELEMENTWISE_OPCODES and not is_of_program(number):
+    if number.op_name and number.opcode in ELEMENTWISE_OPCODES and not is_of_program(number):
         return True
     if operation(number) != "convert_element_type" or not stack_frame(number):
         return False
