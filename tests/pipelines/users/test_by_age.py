@@ -21,16 +21,8 @@ def users_of(
     name: str, body: str, *, ids: str = "", head: str = "", tables: str = "", entry: str = "main"
 ) -> list[str]:
     """`ids` are names in the order of age, if that is not the order of the text; `tables` tell of places."""
-    start = HEAD.replace("
-", f"
-{tables}
-", 1)
-    module = parse_module(f"{start}
-{head}
-ENTRY %{entry} {{
-{body}
-}}
-")
+    start = HEAD.replace("\n", f"\n{tables}\n", 1)
+    module = parse_module(f"{start}\n{head}\nENTRY %{entry} {{\n{body}\n}}\n")
     if ids:
         age = ids.split()
         module.entry.reorder(sorted(module.entry.instructions, key=lambda x: age.index(x.name)))

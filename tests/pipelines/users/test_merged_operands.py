@@ -57,3 +57,25 @@ def test_it_comes_behind_a_sum_that_is_known_to_be_older(age: str, is_behind: bo
     found = with_transposes_of_merger_behind(by_name["product"], users, ids_known=True)
     assert found == ([users[0], users[2], users[1]] if is_behind else users)
     assert with_transposes_of_merger_behind(by_name["product"], users, ids_known=False) == users
+
+
+@pytest.mark.parametrize(("name", "is_behind"), [("reduce_sum.1", True), ("reduce.1", False)])
+def test_it_comes_behind_a_gemm_and_a_sum_of_the_program(name: str, is_behind: bool) -> None:
+    """A sum that was made again had read something else before."""
+    body = _body("", "%transpose.2, %transpose.1, %reduce.1").replace(
+        "  %transpose.1 = f32[4,2,4]{2,1,0} transpose(%product), dimensions={1,0,2}" + named("transpose"),
+        "  %transpose.1 = f32[4,2,4]{2,1,0} fusion(%product), kind=kCustom, calls=%h",
+    )
+    of_gemm = """%h (b: f32[2,4,4]) -> f32[4,2,4] {
+  %b = f32[2,4,4]{2,1,0} parameter(0)
+  ROOT %t = f32[4,2,4]{2,1,0} transpose(%b), dimensions={1,0,2}
+}
+"""
+    body = body.replace("transpose.1", "gemm.1").replace("reduce.1", name)
+    module = parse_module(f"{HEAD}\n{_GEMM}\n{of_gemm}\nENTRY %main {{\n{body}\n}}\n")
+    module.entry.reorder(sorted(module.entry.instructions, key=lambda x: x.name == "transpose.2"))
+    by_name = {x.name: x for x in module.entry}
+    users = [by_name[x] for x in ("gemm.1", "transpose.2", name)]
+    found = with_transposes_of_merger_behind(by_name["product"], users, ids_known=True)
+    assert found == ([users[0], users[2], users[1]] if is_behind else users)
+    assert with_transposes_of_merger_behind(by_name["product"], users, ids_known=False) == users

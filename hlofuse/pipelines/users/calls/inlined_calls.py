@@ -20,7 +20,7 @@ from hlofuse.pipelines.names import (
 )
 from hlofuse.pipelines.users.calls.equal_calls import merged_twins, with_twins_users_merged
 from hlofuse.pipelines.users.common.ages import is_in_nameless_function, with_clones_by_age
-from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+from hlofuse.pipelines.users.common.constants import is_computed_of_nothing, is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.duplicates.merged_constants import in_order_of_merging
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, is_narrowing
@@ -208,7 +208,8 @@ def _reaches_result(
                 continue  # the like of it is that of another call
             found.add(x)
             pending.append(x)
-            if is_of_program(x) and not is_made_of_nothing(x) and _is_read_behind(x, function):
+            # CSE made one of what all calls compute of nothing.
+            if is_of_program(x) and not is_computed_of_nothing(x) and _is_read_behind(x, function):
                 return True
     return False
 

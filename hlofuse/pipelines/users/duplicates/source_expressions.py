@@ -10,7 +10,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, is_of_program, name_before_renaming, scope, stack_frame
+from hlofuse.pipelines.names import (
+    is_made_by_pass,
+    is_of_program,
+    name_before_renaming,
+    operation,
+    scope,
+    stack_frame,
+)
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.products.taken_along import leads_to_gemm_with_prologue
 
@@ -39,7 +46,11 @@ def with_twins_users_behind(
     here = extent_of(producer)
     if here is not None:
         places = {u: extent_of(u) for u in users}
-        own = _users_of_expression(producer, here, places) or _users_in_same_call(producer, here, places)
+        own = (
+            _users_of_expression(producer, here, places)
+            or _users_in_same_call(producer, here, places)
+            or _users_in_function(producer, here, places)
+        )
     ages = ids_known and not scope(producer) and is_of_program(producer)
 
     def rank(user: Instruction) -> int:
@@ -55,6 +66,8 @@ def _may_have_twin(x: Instruction, *, ids_known: bool) -> bool:
     """Is it as the framework made it? Of what a pass made the place says little."""
     if x.opcode == "fusion":
         return True
+    if _is_converted(x):
+        return True  # wherever it was moved since
     if not is_of_program(x):
         return False
     return not is_made_by_pass(x) if ids_known else name_before_renaming(x).number > 0
@@ -87,6 +100,24 @@ def _users_in_same_call(
     if any(place is not None and place.context == here.context for place in map(extent_of, x.operands)):
         return set()
     return {u for u, place in places.items() if place is not None and place.context == here.context}
+
+
+def _users_in_function(
+    x: Instruction, here: Extent, places: dict[Instruction, Extent | None]
+) -> set[Instruction]:
+    """The users in the function that `x` was converted in: each function converts what it is given."""
+    if not _is_converted(x):
+        return set()
+    near = {u: p for u, p in places.items() if p is not None}
+    own = {u for u, p in near.items() if p.context == here.context and p.function == here.function}
+    # What stands in exactly the same place is of the derivative, which converts no more than it is given.
+    if any(near[u] == here for u in own) or all(p.function == here.function for p in near.values()):
+        return set()
+    return own
+
+
+def _is_converted(x: Instruction) -> bool:
+    return x.opcode == "convert" and operation(x) == "convert_element_type"
 
 
 def extent_of(x: Instruction) -> Extent | None:

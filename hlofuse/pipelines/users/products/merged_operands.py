@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import name_before_renaming
+from hlofuse.pipelines.names import is_of_program, name_before_renaming
 from hlofuse.pipelines.users.products.reshaped_products import PRODUCTS, is_bitcast_of_product
 
 
@@ -19,12 +19,17 @@ def with_transposes_of_merger_behind(
     if not is_bitcast_of_product(product):
         return users
     source = product.operands[0]
-    if source.opcode not in PRODUCTS or any(u.opcode not in {"reduce", "transpose"} for u in users):
+    if source.opcode not in PRODUCTS or any(u.opcode not in {"fusion", "reduce", "transpose"} for u in users):
         return users
     made = [u for u in users if u.opcode == "transpose" and not u.op_name]
     transposes = [u for u in users if u.opcode == "transpose" and u not in made]
     sums = [u for u in users if u.opcode == "reduce"]
-    if not made or not transposes:
+    gemms = [u for u in users if u.opcode == "fusion"]
+    if gemms and made and not transposes:
+        # The operand was reshaped at once, and nothing but that reshape has gone.
+        is_told = ids_known and all(is_of_program(u) and u.id < made[0].id for u in sums)
+        return [*(u for u in users if u not in made), *made] if is_told else users
+    if not made or not transposes or gemms:
         return users
     # One behind may have taken the place of a transpose that was the operand alone, in front of the sum.
     is_told = users.index(made[0]) < users.index(transposes[-1])

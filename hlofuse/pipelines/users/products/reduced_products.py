@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.products.reshaped_products import is_bitcast_of_product
+from hlofuse.pipelines.users.products.taken_along import has_dot
 
 
 def with_last_in_place_of_reduction(
@@ -13,12 +14,17 @@ def with_last_in_place_of_reduction(
     """The users of such a product in its shape of the program, with the last where the sum had stood.
 
     DotDecomposer put a reshape behind the matrix. AlgebraicSimplifier has the sum read the matrix, where all
-    of the dimensions that the reshape tells apart are summed (`HandleReduce`,
-    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). `order` is the post-order.
+    of the dimensions that the reshape tells apart are summed, or none of them (`HandleReduce`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). So it is behind what a gemm adds to it.
+    `order` is the post-order.
     """
-    if not is_bitcast_of_product(product):
+    if not is_bitcast_of_product(product) and not _is_bitcast_of_gemm(product):
         return users
     sums = [u for u in product.operands[0].users if u.opcode == "reduce"]
     if len(sums) != 1:
         return users
     return without(sorted([*users, *sums], key=order.__getitem__), sums)
+
+
+def _is_bitcast_of_gemm(x: Instruction) -> bool:
+    return x.opcode == "bitcast" and x.operands[0].opcode == "fusion" and has_dot(x.operands[0])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrow
+from hlofuse.pipelines.users.simplified.moved_reshapes import was_scalar
 
 
 def with_last_of_older_in_front(
@@ -36,13 +36,8 @@ def _was_product(x: Instruction) -> bool:
 
 
 def _was_moved(x: Instruction) -> bool:
-    """A convert that ReshapeMover moved, with a reshape behind it, or what the program does with one number.
-
-    That number is still in the array of one element that it was taken out of.
-    """
-    if x.opcode not in ELEMENTWISE_OPCODES or not is_of_program(x):
-        return False
-    return x.opcode == "convert" or (x.shape.rank > 0 and x.shape.element_count == 1)
+    """A convert, or what was computed of scalars, that ReshapeMover moved, with a reshape behind it."""
+    return is_of_program(x) and (x.opcode == "convert" or was_scalar(x))
 
 
 def _was_widened_product(x: Instruction) -> bool:

@@ -33,14 +33,32 @@ def with_moved_in_front(
     of a call but behind others' `calls` a pass made as well.
     """
     moved = sorted((u for u in users if _is_moved(u, producer, passes, calls)), key=lambda u: u.id)
+    if was_scalar(producer):
+        moved = [u for u in moved if was_scalar(u)]
     others = [u for u in users if u not in moved]
     if not moved or not _was_reshaped_once(producer, moved, others, passes):
         return users
     if producer.id > moved[-1].id and (others or is_of_program(producer)):
         return users  # it was made anew later
-    in_front = [] if _is_unstacked(producer) else users[: min(map(users.index, moved))]
+    # Who read a broadcast of a scalar came behind the reshape that had made it one.
+    in_front = users[: min(map(users.index, moved))] if not was_scalar(producer) else []
     place = sum(u.id < passes and not is_made_by_pass(u) for u in in_front)
     return [*others[:place], moved[-1], *others[place:], *moved[:-1]]
+
+
+def was_scalar(x: Instruction) -> bool:
+    """Is it one element of an array that was reshaped to a scalar, or computed of several such?"""
+    if not x.shape.is_array or not x.shape.rank or x.shape.element_count != 1:
+        return False
+    if x.opcode not in ELEMENTWISE_OPCODES:
+        return _is_element(x)
+    computed = [o for o in x.operands if o.opcode != "constant"]
+    # A constant was put behind the only element, by AlgebraicSimplifier, in an array as well.
+    return all(map(was_scalar, computed)) and not (len(computed) == 1 and _is_element(computed[0]))
+
+
+def _is_element(x: Instruction) -> bool:
+    return x.opcode == "slice" and operation(x) == "unstack"
 
 
 def _was_reshaped_once(
@@ -53,7 +71,7 @@ def _was_reshaped_once(
         return not _is_of_several_calls(moved)
     if not is_of_program(x):
         return False
-    if _is_unstacked(x):
+    if was_scalar(x):
         return True
     # The framework reshapes what is written in different places for each of them.
     if len(moved) == 1:
@@ -73,11 +91,6 @@ def _is_moved(x: Instruction, producer: Instruction, passes: int, calls: Calls) 
     if not is_of_program(x) and not _was_subtraction(x):
         return False
     return x.id >= passes or _is_out_of_its_call(x, producer, calls)
-
-
-def _is_unstacked(x: Instruction) -> bool:
-    """Is it one element of several, which the framework slices out and reshapes at once?"""
-    return operation(x) == "unstack"
 
 
 def _was_subtraction(x: Instruction) -> bool:

@@ -1,0 +1,119 @@
+"""Values that the program or a pass made as often as they were read, each case as XLA's records show it."""
+
+from __future__ import annotations
+
+import pytest
+
+from .test_by_age import named, users_of
+from .test_restored import users_of as users_in_places
+
+_PLACES = """
+FileNames
+1 "model.py"
+
+FunctionNames
+1 "normalize"
+2 "square"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=2 end_line=2 column=8 end_column=20}
+2 {file_name_id=1 function_name_id=1 line=4 end_line=4 column=8 end_column=20}
+3 {file_name_id=1 function_name_id=2 line=9 end_line=9 column=8 end_column=20}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=2}
+3 {file_location_id=3 parent_frame_id=3}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "operation", "frame", "users"),
+    [
+        ("convert_element_type.1", "convert_element_type", 1, ["mul.1", "mul.2", "mul.3"]),
+        ("convert_element_type.1", "convert_element_type", 2, ["mul.1", "mul.3", "mul.2"]),
+        ("convert.1", "mul", 1, ["mul.1", "mul.2", "mul.3"]),
+        ("sub.1", "sub", 1, ["mul.1", "mul.3", "mul.2"]),
+    ],
+    ids=["converted for each", "converted before", "of a pass", "shared"],
+)
+def test_only_where_a_scalar_was_one_from_the_beginning_a_broadcast_that_goes_leaves_a_hole(
+    name: str, operation: str, frame: int, users: list[str]
+) -> None:
+    body = f"""  %p = pred[] parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %number = f32[] convert(%p){named(operation, frame=frame)}
+  %mul.1 = f32[8]{{0}} broadcast(%number), dimensions={{}}{named("mul", frame=1)}
+  %a.1 = f32[8]{{0}} multiply(%q, %mul.1){named("a")}
+  %b.1 = f32[8]{{0}} add(%q, %mul.1){named("b")}
+  %mul.2 = f32[4]{{0}} broadcast(%number), dimensions={{}}{named("mul", frame=1)}
+  %mul.3 = f32[2]{{0}} broadcast(%number), dimensions={{}}{named("mul", frame=1)}
+  %c.1 = f32[4]{{0}} negate(%mul.2){named("c")}
+  %d.1 = f32[2]{{0}} negate(%mul.3){named("d")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[4]{{0}}, f32[2]{{0}}) tuple(%a.1, %b.1, %c.1, %d.1)"""
+    assert users_of(name, body.replace("number", name)) == users
+
+
+@pytest.mark.parametrize(
+    ("frame", "users"), [(1, ["mul.1", "square.1"]), (2, ["square.1", "mul.1"])], ids=["line", "derivative"]
+)
+def test_each_function_converts_what_it_is_given(frame: int, users: list[str]) -> None:
+    """What is in the place of its reader is of the derivative, which does not."""
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %convert.1 = f32[8]{{0}} convert(%p){named("convert_element_type", frame=frame)}
+  %square.1 = f32[8]{{0}} multiply(%convert.1, %convert.1){named("square", frame=3)}
+  %mul.1 = f32[8]{{0}} multiply(%convert.1, %square.1){named("mul", frame=2)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%square.1, %mul.1)"""
+    assert users_in_places("convert.1", body, head=_PLACES) == users
+    assert users_in_places("convert.1", body) == ["square.1", "mul.1"]
+
+
+_KEY = f"""  %key = u32[2]{{0}} parameter(0)
+  %p = u32[1]{{0}} parameter(1)
+  %count = u32[1]{{0}} constant({{3}})
+  %parity = u32[1]{{0}} constant({{5}})
+  %unstack.1 = u32[1]{{0}} slice(%key), slice={{[0:1]}}{named("jit(g)/OPERATION")}
+  %unstack.2 = u32[1]{{0}} slice(%key), slice={{[1:2]}}{named("jit(g)/OPERATION")}
+  %add.1 = u32[1]{{0}} add(%unstack.2, %count){named("jit(g)/add")}
+  %add.2 = u32[1]{{0}} add(%unstack.1, %add.1){named("jit(g)/add")}
+  %xor.1 = u32[1]{{0}} xor(%unstack.1, %unstack.2){named("jit(g)/xor")}
+  %xor.2 = u32[1]{{0}} xor(%xor.1, %parity){named("jit(g)/xor")}
+  %add.3 = u32[1]{{0}} add(%add.2, %xor.2){named("jit(g)/add")}
+  %add.4 = u32[1]{{0}} subtract(%add.3, %xor.2){named("jit(g)/add")}
+  %multiply.9 = u32[1]{{0}} multiply(%p, %count){named("div")}
+  ROOT %r.1 = u32[1]{{0}} add(%add.4, %multiply.9){named("r")}"""
+_AGES = "key p count parity r.1 unstack.1 unstack.2 add.2 add.3 add.4 multiply.9 xor.1 xor.2 add.1"
+"""What was a division is the first that a pass made."""
+
+
+@pytest.mark.parametrize(
+    ("word", "operation", "users"),
+    [
+        ("unstack.1", "unstack", ["xor.1", "add.2"]),
+        ("unstack.2", "unstack", ["xor.1", "add.1"]),
+        ("xor.2", "unstack", ["add.4", "add.3"]),
+        ("unstack.1", "slice", ["add.2", "xor.1"]),
+        ("xor.2", "slice", ["add.3", "add.4"]),
+    ],
+)
+def test_what_was_computed_of_scalars_reads_the_elements_in_place_of_their_reshapes(
+    word: str, operation: str, users: list[str]
+) -> None:
+    """The words of a key, of which Threefry broadcasts what it adds."""
+    assert users_of(word, _KEY.replace("OPERATION", operation), ids=_AGES) == users
+
+
+@pytest.mark.parametrize(("step", "users"), [("ones", ["a.1", "b.1"]), ("p", ["b.1", "a.1"])])
+def test_what_calls_compute_of_nothing_is_no_other_result_of_either(step: str, users: list[str]) -> None:
+    """The counter of random bits, of which CSE made one. Of other results there had been a tuple."""
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %one = s32[] constant(1)
+  %ones = s32[8]{{0}} broadcast(%one), dimensions={{}}
+  %iota.1 = s32[8]{{0}} iota(), iota_dimension=0
+  %count.1 = s32[8]{{0}} add(%iota.1, %{step}){named("jvp(f)/jit(bits)/count")}
+  %x.1 = s32[8]{{0}} multiply(%p, %count.1){named("jvp(f)/jit(bits)/x")}
+  %other.1 = s32[8]{{0}} subtract(%p, %count.1){named("jvp(g)/jit(bits)/other")}
+  %a.1 = s32[8]{{0}} negate(%x.1){named("a")}
+  %b.1 = s32[8]{{0}} abs(%x.1){named("b")}
+  ROOT %r = (s32[8]{{0}}, s32[8]{{0}}, s32[8]{{0}}) tuple(%a.1, %b.1, %other.1)"""
+    assert users_of("x.1", body) == users
