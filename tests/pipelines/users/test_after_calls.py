@@ -133,3 +133,17 @@ def test_a_call_was_given_the_element_of_a_result(name: str, users: list[str], i
     found = module.find(name)
     assert found is not None
     assert [u.name for u in found.users] == users
+
+
+def test_the_body_of_a_loop_is_called_in_one_place_wherever_its_lines_are() -> None:
+    """jax.lax.map, of what it cut out: the last of the body took the place of the call."""
+    body = f"""  %p = f32[5,8]{{1,0}} parameter(0)
+  %i = s32[] parameter(1)
+  %zero = s32[] constant(0)
+  %part.1 = f32[1,8]{{1,0}} dynamic-slice(%p, %i, %zero), dynamic_slice_sizes={{1,8}}{named("jit(get)/part")}
+  %exp.1 = f32[1,8]{{1,0}} exponential(%part.1){named("FUNCTION/exp", frame=1)}
+  %sin.1 = f32[1,8]{{1,0}} sine(%part.1){named("FUNCTION/sin", frame=2)}
+  ROOT %r = f32[1,8]{{1,0}} divide(%exp.1, %sin.1){named("FUNCTION/r", frame=3)}"""
+    ids = "p i zero part.1 exp.1 sin.1 r"
+    assert users_of("part.1", body.replace("FUNCTION", "eval_jaxpr"), ids=ids) == ["sin.1", "exp.1"]
+    assert users_of("part.1", body.replace("FUNCTION", "jit(g)"), ids=ids) == ["exp.1", "sin.1"]

@@ -172,6 +172,16 @@ def test_the_last_user_takes_the_place_of_the_tuple_of_results() -> None:
     assert users_of("x.1", body.replace("OTHER", "p")) == ["a.1", "b.1", "c.1"]
 
 
+def test_what_a_result_was_before_its_reshape_is_no_other_result() -> None:
+    body = f"""  %p = f32[2,16]{{1,0}} parameter(0)
+  %x.1 = f32[2,16]{{1,0}} cosine(%p){named("jit(g)/x")}
+  %bitcast.1 = f32[32]{{0}} bitcast(%x.1){named("jit(g)/x")}
+  %a.1 = f32[32]{{0}} negate(%bitcast.1){named("a")}
+  %b.1 = f32[32]{{0}} exponential(%bitcast.1){named("b")}
+  ROOT %r = (f32[32]{{0}}, f32[32]{{0}}) tuple(%a.1, %b.1)"""
+    assert users_of("bitcast.1", body) == ["a.1", "b.1"]
+
+
 def test_the_last_clone_of_a_call_within_a_call_takes_the_place_of_the_outer_one() -> None:
     body = f"""  %p = f32[32]{{0}} parameter(0)
   %x.1 = f32[32]{{0}} exponential(%p){named("x")}

@@ -148,9 +148,11 @@ def _is_result(x: Instruction) -> bool:
     return any(outermost_call(v) != function for v in _readers(x))
 
 
-def _readers(x: Instruction) -> Iterator[Instruction]:
-    """What reads `x`, or what passes put behind it."""
+def _readers(x: Instruction, but: Instruction | None = None) -> Iterator[Instruction]:
+    """What reads `x`, or what passes put behind it; not `but`, nor what reads that."""
     for user in x.users:
+        if user is but:
+            continue
         if user.opcode == "bitcast" or is_inserted_convert(user):
             yield from user.users
         else:
@@ -158,9 +160,14 @@ def _readers(x: Instruction) -> Iterator[Instruction]:
 
 
 def _place_of_call(x: Instruction, around: str) -> Hashable | None:
-    """Where what `x` is of was called, outside of the function `around`; None for what is no function's."""
+    """Where what `x` is of was called, outside of the function `around`; None for what is no function's.
+
+    The body of a loop is called in one place, wherever its own lines are.
+    """
     function = outermost_call(x)
-    return (function, stack_frame(x)) if function and function != around else None
+    if not function or function == around:
+        return None
+    return function, "" if is_called_once(x) else stack_frame(x)
 
 
 def _without_tuples(inner: list[Instruction], outer: list[Instruction]) -> list[Instruction]:
@@ -209,14 +216,17 @@ def _reaches_result(
             found.add(x)
             pending.append(x)
             # CSE made one of what all calls compute of nothing.
-            if is_of_program(x) and not is_computed_of_nothing(x) and _is_read_behind(x, function):
+            if is_of_program(x) and not is_computed_of_nothing(x) and _is_read_behind(x, function, start):
                 return True
     return False
 
 
-def _is_read_behind(x: Instruction, function: str) -> bool:
-    """Is it read where the function was called? In another function the like of it may have been."""
-    calls = {outermost_call(u) for u in _readers(x)} - {function}
+def _is_read_behind(x: Instruction, function: str, result: Instruction) -> bool:
+    """Is it read where the function was called? In another function the like of it may have been.
+
+    What reads `result`, which a pass may have put behind it, does not count.
+    """
+    calls = {outermost_call(u) for u in _readers(x, but=result)} - {function}
     return "" in calls or ("jvp(" in function and bool(calls))
 
 
