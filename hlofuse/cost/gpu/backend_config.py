@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -60,7 +61,20 @@ def gpu_config_text(field: str, value: object) -> str:
     }
     if field in _LAST:
         config[field] = config.pop(field)
-    return json.dumps(config, separators=(",", ":"))
+    return _FRACTION.sub(_printed_fraction, json.dumps(config, separators=(",", ":")))
+
+
+_FRACTION = re.compile(r"(?<=[:,\[])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[,\]}])")
+
+
+def _printed_fraction(match: re.Match[str]) -> str:
+    """As protobuf writes it: with 15 digits, or 17 where those are not enough (never 16)."""
+    text = match[0]
+    if text.lstrip("-").isdecimal():
+        return text
+    value = float(text)
+    short = f"{value:.15g}"
+    return short if float(short) == value else f"{value:.17g}"
 
 
 _LAST = frozenset({"dynamic_slice_config"})

@@ -30,7 +30,7 @@ _TYPES = frozenset({"f16", "bf16", "f32", "f64"})
 
 @dataclass(frozen=True)
 class ConvRewriter:
-    """`conv-rewriter`, of convolutions of floats wider than a byte whose batches are in one group."""
+    """`conv-rewriter`, of convolutions of floats wider than a byte."""
 
     name: ClassVar[str] = "conv-rewriter"
 
@@ -51,15 +51,21 @@ class _Call(NamedTuple):
 
 def _rewrite(conv: Instruction) -> bool:
     types = {x.shape.element_type for x in (conv, *conv.operands)}
-    if not types <= _TYPES or conv.attributes.raw("batch_group_count", "1") != "1":
-        raise NotRepeatedHere("a convolution of other element types or of several groups of batches")
+    if not types <= _TYPES:
+        raise NotRepeatedHere("a convolution of other element types")
     found = _backward_input(conv) or _backward_filter(conv) or _forward(conv)
     if found is None:
         return False
+    source, groups = conv, "feature_group_count"
+    if found.target == FORWARD and _batch_groups(conv) > 1:
+        source = _in_groups_of_features(conv)
+        found = found._replace(operands=source.operands)
+    elif found.target == BACKWARD_FILTER:
+        groups = "batch_group_count"
     said = {"window": str(found.window), "dim_labels": str(found.labels)}
-    for name in ("feature_group_count", "operand_precision"):
-        value = conv.attributes.raw(name)
-        if value is not None and (found.target != BACKWARD_FILTER or name != "feature_group_count"):
+    for name, kept in (("feature_group_count", groups), ("operand_precision", "operand_precision")):
+        value = source.attributes.raw(kept)
+        if value is not None:
             said[name] = value
     call = added(
         conv,
@@ -73,6 +79,31 @@ def _rewrite(conv: Instruction) -> bool:
         backend_config=config_text(DEFAULT),
     )
     return replaced(conv, added(conv, "get-tuple-element", conv.shape, [call], like=conv, index="0"))
+
+
+def _batch_groups(conv: Instruction) -> int:
+    return int(conv.attributes.raw("batch_group_count") or 1)
+
+
+def _in_groups_of_features(conv: Instruction) -> Instruction:
+    """`ConvertBatchGroupedToFeatureGroupedConvolution`: the new one, which stays, read by nobody."""
+    groups, labels = _batch_groups(conv), labels_of(conv)
+    lhs, rhs = conv.operands
+    batch, feature = labels.input_batch_dimension, labels.input_feature_dimension
+    kind, sizes = lhs.shape.element_type, list(lhs.shape.dimensions)
+    split = [*sizes[:batch], groups, sizes[batch] // groups, *sizes[batch + 1 :]]
+    order = [d for d in range(len(split)) if d != batch]
+    order.insert(feature, batch)
+    lhs = added(conv, "reshape", array(kind, split), [lhs])
+    turned = array(kind, [split[d] for d in order])
+    lhs = added(conv, "transpose", turned, [lhs], dimensions=numbers(order))
+    merged = [split[d] for d in order]
+    del merged[feature]
+    merged[feature] = sizes[feature] * groups
+    lhs = added(conv, "reshape", array(kind, merged), [lhs])
+    said = {**conv.attributes.raw_items, "feature_group_count": str(groups)}
+    del said["batch_group_count"]
+    return added(conv, "convolution", conv.shape, [lhs, rhs], said=said)
 
 
 def is_lowerable(conv: Instruction) -> bool:
