@@ -20,6 +20,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs import load
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.inputs.dump_names import DumpFile
+from hlofuse.inputs.elided_literals import restore_literals
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.module import Module
@@ -71,7 +72,8 @@ def _is(files: deque[DumpFile], pipeline: str, after: str) -> bool:
 
 
 def _with_ids(module: Module) -> Module:
-    """Instructions in the order of their ids, where a proto lies beside the text: passes go by it."""
+    """With what a text leaves out, where a proto lies beside: ids, whose order passes go by, and arrays."""
+    restore_literals(module)
     ids = unique_ids_for(module)
     if ids is not None:
         ids.apply(module)
@@ -120,7 +122,7 @@ def main() -> None:
                 differing.setdefault(step.name, []).append(f"{where} crashed")
                 traceback.print_exc()
                 continue
-            truth = load(left.path) if left is not None else read[given.path]
+            truth = _with_ids(load(left.path)) if left is not None else read[given.path]
             if broken:
                 differing.setdefault(step.name, []).append(f"{where} broken: {broken[0]}")
             elif left is None and not did:

@@ -68,13 +68,13 @@ def _by_shifting(c: Context, divide: Instruction, power: int) -> None:
     if not is_signed_integer(divide):
         c.replace(divide, make.binary(divide, "shift-right-logical", a, make.scalar_like(a, power)))
         return
-    _with_sign(c, divide, "shift-right-logical", power)
+    _with_sign(c, divide, "shift-right-logical", power, make.scalar_like(divide.operands[0], 0))
 
 
-def _with_sign(c: Context, x: Instruction, opcode: str, amount: int) -> None:
+def _with_sign(c: Context, x: Instruction, opcode: str, amount: int, zero: Instruction) -> None:
     """The operation on the absolute value, the sign put back."""
     a = x.operands[0]
-    negative = make.compare(x, "LT", a, make.scalar_like(a, 0))
+    negative = make.compare(x, "LT", a, zero)
     absolute = make.select(x, negative, make.unary(x, "negate", a), a)
     result = make.binary(x, opcode, absolute, make.scalar_like(absolute, amount), x.shape)
     c.replace(x, make.select(x, negative, make.unary(x, "negate", result), result))
@@ -152,7 +152,7 @@ def handle_remainder(c: Context, remainder: Instruction) -> None:
         if power is not None:
             mask = (1 << power) - 1
             if is_signed_integer(remainder):
-                _with_sign(c, remainder, "and", mask)
+                _with_sign(c, remainder, "and", mask, make.zeros(remainder, a.shape))
             else:
                 c.replace(remainder, make.binary(remainder, "and", a, make.scalar_like(b, mask)))
             return

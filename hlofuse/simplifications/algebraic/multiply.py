@@ -35,8 +35,7 @@ def handle_multiply(c: Context, multiply: Instruction) -> None:
         return
     for operand, converted in either_way(multiply):
         if converted.opcode == "convert" and converted.operands[0].shape.element_type == "pred":
-            zero = make.scalar(multiply, multiply.shape.element_type, 0)
-            zeros = spread(multiply, zero)
+            zeros = make.zeros(multiply, multiply.shape)
             c.replace(multiply, make.select(multiply, converted.operands[0], operand, zeros))
             return
     if _join_constants(c, multiply) or _constant_into_broadcast(c, multiply):

@@ -226,6 +226,11 @@ def zero(at: Instruction, element_type: str) -> Instruction:
     return added(at, "constant", Shape(element_type), [], payload=payload)
 
 
+def zeros(at: Instruction, shape: Shape) -> Instruction:
+    """A broadcast 0, also where a scalar would do (`BroadcastZeros`)."""
+    return added(at, "broadcast", shape, [zero(at, shape.element_type)], dimensions="{}")
+
+
 def bitcast(operand: Instruction, shape: Shape) -> Instruction:
     """A bitcast with the operand's metadata (`MakeBitcastHlo`)."""
     return added(operand, "bitcast", shape, [operand], like=operand)

@@ -39,6 +39,18 @@ def without(shape: Shape, dimensions: Sequence[int]) -> Shape:
     return Shape(shape.element_type, tuple(shape.dimensions[d] for d in kept), Layout(order))
 
 
+def inserted(shape: Shape, place: int, sizes: Sequence[int]) -> Shape:
+    """Dimensions of these sizes put in ahead of `place`, in the layout just outside the one that was there
+    (`ShapeUtil::InsertDimensionsAtIndex`)."""
+    dims, new = shape.dimensions, range(place + len(sizes) - 1, place - 1, -1)
+    order = [] if place < shape.rank else list(new)
+    for d in shape.minor_to_major:
+        order.append(d if d < place else d + len(sizes))
+        if d == place:
+            order += new
+    return with_layout(shape.element_type, (*dims[:place], *sizes, *dims[place:]), order)
+
+
 def without_ones(shape: Shape) -> Shape:
     """`shape` with no dimension of size 1 (`ShapeUtil::DropDegenerateDimensions`)."""
     return without(shape, [d for d, size in enumerate(shape.dimensions) if size == 1])

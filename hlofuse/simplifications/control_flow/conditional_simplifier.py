@@ -17,6 +17,12 @@ from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.inlining import inline
 from hlofuse.simplifications.common.literals import scalar_of
 from hlofuse.simplifications.common.shapes import with_type
+from hlofuse.simplifications.control_flow.conditional_elements import (
+    empty_unread,
+    merge_duplicates,
+    remove_unused_operands,
+    remove_unused_results,
+)
 
 _CHEAP = frozenset(
     "broadcast concatenate dynamic-slice get-tuple-element reduce reshape pad parameter slice tuple".split()
@@ -26,16 +32,27 @@ _FORWARDING = frozenset({"tuple", "get-tuple-element", "parameter"})
 
 @dataclass(frozen=True)
 class ConditionalSimplifier:
-    """`simplify-conditional`; unused and repeated results of the branches are left as they are."""
+    """`simplify-conditional`."""
 
     name: ClassVar[str] = "simplify-conditional"
 
     def run(self, module: Module) -> bool:
         changed = False
-        found = [x for c in module.computations for x in c.post_order() if x.opcode == "conditional"]
+        every = [x for c in module.computations for x in c.post_order() if x.opcode == "conditional"]
+        found = [x for x in every if x.attributes.raw("sharding") is None]
         for x in found:
-            if x.computation is not None and x.attributes.raw("sharding") is None:
+            if x.computation is not None:
+                changed |= merge_duplicates(x)
+                changed |= remove_unused_results(x)
+                changed |= empty_unread(x)
                 changed |= _remove(x)
+        choosing: dict[Computation, dict[Instruction, None]] = {}
+        for x in found:
+            if x.computation is not None:
+                for branch in x.called_computations:
+                    choosing.setdefault(branch, {})[x] = None
+        for branch, conditionals in choosing.items():
+            changed |= remove_unused_operands(branch, list(conditionals))
         return changed
 
 

@@ -16,7 +16,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common.dots import DotDimensions
 from hlofuse.simplifications.common.make import added, numbers, zero
 from hlofuse.simplifications.common.rewriting import replaced
-from hlofuse.simplifications.common.shapes import array, permuted
+from hlofuse.simplifications.common.shapes import inserted, permuted, with_type, without
 from hlofuse.simplifications.gpu.gemm.legacy_support import can_handle_gemm
 from hlofuse.simplifications.gpu.gemm.splitk import sum_type
 from hlofuse.simplifications.gpu.matrix_layout import is_tiny
@@ -79,8 +79,7 @@ def _spread(x: Instruction, before: int, sizes: Sequence[int], dot: Instruction)
     if not sizes:
         return x
     kept = [d if d < before else d + len(sizes) for d in range(x.shape.rank)]
-    dims = x.shape.dimensions
-    shape = array(x.shape.element_type, [*dims[:before], *sizes, *dims[before:]])
+    shape = inserted(x.shape, before, sizes)
     return added(dot, "broadcast", shape, [x], like=dot, dimensions=numbers(kept))
 
 
@@ -101,7 +100,7 @@ def _summed(x: Instruction, count: int, dot: Instruction) -> Instruction:
     return added(
         dot,
         "reduce",
-        array(kind, x.shape.dimensions[: rank - count]),
+        with_type(without(x.shape, range(rank - count, rank)), kind),
         [_converted(x, kind, dot), start],
         like=dot,
         dimensions=numbers(range(rank - count, rank)),
