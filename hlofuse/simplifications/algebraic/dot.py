@@ -10,6 +10,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.functions import is_of_parameters
+from hlofuse.simplifications.algebraic.reordered_contraction import reorder_contraction
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.dots import DotDimensions, new_dot
 from hlofuse.simplifications.common.shapes import array, is_sorted, permuted, without_ones
@@ -57,7 +58,7 @@ def handle_dot(c: Context, dot: Instruction) -> None:
         if all(only) or (any(only) and not c.options.executing_on_cpu):
             _as_reduction(c, dot)
             return
-    if _drop_ones(c, dot) or _drop_transposes(c, dot):
+    if reorder_contraction(c, dot) or _drop_ones(c, dot) or _drop_transposes(c, dot):
         return
     if c.options.move_dot_param_to_rhs:
         _parameter_to_right(c, dot)

@@ -50,7 +50,7 @@ class DotDimensions:
             "rhs_batch_dims": self.rhs_batch,
             "rhs_contracting_dims": self.rhs_contracting,
         }
-        return {name: numbers(value) for name, value in found.items() if value}
+        return {name: numbers(value) for name, value in found.items() if value or "contracting" in name}
 
 
 _DIMENSIONS = ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims")

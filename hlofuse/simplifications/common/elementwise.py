@@ -190,6 +190,7 @@ _FLOATS: dict[str, Callable[..., Value]] = {
     "sqrt": math.sqrt,
     "rsqrt": _of_root,
     "is-finite": math.isfinite,
+    "erf": math.erf,
     "exponential": math.exp,
     "exponential-minus-one": math.expm1,
     "log": math.log,

@@ -193,9 +193,8 @@ def _may_overwrite(bias: Instruction) -> bool:
     if bias.opcode != "parameter":
         return True
     module = module_of(computation_of(bias))
-    if computation_of(bias) is module.entry and module.attributes.raw("input_output_alias") is not None:
-        raise NotRepeatedHere("a summand that may be a result")
-    return False
+    aliased = module.attributes.raw("input_output_alias") or ""
+    return computation_of(bias) is module.entry and f"({bias.parameter_number}, {{}}," in aliased
 
 
 def _is_gelu_factor(x: Instruction, source: Instruction) -> bool:
