@@ -69,12 +69,17 @@ def derived(
 ) -> Instruction:
     """A new instruction that takes over what is said of `source` (`HloInstruction::AddInstruction`)."""
     new = added(source, opcode, shape, operands, like=source, said=attributes)
-    keeps = source.shape.is_tuple == shape.is_tuple and opcode not in ("reshape", "transpose")
+    _say_alike(new, source)
+    return new
+
+
+def _say_alike(new: Instruction, source: Instruction) -> None:
+    """Sharding and frontend attributes (`SetupDerivedInstruction`)."""
+    keeps = source.shape.is_tuple == new.shape.is_tuple and new.opcode not in ("reshape", "transpose")
     for name in ("sharding", "frontend_attributes"):
         said = source.attributes.raw(name)
         if said is not None and (keeps or name != "sharding"):
             set_attribute(new, name, said)
-    return new
 
 
 def numbers(values: Iterable[int]) -> str:
@@ -97,9 +102,12 @@ def scalar(at: Instruction, element_type: str, value: Value) -> Instruction:
 
 
 def scalar_like(base: Instruction, value: Value) -> Instruction:
-    """`value` in the shape of `base` (`MakeScalarLike`)."""
+    """`value` in the shape of `base`, of which the same is said (`MakeScalarLike`)."""
     one = scalar(base, base.shape.element_type, value)
-    return one if not base.shape.dimensions else broadcast(base, base.shape, one, ())
+    _say_alike(one, base)
+    if not base.shape.dimensions:
+        return one
+    return derived(base, "broadcast", base.shape, [one], dimensions="{}")
 
 
 def broadcast(at: Instruction, shape: Shape, operand: Instruction, dimensions: Sequence[int]) -> Instruction:

@@ -15,6 +15,7 @@ from hlofuse.simplifications.data_movement.slice_sinker import SliceSinker
 from hlofuse.simplifications.dots.dot_decomposer import DotDecomposer
 from hlofuse.simplifications.dots.dot_dimension_normalizer import DotDimensionNormalizer
 from hlofuse.simplifications.dots.dot_merger import DotMerger
+from hlofuse.simplifications.dots.dot_operand_converter import DotOperandConverter
 from hlofuse.simplifications.dots.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.simplifications.floats.comparison_expander import ComparisonExpander
 from hlofuse.simplifications.floats.convert_mover import ConvertMover
@@ -101,6 +102,7 @@ def optimization(device: DeviceDescription) -> Pipeline:
             DotDecomposer(),
             NotRepeated("result_caster"),
             NotRepeated("operand_upcaster"),
+            DotOperandConverter(),
             NotRepeated("rng-expander"),
             NotRepeated("rng-bit-generator-expander"),
             NotRepeated("permutation_sort_expander"),
