@@ -27,7 +27,7 @@ _LEFT_OUT = frozenset(
     """
     bitcast fusion call async-start async-update async-done infeed outfeed send recv send-done recv-done
     all-gather all-reduce all-to-all reduce-scatter collective-permute collective-broadcast
-    ragged-all-to-all copy-start copy-done ragged-dot scaled-dot convolution scan
+    ragged-all-to-all copy-start copy-done ragged-dot scaled-dot scan
     """.split()
 )
 
