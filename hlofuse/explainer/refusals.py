@@ -21,7 +21,8 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
     A refusal whose pair was fused later, or whose producer or consumer is gone, stood for a while only.
     """
     key: tuple[str, str | None]
-    last: dict[tuple[str, str | None], Event] = {}
+    last: dict[tuple[str, str | None], tuple[Event, str | None]] = {}
+    """The event and the consumer it speaks of, under the name that had then."""
     steps: dict[tuple[str, str | None], list[int]] = {}
     whole: dict[str, Event] = {}
     for e in events:
@@ -35,16 +36,16 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
         if e.event == "priority":
             for name in e.consumers:
                 key = (producer, facts.standing(name))
-                last[key] = replace(e, consumer=name)
+                last[key] = e, name
                 steps[key] = [e.step]
             continue
         key = (producer, facts.standing(e.consumer) if e.consumer is not None else None)
         if e.event == "fuse":
             last.pop(key, None)
         else:
-            last[key] = e
+            last[key] = e, e.consumer
             steps.setdefault(key, []).append(e.step)
-    found = [r for key, e in last.items() for r in _refusals(key, e, steps[key], facts)]
+    found = [r for key, (e, name) in last.items() for r in _refusals(key, e, name, steps[key], facts)]
     told = {(r.kernel, r.consumer) for r in found}
     for producer, e in whole.items():
         for r in _of_other_users(producer, e, facts):
@@ -67,24 +68,28 @@ def _of_other_users(producer: str, e: Event, facts: Facts) -> Iterator[Refusal]:
         )
         users = [facts.after[n] for n in map(facts.standing, names) if n in facts.after]
     for user in dict.fromkeys(users):
-        for refusal in _refusals((producer, user.name), replace(e, consumer=user.name), [e.step], facts):
+        for refusal in _refusals((producer, user.name), e, user.name, [e.step], facts):
             if refusal.between_kernels:
                 yield replace(refusal, said_of=e.consumer)
 
 
-def _refusals(key: tuple[str, str | None], event: Event, steps: list[int], facts: Facts) -> Iterator[Refusal]:
+def _refusals(
+    key: tuple[str, str | None], event: Event, asked_about: str | None, steps: list[int], facts: Facts
+) -> Iterator[Refusal]:
     """The refusal; where a view was asked about, that of each kernel which reads the value through it."""
     consumer = facts.after.get(key[1]) if key[1] is not None else None
     asked: list[str | None] = [key[1]]
     if consumer is not None and is_view(consumer):
         asked = [r.name for r in readers(consumer) if r.name in facts.launched_after] or asked
     for name in asked:
-        refusal = _refusal((key[0], name), event, steps, facts)
+        refusal = _refusal((key[0], name), event, asked_about, steps, facts)
         if refusal is not None:
             yield refusal
 
 
-def _refusal(key: tuple[str, str | None], event: Event, steps: list[int], facts: Facts) -> Refusal | None:
+def _refusal(
+    key: tuple[str, str | None], event: Event, asked_about: str | None, steps: list[int], facts: Facts
+) -> Refusal | None:
     producer = facts.after.get(key[0])
     consumer = facts.after.get(key[1]) if key[1] is not None else None
     if producer is None or producer is consumer:
@@ -111,7 +116,7 @@ def _refusal(key: tuple[str, str | None], event: Event, steps: list[int], facts:
     return Refusal(
         facts.place(event.producer or ""),
         key[1],
-        event.consumer,
+        asked_about,
         rule,
         reason,
         figures,

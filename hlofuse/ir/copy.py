@@ -46,7 +46,8 @@ def copy_module(module: Module) -> Module:
         computation.root = twins[old.root]
         computation.callers = {twins[caller]: times for caller, times in old.callers.items()}
     new.entry = computations[module.entry]
-    new.processing_order = [computations[c] for c in module.processing_order]
+    # Passes may have removed some.
+    new.processing_order = [computations[c] for c in module.processing_order if c in computations]
     return new
 
 

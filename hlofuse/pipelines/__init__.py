@@ -1,12 +1,13 @@
 """Which passes run, in which order, for which target; and running them."""
 
 from hlofuse.pipelines.device import device_of
-from hlofuse.pipelines.replay import PassResult, Replay, passes_of, replay
+from hlofuse.pipelines.replay import Checkpoint, PassResult, Replay, passes_of, replay
 from hlofuse.pipelines.targets import TARGETS, Target
 from hlofuse.pipelines.variant import Variant, variant_of
 
 __all__ = [
     "TARGETS",
+    "Checkpoint",
     "PassResult",
     "Replay",
     "Target",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hlofuse.analysis.release import RELEASES
@@ -66,6 +66,35 @@ class Replay:
         return [e for p in self.passes for e in p.events]
 
 
+@dataclass(slots=True)
+class Checkpoint:
+    """A replay as it stands ahead of one of its passes: the first replay given it leaves that here, later
+    ones of the same module go on from there, for who knows that passes before it would do the same again."""
+
+    ahead_of: str
+    """A pass as the list of passes has it."""
+    _replay: Replay | None = None
+
+    def resume(self) -> Replay | None:
+        """The replay up to here; None where none has come by yet."""
+        return None if self._replay is None else _copied(self._replay)
+
+    def note(self, replay: Replay, ahead_of: str) -> None:
+        """Keep the replay if this is where it is wanted for the first time."""
+        if self._replay is None and ahead_of == self.ahead_of:
+            self._replay = _copied(replay)
+
+
+def _copied(replay: Replay) -> Replay:
+    """Another one to go on with; what has been decided is the same objects."""
+    return replace(
+        replay,
+        after=copy_module(replay.after),
+        passes=list(replay.passes),
+        custom_kernels=dict(replay.custom_kernels),
+    )
+
+
 def replay(
     module: Module,
     target: str = "cpu",
@@ -78,6 +107,7 @@ def replay(
     ids: UniqueIds | None = None,
     guide: Guide | None = None,
     known: KnownStructures | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Replay:
     """Repeat what XLA's fusion passes do to `module` on `target`.
 
@@ -85,13 +115,13 @@ def replay(
     repeats some until nothing changes) or `settings` make it a what-if run.
     `ids` are XLA's unique ids, where known; targets that break no ties by them do without. `guide` settles
     what priority fusion leaves open (`hlofuse.passes.priority_fusion.following`). `known` spares several
-    replays of a module working out the same costs.
+    replays of a module working out the same costs, `checkpoint` repeating what they have in common.
     """
     collecting = gc.isenabled()
     chosen = passes_of(target, option) if passes is None else tuple(passes)
     gc.disable()  # next to nothing made here is garbage, and looking for it takes up to a third of the time
     try:
-        return _replay(module, target, device, chosen, keep_modules, settings, ids, guide, known)
+        return _replay(module, target, device, chosen, keep_modules, settings, ids, guide, known, checkpoint)
     finally:
         if collecting:
             gc.enable()
@@ -107,9 +137,46 @@ def _replay(
     ids: UniqueIds | None,
     guide: Guide | None,
     known: KnownStructures | None,
+    checkpoint: Checkpoint | None,
 ) -> Replay:
     passes = with_outside(passes, target, settings)
     description, _ = device_of(target, device)
+    release = RELEASES[TARGETS[target].release]
+    result = checkpoint.resume() if checkpoint is not None else None
+    if checkpoint is not None and result is not None:
+        passes = passes[passes.index(checkpoint.ahead_of) :]
+    else:
+        result = _begun(module, target, description, settings, ids)
+
+    def run(text: str) -> bool:
+        inner = repeated(text)
+        if inner is not None:
+            return _until_nothing_changes(inner, run)
+        context = {"device": description, "guide": guide, "known": known, "release": release}
+        made = make_pass(text, target, settings, **context)
+        recorder = Recorder()
+        recorder.begin_pass(made.name)
+        changed = made.run(result.after, recorder)
+        result.custom_kernels |= custom_kernels(made)
+        kept = print_module(result.after) if keep_modules else None
+        result.passes.append(PassResult(made.name, changed, recorder.events, kept))
+        return changed
+
+    for text in passes:
+        if checkpoint is not None:
+            checkpoint.note(result, text)
+        run(text)
+    return result
+
+
+def _begun(
+    module: Module,
+    target: str,
+    description: DeviceDescription | None,
+    settings: Settings,
+    ids: UniqueIds | None,
+) -> Replay:
+    """A replay ahead of its first pass, the copy as XLA has the module in memory."""
     after = copy_module(module)
     result = Replay(target, description.name if description is not None else None, module, after)
     if settings.outside is not None:
@@ -124,24 +191,6 @@ def _replay(
 
         restore_users_order(after)
         reserve_spent_names(after)
-    release = RELEASES[TARGETS[target].release]
-
-    def run(text: str) -> bool:
-        inner = repeated(text)
-        if inner is not None:
-            return _until_nothing_changes(inner, run)
-        context = {"device": description, "guide": guide, "known": known, "release": release}
-        made = make_pass(text, target, settings, **context)
-        recorder = Recorder()
-        recorder.begin_pass(made.name)
-        changed = made.run(after, recorder)
-        result.custom_kernels |= custom_kernels(made)
-        kept = print_module(after) if keep_modules else None
-        result.passes.append(PassResult(made.name, changed, recorder.events, kept))
-        return changed
-
-    for text in passes:
-        run(text)
     return result
 
 

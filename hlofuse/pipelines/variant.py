@@ -12,7 +12,7 @@ from hlofuse.passes import make_pass
 from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.enabling import with_enabled
 from hlofuse.pipelines.pass_list import single_passes, split_passes
-from hlofuse.pipelines.replay import Replay, passes_of, replay
+from hlofuse.pipelines.replay import Checkpoint, Replay, passes_of, replay
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.rules.parse_settings import parse_settings
 from hlofuse.rules.settings import AS_XLA, Settings
@@ -45,6 +45,7 @@ class Variant:
         guide: Guide | None = None,
         keep_modules: bool = False,
         known: KnownStructures | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Replay:
         """Repeat the passes on a copy of `module` (`hlofuse.replay`)."""
         return replay(
@@ -57,6 +58,7 @@ class Variant:
             ids=ids,
             guide=guide,
             known=known,
+            checkpoint=checkpoint,
         )
 
 

@@ -7,16 +7,22 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from hlofuse.cost.gpu.known import KnownStructures
-from hlofuse.explainer.costs import observed_replay
+from hlofuse.explainer.costs import PRIORITY_FUSION, SharedStart, observed_replay
 from hlofuse.explainer.difference import compare_results, result_of
 from hlofuse.explainer.explain import explain
 from hlofuse.explainer.model import Obstacle, Refusal
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
-from hlofuse.pipelines import TARGETS, Variant
+from hlofuse.pipelines import TARGETS, Checkpoint, Variant
+from hlofuse.pipelines.pass_list import single_passes
 from hlofuse.rules.catalogue import catalogue
+from hlofuse.rules.pages import family_of
 from hlofuse.trace import Event
 from hlofuse.whatifs.model import FixedRule, Ranking, RelaxedRule
+
+_JOINS = "multi_output_fusion"
+_OF_JOINS = "GM"
+_ASK_NONE_OF_JOINS = frozenset({"variadic-op-splitter", "sort-iota-fusion", PRIORITY_FUSION, "cse", "dce"})
 
 Progress = Callable[[int, int], None]
 """Called with how many replays are done, of how many."""
@@ -35,7 +41,8 @@ def rank(
     """
     base = replace(variant, xla=None)
     structures = KnownStructures()
-    observed = observed_replay(module, base, ids=ids, known=structures)
+    start = _start_of_joins(base)
+    observed = observed_replay(module, base, ids=ids, known=structures, start=start)
     known = result_of(observed)
     told = explain(observed.replay, costs=observed.costs, facts=known.facts)
     obstacles = {o.rule.code: o for o in told.obstacles}
@@ -50,7 +57,9 @@ def rank(
         if progress is not None:
             progress(done, len(relaxable))
         settings = replace(variant.settings, disabled=variant.settings.disabled | {code})
-        changed = observed_replay(module, replace(base, settings=settings), ids=ids, known=structures)
+        without = replace(base, settings=settings)
+        same = start if family_of(code) == _OF_JOINS else None
+        changed = observed_replay(module, without, ids=ids, known=structures, start=same)
         difference = compare_results(known, result_of(changed), (*variant.changes, f"without {code}"))
         relaxed.append(
             RelaxedRule(known.facts.rule(code), difference, _blocked(obstacles, code), counts[code])
@@ -73,6 +82,23 @@ def rank(
         tuple(relaxed),
         tuple(fixed),
     )
+
+
+def _start_of_joins(variant: Variant) -> SharedStart | None:
+    """Without a rule of MultiOutputFusion on GPU all goes as before until that pass; None where passes ahead
+    of it may ask its rules too."""
+    passes = variant.passes
+    if variant.device is None or variant.settings.outside is not None or _JOINS not in passes:
+        return None
+    place = passes.index(_JOINS)
+    if _names(passes[:place]) <= _ASK_NONE_OF_JOINS and PRIORITY_FUSION not in _names(passes[place:]):
+        return SharedStart(Checkpoint(_JOINS))
+    return None
+
+
+def _names(passes: tuple[str, ...]) -> set[str]:
+    """Without the options of passes."""
+    return {text.partition("(")[0] for text in single_passes(passes)}
 
 
 def _refusals(events: Iterable[Event]) -> Counter[str]:

@@ -11,8 +11,9 @@ from hlofuse.explainer.costs import observed_replay
 from hlofuse.explainer.difference import difference_of
 from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.printer import print_module
 from hlofuse.ir.verifier import verify_module
-from hlofuse.pipelines import TARGETS, variant_of
+from hlofuse.pipelines import TARGETS, Checkpoint, variant_of
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.whatifs.plot import plot_sweep
 
@@ -39,6 +40,19 @@ SHIFTED = (
     )
     + "  ROOT r = f32[1019] negate(x6)\n}\n"
 )
+# Two kernels that have one number in common: GM004 keeps them apart.
+ONE_NUMBER = """HloModule m
+ENTRY e {
+  s = f32[] parameter(0)
+  x = f32[1024] parameter(1)
+  y = f32[1024] parameter(2)
+  b = f32[1024] broadcast(s), dimensions={}
+  n = f32[1024] negate(x)
+  a = f32[1024] add(n, b)
+  c = f32[1024] multiply(y, b)
+  ROOT t = (f32[1024], f32[1024]) tuple(a, c)
+}
+"""
 
 
 def test_the_rule_that_costs_most_comes_first_with_what_it_blocks() -> None:
@@ -72,6 +86,33 @@ def test_a_rule_alone_is_what_disabling_it_gives(samples: Path) -> None:
     assert difference.ours == row.difference.ours
     assert difference.fused == row.difference.fused
     assert difference.changes == ("without IF002",)
+
+
+def test_a_rule_of_a_later_pass_alone_is_what_disabling_it_gives() -> None:
+    module = parse_module(ONE_NUMBER)
+    row = next(r for r in hlofuse.what_if(module, target="gpu", device="v100").relaxed)
+    assert row.rule.code == "GM004"
+    assert row.kernels_saved == 1
+    difference = difference_of(observed_replay(module, variant_of("gpu", "v100", disable=["GM004"])))
+    assert difference is not None
+    assert difference.ours == row.difference.ours
+    assert difference.fused == row.difference.fused
+
+
+def test_a_replay_goes_on_from_where_another_was() -> None:
+    module = parse_module(ONE_NUMBER)
+    usual, other = variant_of("gpu", "v100"), variant_of("gpu", "v100", disable=["GM004"])
+    checkpoint = Checkpoint("multi_output_fusion")
+    first = usual.replay(module, checkpoint=checkpoint)
+    second = other.replay(module, checkpoint=checkpoint)
+    third = usual.replay(module, checkpoint=checkpoint)
+    for shared, whole in ((first, usual.replay(module)), (second, other.replay(module)), (third, first)):
+        assert [(p.name, p.changed, p.events) for p in shared.passes] == [
+            (p.name, p.changed, p.events) for p in whole.passes
+        ]
+        assert print_module(shared.after) == print_module(whole.after)
+    assert first.events[0] is second.events[0]
+    assert len(second.events) != len(first.events)
 
 
 def test_a_sweep_is_a_grid_against_xla(samples: Path) -> None:

@@ -3,7 +3,7 @@
 from hlofuse.explainer.costs.figures import KernelTime, PairDetail, ReadTerm, StepCost
 from hlofuse.explainer.costs.kernel_times import KernelTimes
 from hlofuse.explainer.costs.observer import Observer
-from hlofuse.explainer.costs.replaying import PRIORITY_FUSION, Costs, Observed, observed_replay
+from hlofuse.explainer.costs.replaying import PRIORITY_FUSION, Costs, Observed, SharedStart, observed_replay
 
 __all__ = [
     "PRIORITY_FUSION",
@@ -14,6 +14,7 @@ __all__ = [
     "Observer",
     "PairDetail",
     "ReadTerm",
+    "SharedStart",
     "StepCost",
     "observed_replay",
 ]

@@ -25,7 +25,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes.priority_fusion.guide import Guide
-from hlofuse.pipelines import TARGETS, Replay, Variant
+from hlofuse.pipelines import TARGETS, Checkpoint, Replay, Variant
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.trace import Event
 
@@ -177,6 +177,15 @@ class Observed:
     """What to say ahead of all that is told of it: how the module came to be; empty where XLA made it."""
 
 
+@dataclass(slots=True)
+class SharedStart:
+    """What observed replays of a module have in common up to a pass behind priority fusion."""
+
+    checkpoint: Checkpoint
+    observer: Observer | None = None
+    """What the first of them saw."""
+
+
 def observed_replay(
     module: Module,
     variant: Variant,
@@ -184,16 +193,18 @@ def observed_replay(
     ids: UniqueIds | None = None,
     make_guide: Callable[[], Guide] | None = None,
     known: KnownStructures | None = None,
+    start: SharedStart | None = None,
 ) -> Observed:
     """Like `Variant.replay`, with an eye on the costs; with XLA's own beside it where the variant is another.
 
     `make_guide` makes a guide that settles what the pass leaves open; each repetition gets a new one.
-    `known` is what earlier replays of the module have worked out of costs, for who makes many.
+    `known` is what earlier replays of the module have worked out of costs, for who makes many, and `start`
+    how far this one is the same as they.
     """
     known = known or KnownStructures()
 
-    def run(guide: Guide | None) -> Replay:
-        return variant.replay(module, ids=ids, guide=guide, known=known)
+    def run(guide: Guide | None, checkpoint: Checkpoint | None = None) -> Replay:
+        return variant.replay(module, ids=ids, guide=guide, known=known, checkpoint=checkpoint)
 
     def again(observer: Observer) -> None:
         with suppress(Enough):
@@ -212,7 +223,9 @@ def observed_replay(
         return Observed(run(guide), None, guide, changes=variant.changes, xla=xla)
     ids_known = ids is not None or guide is not None
     observer = Observer(guide, note_ties=not ids_known)
-    done = run(observer)
+    done = run(observer, start.checkpoint if start is not None else None)
+    if start is not None:
+        observer = start.observer = start.observer or observer
     costs = Costs(
         model_of(variant.device, RELEASES[TARGETS[variant.target].release], known),
         observer,

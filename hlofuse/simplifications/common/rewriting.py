@@ -37,6 +37,8 @@ def visit(
     What a handler puts in is visited too where a user not yet looked at reads it, unless the handler adds
     it to `visited`. No `wanted` opcodes are all of them.
     """
+    if wanted is not None and wanted.isdisjoint([i.opcode for i in computation]):
+        return False  # nothing is called, so nothing comes that would be
     visited = set() if visited is None else visited
     changed = False
     visiting: set[Instruction] = set()
@@ -58,8 +60,9 @@ def visit(
                     changed |= bool(handle(current))
                 continue
             visiting.add(current)
-            below = [o for o in (*current.operands, *current.control_predecessors) if o not in visited]
-            stack.extend(reversed(below))
+            if current.control_predecessors:
+                stack.extend([o for o in reversed(current.control_predecessors) if o not in visited])
+            stack.extend([o for o in reversed(current.operands) if o not in visited])
     return changed
 
 
