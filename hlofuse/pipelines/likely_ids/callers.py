@@ -12,10 +12,8 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
 
 
-def with_callers_as_written(
-    order: list[Instruction], written: dict[Computation, int]
-) -> list[Instruction]:
-    """The instructions of a computation, given in their likely `order` of age, callers in the one `written`."""
+def with_callers_as_written(order: list[Instruction], written: dict[Computation, int]) -> list[Instruction]:
+    """The instructions of a computation, given in their likely `order` of age, callers as `written`."""
     at: dict[Instruction, int] = {}
     found: set[Computation] = set()
     for x in order:
