@@ -7,6 +7,7 @@ import re
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.pipelines.likely_ids.guess import guess_ids
+from hlofuse.pipelines.likely_ids.processing_order import likely_processing_order
 from hlofuse.pipelines.users.restore import restore_users
 
 _SOFTMAX = re.compile(r"triton_softmax(?:_computation)?(?:\.(\d+))?")
@@ -22,6 +23,7 @@ def restore_history(module: Module, ids: UniqueIds | None) -> None:
         ids.apply(module)
     elif not module.has_played_order:
         guess_ids(module)
+        module.processing_order = likely_processing_order(module)
     if not module.has_played_order:
         restore_users(module, ids_known=ids is not None)
     names = module.instruction_names

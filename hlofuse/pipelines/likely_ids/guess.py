@@ -11,6 +11,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.likely_ids.bitcasts import in_order_of_making
+from hlofuse.pipelines.likely_ids.callers import with_callers_as_written
 from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
 from hlofuse.pipelines.likely_ids.makers import Maker, is_cloned_whole
 from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
@@ -25,9 +26,13 @@ def guess_ids(module: Module) -> None:
     Where nothing is known of the program (no op_name in the dump) the order of the text is as good as any.
     """
     named = named_by_front_end(module)
-    for computation in module.computations:
-        if computation.fusion is None and any(is_of_program(x) for x in computation):
-            computation.reorder(_by_age(computation, named))
+    written = {computation: k for k, computation in enumerate(module.computations)}
+    for computation in written:
+        if computation.fusion is None:
+            order = computation.instructions
+            if any(is_of_program(x) for x in order):
+                order = _by_age(computation, named)
+            computation.reorder(with_callers_as_written(order, written))
 
 
 def _by_age(computation: Computation, named: frozenset[Instruction]) -> list[Instruction]:

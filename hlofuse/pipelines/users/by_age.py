@@ -29,15 +29,32 @@ from hlofuse.pipelines.users.simplified.reciprocals import with_last_for_first_p
 from hlofuse.pipelines.users.simplified.sort_keys import in_order_of_keys, is_bits_of_key
 
 
-def as_age_tells(
-    producer: Instruction, users: list[Instruction], clues: Clues, ages: Ages
-) -> list[Instruction]:
-    """The `users` of a value, given the order they have in the program."""
-    listed = _as_passes_leave_it(producer, users, clues, ages)
+def as_age_tells(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:
+    """The `users` of a value, given the order they have in the program, where ids are XLA's."""
+    listed = _as_passes_leave_it(producer, users, clues, clues.ages)
     if not is_merged_literal(producer):
-        listed = without_those_in_gemms(producer, listed, clues.order, clues.in_gemms, ages.passes)
-    if listed == users and producer in ages.moved and clues.wide.isdisjoint(users):
-        return with_last_in_place_of_reshape(producer, users, ages.moved)
+        listed = without_those_in_gemms(producer, listed, clues.order, clues.in_gemms, clues.ages.passes)
+    return _without_moved_reshape(producer, users, listed, clues)
+
+
+def as_guess_tells(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:
+    """The same where ids are guessed.
+
+    Sure is only what is older than all passes. Whether of two young ones the one or the other is older is not
+    for a list of users to depend on.
+    """
+    if is_widening(producer) or is_widened_broadcast(producer):
+        return users
+    listed = with_last_of_older_in_front(producer, users, clues.ages.passes)
+    return _without_moved_reshape(producer, users, listed, clues)
+
+
+def _without_moved_reshape(
+    producer: Instruction, users: list[Instruction], listed: list[Instruction], clues: Clues
+) -> list[Instruction]:
+    moved = clues.ages.moved
+    if listed == users and producer in moved and clues.wide.isdisjoint(users):
+        return with_last_in_place_of_reshape(producer, users, moved)
     return listed
 
 

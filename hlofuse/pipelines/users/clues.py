@@ -25,7 +25,7 @@ from hlofuse.pipelines.users.simplified.summed_again import names_of_reductions
 
 
 class Ages(NamedTuple):
-    """What ids tell, where they are XLA's."""
+    """What ids tell, be they XLA's or guessed."""
 
     passes: int
     """The first id that a pass gave."""
@@ -55,16 +55,14 @@ class Clues(NamedTuple):
     in_gemms: GemmReaders
     of_convolutions: frozenset[Instruction]
     """The results of convolutions that layout normalization made anew."""
-    ages: Ages | None
-
-    @property
-    def ids_known(self) -> bool:
-        return self.ages is not None
+    ages: Ages
+    ids_known: bool
+    """Are ids XLA's?"""
 
     @property
     def passes(self) -> int | None:
         """The first id that a pass gave, if ids are XLA's."""
-        return self.ages.passes if self.ages is not None else None
+        return self.ages.passes if self.ids_known else None
 
 
 def clues_of(computation: Computation, program: Program, *, ids_known: bool) -> Clues:
@@ -83,7 +81,8 @@ def clues_of(computation: Computation, program: Program, *, ids_known: bool) -> 
         softmax_readers(order),
         gemm_readers(order),
         results_of_normalized(computation),
-        _ages_of(computation, order) if ids_known else None,
+        _ages_of(computation, order),
+        ids_known,
     )
 
 

@@ -26,9 +26,9 @@ class Program(NamedTuple):
     products: list[Product]
 
 
-def as_written(computation: Computation, *, ids_known: bool) -> Program:
-    """What the program had other operands for. Of products only ids tell."""
-    products = products_with_multiplied_constants(computation) if ids_known else []
+def as_written(computation: Computation) -> Program:
+    """What the program had other operands for. Of products ids tell."""
+    products = products_with_multiplied_constants(computation)
     return Program(_order(computation, products), products)
 
 

@@ -1,0 +1,78 @@
+"""The order in which passes go through computations, guessed where no proto tells."""
+
+from __future__ import annotations
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.likely_ids.processing_order import likely_processing_order
+
+_SUM = "(x: f32[], y: f32[]) -> f32[] {\n  %x = f32[] parameter(0)\n  %y = f32[] parameter(1)\n"
+
+
+def _sum(name: str) -> str:
+    return f"%{name} {_SUM}  ROOT %add.{name} = f32[] add(%x, %y)\n}}\n"
+
+
+def _body(name: str, to_apply: str = "") -> str:
+    summed = f"reduce(%b, %zero), dimensions={{0}}, to_apply=%{to_apply}" if to_apply else "constant(1)"
+    return f"""%{name} (p: f32[8]) -> f32[8] {{
+  %b = f32[8]{{0}} parameter(0)
+  %zero = f32[] constant(0)
+  %sum.{name} = f32[] {summed}
+  ROOT %next.{name} = f32[8]{{0}} broadcast(%sum.{name}), dimensions={{}}
+}}
+"""
+
+
+def _condition(name: str) -> str:
+    head = f"%{name} (p: f32[8]) -> pred[] {{\n  %c = f32[8]{{0}} parameter(0)\n"
+    return f"{head}  ROOT %true.{name} = pred[] constant(true)\n}}\n"
+
+
+def _order(computations: str, *loops: tuple[str, str]) -> list[str]:
+    value, lines = "q", []
+    for k, (body, condition) in enumerate(loops):
+        lines.append(f"  %w.{k} = f32[8]{{0}} while(%{value}), condition=%{condition}, body=%{body}")
+        value = f"w.{k}"
+    loop_lines = "\n".join(lines)
+    text = f"""HloModule m
+
+{computations}
+ENTRY %main {{
+  %q = f32[8]{{0}} parameter(0)
+{loop_lines}
+  ROOT %end = f32[8]{{0}} negate(%{value})
+}}
+"""
+    return [c.name for c in likely_processing_order(parse_module(text))]
+
+
+def test_they_come_as_the_framework_numbered_them() -> None:
+    text = _body("region_2.5") + _condition("region_3.4")
+    assert _order(text, ("region_2.5", "region_3.4")) == ["region_3.4", "region_2.5", "main"]
+
+
+def test_what_calls_a_clone_comes_behind_it() -> None:
+    """What both bodies had called was cloned for the second one."""
+    text = _sum("region_0.1") + _body("region_2.5", "region_0.1") + _condition("region_3.6")
+    text += _sum("region_0.1.clone") + _body("region_1.3", "region_0.1.clone") + _condition("region_4.4")
+    found = _order(text, ("region_2.5", "region_3.6"), ("region_1.3", "region_4.4"))
+    assert [x for x in found if "_0" not in x] == [
+        "region_4.4",
+        "region_2.5",
+        "region_3.6",
+        "region_1.3",
+        "main",
+    ]
+    assert found.index("region_0.1.clone") == found.index("region_1.3") - 1
+
+
+def test_clones_of_one_computation_are_made_as_they_are_numbered() -> None:
+    text = _sum("region_0.1.clone.1") + _body("region_2.5", "region_0.1.clone.1") + _condition("region_3.6")
+    text += _sum("region_0.1.clone") + _body("region_1.3", "region_0.1.clone") + _condition("region_4.4")
+    found = _order(text, ("region_2.5", "region_3.6"), ("region_1.3", "region_4.4"))
+    assert found[-4:] == ["region_1.3", "region_0.1.clone.1", "region_2.5", "main"]
+
+
+def test_of_a_loop_cloned_whole_the_condition_was_made_first() -> None:
+    text = _body("region_1.3.clone") + _condition("region_2.4.clone")
+    assert _order(text, ("region_1.3.clone", "region_2.4.clone"))[0] == "region_2.4.clone"
