@@ -18,6 +18,7 @@ from hlofuse.pipelines.users.clues import Clues
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_broadcasts
 from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_functions, is_merged_literal
+from hlofuse.pipelines.users.duplicates.normalized_indices import with_signs_of_index_merged
 from hlofuse.pipelines.users.duplicates.shared_expansions import with_last_in_place_of_expansion
 from hlofuse.pipelines.users.duplicates.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.users.floats.widened import is_read_wide
@@ -37,7 +38,10 @@ from hlofuse.pipelines.users.simplified.inverted_powers import with_negated_expo
 from hlofuse.pipelines.users.simplified.merged_factors import with_merged_factors_behind
 from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
 from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
-from hlofuse.pipelines.users.simplified.random_rounds import with_first_round_behind
+from hlofuse.pipelines.users.simplified.random_rounds import (
+    with_first_round_behind,
+    with_sums_of_word_gone,
+)
 from hlofuse.pipelines.users.simplified.reciprocals import with_divisions_gone
 from hlofuse.pipelines.users.simplified.summed_again import with_last_in_place_of_sum
 from hlofuse.pipelines.users.simplified.swapped_reverses import with_swapped_reverses_behind
@@ -76,6 +80,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     if not is_read_wide(producer, clues.wide):
         users = with_last_in_place_of_sum(producer, users, clues.reductions)
     users = with_last_in_place_of_element(producer, users, clues.order)
+    users = with_signs_of_index_merged(producer, users, clues.uses)
     users = with_vectors_made_one(producer, with_negated_exponents_behind(users))
     return with_last_in_place_of_expansion(producer, users)
 
@@ -86,6 +91,7 @@ def _as_literals_are_merged(
     users, in_gemms = with_those_in_gemms(literal, users, clues.order, clues.in_gemms)
     users, in_softmax = with_those_in_softmax(literal, users, clues.order, clues.in_softmax)
     users = in_order_of_functions(literal, users, clues.at_cse, ids_known=clues.ids_known)
+    users = with_sums_of_word_gone(literal, users, clues.uses)
     if clues.passes is not None:
         users = with_those_of_its_round_in_front(literal, users, clues.passes)
     users = without(users, [*in_gemms, *in_softmax])

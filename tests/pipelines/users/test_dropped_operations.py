@@ -51,11 +51,20 @@ def test_a_maximum_that_may_not_be_finite_was_bounded(reduction: str, users: lis
     assert users_of("top.1", body) == users
 
 
-@pytest.mark.parametrize("later", [True, False])
-def test_in_random_bits_of_count_zero_the_last_reader_of_the_sum_takes_its_place(later: bool) -> None:
-    """What is read in one round only is no word of the key."""
+@pytest.mark.parametrize(
+    ("word", "later", "users"),
+    [
+        ("negate(%k)", True, ["shift_right_logical.1", "add.2", "add.1", "shift_left.1"]),
+        ("negate(%k)", False, ["shift_right_logical.1", "add.1", "shift_left.1"]),
+        ("add(%k, %k)", False, ["add.1", "shift_left.1", "shift_right_logical.1"]),
+    ],
+)
+def test_in_random_bits_the_last_reader_of_the_sum_with_zero_takes_its_place(
+    word: str, later: bool, users: list[str]
+) -> None:
+    """What is read in one round only is a count to which a key of zero was added; a sum is of another key."""
     body = f"""  %k = u32[] parameter(0)
-  %word.1 = u32[] negate(%k)
+  %word.1 = u32[] {word}
   %few = u32[] constant(13)
   %many = u32[] constant(19)
   %add.1 = u32[] add(%k, %word.1){named("add")}
@@ -65,6 +74,47 @@ def test_in_random_bits_of_count_zero_the_last_reader_of_the_sum_takes_its_place
   %xor.1 = u32[] xor(%add.1, %or.1){named("xor")}
   %add.2 = u32[] add(%xor.1, {"%word.1" if later else "%k"}){named("add")}
   ROOT %r = (u32[]) tuple(%add.2)"""
-    in_order = ["add.1", "shift_left.1", "shift_right_logical.1"]
-    moved = ["shift_right_logical.1", "add.2", "add.1", "shift_left.1"]
-    assert users_of("word.1", body) == (moved if later else in_order)
+    assert users_of("word.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"), [("add.4.0", ["add.5.0", "xor.2"]), ("add.3.0", ["xor.2", "add.5.0"])]
+)
+def test_a_sum_that_bears_the_name_of_its_sum_with_zero_has_the_last_reader_in_front(
+    name: str, users: list[str]
+) -> None:
+    """The numbers of the sum itself and of the zero are those that are missing."""
+    body = f"""  %k = u32[] parameter(0)
+  %w = u32[] parameter(1)
+  %add.1.0 = u32[] add(%k, %w){named("add")}
+  %xor.1 = u32[] xor(%add.1.0, %w){named("xor")}
+  %{name} = u32[] add(%add.1.0, %xor.1){named("add")}
+  %xor.2 = u32[] xor(%{name}, %w){named("xor")}
+  %add.5.0 = u32[] add(%xor.2, %{name}){named("add")}
+  ROOT %r = (u32[]) tuple(%add.5.0)"""
+    assert users_of(name, body) == users
+
+
+@pytest.mark.parametrize(
+    ("number", "users"),
+    [(8, ["add.1", "add.3", "add.5", "add.4"]), (11, ["add.1", "add.3", "add.4", "add.5"])],
+)
+def test_the_last_reader_of_a_word_takes_the_place_of_a_sum_that_took_a_number_along(
+    number: int, users: list[str]
+) -> None:
+    """`(x + 5) + 3` became one sum, which no longer reads the word 5."""
+    body = f"""  %k = u32[8]{{0}} parameter(0)
+  %five = u32[] constant(5)
+  %word.1 = u32[8]{{0}} broadcast(%five), dimensions={{}}{named("add")}
+  %add.1 = u32[8]{{0}} add(%k, %word.1){named("add")}
+  %xor.1 = u32[8]{{0}} xor(%add.1, %k){named("xor")}
+  %add.3 = u32[8]{{0}} add(%xor.1, %word.1){named("add")}
+  %xor.2 = u32[8]{{0}} xor(%add.3, %k){named("xor")}
+  %number = u32[] constant({number})
+  %numbers = u32[8]{{0}} broadcast(%number), dimensions={{}}{named("add")}
+  %sum.1 = u32[8]{{0}} add(%xor.2, %numbers){named("add")}
+  %add.4 = u32[8]{{0}} add(%sum.1, %word.1){named("add")}
+  %xor.3 = u32[8]{{0}} xor(%add.4, %k){named("xor")}
+  %add.5 = u32[8]{{0}} add(%xor.3, %word.1){named("add")}
+  ROOT %r = (u32[8]{{0}}) tuple(%add.5)"""
+    assert users_of("word.1", body) == users

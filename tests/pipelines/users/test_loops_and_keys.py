@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .test_by_age import named, users_of
 
 # ---------------------------------------------------------------- scatters of one window
@@ -29,6 +31,54 @@ def test_the_window_that_is_put_back_takes_the_place_of_the_element() -> None:
 
 def test_a_place_that_was_found_again_for_the_scatter_had_its_own_users_first() -> None:
     assert users_of("i.1", _scatter(8)) == ["read.1", "bitcast.1", "new.1", "old.1"]
+
+
+def _bounds(place: str, kind: str) -> str:
+    """Those that `place` is compared with to tell whether the window is within the array."""
+    return f"""  %high.1 = {kind} constant({3 if kind == "s32[]" else "{3}"})
+  %over.1 = pred{kind[3:]} compare(%low.1, %{place}), direction=LE, metadata={{stack_frame_id=7}}
+  %under.1 = pred{kind[3:]} compare(%high.1, %{place}), direction=GE, metadata={{stack_frame_id=7}}
+  %and.1 = pred{kind[3:]} and(%over.1, %under.1), metadata={{stack_frame_id=7}}"""
+
+
+@pytest.mark.parametrize(
+    ("frame", "users"),
+    [
+        (7, ["under.1", "read.1", "new.1", "over.1", "old.1"]),
+        (8, ["read.1", "under.1", "new.1", "over.1", "old.1"]),
+    ],
+)
+def test_the_upper_bound_of_a_number_takes_the_place_of_its_reshape(frame: int, users: list[str]) -> None:
+    """What read a number of its own, which CSE made this one, comes behind that reshape."""
+    body = f"""  %p = s32[] parameter(0)
+  %x = f32[4]{{0}} parameter(1)
+  %low.1 = s32[] constant(0)
+  %i.1 = s32[] negate(%p){named("select_n", frame=frame)}
+  %read.1 = f32[1]{{0}} dynamic-slice(%x, %i.1), dynamic_slice_sizes={{1}}{named("read", frame=9)}
+{_bounds("i.1", "s32[]")}
+  %old.1 = f32[1]{{0}} dynamic-slice(%x, %i.1), dynamic_slice_sizes={{1}}
+  %inside.1 = pred[1]{{0}} bitcast(%and.1)
+  %sum.1 = f32[1]{{0}} select(%inside.1, %read.1, %old.1)
+  %new.1 = f32[4]{{0}} dynamic-update-slice(%x, %sum.1, %i.1){named("scatter", frame=7)}
+  ROOT %r = (f32[4]{{0}}) tuple(%new.1)"""
+    assert users_of("i.1", body) == users
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_places_of_two_scatters_are_read_as_their_loops_left_them(is_first: bool) -> None:
+    bounds = _bounds("bitcast.1", "s32[1]")
+    other = """  %both.1 = s32[2]{0} concatenate(%low.1, %bitcast.1), dimensions={0}
+  %abs.1 = s32[2]{0} abs(%both.1)"""
+    results = "%and.1, %abs.1" if is_first else "%abs.1, %and.1"
+    kinds = "pred[1]{0}, s32[2]{0}" if is_first else "s32[2]{0}, pred[1]{0}"
+    body = f"""  %p = s32[] parameter(0)
+  %low.1 = s32[1]{{0}} constant({{0}})
+  %bitcast.1 = s32[1]{{0}} bitcast(%p){named("select_n", frame=7)}
+{bounds if is_first else other}
+{other if is_first else bounds}
+  ROOT %r = ({kinds}) tuple({results})"""
+    after, before = ["both.1", "under.1", "over.1"], ["under.1", "both.1", "over.1"]
+    assert users_of("bitcast.1", body) == (before if is_first else after)
 
 
 # ---------------------------------------------------------------- keys

@@ -12,6 +12,7 @@ from collections.abc import Hashable
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_called, operation, outermost_call, stack_frame
 from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
+from hlofuse.pipelines.users.common.keys import is_turn, is_word_of_key
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
 from hlofuse.pipelines.users.floats.widened import served_by
 
@@ -39,7 +40,7 @@ def in_order_of_functions(
     for user in users:
         # What fusions took along is where the users around it are.
         last = place[user] = uses.get((producer, user), last)
-        groups.setdefault(_function(user, at_cse, ids_known=ids_known), []).append(user)
+        groups.setdefault(_function(user, producer, at_cse, ids_known=ids_known), []).append(user)
     # The one that is left is the one that CSE met first, and bears the name of what it was made for.
     own = [u for u in users if producer.op_name and served_by(u).op_name == producer.op_name]
     own = own or [u for u in users if _is_of_same_place(served_by(u), producer)]
@@ -54,8 +55,10 @@ def _is_of_same_place(x: Instruction, literal: Instruction) -> bool:
     return bool(call) and call == outermost_call(x) and stack_frame(x) == stack_frame(literal)
 
 
-def _function(user: Instruction, at_cse: UsesAtCse, *, ids_known: bool) -> Hashable:
+def _function(user: Instruction, producer: Instruction, at_cse: UsesAtCse, *, ids_known: bool) -> Hashable:
     reader = served_by(user)
+    if is_word_of_key(producer) and is_turn(reader):  # the function has one of each number it turns by
+        return (reader.op_name or "").rpartition("/")[0], stack_frame(reader)
     if outermost_call(reader):
         return reader
     if not ids_known or _is_in_fusion(reader) or is_of_called(reader) or not at_cse.met(reader):

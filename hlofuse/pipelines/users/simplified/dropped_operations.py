@@ -48,6 +48,8 @@ def with_last_in_place_of_dropped(
         return users
     if is_broadcast_of_constant(producer):
         return last_in_front(users) if _first_reader_is_gone(producer, users, numbers) else users
+    if _bears_name_of_dropped(producer, numbers) and len(users) == 2 and users[-1].opcode == "add":
+        return last_in_front(users)
     reader = _reader_of_dropped(producer, users, numbers)
     if reader is None:
         return users
@@ -80,6 +82,14 @@ def _places(root: Instruction) -> frozenset[Hashable]:
     """Names and places of what the computation of `root` computes."""
     computed = (x for x in root.computation or () if x.opcode not in {"broadcast", "constant"})
     return frozenset((x.op_name, stack_frame(x)) for x in computed)
+
+
+def _bears_name_of_dropped(x: Instruction, numbers: Numbers) -> bool:
+    """Is it named after the sum of it and zero, as numbered behind its own number and that of the zero?"""
+    root, number = name_before_renaming(x)
+    if x.opcode != "add" or root != x.opcode or {number - 1, number - 2} & numbers[root]:
+        return False
+    return any(name_before_renaming(o) == (root, number - 3) for o in x.operands)
 
 
 def _reader_of_dropped(

@@ -7,8 +7,12 @@ one. The number of the place, which scatter had read in an array of one element,
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation, stack_frame
+from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+from hlofuse.pipelines.users.common.holes import without
 
 
 def with_last_in_place_of_element(
@@ -18,16 +22,66 @@ def with_last_in_place_of_element(
 
     What reads it for scatters had read that element; it was appended, and the last took the element's place.
     """
-    if place.shape.rank or place.opcode == "bitcast" or not any(_is_window_put_back(u, place) for u in users):
+    bounds = sorted((u for u in users if _is_bound(u, place)), key=order.__getitem__)
+    if place.opcode == "bitcast":
+        return _as_loops_left_them(users, bounds) if bounds else users
+    if place.shape.rank or not any(_is_window_put_back(u, place) for u in users):
         return users
     made = [u for u in users if _is_window_put_back(u, place) or _is_window(u, place)]
     *others, last = sorted(made, key=order.__getitem__)
+    if 0 != stack_frame(place) == stack_frame(last):  # others had a place of their own until CSE
+        own = [u for u in users if u.opcode == "bitcast" or stack_frame(u) == stack_frame(last)]
+        own = [*bounds, *(u for u in own if u not in bounds)]
+        at = own.index(next(u for u in own if u in made))
+        users = [*own[:at], *(u for u in users if u not in own), *own[at:]]
+    if bounds:
+        return _with_bounds_of_number(users, bounds, [*others, last])
     if _was_found_again(place, made, users):
         behind = [u for u in users if u.opcode == "bitcast"]
         in_front = [u for u in users if u not in made and u not in behind]
         return [*in_front, *behind, last, *others]
     at = users.index(made[0])
     return [*users[:at], last, *(u for u in users[at:] if u not in made), *others]
+
+
+def _with_bounds_of_number(
+    users: list[Instruction], bounds: list[Instruction], made: list[Instruction]
+) -> list[Instruction]:
+    """The users of a number that is compared with its bounds: ReshapeMover put these in front of a reshape.
+
+    The last of them took the reshape's place (`xla/hlo/transforms/simplifiers/reshape_mover.cc`), then the
+    last of what is `made` of the scatter that of the element.
+    """
+    of_scatter = {*bounds, *made}
+    at = min(map(users.index, of_scatter))
+    others = [u for u in users if u not in of_scatter]
+    behind: list[Hashable] = ["reshape", *others[at:], "element", *bounds]
+    listed = without([*others[:at], *behind], ["reshape"])
+    return [u for u in without([*listed, *made], ["element"]) if isinstance(u, Instruction)]
+
+
+def _as_loops_left_them(users: list[Instruction], bounds: list[Instruction]) -> list[Instruction]:
+    """The users of the one place of several scatters: what was in the loop of one was appended in turn.
+
+    The loop's operands, its place in an iteration and its results read it as well, until it was inlined
+    (`xla/service/while_loop_simplifier.cc`).
+    """
+    if any(u not in bounds and (u.opcode != "concatenate" or u.op_name) for u in users):
+        return users
+    loops: dict[Hashable, list[Instruction]] = {}
+    for user in users:
+        loops.setdefault(stack_frame(user) if user in bounds else user, []).append(user)
+    listed: list[Hashable] = [("operands", loop) for loop in loops]
+    for loop, body in loops.items():
+        listed = without([*listed, *body, "element", "results"], [("operands", loop), "element", "results"])
+    return [u for u in listed if isinstance(u, Instruction)]
+
+
+def _is_bound(x: Instruction, place: Instruction) -> bool:
+    """Does it tell whether the place is within the array?"""
+    if x.opcode != "compare" or x.op_name or x.operands[1] is not place or not stack_frame(x):
+        return False
+    return is_made_of_nothing(x.operands[0])
 
 
 def _was_found_again(place: Instruction, made: list[Instruction], users: list[Instruction]) -> bool:

@@ -1,0 +1,64 @@
+"""Indices that count from the end where they are negative: `select(i < 0, i + n, i)`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import stack_frame
+from hlofuse.pipelines.users.common.constants import is_constant
+from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.visits import Uses
+
+_OF_INDICES = frozenset({"s8", "s16", "s32", "s64"})
+
+
+def with_signs_of_index_merged(index: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
+    """The users of an `index` of several dimensions, given that each had a comparison with zero.
+
+    The framework writes comparison, sum and select for each of them, wherever it is used. HloCSE
+    (`xla/service/hlo_cse.cc`) keeps the comparison that its walk meets first, and of what is equal the rest
+    as well; the last user takes the place of each other one.
+    """
+    if index.shape.element_type not in _OF_INDICES:
+        return users
+    listed = _with_equal_ones_merged(index, users, uses)
+    for sign in users:
+        if sign.opcode != "compare" or len(sign.users) < 2 or not is_constant(sign.operands[1]):
+            continue
+        sums = {s for u in users for s in [_sum_of_index(u, sign, index)] if s in users}
+        others = sorted(sums, key=lambda s: uses[index, s])[1:]
+        signs: list[Hashable] = [("sign of", s) for s in others]
+        with_own = [x for u in listed for x in ([("sign of", u), u] if u in others else [u])]
+        listed = [u for u in without(with_own, signs) if isinstance(u, Instruction)]
+    return listed
+
+
+def _with_equal_ones_merged(index: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
+    """The users, given that what reads a select of another place in the source had one of its own."""
+    for selected in users:
+        if selected.opcode != "select" or not stack_frame(selected) or selected not in index.users:
+            continue
+        sign, moved = selected.operands[0], _sum_of_index(selected, selected.operands[0], index)
+        if sign not in users or moved not in users:
+            continue
+        met: dict[int, int] = {}
+        for reader in selected.users:
+            if stack_frame(reader) not in {0, stack_frame(selected)}:
+                place = uses[selected, reader]
+                met[stack_frame(reader)] = min(place, met.get(stack_frame(reader), place))
+        for place in sorted(met.values()):
+            behind = [u for u in users if uses[index, u] > place and u is not selected]
+            at = users.index(behind[0]) if behind else len(users)
+            own: list[Hashable] = ["sign", "sum", "select"]
+            listed = without([*users[:at], *own, *users[at:]], own)
+            users = [u for u in listed if isinstance(u, Instruction)]
+    return users
+
+
+def _sum_of_index(selected: Instruction, sign: Instruction, index: Instruction) -> Instruction:
+    """What is selected where the index is negative; `index` itself for another operation."""
+    if selected.opcode != "select" or selected.operands[0] is not sign or selected.operands[2] is not index:
+        return index
+    moved = selected.operands[1]
+    return moved if moved.opcode == "add" and moved.operands[0] is index else index
