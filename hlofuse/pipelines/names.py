@@ -130,8 +130,13 @@ def is_of_call(x: Instruction) -> bool:
 
 
 def _is_in_entry(x: Instruction) -> bool:
-    module = x.computation.module if x.computation is not None else None
-    return module is not None and module.entry is x.computation
+    """Is it in the entry, or in a fusion there?"""
+    computation = x.computation
+    while computation is not None and computation.fusion is not None:
+        computation = computation.fusion.computation
+    return (
+        computation is not None and computation.module is not None and computation.module.entry is computation
+    )
 
 
 def outermost_call(x: Instruction) -> str:

@@ -76,7 +76,7 @@ def _as_passes_leave_it(
         users = with_moved_in_front(producer, users, ages.passes, ages.calls)
     users = with_moved_in_function_in_front(producer, users)
     users = in_order_of_own_indices(producer, users, clues.at_cse.at_first)
-    return with_reshapes_of_indices_merged(users, clues.uses)
+    return with_reshapes_of_indices_merged(users, clues.at_cse.at_first)
 
 
 def _as_made(producer: Instruction, users: list[Instruction], clues: Clues, ages: Ages) -> list[Instruction]:

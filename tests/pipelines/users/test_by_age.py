@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.users.restore import restore_users
 
@@ -20,12 +22,19 @@ HEAD = """HloModule m
 def users_of(
     name: str, body: str, *, ids: str = "", head: str = "", tables: str = "", entry: str = "main"
 ) -> list[str]:
-    """`ids` are names in the order of age, if that is not the order of the text; `tables` tell of places."""
+    """`ids` are names in the order of age, if that is not the order of the text, with what is gone as `-`.
+
+    `tables` tell of places.
+    """
     start = HEAD.replace("\n", f"\n{tables}\n", 1)
     module = parse_module(f"{start}\n{head}\nENTRY %{entry} {{\n{body}\n}}\n")
     if ids:
         age = ids.split()
         module.entry.reorder(sorted(module.entry.instructions, key=lambda x: age.index(x.name)))
+        names = {x.name for x in module.entry}
+        age = [name for name in age if name == "-" or name in names]
+        for x in module.entry:
+            x.id = age.index(x.name)
     restore_users(module, ids_known=True)
     found = module.find(name)
     assert found is not None
@@ -98,6 +107,21 @@ def test_two_results_of_one_call_read_the_same_values() -> None:
   %s.2 = f32[8]{{0}} select(%p, %z.1, %x.1){named("transpose(jvp(jit(_where)))/select_n")}
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%s.1, %s.2)"""
     assert users_of("x.1", body, ids="p g x.1 z.1 r s.1 s.2") == ["s.2", "s.1"]
+
+
+@pytest.mark.parametrize(("call", "users"), [("jit(_where)/", ["b.1", "a.1"]), ("", ["a.1", "b.1"])])
+def test_a_call_in_a_call_had_a_tuple_of_its_results_too(call: str, users: list[str]) -> None:
+    """The last user of a result took its place before the call around it was inlined."""
+    around = "while/body/eval_jaxpr"
+    body = f"""  %p = pred[8]{{0}} parameter(0)
+  %x.1 = f32[8]{{0}} parameter(1)
+  %z.1 = f32[8]{{0}} parameter(2)
+  %s.1 = f32[8]{{0}} select(%p, %x.1, %z.1){named(f"{around}/{call}select_n")}
+  %s.2 = f32[8]{{0}} select(%p, %z.1, %x.1){named(f"{around}/{call}select_n")}
+  %a.1 = f32[8]{{0}} add(%s.1, %x.1){named(f"{around}/a")}
+  %b.1 = f32[8]{{0}} subtract(%s.1, %s.2){named(f"{around}/b")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%a.1, %b.1)"""
+    assert users_of("s.1", body) == users
 
 
 # ---------------------------------------------------------------- constants

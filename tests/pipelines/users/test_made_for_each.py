@@ -117,3 +117,21 @@ def test_what_calls_compute_of_nothing_is_no_other_result_of_either(step: str, u
   %b.1 = s32[8]{{0}} abs(%x.1){named("b")}
   ROOT %r = (s32[8]{{0}}, s32[8]{{0}}, s32[8]{{0}}) tuple(%a.1, %b.1, %other.1)"""
     assert users_of("x.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("function", "users"), [("", ["b.1", "a.1"]), ("jit(tril)/", ["b.1", "a.1"]), ("jit(g)/", ["a.1", "b.1"])]
+)
+def test_what_a_call_is_given_is_computed_of_something(function: str, users: list[str]) -> None:
+    """A mask, whatever that was computed of: the call hands on what it makes of it."""
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %q = f32[8,8]{{1,0}} parameter(1)
+  %i = s32[8]{{0}} iota(), iota_dimension=0
+  %odd.1 = pred[8]{{0}} compare(%i, %i), direction=LE{named(f"{function}le")}
+  %mask.1 = pred[8,8]{{1,0}} broadcast(%odd.1), dimensions={{1}}{named("jvp(jit(g))/mask")}
+  %x.1 = f32[8,8]{{1,0}} select(%mask.1, %p, %q){named("jvp(jit(g))/select_n")}
+  %a.1 = f32[8,8]{{1,0}} negate(%x.1){named("a")}
+  %b.1 = f32[8,8]{{1,0}} abs(%x.1){named("b")}
+  %back.1 = f32[8,8]{{1,0}} select(%mask.1, %q, %p){named("transpose(jvp(jit(g)))/select_n")}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%a.1, %b.1, %back.1)"""
+    assert users_of("x.1", body) == users

@@ -83,6 +83,28 @@ def test_what_compares_indices_with_their_bounds_goes_with_the_indices() -> None
     assert users_of("i", body, tables=_TABLES) == [*first, "gather.2", "scatter.2"]
 
 
+_SUM = named("jvp()/reduce_sum")
+_LOSS = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = f32[9,4]{{1,0}} parameter(1)
+  %none = f32[] constant(0)
+  %i = s32[8,1]{{1,0}} bitcast(%p)
+  {_gather("gather.1", named("jvp()/gather", frame=_HERE))}
+  {_scatter("scatter.1", "gather.1", named("transpose(jvp())/scatter-add", frame=_ELSEWHERE))}
+  %reduce_sum.1 = f32[8]{{0}} reduce(%gather.1, %none), dimensions={{1,2}}, to_apply=%sum{_SUM}
+  %reduce_sum.2 = f32[] reduce(%reduce_sum.1, %none), dimensions={{0}}, to_apply=%sum{_SUM}
+  %NAME.1 = f32[] negate(%reduce_sum.2){named("jvp()/neg")}
+  ROOT %r = (f32[9,4]{{1,0}}, f32[]) tuple(%scatter.1, %NAME.1)"""
+
+
+@pytest.mark.parametrize(
+    ("name", "users"), [("negate", ["gather.1", "scatter.1"]), ("neg", ["scatter.1", "gather.1"])]
+)
+def test_a_walk_starts_from_what_was_negated_before_it_was_summed(name: str, users: list[str]) -> None:
+    """The loss, a number, is the sum of what was negated; that is dead and still there."""
+    ids = f"p q none gather.1 scatter.1 reduce_sum.1 reduce_sum.2 r {name}.1 i"
+    assert users_of("i", _LOSS.replace("NAME", name), ids=ids, tables=_TABLES) == users
+
+
 # ---------------------------------------------------------------- calls
 
 
@@ -213,3 +235,39 @@ def test_what_uses_an_index_in_another_place_had_normalized_it_there(frame: int,
   %add.2 = s32[] add(%i, %many){named("add", frame=8)}
   ROOT %r = (f32[1]{{0}}, s32[], s32[]) tuple(%read.1, %next.1, %add.2)"""
     assert users_of("i", body) == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"),
+    [("jit(relu)/max", ["gt.1", "choice.1", "choice.2"]), ("max", ["gt.1", "choice.2", "choice.1"])],
+)
+def test_what_a_gemm_took_along_was_of_the_function_that_its_name_tells(name: str, users: list[str]) -> None:
+    """That function had the constant once more; its reader came behind those of the program's own."""
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %q = f32[8,8]{{1,0}} parameter(1)
+  %zero = f32[] constant(0)
+  %zeros = f32[8,8]{{1,0}} broadcast(%zero), dimensions={{}}
+  %gt.1 = pred[8,8]{{1,0}} compare(%p, %zeros), direction=GT{named("gt")}
+  %g = f32[8,8]{{1,0}} fusion(%p, %q), kind=kCustom, calls=%gemm
+  %choice.1 = f32[8,8]{{1,0}} select(%gt.1, %g, %zeros){named("choice")}
+  %choice.2 = f32[8,8]{{1,0}} select(%gt.1, %choice.1, %zeros){named("choice")}
+  ROOT %r = (f32[8,8]{{1,0}}) tuple(%choice.2)"""
+    head = _GEMM.replace("SPLIT", "8,2,4").replace("jit(relu)/max", name)
+    assert users_of("zeros", body, head=head) == users
+
+
+@pytest.mark.parametrize(
+    ("between", "users"),
+    [("-", ["gt.1", "first.1", "second.1"]), ("- -", ["gt.1", "second.1", "first.1"])],
+)
+def test_readers_made_close_together_are_of_one_call(between: str, users: list[str]) -> None:
+    """A call brings the constant and its broadcast along, so that two in between are gone at least."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %zero = f32[] constant(0)
+  %zeros = f32[8]{{0}} broadcast(%zero), dimensions={{}}
+  %gt.1 = pred[8]{{0}} compare(%p, %zeros), direction=GT{named("gt")}
+  %second.1 = f32[8]{{0}} select(%gt.1, %p, %zeros){named("jit(_where)/select_n")}
+  %first.1 = f32[8]{{0}} select(%gt.1, %zeros, %p){named("jit(_where)/select_n")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%second.1, %first.1)"""
+    ids = f"p zero zeros gt.1 r - - first.1 {between} second.1"
+    assert users_of("zeros", body, ids=ids) == users

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.legacy_users.restore import restore_users_order
 from hlofuse.pipelines.users.restore import restore_users
@@ -586,19 +588,34 @@ def test_the_side_input_of_a_convolution_was_met_before_the_convolution() -> Non
     ]
 
 
-def test_a_clamp_comes_last_and_has_taken_the_minimum_of_the_maximum_away() -> None:
+@pytest.mark.parametrize("operands", ["%x, %low", "%low, %x"])
+def test_a_clamp_comes_last_and_has_taken_the_minimum_of_the_maximum_away(operands: str) -> None:
     body = f"""  %p = f32[32]{{0}} parameter(0)
   %low = f32[32]{{0}} parameter(1)
   %high = f32[32]{{0}} parameter(2)
   %x = f32[32]{{0}} negate(%p)
   %clamp.1 = f32[32]{{0}} clamp(%low, %x, %high){named("min")}
-  %max.1 = f32[32]{{0}} maximum(%x, %low){named("max")}
+  %max.1 = f32[32]{{0}} maximum({operands}){named("max")}
   %eq.1 = pred[32]{{0}} compare(%max.1, %clamp.1), direction=EQ{named("eq")}
   %eq.2 = pred[32]{{0}} compare(%x, %max.1), direction=EQ{named("eq")}
   %eq.3 = pred[32]{{0}} compare(%low, %max.1), direction=EQ{named("eq")}
   ROOT %r = (pred[32]{{0}}, pred[32]{{0}}, pred[32]{{0}}) tuple(%eq.1, %eq.2, %eq.3)"""
     assert users_of("x", body) == ["max.1", "eq.2", "clamp.1"]
     assert users_of("max.1", body) == ["eq.3", "eq.1", "eq.2"]
+
+
+def test_a_bound_made_for_the_inner_operation_is_read_by_the_clamp_before_others_are_merged() -> None:
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %high = f32[32]{{0}} parameter(1)
+  %none = f32[] constant(0)
+  %x = f32[32]{{0}} negate(%p)
+  %low = f32[32]{{0}} broadcast(%none), dimensions={{}}{named("max")}
+  %clamp.1 = f32[32]{{0}} clamp(%low, %x, %high){named("min")}
+  %max.1 = f32[32]{{0}} maximum(%low, %x){named("max")}
+  %eq.3 = pred[32]{{0}} compare(%low, %max.1), direction=EQ{named("eq")}
+  %eq.1 = pred[32]{{0}} compare(%max.1, %clamp.1), direction=EQ{named("eq")}
+  ROOT %r = (pred[32]{{0}}, pred[32]{{0}}) tuple(%eq.3, %eq.1)"""
+    assert users_of("low", body) == ["max.1", "clamp.1", "eq.3"]
 
 
 def test_a_clamp_of_which_nothing_else_is_left_stands_where_its_inner_operation_stood() -> None:

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import (
     is_called_once,
     is_of_program,
     name_before_renaming,
     outermost_call,
+    scope,
     stack_frame,
 )
 from hlofuse.pipelines.users.calls.equal_calls import merged_twins, with_twins_users_merged
 from hlofuse.pipelines.users.common.ages import is_in_nameless_function, with_clones_by_age
-from hlofuse.pipelines.users.common.constants import is_computed_of_nothing, is_made_of_nothing
-from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.duplicates.merged_constants import in_order_of_merging
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, is_narrowing
 from hlofuse.pipelines.users.floats.widened import served_by
@@ -52,9 +54,20 @@ def in_order_of_calls(
     outer = _with_calls_inlined(outer, function, passes)
     if passes is not None:
         inner = with_clones_by_age(inner, served, range(source.id, passes))
+    inner = _as_call_within_leaves_it(source, inner, function)
     if outer and _has_other_results(source, function):
         return _without_tuples(inner, outer)
     return [*inner, *outer]
+
+
+def _as_call_within_leaves_it(
+    result: Instruction, users: list[Instruction], function: str
+) -> list[Instruction]:
+    """The users in `function` of what a call in that computed, and another value of the same operands too."""
+    call = scope(result)
+    if call == function or any(scope(served_by(u)) == call for u in users):
+        return users
+    return last_in_front(users) if any(scope(x) == call for x in _twins(result)) else users
 
 
 def _was_reduce_window(x: Instruction) -> bool:
@@ -215,10 +228,31 @@ def _reaches_result(
                 continue  # the like of it is that of another call
             found.add(x)
             pending.append(x)
-            # CSE made one of what all calls compute of nothing.
-            if is_of_program(x) and not is_computed_of_nothing(x) and _is_read_behind(x, function, start):
+            if is_of_program(x) and not _is_computed_of_nothing(x) and _is_read_behind(x, function, start):
                 return True
     return False
+
+
+def _is_computed_of_nothing(x: Instruction) -> bool:
+    """Does it depend on nothing that a call is given, through element-wise operations, as an index does?
+
+    What calls of a function compute of nothing CSE made one, whichever it was of.
+    """
+    found, pending, function = {x}, [x], _called(x)
+    while pending:
+        x = pending.pop()
+        if is_made_of_nothing(x):
+            continue
+        if _called(x) != function or (x.opcode != "broadcast" and x.opcode not in ELEMENTWISE_OPCODES):
+            return False
+        pending += [o for o in x.operands if o not in found]
+        found.update(x.operands)
+    return True
+
+
+def _called(x: Instruction) -> str:
+    """The function that was called, by whatever transformation of it."""
+    return outermost_call(x).rpartition("jit(")[2].rstrip(")")
 
 
 def _is_read_behind(x: Instruction, function: str, result: Instruction) -> bool:

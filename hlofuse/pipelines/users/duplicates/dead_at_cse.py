@@ -8,6 +8,8 @@ the order of age, and so from those negations before the root.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation
@@ -18,12 +20,15 @@ class UsesAtCse:
     """The order in which a walk of CSE comes along each use."""
 
     def __init__(self, computation: Computation, uses: Uses) -> None:
-        """`uses` is the order without what was dead."""
-        negated = [x for x in computation if _was_sum_of_negated(x)]
+        """`uses` is the order without what was dead; what else reads a negation keeps it."""
+        negations = [x for x in computation if x.opcode == "negate" and x.operands[0].shape.is_array]
+        read = {(x.op_name, _summed(x)) for x in negations if is_of_program(x)}
+        negated = [x for x in negations if _was_sum_of_negated(x) and (x.op_name, _summed(x)) not in read]
         starts = sorted(map(_summed, negated), key=lambda x: x.id)
         self._last_round = uses
         self._first_round = uses_in_order(computation, starts) if negated else uses
         self._end = max((x.id for x in negated), default=-1)
+        self._ids = sorted(x.id for x in computation)
         self._normalized = min((x.id for x in computation if x.opcode == "bitcast"), default=None)
 
     def of(self, producer: Instruction) -> Uses:
@@ -34,6 +39,11 @@ class UsesAtCse:
     def at_first(self) -> Uses:
         """The order when CSE first ran."""
         return self._first_round
+
+    def gone_between(self, older: Instruction, younger: Instruction) -> int:
+        """How many made after the `older` one and before the `younger` are there no more."""
+        there = bisect_left(self._ids, younger.id) - bisect_left(self._ids, older.id)
+        return younger.id - older.id - there
 
     def met(self, x: Instruction) -> bool:
         """Was `x` there, rather than made when layouts were normalized?"""
@@ -47,9 +57,7 @@ class UsesAtCse:
 
 def _was_sum_of_negated(x: Instruction) -> bool:
     return (
-        x.opcode == "negate"
-        and x.operands[0].opcode == "reduce"
-        and x.shape.rank > 0
+        x.operands[0].opcode == "reduce"
         and is_of_program(x.operands[0])
         and operation(x) == "neg"
         and name_before_renaming(x).root == "negate"
@@ -57,7 +65,7 @@ def _was_sum_of_negated(x: Instruction) -> bool:
 
 
 def _summed(negated: Instruction) -> Instruction:
-    x = negated.operands[0].operands[0]
+    x = negated.operands[0]
     while x.opcode in {"bitcast", "reduce"}:
         x = x.operands[0]
     return x

@@ -37,17 +37,41 @@ def in_order_of_functions(
     """The users of such a broadcast, by what had one of its own, as CSE's walk came to these."""
     groups: dict[Hashable, list[Instruction]] = {}
     uses, place, last = at_cse.of(producer), dict[Instruction, int](), -1
+    together = _in_one_call(producer, users, at_cse) if ids_known and not producer.op_name else {}
     for user in users:
         # What fusions took along is where the users around it are.
         last = place[user] = uses.get((producer, user), last)
-        groups.setdefault(_function(user, producer, at_cse, ids_known=ids_known), []).append(user)
+        function = together.get(user) or _function(user, producer, at_cse, ids_known=ids_known)
+        groups.setdefault(function, []).append(user)
     # The one that is left is the one that CSE met first, and bears the name of what it was made for.
     own = [u for u in users if producer.op_name and served_by(u).op_name == producer.op_name]
     own = own or [u for u in users if _is_of_same_place(served_by(u), producer)]
     if own:
         place[min(own, key=place.__getitem__)] = -1
     ordered = sorted(groups.values(), key=lambda group: min(place[user] for user in group))
-    return [user for group in ordered for user in group]
+    return [user for group in ordered for user in _as_in_function(group, together)]
+
+
+def _in_one_call(
+    literal: Instruction, users: list[Instruction], at_cse: UsesAtCse
+) -> dict[Instruction, Instruction]:
+    """By user in a call of a function the first one there, where both are known to be of the same call.
+
+    Each call brings a constant and its broadcast, merged since, ahead of what reads them; what is older
+    than the `literal` of the program was cloned by no call.
+    """
+    found: dict[Instruction, Instruction] = {}
+    last: Instruction | None = None
+    called = [u for u in users if outermost_call(u) and not _is_in_fusion(u) and u.id > literal.id]
+    for user in sorted(called, key=lambda u: u.id):
+        alike = last is not None and outermost_call(last) == outermost_call(user)
+        found[user] = found[last] if last and alike and at_cse.gone_between(last, user) < 2 else user
+        last = user
+    return found
+
+
+def _as_in_function(group: list[Instruction], together: dict[Instruction, Instruction]) -> list[Instruction]:
+    return sorted(group, key=lambda u: u.id) if all(u in together for u in group) else group
 
 
 def _is_of_same_place(x: Instruction, literal: Instruction) -> bool:

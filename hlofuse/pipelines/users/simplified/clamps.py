@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation
+from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 from hlofuse.pipelines.users.floats.widened import is_widened_broadcast, served_by
@@ -20,12 +21,22 @@ def with_clamps_behind(
     """
     clamps = [u for u in users if _came_beside_another(served_by(u), _bare(producer))]
     users = [*(u for u in users if u not in clamps), *clamps]
+    users = _with_own_clamp_next(producer, users)
     clamp = _made_of(producer)
     if clamp is None:
         return users
     # The outer operation had stood where the clamp stands now.
     place = next((k for k, u in enumerate(users) if order[u] > order[clamp]), len(users))
     return without([*users[:place], clamp, *users[place:]], [clamp])
+
+
+def _with_own_clamp_next(bound: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of a bound that was made for its inner operation alone: HloCSE appended all others later."""
+    inner = users[0]
+    clamp = _made_of(inner)
+    if not is_broadcast_of_constant(bound) or bound.op_name != inner.op_name or clamp not in users:
+        return users
+    return [inner, clamp, *(u for u in users[1:] if u is not clamp)]
 
 
 def _was_two(x: Instruction) -> bool:
@@ -51,11 +62,15 @@ def _made_of(inner: Instruction) -> Instruction | None:
     if inner.opcode not in {"maximum", "minimum"}:
         return None
     bound = 0 if inner.opcode == "maximum" else 2
-    first, second = inner.operands
-    for user in first.users:
-        clamp = served_by(user)
-        if _was_two(clamp) and _bare(clamp.operands[1]) is first and _bare(clamp.operands[bound]) is second:
-            return clamp
+    for value, limit in (inner.operands, inner.operands[::-1]):
+        for user in value.users:
+            clamp = served_by(user)
+            if (
+                _was_two(clamp)
+                and _bare(clamp.operands[1]) is value
+                and _bare(clamp.operands[bound]) is limit
+            ):
+                return clamp
     return None
 
 
