@@ -8,8 +8,10 @@ their users, and the last user takes its place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import (
     is_called_once,
@@ -20,11 +22,13 @@ from hlofuse.pipelines.names import (
 )
 from hlofuse.pipelines.users.calls.equal_calls import merged_twins, with_twins_users_merged
 from hlofuse.pipelines.users.common.ages import is_in_nameless_function, with_clones_by_age
-from hlofuse.pipelines.users.common.constants import is_computed_of_nothing, is_made_of_nothing
+from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.duplicates.merged_constants import in_order_of_merging
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, is_narrowing
 from hlofuse.pipelines.users.floats.widened import served_by
+
+_TRANSPOSED = re.compile(r"(?<=/)transpose\((jvp\([^/]*\))\)(?=/|$)")
 
 
 def in_order_of_calls(
@@ -211,14 +215,50 @@ def _reaches_result(
     found, pending = {start}, [start]
     while pending:
         for x in near(pending.pop()):
-            if x in found or outermost_call(x) != function or _kind(x) == kind:
+            if x in found or _kind(x) == kind:
                 continue  # the like of it is that of another call
+            if outermost_call(x) != function:
+                if _is_same_function(x, function) and _is_read_in_transpose(x, function):
+                    return True
+                continue
             found.add(x)
             pending.append(x)
             # CSE made one of what all calls compute of nothing.
-            if is_of_program(x) and not is_computed_of_nothing(x) and _is_read_behind(x, function, start):
+            if is_of_program(x) and not _is_made_by_call(x, function) and _is_read_behind(x, function, start):
                 return True
     return False
+
+
+def _is_same_function(x: Instruction, call: str) -> bool:
+    """Is it of this call of a function, or of another? CSE made one of what several of them computed."""
+    return outermost_call(x).rpartition("/")[2] == call.rpartition("/")[2]
+
+
+def _is_read_in_transpose(x: Instruction, call: str) -> bool:
+    """Was it kept for the derivative of the call?"""
+    transposed = {outermost_call(u) for u in _readers(x)} - {call}
+    return any(_of_transpose(it) == call for it in transposed)
+
+
+def _of_transpose(call: str) -> str:
+    """The call of which this is the transpose; otherwise as it is."""
+    return _TRANSPOSED.sub(r"\1", call)
+
+
+def _is_made_by_call(x: Instruction, function: str) -> bool:
+    """Does the call compute it of nothing, as an element's number? What it was given may not be in it."""
+    found, pending = {x}, [x]
+    while pending:
+        x = pending.pop()
+        if is_made_of_nothing(x):
+            continue
+        if x.opcode != "broadcast" and x.opcode not in ELEMENTWISE_OPCODES:
+            return False
+        if is_of_program(x) and not _is_same_function(x, function):
+            return False
+        pending += [o for o in x.operands if o not in found]
+        found.update(x.operands)
+    return True
 
 
 def _is_read_behind(x: Instruction, function: str, result: Instruction) -> bool:

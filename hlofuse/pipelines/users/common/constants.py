@@ -4,27 +4,12 @@ from __future__ import annotations
 
 from struct import pack, unpack
 
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 
 
 def is_made_of_nothing(x: Instruction) -> bool:
     """Is it, or every element of it, a constant or a number of its own place?"""
     return x.opcode == "iota" or is_constant(x)
-
-
-def is_computed_of_nothing(x: Instruction) -> bool:
-    """Does it depend on nothing, through element-wise operations and broadcasts, as an index does?"""
-    found, pending = {x}, [x]
-    while pending:
-        x = pending.pop()
-        if is_made_of_nothing(x):
-            continue
-        if x.opcode != "broadcast" and x.opcode not in ELEMENTWISE_OPCODES:
-            return False
-        pending += [o for o in x.operands if o not in found]
-        found.update(x.operands)
-    return True
 
 
 def is_constant(x: Instruction) -> bool:
