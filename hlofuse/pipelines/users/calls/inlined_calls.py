@@ -28,7 +28,7 @@ from hlofuse.pipelines.users.duplicates.merged_constants import in_order_of_merg
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, is_narrowing
 from hlofuse.pipelines.users.floats.widened import served_by
 
-_TRANSPOSED = re.compile(r"(?<=/)transpose\((jvp\([^/]*\))\)(?=/|$)")
+_TRANSPOSED = re.compile(r"(?<![^/])transpose\((jvp\([^/]*\))\)(?=/|$)")
 
 
 def in_order_of_calls(
