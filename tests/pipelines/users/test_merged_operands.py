@@ -87,7 +87,7 @@ def test_it_comes_behind_a_gemm_and_a_sum_of_the_program(name: str, is_behind: b
     ("first", "is_behind"), [("weights", False), ("bias", True), ("other", False), ("none", False)]
 )
 def test_it_comes_behind_a_sum_in_two_steps_that_was_met_first(first: str, is_behind: bool) -> None:
-    """The derivatives of a bias, which ReductionSplitter split since, and of the weights it is added behind."""
+    """The derivatives of a bias, which ReductionSplitter split since, and of the weights in front of it."""
     merged = """%g.1 (a.1: f32[4,4,2], b.1: f32[4,4,2]) -> f32[8,4,2] {
   %a.1 = f32[4,4,2]{2,1,0} parameter(0)
   %b.1 = f32[4,4,2]{2,1,0} parameter(1)
@@ -95,11 +95,11 @@ def test_it_comes_behind_a_sum_in_two_steps_that_was_met_first(first: str, is_be
 }
 """
     body = _body("", "%transpose.2, %transpose.1, %reduce.1").partition("  ROOT")[0]
-    sums = f"  %total = f32[4]{{0}} reduce(%reduce.1, %zero), dimensions={{0}}, to_apply=%sum{named('reduce_sum')}"
+    total = "  %total = f32[4]{0} reduce(%reduce.1, %zero), dimensions={0}, to_apply=%sum"
     texts = {
         "weights": "  %w.1 = f32[4,4,2]{2,1,0} slice(%merged), slice={[4:8], [0:4], [0:2]}",
         "other": "  %w.2 = f32[4,4,2]{2,1,0} slice(%merged), slice={[0:4], [0:4], [0:2]}",
-        "bias": body.splitlines()[-1] + "\n" + sums,
+        "bias": f"{body.splitlines()[-1]}\n{total}{named('reduce_sum')}",
     }
     if first == "none":  # what the parts are is not known
         texts["weights"] = "  %w.1 = f32[8,4,2]{2,1,0} negate(%merged)"
