@@ -88,7 +88,7 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
             aged = (as_age_tells if ids_known else as_guess_tells)(instruction, users, clues)
             is_cast_told = aged != users
             users = with_readers_in_place(instruction, aged)
-        users = with_transposes_of_merger_behind(instruction, users, ids_known=clues.ids_known)
+        users = with_transposes_of_merger_behind(instruction, users, clues.order, ids_known=clues.ids_known)
         users = in_order_of_merged_products(users)
         if clues.ids_known:
             users = with_last_in_place_of_copy(users)

@@ -86,7 +86,7 @@ def test_places_of_two_scatters_are_read_as_their_loops_left_them(is_first: bool
 
 def _key(operation: str) -> str:
     return f"""  %p = u32[2]{{0}} parameter(0)
-  %q = u32[1]{{0}} parameter(1)
+  %q = u32[1]{{0}} slice(%p), slice={{[1:2]}}{named(f"jit(g)/{operation}")}
   %k.1 = u32[1]{{0}} slice(%p), slice={{[0:1]}}{named(f"jit(g)/{operation}")}
   %add.2 = u32[1]{{0}} add(%k.1, %q){named("jit(g)/add")}
   %add.3 = u32[1]{{0}} add(%add.2, %k.1){named("jit(g)/add")}
@@ -112,9 +112,11 @@ def test_what_is_sliced_alone_may_have_been_reshaped_for_one() -> None:
     assert users_of("slice.1", named_so, ids=ids) == ["add.2", "add.3", "xor.9"]
 
 
-def _number(shape: str) -> str:
-    return f"""  %p = {shape} parameter(0)
-  %q = {shape} parameter(1)
+def _number(count: int) -> str:
+    shape = f"u32[{count}]{{0}}"
+    return f"""  %all = u32[16]{{0}} parameter(0)
+  %p = {shape} slice(%all), slice={{[0:{count}]}}{named("jit(g)/unstack")}
+  %q = {shape} slice(%all), slice={{[8:{8 + count}]}}{named("jit(g)/unstack")}
   %xor.9 = {shape} xor(%p, %q){named("jit(g)/xor")}
   %add.2 = {shape} add(%xor.9, %q){named("jit(g)/add")}
   %add.3 = {shape} add(%add.2, %xor.9){named("jit(g)/add")}
@@ -123,9 +125,9 @@ def _number(shape: str) -> str:
 
 
 def test_one_number_that_was_computed_later_in_its_array_had_a_reshape_behind_it() -> None:
-    ids = "p q r add.2 add.3 mul.9 xor.9"
-    assert users_of("xor.9", _number("u32[1]{0}"), ids=ids) == ["add.3", "add.2"]
-    assert users_of("xor.9", _number("u32[8]{0}"), ids=ids) == ["add.2", "add.3"]
+    ids = "all p q r add.2 add.3 mul.9 xor.9"
+    assert users_of("xor.9", _number(1), ids=ids) == ["add.3", "add.2"]
+    assert users_of("xor.9", _number(8), ids=ids) == ["add.2", "add.3"]
 
 
 # ---------------------------------------------------------------- constants and exponents

@@ -103,13 +103,18 @@ def test_what_was_computed_of_scalars_reads_the_elements_in_place_of_their_resha
     assert users_of(word, _KEY.replace("OPERATION", operation), ids=_AGES) == users
 
 
-@pytest.mark.parametrize(("step", "users"), [("ones", ["a.1", "b.1"]), ("p", ["b.1", "a.1"])])
+@pytest.mark.parametrize(
+    ("step", "users"),
+    [("ones", ["a.1", "b.1"]), ("p", ["b.1", "a.1"]), ("squares.1", ["b.1", "a.1"])],
+)
 def test_what_calls_compute_of_nothing_is_no_other_result_of_either(step: str, users: list[str]) -> None:
-    """The counter of random bits, of which CSE made one. Of other results there had been a tuple."""
+    """The counter of random bits, of which CSE made one. Of other results there had been a tuple, as of what
+    a call computes of nothing but what it is given, such as the mask of an attention."""
     body = f"""  %p = s32[8]{{0}} parameter(0)
   %one = s32[] constant(1)
   %ones = s32[8]{{0}} broadcast(%one), dimensions={{}}
   %iota.1 = s32[8]{{0}} iota(), iota_dimension=0
+  %squares.1 = s32[8]{{0}} multiply(%iota.1, %iota.1){named("jvp(f)/squares")}
   %count.1 = s32[8]{{0}} add(%iota.1, %{step}){named("jvp(f)/jit(bits)/count")}
   %x.1 = s32[8]{{0}} multiply(%p, %count.1){named("jvp(f)/jit(bits)/x")}
   %other.1 = s32[8]{{0}} subtract(%p, %count.1){named("jvp(g)/jit(bits)/other")}

@@ -54,9 +54,10 @@ def test_it_comes_behind_a_sum_that_is_known_to_be_older(age: str, is_behind: bo
     )
     by_name = {x.name: x for x in module.entry}
     users = [by_name[name] for name in ("transpose.1", "transpose.2", "reduce.1")]
-    found = with_transposes_of_merger_behind(by_name["product"], users, ids_known=True)
+    order = {x: k for k, x in enumerate(module.entry)}
+    found = with_transposes_of_merger_behind(by_name["product"], users, order, ids_known=True)
     assert found == ([users[0], users[2], users[1]] if is_behind else users)
-    assert with_transposes_of_merger_behind(by_name["product"], users, ids_known=False) == users
+    assert with_transposes_of_merger_behind(by_name["product"], users, order, ids_known=False) == users
 
 
 @pytest.mark.parametrize(("name", "is_behind"), [("reduce_sum.1", True), ("reduce.1", False)])
@@ -76,6 +77,41 @@ def test_it_comes_behind_a_gemm_and_a_sum_of_the_program(name: str, is_behind: b
     module.entry.reorder(sorted(module.entry.instructions, key=lambda x: x.name == "transpose.2"))
     by_name = {x.name: x for x in module.entry}
     users = [by_name[x] for x in ("gemm.1", "transpose.2", name)]
-    found = with_transposes_of_merger_behind(by_name["product"], users, ids_known=True)
+    order = {x: k for k, x in enumerate(module.entry)}
+    found = with_transposes_of_merger_behind(by_name["product"], users, order, ids_known=True)
     assert found == ([users[0], users[2], users[1]] if is_behind else users)
-    assert with_transposes_of_merger_behind(by_name["product"], users, ids_known=False) == users
+    assert with_transposes_of_merger_behind(by_name["product"], users, order, ids_known=False) == users
+
+
+@pytest.mark.parametrize(
+    ("first", "is_behind"), [("weights", False), ("bias", True), ("other", False), ("none", False)]
+)
+def test_it_comes_behind_a_sum_in_two_steps_that_was_met_first(first: str, is_behind: bool) -> None:
+    """The derivatives of a bias, which ReductionSplitter split since, and of the weights in front of it."""
+    merged = """%g.1 (a.1: f32[4,4,2], b.1: f32[4,4,2]) -> f32[8,4,2] {
+  %a.1 = f32[4,4,2]{2,1,0} parameter(0)
+  %b.1 = f32[4,4,2]{2,1,0} parameter(1)
+  ROOT %c.1 = f32[8,4,2]{2,1,0} concatenate(%b.1, %a.1), dimensions={0}
+}
+"""
+    body = _body("", "%transpose.2, %transpose.1, %reduce.1").partition("  ROOT")[0]
+    total = "  %total = f32[4]{0} reduce(%reduce.1, %zero), dimensions={0}, to_apply=%sum"
+    texts = {
+        "weights": "  %w.1 = f32[4,4,2]{2,1,0} slice(%merged), slice={[4:8], [0:4], [0:2]}",
+        "other": "  %w.2 = f32[4,4,2]{2,1,0} slice(%merged), slice={[0:4], [0:4], [0:2]}",
+        "bias": f"{body.splitlines()[-1]}\n{total}{named('reduce_sum')}",
+    }
+    if first == "none":  # what the parts are is not known
+        texts["weights"] = "  %w.1 = f32[8,4,2]{2,1,0} negate(%merged)"
+    written = "\n".join(texts[k] for k in sorted(texts, key=lambda k: (k != first, k == "bias")))
+    text = f"""{body.rpartition("  %reduce.1")[0]}
+  %like = f32[4,4,2]{{2,1,0}} parameter(1)
+  %merged = f32[8,4,2]{{2,1,0}} fusion(%transpose.2, %like), kind=kCustom, calls=%g.1
+{written}
+  ROOT %r = (f32[4]{{0}}) tuple(%total)"""
+    module = parse_module(f"{HEAD}\n{_GEMM}\n{merged}\nENTRY %main {{\n{text}\n}}\n")
+    by_name = {x.name: x for x in module.entry}
+    users = [by_name[x] for x in ("transpose.1", "transpose.2", "reduce.1")]
+    order = {x: k for k, x in enumerate(module.entry)}
+    found = with_transposes_of_merger_behind(by_name["product"], users, order, ids_known=True)
+    assert found == ([users[0], users[2], users[1]] if is_behind else users)

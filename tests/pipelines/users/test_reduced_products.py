@@ -47,3 +47,53 @@ def test_the_largest_of_what_a_gemm_computes_behind_the_product_had_stood_in_fro
   %take.1 = f32[2,4,8]{{2,1,0}} cosine(%bitcast.1){named("take")}
   ROOT %r = (f32[8]{{0}}, f32[2,4,8]{{2,1,0}}, f32[2,4,8]{{2,1,0}}) tuple(%largest.1, %sub.1, %take.1)"""
     assert users_of("bitcast.1", body, head=gemm) == users
+
+
+@pytest.mark.parametrize(
+    ("first", "matrix", "moved"),
+    [
+        ("get-tuple-element", ["back.1", "total.1"], ["mul.2", "mul.1"]),
+        ("sine", ["total.1", "back.1"], ["mul.1", "mul.2"]),
+    ],
+)
+def test_products_that_are_added_up_have_one_reshape_behind_all(
+    first: str, matrix: list[str], moved: list[str]
+) -> None:
+    dot = named("dot_general")
+    of = {"get-tuple-element": "get-tuple-element(%call), index=0", "sine": "sine(%p)"}[first]
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %call = (f32[8,8]{{1,0}}, s8[64]{{0}}) custom-call(%p, %p), custom_call_target="__cublas$lt$matmul"{dot}
+  %one = f32[8,8]{{1,0}} {of}
+  %other.1 = f32[8,8]{{1,0}} dot(%p, %p), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}{dot}
+  %both.1 = f32[8,8]{{1,0}} add(%one, %other.1){named("add_any")}
+  %total.1 = f32[8]{{0}} reduce(%both.1, %zero), dimensions={{0}}, to_apply=%sum{named("total")}
+  %back.1 = f32[2,4,8]{{2,1,0}} bitcast(%both.1){named("add_any")}
+  %mul.1 = f32[2,4,8]{{2,1,0}} sine(%back.1){named("mul")}
+  %mul.2 = f32[2,4,8]{{2,1,0}} cosine(%back.1){named("mul")}
+  ROOT %r = (f32[8]{{0}}, f32[2,4,8]{{2,1,0}}, f32[2,4,8]{{2,1,0}}) tuple(%total.1, %mul.1, %mul.2)"""
+    ids = "p zero mul.1 mul.2 r one call other.1 both.1 total.1 back.1"
+    assert users_of("both.1", body, ids=ids) == matrix
+    assert users_of("back.1", body, ids=ids) == moved
+
+
+@pytest.mark.parametrize(
+    ("frame", "read", "users"),
+    [
+        (2, "sine", ["mul.2", "split.1", "mul.1"]),
+        (1, "sine", ["split.1", "mul.1", "mul.2"]),
+        (2, "bitcast", ["split.1", "mul.1", "mul.2"]),
+    ],
+)
+def test_the_last_operation_took_the_place_of_the_reshape_that_moved_behind_it(
+    frame: int, read: str, users: list[str]
+) -> None:
+    """The steps of Newton and Schulz, vectorized: the bitcast is for a product that SplitK split."""
+    of = 'metadata={op_name="jit(f)/dot_general" stack_frame_id='
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %product = f32[8,8]{{1,0}} dot(%p, %p), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}, {of}1}}
+  %mul.1 = f32[8,8]{{1,0}} {read}(%product){named("mul")}
+  %mul.2 = f32[8,8]{{1,0}} cosine(%product){named("mul")}
+  %split.1 = f32[2,4,8]{{2,1,0}} bitcast(%product), {of}{frame}}}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}, f32[2,4,8]{{2,1,0}}) tuple(%mul.1, %mul.2, %split.1)"""
+    assert users_of("product", body) == users

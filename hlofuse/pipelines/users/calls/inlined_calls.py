@@ -8,6 +8,7 @@ their users, and the last user takes its place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
@@ -27,6 +28,8 @@ from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.duplicates.merged_constants import in_order_of_merging
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, is_narrowing
 from hlofuse.pipelines.users.floats.widened import served_by
+
+_TRANSPOSED = re.compile(r"(?<![^/])transpose\((jvp\([^/]*\))\)(?=/|$)")
 
 
 def in_order_of_calls(
@@ -224,13 +227,34 @@ def _reaches_result(
     found, pending = {start}, [start]
     while pending:
         for x in near(pending.pop()):
-            if x in found or outermost_call(x) != function or _kind(x) == kind:
+            if x in found or _kind(x) == kind:
                 continue  # the like of it is that of another call
+            if outermost_call(x) != function:
+                if _is_same_function(x, function) and _is_read_in_transpose(x, function):
+                    return True
+                continue
             found.add(x)
             pending.append(x)
+            # CSE made one of what all calls compute of nothing.
             if is_of_program(x) and not _is_computed_of_nothing(x) and _is_read_behind(x, function, start):
                 return True
     return False
+
+
+def _is_same_function(x: Instruction, call: str) -> bool:
+    """Is it of this call of a function, or of another? CSE made one of what several of them computed."""
+    return outermost_call(x).rpartition("/")[2] == call.rpartition("/")[2]
+
+
+def _is_read_in_transpose(x: Instruction, call: str) -> bool:
+    """Was it kept for the derivative of the call?"""
+    transposed = {outermost_call(u) for u in _readers(x)} - {call}
+    return any(_of_transpose(it) == call for it in transposed)
+
+
+def _of_transpose(call: str) -> str:
+    """The call of which this is the transpose; otherwise as it is."""
+    return _TRANSPOSED.sub(r"\1", call)
 
 
 def _is_computed_of_nothing(x: Instruction) -> bool:

@@ -8,13 +8,13 @@ from hlofuse.pipelines.users.products.reshaped_products import PRODUCTS, is_bitc
 
 
 def with_transposes_of_merger_behind(
-    product: Instruction, users: list[Instruction], *, ids_known: bool
+    product: Instruction, users: list[Instruction], order: dict[Instruction, int], *, ids_known: bool
 ) -> list[Instruction]:
     """The users of the bitcast of a product with such transposes last; they have no name of the framework's.
 
     The operand had been a reshape of the program's transpose, which stays for others
     (`xla/hlo/transforms/simplifiers/dot_merger.cc`). A sum over it reads the product itself since
-    simplification (`HandleReduce`), a user in between.
+    simplification (`HandleReduce`), a user in between. `order` is the post-order.
     """
     if not is_bitcast_of_product(product):
         return users
@@ -33,11 +33,53 @@ def with_transposes_of_merger_behind(
         return users
     # One behind may have taken the place of a transpose that was the operand alone, in front of the sum.
     is_told = users.index(made[0]) < users.index(transposes[-1])
-    if not is_told and not (ids_known and all(_was_of_reshape(u) and u.id < made[0].id for u in sums)):
+    if not is_told and not (ids_known and all(_is_older_sum(u, made[0], order) for u in sums)):
         return users
     return [*transposes, *sums, *made]
 
 
-def _was_of_reshape(reduce: Instruction) -> bool:
-    """Only a sum over what was reshaped has lost its name."""
-    return name_before_renaming(reduce).root == "reduce"
+def _is_older_sum(reduce: Instruction, made: Instruction, order: dict[Instruction, int]) -> bool:
+    """Did the sum read the product before DotMerger made `made`?
+
+    What it was split into has its place. The simplifier came by it or by the operand first, as by what is
+    computed of them.
+    """
+    if _is_first_step(reduce):
+        part = _part_of(made)
+        return part is not None and order[reduce] < order[part]
+    # Only a sum over what was reshaped has lost its name.
+    return name_before_renaming(reduce).root == "reduce" and reduce.id < made.id
+
+
+def _is_first_step(reduce: Instruction) -> bool:
+    """Did ReductionSplitter (`xla/backends/gpu/transforms/reduction_splitter.cc`) make two of one?"""
+    return any(u.opcode == "reduce" and u.op_name == reduce.op_name for u in reduce.users)
+
+
+def _part_of(operand: Instruction) -> Instruction | None:
+    """The part of the merged product that is that of `operand`."""
+    x, place = operand, 0
+    while x.opcode != "slice":
+        if len(x.users) != 1:
+            parts = sorted((u for u in x.users if u.opcode == "slice"), key=_starts)
+            return parts[place] if len(parts) == len(x.users) > place else None
+        reader = x.users[0]
+        if reader.opcode == "fusion":
+            place = _place_in_concatenate(reader.fused_computation.parameters[reader.operands.index(x)])
+        elif reader.opcode == "concatenate":
+            place = reader.operands.index(x)
+        x = reader
+    return x
+
+
+def _place_in_concatenate(x: Instruction) -> int:
+    while len(x.users) == 1:
+        reader = x.users[0]
+        if reader.opcode == "concatenate":
+            return reader.operands.index(x)
+        x = reader
+    return 0
+
+
+def _starts(part: Instruction) -> list[int]:
+    return [dimension.start for dimension in part.attributes["slice"]]

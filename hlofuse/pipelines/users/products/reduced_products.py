@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.common.holes import without
-from hlofuse.pipelines.users.products.reshaped_products import is_bitcast_of_product
+from hlofuse.pipelines.users.products.reshaped_products import is_bitcast_of_product, is_sum_of_products
 from hlofuse.pipelines.users.products.taken_along import has_dot
 
 
@@ -18,7 +18,9 @@ def with_last_in_place_of_reduction(
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). So it is behind what a gemm adds to it.
     `order` is the post-order.
     """
-    if not is_bitcast_of_product(product) and not _is_bitcast_of_gemm(product):
+    if product.opcode != "bitcast":
+        return users
+    if not is_bitcast_of_product(product) and not _is_gemm_or_sum(product.operands[0]):
         return users
     sums = [u for u in product.operands[0].users if u.opcode == "reduce"]
     if len(sums) != 1:
@@ -26,5 +28,5 @@ def with_last_in_place_of_reduction(
     return without(sorted([*users, *sums], key=order.__getitem__), sums)
 
 
-def _is_bitcast_of_gemm(x: Instruction) -> bool:
-    return x.opcode == "bitcast" and x.operands[0].opcode == "fusion" and has_dot(x.operands[0])
+def _is_gemm_or_sum(x: Instruction) -> bool:
+    return (x.opcode == "fusion" and has_dot(x)) or is_sum_of_products(x)

@@ -7,8 +7,9 @@ that undid it.
 
 from __future__ import annotations
 
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import operation
+from hlofuse.pipelines.names import operation, stack_frame
 
 _PRODUCT = "dot_general"
 
@@ -17,7 +18,14 @@ PRODUCTS = frozenset({"custom-call", "dot", "fusion"})
 
 
 def with_reshape_in_front(product: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users of such a product: the reshape, which bears the name of the product, and then the others."""
+    """The users of such a product: the reshape, which bears the name of the product, and then the others.
+
+    ReshapeMover (`xla/hlo/transforms/simplifiers/reshape_mover.cc`) made one reshape of those of all
+    products that are added up, and moves it behind other element-wise operations.
+    """
+    if is_sum_of_products(product):
+        reshapes = [u for u in users if u.opcode == "bitcast" and u.op_name == product.op_name]
+        return reshapes + [u for u in users if u not in reshapes]
     if product.opcode not in {"dot", "fusion", "get-tuple-element"} and not is_sum_of_split(product):
         return users
     reshapes = [u for u in users if u.opcode == "bitcast" and operation(u) == _PRODUCT]
@@ -25,7 +33,16 @@ def with_reshape_in_front(product: Instruction, users: list[Instruction]) -> lis
         return users
     if all(u.opcode == "dynamic-update-slice" for u in reshapes[0].users):
         return users  # a loop reshapes what it stacks
-    return reshapes + [u for u in users if u not in reshapes]
+    others = [u for u in users if u not in reshapes]
+    if stack_frame(reshapes[0]) != stack_frame(product) and all(map(_is_elementwise, others)):
+        # It is that of another product, whose operand this is. That of this one is behind the element-wise
+        # operations since, and the last of them took its place.
+        return [*others[-1:], *reshapes, *others[:-1]]
+    return reshapes + others
+
+
+def _is_elementwise(x: Instruction) -> bool:
+    return x.opcode in ELEMENTWISE_OPCODES
 
 
 def is_sum_of_split(x: Instruction) -> bool:
@@ -38,6 +55,11 @@ def is_sum_of_split(x: Instruction) -> bool:
     while part.opcode == "bitcast":
         part = part.operands[0]
     return part.opcode == "fusion"
+
+
+def is_sum_of_products(x: Instruction) -> bool:
+    """Is it the sum of two products of the program or more?"""
+    return x.opcode == "add" and all(is_product(o) or is_sum_of_products(o) for o in x.operands)
 
 
 def is_product(x: Instruction) -> bool:
