@@ -12,9 +12,7 @@ from hlofuse.pipelines.users.duplicates.shared_indices import (
 )
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 from hlofuse.pipelines.users.floats.widened import is_widened_broadcast
-from hlofuse.pipelines.users.products.merged_dots import (
-    in_order_of_merged_products,
-)
+from hlofuse.pipelines.users.products.merged_dots import in_order_of_merged_products
 from hlofuse.pipelines.users.products.taken_along import without_those_in_softmax
 from hlofuse.pipelines.users.products.taken_constants import without_those_in_gemms
 from hlofuse.pipelines.users.simplified.divisions import are_divisions, in_order_of_divisions

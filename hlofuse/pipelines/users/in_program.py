@@ -15,6 +15,7 @@ from hlofuse.pipelines.users.calls.selected_branches import (
     with_last_in_place_of_results,
 )
 from hlofuse.pipelines.users.clues import Clues
+from hlofuse.pipelines.users.common.fusions import has_dot
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_broadcasts
 from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_functions, is_merged_literal
@@ -29,7 +30,7 @@ from hlofuse.pipelines.users.products.merged_dots import with_last_behind_merged
 from hlofuse.pipelines.users.products.reduced_products import with_last_in_place_of_reduction
 from hlofuse.pipelines.users.products.reshaped_products import with_reshape_in_front
 from hlofuse.pipelines.users.products.shared_vectors import with_vectors_made_one
-from hlofuse.pipelines.users.products.taken_along import has_dot, with_those_in_softmax
+from hlofuse.pipelines.users.products.taken_along import with_those_in_softmax
 from hlofuse.pipelines.users.products.taken_constants import with_those_in_gemms
 from hlofuse.pipelines.users.simplified.bounded_maxima import with_last_in_place_of_bound
 from hlofuse.pipelines.users.simplified.converted_predicates import with_last_in_place_of_numbers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation
+from hlofuse.pipelines.users.common.fusions import has_dot
 
 _LAYOUT_ONLY = frozenset({"bitcast", "transpose"})
 
@@ -37,5 +38,5 @@ def _product_behind(producer: Instruction, user: Instruction) -> Instruction | N
 
 def _is_product(x: Instruction) -> bool:
     if x.opcode == "fusion":
-        return any(inner.opcode == "dot" for inner in x.fused_computation)
+        return has_dot(x)
     return x.opcode == "dot" or (x.opcode == "custom-call" and operation(x) == "dot_general")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.common.fusions import has_dot
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.products.reshaped_products import is_bitcast_of_product, is_sum_of_products
-from hlofuse.pipelines.users.products.taken_along import has_dot
 
 
 def with_last_in_place_of_reduction(

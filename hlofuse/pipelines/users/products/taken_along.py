@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
+from hlofuse.pipelines.users.common.fusions import has_dot, is_gemm
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.floats.widened import served_by
 
@@ -61,17 +62,13 @@ def _gemms_with_prologue(user: Instruction, producer: Instruction) -> Iterator[t
         operand, x = pending.pop()
         if x.opcode == "bitcast":
             pending += [(x, u) for u in x.users]
-        elif x.opcode == "fusion" and x.fusion_kind == "kCustom" and has_dot(x):
+        elif is_gemm(x):
             inner = x.fused_computation.parameters[x.operands.index(operand)]
             while len(inner.users) == 1 and inner.users[0].opcode in _LAYOUT_ONLY:
                 inner = inner.users[0]
             first = next((u for u in inner.users if u.opcode not in {"dot", *_LAYOUT_ONLY}), None)
             if first is not None:
                 yield x, _kind(first)
-
-
-def has_dot(fusion: Instruction) -> bool:
-    return any(x.opcode == "dot" for x in fusion.fused_computation)
 
 
 def _kind(x: Instruction) -> Hashable:

@@ -9,6 +9,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.pipelines.names import outermost_call
 from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
+from hlofuse.pipelines.users.common.fusions import is_gemm
 from hlofuse.pipelines.users.common.holes import without
 
 GemmReaders: TypeAlias = "dict[Hashable, dict[Hashable, _Taken]]"
@@ -25,12 +26,9 @@ def gemm_readers(order: Iterable[Instruction]) -> GemmReaders:
     """What the gemms among `order`, the post-order, compute with each constant that is broadcast in them."""
     found: GemmReaders = {}
     for fusion in order:
-        if fusion.opcode != "fusion" or fusion.fusion_kind != "kCustom":
+        if not is_gemm(fusion):
             continue
-        body = fusion.fused_computation
-        if not any(x.opcode == "dot" for x in body):
-            continue
-        for x in body:
+        for x in fusion.fused_computation:
             if is_broadcast_of_constant(x):
                 readers = found.setdefault(_value_of(x), {})
                 for user in x.users:

@@ -18,6 +18,7 @@ from hlofuse.pipelines.names import (
 )
 from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.constants import in_single_precision, is_broadcast_of_constant, number_of
+from hlofuse.pipelines.users.common.fusions import is_gemm
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 
 _ALPHA = re.compile(r'"alpha_real":([\d.eE+-]+)')
@@ -45,10 +46,8 @@ def divided_by_constants(order: Iterable[Instruction]) -> Divided:
 
 def _taken_along(x: Instruction) -> Iterator[Instruction]:
     """The products that a Triton gemm took along."""
-    if x.opcode == "fusion" and x.fusion_kind == "kCustom":
-        body = x.fused_computation
-        if any(y.opcode == "dot" for y in body):
-            yield from (y for y in body if y.opcode == "multiply")
+    if is_gemm(x):
+        yield from (y for y in x.fused_computation if y.opcode == "multiply")
 
 
 def _factor(x: Instruction) -> float | None:

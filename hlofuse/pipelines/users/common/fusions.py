@@ -1,0 +1,14 @@
+"""What kind of fusion it is that came ahead of the fusion passes."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+
+
+def has_dot(fusion: Instruction) -> bool:
+    return any(x.opcode == "dot" for x in fusion.fused_computation)
+
+
+def is_gemm(x: Instruction) -> bool:
+    """Is it a matrix product that Triton computes, with what it took along?"""
+    return x.opcode == "fusion" and x.fusion_kind == "kCustom" and has_dot(x)
