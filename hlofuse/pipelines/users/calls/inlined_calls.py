@@ -243,7 +243,7 @@ def _reaches_result(
 
 def _is_same_function(x: Instruction, call: str) -> bool:
     """Is it of this call of a function, or of another? CSE made one of what several of them computed."""
-    return outermost_call(x).rpartition("/")[2] == call.rpartition("/")[2]
+    return _called(outermost_call(x)) == _called(call)
 
 
 def _is_read_in_transpose(x: Instruction, call: str) -> bool:
@@ -262,21 +262,23 @@ def _is_computed_of_nothing(x: Instruction) -> bool:
 
     What calls of a function compute of nothing CSE made one, whichever it was of.
     """
-    found, pending, function = {x}, [x], _called(x)
+    found, pending, call = {x}, [x], outermost_call(x)
     while pending:
         x = pending.pop()
         if is_made_of_nothing(x):
             continue
-        if _called(x) != function or (x.opcode != "broadcast" and x.opcode not in ELEMENTWISE_OPCODES):
+        if not _is_same_function(x, call) or (
+            x.opcode != "broadcast" and x.opcode not in ELEMENTWISE_OPCODES
+        ):
             return False
         pending += [o for o in x.operands if o not in found]
         found.update(x.operands)
     return True
 
 
-def _called(x: Instruction) -> str:
+def _called(call: str) -> str:
     """The function that was called, by whatever transformation of it."""
-    return outermost_call(x).rpartition("jit(")[2].rstrip(")")
+    return call.rpartition("jit(")[2].rstrip(")")
 
 
 def _is_read_behind(x: Instruction, function: str, result: Instruction) -> bool:
