@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from hlofuse.ir import Module, parse_module
 
+EVIL = '</script><script>window.pwned=1</script><img src=x onerror="window.pwned=2">${`'
+COLOUR = "\x1b[31m‮"
+"""What no page may run, and no terminal obey."""
+
 _TEXT = """HloModule m
 
 ENTRY %main (p: f32[8], q: f32[8]) -> (f32[8], f32[8]) {

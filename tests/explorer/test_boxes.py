@@ -14,7 +14,7 @@ from hlofuse.pipelines import Replay, replay, variant_of
 
 from ..pipelines.cases import packed
 from ..pipelines.gpu_cases import cases as gpu_cases
-from ..pipelines.test_legacy_fidelity import cases as legacy_cases
+from ..pipelines.legacy_cases import cases as legacy_cases
 
 
 def followed(run: Replay) -> Boxes:

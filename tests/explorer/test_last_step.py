@@ -21,7 +21,7 @@ from hlofuse.pipelines import variant_of
 
 from ..pipelines.cases import CORPUS, packed
 from ..pipelines.gpu_cases import cases as gpu_cases
-from ..pipelines.test_legacy_fidelity import cases as legacy_cases
+from ..pipelines.legacy_cases import cases as legacy_cases
 from .browser import Visit
 
 WHOLE = {

@@ -20,10 +20,9 @@ from hlofuse.films.weave import Weave
 from hlofuse.inputs import load
 from hlofuse.pipelines import variant_of
 
-from ..hostile import hostile_module
+from ..hostile import COLOUR, EVIL, hostile_module
 from ..running import Run
 from .browser import Visit
-from .test_safe import COLOUR, EVIL
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,8 @@ from hlofuse.explorer import page_html, page_of
 from hlofuse.ir import Module
 from hlofuse.pipelines import variant_of
 
-from ..hostile import hostile_module
+from ..hostile import COLOUR, EVIL, hostile_module
 from .conftest import Open
-
-EVIL = '</script><script>window.pwned=1</script><img src=x onerror="window.pwned=2">${`'
-COLOUR = "\x1b[31m‮"
 
 
 def evil_module() -> Module:

@@ -9,7 +9,7 @@ from hlofuse.films import follow, reels
 from hlofuse.films.journey import How, Trail
 
 from ..running import Golden, Run
-from .test_timeline import ALL, FUSED, PLAIN, SIMPLER, write
+from .made_up import ALL, FUSED, PLAIN, SIMPLER, write
 
 
 def only(folder: Path, asked: str) -> Trail:

@@ -11,7 +11,7 @@ from hlofuse.inputs.stage import BEFORE, FUSED, INPUT, SCHEDULED
 from hlofuse.ir import parse_module
 
 from ..running import Run
-from .test_dump_directory import FULL, dump
+from .made_up import FULL, dump
 
 
 def module(body: str, header: str = "", before: str = "") -> str:

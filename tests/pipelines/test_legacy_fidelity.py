@@ -2,58 +2,22 @@
 
 from __future__ import annotations
 
-import tarfile
-from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-
 import pytest
 
 from hlofuse.ir import parse_module
 from hlofuse.ir.verifier import verify_module as graph_problems
 from hlofuse.pipelines import replay
 from hlofuse.verifier import Verdict, find_cases, verify, verify_module
-from hlofuse.verifier.cases import name_of_run
 
 from ..tools.decision_log import our_decisions, without_repeats, xla_decisions
 from .cases import CORPUS
+from .legacy_cases import cases
 
-DATA = Path(__file__).parent.parent / "data"
-ARCHIVES = ("gpu-legacy.tar.xz", "gpu-legacy-order.tar.xz")
-"""The second: grouped-query attention, and more reductions than `std::sort` inserts one by one."""
 DEVICES = {"gpu-legacy-a100": "a100_sxm_40", "gpu-legacy-v100": "v100"}
 
 # Users were listed in an order that the text does not give away (`hlofuse.pipelines.legacy_users`), and
 # the results of a kernel stand in that order: the kernels agree.
 ORDER_UNKNOWN = {f"a100_sxm_40/random_100{n}" for n in (384, 625, 778)}
-
-
-@dataclass(slots=True)
-class Case:
-    """What XLA was given, what it made of it pass by pass, and what it said."""
-
-    before: str = ""
-    passes: list[tuple[str, str]] = field(default_factory=list)
-    log: list[str] = field(default_factory=list)
-
-
-@cache
-def cases() -> dict[str, Case]:
-    found: dict[str, Case] = {}
-    for archive in ARCHIVES:
-        with tarfile.open(DATA / archive) as tar:
-            for member in tar:
-                name, _, file = member.name.rpartition("/")
-                content = tar.extractfile(member)
-                assert content is not None
-                text, case = content.read().decode(), found.setdefault(name, Case())
-                if file == "before.hlo":
-                    case.before = text
-                elif file == "decisions.log":
-                    case.log = text.splitlines()
-                elif file.endswith(".hlo"):
-                    case.passes.append((name_of_run(file[3:].removesuffix(".hlo"), "gpu-legacy"), text))
-    return found
 
 
 NAMES = sorted(cases())

@@ -11,7 +11,7 @@ import pytest
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.verifier import find_cases, verify
 
-from ..inputs.test_dump_directory import FULL, dump
+from ..inputs.made_up import FULL, dump
 from ..running import Golden, Run
 
 

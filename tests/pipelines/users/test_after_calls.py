@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.users.restore import restore_users
 from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
 
-from .test_by_age import named, users_of
+from .lists import named, users_in, users_of
 
 
 def test_a_product_that_was_a_division_tells_since_when_passes_made_operations() -> None:
@@ -128,11 +127,7 @@ ENTRY %main (i: (f32[4], s32[])) -> (f32[4], f32[4]) {
 )
 def test_a_call_was_given_the_element_of_a_result(name: str, users: list[str], ids_known: bool) -> None:
     """It is named after what the program took it from."""
-    module = parse_module(_ELEMENT.replace("NAME", name))
-    restore_users(module, ids_known=ids_known)
-    found = module.find(name)
-    assert found is not None
-    assert [u.name for u in found.users] == users
+    assert users_in(_ELEMENT.replace("NAME", name), name, ids_known=ids_known) == users
 
 
 def test_the_body_of_a_loop_is_called_in_one_place_wherever_its_lines_are() -> None:

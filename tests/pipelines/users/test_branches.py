@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlofuse.ir.parse import parse_module
-from hlofuse.pipelines.users.restore import restore_users
+from .lists import users_in
 
 _MODULE = """HloModule m
 
@@ -35,8 +34,4 @@ ENTRY %main (go: pred[], v: f32[4]) -> f32[4] {
 @pytest.mark.parametrize(("true", "false", "users"), [("2", "1", ["down", "up"]), ("1", "2", ["up", "down"])])
 def test_the_branch_for_zero_came_first(true: str, false: str, users: list[str], ids_known: bool) -> None:
     """Numbers of the front end tell that it did."""
-    module = parse_module(_MODULE.replace("TRUE", true).replace("FALSE", false))
-    restore_users(module, ids_known=ids_known)
-    found = module.find("v")
-    assert found is not None
-    assert [u.name for u in found.users] == users
+    assert users_in(_MODULE.replace("TRUE", true).replace("FALSE", false), "v", ids_known=ids_known) == users

@@ -4,42 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlofuse.ir import parse_module
-from hlofuse.pipelines.users.restore import restore_users
-
-from .test_restored import named as named
-
-HEAD = """HloModule m
-
-%sum (a: f32[], b: f32[]) -> f32[] {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %s = f32[] add(%a, %b)
-}
-"""
-
-
-def users_of(
-    name: str, body: str, *, ids: str = "", head: str = "", tables: str = "", entry: str = "main"
-) -> list[str]:
-    """`ids` are names in the order of age, if that is not the order of the text, with what is gone as `-`.
-
-    `tables` tell of places.
-    """
-    start = HEAD.replace("\n", f"\n{tables}\n", 1)
-    module = parse_module(f"{start}\n{head}\nENTRY %{entry} {{\n{body}\n}}\n")
-    if ids:
-        age = ids.split()
-        module.entry.reorder(sorted(module.entry.instructions, key=lambda x: age.index(x.name)))
-        names = {x.name for x in module.entry}
-        age = [name for name in age if name == "-" or name in names]
-        for x in module.entry:
-            x.id = age.index(x.name)
-    restore_users(module, ids_known=True)
-    found = module.find(name)
-    assert found is not None
-    return [u.name for u in found.users]
-
+from .lists import named, users_of
 
 # ---------------------------------------------------------------- calls
 

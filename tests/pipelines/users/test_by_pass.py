@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .test_by_age import named, users_of
+from .lists import named, users_of
 
 
 @pytest.mark.parametrize(

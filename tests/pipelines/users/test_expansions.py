@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .test_by_age import named, users_of
+from .lists import named, users_of
 
 _BODY = """  %p = f32[8,4]{1,0} parameter(0)
   %q = f32[2,8,4,1]{3,2,1,0} parameter(1)

@@ -4,26 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from .test_restored import named, users_of
+from .lists import named, places_in_source, users_as_guessed
 
-_PLACES = """
-FileNames
-1 "model.py"
-
-FunctionNames
-1 "layer"
-2 "optimizer"
-
-FileLocations
-1 {file_name_id=1 function_name_id=1 line=2 end_line=2 column=8 end_column=20}
-2 {file_name_id=1 function_name_id=1 line=2 end_line=2 column=7 end_column=40}
-3 {file_name_id=1 function_name_id=2 line=9 end_line=9 column=8 end_column=20}
-
-StackFrames
-1 {file_location_id=1 parent_frame_id=1}
-2 {file_location_id=2 parent_frame_id=2}
-3 {file_location_id=3 parent_frame_id=3}
-"""
+_PLACES = places_in_source(("layer", 2, 8, 20), ("layer", 2, 7, 40), ("optimizer", 9, 8, 20))
 
 
 @pytest.mark.parametrize(
@@ -42,4 +25,4 @@ def test_a_derivative_was_narrow_if_others_are_made_wide_outside(wide: str, list
   %two.1 = f32[32]{{0}} exponential(%mul.1){named("two", frame=3)}
   %sum.1 = f32[32]{{0}} add(%two.1, %wide.1){named("sum", frame=3)}
   ROOT %r = (f32[32]{{0}}, bf16[32]{{0}}, f32[32]{{0}}) tuple(%one.1, %narrow.1, %sum.1)"""
-    assert users_of("mul.1", body, head=_PLACES) == listed
+    assert users_as_guessed("mul.1", body, tables=_PLACES) == listed

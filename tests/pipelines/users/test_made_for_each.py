@@ -4,27 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from .test_by_age import named, users_of
-from .test_restored import users_of as users_in_places
+from .lists import named, places_in_source, users_as_guessed, users_of
 
-_PLACES = """
-FileNames
-1 "model.py"
-
-FunctionNames
-1 "normalize"
-2 "square"
-
-FileLocations
-1 {file_name_id=1 function_name_id=1 line=2 end_line=2 column=8 end_column=20}
-2 {file_name_id=1 function_name_id=1 line=4 end_line=4 column=8 end_column=20}
-3 {file_name_id=1 function_name_id=2 line=9 end_line=9 column=8 end_column=20}
-
-StackFrames
-1 {file_location_id=1 parent_frame_id=1}
-2 {file_location_id=2 parent_frame_id=2}
-3 {file_location_id=3 parent_frame_id=3}
-"""
+_PLACES = places_in_source(("normalize", 2, 8, 20), ("normalize", 4, 8, 20), ("square", 9, 8, 20))
 
 
 @pytest.mark.parametrize(
@@ -64,8 +46,8 @@ def test_each_function_converts_what_it_is_given(frame: int, users: list[str]) -
   %square.1 = f32[8]{{0}} multiply(%convert.1, %convert.1){named("square", frame=3)}
   %mul.1 = f32[8]{{0}} multiply(%convert.1, %square.1){named("mul", frame=2)}
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%square.1, %mul.1)"""
-    assert users_in_places("convert.1", body, head=_PLACES) == users
-    assert users_in_places("convert.1", body) == ["square.1", "mul.1"]
+    assert users_as_guessed("convert.1", body, tables=_PLACES) == users
+    assert users_as_guessed("convert.1", body) == ["square.1", "mul.1"]
 
 
 _KEY = f"""  %key = u32[2]{{0}} parameter(0)

@@ -4,27 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from .test_by_age import named, users_of
+from .lists import named, places_in_source, users_of
 
 _HERE, _ELSEWHERE = 1, 5
-_TABLES = """
-FileNames
-1 "model.py"
-
-FunctionNames
-1 "f"
-
-FileLocations
-1 {file_name_id=1 function_name_id=1 line=2 end_line=2 column=12 end_column=20}
-2 {file_name_id=1 function_name_id=1 line=3 end_line=3 column=12 end_column=20}
-
-StackFrames
-1 {file_location_id=1 parent_frame_id=1}
-2 {file_location_id=1 parent_frame_id=2}
-3 {file_location_id=1 parent_frame_id=3}
-4 {file_location_id=1 parent_frame_id=4}
-5 {file_location_id=2 parent_frame_id=5}
-"""
+_PLACES = places_in_source(*4 * [("f", 2, 12, 20)], ("f", 3, 12, 20))
 
 
 # ---------------------------------------------------------------- indices
@@ -60,7 +43,7 @@ def test_the_walk_meets_the_indices_of_a_scatter_before_its_updates(
   {_gather("gather.1", named("jvp()/gather", frame=_HERE))}
   {_scatter("scatter.1", "gather.1", named("transpose(jvp())/scatter-add", frame=place))}
   ROOT %r = (f32[9,4]{{1,0}}) tuple(%scatter.1)"""
-    assert users_of("i", body, tables=_TABLES) == users
+    assert users_of("i", body, tables=_PLACES) == users
 
 
 def test_what_compares_indices_with_their_bounds_goes_with_the_indices() -> None:
@@ -80,7 +63,7 @@ def test_what_compares_indices_with_their_bounds_goes_with_the_indices() -> None
   ROOT %r = (pred[8,1]{{1,0}}, f32[9,4]{{1,0}}, f32[9,4]{{1,0}}, f32[8,1,4]{{2,1,0}}, f32[8,1,4]{{2,1,0}})\
  tuple(%both.1, %scatter.1, %scatter.2, %gather.2, %gather.1)"""
     first = ["scatter.1", "gather.1", "ge.1", "le.1"]
-    assert users_of("i", body, tables=_TABLES) == [*first, "gather.2", "scatter.2"]
+    assert users_of("i", body, tables=_PLACES) == [*first, "gather.2", "scatter.2"]
 
 
 _SUM = named("jvp()/reduce_sum")
@@ -102,7 +85,7 @@ _LOSS = f"""  %p = s32[8]{{0}} parameter(0)
 def test_a_walk_starts_from_what_was_negated_before_it_was_summed(name: str, users: list[str]) -> None:
     """The loss, a number, is the sum of what was negated; that is dead and still there."""
     ids = f"p q none gather.1 scatter.1 reduce_sum.1 reduce_sum.2 r {name}.1 i"
-    assert users_of("i", _LOSS.replace("NAME", name), ids=ids, tables=_TABLES) == users
+    assert users_of("i", _LOSS.replace("NAME", name), ids=ids, tables=_PLACES) == users
 
 
 # ---------------------------------------------------------------- calls

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .test_by_age import named, users_of
+from .lists import named, users_of
 
 
 def test_parts_of_a_product_that_were_transposed_come_by_age() -> None:

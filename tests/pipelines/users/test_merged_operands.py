@@ -7,7 +7,7 @@ import pytest
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.users.products.merged_operands import with_transposes_of_merger_behind
 
-from .test_by_age import HEAD, named, users_of
+from .lists import HEAD, named, users_of
 
 _GEMM = """%g (a: f32[8,4]) -> f32[8,4] {
   %a = f32[8,4]{1,0} parameter(0)

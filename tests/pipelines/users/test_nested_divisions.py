@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlofuse.ir.parse import parse_module
-from hlofuse.pipelines.users.restore import restore_users
+from .lists import users_in
 
 _MODULE = """HloModule m
 
@@ -33,8 +32,7 @@ def test_the_division_took_the_place_of_the_first_one(
 ) -> None:
     """`(e / b) / sin(e)` became `e / (b * sin(e))`."""
     name = product.split()[0]
-    module = parse_module(_MODULE.replace("PRODUCT", product).replace("%product", name))
-    restore_users(module, ids_known=ids_known)
-    found = module.find("exp.1")
-    assert found is not None
-    assert [u.name for u in found.users] == users
+    assert (
+        users_in(_MODULE.replace("PRODUCT", product).replace("%product", name), "exp.1", ids_known=ids_known)
+        == users
+    )

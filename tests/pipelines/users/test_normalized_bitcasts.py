@@ -7,7 +7,7 @@ import pytest
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.users.layouts.grouped_reductions import with_grouped_where_met
 
-from .test_by_age import HEAD, named, users_of
+from .lists import HEAD, named, users_of
 
 
 def test_the_second_user_takes_the_place_of_the_bitcast_behind_a_bitcast() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .test_by_age import named, users_of
+from .lists import named, users_of
 
 _GEMM = f"""%gemm (p0: f32[8,8], p1: f32[8,8]) -> f32[8,8] {{
   %p0 = f32[8,8]{{1,0}} parameter(0)

@@ -8,16 +8,9 @@ from hlofuse.ir import parse_module
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.users.common.visits import uses_in_order
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
-from hlofuse.pipelines.users.restore import restore_users
 from hlofuse.pipelines.users.simplified.multiplied_constants import products_with_multiplied_constants
 
-
-def users_of(name: str, body: str) -> list[str]:
-    module = module_of(body)
-    restore_users(module, ids_known=True)
-    found = module.find(name)
-    assert found is not None
-    return [u.name for u in found.users]
+from .lists import HEAD, named, users_in
 
 
 def module_of(body: str) -> Module:
@@ -35,21 +28,14 @@ def module_of(body: str) -> Module:
     for name in lines:
         write(name)
     body = "\n".join(text.values())
-    module = parse_module(f"HloModule m\n{_REGION}\n\nENTRY %main {{\n{body}\n}}\n")
+    module = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n")
     age = list(lines)
     module.entry.reorder(sorted(module.entry.instructions, key=lambda x: age.index(x.name)))
     return module
 
 
-def named(op_name: str, *, frame: int = 5) -> str:
-    return f', metadata={{op_name="jit(f)/{op_name}" stack_frame_id={frame}}}'
-
-
-_REGION = """%sum (a: f32[], b: f32[]) -> f32[] {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %s = f32[] add(%a, %b)
-}"""
+def users_by_age(name: str, body: str) -> list[str]:
+    return users_in(module_of(body), name, ids_known=True)
 
 
 def test_a_call_in_a_function_is_inlined_before_the_function_is_cloned() -> None:
@@ -60,7 +46,7 @@ def test_a_call_in_a_function_is_inlined_before_the_function_is_cloned() -> None
   %abs.2.0 = f32[64]{{0}} abs(%sin.0.0){named("jit(two)/jit(inner)/abs", frame=19)}
   %gt.2.0 = f32[64]{{0}} add(%cos.2.0, %mul.2.0){named("jit(two)/jit(inner)/gt", frame=20)}
   ROOT %add.2.0 = f32[64]{{0}} add(%gt.2.0, %abs.2.0){named("jit(two)/jit(inner)/add", frame=20)}"""
-    assert users_of("sin.0.0", body) == ["cos.2.0", "mul.2.0", "abs.2.0"]
+    assert users_by_age("sin.0.0", body) == ["cos.2.0", "mul.2.0", "abs.2.0"]
 
 
 def test_the_function_around_is_no_call_to_what_was_called_in_it() -> None:
@@ -70,7 +56,7 @@ def test_the_function_around_is_no_call_to_what_was_called_in_it() -> None:
   %abs.0.0 = f32[64]{{0}} abs(%add.5.0){named("jit(three)/abs", frame=13)}
   %mul.0.0 = f32[64]{{0}} multiply(%cos.0.0, %abs.0.0){named("jit(three)/mul", frame=12)}
   ROOT %add.7.0 = f32[64]{{0}} add(%mul.0.0, %add.5.0){named("jit(three)/add", frame=12)}"""
-    assert users_of("add.5.0", body) == ["cos.0.0", "abs.0.0", "add.7.0"]
+    assert users_by_age("add.5.0", body) == ["cos.0.0", "abs.0.0", "add.7.0"]
 
 
 _RELUS = f"""  %x = f32[64]{{0}} parameter(0)
@@ -88,12 +74,12 @@ _RELUS = f"""  %x = f32[64]{{0}} parameter(0)
 
 
 def test_numbers_of_the_program_come_together_and_then_those_of_the_functions_it_calls() -> None:
-    users = users_of("zeros", _RELUS.replace("LITERAL", ""))
+    users = users_by_age("zeros", _RELUS.replace("LITERAL", ""))
     assert users == ["gt.2.0", "select_n.3.0", "gt.3.0", "select_n.2.0", "max.5.0", "max.7.0"]
 
 
 def test_the_number_that_is_left_is_that_of_the_operation_whose_name_it_bears() -> None:
-    users = users_of("zeros", _RELUS.replace("LITERAL", named("jvp()/jit(relu)/max", frame=7)))
+    users = users_by_age("zeros", _RELUS.replace("LITERAL", named("jvp()/jit(relu)/max", frame=7)))
     assert users == ["max.5.0", "gt.2.0", "select_n.3.0", "gt.3.0", "select_n.2.0", "max.7.0"]
 
 
@@ -119,9 +105,9 @@ _MOMENTUM = _MOMENTUM.replace("RESULTS", "%mul.6.0, %mul.9.0, %mul.10.0, %mul.11
 
 def test_the_last_user_of_a_factor_takes_the_place_of_a_product_with_another_now() -> None:
     """0.1 * (0.9 * m) became 0.09 * m, by the name of the old product."""
-    users = users_of("rates", _MOMENTUM.replace("PRODUCT", "0.0899999961"))
+    users = users_by_age("rates", _MOMENTUM.replace("PRODUCT", "0.0899999961"))
     assert users == ["mul.11.0", "mul.9.0", "mul.10.0"]
-    users = users_of("rates", _MOMENTUM.replace("PRODUCT", "0.09"))
+    users = users_by_age("rates", _MOMENTUM.replace("PRODUCT", "0.09"))
     assert users == ["mul.9.0", "mul.10.0", "mul.11.0"]
 
 
@@ -146,7 +132,7 @@ def test_an_operation_moved_in_front_of_a_reshape_takes_the_place_of_that() -> N
   %mul.8.0 = f32[16,32]{{1,0}} broadcast(%sqrt.0.0), dimensions={{0}}{named("mul", frame=7)}
   %broadcast.2.0 = f32[16]{{0}} broadcast(%one), dimensions={{}}
   %add.6.0 = f32[16,32]{{1,0}} broadcast(%sub.0.0), dimensions={{0}}{named("add", frame=9)}"""
-    assert users_of("mul.0.0", body) == ["sub.0.0", "sqrt.0.0"]
+    assert users_by_age("mul.0.0", body) == ["sub.0.0", "sqrt.0.0"]
 
 
 _NEGATED = f"""  %x = f32[64,33]{{1,0}} parameter(0)
@@ -168,8 +154,8 @@ _NEGATED = _NEGATED.replace("SUM", "reduce_sum")
 
 def test_cse_began_at_what_was_negated_before_it_was_summed() -> None:
     """sum(-b) became -sum(b), and nobody read -b any more when the divisors' reciprocals were made one."""
-    assert users_of("broadcast.2.0", _NEGATED.replace("SIGN", "negate")) == ["multiply.1.0", "multiply.2"]
-    assert users_of("broadcast.2.0", _NEGATED.replace("SIGN", "cosine")) == ["multiply.2", "multiply.1.0"]
+    assert users_by_age("broadcast.2.0", _NEGATED.replace("SIGN", "negate")) == ["multiply.1.0", "multiply.2"]
+    assert users_by_age("broadcast.2.0", _NEGATED.replace("SIGN", "cosine")) == ["multiply.2", "multiply.1.0"]
 
 
 def test_what_was_made_behind_the_negations_was_merged_in_a_later_round() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .test_by_age import named, users_of
+from .lists import named, users_of
 
 
 def test_the_last_user_takes_the_place_of_a_sum_of_the_matrix() -> None:

@@ -6,34 +6,9 @@ import pytest
 
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.legacy_users.restore import restore_users_order
-from hlofuse.pipelines.users.restore import restore_users
 
-
-def users_of(name: str, body: str, *, ids: list[str] | None = None, head: str = "") -> list[str]:
-    module = parse_module(f"HloModule m\n{head}\n{_REGION}\n\nENTRY %main {{\n{body}\n}}\n")
-    if ids is not None:
-        entry = module.entry
-        entry.reorder(sorted(entry.instructions, key=lambda x: ids.index(x.name)))
-    restore_users(module, ids_known=ids is not None)
-    found = module.find(name)
-    assert found is not None
-    return [u.name for u in found.users]
-
-
-def users_in(text: str, name: str, *, ids_known: bool) -> list[str]:
-    """The text stands in the order of age."""
-    module = parse_module(text)
-    restore_users(module, ids_known=ids_known)
-    found = module.find(name)
-    assert found is not None
-    return [u.name for u in found.users]
-
-
-_REGION = """%sum (a: f32[], b: f32[]) -> f32[] {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %s = f32[] add(%a, %b)
-}"""
+from ...running import find
+from .lists import named, places_in_source, users_as_guessed, users_in, users_of
 
 _SOFTMAX = """  %p = bf16[32]{0} parameter(0)
   %widened = f32[32]{0} convert(%p)KEPT
@@ -46,12 +21,12 @@ _SOFTMAX = """  %p = bf16[32]{0} parameter(0)
 
 def test_users_of_an_inserted_convert_come_as_the_walk_met_their_uses() -> None:
     """A convert for each user was merged by CSE, the divide's first: it is operand 0."""
-    assert users_of("widened", _SOFTMAX.replace("KEPT", "")) == ["quotient", "total"]
+    assert users_as_guessed("widened", _SOFTMAX.replace("KEPT", "")) == ["quotient", "total"]
 
 
 def test_users_of_a_convert_of_the_program_stay_in_the_order_of_the_text() -> None:
     named = ', metadata={op_name="jit(f)/convert_element_type"}'
-    assert users_of("widened", _SOFTMAX.replace("KEPT", named)) == ["total", "quotient"]
+    assert users_as_guessed("widened", _SOFTMAX.replace("KEPT", named)) == ["total", "quotient"]
 
 
 _WIDENED = """  %p = bf16[32]{0} parameter(0)
@@ -71,19 +46,19 @@ def test_users_of_a_convert_back_from_f16_stay_in_the_order_of_the_text() -> Non
   %back = f8e5m2[1]{0} convert(%mul)
   %value = f8e5m2[] bitcast(%back)
   ROOT %pad = f8e5m2[2]{0} pad(%back, %value), padding=1_0"""
-    assert users_of("back", body) == ["value", "pad"]
+    assert users_as_guessed("back", body) == ["value", "pad"]
 
 
 def test_the_convert_behind_what_was_widened_comes_first() -> None:
     body = f"""{_WIDENED}
   %convert.3 = bf16[32]{{0}} convert(%x)
   ROOT %r = (bf16[32]{{0}}, bf16[32]{{0}}) tuple(%convert.2, %convert.3)"""
-    assert users_of("x", body) == ["convert.3", "u", "v", "w"]
+    assert users_as_guessed("x", body) == ["convert.3", "u", "v", "w"]
 
 
 def test_the_last_user_takes_the_place_of_a_convert_that_went() -> None:
     body = f"{_WIDENED}\n  ROOT %r = (bf16[32]{{0}}) tuple(%convert.2)"
-    assert users_of("x", body) == ["w", "u", "v"]
+    assert users_as_guessed("x", body) == ["w", "u", "v"]
 
 
 def test_a_broadcast_swapped_with_a_convert_comes_last() -> None:
@@ -94,7 +69,7 @@ def test_a_broadcast_swapped_with_a_convert_comes_last() -> None:
   %narrow = bf16[32]{0} convert(%x)
   %old = bf16[32,8]{1,0} broadcast(%narrow), dimensions={0}
   %dead = f32[32,8]{1,0} convert(%old)"""
-    assert users_of("x", body) == ["narrow", "new"]
+    assert users_as_guessed("x", body) == ["narrow", "new"]
 
 
 def test_a_convert_swapped_with_a_broadcast_comes_last() -> None:
@@ -105,7 +80,7 @@ def test_a_convert_swapped_with_a_broadcast_comes_last() -> None:
   ROOT %r = f32[32,8]{1,0} negate(%new)
   %old = bf16[32,8]{1,0} broadcast(%x), dimensions={0}
   %dead = f32[32,8]{1,0} convert(%old)"""
-    assert users_of("x", body) == ["old", "lifted"]
+    assert users_as_guessed("x", body) == ["old", "lifted"]
 
 
 def test_parts_of_a_split_reduction_come_behind_the_concatenate() -> None:
@@ -120,14 +95,10 @@ def test_parts_of_a_split_reduction_come_behind_the_concatenate() -> None:
   %c = f32[64]{{0}} concatenate(%x, %q), dimensions={{0}}
   %last = f32[32]{{0}} exponential(%x)
   ROOT %r = (f32[], f32[64]{{0}}, f32[32]{{0}}) tuple(%whole, %c, %last)"""
-    assert users_of("x", body) == ["c", "part.1", "last"]
+    assert users_as_guessed("x", body) == ["c", "part.1", "last"]
 
 
 # ---------------------------------------------------------------- calls
-
-
-def named(op_name: str, *, frame: int = 0) -> str:
-    return f', metadata={{op_name="jit(f)/{op_name}"{f" stack_frame_id={frame}" if frame else ""}}}'
 
 
 def test_what_a_function_has_in_it_comes_by_age() -> None:
@@ -137,8 +108,8 @@ def test_what_a_function_has_in_it_comes_by_age() -> None:
   %late.1 = f32[32]{{0}} sine(%x.1){named("jit(g)/late")}
   %early.1 = f32[32]{{0}} cosine(%x.1){named("jit(g)/early")}
   ROOT %r = f32[32]{{0}} add(%late.1, %early.1){named("jit(g)/r")}"""
-    assert users_of("x.1", body) == ["late.1", "early.1"]
-    assert users_of("x.1", body, ids=["p", "r", "x.1", "early.1", "late.1"]) == ["early.1", "late.1"]
+    assert users_as_guessed("x.1", body) == ["late.1", "early.1"]
+    assert users_of("x.1", body, ids="p r x.1 early.1 late.1") == ["early.1", "late.1"]
 
 
 def test_the_last_clone_takes_the_place_of_the_call() -> None:
@@ -149,7 +120,7 @@ def test_the_last_clone_takes_the_place_of_the_call() -> None:
   %div.1 = f32[32]{{0}} divide(%x.1, %rem.1){named("jit(g)/div")}
   %own.1 = f32[32]{{0}} negate(%x.1){named("own")}
   ROOT %r = (f32[32]{{0}}, f32[32]{{0}}) tuple(%div.1, %own.1)"""
-    assert users_of("x.1", body) == ["div.1", "own.1", "sign.1", "rem.1"]
+    assert users_as_guessed("x.1", body) == ["div.1", "own.1", "sign.1", "rem.1"]
 
 
 def test_two_calls_from_one_place_are_told_apart_by_their_results() -> None:
@@ -158,7 +129,7 @@ def test_two_calls_from_one_place_are_told_apart_by_their_results() -> None:
   %g.1 = f32[32]{{0}} multiply(%x.1, %p){named("jit(g)/g")}
   %g.2 = f32[32]{{0}} multiply(%x.1, %x.1){named("jit(g)/g")}
   ROOT %r = (f32[32]{{0}}, f32[32]{{0}}) tuple(%g.1, %g.2)"""
-    assert users_of("x.1", body) == ["g.1", "g.2"]
+    assert users_as_guessed("x.1", body) == ["g.1", "g.2"]
 
 
 def test_the_last_user_takes_the_place_of_the_tuple_of_results() -> None:
@@ -170,8 +141,8 @@ def test_the_last_user_takes_the_place_of_the_tuple_of_results() -> None:
   %c.1 = f32[32]{{0}} tanh(%x.1){named("c")}
   %d.1 = f32[32]{{0}} tanh(%OTHER){named("d")}
   ROOT %r = (f32[32]{{0}}, f32[32]{{0}}, f32[32]{{0}}, f32[32]{{0}}) tuple(%a.1, %b.1, %c.1, %d.1)"""
-    assert users_of("x.1", body.replace("OTHER", "other.1")) == ["c.1", "a.1", "b.1"]
-    assert users_of("x.1", body.replace("OTHER", "p")) == ["a.1", "b.1", "c.1"]
+    assert users_as_guessed("x.1", body.replace("OTHER", "other.1")) == ["c.1", "a.1", "b.1"]
+    assert users_as_guessed("x.1", body.replace("OTHER", "p")) == ["a.1", "b.1", "c.1"]
 
 
 def test_what_a_result_was_before_its_reshape_is_no_other_result() -> None:
@@ -181,7 +152,7 @@ def test_what_a_result_was_before_its_reshape_is_no_other_result() -> None:
   %a.1 = f32[32]{{0}} negate(%bitcast.1){named("a")}
   %b.1 = f32[32]{{0}} exponential(%bitcast.1){named("b")}
   ROOT %r = (f32[32]{{0}}, f32[32]{{0}}) tuple(%a.1, %b.1)"""
-    assert users_of("bitcast.1", body) == ["a.1", "b.1"]
+    assert users_as_guessed("bitcast.1", body) == ["a.1", "b.1"]
 
 
 def test_the_last_clone_of_a_call_within_a_call_takes_the_place_of_the_outer_one() -> None:
@@ -190,7 +161,7 @@ def test_the_last_clone_of_a_call_within_a_call_takes_the_place_of_the_outer_one
   %first.1 = f32[32]{{0}} sine(%x.1){named("jit(g)/first")}
   %last.1 = f32[32]{{0}} divide(%first.1, %x.1){named("jit(g)/jit(h)/last")}
   ROOT %own.1 = f32[32]{{0}} add(%last.1, %x.1){named("own")}"""
-    assert users_of("x.1", body) == ["last.1", "own.1", "first.1"]
+    assert users_as_guessed("x.1", body) == ["last.1", "own.1", "first.1"]
 
 
 def test_calls_stood_in_the_order_in_which_they_were_inlined() -> None:
@@ -202,8 +173,8 @@ def test_calls_stood_in_the_order_in_which_they_were_inlined() -> None:
   %flat.1 = f32[32,1]{{1,0}} bitcast(%g.1){named("jit(g)/g")}
   %sum.1 = f32[32,1]{{1,0}} add(%flat.2, %flat.1){named("sum")}
   ROOT %r = (f32[32,1]{{1,0}}) tuple(%sum.1)"""
-    ids = ["p", "x.1", "sum.1", "r", "g.1", "g.2", "flat.1", "flat.2"]
-    assert users_of("x.1", body) == ["g.2", "g.1"]
+    ids = "p x.1 sum.1 r g.1 g.2 flat.1 flat.2"
+    assert users_as_guessed("x.1", body) == ["g.2", "g.1"]
     assert users_of("x.1", body, ids=ids) == ["g.1", "g.2"]
 
 
@@ -216,8 +187,11 @@ def test_the_same_function_reads_its_result_in_another_call() -> None:
   %sign.1 = f32[32]{{0}} sign(%x.1){named("jit(g)/sign")}
   %x.2 = f32[32]{{0}} sine(%sign.1){named("jit(g)/LAST")}
   ROOT %r = (f32[32]{{0}}, f32[32]{{0}}) tuple(%own.1, %x.2)"""
-    assert users_of("x.1", body.replace("LAST", "x")) == ["own.1", "sign.1"]
-    assert users_of("x.1", body.replace("LAST", "other").replace("x.2", "other.1")) == ["sign.1", "own.1"]
+    assert users_as_guessed("x.1", body.replace("LAST", "x")) == ["own.1", "sign.1"]
+    assert users_as_guessed("x.1", body.replace("LAST", "other").replace("x.2", "other.1")) == [
+        "sign.1",
+        "own.1",
+    ]
 
 
 def test_a_bitcast_read_within_the_function_is_of_the_function() -> None:
@@ -227,30 +201,14 @@ def test_a_bitcast_read_within_the_function_is_of_the_function() -> None:
   %a.1 = f32[32]{{0}} negate(%flat){named("READER")}
   %b.1 = f32[1,32]{{1,0}} exponential(%x.1){named("jit(g)/b")}
   ROOT %r = (f32[32]{{0}}, f32[1,32]{{1,0}}) tuple(%a.1, %b.1)"""
-    assert users_of("x.1", body.replace("READER", "jit(g)/a")) == ["flat", "b.1"]
-    assert users_of("x.1", body.replace("READER", "a")) == ["b.1", "flat"]
+    assert users_as_guessed("x.1", body.replace("READER", "jit(g)/a")) == ["flat", "b.1"]
+    assert users_as_guessed("x.1", body.replace("READER", "a")) == ["b.1", "flat"]
 
 
 # ---------------------------------------------------------------- twins
 
 
-_PLACES = """
-FileNames
-1 "model.py"
-
-FunctionNames
-1 "f"
-
-FileLocations
-1 {file_name_id=1 function_name_id=1 line=2 end_line=2 column=12 end_column=20}
-2 {file_name_id=1 function_name_id=1 line=2 end_line=2 column=11 end_column=26}
-3 {file_name_id=1 function_name_id=1 line=3 end_line=3 column=11 end_column=35}
-
-StackFrames
-1 {file_location_id=1 parent_frame_id=1}
-2 {file_location_id=2 parent_frame_id=2}
-3 {file_location_id=3 parent_frame_id=3}
-"""
+_PLACES = places_in_source(("f", 2, 12, 20), ("f", 2, 11, 26), ("f", 3, 11, 35))
 
 
 def test_what_is_written_around_a_value_read_it_before_its_twin_was_merged() -> None:
@@ -260,8 +218,8 @@ def test_what_is_written_around_a_value_read_it_before_its_twin_was_merged() -> 
   %mul.1 = f32[32]{{0}} multiply(%p, %sub.1.0){named("mul", frame=3)}
   %pow.1 = f32[32]{{0}} negate(%sub.1.0){named("pow", frame=2)}
   ROOT %r = (f32[32]{{0}}, f32[32]{{0}}) tuple(%mul.1, %pow.1)"""
-    assert users_of("sub.1.0", body) == ["mul.1", "pow.1"]
-    assert users_of("sub.1.0", body, head=_PLACES) == ["pow.1", "mul.1"]
+    assert users_as_guessed("sub.1.0", body) == ["mul.1", "pow.1"]
+    assert users_as_guessed("sub.1.0", body, tables=_PLACES) == ["pow.1", "mul.1"]
 
 
 def test_what_is_older_than_a_value_was_given_it() -> None:
@@ -270,7 +228,7 @@ def test_what_is_older_than_a_value_was_given_it() -> None:
   %older.1 = f32[32]{{0}} negate(%sub.1){named("older")}
   %younger.1 = f32[32]{{0}} sine(%sub.1){named("younger")}
   ROOT %r = (f32[32]{{0}}, f32[32]{{0}}) tuple(%older.1, %younger.1)"""
-    assert users_of("sub.1", body, ids=["p", "older.1", "sub.1", "younger.1", "r"]) == [
+    assert users_of("sub.1", body, ids="p older.1 sub.1 younger.1 r") == [
         "younger.1",
         "older.1",
     ]
@@ -287,7 +245,7 @@ def test_one_concatenate_cut_down_beside_the_whole_comes_behind_it() -> None:
   %cut = f32[2,4]{1,0} slice(%left), slice={[0:2], [2:6]}
   %whole = f32[2,12]{1,0} concatenate(%q, %x, %q), dimensions={1}
   ROOT %r = (f32[2,4]{1,0}, f32[2,12]{1,0}) tuple(%cut, %whole)"""
-    assert users_of("x", body, ids=["p", "q", "x", "whole", "r", "left", "cut"]) == ["whole", "left"]
+    assert users_of("x", body, ids="p q x whole r left cut") == ["whole", "left"]
 
 
 def test_who_reads_a_factor_takes_the_place_of_its_product_with_one() -> None:
@@ -301,8 +259,8 @@ def test_who_reads_a_factor_takes_the_place_of_its_product_with_one() -> None:
   %twos = c64[8]{{0}} broadcast(%two), dimensions={{}}
   %mul.NUMBER.0 = c64[8]{{0}} multiply(%x.1, %twos){named("mul")}
   ROOT %all.1 = c64[24]{{0}} concatenate(%mul.1.0, %x.1, %mul.NUMBER.0), dimensions={{0}}{named("all")}"""
-    assert users_of("x.1", body.replace("NUMBER", "3")) == ["mul.1.0", "all.1", "mul.3.0"]
-    assert users_of("x.1", body.replace("NUMBER", "2")) == ["mul.1.0", "mul.2.0", "all.1"]
+    assert users_as_guessed("x.1", body.replace("NUMBER", "3")) == ["mul.1.0", "all.1", "mul.3.0"]
+    assert users_as_guessed("x.1", body.replace("NUMBER", "2")) == ["mul.1.0", "mul.2.0", "all.1"]
 
 
 def test_transposes_for_a_matrix_product_stand_where_the_product_stood() -> None:
@@ -312,8 +270,8 @@ def test_transposes_for_a_matrix_product_stand_where_the_product_stood() -> None
   %twice.1 = f32[8,8]{{1,0}} add(%x.1, %x.1){named("twice")}
   %dot = f32[8,8]{{1,0}} dot(%transpose, %twice.1), lhs_contracting_dims={{0}}, rhs_contracting_dims={{1}}
   ROOT %r = (f32[8,8]{{1,0}}) tuple(%dot)"""
-    assert users_of("x.1", body.replace("OF", "x")) == ["twice.1", "transpose"]
-    assert users_of("x.1", body.replace("OF", "transpose")) == ["transpose", "twice.1"]
+    assert users_as_guessed("x.1", body.replace("OF", "x")) == ["twice.1", "transpose"]
+    assert users_as_guessed("x.1", body.replace("OF", "transpose")) == ["transpose", "twice.1"]
 
 
 _LOOP = """%body (s.1: (s32[], f32[32])) -> (s32[], f32[32]) {
@@ -338,11 +296,11 @@ def test_a_loop_with_a_result_nobody_reads_was_written_down_in_front_of_the_root
   %end = f32[32]{{0}} get-tuple-element(%while.1), index=1
   %count = s32[] get-tuple-element(%while.1), index=INDEX
   ROOT %r = (f32[32]{{0}}, f32[32]{{0}}, s32[]) tuple(%own.1, %end, %count)"""
-    assert users_of("x.1", body.replace("INDEX", "0"), head=_LOOP) == ["own.1", "start.1"]
+    assert users_as_guessed("x.1", body.replace("INDEX", "0"), head=_LOOP) == ["own.1", "start.1"]
     unread = body.replace(
         "%count = s32[] get-tuple-element(%while.1), index=INDEX", "%count = s32[] constant(7)"
     )
-    assert users_of("x.1", unread, head=_LOOP) == ["start.1", "own.1"]
+    assert users_as_guessed("x.1", unread, head=_LOOP) == ["start.1", "own.1"]
 
 
 def test_the_last_narrowed_concatenate_takes_the_place_of_the_whole() -> None:
@@ -355,7 +313,7 @@ def test_the_last_narrowed_concatenate_takes_the_place_of_the_whole() -> None:
   %right = f32[2,8]{1,0} concatenate(%x, %q), dimensions={1}
   %cut.1 = f32[2,4]{1,0} slice(%right), slice={[0:2], [2:6]}
   ROOT %r = (f32[2,4]{1,0}, f32[2,4]{1,0}, f32[2,4]{1,0}) tuple(%before, %cut, %cut.1)"""
-    ids = ["p", "q", "x", "before", "r", "left", "cut", "right", "cut.1"]
+    ids = "p q x before r left cut right cut.1"
     assert users_of("x", body, ids=ids) == ["before", "right", "left"]
 
 
@@ -369,7 +327,7 @@ def test_keys_of_a_sort_come_behind_what_reads_the_value_itself() -> None:
   %key = f32[32]{0} select(%own, %zero, %same_zero)
   %bits = u32[32]{0} bitcast(%x)
   ROOT %r = (f32[32]{0}, u32[32]{0}) tuple(%key, %bits)"""
-    ids = ["p", "x", "r", "zero", "is_zero", "same_zero", "own", "key", "bits"]
+    ids = "p x r zero is_zero same_zero own key bits"
     assert users_of("x", body, ids=ids) == ["bits", "is_zero", "same_zero", "own"]
 
 
@@ -380,7 +338,7 @@ def test_an_operation_moved_in_front_of_a_reshape_takes_its_place() -> None:
   %wide = f32[32,8]{{1,0}} broadcast(%x), dimensions={{0}}{named("div")}
   %mul.0 = f32[32]{{0}} multiply(%x, %x){named("mul")}
   ROOT %r = (f32[32,8]{{1,0}}, f32[32]{{0}}) tuple(%wide, %mul.0)"""
-    assert users_of("x", body, ids=["p", "zero", "x", "r", "wide", "mul.0"]) == ["mul.0", "wide"]
+    assert users_of("x", body, ids="p zero x r wide mul.0") == ["mul.0", "wide"]
 
 
 def test_softmax_fusions_took_users_of_a_constant_along() -> None:
@@ -436,7 +394,7 @@ def test_users_of_a_broadcast_that_was_widened_come_as_the_walk_met_their_uses()
   %div = f32[32]{0} divide(%one, %add)
   ROOT %r = (f32[32]{0}) tuple(%div)
   %narrow = bf16[32]{0} broadcast(%c), dimensions={}"""
-    assert users_of("one", body) == ["div", "add"]
+    assert users_as_guessed("one", body) == ["div", "add"]
 
 
 def test_users_of_a_broadcast_between_convolutions_come_as_their_layouts_were_normalized() -> None:
@@ -481,8 +439,7 @@ _NORMALIZED = f"""  %p = f32[8,32]{{1,0}} parameter(0)
   %divide.1.0 = f32[2,4,16]{{2,1,0}} divide(%exponential.1.0, %broadcast.1.0){named("div")}
   ROOT %tuple.1.0 = (f32[2,4,16]{{2,1,0}}, f32[2,4,16]{{2,1,0}}, f32[2,4,16]{{2,1,0}}) RESULT"""
 _NORMALIZED = _NORMALIZED.replace("RESULT", "tuple(%multiply.1.0, %add.1.0, %divide.1.0)")
-_AGE = ["p", "zero", "tuple.1.0", "bitcast.1.0", "reduce.1.0", "broadcast.1.0"]
-_AGE += ["exponential.1.0", "multiply.1.0", "add.1.0", "divide.1.0"]
+_AGE = "p zero tuple.1.0 bitcast.1.0 reduce.1.0 broadcast.1.0 exponential.1.0 multiply.1.0 add.1.0 divide.1.0"
 
 
 def test_what_one_operation_was_expanded_into_keeps_its_order() -> None:
@@ -492,7 +449,7 @@ def test_what_one_operation_was_expanded_into_keeps_its_order() -> None:
   %and.1.0 = u32[8]{{0}} and(%multiply.1.0, %p){named("bits")}
   %xor.1.0 = u32[8]{{0}} xor(%and.1.0, %multiply.1.0){named("bits")}
   ROOT %tuple.1.0 = (u32[8]{{0}}) tuple(%xor.1.0)"""
-    ids = ["p", "tuple.1.0", "multiply.1.0", "and.1.0", "xor.1.0"]
+    ids = "p tuple.1.0 multiply.1.0 and.1.0 xor.1.0"
     assert users_of("multiply.1.0", body, ids=ids) == ["and.1.0", "xor.1.0"]
 
 
@@ -516,13 +473,15 @@ def test_users_met_on_one_way_all_read_a_normalized_layout_itself() -> None:
 
 
 def test_values_that_were_row_major_all_along_keep_their_users() -> None:
-    program = [x for x in _AGE if x not in {"bitcast.1.0", "tuple.1.0"}]
-    ids = [*program, "tuple.1.0", "bitcast.1.0"]
+    ids = _AGE.replace("tuple.1.0 bitcast.1.0 ", "") + " tuple.1.0 bitcast.1.0"
     listed = ["multiply.1.0", "add.1.0", "divide.1.0"]
     assert users_of("exponential.1.0", _NORMALIZED, ids=ids) == listed
     # What shares a layout with an operation of the program was never made anew.
     kept = _NORMALIZED.replace("%divide.1.0", "%div.1.0")
-    assert users_of("exponential.1.0", kept, ids=[*_AGE[:-1], "div.1.0"]) == [*listed[:2], "div.1.0"]
+    assert users_of("exponential.1.0", kept, ids=_AGE.replace("divide.1.0", "div.1.0")) == [
+        *listed[:2],
+        "div.1.0",
+    ]
 
 
 def test_a_reduction_of_a_normalized_layout_comes_behind() -> None:
@@ -535,8 +494,8 @@ def test_a_reduction_of_a_normalized_layout_comes_behind() -> None:
   %broadcast.1.0 = f32[2,4,32]{{2,1,0}} broadcast(%reduce.1.0), dimensions={{0,1}}{named("div")}
   %divide.1.0 = f32[2,4,32]{{2,1,0}} divide(%exponential.1.0, %broadcast.1.0){named("div")}
   ROOT %tuple.1.0 = (f32[2,4,32]{{2,1,0}}) tuple(%divide.1.0)"""
-    ids = ["p", "zero", "tuple.1.0", "bitcast.1.0", "exponential.1.0", "broadcast.1.0", "divide.1.0"]
-    assert users_of("exponential.1.0", body, ids=[*ids, "reduce.1.0"]) == ["divide.1.0", "reduce.1.0"]
+    ids = "p zero tuple.1.0 bitcast.1.0 exponential.1.0 broadcast.1.0 divide.1.0"
+    assert users_of("exponential.1.0", body, ids=f"{ids} reduce.1.0") == ["divide.1.0", "reduce.1.0"]
 
 
 def test_the_last_user_of_a_merged_product_takes_the_place_of_its_reshape() -> None:
@@ -548,8 +507,8 @@ def test_the_last_user_of_a_merged_product_takes_the_place_of_its_reshape() -> N
   %add.1 = f32[2,8,32]{{2,1,0}} add(%exp.1, %slice.1.0){named("add")}
   %mul.1 = f32[2,8,32]{{2,1,0}} multiply(%add.1, %slice.1.0){named("mul")}
   ROOT %r = (f32[2,8,32]{{2,1,0}}) tuple(%mul.1)"""
-    assert users_of("slice.1.0", body) == ["mul.1", "exp.1", "add.1"]
-    assert users_of("slice.1.0", body.replace("bitcast(", "copy(")) == ["exp.1", "add.1", "mul.1"]
+    assert users_as_guessed("slice.1.0", body) == ["mul.1", "exp.1", "add.1"]
+    assert users_as_guessed("slice.1.0", body.replace("bitcast(", "copy(")) == ["exp.1", "add.1", "mul.1"]
 
 
 def test_the_last_user_of_a_number_takes_the_place_of_a_broadcast_that_was_there_already() -> None:
@@ -567,7 +526,7 @@ def test_the_last_user_of_a_number_takes_the_place_of_a_broadcast_that_was_there
   %b.3 = f32[32]{0} broadcast(%x), dimensions={}
   %fourth = f32[32]{0} multiply(%m, %b.3)
   ROOT %r = (f32[8]{0}, f32[8]{0}, f32[16]{0}, f32[32]{0}) tuple(%first, %second, %third, %fourth)"""
-    assert users_of("x", body) == ["b.1", "b.3", "b.2"]
+    assert users_as_guessed("x", body) == ["b.1", "b.3", "b.2"]
 
 
 def test_the_side_input_of_a_convolution_was_met_before_the_convolution() -> None:
@@ -578,10 +537,10 @@ def test_the_side_input_of_a_convolution_was_met_before_the_convolution() -> Non
   %conv = (f32[8]{0}, u8[0]{0}) custom-call(%inner, %p, %p, SIDE), custom_call_target="TARGET"
   ROOT %y = f32[8]{0} get-tuple-element(%conv), index=0"""
     fused = body.replace("TARGET", "__cudnn$convBiasActivationForward")
-    assert users_of("x", fused.replace("SIDE", "%side")) == ["side", "inner"]
-    assert users_of("x", body.replace("SIDE", "%side")) == ["inner", "side"]
+    assert users_as_guessed("x", fused.replace("SIDE", "%side")) == ["side", "inner"]
+    assert users_as_guessed("x", body.replace("SIDE", "%side")) == ["inner", "side"]
     more = "  %more = f32[8]{0} cosine(%x)\n  %conv ="
-    assert users_of("x", fused.replace("  %conv =", more).replace("SIDE", "%side, %more")) == [
+    assert users_as_guessed("x", fused.replace("  %conv =", more).replace("SIDE", "%side, %more")) == [
         "side",
         "inner",
         "more",
@@ -600,8 +559,8 @@ def test_a_clamp_comes_last_and_has_taken_the_minimum_of_the_maximum_away(operan
   %eq.2 = pred[32]{{0}} compare(%x, %max.1), direction=EQ{named("eq")}
   %eq.3 = pred[32]{{0}} compare(%low, %max.1), direction=EQ{named("eq")}
   ROOT %r = (pred[32]{{0}}, pred[32]{{0}}, pred[32]{{0}}) tuple(%eq.1, %eq.2, %eq.3)"""
-    assert users_of("x", body) == ["max.1", "eq.2", "clamp.1"]
-    assert users_of("max.1", body) == ["eq.3", "eq.1", "eq.2"]
+    assert users_as_guessed("x", body) == ["max.1", "eq.2", "clamp.1"]
+    assert users_as_guessed("max.1", body) == ["eq.3", "eq.1", "eq.2"]
 
 
 def test_a_bound_made_for_the_inner_operation_is_read_by_the_clamp_before_others_are_merged() -> None:
@@ -615,7 +574,7 @@ def test_a_bound_made_for_the_inner_operation_is_read_by_the_clamp_before_others
   %eq.3 = pred[32]{{0}} compare(%low, %max.1), direction=EQ{named("eq")}
   %eq.1 = pred[32]{{0}} compare(%max.1, %clamp.1), direction=EQ{named("eq")}
   ROOT %r = (pred[32]{{0}}, pred[32]{{0}}) tuple(%eq.3, %eq.1)"""
-    assert users_of("low", body) == ["max.1", "clamp.1", "eq.3"]
+    assert users_as_guessed("low", body) == ["max.1", "clamp.1", "eq.3"]
 
 
 def test_a_clamp_of_which_nothing_else_is_left_stands_where_its_inner_operation_stood() -> None:
@@ -626,8 +585,8 @@ def test_a_clamp_of_which_nothing_else_is_left_stands_where_its_inner_operation_
   %clamp.1 = f32[32]{{0}} clamp(%low, %x, %high){named("min")}
   %gt.1 = pred[32]{{0}} compare(%x, %low), direction=GT{named("gt")}
   ROOT %r = (f32[32]{{0}}, pred[32]{{0}}) tuple(%clamp.1, %gt.1)"""
-    assert users_of("x", body) == ["clamp.1", "gt.1"]
-    assert users_of("low", body) == ["clamp.1", "gt.1"]
+    assert users_as_guessed("x", body) == ["clamp.1", "gt.1"]
+    assert users_as_guessed("low", body) == ["clamp.1", "gt.1"]
 
 
 def test_copies_and_choices_of_tuples_keep_their_users() -> None:
@@ -643,6 +602,4 @@ ENTRY %main {{
   ROOT %r = f32[4]{{0}} add(%x, %y)
 }}""")
         restore_users_order(module)
-        pair = module.find("pair")
-        assert pair is not None
-        assert [u.name for u in pair.users] == ["x", "y"]
+        assert [u.name for u in find(module, "pair").users] == ["x", "y"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlofuse.ir.parse import parse_module
-from hlofuse.pipelines.users.restore import restore_users
+from .lists import users_in
 
 _MODULE = """HloModule m
 
@@ -25,29 +24,21 @@ ENTRY %main (go: pred[], v: f32[4], w: f32[4]) -> (f32[4], f32[4], f32[4]) {
 """
 
 
-def _users(text: str, name: str, *, ids_known: bool) -> list[str]:
-    module = parse_module(text)
-    restore_users(module, ids_known=ids_known)
-    found = module.find(name)
-    assert found is not None
-    return [u.name for u in found.users]
-
-
 @pytest.mark.parametrize("ids_known", [False, True])
 def test_the_last_in_the_branch_took_the_place_of_its_tuple(ids_known: bool) -> None:
-    users = _users(_MODULE.replace("OTHER", "%w"), "v", ids_known=ids_known)
+    users = users_in(_MODULE.replace("OTHER", "%w"), "v", ids_known=ids_known)
     assert users == ["mul.1", "cos.1", "sin.1"]
 
 
 @pytest.mark.parametrize("ids_known", [False, True])
 def test_there_were_two_tuples_where_the_other_branch_hands_it_on(ids_known: bool) -> None:
-    users = _users(_MODULE.replace("OTHER", "%v"), "v", ids_known=ids_known)
+    users = users_in(_MODULE.replace("OTHER", "%v"), "v", ids_known=ids_known)
     assert users == ["select.1", "mul.1", "cos.1", "sin.1"]
 
 
 @pytest.mark.parametrize("ids_known", [False, True])
 def test_the_last_that_reads_the_result_took_the_place_of_a_tuple(ids_known: bool) -> None:
-    assert _users(_MODULE.replace("OTHER", "%w"), "select.1", ids_known=ids_known) == ["exp.1", "neg.1"]
+    assert users_in(_MODULE.replace("OTHER", "%w"), "select.1", ids_known=ids_known) == ["exp.1", "neg.1"]
 
 
 _BRANCH = """HloModule m
@@ -70,4 +61,4 @@ ENTRY %main (go: pred[], v: (f32[4])) -> f32[4] {
 
 @pytest.mark.parametrize("ids_known", [False, True])
 def test_a_branch_that_is_one_still_keeps_its_order(ids_known: bool) -> None:
-    assert _users(_BRANCH, "y", ids_known=ids_known) == ["sin.1", "cos.1"]
+    assert users_in(_BRANCH, "y", ids_known=ids_known) == ["sin.1", "cos.1"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .test_by_age import named, users_of
+from .lists import named, users_of
 
 _BODY = f"""  %p = bf16[8,4]{{1,0}} parameter(0)
   %c = bf16[] constant(0)

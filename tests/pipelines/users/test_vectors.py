@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .test_restored import named, users_of
+from .lists import named, users_as_guessed
 
 _WEIGHTS = f"""  %w = f32[256,1]{{1,0}} parameter(0)
   %h = f32[64,256]{{1,0}} parameter(1)
@@ -19,8 +19,8 @@ _WEIGHTS = f"""  %w = f32[256,1]{{1,0}} parameter(0)
 
 def test_the_last_user_took_the_place_of_the_vector_of_another_product() -> None:
     """A product and its derivative."""
-    assert users_of("w", _WEIGHTS.replace("ROWS", "rows")) == ["vector", "step", "decay"]
+    assert users_as_guessed("w", _WEIGHTS.replace("ROWS", "rows")) == ["vector", "step", "decay"]
 
 
 def test_the_vector_of_one_product_was_alone() -> None:
-    assert users_of("w", _WEIGHTS.replace("ROWS", "h")) == ["vector", "decay", "step"]
+    assert users_as_guessed("w", _WEIGHTS.replace("ROWS", "h")) == ["vector", "decay", "step"]

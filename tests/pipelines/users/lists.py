@@ -1,0 +1,77 @@
+"""The lists of users of small programs as they are restored, and what such programs are put together from."""
+
+from __future__ import annotations
+
+from hlofuse.ir import parse_module
+from hlofuse.ir.module import Module
+from hlofuse.pipelines.users.restore import restore_users
+
+from ...running import find
+
+HEAD = """HloModule m
+
+%sum (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}
+"""
+
+
+def users_of(
+    name: str, body: str, *, ids: str = "", head: str = "", tables: str = "", entry: str = "main"
+) -> list[str]:
+    """`ids` are names in the order of age, if that is not the order of the text, with what is gone as `-`.
+
+    `tables` tell of places (`places_in_source`), `head` has the computations that `body` calls.
+    """
+    module = parse_module(_text(body, head=head, tables=tables, entry=entry))
+    if ids:
+        age = ids.split()
+        module.entry.reorder(sorted(module.entry.instructions, key=lambda x: age.index(x.name)))
+        names = {x.name for x in module.entry}
+        age = [name for name in age if name == "-" or name in names]
+        for x in module.entry:
+            x.id = age.index(x.name)
+    return users_in(module, name, ids_known=True)
+
+
+def users_as_guessed(name: str, body: str, *, head: str = "", tables: str = "") -> list[str]:
+    """The same where ids are not known."""
+    return users_in(_text(body, head=head, tables=tables), name, ids_known=False)
+
+
+def users_in(program: str | Module, name: str, *, ids_known: bool) -> list[str]:
+    """Those in a whole program; a text stands in the order of age."""
+    module = parse_module(program) if isinstance(program, str) else program
+    restore_users(module, ids_known=ids_known)
+    return [u.name for u in find(module, name).users]
+
+
+def _text(body: str, *, head: str = "", tables: str = "", entry: str = "main") -> str:
+    start = HEAD.replace("\n", f"\n{tables}\n", 1)
+    return f"{start}\n{head}\nENTRY %{entry} {{\n{body}\n}}\n"
+
+
+def named(op_name: str, *, frame: int = 0) -> str:
+    """What the framework tells of an operation: its name, and a place in the source."""
+    return f', metadata={{op_name="jit(f)/{op_name}"{f" stack_frame_id={frame}" if frame else ""}}}'
+
+
+def places_in_source(*places: tuple[str, int, int, int]) -> str:
+    """The tables of a text for frames 1, 2…: the function of each, its line and columns."""
+    functions = list(dict.fromkeys(function for function, *_ in places))
+    names = (f'{k} "{function}"' for k, function in enumerate(functions, 1))
+    locations = (
+        f"{k} {{file_name_id=1 function_name_id={functions.index(function) + 1} "
+        f"line={line} end_line={line} column={column} end_column={end}}}"
+        for k, (function, line, column, end) in enumerate(places, 1)
+    )
+    frames = (f"{k} {{file_location_id={k} parent_frame_id={k}}}" for k in range(1, len(places) + 1))
+    tables = {
+        "FileNames": ['1 "model.py"'],
+        "FunctionNames": names,
+        "FileLocations": locations,
+        "StackFrames": frames,
+    }
+    return "\n" + "\n".join("\n".join((title, *rows, "")) for title, rows in tables.items())
