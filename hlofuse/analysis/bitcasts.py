@@ -23,6 +23,13 @@ def is_effective_bitcast(instruction: Instruction) -> bool:
     return opcode == "bitcast" or (opcode == "transpose" and transpose_is_bitcast(instruction))
 
 
+def without_bitcasts(x: Instruction) -> Instruction:
+    """What `x` is, or what it is a bitcast of."""
+    while x.opcode == "bitcast":
+        x = x.operands[0]
+    return x
+
+
 def moves_no_data(instruction: Instruction) -> bool:
     """As `is_effective_bitcast`, and reshapes between row-major arrays too."""
     if instruction.opcode == "reshape":

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.explainer.facts import Facts
-from hlofuse.ir.instruction import Instruction
 
 EdgeNames: TypeAlias = tuple[str, str]
 """Producer and consumer in the input."""
@@ -24,13 +24,7 @@ def edges_inside(facts: Facts) -> set[EdgeNames]:
         mine = homes.get(consumer.name)
         if mine is None or consumer.opcode in _FREE:
             continue
-        for operand in map(_computed_by, consumer.operands):
+        for operand in map(without_bitcasts, consumer.operands):
             if operand.opcode not in _FREE and mine & homes.get(operand.name, set()):
                 edges.add((operand.name, consumer.name))
     return edges
-
-
-def _computed_by(operand: Instruction) -> Instruction:
-    while operand.opcode == "bitcast":
-        operand = operand.operands[0]
-    return operand

@@ -99,7 +99,8 @@ def _transpose(c: _Context, cost: OpCost) -> None:
         _first_nothing(c, cost)
 
 
-def _slice(c: _Context, cost: OpCost) -> None:
+def _as_much_as_result(c: _Context, cost: OpCost) -> None:
+    """A slice reads part of its operand, a broadcast all of it many times."""
     cost.operand_bytes[0] = fp32(c.result.size)
     cost.utilization[0] = _ratio(c.result.elements, c.operands[0].elements)
 
@@ -121,11 +122,6 @@ def _concatenate(c: _Context, cost: OpCost) -> None:
     unaligned = dimension > 0 and c.operands[0].dimensions[dimension] % 32 != 0
     each = c.device.straddled_concatenate_flops if unaligned else c.device.concatenate_flops
     cost.flops = fp32(each * c.result.elements)
-
-
-def _broadcast(c: _Context, cost: OpCost) -> None:
-    cost.operand_bytes[0] = fp32(c.result.size)
-    cost.utilization[0] = _ratio(c.result.elements, c.operands[0].elements)
 
 
 def _reduce(c: _Context, cost: OpCost) -> None:
@@ -217,12 +213,12 @@ _HANDLERS: dict[str, Callable[[_Context, OpCost], None]] = {
     "add-dependency": _nothing,
     "bitcast": _first_nothing,
     "transpose": _transpose,
-    "slice": _slice,
-    "dynamic-slice": _slice,
+    "slice": _as_much_as_result,
+    "dynamic-slice": _as_much_as_result,
     "dynamic-update-slice": _dynamic_update_slice,
     "tuple": _tuple,
     "concatenate": _concatenate,
-    "broadcast": _broadcast,
+    "broadcast": _as_much_as_result,
     "reduce": _reduce,
     "reduce-window": _reduce_window,
     "select-and-scatter": _select_and_scatter,

@@ -33,6 +33,11 @@ class Cluster:
         )
 
     @property
+    def sides(self) -> list[tuple[Instruction, ...]]:
+        """What went and what came, as far as there is any of it."""
+        return [side for side in (self.removed, self.added) if side]
+
+    @property
     def kind(self) -> str:
         if self.removed and self.added:
             return "replaced"

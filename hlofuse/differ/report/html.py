@@ -95,13 +95,10 @@ def _fusion(s: Summary, group: FusionGroup) -> list[str]:
 
 def _cluster(group: tuple[Cluster, ...]) -> list[str]:
     first = group[0]
-    sides = [side for side in (first.removed, first.added) if side]
-    what = f" {ARROW} ".join(phrases.opcodes(side) for side in sides)
-    if first.note:
-        what += f" ({first.note})"
+    what = phrases.what_is_in(first) + (f" ({first.note})" if first.note else "")
     tone = {"removed": "bad", "added": "good"}.get(first.kind, "note")
-    names = f" {ARROW} ".join(phrases.names(side) for side in sides)
-    return [_kind(phrases.times(first.kind, len(group)), tone), esc(names), esc(what)]
+    names = esc(phrases.who_is_in(first))
+    return [_kind(phrases.times(first.kind, len(group)), tone), names, esc(what)]
 
 
 def _changed(group: ChangeGroup) -> list[str]:

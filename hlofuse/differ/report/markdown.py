@@ -8,7 +8,6 @@ from hlofuse.differ.report import phrases
 from hlofuse.differ.report.clusters import Cluster
 from hlofuse.differ.report.groups import ChangeGroup, FusionGroup
 from hlofuse.differ.report.headline import figure_pairs, loop_notes, verdict
-from hlofuse.differ.report.phrases import ARROW
 from hlofuse.differ.report.sections import ALL, limited
 from hlofuse.differ.report.summary import Summary
 from hlofuse.present.escape import markdown, markdown_code
@@ -80,13 +79,10 @@ def _fusion(summary: Summary, group: FusionGroup) -> list[str]:
 
 def _cluster(group: tuple[Cluster, ...]) -> list[str]:
     first = group[0]
-    sides = [side for side in (first.removed, first.added) if side]
-    what = f" {ARROW} ".join(phrases.opcodes(side) for side in sides)
-    if first.note:
-        what += f" ({first.note})"
+    what = phrases.what_is_in(first) + (f" ({first.note})" if first.note else "")
     return [
         phrases.times(first.kind, len(group)),
-        markdown(f" {ARROW} ".join(phrases.names(side) for side in sides)),
+        markdown(phrases.who_is_in(first)),
         markdown(what),
     ]
 

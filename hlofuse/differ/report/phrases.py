@@ -9,6 +9,7 @@ from typing import Any
 
 from hlofuse.differ.matching import TRIVIAL
 from hlofuse.differ.model import Detail, FusionChange, FusionKind, Kind
+from hlofuse.differ.report.clusters import Cluster
 from hlofuse.differ.times import Times
 from hlofuse.ir import Instruction, Module
 from hlofuse.present.escape import shorten
@@ -210,6 +211,16 @@ def inside(change: FusionChange) -> list[str]:
     if change.removed:
         lines.append(f"removed: {names(change.removed)}")
     return lines + [shorten(detail(d), 200) for d in change.details]
+
+
+def what_is_in(cluster: Cluster) -> str:
+    """The opcodes of what went and of what came."""
+    return f" {ARROW} ".join(opcodes(side) for side in cluster.sides)
+
+
+def who_is_in(cluster: Cluster) -> str:
+    """Their names."""
+    return f" {ARROW} ".join(names(side) for side in cluster.sides)
 
 
 def times(text: str, count: int) -> str:

@@ -9,7 +9,6 @@ from hlofuse.differ.report import phrases
 from hlofuse.differ.report.clusters import Cluster
 from hlofuse.differ.report.groups import ChangeGroup, FusionGroup
 from hlofuse.differ.report.headline import figures, loop_notes, verdict
-from hlofuse.differ.report.phrases import ARROW
 from hlofuse.differ.report.sections import ALL, limited
 from hlofuse.differ.report.summary import Summary
 from hlofuse.present.escape import printable
@@ -77,7 +76,7 @@ class _Report:
         if place:
             lines.append(place)
         return (
-            _times(change.kind, len(group.changes)),
+            phrases.times(change.kind, len(group.changes)),
             _STYLES[change.kind],
             lines,
             phrases.saved(change, self.summary.times),
@@ -123,10 +122,7 @@ class _Report:
     def _cluster(self, group: tuple[Cluster, ...]) -> tuple[str, str, list[str], str]:
         first = group[0]
         diff = self.summary.diff
-        sides = [phrases.opcodes(side) for side in (first.removed, first.added) if side]
-        head = f" {ARROW} ".join(sides)
-        shown = [phrases.names(side) for side in (first.removed, first.added) if side]
-        lines = [head, f" {ARROW} ".join(shown)]
+        lines = [phrases.what_is_in(first), phrases.who_is_in(first)]
         if first.note:
             lines[0] += f"  ({first.note})"
         module, members = (
@@ -135,7 +131,7 @@ class _Report:
         place = phrases.sources(module, members)
         if place:
             lines.append(place)
-        return _times(first.kind, len(group)), _EDIT_STYLES[first.kind], lines, ""
+        return phrases.times(first.kind, len(group)), _EDIT_STYLES[first.kind], lines, ""
 
     def _changed(self, group: ChangeGroup) -> tuple[str, str, list[str], str]:
         members = [c.after[0].instruction for c in group.changes]
@@ -190,7 +186,3 @@ class _Report:
         self.console.print(grid)
         if rest:
             self._print(f"  … and {rest:,} more (--limit 0 shows all)", "dim")
-
-
-def _times(text: str, count: int) -> str:
-    return f"{text} ×{count}" if count > 1 else text

@@ -11,6 +11,7 @@ from hlofuse.ir.values.window import PaddingConfig, PaddingDimension, Window, Wi
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.facts import is_all
 from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.reading import labels_of, window_of
 
 _NONE = PaddingDimension(0, 0)
 
@@ -20,17 +21,6 @@ def handle_convolution(c: Context, conv: Instruction) -> None:
         c.replace(conv, make.scalar_like(conv, 0))
     elif not (_with_padded_input(c, conv) or _with_dilated_filter(c, conv)):
         _exchanged(c, conv)
-
-
-def _labels(conv: Instruction) -> ConvolutionDimensionNumbers:
-    labels = conv.attributes["dim_labels"]
-    assert isinstance(labels, ConvolutionDimensionNumbers)
-    return labels
-
-
-def _window(conv: Instruction) -> Window:
-    window = conv.attributes.get("window")
-    return window if isinstance(window, Window) else Window()
 
 
 def _rewindowed(
@@ -46,11 +36,11 @@ def _with_padded_input(c: Context, conv: Instruction) -> bool:
     pad, kernel = conv.operands
     if pad.opcode != "pad" or pad.operands[1].opcode != "constant" or not is_all(pad.operands[1], 0):
         return False
-    labels, config = _labels(conv), _padding(pad)
+    labels, config = labels_of(conv), _padding(pad)
     if any(config[d] != _NONE for d in (labels.input_batch_dimension, labels.input_feature_dimension)):
         return False
     window = []
-    for w, d in zip(_window(conv), labels.input_spatial_dimensions, strict=True):
+    for w, d in zip(window_of(conv), labels.input_spatial_dimensions, strict=True):
         p = config[d]
         if p.interior and (w.padding_low or w.padding_high or w.base_dilation != 1):
             return False
@@ -67,13 +57,13 @@ def _with_dilated_filter(c: Context, conv: Instruction) -> bool:
     source, pad = conv.operands
     if pad.opcode != "pad" or not is_all(pad.operands[1], 0):
         return False
-    labels, config = _labels(conv), _padding(pad)
+    labels, config = labels_of(conv), _padding(pad)
     features = labels.kernel_input_feature_dimension, labels.kernel_output_feature_dimension
     if any(config[d] != _NONE for d in features):
         return False
     kernel = pad.operands[0]
     window = []
-    for w, d in zip(_window(conv), labels.kernel_spatial_dimensions, strict=True):
+    for w, d in zip(window_of(conv), labels.kernel_spatial_dimensions, strict=True):
         p = config[d]
         if p.low or p.high or (p.interior and w.window_dilation > 1):
             return False
@@ -97,11 +87,11 @@ def _exchanged(c: Context, conv: Instruction) -> bool:
     if any(int(conv.attributes.raw(n, "1") or 1) > 1 for n in groups) or "sparsity" in conv.attributes:
         return False
     source, kernel = conv.operands
-    labels = _labels(conv)
+    labels = labels_of(conv)
     window, turned = [], []
     kept = exchanged = 1
     for w, d, k in zip(
-        _window(conv), labels.input_spatial_dimensions, labels.kernel_spatial_dimensions, strict=True
+        window_of(conv), labels.input_spatial_dimensions, labels.kernel_spatial_dimensions, strict=True
     ):
         size = source.shape.dimensions[d]
         if _stays(w, size):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from struct import pack, unpack
 
 from hlofuse.ir.instruction import Instruction
@@ -20,6 +21,12 @@ def is_constant(x: Instruction) -> bool:
 def is_broadcast_of_constant(x: Instruction) -> bool:
     """Is every element of it the same constant?"""
     return x.opcode == "broadcast" and x.operands[0].opcode == "constant"
+
+
+def literal_of(broadcast: Instruction) -> Hashable:
+    """The constant that is broadcast: the same for equal ones."""
+    constant = broadcast.operands[0]
+    return constant.shape.key, constant.payload
 
 
 def number_of(broadcast: Instruction) -> float | None:

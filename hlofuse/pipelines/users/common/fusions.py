@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 
+LAYOUT_ONLY = frozenset({"bitcast", "copy", "reshape", "transpose"})
+"""What a fusion may do to the operands of its dot and compute nothing."""
+
 
 def has_dot(fusion: Instruction) -> bool:
     return any(x.opcode == "dot" for x in fusion.fused_computation)

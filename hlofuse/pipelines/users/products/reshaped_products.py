@@ -7,6 +7,7 @@ that undid it.
 
 from __future__ import annotations
 
+from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation, stack_frame
@@ -51,10 +52,7 @@ def is_sum_of_split(x: Instruction) -> bool:
         (x,) = x.operands
     if x.opcode != "reduce" or operation(x) != _PRODUCT:
         return False
-    part = x.operands[0]
-    while part.opcode == "bitcast":
-        part = part.operands[0]
-    return part.opcode == "fusion"
+    return without_bitcasts(x.operands[0]).opcode == "fusion"
 
 
 def is_sum_of_products(x: Instruction) -> bool:

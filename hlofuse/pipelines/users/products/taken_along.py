@@ -7,14 +7,13 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
-from hlofuse.pipelines.users.common.fusions import has_dot, is_gemm
+from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant, literal_of
+from hlofuse.pipelines.users.common.fusions import LAYOUT_ONLY, has_dot, is_gemm
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.floats.widened import served_by
 
 SoftmaxReaders: TypeAlias = "dict[Hashable, list[tuple[Instruction, Instruction]]]"
 """By the constant that is broadcast: a softmax fusion and what reads its clone of the broadcast there."""
-_LAYOUT_ONLY = frozenset({"bitcast", "copy", "reshape", "transpose"})
 
 
 def with_gemms_behind(
@@ -64,9 +63,9 @@ def _gemms_with_prologue(user: Instruction, producer: Instruction) -> Iterator[t
             pending += [(x, u) for u in x.users]
         elif is_gemm(x):
             inner = x.fused_computation.parameters[x.operands.index(operand)]
-            while len(inner.users) == 1 and inner.users[0].opcode in _LAYOUT_ONLY:
+            while len(inner.users) == 1 and inner.users[0].opcode in LAYOUT_ONLY:
                 inner = inner.users[0]
-            first = next((u for u in inner.users if u.opcode not in {"dot", *_LAYOUT_ONLY}), None)
+            first = next((u for u in inner.users if u.opcode not in {"dot", *LAYOUT_ONLY}), None)
             if first is not None:
                 yield x, _kind(first)
 
@@ -82,7 +81,7 @@ def softmax_readers(order: Iterable[Instruction]) -> SoftmaxReaders:
         if fusion.opcode == "fusion" and fusion.fusion_kind == "kCustom" and not has_dot(fusion):
             for x in fusion.fused_computation:
                 if is_broadcast_of_constant(x):
-                    found.setdefault(value_of_broadcast(x), []).extend((fusion, user) for user in x.users)
+                    found.setdefault(_value_of(x), []).extend((fusion, user) for user in x.users)
     return found
 
 
@@ -112,7 +111,7 @@ def with_those_in_softmax(
 
     The last fusion is made first.
     """
-    taken = readers.get(value_of_broadcast(constant), []) if is_broadcast_of_constant(constant) else []
+    taken = readers.get(_value_of(constant), []) if is_broadcast_of_constant(constant) else []
     listed, place = list(users), {u: order.get(u, -1) for u in users}
     for fusion, user in taken:
         place[user] = order[fusion]
@@ -121,7 +120,6 @@ def with_those_in_softmax(
     return listed, [user for _, user in reversed(taken)]
 
 
-def value_of_broadcast(broadcast: Instruction) -> Hashable:
-    """The same for equal broadcasts of equal constants."""
-    constant = broadcast.operands[0]
-    return broadcast.shape.key, constant.shape.key, constant.payload
+def _value_of(broadcast: Instruction) -> Hashable:
+    """The same for equal broadcasts."""
+    return broadcast.shape.key, literal_of(broadcast)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import NamedTuple, TypeAlias
 
+from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.pipelines.names import outermost_call
-from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
+from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant, literal_of
 from hlofuse.pipelines.users.common.fusions import is_gemm
 from hlofuse.pipelines.users.common.holes import without
 
@@ -88,8 +89,7 @@ def with_those_in_gemms(
 
 def _value_of(broadcast: Instruction) -> Hashable:
     """The same for equal broadcasts, of whatever dimensions: gemms take bitcasts behind them along."""
-    constant = broadcast.operands[0]
-    return broadcast.shape.element_count, constant.shape.key, constant.payload
+    return broadcast.shape.element_count, literal_of(broadcast)
 
 
 def _is_split(shape: Shape, other: Shape) -> bool:
@@ -116,8 +116,7 @@ def _named(x: Instruction) -> Hashable:
 
 
 def _value(x: Instruction, fusion: Instruction | None) -> Hashable:
-    while x.opcode == "bitcast":
-        x = x.operands[0]
+    x = without_bitcasts(x)
     if fusion is not None and x.opcode == "parameter":
         return _value(fusion.operands[x.parameter_number], None)
     return x if fusion is None else (x.opcode, x.op_name)

@@ -6,11 +6,11 @@ what that had read. In the program the walk came along the original with the dot
 
 from __future__ import annotations
 
+from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.common.constants import is_constant
-
-_LAYOUT_ONLY = frozenset({"bitcast", "copy", "reshape", "transpose"})
+from hlofuse.pipelines.users.common.fusions import LAYOUT_ONLY
 
 
 def operands_before_gemms(computation: Computation) -> dict[Instruction, list[Instruction]]:
@@ -42,7 +42,7 @@ def _last_of(operand: Instruction, outside: dict[Instruction, Instruction]) -> l
     pending, found = [operand], []
     while pending:
         x = pending.pop()
-        while x.opcode in _LAYOUT_ONLY:
+        while x.opcode in LAYOUT_ONLY:
             x = x.operands[0]
         if x.opcode == "parameter":
             continue
@@ -58,8 +58,8 @@ def _original(
 ) -> Instruction | None:
     """The operation outside that computes the same from the same."""
     if x.opcode == "parameter":
-        return _bare(fusion.operands[x.parameter_number])
-    if x.opcode in _LAYOUT_ONLY:
+        return without_bitcasts(fusion.operands[x.parameter_number])
+    if x.opcode in LAYOUT_ONLY:
         return outside.get(x.operands[0])
     operands = [outside[o] for o in x.operands if o in outside]
     if not operands or any(o not in outside and not is_constant(o) for o in x.operands):
@@ -68,12 +68,6 @@ def _original(
     for user in producer.users:
         for y in user.users if user.opcode == "bitcast" else (user,):
             is_like = (y.opcode, y.op_name) == (x.opcode, x.op_name)
-            if is_like and set(operands) <= set(map(_bare, y.operands)):
+            if is_like and set(operands) <= set(map(without_bitcasts, y.operands)):
                 return y
     return None
-
-
-def _bare(x: Instruction) -> Instruction:
-    while x.opcode == "bitcast":
-        x = x.operands[0]
-    return x

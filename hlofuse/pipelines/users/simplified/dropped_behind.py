@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
 from hlofuse.pipelines.users.common.holes import last_in_front
@@ -48,7 +49,5 @@ def _was_widened_product(x: Instruction) -> bool:
     """
     if x.opcode != "reduce" or is_of_program(x):
         return False
-    product = x.operands[0]
-    while product.opcode == "bitcast":
-        product = product.operands[0]
+    product = without_bitcasts(x.operands[0])
     return product.opcode == "fusion" and any(map(is_narrow, product.operands))
