@@ -11,20 +11,9 @@ from hlofuse import load
 from hlofuse.inputs.elided_literals import restore_literals
 from hlofuse.simplifications.common.literals import values_of
 
+from ..tools.wire import message, varint
+
 TEXT = "HloModule m\n\nENTRY e {{\n  ROOT c = {shape} constant({{...}})\n}}\n"
-
-
-def message(number: int, value: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def varint(value: int) -> bytes:
-    value &= (1 << 64) - 1
-    out = b""
-    while value > 127:
-        out += bytes([value & 127 | 128])
-        value >>= 7
-    return out + bytes([value])
 
 
 def dumped(folder: Path, shape: str, literal: bytes) -> Path:

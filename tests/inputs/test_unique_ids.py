@@ -10,6 +10,8 @@ from hlofuse.inputs import load
 from hlofuse.inputs.unique_ids import ids_beside, read_unique_ids, unique_ids_for
 from hlofuse.ir.errors import HlofuseError
 
+from ..tools.wire import message, varint
+
 TEXT = """HloModule m
 
 ENTRY %main (x: (f32[4], f32[4])) -> f32[4] {
@@ -19,14 +21,6 @@ ENTRY %main (x: (f32[4], f32[4])) -> f32[4] {
 }
 """
 IDS = {"x": 0, "add": 1, "gte.0": 2, "gte.1": 3, "abs": 4}
-
-
-def varint(value: int) -> bytes:
-    return bytes([value & 127 | 128]) + varint(value >> 7) if value > 127 else bytes([value])
-
-
-def message(number: int, data: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(data)) + data
 
 
 def proto(name: str = "main") -> bytes:

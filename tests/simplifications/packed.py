@@ -6,9 +6,6 @@ import tarfile
 from functools import cache
 from pathlib import Path
 
-from hlofuse.ir.module import Module
-from hlofuse.verifier.structure import Structures
-
 DATA = Path(__file__).parent.parent / "data"
 
 
@@ -23,9 +20,3 @@ def archive(name: str) -> dict[str, dict[str, str]]:
             assert data is not None
             cases.setdefault(case, {})[file.removesuffix(".hlo")] = data.read().decode()
     return cases
-
-
-def same(ours: Module, xlas: Module) -> bool:
-    """Are the two the same, names aside?"""
-    structures = Structures()
-    return structures.module(ours).key == structures.module(xlas).key

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from packing import pack
+from wire import message, varint
 
 from hlofuse.inputs.unique_ids import read_unique_ids
 from hlofuse.ir.unique_ids import UniqueIds
@@ -39,28 +40,16 @@ def lean_proto(ids: UniqueIds) -> bytes:
     computations = b""
     for name, computation in ids.computations.items():
         elements = {n: (o, i) for (o, i), (_, n) in computation.elements.items()}
-        body = _field(1, name.encode())
+        body = message(1, name.encode())
         for instruction, number in computation.by_name.items():
-            one = _field(1, instruction.encode()) + _varint(35 << 3) + _varint(number)
+            one = message(1, instruction.encode()) + varint(35 << 3) + varint(number)
             if instruction in elements:
                 operand, index = elements[instruction]
-                one += _field(2, b"get-tuple-element") + _field(36, _varint(operand))
-                one += _varint(13 << 3) + _varint(index)
-            body += _field(2, one)
-        computations += _field(3, body)
-    return _field(1, computations)
-
-
-def _field(number: int, data: bytes) -> bytes:
-    return _varint(number << 3 | 2) + _varint(len(data)) + data
-
-
-def _varint(value: int) -> bytes:
-    out = b""
-    while value > 127:
-        out += bytes([value & 127 | 128])
-        value >>= 7
-    return out + bytes([value])
+                one += message(2, b"get-tuple-element") + message(36, varint(operand))
+                one += varint(13 << 3) + varint(index)
+            body += message(2, one)
+        computations += message(3, body)
+    return message(1, computations)
 
 
 def files_of(case: Path) -> Iterator[tuple[str, bytes]]:

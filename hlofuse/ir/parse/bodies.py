@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hlofuse.ir.attributes import Attributes
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.parse.constants import is_ordinary
 from hlofuse.ir.parse.declined import Declined, Unusual
+from hlofuse.ir.parse.elements import implied_element
 from hlofuse.ir.parse.ordinary import AT_LEAST_ONE, CALLING, CONSTANT, PARAMETER, Check, form
 from hlofuse.ir.parse.patterns import CALLED_NAME, OPERAND
 from hlofuse.ir.parse.shapes import ShapeMemo
@@ -207,19 +207,12 @@ class Body:
         """The get-tuple-element that `name#1#0` stands for; one for each path in a computation."""
         self.memo.has_elements = True
         for index in map(int, path[1:].split("#")):
-            shapes = operand.shape.tuple_shapes
-            if not operand.shape.is_tuple or index >= len(shapes):
+            if not operand.shape.is_tuple or index >= len(operand.shape.tuple_shapes):
                 raise Declined
             name = f"{name}#{index}"
             element = self.by_name.get(name)
             if element is None:
-                element = Instruction(
-                    name.replace("#", "_"),
-                    shapes[index],
-                    "get-tuple-element",
-                    [operand],
-                    Attributes(f", index={index}"),
-                )
+                element = implied_element(operand, index, name)
                 element.computation = self.computation
                 element.id = len(self.computation._slots)
                 self.computation._slots.append(element)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from hlofuse.ir.attributes import Attributes
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.parse.checks import compatible
+from hlofuse.ir.parse.elements import implied_element
 from hlofuse.ir.parse.errors import Rejected, suggestion
 from hlofuse.ir.parse.signatures import signature
 from hlofuse.ir.parse.text import bare
@@ -116,13 +116,7 @@ class Operands(ABC):
             path += f"#{index}"
             element = scope.names.get(path)
             if element is None:
-                element = Instruction(
-                    path.replace("#", "_"),
-                    elements[index],
-                    "get-tuple-element",
-                    [current],
-                    Attributes(f", index={index}"),
-                )
+                element = implied_element(current, index, path)
                 scope.names[path] = element
                 scope.computation.append_parsed(element)
             current = element

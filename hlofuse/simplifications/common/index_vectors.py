@@ -28,6 +28,14 @@ def flat_indices(indices: Instruction, vector: int) -> Instruction:
     return reshaped(indices, [1, *indices.shape.dimensions]) if rank == 1 else indices
 
 
+def with_vectors_last(indices: Instruction, vector: int) -> Instruction:
+    """The dimension of numbers that make a vector comes last (`TransposeIndexVectorDimToLast`)."""
+    rank = indices.shape.rank
+    if vector >= rank - 1:
+        return indices
+    return make.transpose(indices, indices, [*(d for d in range(rank) if d != vector), vector])
+
+
 def index_vector(indices: Instruction, place: Instruction) -> Instruction:
     """The one at `place`: of a row of numbers the number, of vectors one below the other the vector."""
     if indices.shape.rank == 1:

@@ -20,6 +20,7 @@ from hlofuse.simplifications.common.index_vectors import (
     reshaped,
     scalars,
     slice_at,
+    with_vectors_last,
     without_dimensions,
 )
 from hlofuse.simplifications.common.reading import numbers_of
@@ -101,8 +102,7 @@ def _sliced(gather: Instruction) -> Instruction:
 def _canonical(gather: Instruction, indices: Instruction) -> Instruction:
     """One index vector below the other (`CanonicalizeGatherIndices`)."""
     vector, rank = int(gather.attributes["index_vector_dim"]), indices.shape.rank
-    if vector < rank - 1:
-        indices = make.transpose(indices, indices, [*(d for d in range(rank) if d != vector), vector])
+    indices = with_vectors_last(indices, vector)
     inner = indices.shape.dimensions[rank - 1 :] if vector < rank else ()
     return reshaped(indices, [1, *inner])
 

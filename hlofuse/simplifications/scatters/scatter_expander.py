@@ -21,6 +21,7 @@ from hlofuse.simplifications.common.index_vectors import (
     reshaped,
     scalars,
     slice_at,
+    with_vectors_last,
     without_dimensions,
 )
 from hlofuse.simplifications.common.reading import numbers_of
@@ -67,9 +68,7 @@ def _expanded(scatter: Instruction) -> Instruction:
 def _indices(scatter: Instruction, indices: Instruction) -> Instruction:
     """One index vector below the other; scalars where it has one number (`CanonicalizeScatterIndices`)."""
     vector, rank = int(scatter.attributes["index_vector_dim"]), indices.shape.rank
-    last = indices
-    if vector < rank - 1:
-        last = make.transpose(indices, indices, [*(d for d in range(rank) if d != vector), vector])
+    last = with_vectors_last(indices, vector)
     inner = 0 if vector == rank else 1
     if vector == rank - 1 and indices.shape.dimensions[-1] == 1:
         inner = 0
