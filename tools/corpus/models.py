@@ -10,27 +10,11 @@ import math
 
 import jax
 import jax.numpy as jnp
+from arguments import BF16, F32, I32, KEY, S, entering, ints
 from jax import lax, nn, random
 
-F32, BF16, I32, U32 = jnp.float32, jnp.bfloat16, jnp.int32, jnp.uint32
-KEY = jax.ShapeDtypeStruct((2,), U32)
 PROGRAMS = {}
-
-
-def S(*shape, dtype=F32):
-    return jax.ShapeDtypeStruct(shape, dtype)
-
-
-def ints(*shape):
-    return S(*shape, dtype=I32)
-
-
-def program(*args, name=None):
-    def add(fn):
-        PROGRAMS[name or fn.__name__] = (fn, args)
-        return fn
-
-    return add
+program = entering(PROGRAMS)
 
 
 def both(*args, types=(F32, BF16), name=None):

@@ -6,24 +6,11 @@ to be compiled, never run. Keep one idea per program.
 
 import jax
 import jax.numpy as jnp
+from arguments import BF16, F16, F32, I32, S, entering
 from jax import lax, nn, random
 
-F32, BF16, F16, I32, U8, F64 = jnp.float32, jnp.bfloat16, jnp.float16, jnp.int32, jnp.uint8, jnp.float64
-
-
-def S(*shape, dtype=F32):
-    return jax.ShapeDtypeStruct(shape, dtype)
-
-
 PROGRAMS = {}
-
-
-def program(*args, name=None):
-    def add(fn):
-        PROGRAMS[name or fn.__name__] = (fn, args)
-        return fn
-
-    return add
+program = entering(PROGRAMS)
 
 
 # ---------------------------------------------------------------- element-wise

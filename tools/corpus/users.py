@@ -6,22 +6,11 @@ run. `tests/data/gpu-users.tar.xz` holds what XLA made of them.
 
 import jax
 import jax.numpy as jnp
+from arguments import BF16, F32, S, entering
 from jax import lax
 
-F32, BF16 = jnp.float32, jnp.bfloat16
 PROGRAMS = {}
-
-
-def S(*shape, dtype=F32):
-    return jax.ShapeDtypeStruct(shape, dtype)
-
-
-def program(*args):
-    def add(fn):
-        PROGRAMS[fn.__name__] = (fn, args)
-        return fn
-
-    return add
+program = entering(PROGRAMS)
 
 
 def norm(x, g):
