@@ -153,7 +153,7 @@ def _compiled(
 ) -> Capture:
     from hlofuse.capturer.arguments import parse_arguments
     from hlofuse.capturer.capturing import capture_function, capture_modules, module_names
-    from hlofuse.cli.progress import spinner
+    from hlofuse.cli.common.progress import spinner
     from hlofuse.ir.errors import HlofuseError
     from hlofuse.present.escape import printable
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.options import color_option
-from hlofuse.cli.replaying import ReplayRequest, replay_options
+from hlofuse.cli.common.options import color_option
+from hlofuse.cli.common.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
     from hlofuse.checker import Check
@@ -92,9 +92,9 @@ def command(
 
     from hlofuse.checker import Baseline, check_modules, read_baseline
     from hlofuse.checker.limits import Budget, parse_bytes, parse_time
-    from hlofuse.cli.at_fusion import say
-    from hlofuse.cli.measuring import has_several, measure_all
-    from hlofuse.cli.output import emit, write_file
+    from hlofuse.cli.common.at_fusion import say
+    from hlofuse.cli.common.measuring import has_several, measure_all
+    from hlofuse.cli.common.output import emit, write_file
     from hlofuse.ir.errors import HlofuseError
 
     further = _more_reports(reports)
@@ -187,6 +187,6 @@ def _written(check: Check, form: str, color: str, output: Path | None, root: Pat
 
         return check_markdown(check)
     from hlofuse.checker.report.text import print_check
-    from hlofuse.cli.output import rendered
+    from hlofuse.cli.common.output import rendered
 
     return rendered(lambda console: print_check(check, console), color, output)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.options import report_options
+from hlofuse.cli.common.options import report_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +24,7 @@ def command(name: str | None, form: str, color: str, output: Path | None) -> int
     A file is a TOML file like the ones shipped, or the text proto that XLA reads with
     --xla_gpu_target_config_filename. Single numbers are changed with --set NAME=VALUE.
     """
-    from hlofuse.cli.reporting import report
+    from hlofuse.cli.common.reporting import report
     from hlofuse.cost.gpu.device import DeviceError, device_names, load_device
     from hlofuse.ir.errors import HlofuseError
 

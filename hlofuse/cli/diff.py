@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.cli.options import color_option, limit_option, module_option
+from hlofuse.cli.common.options import color_option, limit_option, module_option
 
 if TYPE_CHECKING:
     from hlofuse.differ import ModuleDiff
@@ -73,8 +73,8 @@ def command(
 
     Exit status 0: the same, 1: different, 2: trouble.
     """
-    from hlofuse.cli.progress import spinner
-    from hlofuse.cli.side_by_side import read_both, times_on
+    from hlofuse.cli.common.progress import spinner
+    from hlofuse.cli.common.side_by_side import read_both, times_on
     from hlofuse.differ import diff
     from hlofuse.ir import HlofuseError
 
@@ -104,7 +104,7 @@ def _report(
     chosen: tuple[str, ...],
     times: Times | None,
 ) -> None:
-    from hlofuse.cli.output import emit, rendered
+    from hlofuse.cli.common.output import emit, rendered
     from hlofuse.differ.report.summary import summarize
 
     if form == "json":
@@ -112,11 +112,11 @@ def _report(
 
         text = to_json(found, times)
     elif form == "svg":
-        from hlofuse.cli.side_by_side import picture_of
+        from hlofuse.cli.common.side_by_side import picture_of
 
         text = picture_of(found)
     elif form == "html":
-        from hlofuse.cli.side_by_side import picture_if_possible
+        from hlofuse.cli.common.side_by_side import picture_if_possible
         from hlofuse.differ.report.html import to_html
 
         picture = picture_if_possible(found)
@@ -145,8 +145,8 @@ def _many(
     metadata: bool,
     times: Times | None,
 ) -> int:
-    from hlofuse.cli.output import emit, rendered
-    from hlofuse.cli.progress import progress_bar
+    from hlofuse.cli.common.output import emit, rendered
+    from hlofuse.cli.common.progress import progress_bar
     from hlofuse.differ.batch import diff_many
     from hlofuse.differ.report import batch
     from hlofuse.differ.report.batch_html import to_html

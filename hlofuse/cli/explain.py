@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.options import input_argument, limit_option, report_options
-from hlofuse.cli.replaying import ReplayRequest, replay_options
+from hlofuse.cli.common.options import input_argument, limit_option, report_options
+from hlofuse.cli.common.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,8 +48,8 @@ def command(
     Of a module before optimizations: an approximate replay, which says so.
     Of a TPU's dumps: what was fused, and how CPU and GPU would have done.
     """
+    from hlofuse.cli.common.reporting import report
     from hlofuse.cli.explain_stage import explain_stage
-    from hlofuse.cli.reporting import report
     from hlofuse.explainer import explain
     from hlofuse.explainer.difference import difference_of
     from hlofuse.explainer.explain_json import explanation_json
@@ -138,8 +138,8 @@ def _compare(
     color: str,
     output: Path | None,
 ) -> None:
-    from hlofuse.cli.output import rendered
-    from hlofuse.cli.reporting import report
+    from hlofuse.cli.common.output import rendered
+    from hlofuse.cli.common.reporting import report
     from hlofuse.explainer.compare_devices import compare_devices
     from hlofuse.explainer.compare_devices.report import comparison_json, print_comparison
     from hlofuse.pipelines import TARGETS

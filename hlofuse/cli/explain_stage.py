@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hlofuse.cli.replaying import ReplayRequest
+    from hlofuse.cli.common.replaying import ReplayRequest
     from hlofuse.ir.errors import HlofuseError
 
 
@@ -25,8 +25,8 @@ def explain_stage(asked: ReplayRequest, error: HlofuseError, how: Mapping[str, A
         return True
     if not isinstance(error, StageError) or not error.stage.is_fused:
         return False
-    from hlofuse.cli.progress import spinner
-    from hlofuse.cli.reporting import report
+    from hlofuse.cli.common.progress import spinner
+    from hlofuse.cli.common.reporting import report
     from hlofuse.stages.fused import explain_fused
     from hlofuse.stages.fused_report import fused_json, fused_markdown, print_fused
 
@@ -60,8 +60,8 @@ def _explain_tpu(asked: ReplayRequest, error: HlofuseError, how: Mapping[str, An
             return False
     elif not any(name in files[0].name for name in TPU_PIPELINES):
         return False
-    from hlofuse.cli.progress import spinner
-    from hlofuse.cli.reporting import report
+    from hlofuse.cli.common.progress import spinner
+    from hlofuse.cli.common.reporting import report
     from hlofuse.inputs import load
     from hlofuse.stages.tpu_report import print_tpu, tpu_json, tpu_markdown
 

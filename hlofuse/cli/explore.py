@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.options import input_argument, output_option
-from hlofuse.cli.replaying import ReplayRequest, replay_options
+from hlofuse.cli.common.options import input_argument, output_option
+from hlofuse.cli.common.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
     from hlofuse.explainer.costs import Observed
@@ -30,9 +30,9 @@ def command(input: str, output: Path, compare_device: str | None, timeline: bool
     One HTML file that needs no network and no server. With --set, --disable, --enable or --passes it shows
     XLA's own result beside the changed one. Of a dump directory it also tells what every pass did.
     """
-    from hlofuse.cli.at_fusion import say
-    from hlofuse.cli.output import emit
-    from hlofuse.cli.progress import progress_bar, spinner
+    from hlofuse.cli.common.at_fusion import say
+    from hlofuse.cli.common.output import emit
+    from hlofuse.cli.common.progress import progress_bar, spinner
     from hlofuse.explorer import page_html, page_of, passes_of, reel_of
 
     asked = ReplayRequest(input=input, **request)

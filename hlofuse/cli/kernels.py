@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.options import input_argument, limit_option, report_options
-from hlofuse.cli.replaying import ReplayRequest, replay_options
+from hlofuse.cli.common.options import input_argument, limit_option, report_options
+from hlofuse.cli.common.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
     from hlofuse.explainer.difference import Difference
@@ -41,7 +41,7 @@ def command(
     A module from before fusion is replayed first; one that is fused already, or optimised to the end, is
     taken as it is.
     """
-    from hlofuse.cli.reporting import report
+    from hlofuse.cli.common.reporting import report
     from hlofuse.explainer.kernels.json_report import selection_json
     from hlofuse.explainer.kernels.markdown import selection_markdown
     from hlofuse.explainer.kernels.text import print_selection
@@ -64,7 +64,7 @@ def command(
 
 
 def _selection(asked: ReplayRequest) -> tuple[KernelSelection, Difference | None, str]:
-    from hlofuse.cli.at_fusion import at_fusion
+    from hlofuse.cli.common.at_fusion import at_fusion
     from hlofuse.explainer.difference import difference_of
     from hlofuse.explainer.kernels import kernel_selection
     from hlofuse.inputs.stage import stage_of

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.options import input_argument, output_option
-from hlofuse.cli.replaying import ReplayRequest, Subject, replay_options
+from hlofuse.cli.common.options import input_argument, output_option
+from hlofuse.cli.common.replaying import ReplayRequest, Subject, replay_options
 
 if TYPE_CHECKING:
     from hlofuse.plots.figure import Plot
@@ -34,9 +34,9 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
 
     Times are by XLA's own model, on GPU targets; elsewhere bytes stand for them.
     """
-    from hlofuse.cli.at_fusion import say
-    from hlofuse.cli.output import write_file
-    from hlofuse.cli.progress import spinner
+    from hlofuse.cli.common.at_fusion import say
+    from hlofuse.cli.common.output import write_file
+    from hlofuse.cli.common.progress import spinner
     from hlofuse.renderer import format_of
     from hlofuse.renderer.engine import require_engine
 

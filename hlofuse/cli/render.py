@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from hlofuse.cli.options import input_argument
-from hlofuse.cli.replaying import ReplayRequest, replay_options
+from hlofuse.cli.common.options import input_argument
+from hlofuse.cli.common.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
     from hlofuse.ir.module import Module
@@ -94,9 +94,9 @@ def command(
 
     SVG, PNG and PDF need Graphviz: the dot program, or pip install 'hlofuse[render]'.
     """
-    from hlofuse.cli.atlas import is_directory, write_atlas
-    from hlofuse.cli.output import emit, write_file
-    from hlofuse.cli.progress import spinner
+    from hlofuse.cli.common.output import emit, write_file
+    from hlofuse.cli.common.progress import spinner
+    from hlofuse.cli.render_atlas import is_directory, write_atlas
     from hlofuse.ir import HlofuseError
     from hlofuse.pipelines import Replay
     from hlofuse.renderer import Options, Pair, format_of, render
@@ -150,7 +150,7 @@ def command(
 
 def _replayed(asked: ReplayRequest, view: str | None) -> _Drawn:
     """The view, what it is of, and what must be said first."""
-    from hlofuse.cli.at_fusion import at_fusion, say
+    from hlofuse.cli.common.at_fusion import at_fusion, say
     from hlofuse.explainer.difference import difference_of
     from hlofuse.explainer.difference.words import difference_lines
     from hlofuse.inputs import stage_of
@@ -179,8 +179,8 @@ def _replayed(asked: ReplayRequest, view: str | None) -> _Drawn:
 
 def _pair(asked: ReplayRequest, after: str, view: str | None) -> _Drawn:
     """Two modules as they are, and what of the one is what of the other."""
-    from hlofuse.cli.progress import spinner
-    from hlofuse.cli.side_by_side import pair_of_diff, read_both
+    from hlofuse.cli.common.progress import spinner
+    from hlofuse.cli.common.side_by_side import pair_of_diff, read_both
     from hlofuse.differ import diff
     from hlofuse.ir import HlofuseError
 

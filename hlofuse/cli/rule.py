@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.cli.options import report_options
+from hlofuse.cli.common.options import report_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +24,7 @@ def command(codes: tuple[str, ...], form: str, color: str, output: Path | None) 
     CODE is a rule's code (CPU012) or its letters (CPU) for a family. Rules that installed packages register
     are listed as well; they take part in a replay only with --rules.
     """
-    from hlofuse.cli.output import emit, rendered
+    from hlofuse.cli.common.output import emit, rendered
     from hlofuse.rules.catalogue import catalogue
     from hlofuse.rules.pages import index_markdown, rule_markdown, rules_json
 

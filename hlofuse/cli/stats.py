@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.options import limit_option, report_options
-from hlofuse.cli.replaying import ReplayRequest, replay_options
+from hlofuse.cli.common.options import limit_option, report_options
+from hlofuse.cli.common.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
     from hlofuse.explainer.difference import Difference
@@ -36,7 +36,7 @@ def command(
     dump directory the module is taken as it enters the fusion passes; with --after, --set, --disable,
     --enable, --rules or --passes it is the module that those passes leave.
     """
-    from hlofuse.cli.reporting import report
+    from hlofuse.cli.common.reporting import report
     from hlofuse.explainer.statistics import statistics
     from hlofuse.explainer.statistics.json_report import statistics_json
     from hlofuse.explainer.statistics.markdown import statistics_markdown

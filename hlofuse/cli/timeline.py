@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.cli.options import limit_option, module_option, report_options
+from hlofuse.cli.common.options import limit_option, module_option, report_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,8 +35,8 @@ def command(
     For each pass: instructions and kernels before and after, what was rewritten into what, what became of
     fusions, and the time where file times show it. Dumps that cannot be read are named, and left out.
     """
-    from hlofuse.cli.progress import progress_bar
-    from hlofuse.cli.reporting import report
+    from hlofuse.cli.common.progress import progress_bar
+    from hlofuse.cli.common.reporting import report
     from hlofuse.films import film, reels
     from hlofuse.films.json_report import timeline_json
     from hlofuse.films.markdown import film_markdown, reels_markdown

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from hlofuse.cli.options import limit_option, module_option, report_options
+from hlofuse.cli.common.options import limit_option, module_option, report_options
 
 
 @click.command("trace-op")
@@ -30,8 +30,8 @@ def command(
     followed back to where it was made as well. FILE:LINE takes every operation of a line of the program.
     Instructions are matched by structure; where only their op_name tells, that is said.
     """
-    from hlofuse.cli.progress import spinner
-    from hlofuse.cli.reporting import report
+    from hlofuse.cli.common.progress import spinner
+    from hlofuse.cli.common.reporting import report
     from hlofuse.films import follow, reels
     from hlofuse.films.journey_report import journey_json, journey_markdown, print_journey
     from hlofuse.inputs.dump_directory import far_largest

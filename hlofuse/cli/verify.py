@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.cli.options import limit_option, module_option, report_options, target_options
+from hlofuse.cli.common.options import limit_option, module_option, report_options, target_options
 
 if TYPE_CHECKING:
     from hlofuse.verifier import Case
@@ -57,8 +57,8 @@ def command(
 
     Instructions are compared by structure, never by name. Exit status 1 when something differs.
     """
-    from hlofuse.cli.progress import progress_bar
-    from hlofuse.cli.reporting import report
+    from hlofuse.cli.common.progress import progress_bar
+    from hlofuse.cli.common.reporting import report
     from hlofuse.inputs.beside import device_beside
     from hlofuse.inputs.choose_target import choose_target, target_of_files
     from hlofuse.ir.errors import HlofuseError

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.options import input_argument, limit_option, report_options
-from hlofuse.cli.replaying import ReplayRequest, Subject, replay_options
+from hlofuse.cli.common.options import input_argument, limit_option, report_options
+from hlofuse.cli.common.replaying import ReplayRequest, Subject, replay_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def _print_knobs(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value:
-        from hlofuse.cli.output import emit, rendered
+        from hlofuse.cli.common.output import emit, rendered
         from hlofuse.whatifs.knobs import print_knobs
 
         emit(rendered(print_knobs))
@@ -92,8 +92,8 @@ def command(
 
 
 def _rank(asked: ReplayRequest, limit: int, form: str, color: str, output: Path | None) -> None:
-    from hlofuse.cli.progress import progress_bar
-    from hlofuse.cli.reporting import report
+    from hlofuse.cli.common.progress import progress_bar
+    from hlofuse.cli.common.reporting import report
     from hlofuse.whatifs.ranking import rank
     from hlofuse.whatifs.report_json import ranking_json
     from hlofuse.whatifs.report_markdown import ranking_markdown
@@ -123,9 +123,9 @@ def _sweep(
     color: str,
     output: Path | None,
 ) -> None:
-    from hlofuse.cli.output import write_file
-    from hlofuse.cli.progress import progress_bar
-    from hlofuse.cli.reporting import report
+    from hlofuse.cli.common.output import write_file
+    from hlofuse.cli.common.progress import progress_bar
+    from hlofuse.cli.common.reporting import report
     from hlofuse.whatifs.report_json import sweep_json
     from hlofuse.whatifs.report_markdown import sweep_markdown
     from hlofuse.whatifs.report_text import print_sweep

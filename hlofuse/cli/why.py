@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.options import input_argument, limit_option, report_options
-from hlofuse.cli.replaying import ReplayRequest, replay_options
+from hlofuse.cli.common.options import input_argument, limit_option, report_options
+from hlofuse.cli.common.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
     from hlofuse.explainer.costs import Observed
@@ -36,7 +36,7 @@ def command(
 
     Names are those of the dump, of the result, or of fusions made on the way, with or without %.
     """
-    from hlofuse.cli.reporting import report
+    from hlofuse.cli.common.reporting import report
     from hlofuse.explainer.difference import difference_of
     from hlofuse.explainer.why import why
     from hlofuse.explainer.why.json_report import why_json

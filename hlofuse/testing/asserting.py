@@ -72,7 +72,7 @@ def assert_kernels(
 def report(check: Check) -> str:
     """The text report without colours."""
     from hlofuse.checker.report.text import print_check
-    from hlofuse.cli.output import rendered
+    from hlofuse.cli.common.output import rendered
 
     return rendered(lambda console: print_check(check, console), "never").rstrip("\n")
 

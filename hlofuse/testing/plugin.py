@@ -86,7 +86,7 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> FusionSnapshot:
 
 def _write(file: Path, profile: Profile) -> None:
     from hlofuse.checker.baseline_text import updated_files
-    from hlofuse.cli.output import write_file
+    from hlofuse.cli.common.output import write_file
 
     for path, text in updated_files(file, [profile]).items():
         path.parent.mkdir(parents=True, exist_ok=True)

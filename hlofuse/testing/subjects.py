@@ -26,8 +26,8 @@ def measured(subject: Any, target: str | None, device: str | None, root: Path) -
     if callable(getattr(subject, "module", None)):  # hlofuse.capturer.Capture, which need not be installed
         subject = subject.module().before
     if isinstance(subject, str | os.PathLike):
-        from hlofuse.cli.measuring import measure_all
-        from hlofuse.cli.replaying import ReplayRequest
+        from hlofuse.cli.common.measuring import measure_all
+        from hlofuse.cli.common.replaying import ReplayRequest
 
         found = measure_all([ReplayRequest(os.fspath(subject), target=target, device=device)], root)
         if len(found) != 1:

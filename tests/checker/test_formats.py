@@ -19,7 +19,7 @@ from hlofuse.checker.report.junit import check_junit
 from hlofuse.checker.report.markdown import check_markdown
 from hlofuse.checker.report.sarif import check_sarif
 from hlofuse.checker.report.text import print_check
-from hlofuse.cli.output import rendered
+from hlofuse.cli.common.output import rendered
 
 from ..running import Golden
 from .profiles import kernel, profile

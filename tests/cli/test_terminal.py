@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.cli.output import write_file
+from hlofuse.cli.common.output import write_file
 from hlofuse.ir.errors import HlofuseError
 
 from ..running import Run
@@ -63,7 +63,7 @@ def test_color_changes_nothing_but_colors(hlofuse: Run, samples: Path, command: 
 
 
 def test_no_color_on_a_terminal_that_does_not_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hlofuse.cli import output
+    from hlofuse.cli.common import output
 
     for name in ("NO_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)

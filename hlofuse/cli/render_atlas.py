@@ -24,8 +24,8 @@ def write_atlas(
     folder: Path, subject: Module | Replay, view: str | None, options: Options, caption: Sequence[str]
 ) -> None:
     """Draw everything, then write it: the overview last, so that what it leads to is there."""
-    from hlofuse.cli.output import write_file
-    from hlofuse.cli.progress import progress_bar
+    from hlofuse.cli.common.output import write_file
+    from hlofuse.cli.common.progress import progress_bar
     from hlofuse.ir import HlofuseError
     from hlofuse.present.escape import printable
     from hlofuse.renderer import Drawing

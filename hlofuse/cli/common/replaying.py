@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hlofuse.cli.options import assume_input_option, module_option, target_options, what_if_options
+from hlofuse.cli.common.options import assume_input_option, module_option, target_options, what_if_options
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
@@ -77,8 +77,8 @@ class ReplayRequest:
         HlofuseError for wrong input, its subclass StageError for a dump of another stage. With `any_stage`
         the module stays as it is, whatever it is.
         """
-        from hlofuse.cli.at_fusion import brought_to_fusion, in_its_order, is_before_optimizations
-        from hlofuse.cli.progress import spinner
+        from hlofuse.cli.common.at_fusion import brought_to_fusion, in_its_order, is_before_optimizations
+        from hlofuse.cli.common.progress import spinner
         from hlofuse.inputs import choose_target, load
         from hlofuse.inputs.beside import device_beside
         from hlofuse.inputs.choose_target import release_doubt
@@ -203,7 +203,7 @@ class Subject:
 
     def observe(self) -> Observed:
         """Replay it, with an eye on the costs; with XLA's own replay beside it where that is another."""
-        from hlofuse.cli.progress import spinner
+        from hlofuse.cli.common.progress import spinner
         from hlofuse.explainer.costs import observed_replay
 
         assert self.variant is not None
@@ -229,7 +229,7 @@ class Subject:
 
     def replay(self, *, keep_modules: bool = False) -> Replay:
         """Replay it from the module alone; XLA's record is followed only where it was asked for."""
-        from hlofuse.cli.progress import spinner
+        from hlofuse.cli.common.progress import spinner
 
         assert self.variant is not None
         with spinner("replaying"):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlofuse.cli.replaying import ReplayRequest
+from hlofuse.cli.common.replaying import ReplayRequest
 
 if TYPE_CHECKING:
     from hlofuse.checker import Measured
@@ -72,7 +72,7 @@ def _one(request: ReplayRequest, name: str | None, root: Path) -> Measured:
     from hlofuse.checker.check import Measured
     from hlofuse.checker.held import held_apart
     from hlofuse.checker.measure import profile_of_replay, profile_of_result
-    from hlofuse.cli.at_fusion import at_fusion
+    from hlofuse.cli.common.at_fusion import at_fusion
     from hlofuse.inputs.stage import stage_of
 
     subject = request.read(any_stage=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hlofuse.cli.output import emit, rendered
+from hlofuse.cli.common.output import emit, rendered
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -20,7 +20,7 @@ def read_both(before: str, after: str, module: str | None, stage: str | None = N
 
     HlofuseError for what cannot be read.
     """
-    from hlofuse.cli.progress import spinner
+    from hlofuse.cli.common.progress import spinner
     from hlofuse.inputs import load
     from hlofuse.ir import HlofuseError
 
@@ -48,7 +48,7 @@ def pair_of_diff(diff: ModuleDiff) -> Pair:
 
 def picture_of(diff: ModuleDiff) -> str:
     """Both sides as an SVG. HlofuseError where there is no Graphviz."""
-    from hlofuse.cli.progress import spinner
+    from hlofuse.cli.common.progress import spinner
     from hlofuse.renderer import render
 
     with spinner("drawing"):

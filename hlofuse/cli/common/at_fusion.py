@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hlofuse.cli.replaying import ReplayRequest, Subject
+    from hlofuse.cli.common.replaying import ReplayRequest, Subject
     from hlofuse.ir.module import Module
     from hlofuse.pipelines import Variant
 
@@ -46,7 +46,7 @@ def in_its_order(asked: ReplayRequest, subject: Subject) -> Subject:
     """
     from dataclasses import replace
 
-    from hlofuse.cli.progress import spinner
+    from hlofuse.cli.common.progress import spinner
     from hlofuse.inputs.played import played_beside
 
     assert subject.variant is not None
@@ -65,7 +65,7 @@ def brought_to_fusion(asked: ReplayRequest, subject: Subject) -> Subject:
     """
     from dataclasses import replace
 
-    from hlofuse.cli.progress import spinner
+    from hlofuse.cli.common.progress import spinner
     from hlofuse.ir.errors import HlofuseError
     from hlofuse.stages.unoptimized import beginning_of_fusion
 
