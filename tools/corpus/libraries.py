@@ -13,13 +13,22 @@ import os
 import jax
 import jax.numpy as jnp
 import numpy as np
-from arguments import BF16, F32, KEY, U32, S, ints
 from jax import lax, nn, random
 
 os.environ["KERAS_BACKEND"] = "jax"
 os.environ["EQX_ON_ERROR"] = "nan"  # calls back to Python cannot be compiled ahead of time
 
+F32, BF16, F16, I32, U32 = jnp.float32, jnp.bfloat16, jnp.float16, jnp.int32, jnp.uint32
+KEY = jax.ShapeDtypeStruct((2,), U32)
 PROGRAMS = {}
+
+
+def S(*shape, dtype=F32):
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+def ints(*shape):
+    return S(*shape, dtype=I32)
 
 
 def shapes(tree):
