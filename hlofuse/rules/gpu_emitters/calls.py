@@ -23,7 +23,7 @@ _WALL = "A library call is a wall to fusion: what feeds it is stored first, what
         advice=_WALL
         + " Bias and relu or gelu right behind the product become its epilogue: write them there. "
         "On Ampere and later Triton takes most products instead, and then neighbours fuse.",
-        mirrors=_EMIT + "; xla/service/gpu/transforms/gemm_rewriter.cc: GemmRewriter",
+        mirrors=_EMIT + "; xla/backends/gpu/transforms/gemm_rewriter.cc: GemmRewriter",
         allows=True,
         essential=True,
         runs="cuBLASLt",
@@ -41,7 +41,7 @@ def cublas_lt(kernel: GpuKernel) -> dict[str, Any] | None:
         asks="Is it a custom call to __cublas$gemm?",
         why="GemmRewriter made the dot a library call before fusion.",
         advice=_WALL,
-        mirrors=_EMIT + "; xla/service/gpu/transforms/gemm_rewriter.cc: GemmRewriter",
+        mirrors=_EMIT + "; xla/backends/gpu/transforms/gemm_rewriter.cc: GemmRewriter",
         allows=True,
         essential=True,
         runs="cuBLAS",
@@ -60,7 +60,7 @@ def cublas(kernel: GpuKernel) -> dict[str, Any] | None:
         why="ConvRewriter makes every convolution cuDNN can do a call; bias, activation and side input are "
         "moved into it where the types allow. Normalisation and attention become calls where asked for.",
         advice=_WALL + " Convolutions want the channels last (NHWC) and 16-bit types for tensor cores.",
-        mirrors=_EMIT + "; xla/service/gpu/transforms/conv_rewriter.cc: ConvRewriter",
+        mirrors=_EMIT + "; xla/backends/gpu/transforms/conv_rewriter.cc: ConvRewriter",
         allows=True,
         essential=True,
         runs="cuDNN",
@@ -79,7 +79,7 @@ def cudnn(kernel: GpuKernel) -> dict[str, Any] | None:
         why="SortRewriter gives CUB a large sort of numbers by one key in ascending or descending order.",
         advice="Sort by one number, not by a comparison of one's own: any other order is XLA's own bitonic "
         "sort (EM013), which is slower for large arrays.",
-        mirrors=_EMIT + "; xla/service/gpu/transforms/sort_rewriter.cc: SortRewriter",
+        mirrors=_EMIT + "; xla/backends/gpu/transforms/sort_rewriter.cc: SortRewriter",
         allows=True,
         essential=True,
         runs="CUB",

@@ -44,7 +44,7 @@ def strength_reduced(kernel: GpuKernel) -> dict[str, Any] | None:
         "types (32-bit integers, say). Each thread then adds up one element of the result by itself.",
         advice="Convert the operands to a type that a library takes (f32, bf16, or s8 with an s32 result). A "
         "tiny product is right as it is.",
-        mirrors="xla/service/gpu/transforms/gemm_rewriter.cc: GemmRewriter; "
+        mirrors="xla/backends/gpu/transforms/gemm_rewriter.cc: GemmRewriter; "
         "xla/backends/gpu/transforms/gemm_fusion.cc: GemmFusion",
         allows=True,
         essential=True,

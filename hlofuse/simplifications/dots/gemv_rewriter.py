@@ -1,4 +1,4 @@
-"""Products with a vector as ones with a thin matrix (`xla/service/gpu/transforms/gemv_rewriter.cc`)."""
+"""Products with a vector as ones with a thin matrix (`xla/hlo/transforms/simplifiers/gemv_rewriter.cc`)."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def in_order_of_scan(element: Instruction, users: list[Instruction]) -> list[Ins
         None if u is call else u for u in users if u is call or u not in clones
     ]
     left = [u for u in without([*listed, *clones], [None]) if u is not None]
-    return [*left[-1:], *left[:-1]] if _were_counters_merged(element.computation) else left
+    return last_in_front(left) if _were_counters_merged(element.computation) else left
 
 
 def is_result_of_changed_loop(element: Instruction) -> bool:
@@ -50,8 +50,7 @@ def is_result_of_changed_loop(element: Instruction) -> bool:
 
 def with_last_two_in_front(users: list[Instruction]) -> list[Instruction]:
     """The users of such an element: there were two tuples, one after the other."""
-    once = last_in_front(users)
-    return [*once[-1:], *once[:-1]]
+    return last_in_front(last_in_front(users))
 
 
 def _were_counters_merged(body: Computation | None) -> bool:

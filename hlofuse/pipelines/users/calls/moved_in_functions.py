@@ -10,9 +10,9 @@ from hlofuse.pipelines.names import is_of_program, scope
 def with_moved_in_function_in_front(reduction: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of such a reduction with the last one in front, if ReshapeMover made all of them.
 
-    What `moved_reshapes` says of reductions outside of functions holds for these. Who was inlined with the
-    reduction stands next to it; what is younger than another function's clones was made later. Ids have to be
-    XLA's.
+    What `moved_reshapes` says of ReshapeMover (`xla/hlo/transforms/simplifiers/reshape_mover.cc`) outside of
+    functions holds for these. Who was inlined with the reduction stands next to it; what is younger than
+    another function's clones was made later. Ids have to be XLA's.
     """
     function = scope(reduction)
     if reduction.opcode != "reduce" or not function or len(users) < 2:

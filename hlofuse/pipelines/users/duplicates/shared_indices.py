@@ -16,9 +16,9 @@ _READERS = frozenset({"gather", "scatter"})
 def with_reshapes_of_indices_merged(users: list[Instruction], uses: Uses) -> list[Instruction]:
     """The users of indices, given that each gather and scatter behind a bitcast of theirs had its own.
 
-    GatherSimplifier and ScatterSimplifier (`xla/service/gather_simplifier.cc`, `scatter_simplifier.cc`) make
-    a matrix of the indices. HloCSE keeps the reshape that its walk meets first; the last user takes the place
-    of each other one.
+    GatherSimplifier (`xla/hlo/transforms/simplifiers/gather_simplifier.cc`) and ScatterSimplifier
+    (`xla/service/scatter_simplifier.cc`) make a matrix of the indices. HloCSE keeps the reshape that its walk
+    meets first; the last user takes the place of each other one.
     """
     listed: list[tuple[Instruction, Instruction]] = []
     gone: list[tuple[Instruction, Instruction]] = []

@@ -1,4 +1,8 @@
-"""Narrow broadcasts that float normalization widened: the convert behind each was swapped with it."""
+"""Narrow broadcasts that float normalization widened: the convert behind each was swapped with it.
+
+FloatNormalization (`xla/hlo/transforms/simplifiers/float_normalization.cc`) put the convert in; how the two
+were swapped is said in `swapped_converts`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Converts that simplification moved from behind a broadcast to in front of it."""
+"""Converts that AlgebraicSimplifier moved from behind a broadcast to in front of it.
+
+Mirrors `TryToSinkBroadcastAfterElementwiseOps` (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Which values layout assignment gave another layout than row-major, and what was made anew for it.
 
-That is told from ids: layout normalization runs right behind ReshapeDecomposer, which makes the first
-bitcasts, so that what is younger than these and bears the name of its opcode was made by it; element-wise
-operations have the layout of their operands.
+That is told from ids: LayoutNormalization (`xla/service/layout_normalization.cc`) runs right behind
+ReshapeDecomposer (`xla/hlo/transforms/expanders/reshape_decomposer.cc`), which makes the first bitcasts, so
+that what is younger than these and bears the name of its opcode was made by it; element-wise operations have
+the layout of their operands.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ def with_last_in_place_of_sum_in_call(
 ) -> list[Instruction]:
     """The users of such a result, a bitcast of what the call gives, with the last where the sum had stood.
 
-    GemmRewriter (`xla/service/gpu/transforms/gemm_rewriter.cc`) has the other call read the result through a
+    GemmRewriter (`xla/backends/gpu/transforms/gemm_rewriter.cc`) has the other call read the result through a
     bitcast of its own, which simplification then makes one of what is behind it. `order` is the post-order.
     """
     if result.opcode != "bitcast" or result.operands[0].opcode != "get-tuple-element":

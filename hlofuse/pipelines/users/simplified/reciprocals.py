@@ -56,7 +56,7 @@ def _factor(x: Instruction) -> float | None:
         return number_of(x.operands[1])
     if x.opcode != "custom-call":
         return None
-    # GemmRewriter has the library multiply (`xla/service/gpu/transforms/gemm_rewriter.cc`).
+    # GemmRewriter has the library multiply (`xla/backends/gpu/transforms/gemm_rewriter.cc`).
     alpha = _ALPHA.search(x.attributes.raw("backend_config") or "")
     return in_single_precision(float(alpha[1])) if alpha and alpha[1] != "1" else None
 

@@ -1,6 +1,6 @@
 """What SortRewriter puts in front of a sort by a library: keys of which the bits are ordered.
 
-Mirrors `xla/service/gpu/transforms/sort_rewriter.cc`: not-a-numbers and zeros are made alike (a comparison
+Mirrors `xla/backends/gpu/transforms/sort_rewriter.cc`: not-a-numbers and zeros are made alike (a comparison
 with zero, a choice, a comparison with itself, in that order), then the bits become an integer.
 """
 

@@ -1,4 +1,7 @@
-"""Reductions of a concatenate that became one of each part."""
+"""Reductions of a concatenate that became one of each part.
+
+Mirrors `HandleReduce` (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
+"""
 
 from __future__ import annotations
 

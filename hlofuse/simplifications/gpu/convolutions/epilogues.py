@@ -1,5 +1,5 @@
 """What cuDNN does with a convolution: a factor, sums, an activation
-(`xla/service/gpu/transforms/cudnn_fused_conv_rewriter.cc`)."""
+(`xla/backends/gpu/transforms/cudnn_fused_conv_rewriter.cc`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions as calls of cuDNN (`xla/service/gpu/transforms/conv_rewriter.cc`)."""
+"""Convolutions as calls of cuDNN (`xla/backends/gpu/transforms/conv_rewriter.cc`)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Products of a batch with one and the same matrix
-(`xla/service/gpu/transforms/gemm_broadcast_folding_rewriter.cc`)."""
+(`xla/backends/gpu/transforms/gemm_broadcast_folding_rewriter.cc`)."""
 
 from __future__ import annotations
 

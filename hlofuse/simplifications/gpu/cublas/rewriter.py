@@ -1,5 +1,5 @@
 """Matrix products that cuBLAS computes, with what it does beside
-(`xla/service/gpu/transforms/gemm_rewriter.cc`)."""
+(`xla/backends/gpu/transforms/gemm_rewriter.cc`)."""
 
 from __future__ import annotations
 
