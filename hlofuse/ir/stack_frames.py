@@ -66,6 +66,5 @@ class StackFrames:
             if place is not None:
                 yield place
             frame = self.frames.get(frame_id)
-            parent = frame.get("parent_frame_id", 0) if frame else 0
-            # XLA writes a frame without a parent as its own parent.
-            frame_id = 0 if parent == frame_id else parent
+            # XLA writes the number of the parent as one more (`HloModule::PrintStackFrameIndex`), 1 for none.
+            frame_id = frame.get("parent_frame_id", 1) - 1 if frame else 0

@@ -24,6 +24,7 @@ from hlofuse.pipelines.users.simplified.moved_reshapes import (
 from hlofuse.pipelines.users.simplified.narrowed_concatenates import with_narrowed_behind
 from hlofuse.pipelines.users.simplified.reciprocals import with_last_for_first_product
 from hlofuse.pipelines.users.simplified.sort_keys import in_order_of_keys, is_bits_of_key
+from hlofuse.pipelines.users.simplified.sunk_slices import in_order_of_sinking
 
 
 def as_age_tells(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:
@@ -69,10 +70,11 @@ def _as_passes_leave_it(
     users = with_last_in_place_of_dropped(producer, users, clues.uses, ages.numbers)
     users = with_last_of_older_in_front(producer, users, ages.passes)
     if producer not in clues.wide:  # what was widened was given its users in the order of the walk
-        users = with_moved_in_front(producer, users, ages.passes, ages.calls)
+        users = with_moved_in_front(producer, users, ages.passes, ages.calls, clues.order)
     users = with_moved_in_function_in_front(producer, users)
     users = in_order_of_own_indices(producer, users, clues.at_cse.at_first)
-    return with_reshapes_of_indices_merged(users, clues.at_cse.at_first)
+    users = with_reshapes_of_indices_merged(users, clues.at_cse.at_first)
+    return in_order_of_sinking(producer, users, ages.passes)
 
 
 def _as_made(producer: Instruction, users: list[Instruction], clues: Clues, ages: Ages) -> list[Instruction]:

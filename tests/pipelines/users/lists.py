@@ -67,7 +67,7 @@ def places_in_source(*places: tuple[str, int, int, int]) -> str:
         f"line={line} end_line={line} column={column} end_column={end}}}"
         for k, (function, line, column, end) in enumerate(places, 1)
     )
-    frames = (f"{k} {{file_location_id={k} parent_frame_id={k}}}" for k in range(1, len(places) + 1))
+    frames = (f"{k} {{file_location_id={k} parent_frame_id=1}}" for k in range(1, len(places) + 1))
     tables = {
         "FileNames": ['1 "model.py"'],
         "FunctionNames": names,

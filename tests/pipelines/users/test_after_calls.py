@@ -142,3 +142,21 @@ def test_the_body_of_a_loop_is_called_in_one_place_wherever_its_lines_are() -> N
     ids = "p i zero part.1 exp.1 sin.1 r"
     assert users_of("part.1", body.replace("FUNCTION", "eval_jaxpr"), ids=ids) == ["sin.1", "exp.1"]
     assert users_of("part.1", body.replace("FUNCTION", "jit(g)"), ids=ids) == ["exp.1", "sin.1"]
+
+
+def test_two_choices_by_different_predicates_are_of_one_call() -> None:
+    """softplus(x) and what its derivative needs; the last of the call takes the place that it had."""
+    call = "jvp(jit(softplus))"
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %x.1 = f32[8]{{0}} sine(%p){named("jvp()/sin")}
+  %eq.1 = pred[8]{{0}} compare(%x.1, %q), direction=EQ{named(f"{call}/eq")}
+  %choice.2 = f32[8]{{0}} select(%eq.1, %p, %x.1){named(f"{call}/choice")}
+  %ne.1 = pred[8]{{0}} compare(%x.1, %x.1), direction=NE{named(f"{call}/ne")}
+  %max.1 = f32[8]{{0}} maximum(%x.1, %p){named(f"{call}/max")}
+  %choice.1 = f32[8]{{0}} select(%ne.1, %x.1, %max.1){named(f"{call}/choice")}
+  %out.1 = f32[8]{{0}} negate(%choice.1){named("jvp()/neg")}
+  %out.2 = f32[8]{{0}} multiply(%choice.2, %out.1){named("transpose(jvp())/mul")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%out.1, %out.2)"""
+    ids = "p q x.1 out.1 out.2 r ne.1 max.1 choice.1 eq.1 choice.2"
+    assert users_of("x.1", body, ids=ids) == ["choice.2", "ne.1", "max.1", "choice.1", "eq.1"]

@@ -131,7 +131,7 @@ def _with_calls_inlined(users: list[Instruction], function: str, passes: int | N
             listed.append(user)
             continue
         # The same result again, of other operands, is another call's from the same place.
-        same = results.setdefault((place, clone.opcode, clone.op_name), [])
+        same = results.setdefault((place, _kind_in_call(clone)), [])
         operands = frozenset(clone.operands)
         call = (place, same.index(operands) if operands in same else len(same))
         if call[1] == len(same) and _is_result(clone):
@@ -288,6 +288,14 @@ def _is_read_behind(x: Instruction, function: str, result: Instruction) -> bool:
     """
     calls = {outermost_call(u) for u in _readers(x, but=result)} - {function}
     return "" in calls or ("jvp(" in function and bool(calls))
+
+
+def _kind_in_call(x: Instruction) -> Hashable:
+    """What tells it from others of a call: of a choice that is also what the call itself decides it by."""
+    kind = (x.opcode, x.op_name)
+    if x.opcode != "select" or is_called_once(x) or outermost_call(x.operands[0]) != outermost_call(x):
+        return kind
+    return (*kind, x.operands[0].op_name)
 
 
 def _kind(x: Instruction) -> Hashable:

@@ -85,7 +85,19 @@ def _users_of_expression(
     if all(place == here for place in around.values()):
         return set()
     # Where a Triton fusion took what reads `x` along, its own place does not show.
-    return {u for u in places if u in around or leads_to_gemm_with_prologue(u, x)}
+    return {
+        u
+        for u, place in places.items()
+        if u in around or _bears_place_of_another(u, place) or leads_to_gemm_with_prologue(u, x)
+    }
+
+
+def _bears_place_of_another(u: Instruction, place: Extent | None) -> bool:
+    """Did a pass make it for one further on: a broadcast, or a product merged with one of the derivative?"""
+    if u.opcode == "broadcast":
+        return stack_frame(u) != 0 and not is_of_program(u)
+    is_of_derivative = "transpose(jvp" in (u.op_name or "")
+    return u.opcode == "multiply" and is_of_derivative and (place is None or not is_of_program(u))
 
 
 def _users_in_same_call(
@@ -99,7 +111,9 @@ def _users_in_same_call(
         return set()
     if any(place is not None and place.context == here.context for place in map(extent_of, x.operands)):
         return set()
-    return {u for u, place in places.items() if place is not None and place.context == here.context}
+    own = {u for u, place in places.items() if place is not None and place.context == here.context}
+    # A broadcast is made for one, in every turn of what calls the function.
+    return own if x.opcode != "broadcast" or len(own) == 1 else set()
 
 
 def _users_in_function(
@@ -131,7 +145,7 @@ def extent_of(x: Instruction) -> Extent | None:
         return None
     parent = frame.get("parent_frame_id", 0)
     return Extent(
-        (place.get("file_name_id", 0), 0 if parent == number else parent),
+        (place.get("file_name_id", 0), parent),
         (place.get("file_name_id", 0), place.get("function_name_id", 0)),
         (place.get("line", 0), place.get("column", 0)),
         (place["end_line"], place["end_column"]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
+
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
@@ -17,13 +19,18 @@ from hlofuse.pipelines.names import (
 from hlofuse.pipelines.users.calls.inlined_calls import is_of_same_call
 from hlofuse.pipelines.users.common.ages import Calls, is_in_nameless_function, was_division
 from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 
 _RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"parameter", "slice"}
 
 
 def with_moved_in_front(
-    producer: Instruction, users: list[Instruction], passes: int, calls: Calls
+    producer: Instruction,
+    users: list[Instruction],
+    passes: int,
+    calls: Calls,
+    order: Mapping[Instruction, int],
 ) -> list[Instruction]:
     """The users of a value with the last of those in front that ReshapeMover made.
 
@@ -36,7 +43,11 @@ def with_moved_in_front(
     if was_scalar(producer):
         moved = [u for u in moved if was_scalar(u)]
     others = [u for u in users if u not in moved]
-    if not moved or not _was_reshaped_once(producer, moved, others, passes):
+    if not moved:
+        return users
+    if (listed := _with_each_place_moved(producer, users, moved, order)) is not None:
+        return listed
+    if not _was_reshaped_once(producer, moved, others, passes):
         return users
     if producer.id > moved[-1].id and (others or is_of_program(producer)):
         return users  # it was made anew later
@@ -44,6 +55,41 @@ def with_moved_in_front(
     in_front = users[: min(map(users.index, moved))] if not was_scalar(producer) else []
     place = sum(u.id < passes and not is_made_by_pass(u) for u in in_front)
     return [*others[:place], moved[-1], *others[place:], *moved[:-1]]
+
+
+def _with_each_place_moved(
+    x: Instruction,
+    users: list[Instruction],
+    moved: list[Instruction],
+    order: Mapping[Instruction, int],
+) -> list[Instruction] | None:
+    """The users of a slice that was taken, and reshaped, in several places, until CSE made one of all.
+
+    Each had those that were `moved` in its place, the last in front. They come in turn, those of `x` first,
+    and then what passes made since. None if `x` is not such a slice.
+    """
+    here = extent_of(x)
+    if x.opcode != "slice" or here is None:
+        return None
+    extents = {u: extent_of(u) for u in moved}
+    # Who reads a value with a name is written around it nowhere.
+    is_named = not any(e is not None and e.encloses(here) for e in extents.values())
+    places: dict[Hashable, list[Instruction]] = {}
+    for u in sorted(moved, key=order.__getitem__):
+        extent = extents[u]
+        is_own = stack_frame(u) == stack_frame(x)
+        if is_named and extent is not None:
+            is_own = extent.context == here.context
+        places.setdefault(here if is_own else (stack_frame(u), outermost_call(u)), []).append(u)
+    for of_place in places.values():
+        of_place.sort(key=lambda u: u.id)
+    if len(places) == 1 or all(len(of_place) == 1 for of_place in places.values()):
+        return None
+    first = places.pop(here, [])
+    listed = [u for of_place in (first, *places.values()) for u in last_in_front(of_place)]
+    if any(u.id < moved[0].id for u in users):
+        return None
+    return [*listed, *(u for u in users if u not in moved)]
 
 
 def was_scalar(x: Instruction) -> bool:

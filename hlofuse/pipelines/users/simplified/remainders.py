@@ -1,0 +1,28 @@
+"""Remainders of divisions by a power of two: bits, which are given the sign of the value again.
+
+AlgebraicSimplifier compares the value with zero, negates it and chooses (`TryRemainderToAnd`,
+`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), behind all that uses it.
+"""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import operation
+
+
+def with_choice_in_place_of_remainder(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of the value: the remainder was one of them, and the choice, the last, took its place."""
+    choice = next((u for u in users if _is_by_sign(u, producer, users)), None)
+    if choice is None:
+        return users
+    made = choice.operands[:2]
+    place = min(users.index(u) for u in (*made, choice))
+    others = [u for u in users if u is not choice and u not in made]
+    return [*others[:place], choice, *others[place:], *made]
+
+
+def _is_by_sign(x: Instruction, value: Instruction, users: list[Instruction]) -> bool:
+    if x.opcode != "select" or operation(x) != "rem" or x.operands[2] is not value:
+        return False
+    sign, negated, _ = x.operands
+    return sign in users and sign.opcode == "compare" and negated in users and negated.opcode == "negate"

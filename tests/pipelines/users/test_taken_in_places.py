@@ -1,0 +1,76 @@
+"""Slices that were taken in several places of the program, and slices of what became one operation."""
+
+from __future__ import annotations
+
+import pytest
+
+from .lists import named, users_of
+
+_TABLES = """
+FileNames
+1 "math.py"
+
+FunctionNames
+1 "rotate"
+2 "product"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=7 end_line=7 column=9 end_column=16}
+2 {file_name_id=1 function_name_id=1 line=8 end_line=8 column=9 end_column=12}
+3 {file_name_id=1 function_name_id=1 line=9 end_line=9 column=9 end_column=12}
+4 {file_name_id=1 function_name_id=2 line=20 end_line=20 column=6 end_column=20}
+5 {file_name_id=1 function_name_id=2 line=20 end_line=20 column=10 end_column=14}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=1}
+3 {file_location_id=3 parent_frame_id=1}
+4 {file_location_id=4 parent_frame_id=2}
+5 {file_location_id=5 parent_frame_id=2}
+6 {file_location_id=2 parent_frame_id=4}
+7 {file_location_id=3 parent_frame_id=4}
+"""
+
+
+@pytest.mark.parametrize(
+    ("frames", "users"),
+    [
+        # s = x[0] is read twice, then y[0] * z of another function reads a slice of its own.
+        ((1, 2, 3, 4), ["mul.2", "mul.1", "mul.3"]),
+        # What is in one place of a call, as the products in one line of a cross product are, shares a slice.
+        ((5, 4, 2, 2), ["mul.1", "mul.3", "mul.2"]),
+        # Else each place has its own.
+        ((5, 4, 6, 7), ["mul.1", "mul.2", "mul.3"]),
+    ],
+    ids=["named", "in one line", "for each"],
+)
+def test_a_slice_was_reshaped_in_every_place_it_was_taken_in(
+    frames: tuple[int, int, int, int], users: list[str]
+) -> None:
+    """The last that ReshapeMover made in each place is in front there."""
+    own, *places = frames
+    body = f"""  %p = f32[8,2]{{1,0}} parameter(0)
+  %q = f32[8,1]{{1,0}} parameter(1)
+  %slice.1 = f32[8,1]{{1,0}} slice(%p), slice={{[0:8], [0:1]}}{named("slice", frame=own)}
+  %mul.1 = f32[8,1]{{1,0}} multiply(%slice.1, %q){named("mul", frame=places[0])}
+  %mul.2 = f32[8,1]{{1,0}} multiply(%q, %slice.1){named("mul", frame=places[1])}
+  %mul.3 = f32[8,1]{{1,0}} multiply(%slice.1, %slice.1){named("mul", frame=places[2])}
+  ROOT %r = (f32[8,1]{{1,0}}, f32[8,1]{{1,0}}, f32[8,1]{{1,0}}) tuple(%mul.1, %mul.2, %mul.3)"""
+    assert users_of("slice.1", body, ids="p q slice.1 r mul.1 mul.2 mul.3", tables=_TABLES) == users
+
+
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("p r mul.1 front back", ["front", "back"]),
+        ("p mul.1 r front back", ["back", "front"]),
+    ],
+    ids=["sunk", "of the program"],
+)
+def test_slices_that_were_sunk_come_as_they_were_made(ids: str, users: list[str]) -> None:
+    body = """  %p = f32[8,4]{1,0} parameter(0)
+  %mul.1 = f32[8,4]{1,0} multiply(%p, %p){NAMED}
+  %back = f32[8,1]{1,0} slice(%mul.1), slice={[0:8], [3:4]}
+  %front = f32[8,3]{1,0} slice(%mul.1), slice={[0:8], [0:3]}
+  ROOT %r = (f32[8,1]{1,0}, f32[8,3]{1,0}) tuple(%back, %front)"""
+    assert users_of("mul.1", body.replace("{NAMED}", named("mul")), ids=ids) == users
