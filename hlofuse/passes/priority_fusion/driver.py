@@ -121,15 +121,9 @@ class Driver:
         model = self._model
         removed = self._removed_times.get(producer)
         users = producer.users if removed is None else self._new_consumers[producer]
-        count = len(users)
-        run_time, known = model.run_time, model.pairs_of(producer)
-        unfused = self._launch * (count + 1) + run_time(producer).ticks
-        fused = self._launch * count
-        pair = self._legality.pair
-        for user in users:
-            unfused += run_time(user).ticks
-            estimate = known.get(user) or model.pair_time(producer, user, pair(producer, user))
-            fused += estimate.ticks
+        fused, unfused = model.times(producer, users, self._legality.pair)
+        fused += self._launch * len(users)
+        unfused += self._launch * (len(users) + 1)
         current = 0
         if removed is not None:
             # Only what this step changed is added; what it did away with is subtracted.

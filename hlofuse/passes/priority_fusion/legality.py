@@ -25,6 +25,7 @@ from hlofuse.rules.priority_fusion import (
     RULES,
     SCATTER_RULES,
     TRITON_RULES,
+    Limits,
     PairRule,
     PriorityPair,
     PriorityState,
@@ -67,6 +68,7 @@ class Legality:
             self._tile,
             FusionState(True, JAXLIB_0_11_1, settings, lambda _: False),
         )
+        self._limits = Limits(model.device, settings)
         self._edges: dict[Instruction, dict[Instruction, _Edge]] = {}
         self._alone: dict[Instruction, _Alone] = {}
         self._by_structure: dict[Pair, Verdict | None] = {}
@@ -118,8 +120,10 @@ class Legality:
         pair = self._model.pair(producer, consumer)
         found = self._by_structure.get(pair, _NOT_ASKED)
         if found is _NOT_ASKED:
-            rules = structure_rules(producer, consumer, pair)
-            found = self._by_structure[pair] = self._first(rules, producer, consumer, pair)
+            rules = structure_rules(producer, consumer, pair, self._limits)
+            found = self._by_structure[pair] = (
+                self._first(rules, producer, consumer, pair) if rules else None
+            )
         if found is None:
             if second.works_in_place is _NOT_ASKED:
                 second.works_in_place = bool(in_place_pairs(consumer, JAXLIB_0_11_1))
