@@ -145,7 +145,8 @@ class Driver:
     def _update_priorities(self) -> None:
         marked = list(self._marked)
         for instruction in marked:
-            self._estimate(instruction)
+            if instruction.opcode != "fusion":  # of a fusion its inside tells, whenever somebody asks
+                self._estimate(instruction)
         self._set_priorities(marked)
         self._marked, self._new_consumers, self._removed_times = {}, {}, {}
 

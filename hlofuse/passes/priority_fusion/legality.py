@@ -29,6 +29,8 @@ from hlofuse.rules.priority_fusion import (
     PairRule,
     PriorityPair,
     PriorityState,
+    rules_of_consumer,
+    rules_of_producer,
     structure_rules,
 )
 from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
@@ -102,12 +104,12 @@ class Legality:
         """`PriorityFusionQueue::CanFuse`."""
         first = self._alone.get(producer) or self._new(producer)
         if first.as_producer is _NOT_ASKED:
-            first.as_producer = self._first(OF_PRODUCER, producer, consumer)
+            first.as_producer = self._first(rules_of_producer(producer), producer, consumer)
         if first.as_producer is not None:
             return first.as_producer, None
         second = self._alone.get(consumer) or self._new(consumer)
         if second.as_consumer is _NOT_ASKED:
-            second.as_consumer = self._first(OF_CONSUMER, producer, consumer)
+            second.as_consumer = self._first(rules_of_consumer(consumer), producer, consumer)
         if second.as_consumer is not None:
             return second.as_consumer, None
         triton = self._ids is not None and (
@@ -121,9 +123,7 @@ class Legality:
         found = self._by_structure.get(pair, _NOT_ASKED)
         if found is _NOT_ASKED:
             rules = structure_rules(producer, consumer, pair, self._limits)
-            found = self._by_structure[pair] = (
-                self._first(rules, producer, consumer, pair) if rules else None
-            )
+            found = self._by_structure[pair] = self._first(rules, producer, consumer, pair)
         if found is None:
             if second.works_in_place is _NOT_ASKED:
                 second.works_in_place = bool(in_place_pairs(consumer, JAXLIB_0_11_1))
@@ -137,11 +137,13 @@ class Legality:
 
     def _first(
         self,
-        rules: Iterable[PairRule],
+        rules: Sequence[PairRule],
         producer: Instruction,
         consumer: Instruction,
         pair: Pair | None = None,
     ) -> Verdict | None:
+        if not rules:
+            return None
         return first_verdict(rules, PriorityPair(producer, consumer, self._state, pair), self._settings)
 
     def _ask_outside(

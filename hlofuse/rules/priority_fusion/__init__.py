@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from hlofuse.cost.gpu.pair import Pair as Structure
 from hlofuse.ir.instruction import Instruction
-from hlofuse.rules.gpu_fusible import is_scatter_fusion
+from hlofuse.rules.gpu_fusible import is_scatter_fusion, may_be_fused
 from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
 from hlofuse.rules.instruction_fusion.question import Pair
 from hlofuse.rules.priority_fusion.budget import (
@@ -72,6 +72,16 @@ STRUCTURE_RULES: tuple[PairRule, ...] = (
 """Their answer is the same for all pairs of the same structure."""
 
 
+def rules_of_producer(producer: Instruction) -> tuple[PairRule, ...]:
+    """Those of `OF_PRODUCER` that can object."""
+    return () if may_be_fused(producer) and not producer.is_root else OF_PRODUCER
+
+
+def rules_of_consumer(consumer: Instruction) -> tuple[PairRule, ...]:
+    """Those of `OF_CONSUMER` that can object."""
+    return () if may_be_fused(consumer) else OF_CONSUMER
+
+
 def structure_rules(
     producer: Instruction, consumer: Instruction, pair: Structure, limits: Limits
 ) -> tuple[PairRule, ...]:
@@ -104,5 +114,7 @@ __all__ = [
     "PairRule",
     "PriorityPair",
     "PriorityState",
+    "rules_of_consumer",
+    "rules_of_producer",
     "structure_rules",
 ]
