@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hlofuse.analysis.fusible import is_fusible
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.combined import CombinedModel
@@ -116,7 +118,7 @@ class Driver:
                 producer, user, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
             )
             if guide is not None:
-                guide.refused(producer, self._legality.all_reasons(producer))
+                guide.refused(producer, verdict.reason, partial(self._legality.all_reasons, producer))
             return None
         model = self._model
         removed = self._removed_times.get(producer)
