@@ -126,7 +126,7 @@ def group() -> None:
     """
 
 
-_GARBAGE = 200_000
+_GARBAGE = 1_000_000
 """Objects made before garbage is looked for: nearly all that a command makes it keeps to its end."""
 
 

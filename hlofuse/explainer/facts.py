@@ -35,11 +35,18 @@ class Facts:
         self.after = {i.name: i for c in _outer(replay.after) for i in c}
         self.costs_before = CostAnalysis()
         self.costs_after = CostAnalysis()
-        self.launched_before = _launched(replay.before)
         self.launched_after = _launched(replay.after)
-        self.totals_before = self._totals(self.launched_before, self.costs_before, replay.before)
         self.totals_after = self._totals(self.launched_after, self.costs_after, replay.after)
         self._catalogue = {**catalogue(), **replay.outside_rules}
+
+    @cached_property
+    def launched_before(self) -> dict[str, Instruction]:
+        return _launched(self.replay.before)
+
+    @cached_property
+    def totals_before(self) -> Totals:
+        """The module as given; who makes many replays of one asks once."""
+        return self._totals(self.launched_before, self.costs_before, self.replay.before)
 
     def _totals(self, launched: dict[str, Instruction], counts: CostAnalysis, module: Module) -> Totals:
         cost = counts.computation(module.entry)

@@ -40,21 +40,23 @@ class Recorder:
         figures: Figures | None = None,
     ) -> None:
         """`producer` went into `consumer`, which is (or became) `fusion`. A step of its own."""
+        self._step += 1
         self.events.append(
+            # By place, as below: there are thousands of these, and names take time.
             Event(
                 "fuse",
                 self._pass,
                 _home(fusion),
-                self.next_step(),
-                producer=producer,
-                consumer=consumer,
-                fusion=fusion.name,
-                kind=kind,
-                created=created,
-                duplicated=duplicated,
-                rule=rule,
-                reason=reason,
-                figures=figures or NO_FIGURES,
+                self._step,
+                producer,
+                consumer,
+                fusion.name,
+                kind,
+                created,
+                duplicated,
+                rule,
+                reason,
+                figures or NO_FIGURES,
             )
         )
 
@@ -68,17 +70,22 @@ class Recorder:
         figures: Figures | None = None,
     ) -> None:
         """`producer` was not fused into `consumer` (or into anything); `reason` in XLA's words."""
+        self._step += 1
         self.events.append(
             Event(
                 "ineligible",
                 self._pass,
                 _home(producer),
-                self.next_step(),
-                producer=producer.name,
-                consumer=consumer.name if consumer is not None else None,
-                rule=rule,
-                reason=reason,
-                figures=figures or NO_FIGURES,
+                self._step,
+                producer.name,
+                consumer.name if consumer is not None else None,
+                None,
+                None,
+                False,
+                False,
+                rule,
+                reason,
+                figures or NO_FIGURES,
             )
         )
 
@@ -86,7 +93,6 @@ class Recorder:
         """What fusing `producer` into its users would cost, and what not fusing it (microseconds)."""
         self._step += 1
         self.events.append(
-            # By place: there are thousands of these, and names take time.
             Event(
                 "priority",
                 self._pass,

@@ -42,6 +42,8 @@ def rank(
     base = replace(variant, xla=None)
     structures = KnownStructures()
     start = _start_of_joins(base)
+    # A replay with rules from outside has them from its beginning on.
+    begun = Checkpoint(base.passes[0]) if base.settings.outside is None and base.passes else None
     observed = observed_replay(module, base, ids=ids, known=structures, start=start)
     known = result_of(observed)
     told = explain(observed.replay, costs=observed.costs, facts=known.facts)
@@ -59,7 +61,7 @@ def rank(
         settings = replace(variant.settings, disabled=variant.settings.disabled | {code})
         without = replace(base, settings=settings)
         same = start if family_of(code) == _OF_JOINS else None
-        changed = observed_replay(module, without, ids=ids, known=structures, start=same)
+        changed = observed_replay(module, without, ids=ids, known=structures, start=same, begun=begun)
         difference = compare_results(known, result_of(changed), (*variant.changes, f"without {code}"))
         relaxed.append(
             RelaxedRule(known.facts.rule(code), difference, _blocked(obstacles, code), counts[code])

@@ -7,7 +7,7 @@ known by the summaries of its two parts and by which operands they share (`pair`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.backend_config import fusion_config
@@ -86,6 +86,26 @@ class KernelModel:
                 pair = self.pair(producer, consumer)
             known = pairs[consumer] = self._run_pair(producer, consumer, pair)
         return known
+
+    def times(
+        self,
+        producer: Instruction,
+        users: Iterable[Instruction],
+        pair: Callable[[Instruction, Instruction], Pair],
+    ) -> tuple[int, int]:
+        """Ticks of all users with the producer in each, and of all of them and the producer as they are."""
+        runs = self._runs
+        pairs = self._pairs.get(producer)
+        if pairs is None:
+            pairs = self._pairs[producer] = {}
+        fused, unfused = 0, (runs.get(producer) or self.run_time(producer)).ticks
+        for user in users:
+            unfused += (runs.get(user) or self.run_time(user)).ticks
+            together = pairs.get(user)
+            if together is None:
+                together = pairs[user] = self._run_pair(producer, user, pair(producer, user))
+            fused += together.ticks
+        return fused, unfused
 
     def multi_output_time(self, producer: Instruction, consumer: Instruction) -> Estimate:
         """The same where the producer's result is written too; not kept."""

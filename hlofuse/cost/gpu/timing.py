@@ -25,8 +25,8 @@ class Timing:
         self.saturating_blocks = (
             int(self._bandwidth * device.l2_cache_speedup * device.l1_cache_speedup / self._per_block) + 2
         )
-        self._rates: dict[int, float] = {}
-        """Flops a nanosecond by FPUs."""
+        self._computes: dict[tuple[int, int], int] = {}
+        """By flops and FPUs."""
         self._reads: dict[tuple[int, int, int, int], int] = {}
         self._writes: dict[int, int] = {}
 
@@ -34,10 +34,13 @@ class Timing:
         """`ComputeTime`, for the FPUs that a launch keeps busy."""
         cores, fpus = self._cores, self._fpus
         units = (blocks if blocks < cores else cores) * (threads if threads < fpus else fpus)
-        rate = self._rates.get(units)
-        if rate is None:
-            rate = self._rates[units] = fp32(int(self._flops_per_ns_and_fpu * units))
-        return nanoseconds(fp32((flops if flops < EXACT else fp32(flops)) / rate)) if rate else INFINITE
+        key = (flops, units)
+        ticks = self._computes.get(key)
+        if ticks is None:
+            rate = fp32(int(self._flops_per_ns_and_fpu * units))
+            ticks = nanoseconds(fp32((flops if flops < EXACT else fp32(flops)) / rate)) if rate else INFINITE
+            self._computes[key] = ticks
+        return ticks
 
     def uncoalesced_rate(self, element_bytes: int) -> float:
         """The part of a DRAM transaction that is used when neighbours read apart."""

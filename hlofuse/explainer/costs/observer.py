@@ -122,9 +122,9 @@ class Observer:
         if self._guide is not None:
             self._guide.priority(producer, us_fused, us_unfused)
 
-    def refused(self, producer: Instruction, reasons: Sequence[str]) -> None:
+    def refused(self, producer: Instruction, reason: str, all_reasons: Callable[[], Sequence[str]]) -> None:
         if self._guide is not None:
-            self._guide.refused(producer, reasons)
+            self._guide.refused(producer, reason, all_reasons)
 
     # ------------------------------------------------------------ reading
 

@@ -194,12 +194,13 @@ def observed_replay(
     make_guide: Callable[[], Guide] | None = None,
     known: KnownStructures | None = None,
     start: SharedStart | None = None,
+    begun: Checkpoint | None = None,
 ) -> Observed:
     """Like `Variant.replay`, with an eye on the costs; with XLA's own beside it where the variant is another.
 
     `make_guide` makes a guide that settles what the pass leaves open; each repetition gets a new one.
     `known` is what earlier replays of the module have worked out of costs, for who makes many, and `start`
-    how far this one is the same as they.
+    how far this one is the same as they; without that `begun`, ahead of the first pass, is where it starts.
     """
     known = known or KnownStructures()
 
@@ -223,7 +224,7 @@ def observed_replay(
         return Observed(run(guide), None, guide, changes=variant.changes, xla=xla)
     ids_known = ids is not None or guide is not None
     observer = Observer(guide, note_ties=not ids_known)
-    done = run(observer, start.checkpoint if start is not None else None)
+    done = run(observer, start.checkpoint if start is not None else begun)
     if start is not None:
         observer = start.observer = start.observer or observer
     costs = Costs(

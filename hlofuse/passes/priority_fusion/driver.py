@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hlofuse.analysis.fusible import is_fusible
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.combined import CombinedModel
@@ -116,20 +118,14 @@ class Driver:
                 producer, user, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
             )
             if guide is not None:
-                guide.refused(producer, self._legality.all_reasons(producer))
+                guide.refused(producer, verdict.reason, partial(self._legality.all_reasons, producer))
             return None
         model = self._model
         removed = self._removed_times.get(producer)
         users = producer.users if removed is None else self._new_consumers[producer]
-        count = len(users)
-        run_time, known = model.run_time, model.pairs_of(producer)
-        unfused = self._launch * (count + 1) + run_time(producer).ticks
-        fused = self._launch * count
-        pair = self._legality.pair
-        for user in users:
-            unfused += run_time(user).ticks
-            estimate = known.get(user) or model.pair_time(producer, user, pair(producer, user))
-            fused += estimate.ticks
+        fused, unfused = model.times(producer, users, self._legality.pair)
+        fused += self._launch * len(users)
+        unfused += self._launch * (len(users) + 1)
         current = 0
         if removed is not None:
             # Only what this step changed is added; what it did away with is subtracted.
@@ -151,7 +147,8 @@ class Driver:
     def _update_priorities(self) -> None:
         marked = list(self._marked)
         for instruction in marked:
-            self._estimate(instruction)
+            if instruction.opcode != "fusion":  # of a fusion its inside tells, whenever somebody asks
+                self._estimate(instruction)
         self._set_priorities(marked)
         self._marked, self._new_consumers, self._removed_times = {}, {}, {}
 

@@ -9,7 +9,7 @@ first disagreement is a real one and not the echo of a tie that fell the other w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -117,13 +117,13 @@ class Follower:
         else:
             self.agreed += 1
 
-    def refused(self, producer: Instruction, reasons: Sequence[str]) -> None:
+    def refused(self, producer: Instruction, reason: str, all_reasons: Callable[[], Sequence[str]]) -> None:
         step = self._next(producer)
         # Which of several refusing users is named depends on an order that no record shows.
-        if isinstance(step, IneligibleStep) and step.reason in reasons:
+        if isinstance(step, IneligibleStep) and (step.reason == reason or step.reason in all_reasons()):
             self.agreed += 1
         else:
-            self._note("refusal", producer.name, None if step is None else _text(step), reasons[0])
+            self._note("refusal", producer.name, None if step is None else _text(step), reason)
 
     def _next(self, producer: Instruction) -> PriorityStep | IneligibleStep | None:
         steps = self._about.get(producer.name)

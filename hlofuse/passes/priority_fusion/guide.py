@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from hlofuse.cost.combined import CombinedModel
@@ -33,5 +33,5 @@ class Guide(Protocol):
     def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
         """A priority was worked out."""
 
-    def refused(self, producer: Instruction, reasons: Sequence[str]) -> None:
-        """The producer was refused; the reasons of all its users, the one that counts first."""
+    def refused(self, producer: Instruction, reason: str, all_reasons: Callable[[], Sequence[str]]) -> None:
+        """The producer was refused; why its users refuse, all of them, is worked out for who asks."""

@@ -25,9 +25,12 @@ from hlofuse.rules.priority_fusion import (
     RULES,
     SCATTER_RULES,
     TRITON_RULES,
+    Limits,
     PairRule,
     PriorityPair,
     PriorityState,
+    rules_of_consumer,
+    rules_of_producer,
     structure_rules,
 )
 from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
@@ -67,6 +70,7 @@ class Legality:
             self._tile,
             FusionState(True, JAXLIB_0_11_1, settings, lambda _: False),
         )
+        self._limits = Limits(model.device, settings)
         self._edges: dict[Instruction, dict[Instruction, _Edge]] = {}
         self._alone: dict[Instruction, _Alone] = {}
         self._by_structure: dict[Pair, Verdict | None] = {}
@@ -100,12 +104,12 @@ class Legality:
         """`PriorityFusionQueue::CanFuse`."""
         first = self._alone.get(producer) or self._new(producer)
         if first.as_producer is _NOT_ASKED:
-            first.as_producer = self._first(OF_PRODUCER, producer, consumer)
+            first.as_producer = self._first(rules_of_producer(producer), producer, consumer)
         if first.as_producer is not None:
             return first.as_producer, None
         second = self._alone.get(consumer) or self._new(consumer)
         if second.as_consumer is _NOT_ASKED:
-            second.as_consumer = self._first(OF_CONSUMER, producer, consumer)
+            second.as_consumer = self._first(rules_of_consumer(consumer), producer, consumer)
         if second.as_consumer is not None:
             return second.as_consumer, None
         triton = self._ids is not None and (
@@ -118,7 +122,7 @@ class Legality:
         pair = self._model.pair(producer, consumer)
         found = self._by_structure.get(pair, _NOT_ASKED)
         if found is _NOT_ASKED:
-            rules = structure_rules(producer, consumer, pair)
+            rules = structure_rules(producer, consumer, pair, self._limits)
             found = self._by_structure[pair] = self._first(rules, producer, consumer, pair)
         if found is None:
             if second.works_in_place is _NOT_ASKED:
@@ -133,11 +137,13 @@ class Legality:
 
     def _first(
         self,
-        rules: Iterable[PairRule],
+        rules: Sequence[PairRule],
         producer: Instruction,
         consumer: Instruction,
         pair: Pair | None = None,
     ) -> Verdict | None:
+        if not rules:
+            return None
         return first_verdict(rules, PriorityPair(producer, consumer, self._state, pair), self._settings)
 
     def _ask_outside(

@@ -7,15 +7,19 @@ only, then `RULES`, or `TRITON_RULES` where one of the pair is a Triton fusion.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import TypeAlias
 
 from hlofuse.cost.gpu.pair import Pair as Structure
 from hlofuse.ir.instruction import Instruction
-from hlofuse.rules.gpu_fusible import is_scatter_fusion
+from hlofuse.rules.gpu_fusible import is_scatter_fusion, may_be_fused
 from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
 from hlofuse.rules.instruction_fusion.question import Pair
-from hlofuse.rules.priority_fusion.budget import code_duplication, kernel_over_budget, parameters_over_limit
+from hlofuse.rules.priority_fusion.budget import (
+    Limits,
+    code_duplication,
+    kernel_over_budget,
+    parameters_over_limit,
+)
 from hlofuse.rules.priority_fusion.eligible import (
     consumer_is_bitcast,
     consumer_not_fusible,
@@ -58,35 +62,40 @@ SCATTER_RULES: tuple[PairRule, ...] = (
     producer_reads_updated,
 )
 _REDUCE_RULES: tuple[PairRule, ...] = (both_reduce, reduction_becomes_loop)
+_BUDGET_RULES: tuple[PairRule, ...] = (kernel_over_budget, code_duplication)
 STRUCTURE_RULES: tuple[PairRule, ...] = (
     consumer_is_bitcast,
     *SCATTER_RULES,
     *_REDUCE_RULES,
-    kernel_over_budget,
-    code_duplication,
+    *_BUDGET_RULES,
 )
 """Their answer is the same for all pairs of the same structure."""
 
 
-def structure_rules(producer: Instruction, consumer: Instruction, pair: Structure) -> tuple[PairRule, ...]:
-    """Those of `STRUCTURE_RULES` that can object: most pairs have none of what the first ones ask for."""
-    return _rules_about(
-        bitcasts=consumer.opcode == "bitcast",
-        scatters=is_scatter_fusion(producer) or is_scatter_fusion(consumer),
-        reduces=pair.producer.is_reduction or pair.producer.significant_reduce,
-    )
+def rules_of_producer(producer: Instruction) -> tuple[PairRule, ...]:
+    """Those of `OF_PRODUCER` that can object."""
+    return () if may_be_fused(producer) and not producer.is_root else OF_PRODUCER
 
 
-@cache
-def _rules_about(*, bitcasts: bool, scatters: bool, reduces: bool) -> tuple[PairRule, ...]:
-    left_out: set[PairRule] = set()
-    if not bitcasts:
-        left_out.add(consumer_is_bitcast)
-    if not scatters:
-        left_out.update(SCATTER_RULES)
-    if not reduces:
-        left_out.update(_REDUCE_RULES)
-    return tuple([rule for rule in STRUCTURE_RULES if rule not in left_out])
+def rules_of_consumer(consumer: Instruction) -> tuple[PairRule, ...]:
+    """Those of `OF_CONSUMER` that can object."""
+    return () if may_be_fused(consumer) else OF_CONSUMER
+
+
+def structure_rules(
+    producer: Instruction, consumer: Instruction, pair: Structure, limits: Limits
+) -> tuple[PairRule, ...]:
+    """Those of `STRUCTURE_RULES` that can object: most pairs have nothing of what they ask for."""
+    rules: tuple[PairRule, ...] = ()
+    if consumer.opcode == "bitcast":
+        rules += (consumer_is_bitcast,)
+    if is_scatter_fusion(producer) or is_scatter_fusion(consumer):
+        rules += SCATTER_RULES
+    if pair.producer.is_reduction or pair.producer.significant_reduce:
+        rules += _REDUCE_RULES
+    if not limits.have_room(producer, consumer, pair):
+        rules += _BUDGET_RULES
+    return rules
 
 
 IN_PLACE_RULES: tuple[PairRule, ...] = (in_place_conflict,)
@@ -101,8 +110,11 @@ __all__ = [
     "SCATTER_RULES",
     "STRUCTURE_RULES",
     "TRITON_RULES",
+    "Limits",
     "PairRule",
     "PriorityPair",
     "PriorityState",
+    "rules_of_consumer",
+    "rules_of_producer",
     "structure_rules",
 ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
@@ -122,6 +124,28 @@ def _over_machine(a: Summary, b: Summary, model: KernelModel, settings: Settings
         words = f"over {int(most)} unnested reductions in fusion"
         return Verdict(TOO_MANY_REDUCTIONS, {"reductions": reductions, "limit": int(most)}, words)
     return None
+
+
+class Limits:
+    """What the rules of this file hold a pair against in one run of the pass."""
+
+    def __init__(self, device: DeviceDescription, settings: Settings) -> None:
+        self._shared_memory = device.shared_memory_per_block
+        self._reductions = settings.value(MAX_REDUCTIONS)
+        self._parameters = settings.value(MAX_PARAMETERS)
+        self._ir_size = settings.value(MAX_IR_SIZE)
+
+    def have_room(self, producer: Instruction, consumer: Instruction, pair: Pair) -> bool:
+        """None of the rules can object, as of nearly all pairs: nothing needs asking."""
+        a, b = pair.producer, pair.consumer
+        return (
+            a.shared_memory + b.shared_memory <= self._shared_memory
+            and a.unnested_reductions + b.unnested_reductions <= self._reductions
+            and len(producer.operands) + len(consumer.operands) + 1 <= self._parameters
+            and not producer.shape.is_tuple
+            and not consumer.shape.is_tuple
+            and pair.merged_ir_size <= self._ir_size
+        )
 
 
 def kernel_over_budget(pair: PriorityPair) -> Verdict | None:
