@@ -21,6 +21,7 @@ from hlofuse.simplifications.floats.comparison_expander import ComparisonExpande
 from hlofuse.simplifications.floats.convert_mover import ConvertMover
 from hlofuse.simplifications.floats.float_normalization import FloatNormalization
 from hlofuse.simplifications.gpu.convolutions.epilogues import CudnnFusedConvRewriter
+from hlofuse.simplifications.gpu.convolutions.padding_features import CudnnPadForConvolutions
 from hlofuse.simplifications.gpu.convolutions.padding_legalization import ConvPaddingLegalization
 from hlofuse.simplifications.gpu.convolutions.rewriter import ConvRewriter
 from hlofuse.simplifications.gpu.float_support import library_takes_bf16
@@ -147,7 +148,7 @@ def convolutions(device: DeviceDescription) -> Pipeline:
             ConvRewriter(),
             CudnnFusedConvRewriter(),
             ConvPaddingLegalization(),
-            NotRepeated("cudnn_pad_for_convolutions"),
+            CudnnPadForConvolutions(),
             CallInliner(),
             TUPLES,
             FixedPoint(ALGSIMP_CONVOLUTIONS),
