@@ -72,7 +72,8 @@ golden: $(READY) ## Rewrite the golden outputs; read the difference before you c
 # make corpus CORPUS=gpu-h100_sxm RELEASE=0.12.0.1
 CORPUS := cpu
 RELEASE := 0.11.1
-ASKED := $(JAX)/$(firstword $(subst -, ,$(CORPUS)))$(findstring -libraries,$(CORPUS))-$(RELEASE)
+LIBRARIES := $(if $(findstring -libraries,$(CORPUS))$(findstring -held-out,$(CORPUS)),-libraries)
+ASKED := $(JAX)/$(firstword $(subst -, ,$(CORPUS)))$(LIBRARIES)-$(RELEASE)
 
 $(JAX)/cpu-$(RELEASE)/.ready: PACKAGES = jax==$(RELEASE)
 $(JAX)/gpu-$(RELEASE)/.ready: PACKAGES = jax==$(RELEASE) "jax-cuda12-plugin[with-cuda]==$(RELEASE)"

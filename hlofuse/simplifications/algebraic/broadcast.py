@@ -45,7 +45,7 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> None:
     if c.options.layout_sensitive or not c.options.broadcast_degenerate_dimension:
         return
     if 1 in operand.shape.dimensions:
-        small = make.reshape(operand, without_ones(operand.shape), operand)
+        small = make.reshaped(operand, without_ones(operand.shape))
         kept = [d for d, size in zip(dimensions, operand.shape.dimensions, strict=True) if size != 1]
         c.replace(broadcast, make.broadcast(broadcast, shape, small, kept))
 

@@ -105,13 +105,13 @@ def _exchanged(c: Context, conv: Instruction) -> bool:
     if kept <= exchanged:
         return False
     if turned:
-        kernel = make.derived(kernel, "reverse", kernel.shape, [kernel], dimensions=make.numbers(turned))
+        kernel = make.added(kernel, "reverse", kernel.shape, [kernel], dimensions=make.numbers(turned))
     said = {}
     precision = conv.attributes.raw("operand_precision")
     if precision is not None:
         said["operand_precision"] = "{" + ",".join(reversed(precision.strip("{}").split(","))) + "}"
     new = make.derived(
-        kernel,
+        conv,
         "convolution",
         conv.shape,
         [kernel, source],

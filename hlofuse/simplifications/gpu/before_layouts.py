@@ -21,13 +21,22 @@ from hlofuse.simplifications.floats.comparison_expander import ComparisonExpande
 from hlofuse.simplifications.floats.convert_mover import ConvertMover
 from hlofuse.simplifications.floats.float_normalization import FloatNormalization
 from hlofuse.simplifications.gpu.convolutions.epilogues import CudnnFusedConvRewriter
+from hlofuse.simplifications.gpu.convolutions.padding_features import CudnnPadForConvolutions
 from hlofuse.simplifications.gpu.convolutions.padding_legalization import ConvPaddingLegalization
 from hlofuse.simplifications.gpu.convolutions.rewriter import ConvRewriter
 from hlofuse.simplifications.gpu.float_support import library_takes_bf16
 from hlofuse.simplifications.gpu.gemm.dot_dimension_sorter import DotDimensionSorter
 from hlofuse.simplifications.gpu.gemm.dot_strength_reduction import DotStrengthReduction
 from hlofuse.simplifications.gpu.scatter_slice_simplifier import ScatterSliceSimplifier
-from hlofuse.simplifications.gpu.steps import ALGSIMP, ALGSIMP_CONVOLUTIONS, DCE, FOLDING, RESHAPES, TUPLES
+from hlofuse.simplifications.gpu.steps import (
+    ALGSIMP,
+    ALGSIMP_CONVOLUTIONS,
+    DCE,
+    FOLDING_ALL,
+    FOLDING_CONVOLUTIONS,
+    RESHAPES,
+    TUPLES,
+)
 from hlofuse.simplifications.gpu.topk_specializer import TopkSpecializer
 from hlofuse.simplifications.loops.constant_sinking import WhileLoopConstantSinking
 from hlofuse.simplifications.loops.simplifier import WhileLoopSimplifier
@@ -80,7 +89,7 @@ def _simplification(device: DeviceDescription) -> FixedPoint:
                 RESHAPES,
                 HloConstantFolding(),
                 ConditionalSimplifier(),
-                NotRepeated("transpose-folding"),
+                FOLDING_CONVOLUTIONS,
                 Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
                 DCE,
             ),
@@ -128,7 +137,7 @@ def optimization(device: DeviceDescription) -> Pipeline:
             _simplification(device),
             DotMerger(_DOT_MERGER_THRESHOLD),
             DotDimensionNormalizer(),
-            FOLDING,
+            FOLDING_ALL,
             FixedPoint(Pipeline("simplification-2", (ConvertMover(), ALGSIMP))),
             HloComputationDeduplicator(),
         ),
@@ -147,7 +156,7 @@ def convolutions(device: DeviceDescription) -> Pipeline:
             ConvRewriter(),
             CudnnFusedConvRewriter(),
             ConvPaddingLegalization(),
-            NotRepeated("cudnn_pad_for_convolutions"),
+            CudnnPadForConvolutions(),
             CallInliner(),
             TUPLES,
             FixedPoint(ALGSIMP_CONVOLUTIONS),

@@ -11,7 +11,7 @@ from hlofuse.simplifications.algebraic import AlgebraicSimplifier
 from hlofuse.simplifications.algebraic.options import Options
 from hlofuse.simplifications.base import FixedPoint, Unrecorded
 from hlofuse.simplifications.data_movement.reshape_mover import ReshapeMover
-from hlofuse.simplifications.dots.transpose_folding import TransposeFolding
+from hlofuse.simplifications.dots.transpose_folding import TransposeFolding, never
 from hlofuse.simplifications.gpu.convolutions.normalization import normalized_call
 from hlofuse.simplifications.gpu.convolutions.rewriter import is_lowerable
 from hlofuse.simplifications.gpu.matrix_layout import can_fold_transpose
@@ -45,6 +45,8 @@ ALGSIMP_LAST = FixedPoint(AlgebraicSimplifier(replace(_LAYOUT_SENSITIVE, remove_
 RESHAPES = ReshapeMover(reshape_of_1d_broadcast_is_cheap=True)
 NORMALIZATION = LayoutNormalization(normalized_call)
 FOLDING = TransposeFolding(can_fold_transpose)
+FOLDING_ALL = TransposeFolding(can_fold_transpose, into_convolutions=True)
+FOLDING_CONVOLUTIONS = TransposeFolding(never, into_convolutions=True)
 TUPLES = Unrecorded(TupleSimplifier())
 DCE = Unrecorded(HloDCE())
 CSE = Unrecorded(HloCSE(only_fusion_computations=False))
