@@ -71,7 +71,7 @@ def _as_passes_leave_it(
     users = in_order_of_merged_products(users)
     users = with_last_of_older_in_front(producer, users, ages.passes)
     if producer not in clues.wide:  # what was widened was given its users in the order of the walk
-        users = with_moved_in_front(producer, users, ages.passes, ages.calls)
+        users = with_moved_in_front(producer, users, ages.passes, ages.calls, clues.uses)
     users = with_moved_in_function_in_front(producer, users)
     users = in_order_of_own_indices(producer, users, clues.at_cse.at_first)
     return with_reshapes_of_indices_merged(users, clues.at_cse.at_first)

@@ -17,13 +17,14 @@ from hlofuse.pipelines.names import (
 from hlofuse.pipelines.users.calls.inlined_calls import is_of_same_call
 from hlofuse.pipelines.users.common.ages import Calls, is_in_nameless_function, was_division
 from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 
 _RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"parameter", "slice"}
 
 
 def with_moved_in_front(
-    producer: Instruction, users: list[Instruction], passes: int, calls: Calls
+    producer: Instruction, users: list[Instruction], passes: int, calls: Calls, uses: Uses
 ) -> list[Instruction]:
     """The users of a value with the last of those in front that ReshapeMover made.
 
@@ -31,6 +32,9 @@ def with_moved_in_front(
     the results (`xla/hlo/transforms/simplifiers/reshape_mover.cc`). The reshape in front, a user from the
     beginning, goes and the last user takes its place. `passes` is the first id that a pass gave, and what is
     of a call but behind others' `calls` a pass made as well.
+
+    Where it was a transpose, each was made to read one of its own that undid it. CSE made those one in the
+    order of a walk, in which `uses` are.
     """
     moved = sorted((u for u in users if _is_moved(u, producer, passes, calls)), key=lambda u: u.id)
     if was_scalar(producer):
@@ -40,6 +44,8 @@ def with_moved_in_front(
         return users
     if producer.id > moved[-1].id and (others or is_of_program(producer)):
         return users  # it was made anew later
+    if any(map(_is_transposed_since, moved)):
+        moved.sort(key=lambda u: uses[producer, u])
     # Who read a broadcast of a scalar came behind the reshape that had made it one.
     in_front = users[: min(map(users.index, moved))] if not was_scalar(producer) else []
     place = sum(u.id < passes and not is_made_by_pass(u) for u in in_front)
@@ -96,6 +102,17 @@ def _is_moved(x: Instruction, producer: Instruction, passes: int, calls: Calls) 
 def _was_subtraction(x: Instruction) -> bool:
     """Of a constant, which simplification adds with the other sign before anything is moved."""
     return x.opcode == "add" and operation(x) == "sub"
+
+
+def _is_transposed_since(moved: Instruction) -> bool:
+    """Is it read through a transpose that no operation of the program is?"""
+    return any(
+        u.opcode == "bitcast"
+        and not u.op_name
+        and not u.shape.is_row_major
+        and sorted(u.shape.dimensions) == sorted(moved.shape.dimensions)
+        for u in moved.users
+    )
 
 
 def _is_out_of_its_call(x: Instruction, producer: Instruction, calls: Calls) -> bool:
