@@ -70,7 +70,7 @@ def _as_passes_leave_it(
     users = with_last_in_place_of_dropped(producer, users, clues.uses, ages.numbers)
     users = with_last_of_older_in_front(producer, users, ages.passes)
     if producer not in clues.wide:  # what was widened was given its users in the order of the walk
-        users = with_moved_in_front(producer, users, ages.passes, ages.calls, clues.order)
+        users = with_moved_in_front(producer, users, ages.passes, ages.calls, clues.uses)
     users = with_moved_in_function_in_front(producer, users)
     users = in_order_of_own_indices(producer, users, clues.at_cse.at_first)
     users = with_reshapes_of_indices_merged(users, clues.at_cse.at_first)

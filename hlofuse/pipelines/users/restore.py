@@ -45,6 +45,7 @@ from hlofuse.pipelines.users.products.taken_along import with_gemms_behind
 from hlofuse.pipelines.users.simplified.clamps import with_clamps_behind
 from hlofuse.pipelines.users.simplified.dropped_identities import with_readers_in_place
 from hlofuse.pipelines.users.simplified.hidden_casts import with_last_in_place_of_cast
+from hlofuse.pipelines.users.simplified.moved_transposes import with_last_in_place_of_transposes
 from hlofuse.pipelines.users.simplified.split_reductions import with_split_reductions_behind
 
 
@@ -90,6 +91,7 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
             users = with_readers_in_place(instruction, aged)
         users = with_transposes_of_merger_behind(instruction, users, clues.order, ids_known=clues.ids_known)
         users = in_order_of_merged_products(users)
+        users = with_last_in_place_of_transposes(instruction, users)
         if clues.ids_known:
             users = with_last_in_place_of_copy(users)
         if clues.wide.isdisjoint(users) and not is_cast_told:

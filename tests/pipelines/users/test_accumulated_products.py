@@ -22,3 +22,24 @@ def test_the_last_user_takes_the_place_of_a_sum_that_a_call_took_along() -> None
     assert added == ["sin.1", "tan.1", "cos.1"]
     multiplied = users_of("bitcast.1", body.replace("OPERANDS", "%flat, %result"), ids=ids)
     assert multiplied == ["sin.1", "cos.1", "tan.1"]
+
+
+def test_the_call_may_add_to_what_no_call_computed() -> None:
+    """It reads a bitcast of its own of the same source."""
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %source = f32[8,8]{{1,0}} negate(%p)
+  %bitcast.1 = f32[2,4,8]{{2,1,0}} bitcast(%source){named("gather")}
+  %sin.1 = f32[2,4,8]{{2,1,0}} sine(%bitcast.1){named("sin")}
+  %bitcast.2 = f32[8,8]{{1,0}} bitcast(%source){named("gather")}
+  %call = (f32[8,8]{{1,0}}, s8[64]{{0}}) custom-call(%p, %p, %bitcast.2), custom_call_target="TARGET"
+  %sum = f32[8,8]{{1,0}} get-tuple-element(%call), index=0
+  %cos.1 = f32[2,4,8]{{2,1,0}} cosine(%bitcast.1){named("cos")}
+  %tan.1 = f32[2,4,8]{{2,1,0}} tan(%bitcast.1){named("tan")}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[2,4,8]{{2,1,0}}, f32[2,4,8]{{2,1,0}}) tuple(%sum, %cos.1, %tan.1)"""
+    ids = "p source sin.1 cos.1 tan.1 r bitcast.1 bitcast.2 call sum"
+    assert users_of("bitcast.1", body.replace("TARGET", "__cublas$lt$matmul"), ids=ids) == [
+        "sin.1",
+        "tan.1",
+        "cos.1",
+    ]
+    assert users_of("bitcast.1", body.replace("TARGET", "other"), ids=ids) == ["sin.1", "cos.1", "tan.1"]

@@ -270,3 +270,20 @@ def test_parts_of_merged_products_come_by_age() -> None:
   %slice.2 = f32[8,8]{{1,0}} slice(%merged), slice={{[0:8], [0:8]}}{named("dot_general")}
   ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%slice.3, %slice.2)"""
     assert users_of("merged", body, ids="p r merged slice.2 slice.3") == ["slice.2", "slice.3"]
+
+
+@pytest.mark.parametrize(("layout", "users"), [("{0,1}", ["exp.1", "sub.2"]), ("{1,0}", ["sub.2", "exp.1"])])
+def test_those_moved_in_front_of_a_transpose_come_as_a_walk_meets_them(layout: str, users: list[str]) -> None:
+    """The difference met it first, ahead of what it takes off; a gather reads it transposed since."""
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %m = f32[8,8]{{1,0}} parameter(1)
+  %sub.1 = f32[8,8]{{1,0}} subtract(%p, %m){named("sub")}
+  %exp.1 = f32[8,8]{{1,0}} exponential(%sub.1){named("exp")}
+  %total.1 = f32[8]{{0}} reduce(%exp.1, %zero), dimensions={{0}}, to_apply=%sum{named("total")}
+  %log.1 = f32[8,8]{{1,0}} broadcast(%total.1), dimensions={{1}}{named("log")}
+  %sub.2 = f32[8,8]{{1,0}} subtract(%sub.1, %log.1){named("sub")}
+  %t = f32[8,8]{layout} bitcast(%sub.2)
+  ROOT %r = (f32[8,8]{layout}) tuple(%t)"""
+    ids = "p zero m r - sub.1 exp.1 sub.2 total.1 log.1 t"
+    assert users_of("sub.1", body, ids=ids) == users

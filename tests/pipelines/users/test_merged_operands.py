@@ -115,3 +115,14 @@ def test_it_comes_behind_a_sum_in_two_steps_that_was_met_first(first: str, is_be
     order = {x: k for k, x in enumerate(module.entry)}
     found = with_transposes_of_merger_behind(by_name["product"], users, order, ids_known=True)
     assert found == ([users[0], users[2], users[1]] if is_behind else users)
+
+
+def test_products_of_a_library_give_a_workspace_as_well() -> None:
+    """Of cuBLAS's call the product is an element."""
+    body = _body("", "%transpose.2, %transpose.1, %reduce.1").replace(
+        "  %gemm = f32[8,4]{1,0} fusion(%p), kind=kCustom, calls=%g",
+        "  %call = (f32[8,4]{1,0}, s8[64]{0}) custom-call(%p, %p), "
+        'custom_call_target="__cublas$lt$matmul"\n'
+        "  %gemm = f32[8,4]{1,0} get-tuple-element(%call), index=0",
+    )
+    assert users_of("product", body) == ["transpose.1", "reduce.1", "transpose.2"]

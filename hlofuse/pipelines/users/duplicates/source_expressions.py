@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
 from hlofuse.pipelines.names import (
     is_made_by_pass,
     is_of_program,
@@ -32,6 +33,10 @@ class Extent(NamedTuple):
 
     def encloses(self, other: Extent) -> bool:
         return self.context == other.context and self.start <= other.start and self.end >= other.end
+
+    def goes_around(self, other: Extent) -> bool:
+        """Is the other within this one, in whichever calls of the function?"""
+        return self.function == other.function and self.start <= other.start and self.end >= other.end
 
 
 def with_twins_users_behind(
@@ -138,7 +143,11 @@ def extent_of(x: Instruction) -> Extent | None:
     number = stack_frame(x)
     if not number or x.computation is None or x.computation.module is None:
         return None
-    tables = x.computation.module.stack_frames
+    return extent_of_frame(x.computation.module, number)
+
+
+def extent_of_frame(module: Module, number: int) -> Extent | None:
+    tables = module.stack_frames
     frame = tables.frames.get(number, {})
     place = tables.locations.get(frame.get("file_location_id", 0), {})
     if not place.get("end_line") or not place.get("end_column"):

@@ -1,4 +1,4 @@
-"""Results of library calls that another call adds its product to."""
+"""Values that a library call adds its product to."""
 
 from __future__ import annotations
 
@@ -7,20 +7,35 @@ from hlofuse.pipelines.users.common.holes import without
 
 
 def with_last_in_place_of_sum_in_call(
-    result: Instruction, users: list[Instruction], order: dict[Instruction, int]
+    value: Instruction, users: list[Instruction], order: dict[Instruction, int]
 ) -> list[Instruction]:
-    """The users of such a result, a bitcast of what the call gives, with the last where the sum had stood.
+    """The users of such a value, a bitcast, with the last where the sum had stood.
 
-    GemmRewriter (`xla/backends/gpu/transforms/gemm_rewriter.cc`) has the other call read the result through a
-    bitcast of its own, which simplification then makes one of what is behind it. `order` is the post-order.
+    GemmRewriter (`xla/backends/gpu/transforms/gemm_rewriter.cc`) has the call read the value through a bitcast
+    of its own, which simplification then makes one of what is behind it. `order` is the post-order.
     """
-    if result.opcode != "bitcast" or result.operands[0].opcode != "get-tuple-element":
+    if value.opcode != "bitcast":
         return users
-    call = result.operands[0].operands[0]
-    if call.opcode != "custom-call":
+    sums = [u for x in _all_of(value.operands[0]) for u in x.users if _is_added_to(x, u)]
+    if len(sums) != 1 or sums[0] in users:
         return users
-    elements = [x for x in call.users if x.opcode == "get-tuple-element" and x.tuple_index == 0]
-    sums = [u for x in elements for u in x.users if u.opcode == "custom-call" and u.operands[2:3] == [x]]
-    if len(sums) != 1:
-        return users
-    return without(sorted([*users, *sums], key=order.__getitem__), sums)
+    place = next((k for k, u in enumerate(users) if order[u] > order[sums[0]]), len(users))
+    return without([*users[:place], *sums, *users[place:]], sums)
+
+
+def _all_of(source: Instruction) -> list[Instruction]:
+    """What has its elements: the source, its equals of the call that gives it, and bitcasts of them."""
+    equal = [source]
+    if source.opcode == "get-tuple-element":
+        equal = [
+            x
+            for x in source.operands[0].users
+            if x.opcode == "get-tuple-element" and x.tuple_index == source.tuple_index
+        ]
+    return [*equal, *(u for x in equal for u in x.users if u.opcode == "bitcast")]
+
+
+def _is_added_to(x: Instruction, user: Instruction) -> bool:
+    if user.opcode != "custom-call" or user.operands[2:3] != [x]:
+        return False
+    return str(user.attributes.get("custom_call_target")).startswith("__cublas$")

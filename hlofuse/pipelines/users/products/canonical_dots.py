@@ -6,7 +6,11 @@ import re
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.common.holes import last_in_front
-from hlofuse.pipelines.users.products.reshaped_products import PRODUCTS, is_bitcast_of_product
+from hlofuse.pipelines.users.products.reshaped_products import (
+    PRODUCTS,
+    computed_by,
+    is_bitcast_of_product,
+)
 
 _EINSUM = re.compile(r"[/(]([a-zA-Z]+),([a-zA-Z]+)->([a-zA-Z]*)[/)]")
 
@@ -22,8 +26,7 @@ def with_last_in_place_of_no_reshape(product: Instruction, users: list[Instructi
     if not is_bitcast_of_product(product):
         return users
     source = product.operands[0]
-    call = source.operands[0] if source.opcode == "get-tuple-element" else source
-    if call.opcode not in PRODUCTS or not source.shape.is_array or source.shape.rank < 3:
+    if computed_by(source).opcode not in PRODUCTS or not source.shape.is_array or source.shape.rank < 3:
         return users
     if product.shape.rank <= source.shape.rank:
         return users

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, name_before_renaming
-from hlofuse.pipelines.users.products.reshaped_products import PRODUCTS, is_bitcast_of_product
+from hlofuse.pipelines.users.products.reshaped_products import (
+    PRODUCTS,
+    computed_by,
+    is_bitcast_of_product,
+)
 
 
 def with_transposes_of_merger_behind(
@@ -18,8 +22,8 @@ def with_transposes_of_merger_behind(
     """
     if not is_bitcast_of_product(product):
         return users
-    source = product.operands[0]
-    if source.opcode not in PRODUCTS or any(u.opcode not in {"fusion", "reduce", "transpose"} for u in users):
+    call = computed_by(product.operands[0])
+    if call.opcode not in PRODUCTS or any(u.opcode not in {"fusion", "reduce", "transpose"} for u in users):
         return users
     made = [u for u in users if u.opcode == "transpose" and not u.op_name]
     transposes = [u for u in users if u.opcode == "transpose" and u not in made]

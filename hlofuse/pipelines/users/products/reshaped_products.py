@@ -64,8 +64,13 @@ def is_product(x: Instruction) -> bool:
     """Is it what a product of the program gives, however that is computed?"""
     if is_sum_of_split(x):
         return True
-    made = x.operands[0] if x.opcode == "get-tuple-element" else x
+    made = computed_by(x)
     return operation(made) == _PRODUCT and made.opcode in PRODUCTS
+
+
+def computed_by(x: Instruction) -> Instruction:
+    """What computes `x`: of an element of a tuple, as cuBLAS gives with its workspace, that of the tuple."""
+    return x.operands[0] if x.opcode == "get-tuple-element" else x
 
 
 def is_bitcast_of_product(x: Instruction) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
@@ -19,6 +19,7 @@ from hlofuse.pipelines.names import (
 from hlofuse.pipelines.users.calls.inlined_calls import is_of_same_call
 from hlofuse.pipelines.users.common.ages import Calls, is_in_nameless_function, was_division
 from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 
@@ -26,11 +27,7 @@ _RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"parameter", "slice"}
 
 
 def with_moved_in_front(
-    producer: Instruction,
-    users: list[Instruction],
-    passes: int,
-    calls: Calls,
-    order: Mapping[Instruction, int],
+    producer: Instruction, users: list[Instruction], passes: int, calls: Calls, uses: Uses
 ) -> list[Instruction]:
     """The users of a value with the last of those in front that ReshapeMover made.
 
@@ -38,6 +35,9 @@ def with_moved_in_front(
     the results (`xla/hlo/transforms/simplifiers/reshape_mover.cc`). The reshape in front, a user from the
     beginning, goes and the last user takes its place. `passes` is the first id that a pass gave, and what is
     of a call but behind others' `calls` a pass made as well.
+
+    Where it was a transpose, each was made to read one of its own that undid it. CSE made those one in the
+    order of a walk, in which `uses` are.
     """
     moved = sorted((u for u in users if _is_moved(u, producer, passes, calls)), key=lambda u: u.id)
     if was_scalar(producer):
@@ -45,12 +45,14 @@ def with_moved_in_front(
     others = [u for u in users if u not in moved]
     if not moved:
         return users
-    if (listed := _with_each_place_moved(producer, users, moved, order)) is not None:
+    if (listed := _with_each_place_moved(producer, users, moved, uses)) is not None:
         return listed
     if not _was_reshaped_once(producer, moved, others, passes):
         return users
     if producer.id > moved[-1].id and (others or is_of_program(producer)):
         return users  # it was made anew later
+    if any(map(_is_transposed_since, moved)):
+        moved.sort(key=lambda u: uses[producer, u])
     # Who read a broadcast of a scalar came behind the reshape that had made it one.
     in_front = users[: min(map(users.index, moved))] if not was_scalar(producer) else []
     place = sum(u.id < passes and not is_made_by_pass(u) for u in in_front)
@@ -58,10 +60,7 @@ def with_moved_in_front(
 
 
 def _with_each_place_moved(
-    x: Instruction,
-    users: list[Instruction],
-    moved: list[Instruction],
-    order: Mapping[Instruction, int],
+    x: Instruction, users: list[Instruction], moved: list[Instruction], uses: Uses
 ) -> list[Instruction] | None:
     """The users of a slice that was taken, and reshaped, in several places, until CSE made one of all.
 
@@ -69,13 +68,13 @@ def _with_each_place_moved(
     and then what passes made since. None if `x` is not such a slice.
     """
     here = extent_of(x)
-    if x.opcode != "slice" or here is None:
+    if x.opcode != "slice" or here is None or any(u.id < moved[0].id for u in users):
         return None
     extents = {u: extent_of(u) for u in moved}
     # Who reads a value with a name is written around it nowhere.
     is_named = not any(e is not None and e.encloses(here) for e in extents.values())
     places: dict[Hashable, list[Instruction]] = {}
-    for u in sorted(moved, key=order.__getitem__):
+    for u in sorted(moved, key=lambda u: uses[x, u]):
         extent = extents[u]
         is_own = stack_frame(u) == stack_frame(x)
         if is_named and extent is not None:
@@ -87,8 +86,6 @@ def _with_each_place_moved(
         return None
     first = places.pop(here, [])
     listed = [u for of_place in (first, *places.values()) for u in last_in_front(of_place)]
-    if any(u.id < moved[0].id for u in users):
-        return None
     return [*listed, *(u for u in users if u not in moved)]
 
 
@@ -142,6 +139,17 @@ def _is_moved(x: Instruction, producer: Instruction, passes: int, calls: Calls) 
 def _was_subtraction(x: Instruction) -> bool:
     """Of a constant, which simplification adds with the other sign before anything is moved."""
     return x.opcode == "add" and operation(x) == "sub"
+
+
+def _is_transposed_since(moved: Instruction) -> bool:
+    """Is it read through a transpose that no operation of the program is?"""
+    return any(
+        u.opcode == "bitcast"
+        and not u.op_name
+        and not u.shape.is_row_major
+        and sorted(u.shape.dimensions) == sorted(moved.shape.dimensions)
+        for u in moved.users
+    )
 
 
 def _is_out_of_its_call(x: Instruction, producer: Instruction, calls: Calls) -> bool:

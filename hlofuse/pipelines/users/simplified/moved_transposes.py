@@ -1,0 +1,56 @@
+"""Values that the program transposed for several operations, behind which the transposes were moved."""
+
+from __future__ import annotations
+
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.pipelines.names import stack_frame
+from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.users.duplicates.source_expressions import extent_of, extent_of_frame
+
+
+def with_last_in_place_of_transposes(value: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of such a value with the last in front.
+
+    ReshapeMover (`xla/hlo/transforms/simplifiers/reshape_mover.cc`) has each operation read a transpose that
+    undoes that of the program. Either way round they move nothing, so CSE makes them one; where that goes its
+    users are appended, and the last takes its place. Layout assignment copies the value for each, and that is
+    a transpose with the name of the value. Where the program transposed, the tables of places tell, in which
+    there are places of operations that are gone.
+    """
+    if len(users) < 2 or any(u.opcode != "transpose" or u.op_name != value.op_name for u in users):
+        return users
+    readers = [v for u in users for v in u.users]
+    if not all(map(_reads_nothing_else, readers)) or value.computation is None:
+        return users
+    module = value.computation.module
+    places = [place for v in readers if (place := extent_of(v)) is not None]
+    if module is None or not places:
+        return users
+    gone = [place for k in _frames_of_none(module) if (place := extent_of_frame(module, k)) is not None]
+    if any(other.goes_around(place) for other in gone for place in places):
+        return users  # transposed behind the operation
+    return last_in_front(users) if any(p.goes_around(other) for other in gone for p in places) else users
+
+
+def _reads_nothing_else(x: Instruction) -> bool:
+    """Does it compute element by element, of one value and constants?"""
+    if x.opcode not in ELEMENTWISE_OPCODES:
+        return False
+    return all(o.opcode == "transpose" or is_made_of_nothing(o) for o in x.operands)
+
+
+def _frames_of_none(module: Module) -> list[int]:
+    """Frames of which nothing is left, nor anything that was called there."""
+    frames = module.stack_frames.frames
+    used: set[int] = set()
+    for computation in module.computations:
+        for x in computation:
+            frame = stack_frame(x)
+            while frame > 0 and frame not in used:
+                used.add(frame)
+                # A text has the number one higher (`HloModule::Print`, `xla/hlo/ir/hlo_module.cc`).
+                frame = frames.get(frame, {}).get("parent_frame_id", 0) - 1
+    return [frame for frame in frames if frame not in used]

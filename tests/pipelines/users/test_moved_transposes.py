@@ -1,0 +1,57 @@
+"""Values that the program transposes for several operations or behind them, as XLA says (h100_sxm)."""
+
+from __future__ import annotations
+
+import pytest
+
+from .test_by_age import named, users_of
+
+_AHEAD = ((11, 42), (52, 75), (44, 76))
+"""`x.transpose(0, 2, 1, 3) * 0.125, nn.relu(x.transpose(0, 3, 2, 1))`; a column has one place."""
+_BEHIND = ((12, 21), (11, 44), (46, 56))
+"""`(x * 0.125).transpose(0, 2, 1, 3), nn.relu(x).transpose(0, 3, 2, 1)`"""
+_BEHIND_ONE = ((12, 21), (11, 44), (54, 77), (46, 78))
+"""`(x * 0.125).transpose(0, 2, 1, 3), nn.relu(x.transpose(0, 3, 2, 1))`"""
+
+
+@pytest.mark.parametrize(
+    ("places", "users"),
+    [
+        (_AHEAD, ["transpose.2", "transpose.1"]),
+        (_BEHIND, ["transpose.1", "transpose.2"]),
+        (_BEHIND_ONE, ["transpose.1", "transpose.2"]),
+    ],
+)
+def test_the_last_takes_the_place_of_transposes_that_were_moved_behind(
+    places: tuple[tuple[int, int], ...], users: list[str]
+) -> None:
+    """The modules are equal but for the tables."""
+    locations = "\n".join(
+        f"{k} {{file_name_id=1 function_name_id=1 line=6 end_line=6 column={start} end_column={end}}}"
+        for k, (start, end) in enumerate(places, 1)
+    )
+    frames = "\n".join(f"{k} {{file_location_id={k} parent_frame_id=1}}" for k in range(1, len(places) + 1))
+    tables = f"""
+FileNames
+1 "a.py"
+
+FunctionNames
+1 "f"
+
+FileLocations
+{locations}
+
+StackFrames
+{frames}
+"""
+    body = f"""  %x = f32[16,128,12,64]{{3,2,1,0}} parameter(0), metadata={{op_name="x"}}
+  %c = f32[] constant(0.125)
+  %zero = f32[] constant(0)
+  %transpose.1 = f32[16,12,128,64]{{3,2,1,0}} transpose(%x), dimensions={{0,2,1,3}}, metadata={{op_name="x"}}
+  %factor = f32[16,12,128,64]{{3,2,1,0}} broadcast(%c), dimensions={{}}{named("mul", frame=1)}
+  %mul.1 = f32[16,12,128,64]{{3,2,1,0}} multiply(%transpose.1, %factor){named("mul", frame=1)}
+  %transpose.2 = f32[16,64,12,128]{{3,2,1,0}} transpose(%x), dimensions={{0,3,2,1}}, metadata={{op_name="x"}}
+  %bound = f32[16,64,12,128]{{3,2,1,0}} broadcast(%zero), dimensions={{}}{named("max", frame=len(places))}
+  %max.1 = f32[16,64,12,128]{{3,2,1,0}} maximum(%transpose.2, %bound){named("max", frame=len(places))}
+  ROOT %r = (f32[16,12,128,64]{{3,2,1,0}}, f32[16,64,12,128]{{3,2,1,0}}) tuple(%mul.1, %max.1)"""
+    assert users_of("x", body, tables=tables) == users
