@@ -256,6 +256,19 @@ def test_each_reshape_of_its_own_is_replaced_in_its_place() -> None:
     assert users_of("mask.1", together, ids="p q mask.1 r choice.1 choice.2") == ["choice.2", "choice.1"]
 
 
+def test_what_was_moved_in_front_of_a_reshape_has_the_last_reader_in_front() -> None:
+    """Layout normalization makes broadcasts anew later, each where the old one stood."""
+    body = f"""  %p = pred[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %mask.1 = pred[8]{{0}} not(%p){named("mask")}
+  %choice.1 = f32[8]{{0}} select(%mask.1, %q, %q){named("choice")}
+  %broadcast.1 = pred[8,4]{{1,0}} broadcast(%mask.1), dimensions={{0}}{named("spread")}
+  ROOT %tuple.2 = (f32[8]{{0}}, pred[8,4]{{1,0}}) tuple(%choice.1, %broadcast.1)"""
+    moved, written = ["broadcast.1", "choice.1"], ["choice.1", "broadcast.1"]
+    assert users_of("mask.1", body, ids="p q choice.1 tuple.2 mask.1 broadcast.1") == moved
+    assert users_of("mask.1", body, ids="p q mask.1 choice.1 tuple.2 broadcast.1") == written
+
+
 def test_older_users_of_a_product_read_a_reshape_behind_it() -> None:
     """Not where the program itself sums over a dimension of one, which a bitcast takes away."""
     body = f"""  %p = f32[8]{{0}} parameter(0)

@@ -15,7 +15,12 @@ from hlofuse.pipelines.names import (
     stack_frame,
 )
 from hlofuse.pipelines.users.calls.inlined_calls import is_of_same_call
-from hlofuse.pipelines.users.common.ages import Calls, is_in_nameless_function, was_division
+from hlofuse.pipelines.users.common.ages import (
+    Calls,
+    came_behind_its_users,
+    is_in_nameless_function,
+    was_division,
+)
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 
@@ -135,7 +140,7 @@ def with_last_in_place_of_reshape(
     Simplification appended what had read it, and the last took its place (`ReplaceInstruction`,
     `xla/hlo/ir/hlo_computation.cc`); or it went with its last reader, which was moved in front of it.
     """
-    if all(u.id < producer.id for u in users):
+    if came_behind_its_users(producer, users):
         # What calls brought in when they were inlined may be younger than what reads it for no such reason.
         return users if is_of_called(producer) else last_in_front(users)
     *others, last = sorted(users, key=lambda u: u.id)
