@@ -269,6 +269,34 @@ def test_what_was_moved_in_front_of_a_reshape_has_the_last_reader_in_front() -> 
     assert users_of("mask.1", body, ids="p q mask.1 choice.1 tuple.2 broadcast.1") == written
 
 
+@pytest.mark.parametrize(
+    ("place", "readers", "users"),
+    [
+        ("transpose(jvp(norm))", "", ["b.1", "a.1"]),
+        ("transpose(jvp(norm))", "transpose(jvp(f))/", ["a.1", "b.1"]),
+        ("jvp(norm)", "", ["a.1", "b.1"]),
+    ],
+)
+def test_a_gradient_was_reshaped_once_for_all(place: str, readers: str, users: list[str]) -> None:
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %mul.1 = f32[8]{{0}} multiply(%p, %p){named(f"{place}/mul")}
+  %a.1 = f32[8]{{0}} negate(%mul.1){named(f"{readers}a", frame=1)}
+  %b.1 = f32[8]{{0}} sine(%mul.1){named(f"{readers}b", frame=2)}
+  ROOT %tuple.2 = (f32[8]{{0}}, f32[8]{{0}}) tuple(%a.1, %b.1)"""
+    assert users_of("mul.1", body, ids="p mul.1 tuple.2 a.1 b.1") == users
+
+
+@pytest.mark.parametrize(("place", "users"), [("cond/branch_1_fun/", ["a.1", "b.1"]), ("", ["b.1", "a.1"])])
+def test_what_was_cloned_out_of_a_branch_was_not_moved(place: str, users: list[str]) -> None:
+    """Both are younger than the program."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %mul.1 = f32[8]{{0}} multiply(%p, %p){named(f"{place}mul")}
+  %a.1 = f32[8]{{0}} negate(%mul.1){named(f"{place}a")}
+  %b.1 = f32[8]{{0}} sine(%mul.1){named(f"{place}b")}
+  ROOT %tuple.2 = (f32[8]{{0}}, f32[8]{{0}}) tuple(%a.1, %b.1)"""
+    assert users_of("mul.1", body, ids="p tuple.2 mul.1 a.1 b.1") == users
+
+
 def test_older_users_of_a_product_read_a_reshape_behind_it() -> None:
     """Not where the program itself sums over a dimension of one, which a bitcast takes away."""
     body = f"""  %p = f32[8]{{0}} parameter(0)

@@ -6,6 +6,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import (
+    is_in_branch,
     is_made_by_pass,
     is_of_called,
     is_of_program,
@@ -76,12 +77,21 @@ def _was_reshaped_once(
         return not _is_of_several_calls(moved)
     if not is_of_program(x):
         return False
-    if was_scalar(x):
+    if was_scalar(x) or _is_gradient(x, [*moved, *others]):
         return True
     # The framework reshapes what is written in different places for each of them.
     if len(moved) == 1:
         return all(is_inserted_convert(u) for u in others)
     return len({(stack_frame(u), u.op_name and outermost_call(u)) for u in moved}) == 1
+
+
+def _is_gradient(x: Instruction, users: list[Instruction]) -> bool:
+    """Is it the result of a derivative? That of what was broadcast ends in a reshape, which all read."""
+    return _is_of_derivative(x) and not any(map(_is_of_derivative, users))
+
+
+def _is_of_derivative(x: Instruction) -> bool:
+    return "transpose(" in (x.op_name or "")
 
 
 def _is_of_several_calls(moved: list[Instruction]) -> bool:
@@ -95,6 +105,8 @@ def _is_moved(x: Instruction, producer: Instruction, passes: int, calls: Calls) 
         return False
     if not is_of_program(x) and not _was_subtraction(x):
         return False
+    if is_in_branch(x) and is_in_branch(producer):
+        return False  # both were cloned out of it, operands first
     return x.id >= passes or _is_out_of_its_call(x, producer, calls)
 
 
