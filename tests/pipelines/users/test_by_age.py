@@ -297,6 +297,18 @@ def test_what_was_cloned_out_of_a_branch_was_not_moved(place: str, users: list[s
     assert users_of("mul.1", body, ids="p tuple.2 mul.1 a.1 b.1") == users
 
 
+def test_what_a_nested_call_kept_for_the_derivative_went_through_two_tuples() -> None:
+    around = "jvp(layer)/jit(f)"
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %x.1 = f32[8]{{0}} exponential(%p){named("x")}
+  %sum.1 = f32[8]{{0}} add(%x.1, %x.1){named(f"{around}/jit(g)/sum")}
+  %multiply.1 = f32[8]{{0}} multiply(%sum.1, %p){named(f"{around}/jit(g)/div")}
+  %use.1 = f32[8]{{0}} multiply(%x.1, %multiply.1){named(f"{around}/use")}
+  %back.1 = f32[8]{{0}} multiply(%p, %multiply.1){named("transpose(jvp(layer))/jit(f)/back")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%use.1, %back.1)"""
+    assert users_of("multiply.1", body, ids="p x.1 r sum.1 multiply.1 use.1 back.1") == ["back.1", "use.1"]
+
+
 def test_older_users_of_a_product_read_a_reshape_behind_it() -> None:
     """Not where the program itself sums over a dimension of one, which a bitcast takes away."""
     body = f"""  %p = f32[8]{{0}} parameter(0)
