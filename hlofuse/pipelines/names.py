@@ -103,8 +103,12 @@ _CALLS = frozenset({"eval_jaxpr"})
 
 def is_of_called(x: Instruction) -> bool:
     """Is it of a function, a loop or a branch, which the framework writes as computations of their own?"""
-    op_name = x.op_name or ""
-    return bool(scope(x)) or "/body/" in op_name or "/branch_" in op_name
+    return bool(scope(x)) or is_in_branch(x) or "/body/" in (x.op_name or "")
+
+
+def is_in_branch(x: Instruction) -> bool:
+    """Is it of a branch of a conditional, which may have been inlined since?"""
+    return "/branch_" in (x.op_name or "")
 
 
 def scope(x: Instruction) -> str | None:

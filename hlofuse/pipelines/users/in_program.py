@@ -22,6 +22,7 @@ from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_funct
 from hlofuse.pipelines.users.duplicates.normalized_indices import with_signs_of_index_merged
 from hlofuse.pipelines.users.duplicates.shared_expansions import with_last_in_place_of_expansion
 from hlofuse.pipelines.users.duplicates.source_expressions import with_twins_users_behind
+from hlofuse.pipelines.users.duplicates.sums_in_functions import with_last_in_place_of_callers_sum
 from hlofuse.pipelines.users.floats.widened import is_read_wide
 from hlofuse.pipelines.users.layouts.normalized_convolutions import users_of_normalized
 from hlofuse.pipelines.users.products.accumulated_products import with_last_in_place_of_sum_in_call
@@ -63,6 +64,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = _as_literals_are_merged(producer, users, clues)
     else:
         users = in_order_of_calls(producer, users, passes=clues.passes)
+        users = with_last_in_place_of_callers_sum(producer, users, clues.uses)
     if is_element and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
     users = with_swapped_reverses_behind(with_merged_factors_behind(users))

@@ -221,6 +221,59 @@ def test_each_reshape_of_its_own_is_replaced_in_its_place() -> None:
     assert users_of("mask.1", together, ids="p q mask.1 r choice.1 choice.2") == ["choice.2", "choice.1"]
 
 
+def test_what_was_moved_in_front_of_a_reshape_has_the_last_reader_in_front() -> None:
+    """Layout normalization makes broadcasts anew later, each where the old one stood."""
+    body = f"""  %p = pred[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %mask.1 = pred[8]{{0}} not(%p){named("mask")}
+  %choice.1 = f32[8]{{0}} select(%mask.1, %q, %q){named("choice")}
+  %broadcast.1 = pred[8,4]{{1,0}} broadcast(%mask.1), dimensions={{0}}{named("spread")}
+  ROOT %tuple.2 = (f32[8]{{0}}, pred[8,4]{{1,0}}) tuple(%choice.1, %broadcast.1)"""
+    moved, written = ["broadcast.1", "choice.1"], ["choice.1", "broadcast.1"]
+    assert users_of("mask.1", body, ids="p q choice.1 tuple.2 mask.1 broadcast.1") == moved
+    assert users_of("mask.1", body, ids="p q mask.1 choice.1 tuple.2 broadcast.1") == written
+
+
+@pytest.mark.parametrize(
+    ("place", "readers", "users"),
+    [
+        ("transpose(jvp(norm))", "", ["b.1", "a.1"]),
+        ("transpose(jvp(norm))", "transpose(jvp(f))/", ["a.1", "b.1"]),
+        ("jvp(norm)", "", ["a.1", "b.1"]),
+    ],
+)
+def test_a_gradient_was_reshaped_once_for_all(place: str, readers: str, users: list[str]) -> None:
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %mul.1 = f32[8]{{0}} multiply(%p, %p){named(f"{place}/mul")}
+  %a.1 = f32[8]{{0}} negate(%mul.1){named(f"{readers}a", frame=1)}
+  %b.1 = f32[8]{{0}} sine(%mul.1){named(f"{readers}b", frame=2)}
+  ROOT %tuple.2 = (f32[8]{{0}}, f32[8]{{0}}) tuple(%a.1, %b.1)"""
+    assert users_of("mul.1", body, ids="p mul.1 tuple.2 a.1 b.1") == users
+
+
+@pytest.mark.parametrize(("place", "users"), [("cond/branch_1_fun/", ["a.1", "b.1"]), ("", ["b.1", "a.1"])])
+def test_what_was_cloned_out_of_a_branch_was_not_moved(place: str, users: list[str]) -> None:
+    """Both are younger than the program."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %mul.1 = f32[8]{{0}} multiply(%p, %p){named(f"{place}mul")}
+  %a.1 = f32[8]{{0}} negate(%mul.1){named(f"{place}a")}
+  %b.1 = f32[8]{{0}} sine(%mul.1){named(f"{place}b")}
+  ROOT %tuple.2 = (f32[8]{{0}}, f32[8]{{0}}) tuple(%a.1, %b.1)"""
+    assert users_of("mul.1", body, ids="p tuple.2 mul.1 a.1 b.1") == users
+
+
+def test_what_a_nested_call_kept_for_the_derivative_went_through_two_tuples() -> None:
+    around = "jvp(layer)/jit(f)"
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %x.1 = f32[8]{{0}} exponential(%p){named("x")}
+  %sum.1 = f32[8]{{0}} add(%x.1, %x.1){named(f"{around}/jit(g)/sum")}
+  %multiply.1 = f32[8]{{0}} multiply(%sum.1, %p){named(f"{around}/jit(g)/div")}
+  %use.1 = f32[8]{{0}} multiply(%x.1, %multiply.1){named(f"{around}/use")}
+  %back.1 = f32[8]{{0}} multiply(%p, %multiply.1){named("transpose(jvp(layer))/jit(f)/back")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%use.1, %back.1)"""
+    assert users_of("multiply.1", body, ids="p x.1 r sum.1 multiply.1 use.1 back.1") == ["back.1", "use.1"]
+
+
 def test_older_users_of_a_product_read_a_reshape_behind_it() -> None:
     """Not where the program itself sums over a dimension of one, which a bitcast takes away."""
     body = f"""  %p = f32[8]{{0}} parameter(0)

@@ -92,6 +92,31 @@ def test_a_walk_starts_from_what_was_negated_before_it_was_summed(name: str, use
 
 
 @pytest.mark.parametrize(
+    ("read", "users"),
+    [
+        ("mean.1", ["less.1", "scaled.1", "total.1", "last.1"]),
+        ("q", ["less.1", "scaled.1", "last.1", "total.1"]),
+    ],
+)
+def test_the_sum_of_a_function_takes_the_place_of_the_like_outside(read: str, users: list[str]) -> None:
+    """The variance sums what it is given, the mean that is read outside summed it as well."""
+    body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %none = f32[] constant(0)
+  %x.1 = f32[8,4]{{1,0}} negate(%p){named("x")}
+  %total.1 = f32[8]{{0}} reduce(%x.1, %none), dimensions={{1}}, to_apply=%sum{named("jit(var)/total")}
+  %mean.1 = f32[8]{{0}} negate(%total.1){named("jit(var)/mean")}
+  %means.1 = f32[8,4]{{1,0}} broadcast(%mean.1), dimensions={{0}}{named("jit(var)/means")}
+  %less.1 = f32[8,4]{{1,0}} subtract(%x.1, %means.1){named("jit(var)/less")}
+  %scaled.1 = f32[8,4]{{1,0}} multiply(%x.1, %less.1){named("scaled")}
+  %shift.1 = f32[8]{{0}} sine(%{read}){named("shift")}
+  %last.1 = f32[8,4]{{1,0}} multiply(%x.1, %scaled.1){named("last")}
+  ROOT %tuple.2 = (f32[8,4]{{1,0}}, f32[8]{{0}}, f32[8,4]{{1,0}}) tuple(%scaled.1, %shift.1, %last.1)"""
+    ids = "p q none x.1 scaled.1 shift.1 last.1 tuple.2 total.1 mean.1 means.1 less.1"
+    assert users_of("x.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
     ("second", "users"),
     [
         ("jit(remainder)", ["ne.1", "lt.1", "choice.1", "add.1"]),

@@ -41,6 +41,14 @@ def test_the_last_that_reads_the_result_took_the_place_of_a_tuple(ids_known: boo
     assert users_in(_MODULE.replace("OTHER", "%w"), "select.1", ids_known=ids_known) == ["exp.1", "neg.1"]
 
 
+def test_of_several_names_the_first_tells_of_which_branch_it_is() -> None:
+    text = _MODULE.replace("OTHER", "%w").replace("negate(%select.1)", "negate(%sin.1)")
+    name = "jit(f)/while/body/cond/branch_1_fun/"
+    text = text.replace("jit(f)/neg", f"{name}neg").replace("jit(f)/cond/branch_1_fun/mul", f"{name}mul")
+    joined = text.replace("jit(f)/cond/branch_1_fun/sin", f"{name}mul;while/body/cond/branch_1_fun/sin")
+    assert _users(joined, "sin.1", ids_known=False) == ["mul.1", "neg.1"]
+
+
 _BRANCH = """HloModule m
 
 %one (b: (f32[4])) -> f32[4] {

@@ -22,7 +22,7 @@ from hlofuse.pipelines.names import (
     stack_frame,
 )
 from hlofuse.pipelines.users.calls.equal_calls import merged_twins, with_twins_users_merged
-from hlofuse.pipelines.users.common.ages import is_in_nameless_function, with_clones_by_age
+from hlofuse.pipelines.users.common.ages import is_in_nameless_function, was_division, with_clones_by_age
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.duplicates.merged_constants import in_order_of_merging
@@ -58,6 +58,8 @@ def in_order_of_calls(
     if passes is not None:
         inner = with_clones_by_age(inner, served, range(source.id, passes))
     inner = _as_call_within_leaves_it(source, inner, function)
+    if outer and _is_result_of_nested(source, function):
+        return [outer[-1], *inner, *outer[:-1]]
     if outer and _has_other_results(source, function):
         return _without_tuples(inner, outer)
     return [*inner, *outer]
@@ -71,6 +73,19 @@ def _as_call_within_leaves_it(
     if call == function or any(scope(served_by(u)) == call for u in users):
         return users
     return last_in_front(users) if any(scope(x) == call for x in _twins(result)) else users
+
+
+def _is_result_of_nested(result: Instruction, function: str) -> bool:
+    """Did a call within the `function` compute it, for that and for its derivative, and not read it itself?
+
+    The tuple of the call around took the place of that of the nested one, the last user that of the former.
+    """
+    call = scope(result)
+    if not was_division(result) or not _is_read_in_transpose(result, function):
+        return False
+    if all(is_made_of_nothing(o) or not (scope(o) or "").startswith(call or "") for o in result.operands):
+        return False  # there is nothing else that the derivative might need
+    return call != function and all(scope(served_by(u)) != call for u in result.users)
 
 
 def _was_reduce_window(x: Instruction) -> bool:
@@ -236,7 +251,8 @@ def _reaches_result(
             found.add(x)
             pending.append(x)
             # CSE made one of what all calls compute of nothing.
-            if is_of_program(x) and not _is_computed_of_nothing(x) and _is_read_behind(x, function, start):
+            computed = is_of_program(x) or (was_division(x) and is_of_program(start))
+            if computed and not _is_computed_of_nothing(x) and _is_read_behind(x, function, start):
                 return True
     return False
 

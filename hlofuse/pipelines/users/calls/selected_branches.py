@@ -63,6 +63,7 @@ def _branches(op_name: str) -> tuple[tuple[str, int], ...]:
     Those around a loop are left out.
     """
     found: list[tuple[str, int]] = []
+    op_name = op_name.partition(";")[0]  # of several names the first counts
     for match in _BRANCH.finditer(op_name):
         if "/body/" not in op_name[match.end() :]:
             found.append((op_name[: match.start()], int(match[1])))

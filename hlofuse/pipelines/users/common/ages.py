@@ -75,3 +75,13 @@ def is_in_nameless_function(x: Instruction) -> bool:
 def was_division(x: Instruction) -> bool:
     """A division by a constant no more: the first simplification makes it, after calls have been inlined."""
     return x.opcode == "multiply" and name_before_renaming(x).root == x.opcode and operation(x) == "div"
+
+
+def came_behind_its_users(x: Instruction, users: list[Instruction]) -> bool:
+    """Was `x` made anew for users that were there? Ids have to be XLA's."""
+    return all(u.id < x.id or _is_normalized_broadcast(u) for u in users)
+
+
+def _is_normalized_broadcast(x: Instruction) -> bool:
+    """Did LayoutNormalization make it anew, which puts it where it was (`layout_normalization.cc`)?"""
+    return x.opcode == "broadcast" and bool(x.op_name) and not is_of_program(x)

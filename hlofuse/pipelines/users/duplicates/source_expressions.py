@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.names import (
@@ -19,6 +20,7 @@ from hlofuse.pipelines.names import (
     scope,
     stack_frame,
 )
+from hlofuse.pipelines.users.common.ages import came_behind_its_users
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.products.taken_along import leads_to_gemm_with_prologue
 
@@ -75,7 +77,10 @@ def _may_have_twin(x: Instruction, *, ids_known: bool) -> bool:
         return True  # wherever it was moved since
     if not is_of_program(x):
         return False
-    return not is_made_by_pass(x) if ids_known else name_before_renaming(x).number > 0
+    if not ids_known:
+        return name_before_renaming(x).number > 0
+    # What ReshapeMover made is a clone of what had been there.
+    return not is_made_by_pass(x) or (x.opcode in ELEMENTWISE_OPCODES and came_behind_its_users(x, x.users))
 
 
 def _users_of_expression(

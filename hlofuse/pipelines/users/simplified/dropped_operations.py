@@ -103,6 +103,8 @@ def _reader_of_dropped(
     if len(sums) != 1 or {number + 1, number + 2} & numbers[root]:
         return None
     (reader,) = sums
+    if name_before_renaming(reader).number < number:
+        return None
     between = {k for x in reader.operands for r, k in [name_before_renaming(x)] if r == root}
     if set(range(number + 3, name_before_renaming(reader).number)) - between:
         return None

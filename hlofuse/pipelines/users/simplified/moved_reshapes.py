@@ -8,6 +8,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import (
+    is_in_branch,
     is_made_by_pass,
     is_of_called,
     is_of_program,
@@ -17,7 +18,12 @@ from hlofuse.pipelines.names import (
     stack_frame,
 )
 from hlofuse.pipelines.users.calls.inlined_calls import is_of_same_call
-from hlofuse.pipelines.users.common.ages import Calls, is_in_nameless_function, was_division
+from hlofuse.pipelines.users.common.ages import (
+    Calls,
+    came_behind_its_users,
+    is_in_nameless_function,
+    was_division,
+)
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
@@ -114,12 +120,21 @@ def _was_reshaped_once(
         return not _is_of_several_calls(moved)
     if not is_of_program(x):
         return False
-    if was_scalar(x):
+    if was_scalar(x) or _is_gradient(x, [*moved, *others]):
         return True
     # The framework reshapes what is written in different places for each of them.
     if len(moved) == 1:
         return all(is_inserted_convert(u) for u in others)
     return len({(stack_frame(u), u.op_name and outermost_call(u)) for u in moved}) == 1
+
+
+def _is_gradient(x: Instruction, users: list[Instruction]) -> bool:
+    """Is it the result of a derivative? That of what was broadcast ends in a reshape, which all read."""
+    return _is_of_derivative(x) and not any(map(_is_of_derivative, users))
+
+
+def _is_of_derivative(x: Instruction) -> bool:
+    return "transpose(" in (x.op_name or "")
 
 
 def _is_of_several_calls(moved: list[Instruction]) -> bool:
@@ -133,6 +148,8 @@ def _is_moved(x: Instruction, producer: Instruction, passes: int, calls: Calls) 
         return False
     if not is_of_program(x) and not _was_subtraction(x):
         return False
+    if is_in_branch(x) and is_in_branch(producer):
+        return False  # both were cloned out of it, operands first
     return x.id >= passes or _is_out_of_its_call(x, producer, calls)
 
 
@@ -189,7 +206,7 @@ def with_last_in_place_of_reshape(
     Simplification appended what had read it, and the last took its place (`ReplaceInstruction`,
     `xla/hlo/ir/hlo_computation.cc`); or it went with its last reader, which was moved in front of it.
     """
-    if all(u.id < producer.id for u in users):
+    if came_behind_its_users(producer, users):
         # What calls brought in when they were inlined may be younger than what reads it for no such reason.
         return users if is_of_called(producer) else last_in_front(users)
     *others, last = sorted(users, key=lambda u: u.id)
