@@ -109,7 +109,8 @@ ENTRY %main (a: s32[], v: f32[], w: f32[4]) -> (pred[], f32[], f32[4], f32[], f3
   %select.2.0 = f32[4]{0} select(%spread, %w, %ones), metadata={op_name="jit(f)/GIVEN/cond"}
   %select.3.0 = f32[] select(%gt.1, %one, %v), metadata={op_name="jit(f)/GIVEN/cond"}
   %select.4.0 = f32[4]{0} select(%spread, %ones, %w), metadata={op_name="jit(f)/GIVEN/cond"}
-  ROOT %t = (pred[], f32[], f32[4], f32[], f32[4]) tuple(%not.1, %select.1.0, %select.2.0, %select.3.0, %select.4.0)
+  ROOT %t = (pred[], f32[], f32[4], f32[], f32[4]) tuple(%not.1, %select.1.0,\
+ %select.2.0, %select.3.0, %select.4.0)
 }
 """
 
