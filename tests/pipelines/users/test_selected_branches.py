@@ -118,7 +118,7 @@ ENTRY %main (a: s32[], v: f32[], w: f32[4]) -> (pred[], f32[], f32[4], f32[], f3
 @pytest.mark.parametrize(
     ("given", "users"),
     [
-        # Of the broadcasts the second was last, in place of the conditional; it went and the last took its place.
+        # The broadcast for the last result took the place of the conditional, and was one too many.
         ("g", ["select.3.0", "not.1", "select.1.0", "spread"]),
         ("cond/branch_1_fun", ["not.1", "select.1.0", "spread", "select.3.0"]),
     ],
