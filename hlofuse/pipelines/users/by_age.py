@@ -6,6 +6,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.calls.moved_in_functions import with_moved_in_function_in_front
 from hlofuse.pipelines.users.clues import Ages, Clues
 from hlofuse.pipelines.users.duplicates.merged_literals import is_merged_literal
+from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import with_moved_behind
 from hlofuse.pipelines.users.duplicates.shared_indices import (
     in_order_of_own_indices,
     with_reshapes_of_indices_merged,
@@ -66,7 +67,7 @@ def _as_passes_leave_it(
     if producer.opcode == "broadcast" and _made_together(producer, users):
         users = _as_made(producer, users, clues, ages)
         return without_those_in_softmax(producer, users, clues.order, clues.in_softmax)
-    users = in_order_of_keys(producer, with_narrowed_behind(users))
+    users = with_moved_behind(producer, in_order_of_keys(producer, with_narrowed_behind(users)))
     users = with_last_in_place_of_dropped(producer, users, clues.uses, ages.numbers)
     users = with_last_of_older_in_front(producer, users, ages.passes)
     if producer not in clues.wide:  # what was widened was given its users in the order of the walk

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.calls.branch_predicates import in_order_of_results
 from hlofuse.pipelines.users.calls.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.users.calls.loop_elements import (
     in_order_of_scan,
@@ -13,6 +14,7 @@ from hlofuse.pipelines.users.calls.loop_elements import (
 from hlofuse.pipelines.users.calls.selected_branches import (
     with_last_in_place_of_branches,
     with_last_in_place_of_results,
+    with_other_branches_behind,
 )
 from hlofuse.pipelines.users.clues import Clues
 from hlofuse.pipelines.users.common.fusions import has_dot
@@ -67,8 +69,9 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = with_last_in_place_of_callers_sum(producer, users, clues.uses)
     if is_element and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
-    users = with_swapped_reverses_behind(with_merged_factors_behind(users))
+    users = with_swapped_reverses_behind(with_merged_factors_behind(producer, users))
     users = with_last_in_place_of_results(producer, with_last_in_place_of_branches(producer, users))
+    users = with_other_branches_behind(producer, users)
     users = with_reshape_in_front(producer, users)
     users = with_last_in_place_of_numbers(producer, users)
     users = with_last_in_place_of_bound(producer, with_first_round_behind(producer, users))
@@ -77,6 +80,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_last_in_place_of_sum_in_call(producer, users, clues.order)
     users = with_last_in_place_of_reduction(producer, users, clues.order)
     users = with_merged_broadcasts(producer, users, clues.order)
+    users = in_order_of_results(producer, users)
     users = with_divisions_gone(producer, users, clues.order, clues.divided)
     users = with_twins_users_behind(producer, users, ids_known=clues.ids_known)
     if producer in clues.of_convolutions:

@@ -81,6 +81,42 @@ def test_what_was_a_division_read_a_reciprocal_of_its_own_in_any_round(
     assert listed == [products[k] for k in users]
 
 
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("sin.1 broadcast.1 mul.1 mul.3 cos.1 multiply.2", ["mul.1", "mul.3", "multiply.2"]),
+        ("sin.1 broadcast.1 multiply.2 mul.1 cos.1 mul.3", ["mul.1", "multiply.2", "mul.3"]),
+    ],
+)
+def test_a_factor_made_of_two_is_of_the_round_of_its_product(ids: str, users: list[str]) -> None:
+    """That is, if the product was made right behind it: else what was made later reads it in any order."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %c = f32[] constant(0.03125)
+  %sin.1 = f32[8]{{0}} sine(%p){named("sin")}
+  %cos.1 = f32[8]{{0}} cosine(%p){named("cos")}
+  %broadcast.1 = f32[8]{{0}} broadcast(%c), dimensions={{}}{named("mul")}
+  %mul.1 = f32[8]{{0}} multiply(%p, %broadcast.1){named("mul")}
+  %multiply.2 = f32[8]{{0}} multiply(%sin.1, %broadcast.1){named("transpose(jvp())/mul")}
+  %mul.3 = f32[8]{{0}} multiply(%cos.1, %broadcast.1){named("mul")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%mul.1, %multiply.2, %mul.3)"""
+    assert users_of("broadcast.1", body, ids=f"p q c r {ids}") == users
+
+
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [("add.1 r mul.1", ["add.1", "mul.1"]), ("mul.1 add.1 r", ["mul.1", "add.1"])],
+)
+def test_what_was_moved_in_front_of_a_reshape_had_a_broadcast_of_its_own(ids: str, users: list[str]) -> None:
+    body = f"""  %p = f32[] parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %scale.1 = f32[8]{{0}} broadcast(%p), dimensions={{}}{named("scale")}
+  %mul.1 = f32[8]{{0}} multiply(%q, %scale.1){named("mul")}
+  %add.1 = f32[8]{{0}} add(%q, %scale.1){named("add")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%mul.1, %add.1)"""
+    assert users_of("scale.1", body, ids=f"p q scale.1 {ids}") == users
+
+
 @pytest.mark.parametrize(("other", "users"), [(2, ["div.1", "div.2"]), (1, ["div.2", "div.1"])])
 def test_what_two_calls_moved_each_reshaped_a_value_of_its_own(other: int, users: list[str]) -> None:
     """As one call does with its value once for all that read it, the last of which takes the place."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .test_by_age import named, users_of
+from .lists import named, users_of
 
 _AHEAD = ((11, 42), (52, 75), (44, 76))
 """`x.transpose(0, 2, 1, 3) * 0.125, nn.relu(x.transpose(0, 3, 2, 1))`; a column has one place."""

@@ -46,7 +46,7 @@ def test_of_several_names_the_first_tells_of_which_branch_it_is() -> None:
     name = "jit(f)/while/body/cond/branch_1_fun/"
     text = text.replace("jit(f)/neg", f"{name}neg").replace("jit(f)/cond/branch_1_fun/mul", f"{name}mul")
     joined = text.replace("jit(f)/cond/branch_1_fun/sin", f"{name}mul;while/body/cond/branch_1_fun/sin")
-    assert _users(joined, "sin.1", ids_known=False) == ["mul.1", "neg.1"]
+    assert users_in(joined, "sin.1", ids_known=False) == ["mul.1", "neg.1"]
 
 
 _BRANCH = """HloModule m
@@ -70,3 +70,67 @@ ENTRY %main (go: pred[], v: (f32[4])) -> f32[4] {
 @pytest.mark.parametrize("ids_known", [False, True])
 def test_a_branch_that_is_one_still_keeps_its_order(ids_known: bool) -> None:
     assert users_in(_BRANCH, "y", ids_known=ids_known) == ["sin.1", "cos.1"]
+
+
+_ALIKE = """HloModule m
+
+ENTRY %main (go: pred[], v: f32[]) -> f32[] {
+  %go = pred[] parameter(0)
+  %v = f32[] parameter(1)
+  %sin.1 = f32[] sine(%v), metadata={op_name="jit(f)/cond/branch_OWN_fun/sin"}
+  %mul.1 = f32[] multiply(%sin.1, %sin.1), metadata={op_name="jit(f)/cond/branch_0_fun/mul"}
+  ROOT %select.1 = f32[] select(%go, %sin.1, %mul.1), metadata={op_name="jit(f)/cond"}
+}
+"""
+
+
+@pytest.mark.parametrize(("own", "users"), [("1", ["select.1", "mul.1"]), ("0", ["mul.1", "select.1"])])
+@pytest.mark.parametrize("ids_known", [False, True])
+def test_what_both_branches_compute_is_read_in_its_own_first(
+    own: str, users: list[str], ids_known: bool
+) -> None:
+    assert users_in(_ALIKE.replace("OWN", own), "sin.1", ids_known=ids_known) == users
+
+
+_RESULTS = """HloModule m
+
+ENTRY %main (a: s32[], v: f32[], w: f32[4]) -> (pred[], f32[], f32[4], f32[], f32[4]) {
+  %a = s32[] parameter(0)
+  %v = f32[] parameter(1)
+  %w = f32[4]{0} parameter(2)
+  %zero = s32[] constant(0)
+  %one = f32[] constant(1)
+  %ones = f32[4]{0} constant({1, 1, 1, 1})
+  %gt.1 = pred[] compare(%a, %zero), direction=GT, metadata={op_name="jit(f)/GIVEN/gt"}
+  %not.1 = pred[] not(%gt.1), metadata={op_name="jit(f)/GIVEN/not"}
+  %select.1.0 = f32[] select(%gt.1, %v, %one), metadata={op_name="jit(f)/GIVEN/cond"}
+  %spread = pred[4]{0} broadcast(%gt.1), dimensions={}
+  %select.2.0 = f32[4]{0} select(%spread, %w, %ones), metadata={op_name="jit(f)/GIVEN/cond"}
+  %select.3.0 = f32[] select(%gt.1, %one, %v), metadata={op_name="jit(f)/GIVEN/cond"}
+  %select.4.0 = f32[4]{0} select(%spread, %ones, %w), metadata={op_name="jit(f)/GIVEN/cond"}
+  ROOT %t = (pred[], f32[], f32[4], f32[], f32[4]) tuple(%not.1, %select.1.0,\
+ %select.2.0, %select.3.0, %select.4.0)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "users"),
+    [
+        # The broadcast for the last result took the place of the conditional, and was one too many.
+        ("g", ["select.3.0", "not.1", "select.1.0", "spread"]),
+        ("cond/branch_1_fun", ["not.1", "select.1.0", "spread", "select.3.0"]),
+    ],
+)
+@pytest.mark.parametrize("ids_known", [False, True])
+def test_selects_take_the_place_of_a_conditional(given: str, users: list[str], ids_known: bool) -> None:
+    assert users_in(_RESULTS.replace("GIVEN", given), "gt.1", ids_known=ids_known) == users
+
+
+@pytest.mark.parametrize("ids_known", [False, True])
+def test_of_one_predicate_the_conditional_met_first_comes_first(ids_known: bool) -> None:
+    given = _RESULTS.replace("GIVEN", "g")
+    for result in ("select.1.0", "select.2.0"):
+        old = next(line for line in given.splitlines() if f"%{result} =" in line)
+        given = given.replace(old, old.replace("g/cond", "h/cond"))
+    assert users_in(given, "gt.1", ids_known=ids_known) == ["spread", "not.1", "select.1.0", "select.3.0"]

@@ -47,13 +47,20 @@ def with_last_in_place_of_branches(producer: Instruction, users: list[Instructio
 def _is_given_to_branches(producer: Instruction) -> bool:
     if is_made_of_nothing(producer) or not (producer.op_name or producer.opcode in _NAMELESS):
         return False
-    computation = producer.computation
-    return computation is not None and all(x.opcode != "conditional" for x in computation.callers)
+    return not _is_in_branch(producer)
+
+
+def _is_in_branch(x: Instruction) -> bool:
+    return x.computation is None or any(caller.opcode == "conditional" for caller in x.computation.callers)
+
+
+def is_of_inlined_branch(x: Instruction) -> bool:
+    """Is it of a branch that is no computation of its own any more?"""
+    return bool(_branches(x.op_name or "")) and not _is_in_branch(x)
 
 
 def _hands_on(user: Instruction, producer: Instruction, place: str) -> bool:
-    is_of_conditional = user.opcode == "select" and operation(user) == "cond" and user.op_name == place
-    return is_of_conditional and producer in user.operands[1:]
+    return is_result_of_branches(user) and user.op_name == place and producer in user.operands[1:]
 
 
 @lru_cache(maxsize=1 << 12)
@@ -72,5 +79,22 @@ def _branches(op_name: str) -> tuple[tuple[str, int], ...]:
 
 def with_last_in_place_of_results(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The `users` of such a select: at first it was an element of a tuple, even of one."""
-    is_of_conditional = producer.opcode == "select" and operation(producer) == "cond"
-    return last_in_front(users) if is_of_conditional else users
+    return last_in_front(users) if is_result_of_branches(producer) else users
+
+
+def is_result_of_branches(x: Instruction) -> bool:
+    """Does it select what one branch or the other gives?"""
+    return x.opcode == "select" and operation(x) == "cond"
+
+
+def with_other_branches_behind(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The `users` of what several branches compute alike: those of its own branch first.
+
+    Both branches are there by then, and HloCSE (`xla/service/hlo_cse.cc`) keeps the value of one of them.
+    """
+    own = dict(_branches(producer.op_name or ""))
+    return sorted(users, key=lambda u: _is_of_other_branch(u, own)) if own else users
+
+
+def _is_of_other_branch(user: Instruction, own: dict[str, int]) -> bool:
+    return any(own.get(place, branch) != branch for place, branch in _branches(user.op_name or ""))

@@ -12,16 +12,22 @@ from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 
 
-def with_merged_factors_behind(users: list[Instruction]) -> list[Instruction]:
-    """Such products behind, where the product with one of the numbers is still there."""
-    merged = {u: None for u in users if u.opcode == "multiply" and _has_merged_factor(u)}
-    if not merged or not any(_has_factor(u) for u in users if u not in merged):
+def with_merged_factors_behind(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """Such products of `producer` behind, where the product with one of the numbers is still there."""
+    merged = {u: None for u in users if has_merged_factor(u)}
+    if (
+        is_broadcast_of_constant(producer)
+        or not merged
+        or not any(_has_factor(u) for u in users if u not in merged)
+    ):
         return users
     return [*(u for u in users if u not in merged), *merged]
 
 
-def _has_merged_factor(x: Instruction) -> bool:
+def has_merged_factor(x: Instruction) -> bool:
     """A product of the program with a number that a pass made and named after the product."""
+    if x.opcode != "multiply":
+        return False
     factor = next((o for o in x.operands if is_broadcast_of_constant(o)), None)
     if factor is None or operation(factor) != operation(x):
         return False

@@ -1,0 +1,61 @@
+"""Predicates by which selects choose that were conditionals.
+
+ConditionalSimplifier (`xla/service/conditional_simplifier.cc`, `TryRemoveConditional`) makes a select for
+each result, in order, and for an array a broadcast of the predicate in front of it. All of them come behind
+the conditional, and the last takes its place. HloCSE (`xla/service/hlo_cse.cc`) makes one of broadcasts of
+one shape, and of the predicates of several conditionals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import name_before_renaming, stack_frame
+from hlofuse.pipelines.users.calls.selected_branches import is_of_inlined_branch, is_result_of_branches
+from hlofuse.pipelines.users.common.holes import last_in_front, without
+
+
+def in_order_of_results(predicate: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The `users` of such a predicate.
+
+    One that came in with a branch was a predicate of selects by then, and has its users as they are written.
+    """
+    if predicate.shape.element_type != "pred" or is_of_inlined_branch(predicate):
+        return users
+    readers = {v: u for u in predicate.users for v in _results(u, predicate)}
+    groups: dict[Hashable, list[Instruction]] = {}
+    for result in readers:  # of the conditional that CSE came along first, whose predicate stayed
+        groups.setdefault((result.op_name, stack_frame(result)), []).append(result)
+    if len(readers) < 2 or not all(map(_are_all, groups.values())):
+        return users
+    others = [u for u in users if u not in readers.values()]
+    listed: list[Instruction] = []
+    for group in groups.values():
+        last, *first = last_in_front(sorted(group, key=_number))
+        listed += [last, *others, *first]
+        others = []
+    kept: dict[Instruction, Instruction] = {}
+    gone: list[Instruction] = []
+    for group in groups.values():
+        for result in sorted(group, key=_number):
+            if kept.setdefault(readers[result], result) is not result:
+                gone.append(result)
+    return [readers.get(x, x) for x in without(listed, gone)]
+
+
+def _results(user: Instruction, predicate: Instruction) -> list[Instruction]:
+    """What chooses by the `predicate` through `user`, itself or spread."""
+    if user.opcode == "broadcast":
+        return [v for v in user.users if is_result_of_branches(v) and v.operands[0] is user]
+    return [user] if is_result_of_branches(user) and user.operands[0] is predicate else []
+
+
+def _are_all(results: list[Instruction]) -> bool:
+    """Is none gone or made anew, by which their numbers would not tell their order?"""
+    numbers = sorted(map(_number, results))
+    return numbers[-1] - numbers[0] + 1 == len(numbers)
+
+
+def _number(result: Instruction) -> int:
+    return name_before_renaming(result).number
