@@ -31,6 +31,34 @@ def test_what_is_needed_once_stands_before_its_user() -> None:
     assert order(*lines) == ["slice.3.0", "exp.1.0", "slice.4.0", "add.1.0"]
 
 
+def test_what_a_needed_one_waits_for_by_its_number_stands_beside_it() -> None:
+    """The cosine is written between the products, but the sum needs both of them."""
+    lines = [
+        "%neg.1.0 = f32[8]{0} negate(%p)",
+        "%mul.2.0 = f32[8]{0} multiply(%neg.1.0, %p)",
+        "%cos.1.0 = f32[8]{0} cosine(%p)",
+        "%mul.1.0 = f32[8]{0} multiply(%p, %p)",
+        "%exp.1.0 = f32[8]{0} exponential(%mul.1.0)",
+        "%add.1.0 = f32[8]{0} add(%mul.2.0, %exp.1.0)",
+    ]
+    root = "%tuple.1.0 = (f32[8]{0}, f32[8]{0}, f32[8]{0}) tuple(%mul.2.0, %cos.1.0, %add.1.0)"
+    expected = ["cos.1.0", "mul.1.0", "neg.1.0", "mul.2.0", "exp.1.0", "add.1.0"]
+    assert order(*lines, root) == expected
+
+
+def test_what_reads_no_operation_stands_right_before_its_reader() -> None:
+    """The second convert waits for its number: it is met where the first one is needed."""
+    lines = [
+        "%convert_element_type.2.0 = f32[8]{0} convert(%p)",
+        "%mul.1.0 = f32[8]{0} multiply(%p, %p)",
+        "%convert_element_type.1.0 = f32[8]{0} convert(%mul.1.0)",
+        "%exp.1.0 = f32[8]{0} exponential(%convert_element_type.1.0)",
+        "%sub.1.0 = f32[8]{0} subtract(%convert_element_type.2.0, %exp.1.0)",
+    ]
+    expected = ["mul.1.0", "convert_element_type.1.0", "exp.1.0", "convert_element_type.2.0", "sub.1.0"]
+    assert order(*lines) == expected
+
+
 def test_constants_are_in_front_by_their_numbers() -> None:
     lines = [
         "%exp.1.0 = f32[8]{0} exponential(%p)",

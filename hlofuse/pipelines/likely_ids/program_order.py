@@ -28,6 +28,9 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
     for chain in chains.values():
         chain.sort(key=lambda x: (-number[x], -place[x]))
         lower.update(pairwise(chain))
+    chain_of = {x: k for k, chain in enumerate(chains.values()) for x in chain}
+    last_of = [chain[0] for chain in chains.values()]
+    """Of those of a chain that are still to come."""
     sources = {x: _sources(x, place) for x in operations}
     unread = dict.fromkeys(operations, 0)
     """How many of its readers are still to come."""
@@ -43,9 +46,21 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
     heapq.heapify(ready)
     backwards: list[Instruction] = []
     while heads:
+        at = len(backwards)
         last = sources[backwards[-1]] if backwards else ()
         if near := [x for x in last if not unread[x] and x in heads and not rank[x][0]]:
             x = min(near, key=rank.__getitem__)
+        elif behind := [
+            y for x in last if not unread[x] and not rank[x][0] and not unread[y := last_of[chain_of[x]]]
+        ]:  # of what is needed next the numbers say that this came later
+            x = min(behind, key=rank.__getitem__)
+            if not sources[x]:  # nothing kept it from standing right before its reader
+                told = (
+                    k
+                    for k in range(at, 0, -1)
+                    if x in sources[y := backwards[k - 1]] or chain_of[y] == chain_of[x]
+                )
+                at = next(told, at)
         elif ready:
             x = operations[heapq.heappop(ready)[1]]
             if x not in heads:
@@ -53,13 +68,14 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
         else:  # a pass has turned the data around
             x = min(heads, key=rank.__getitem__)
         heads.remove(x)
-        backwards.append(x)
+        backwards.insert(at, x)
         unread[x] = -1
         for source in sources[x]:
             unread[source] -= 1
             if unread[source] == 0 and source in heads:
                 heapq.heappush(ready, (rank[source], place[source]))
         if x in lower:
+            last_of[chain_of[x]] = lower[x]
             heads.add(lower[x])
             if unread[lower[x]] <= 0:
                 heapq.heappush(ready, (rank[lower[x]], place[lower[x]]))
