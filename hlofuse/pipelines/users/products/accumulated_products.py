@@ -11,8 +11,8 @@ def with_last_in_place_of_sum_in_call(
 ) -> list[Instruction]:
     """The users of such a value, a bitcast, with the last where the sum had stood.
 
-    GemmRewriter (`xla/backends/gpu/transforms/gemm_rewriter.cc`) has the call read the value through a bitcast
-    of its own, which simplification then makes one of what is behind it. `order` is the post-order.
+    GemmRewriter (`xla/backends/gpu/transforms/gemm_rewriter.cc`) has the call read the value through a
+    bitcast of its own, which simplification then makes one of what is behind it. `order` is the post-order.
     """
     if value.opcode != "bitcast":
         return users
