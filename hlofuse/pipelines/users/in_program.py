@@ -39,6 +39,7 @@ from hlofuse.pipelines.users.simplified.bounded_maxima import with_last_in_place
 from hlofuse.pipelines.users.simplified.converted_predicates import with_last_in_place_of_numbers
 from hlofuse.pipelines.users.simplified.expanded_scatters import with_last_in_place_of_element
 from hlofuse.pipelines.users.simplified.inverted_powers import with_negated_exponents_behind
+from hlofuse.pipelines.users.simplified.merged_concatenates import with_concatenates_merged
 from hlofuse.pipelines.users.simplified.merged_factors import with_merged_factors_behind
 from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
 from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
@@ -66,7 +67,8 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = _as_literals_are_merged(producer, users, clues)
     else:
         users = in_order_of_calls(producer, users, passes=clues.passes)
-        users = with_last_in_place_of_callers_sum(producer, users, clues.uses)
+        users = with_concatenates_merged(producer, users, clues.order)
+        users = with_last_in_place_of_callers_sum(producer, users, clues.order)
     if is_element and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
     users = with_swapped_reverses_behind(with_merged_factors_behind(producer, users))

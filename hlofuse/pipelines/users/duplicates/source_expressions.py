@@ -21,6 +21,7 @@ from hlofuse.pipelines.names import (
     stack_frame,
 )
 from hlofuse.pipelines.users.common.ages import came_behind_its_users
+from hlofuse.pipelines.users.common.concatenates import is_of_merged
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.products.taken_along import leads_to_gemm_with_prologue
 
@@ -75,7 +76,7 @@ def _may_have_twin(x: Instruction, *, ids_known: bool) -> bool:
         return True
     if _is_converted(x):
         return True  # wherever it was moved since
-    if not is_of_program(x):
+    if not is_of_program(x) or is_of_merged(x):
         return False
     if not ids_known:
         return name_before_renaming(x).number > 0
@@ -105,7 +106,7 @@ def _users_of_expression(
 def _bears_place_of_another(u: Instruction, place: Extent | None) -> bool:
     """Did a pass make it for one further on: a broadcast, or a product merged with one of the derivative?"""
     if u.opcode == "broadcast":
-        return stack_frame(u) != 0 and not is_of_program(u)
+        return stack_frame(u) != 0 and not is_of_program(u) and operation(u) != "broadcast_in_dim"
     is_of_derivative = "transpose(jvp" in (u.op_name or "")
     return u.opcode == "multiply" and is_of_derivative and (place is None or not is_of_program(u))
 

@@ -10,11 +10,10 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, outermost_call
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import without
-from hlofuse.pipelines.users.common.visits import Uses
 
 
 def with_last_in_place_of_callers_sum(
-    producer: Instruction, users: list[Instruction], uses: Uses
+    producer: Instruction, users: list[Instruction], order: dict[Instruction, int]
 ) -> list[Instruction]:
     """The `users` of `producer` with the last where the caller's sum stood, among those outside."""
     if len(users) < 2:
@@ -25,20 +24,21 @@ def with_last_in_place_of_callers_sum(
         function = outermost_call(total)
         if total.opcode != "reduce" or not function or function == around or not is_of_program(total):
             continue
-        read = _read_outside(total, function, uses)
+        read = _read_outside(total, function, order)
         if read is None:
             continue
         outside = [u for u in users if outermost_call(u) == around and u is not user]
-        behind = next((u for u in outside if uses[producer, u] > read), None)
+        before = [u for u in outside if order[u] < read]
+        behind = next((u for u in outside if order[u] >= read), None)
         if behind is None:
             return users
         gone = Instruction("", total.shape, total.opcode)
-        place = users.index(behind)
+        place = users.index(before[-1]) + 1 if before else users.index(behind)
         return without([*users[:place], gone, *users[place:]], [gone])
     return users
 
 
-def _read_outside(total: Instruction, function: str, uses: Uses) -> int | None:
+def _read_outside(total: Instruction, function: str, order: dict[Instruction, int]) -> int | None:
     """When the walk first comes from outside to what the `function` makes of `total` alone."""
     found, pending = {total}, [total]
     reads: list[int] = []
@@ -46,7 +46,7 @@ def _read_outside(total: Instruction, function: str, uses: Uses) -> int | None:
         x = pending.pop()
         for u in x.users:
             if outermost_call(u) != function:
-                reads.append(uses[x, u])
+                reads.append(order[u])
             elif u not in found and all(o in found or is_made_of_nothing(o) for o in u.operands):
                 found.add(u)
                 pending.append(u)
