@@ -221,6 +221,26 @@ def test_each_reshape_of_its_own_is_replaced_in_its_place() -> None:
     assert users_of("mask.1", together, ids="p q mask.1 r choice.1 choice.2") == ["choice.2", "choice.1"]
 
 
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("p q choice.1 r total.1 mask.1 choice.2", ["choice.2", "choice.1"]),
+        ("p q total.1 mask.1 choice.1 r choice.2", ["choice.1", "choice.2"]),
+    ],
+)
+def test_what_was_made_anew_was_given_its_reshape_first(ids: str, users: list[str]) -> None:
+    """Who read another like it, of the same shape, came behind when CSE made them one."""
+    body = f"""  %p = f32[8,1]{{1,0}} parameter(0)
+  %q = f32[1]{{0}} parameter(1)
+  %zero = f32[] constant(0)
+  %total.1 = f32[1]{{0}} reduce(%p, %zero), dimensions={{0}}, to_apply=%sum{named("total")}
+  %mask.1 = pred[1]{{0}} compare(%total.1, %q), direction=LE{named("mask")}
+  %choice.1 = f32[1]{{0}} select(%mask.1, %q, %q){named("choice", frame=1)}
+  %choice.2 = f32[1]{{0}} select(%mask.1, %choice.1, %q){named("choice", frame=2)}
+  ROOT %r = (f32[1]{{0}}) tuple(%choice.2)"""
+    assert users_of("mask.1", body, ids=f"zero {ids}") == users
+
+
 def test_what_was_moved_in_front_of_a_reshape_has_the_last_reader_in_front() -> None:
     """Layout normalization makes broadcasts anew later, each where the old one stood."""
     body = f"""  %p = pred[8]{{0}} parameter(0)

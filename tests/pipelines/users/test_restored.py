@@ -222,6 +222,21 @@ def test_what_is_written_around_a_value_read_it_before_its_twin_was_merged() -> 
     assert users_as_guessed("sub.1.0", body, tables=_PLACES) == ["pow.1", "mul.1"]
 
 
+@pytest.mark.parametrize(
+    ("operation", "users"),
+    [("broadcast_in_dim", ["root.1", "broadcast.7"]), ("atan2", ["broadcast.7", "root.1"])],
+)
+def test_a_broadcast_made_anew_bears_its_own_place_if_the_program_spread_it(
+    operation: str, users: list[str]
+) -> None:
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %le.1.0 = f32[8]{{0}} cosine(%p){named("le", frame=1)}
+  %broadcast.7 = f32[4,8]{{1,0}} broadcast(%le.1.0), dimensions={{1}}{named(operation, frame=3)}
+  %root.1 = f32[8]{{0}} negate(%le.1.0){named("root", frame=2)}
+  ROOT %r = (f32[4,8]{{1,0}}, f32[8]{{0}}) tuple(%broadcast.7, %root.1)"""
+    assert users_as_guessed("le.1.0", body, tables=_PLACES) == users
+
+
 def test_what_is_older_than_a_value_was_given_it() -> None:
     body = f"""  %p = f32[32]{{0}} parameter(0)
   %sub.1 = f32[32]{{0}} subtract(%p, %p){named("sub")}

@@ -60,7 +60,9 @@ def with_moved_in_front(
     if any(map(_is_transposed_since, moved)):
         moved.sort(key=lambda u: uses[producer, u])
     # Who read a broadcast of a scalar came behind the reshape that had made it one.
-    in_front = users[: min(map(users.index, moved))] if not was_scalar(producer) else []
+    # Made anew itself, it was given its reshape before what another like it had been read by.
+    is_first = was_scalar(producer) or (producer.id >= passes and is_of_program(producer))
+    in_front = users[: min(map(users.index, moved))] if not is_first else []
     place = sum(u.id < passes and not is_made_by_pass(u) for u in in_front)
     return [*others[:place], moved[-1], *others[place:], *moved[:-1]]
 
