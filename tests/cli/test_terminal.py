@@ -211,3 +211,25 @@ def test_an_internal_error_is_one_message(
     result = hlofuse("explain", samples / "cpu" / "softmax")
     assert result.status == 2
     assert result.err.startswith("internal error: KeyError: 'oops'\nThis is a bug in hlofuse")
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("it moved 12.5 MB", 12, ["it moved", "12.5 MB"]),
+        ("est. 585.7 µs → 99.78 µs", 20, ["est. 585.7 µs →", "99.78 µs"]),
+        ("flops est. 585.7 µs", 16, ["flops", "est. 585.7 µs"]),
+        ("tanh, constant ×10", 15, ["tanh,", "constant ×10"]),
+        ("then −75 shift-left", 16, ["then", "−75 shift-left"]),
+        ("add 12, subtract 4", 14, ["add 12,", "subtract 4"]),
+        ("loop, 64 × 128 threads", 12, ["loop,", "64 × 128", "threads"]),
+        ("12.5 MB", 5, ["12.5", "MB"]),
+    ],
+)
+def test_a_number_stays_with_its_unit(text: str, width: int, lines: list[str]) -> None:
+    from hlofuse.cli.common.unbroken import HELD, UnbrokenConsole
+
+    console = UnbrokenConsole(width=width, highlight=False, force_terminal=False, _environ={})
+    with console.capture() as printed:
+        console.print(text)
+    assert [line.rstrip() for line in printed.get().replace(HELD, " ").splitlines()] == lines

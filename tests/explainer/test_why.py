@@ -199,3 +199,11 @@ ENTRY %main (p: f32[8]) -> (f32[8], f32[8]) {
 
 def test_the_same_name_twice(gpt2: Replay) -> None:
     assert pair(gpt2, "add.9", "add.9").outcome == "apart"
+
+
+def test_a_long_tuple_is_cut_behind_an_element() -> None:
+    from hlofuse.explainer.why.text import _shape_text
+
+    element = "f32[32,4,4,128]{3,2,1,0}"
+    assert _shape_text(f"(f32[8], {element})") == f"(f32[8], {element})"
+    assert _shape_text(f"(f32[8], {', '.join(3 * [element])})") == f"(f32[8], {element}, … 4 in all)"

@@ -38,12 +38,12 @@ def rendered(draw: Callable[[Console], None], color: str = "auto", output: Path 
     """What `draw` prints on a rich console made for the place the report goes to."""
     import io
 
-    from rich.console import Console
+    from hlofuse.cli.common.unbroken import HELD, UnbrokenConsole
 
     to_terminal = output is None and sys.stdout.isatty()
     colored = color == "always" or (color == "auto" and to_terminal and _wants_color())
     file = io.StringIO()
-    console = Console(
+    console = UnbrokenConsole(
         file=file,
         force_terminal=colored,
         color_system="standard" if colored else None,
@@ -58,7 +58,7 @@ def rendered(draw: Callable[[Console], None], color: str = "auto", output: Path 
     )
     draw(console)
     # Padding of table cells is of no use at the end of a line.
-    return "\n".join(line.rstrip() for line in file.getvalue().split("\n"))
+    return "\n".join(line.rstrip() for line in file.getvalue().replace(HELD, " ").split("\n"))
 
 
 def _wants_color() -> bool:

@@ -54,9 +54,20 @@ def _print_places(console: Console, places: Sequence[Place]) -> None:
     table.show_header = False
     table.columns[0].no_wrap = max((len(p.name) for p in places), default=0) <= 44
     for p in places:
-        what = f"{printable(p.opcode)} {shorten(p.shape, 60)}".strip() or "made on the way, no more there"
+        what = f"{printable(p.opcode)} {_shape_text(p.shape)}".strip() or "made on the way, no more there"
         table.add_row(Text(printable(p.name)), Text(what), Text(printable(origin(p)), style="dim"))
     console.print(Padding(table, (0, 0, 0, 2)))
+
+
+def _shape_text(shape: str, width: int = 60) -> str:
+    """A long tuple is cut behind an element."""
+    elements = shape.split(", ")
+    if len(shape) <= width or len(elements) == 1 or shape.count("(") > 1:
+        return shorten(shape, width)
+    count = len(elements)
+    while count > 1 and len(", ".join(elements[:count])) > width - 15:
+        count -= 1
+    return f"{shorten(', '.join(elements[:count]), width)}, … {len(elements)} in all)"
 
 
 def _print_pair(p: Pair, console: Console, input_words: Sequence[str], limit: int) -> None:

@@ -49,6 +49,7 @@ from hlofuse.pipelines.users.simplified.random_rounds import (
 )
 from hlofuse.pipelines.users.simplified.reciprocals import with_divisions_gone
 from hlofuse.pipelines.users.simplified.remainders import with_choice_in_place_of_remainder
+from hlofuse.pipelines.users.simplified.split_reductions import with_last_in_place_of_split
 from hlofuse.pipelines.users.simplified.summed_again import with_last_in_place_of_sum
 from hlofuse.pipelines.users.simplified.swapped_reverses import with_swapped_reverses_behind
 from hlofuse.pipelines.users.simplified.top_k import with_last_in_place_of_tuple
@@ -81,6 +82,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_last_in_place_of_no_reshape(producer, users)
     users = with_last_in_place_of_sum_in_call(producer, users, clues.order)
     users = with_last_in_place_of_reduction(producer, users, clues.order)
+    users = with_last_in_place_of_split(producer, users, clues.order)
     users = with_merged_broadcasts(producer, users, clues.order)
     users = in_order_of_results(producer, users)
     users = with_divisions_gone(producer, users, clues.order, clues.divided)

@@ -183,3 +183,25 @@ def test_in_a_function_a_reciprocal_is_younger_than_what_it_divides(ids: str, us
   %multiply.6 = f32[8]{{0}} multiply(%y.1, %thirds){named(f"{_BODY}/div")}
   ROOT %root = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%multiply.5, %multiply.6, %other.1)"""
     assert users_of("thirds", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("reduced", "users"), [("p q", ["neg.2", "neg.1"]), ("p p", ["neg.1", "neg.2"])], ids=["all", "one"]
+)
+def test_the_last_takes_the_place_of_a_reduction_that_became_one_of_each_part(
+    reduced: str, users: list[str]
+) -> None:
+    """In `c = concatenate(p, q)`, `max(c)`, `-c`."""
+    one, other = reduced.split()
+    of_parts = named("reduce_max")
+    body = f"""  %none = f32[] constant(-inf)
+  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %reduce.1 = f32[] reduce(%{one}, %none), dimensions={{0}}, to_apply=%sum{of_parts}
+  %reduce.2 = f32[] reduce(%{other}, %none), dimensions={{0}}, to_apply=%sum{of_parts}
+  %reduce_max.1 = f32[] maximum(%reduce.1, %reduce.2){of_parts}
+  %concatenate.1 = f32[16]{{0}} concatenate(%p, %q), dimensions={{0}}{named("concatenate")}
+  %neg.1 = f32[16]{{0}} negate(%concatenate.1){named("neg")}
+  %neg.2 = f32[16]{{0}} negate(%concatenate.1){named("neg")}
+  ROOT %r = (f32[], f32[16]{{0}}, f32[16]{{0}}) tuple(%reduce_max.1, %neg.1, %neg.2)"""
+    assert users_of("concatenate.1", body) == users

@@ -279,3 +279,20 @@ def test_readers_made_close_together_are_of_one_call(between: str, users: list[s
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%second.1, %first.1)"""
     ids = f"p zero zeros gt.1 r - - first.1 {between} second.1"
     assert users_of("zeros", body, ids=ids) == users
+
+
+# ---------------------------------------------------------------- expressions
+
+
+@pytest.mark.parametrize(("opcode", "first"), [("complex", "gt.1"), ("add", "add.1")])
+def test_a_part_of_a_complex_number_is_read_without_a_twin(opcode: str, first: str) -> None:
+    """In `z > 0` for `z = complex(x, 2 * x)` the comparison reads `2 * x`, not another like it."""
+    number = f"{'c64' if opcode == 'complex' else 'f32'}[3,2]{{1,0}} {opcode}(%p, %mul.1)"
+    body = f"""  %p = f32[3,2]{{1,0}} parameter(0)
+  %two = f32[3,2]{{1,0}} parameter(1)
+  %mul.1 = f32[3,2]{{1,0}} multiply(%p, %two){named("mul", frame=1)}
+  %gt.1 = pred[3,2]{{1,0}} compare(%mul.1, %p), direction=GT{named("gt", frame=2)}
+  %{opcode}.1 = {number}{named(opcode, frame=3)}
+  ROOT %r = (pred[3,2]{{1,0}}, f32[3,2]{{1,0}}) tuple(%gt.1, %{opcode}.1)"""
+    tables = places_in_source(("f", 2, 20, 25), ("f", 3, 12, 20), ("f", 2, 12, 26))
+    assert users_of("mul.1", body, tables=tables)[0] == first

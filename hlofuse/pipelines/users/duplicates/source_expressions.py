@@ -95,6 +95,8 @@ def _users_of_expression(
     # What stands in exactly the same place is the derivative of `x`.
     if all(place == here for place in around.values()):
         return set()
+    if any(u.opcode == "complex" for u in around):
+        return set()  # the front end has who asks for a part of the number read `x` itself, wherever that is
     # Where a Triton fusion took what reads `x` along, its own place does not show.
     return {
         u

@@ -5,7 +5,10 @@ Mirrors `HandleReduce` (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.common.holes import without
 
 
 def with_split_reductions_behind(users: list[Instruction]) -> list[Instruction]:
@@ -18,14 +21,40 @@ def with_split_reductions_behind(users: list[Instruction]) -> list[Instruction]:
     return [*others[: place + 1], *split, *others[place + 1 :]]
 
 
+def with_last_in_place_of_split(
+    producer: Instruction, users: list[Instruction], order: Mapping[Instruction, int]
+) -> list[Instruction]:
+    """The users of the concatenate, of which the reduction is gone."""
+    if producer.opcode != "concatenate":
+        return users
+    split = [set(filter(_is_split_reduction, part.users)) for part in producer.operands]
+    gone = []
+    for reduce in producer.operands[0].users:
+        if reduce in split[0] and all(any(r.op_name == reduce.op_name for r in rs) for rs in split):
+            gone.append(_all_combined(reduce))
+    gone = [x for x in dict.fromkeys(gone) if x not in users]
+    for x in gone:
+        # It was computed where what all parts were combined to is now.
+        place = sum(order[u] < order[x] for u in users)
+        users = without([*users[:place], x, *users[place:]], [x])
+    return users
+
+
+def _all_combined(reduce: Instruction) -> Instruction:
+    combined = reduce
+    while (further := _combination(combined)) is not None:
+        combined = further
+    return combined
+
+
 def _is_split_reduction(reduce: Instruction) -> bool:
     """Is its result combined with another part's, all under one name of the framework's?"""
-    name = reduce.op_name
-    return (
-        reduce.opcode == "reduce"
-        and name is not None
-        and any(
-            len(u.operands) == 2 and u.opcode != "reduce" and all(x.op_name == name for x in (u, *u.operands))
-            for u in reduce.users
-        )
-    )
+    return reduce.opcode == "reduce" and _combination(reduce) is not None
+
+
+def _combination(part: Instruction) -> Instruction | None:
+    name = part.op_name
+    for u in part.users:
+        if len(u.operands) == 2 and u.opcode != "reduce" and all(x.op_name == name for x in (u, *u.operands)):
+            return u if name is not None else None
+    return None

@@ -1,0 +1,40 @@
+"""A console that breaks no line between a number and its unit, or what is counted and its count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+HELD = "\ue000"
+"""A space where no line may end: rich breaks at all it takes for one, and no text of a dump has this character."""
+
+_NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
+_TOGETHER = re.compile(
+    rf"(?:\best\. )?[−+]?{_NUMBER} (?:[kMGTPE]?B|[kMGTPE]|µs|ms|%)(?!\w)"  # 12.5 MB
+    rf"|[\w.-]+ ×{_NUMBER}"  # reduce ×2
+    rf"|{_NUMBER} × {_NUMBER}"  # 2 × 128
+    rf"|(?<![\w:.–-])[−+]?{_NUMBER} (?!and\b|of\b|or\b)[a-z][\w-]*"  # 3 grown; but not model.py:12 loss
+)
+
+
+class UnbrokenConsole(Console):
+    """Its lines have `HELD` for some of the spaces."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """What `renderable` prints, with what belongs together on one line if it fits there."""
+        if isinstance(renderable, str):
+            renderable = self.render_str(renderable)
+        if isinstance(renderable, Text):
+            plain = _held_together(renderable.plain, (options or self.options).max_width)
+            if plain != renderable.plain:
+                renderable = renderable.copy()
+                renderable.plain = plain
+        return super().render(renderable, options)
+
+
+def _held_together(text: str, width: int) -> str:
+    return _TOGETHER.sub(lambda m: m[0].replace(" ", HELD) if len(m[0]) <= width else m[0], text)
