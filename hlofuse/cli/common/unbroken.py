@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 HELD = "\ue000"
-"""A space where no line may end: rich breaks at all it takes for one, and no text of a dump has this character."""
+"""A space where no line may end; no text of a dump has this character."""
 
 _NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _TOGETHER = re.compile(
