@@ -58,13 +58,17 @@ class StackFrames:
         return SourceLocation(file, place.get("line", 0), function, place.get("column", 0))
 
     def trace(self, frame_id: int) -> Iterator[SourceLocation]:
-        """Innermost first; a damaged table that loops is cut off."""
-        seen: set[int] = set()
-        while frame_id and frame_id not in seen:
-            seen.add(frame_id)
-            place = self.location(frame_id)
+        """Innermost first."""
+        for frame in self.with_callers(frame_id):
+            place = self.location(frame)
             if place is not None:
                 yield place
-            frame = self.frames.get(frame_id)
+
+    def with_callers(self, frame_id: int) -> Iterator[int]:
+        """The frame and those of its callers, outwards; a damaged table that loops is cut off."""
+        seen: set[int] = set()
+        while frame_id > 0 and frame_id not in seen:
+            seen.add(frame_id)
+            yield frame_id
             # XLA writes the number of the parent as one more (`HloModule::PrintStackFrameIndex`), 1 for none.
-            frame_id = frame.get("parent_frame_id", 1) - 1 if frame else 0
+            frame_id = self.frames.get(frame_id, {}).get("parent_frame_id", 1) - 1

@@ -50,6 +50,7 @@ from hlofuse.pipelines.users.simplified.random_rounds import (
 from hlofuse.pipelines.users.simplified.reciprocals import with_divisions_gone
 from hlofuse.pipelines.users.simplified.remainders import with_choice_in_place_of_remainder
 from hlofuse.pipelines.users.simplified.split_reductions import with_last_in_place_of_split
+from hlofuse.pipelines.users.simplified.stacked_scalars import with_stacks_behind_scalar
 from hlofuse.pipelines.users.simplified.summed_again import with_last_in_place_of_sum
 from hlofuse.pipelines.users.simplified.swapped_reverses import with_swapped_reverses_behind
 from hlofuse.pipelines.users.simplified.top_k import with_last_in_place_of_tuple
@@ -94,6 +95,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_last_in_place_of_element(producer, users, clues.order)
     users = with_signs_of_index_merged(producer, users, clues.uses)
     users = with_choice_in_place_of_remainder(producer, users)
+    users = with_stacks_behind_scalar(producer, users)
     users = with_vectors_made_one(producer, with_negated_exponents_behind(users))
     return with_last_in_place_of_expansion(producer, users)
 

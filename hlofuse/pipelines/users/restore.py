@@ -45,6 +45,7 @@ from hlofuse.pipelines.users.products.taken_along import with_gemms_behind
 from hlofuse.pipelines.users.simplified.clamps import with_clamps_behind
 from hlofuse.pipelines.users.simplified.dropped_identities import with_readers_in_place
 from hlofuse.pipelines.users.simplified.hidden_casts import with_last_in_place_of_cast
+from hlofuse.pipelines.users.simplified.inverted_quotients import restore_around_quotients
 from hlofuse.pipelines.users.simplified.moved_transposes import with_last_in_place_of_transposes
 from hlofuse.pipelines.users.simplified.split_reductions import with_split_reductions_behind
 
@@ -61,6 +62,7 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
     if program.order:
         for instruction in computation:
             instruction.users.sort(key=program.order.__getitem__)
+        restore_around_quotients(program.by_quotients, program.order)
     written = in_order_written(computation)
     if written:
         for instruction in computation:

@@ -196,3 +196,23 @@ def test_two_choices_by_different_predicates_are_of_one_call() -> None:
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%out.1, %out.2)"""
     ids = "p q x.1 out.1 out.2 r ne.1 max.1 choice.1 eq.1 choice.2"
     assert users_of("x.1", body, ids=ids) == ["choice.2", "ne.1", "max.1", "choice.1", "eq.1"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "users"), [(1, ["a.1", "b.1"]), (2, ["b.1", "a.1"])], ids=["within", "another"]
+)
+def test_the_other_result_may_be_given_to_another_call_of_the_function(frame: int, users: list[str]) -> None:
+    where = "transpose(jvp(jit(_where)))/select_n"
+    body = f"""  %p = pred[8]{{0}} parameter(0)
+  %q = pred[8]{{0}} parameter(1)
+  %zero = f32[] constant(0)
+  %zeros = f32[8]{{0}} broadcast(%zero), dimensions={{}}
+  %v = f32[8]{{0}} parameter(2)
+  %x = f32[8]{{0}} sine(%v){named("x")}
+  %select_n.1 = f32[8]{{0}} select(%p, %x, %zeros){named(where, frame=1)}
+  %select_n.2 = f32[8]{{0}} select(%p, %zeros, %x){named(where, frame=1)}
+  %select_n.3 = f32[8]{{0}} select(%q, %select_n.2, %zeros){named(where, frame=frame)}
+  %a.1 = f32[8]{{0}} negate(%select_n.1){named("a")}
+  %b.1 = f32[8]{{0}} abs(%select_n.1){named("b")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%a.1, %b.1, %select_n.3)"""
+    assert users_of("select_n.1", body) == users

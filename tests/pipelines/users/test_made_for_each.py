@@ -37,6 +37,51 @@ def test_only_where_a_scalar_was_one_from_the_beginning_a_broadcast_that_goes_le
 
 
 @pytest.mark.parametrize(
+    ("function", "users"),
+    [("jit(g)", ["add.1", "add.2", "xor.1"]), ("jit(h)", ["add.1", "xor.1", "add.2"])],
+    ids=["of the same", "of another"],
+)
+def test_what_another_function_broadcast_came_when_all_of_the_first_was_one(
+    function: str, users: list[str]
+) -> None:
+    body = f"""  %key = u32[] parameter(0)
+  %p = u32[8]{{0}} parameter(1)
+  %q = u32[4]{{0}} parameter(2)
+  %half.1 = u32[] negate(%key){named("while/body/eval_jaxpr/jit(g)/half")}
+  %add.1 = u32[8]{{0}} broadcast(%half.1), dimensions={{}}{named("while/body/eval_jaxpr/jit(g)/add")}
+  %a.1 = u32[8]{{0}} add(%p, %add.1){named("while/body/eval_jaxpr/jit(g)/add")}
+  %c.1 = u32[8]{{0}} multiply(%a.1, %add.1){named("while/body/eval_jaxpr/jit(g)/add")}
+  %xor.1 = u32[] xor(%key, %half.1){named("while/body/eval_jaxpr/jit(g)/xor")}
+  %xor.2 = u32[8]{{0}} broadcast(%xor.1), dimensions={{}}{named("while/body/eval_jaxpr/jit(g)/xor")}
+  %b.1 = u32[8]{{0}} xor(%c.1, %xor.2){named("while/body/eval_jaxpr/jit(g)/xor")}
+  %add.2 = u32[4]{{0}} broadcast(%half.1), dimensions={{}}{named(f"while/body/eval_jaxpr/{function}/add")}
+  %d.1 = u32[4]{{0}} add(%q, %add.2){named(f"while/body/eval_jaxpr/{function}/add")}
+  ROOT %r = (u32[8]{{0}}, u32[4]{{0}}) tuple(%b.1, %d.1)"""
+    assert users_of("half.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("parent", "users"),
+    [(4, ["select_n.2", "eq.1"]), (2, ["eq.1", "select_n.2"])],
+    ids=["beside it", "around it"],
+)
+def test_what_calls_a_function_is_no_other_call_of_it(parent: int, users: list[str]) -> None:
+    """A function that is called on a line of another has the place of that line."""
+    places = places_in_source(("solve", 7, 15, 83), ("solve", 7, 15, 83), ("step", 3, 8, 20))
+    places = places.replace(
+        "2 {file_location_id=2 parent_frame_id=1}", f"2 {{file_location_id=2 parent_frame_id={parent}}}"
+    )
+    body = f"""  %p = pred[] parameter(0)
+  %one = s32[] constant(1)
+  %two = s32[] constant(2)
+  %select_n.1 = s32[] select(%p, %one, %two){named("jit(solve)/jit(where)/select_n", frame=2)}
+  %eq.1 = pred[] compare(%select_n.1, %two), direction=EQ{named("jit(solve)/eq", frame=1)}
+  %select_n.2 = s32[] select(%p, %select_n.1, %one){named("jit(solve)/jit(where)/select_n", frame=2)}
+  ROOT %r = (pred[], s32[]) tuple(%eq.1, %select_n.2)"""
+    assert users_of("select_n.1", body, tables=places) == users
+
+
+@pytest.mark.parametrize(
     ("frame", "users"), [(1, ["mul.1", "square.1"]), (2, ["square.1", "mul.1"])], ids=["line", "derivative"]
 )
 def test_each_function_converts_what_it_is_given(frame: int, users: list[str]) -> None:

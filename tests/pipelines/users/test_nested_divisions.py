@@ -1,4 +1,4 @@
-"""The order of users where a quotient was divided again."""
+"""The order of users where a quotient was divided again, or divided by."""
 
 from __future__ import annotations
 
@@ -36,3 +36,64 @@ def test_the_division_took_the_place_of_the_first_one(
         users_in(_MODULE.replace("PRODUCT", product).replace("%product", name), "exp.1", ids_known=ids_known)
         == users
     )
+
+
+_BY_QUOTIENT = """HloModule m
+
+ENTRY %main (a: f32[4], v: f32[4], w: f32[4]) -> f32[4] {
+  %a = f32[4]{0} parameter(0)
+  %v = f32[4]{0} parameter(1)
+  %b.1 = f32[4]{0} exponential(%v), metadata={op_name="jit(f)/b"}
+  %w = f32[4]{0} parameter(2)
+  %c.1 = f32[4]{0} exponential(%w), metadata={op_name="jit(f)/c"}
+  %div.1 = f32[4]{0} divide(%b.1, %c.1), metadata={op_name="jit(f)/div"}
+  %neg.1 = f32[4]{0} negate(%div.1), metadata={op_name="jit(f)/neg"}
+  PRODUCT
+  %div.2 = f32[4]{0} divide(%product, %b.1), metadata={op_name="jit(f)/div"}
+  %cos.1 = f32[4]{0} add(%b.1, %c.1), metadata={op_name="jit(f)/cos"}
+  %abs.1 = f32[4]{0} abs(%div.1), metadata={op_name="jit(f)/abs"}
+  %sin.1 = f32[4]{0} sine(%div.1), metadata={op_name="jit(f)/sin"}
+  ROOT %r = f32[4]{0} custom-call(%neg.1, %div.2, %cos.1, %abs.1, %sin.1), custom_call_target="f"
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "written"),
+    [
+        ("b.1", ["div.1", "cos.1", "div.2"], ["div.1", "div.2", "cos.1"]),
+        ("c.1", ["div.1", "cos.1", "multiply.1"], ["div.1", "mul.1", "cos.1"]),
+        ("div.1", ["neg.1", "sin.1", "abs.1"], ["neg.1", "abs.1", "sin.1"]),
+    ],
+    ids=["dividend", "divisor", "quotient"],
+)
+@pytest.mark.parametrize("ids_known", [False, True])
+def test_a_division_by_a_quotient_reads_what_that_is_of(
+    name: str, made: list[str], written: list[str], ids_known: bool
+) -> None:
+    """`a / (b / c)` became `(a * c) / b`."""
+    for product, users in (
+        ("%multiply.1 = f32[4]{0} multiply(%a, %c.1)", made),
+        ('%mul.1 = f32[4]{0} multiply(%a, %c.1), metadata={op_name="jit(f)/mul"}', written),
+    ):
+        program = _BY_QUOTIENT.replace("PRODUCT", product).replace("%product", product.split()[0])
+        assert users_in(program, name, ids_known=ids_known) == users
+
+
+@pytest.mark.parametrize(("name", "users"), [("b.1", ["div.2", "cos.1"]), ("c.1", ["multiply.1", "cos.1"])])
+def test_a_quotient_that_goes_leaves_a_hole(name: str, users: list[str]) -> None:
+    program = """HloModule m
+
+ENTRY %main (a: f32[4], v: f32[4], w: f32[4]) -> (f32[4], f32[4]) {
+  %a = f32[4]{0} parameter(0)
+  %v = f32[4]{0} parameter(1)
+  %b.1 = f32[4]{0} exponential(%v), metadata={op_name="jit(f)/b"}
+  %w = f32[4]{0} parameter(2)
+  %c.1 = f32[4]{0} exponential(%w), metadata={op_name="jit(f)/c"}
+  %cos.1 = f32[4]{0} add(%b.1, %c.1), metadata={op_name="jit(f)/cos"}
+  %multiply.1 = f32[4]{0} multiply(%a, %c.1)
+  %div.2 = f32[4]{0} divide(%multiply.1, %b.1), metadata={op_name="jit(f)/div"}
+  ROOT %r = (f32[4]{0}, f32[4]{0}) tuple(%div.2, %cos.1)
+}
+"""
+    assert users_in(program, name, ids_known=True) == users

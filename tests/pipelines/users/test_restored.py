@@ -332,6 +332,23 @@ def test_the_last_narrowed_concatenate_takes_the_place_of_the_whole() -> None:
     assert users_of("x", body, ids=ids) == ["before", "right", "left"]
 
 
+@pytest.mark.parametrize(
+    ("operation", "users"),
+    [("concatenate", ["whole", "left", "right"]), ("pad", ["left", "right", "whole"])],
+    ids=["narrowed", "of the program"],
+)
+def test_a_narrowed_concatenate_with_a_constant_is_a_pad(operation: str, users: list[str]) -> None:
+    body = f"""  %p = f32[2,4]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %x = f32[2,4]{{1,0}} negate(%p){named("x")}
+  %left = f32[2,5]{{1,0}} pad(%x, %zero), padding=0_0x1_0{named(operation)}
+  %right = f32[2,5]{{1,0}} pad(%x, %zero), padding=0_0x0_1{named(operation)}
+  %ends = f32[2,1]{{1,0}} broadcast(%zero), dimensions={{}}
+  %whole = f32[2,6]{{1,0}} concatenate(%ends, %x, %ends), dimensions={{1}}{named("concatenate")}
+  ROOT %r = (f32[2,5]{{1,0}}, f32[2,5]{{1,0}}, f32[2,6]{{1,0}}) tuple(%left, %right, %whole)"""
+    assert users_of("x", body) == users
+
+
 def test_keys_of_a_sort_come_behind_what_reads_the_value_itself() -> None:
     body = """  %p = f32[32]{0} parameter(0)
   %x = f32[32]{0} negate(%p)

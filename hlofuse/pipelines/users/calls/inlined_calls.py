@@ -302,8 +302,17 @@ def _is_read_behind(x: Instruction, function: str, result: Instruction) -> bool:
 
     What reads `result`, which a pass may have put behind it, does not count.
     """
-    calls = {outermost_call(u) for u in _readers(x, but=result)} - {function}
-    return "" in calls or ("jvp(" in function and bool(calls))
+    readers = list(_readers(x, but=result))
+    calls = {outermost_call(u) for u in readers} - {function}
+    if "" in calls or ("jvp(" in function and bool(calls)):
+        return True
+    return x in _twins(result) and any(_is_like_elsewhere(u, x) for u in readers)
+
+
+def _is_like_elsewhere(user: Instruction, x: Instruction) -> bool:
+    """Is it the same operation in another place? Then it is of another call of the function."""
+    of_both = user.opcode == x.opcode and user.op_name == x.op_name
+    return of_both and stack_frame(user) != stack_frame(x)
 
 
 def _kind_in_call(x: Instruction) -> Hashable:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, operation, stack_frame
+from hlofuse.pipelines.names import is_of_program, operation, scope, stack_frame
+from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import without
 
 
@@ -21,11 +22,25 @@ def with_merged_broadcasts(
         return users
     if _was_made_for_each(number, users):
         return users
+    own = [u for u in users if not _is_of_another_call(u, number)]
+    others = [u for u in users if u not in own]
+    return [*_merged(own, order), *_merged(others, order)]
+
+
+def _merged(users: list[Instruction], order: dict[Instruction, int]) -> list[Instruction]:
     uses = [(u, v) for u in users for v in _served(u)]
     uses.sort(key=lambda use: order[use[1]])
     kept: dict[Instruction, tuple[Instruction, Instruction]] = {}
     gone = [use for use in uses if kept.setdefault(use[0], use) != use]
     return [u for u, _ in without(uses, gone)]
+
+
+def _is_of_another_call(user: Instruction, number: Instruction) -> bool:
+    """Did it read what another function computed alike? CSE gave it the `number` later, behind the others."""
+    there, here = (scope(x) or "" for x in (user, number))
+    if is_made_of_nothing(number) or not there or not here:
+        return False
+    return not any(a.startswith(b) for a, b in ((f"{there}/", f"{here}/"), (f"{here}/", f"{there}/")))
 
 
 def _was_made_for_each(number: Instruction, users: list[Instruction]) -> bool:

@@ -44,13 +44,12 @@ def _reads_nothing_else(x: Instruction) -> bool:
 
 def _frames_of_none(module: Module) -> list[int]:
     """Frames of which nothing is left, nor anything that was called there."""
-    frames = module.stack_frames.frames
+    tables = module.stack_frames
     used: set[int] = set()
     for computation in module.computations:
         for x in computation:
-            frame = stack_frame(x)
-            while frame > 0 and frame not in used:
+            for frame in tables.with_callers(stack_frame(x)):
+                if frame in used:
+                    break
                 used.add(frame)
-                # A text has the number one higher (`HloModule::Print`, `xla/hlo/ir/hlo_module.cc`).
-                frame = frames.get(frame, {}).get("parent_frame_id", 0) - 1
-    return [frame for frame in frames if frame not in used]
+    return [frame for frame in tables.frames if frame not in used]

@@ -9,8 +9,13 @@ def with_narrowed_behind(users: list[Instruction]) -> list[Instruction]:
     """The users with concatenates that simplification made of one for its slices behind the others.
 
     The old one goes with its last slice, and the last of the new ones takes its place (`HandleSlice`,
-    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). Ids have to be XLA's.
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). With a constant a new one becomes a pad, in the
+    same place (`HandleConcatenate`). Ids have to be XLA's.
     """
+    whole = {u.op_name for u in users if u.opcode == "concatenate"}
+    padded = [u for u in users if u.opcode == "pad" and u.op_name in whole]
+    if padded:
+        return [*(u for u in users if u not in padded), *sorted(padded, key=lambda u: u.id)]
     narrowed = sorted((u for u in users if _is_narrowed(u)), key=lambda u: u.id)
     if not narrowed:
         return users

@@ -41,12 +41,12 @@ def nested_divisions(computation: Computation) -> list[NestedDivision]:
         if x.opcode != "divide" or not is_of_program(x):
             continue
         number, product = x.operands
-        if _is_made_for(product, x) and not _is_made_for(number, x):
+        if is_made_for(product, x) and not is_made_for(number, x):
             found.append(NestedDivision(x, product, Instruction(x.name, x.shape, x.opcode)))
     return found
 
 
-def _is_made_for(product: Instruction, division: Instruction) -> bool:
+def is_made_for(product: Instruction, division: Instruction) -> bool:
     if product.opcode != "multiply" or product.op_name or product.users != [division]:
         return False
     return name_before_renaming(product).root == product.opcode
