@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterator
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.reordering import reorder_users
 
 
 class Node:
@@ -49,11 +50,7 @@ class Node:
 
 def give_order_of(node: Node, source: Instruction) -> bool:
     """Give `source` the order of the node's users; False where these are not its users."""
-    users = [u.source for u in node.users if u.source is not None]
-    if len(users) != len(source.users) or set(users) != set(source.users):
-        return False
-    source.users[:] = users
-    return True
+    return reorder_users(source, [u.source for u in node.users if u.source is not None])
 
 
 class ShadowGraph:

@@ -9,17 +9,12 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+from arguments import BF16, F32, KEY, U32, S, ints
 from jax import lax, nn, random
 from steps import (
-    BF16,
-    F32,
     IMAGES,
-    KEY,
-    U32,
-    S,
     eqx_train,
     haiku_train,
-    ints,
     keras_infer,
     keras_train,
     labelled,

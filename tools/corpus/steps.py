@@ -1,26 +1,16 @@
-"""Shapes in the place of values, and each library's own step of training, of which its programs are made."""
+"""Shapes in the place of variables, and the steps of training of each library, of which programs are made."""
 
 import itertools
 import os
 
 import jax
-import jax.numpy as jnp
+from arguments import F32, KEY, S, ints
 from jax import nn
 
 os.environ["KERAS_BACKEND"] = "jax"
 os.environ["EQX_ON_ERROR"] = "nan"  # calls back to Python cannot be compiled ahead of time
 
-F32, BF16, F16, I32, U32 = jnp.float32, jnp.bfloat16, jnp.float16, jnp.int32, jnp.uint32
-KEY = jax.ShapeDtypeStruct((2,), U32)
 IMAGES = {"weights": None, "classifier_activation": None}
-
-
-def S(*shape, dtype=F32):
-    return jax.ShapeDtypeStruct(shape, dtype)
-
-
-def ints(*shape):
-    return S(*shape, dtype=I32)
 
 
 def shapes(tree):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.reordering import reorder_users
 from hlofuse.pipelines.users.by_age import as_age_tells, as_guess_tells
 from hlofuse.pipelines.users.calls.unread_results import in_order_written
 from hlofuse.pipelines.users.clues import Clues, clues_of
@@ -98,7 +99,7 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
             users = with_last_in_place_of_copy(users)
         if clues.wide.isdisjoint(users) and not is_cast_told:
             users = with_last_in_place_of_cast(instruction, users, clues.cast)
-        instruction.users[:] = with_last_part_of_product_in_front(instruction, users)
+        reorder_users(instruction, with_last_part_of_product_in_front(instruction, users))
 
 
 def _as_converts_leave_it(

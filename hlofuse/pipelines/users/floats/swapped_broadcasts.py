@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.reordering import reorder_users
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 from hlofuse.pipelines.users.floats.widened import is_same_broadcast
@@ -61,8 +62,4 @@ def give_order_as_swapped(node: Node, x: Swapped) -> bool:
     What was widened read the convert from then on, which took its place.
     """
     readers = [u.source for u in node.users if u.source is not None]
-    users = [x.convert if u in x.wide.users else u for u in readers]
-    if len(users) != len(x.broadcast.users) or set(users) != set(x.broadcast.users):
-        return False
-    x.broadcast.users[:] = users
-    return True
+    return reorder_users(x.broadcast, [x.convert if u in x.wide.users else u for u in readers])

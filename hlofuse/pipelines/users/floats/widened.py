@@ -73,7 +73,7 @@ def users_of_widened(
     `simplify_fp_conversions.cc`). `place` tells where each user stood before, by default the post-order.
     """
     back = next((u for u in users if is_narrowing(u)), producer)
-    at_once = [u for u in users if u not in wide and not is_narrowing(u)]
+    at_once = [u for u in users if u not in wide and u is not back]
     later = [u for u in users if u in wide]
     narrow = back.users if back is not producer else []
     of_program = [*dict.fromkeys(None if u in at_once else u for u in (*at_once, *later, *narrow))]

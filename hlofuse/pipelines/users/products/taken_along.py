@@ -38,13 +38,15 @@ def with_gemms_behind(
     taken.sort(key=lambda entry: order[entry[1]])
     left = Counter(kind for _, _, kind in taken)
     left.update(_kind(served_by(user)) for user in users if user not in late)
+    entries = dict.fromkeys((user, gemm) for user, gemm, _ in taken)
     for user, gemm, kind in taken:
-        listed.append((user, gemm))
+        if (user, gemm) not in listed:  # a gemm that takes two along is one user
+            listed.append((user, gemm))
         left[kind] -= 1
         if not left[kind]:
             listed = without(listed, [kind])
     first: dict[Instruction, Hashable] = {}
-    merged = [(u, gemm) for u, gemm, _ in taken if first.setdefault(u, (u, gemm)) != (u, gemm)]
+    merged = [entry for entry in entries if first.setdefault(entry[0], entry) != entry]
     users_of = {entry: user for user, entry in first.items()} | {u: u for u in users}
     return [users_of[entry] for entry in without(listed, merged) if entry in users_of]
 

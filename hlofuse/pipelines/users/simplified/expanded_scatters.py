@@ -40,7 +40,7 @@ def with_last_in_place_of_element(
         behind = [u for u in users if u.opcode == "bitcast"]
         in_front = [u for u in users if u not in made and u not in behind]
         return [*in_front, *behind, last, *others]
-    at = users.index(made[0])
+    at = min(map(users.index, made))
     return [*users[:at], last, *(u for u in users[at:] if u not in made), *others]
 
 
