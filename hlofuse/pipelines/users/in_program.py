@@ -23,6 +23,7 @@ from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_bro
 from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_functions, is_merged_literal
 from hlofuse.pipelines.users.duplicates.normalized_indices import with_signs_of_index_merged
 from hlofuse.pipelines.users.duplicates.shared_expansions import with_last_in_place_of_expansion
+from hlofuse.pipelines.users.duplicates.sigmoids import with_last_in_place_of_difference
 from hlofuse.pipelines.users.duplicates.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.users.duplicates.sums_in_functions import with_last_in_place_of_callers_sum
 from hlofuse.pipelines.users.floats.widened import is_read_wide
@@ -87,6 +88,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = users_of_normalized(users)
     if not is_read_wide(producer, clues.wide):
         users = with_last_in_place_of_sum(producer, users, clues.reductions)
+    users = with_last_in_place_of_difference(producer, users, clues.order)
     users = with_last_in_place_of_element(producer, users, clues.order)
     users = with_signs_of_index_merged(producer, users, clues.uses)
     users = with_choice_in_place_of_remainder(producer, users)
