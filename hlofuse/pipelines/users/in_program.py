@@ -52,6 +52,7 @@ from hlofuse.pipelines.users.simplified.remainders import with_choice_in_place_o
 from hlofuse.pipelines.users.simplified.summed_again import with_last_in_place_of_sum
 from hlofuse.pipelines.users.simplified.swapped_reverses import with_swapped_reverses_behind
 from hlofuse.pipelines.users.simplified.top_k import with_last_in_place_of_tuple
+from hlofuse.pipelines.users.simplified.uniform_numbers import with_sums_of_zero_gone
 
 
 def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
@@ -68,6 +69,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     else:
         users = in_order_of_calls(producer, users, passes=clues.passes)
         users = with_last_in_place_of_callers_sum(producer, users, clues.uses)
+    users = with_sums_of_zero_gone(producer, users)
     if is_element and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
     users = with_swapped_reverses_behind(with_merged_factors_behind(producer, users))
