@@ -14,7 +14,7 @@ from hlofuse.pipelines.users.duplicates.shared_indices import (
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 from hlofuse.pipelines.users.floats.widened import is_widened_broadcast
 from hlofuse.pipelines.users.products.taken_along import without_those_in_softmax
-from hlofuse.pipelines.users.products.taken_constants import without_those_in_gemms
+from hlofuse.pipelines.users.products.taken_constants import is_first_reader_in_gemm, without_those_in_gemms
 from hlofuse.pipelines.users.simplified.divisions import are_divisions, in_order_of_divisions
 from hlofuse.pipelines.users.simplified.dropped_behind import with_last_of_older_in_front
 from hlofuse.pipelines.users.simplified.dropped_operations import with_last_in_place_of_dropped
@@ -68,7 +68,8 @@ def _as_passes_leave_it(
         users = _as_made(producer, users, clues, ages)
         return without_those_in_softmax(producer, users, clues.order, clues.in_softmax)
     users = with_moved_behind(producer, in_order_of_keys(producer, with_narrowed_behind(users)))
-    users = with_last_in_place_of_dropped(producer, users, clues.uses, ages.numbers)
+    if not is_first_reader_in_gemm(producer, clues.in_gemms):
+        users = with_last_in_place_of_dropped(producer, users, clues.uses, ages.numbers)
     users = with_last_of_older_in_front(producer, users, ages.passes)
     if producer not in clues.wide:  # what was widened was given its users in the order of the walk
         users = with_moved_in_front(producer, users, ages.passes, ages.calls, clues.uses)

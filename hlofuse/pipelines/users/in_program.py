@@ -23,6 +23,7 @@ from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_bro
 from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_functions, is_merged_literal
 from hlofuse.pipelines.users.duplicates.normalized_indices import with_signs_of_index_merged
 from hlofuse.pipelines.users.duplicates.shared_expansions import with_last_in_place_of_expansion
+from hlofuse.pipelines.users.duplicates.sigmoids import with_last_in_place_of_difference
 from hlofuse.pipelines.users.duplicates.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.users.duplicates.sums_in_functions import with_last_in_place_of_callers_sum
 from hlofuse.pipelines.users.floats.widened import is_read_wide
@@ -54,6 +55,7 @@ from hlofuse.pipelines.users.simplified.stacked_scalars import with_stacks_behin
 from hlofuse.pipelines.users.simplified.summed_again import with_last_in_place_of_sum
 from hlofuse.pipelines.users.simplified.swapped_reverses import with_swapped_reverses_behind
 from hlofuse.pipelines.users.simplified.top_k import with_last_in_place_of_tuple
+from hlofuse.pipelines.users.simplified.uniform_numbers import with_sums_of_zero_gone
 
 
 def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
@@ -71,6 +73,8 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = in_order_of_calls(producer, users, passes=clues.passes)
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
+        users = with_last_in_place_of_callers_sum(producer, users, clues.uses)
+    users = with_sums_of_zero_gone(producer, users)
     if is_element and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
     users = with_swapped_reverses_behind(with_merged_factors_behind(producer, users))
@@ -92,6 +96,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = users_of_normalized(users)
     if not is_read_wide(producer, clues.wide):
         users = with_last_in_place_of_sum(producer, users, clues.reductions)
+    users = with_last_in_place_of_difference(producer, users, clues.order)
     users = with_last_in_place_of_element(producer, users, clues.order)
     users = with_signs_of_index_merged(producer, users, clues.uses)
     users = with_choice_in_place_of_remainder(producer, users)

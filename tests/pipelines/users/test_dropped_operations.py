@@ -118,3 +118,17 @@ def test_the_last_reader_of_a_word_takes_the_place_of_a_sum_that_took_a_number_a
   %add.5 = u32[8]{{0}} add(%xor.3, %word.1){named("add")}
   ROOT %r = (u32[8]{{0}}) tuple(%add.5)"""
     assert users_of("word.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("frame", "users"), [(5, ["lt.9.0", "select_n.1"]), (6, ["select_n.1", "lt.9.0"])], ids=["cloned", "gone"]
+)
+def test_a_first_reader_that_was_numbered_anew_is_there(frame: int, users: list[str]) -> None:
+    """It stands in the place of the constant that was spread for it."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %zero = f32[] constant(0)
+  %lt.6.0 = f32[8]{{0}} broadcast(%zero), dimensions={{}}{named("lt", frame=5)}
+  %lt.9.0 = pred[8]{{0}} compare(%p, %lt.6.0), direction=LT{named("lt", frame=frame)}
+  %select_n.1 = f32[8]{{0}} select(%lt.9.0, %p, %lt.6.0){named("select_n", frame=7)}
+  ROOT %r = (f32[8]{{0}}) tuple(%select_n.1)"""
+    assert users_of("lt.6.0", body, ids="p zero lt.6.0 - lt.9.0 select_n.1 r") == users

@@ -72,6 +72,14 @@ def test_a_branch_that_is_one_still_keeps_its_order(ids_known: bool) -> None:
     assert users_in(_BRANCH, "y", ids_known=ids_known) == ["sin.1", "cos.1"]
 
 
+@pytest.mark.parametrize("inner", ["", "cond/branch_0_fun/"], ids=["as written", "inlined"])
+def test_a_branch_that_is_one_still_may_have_had_branches(inner: str) -> None:
+    text = _BRANCH.replace("/cos", f"/{inner}cos").replace("/mul", f"/{inner}mul")
+    text = text.replace("cosine(%y)", "cosine(%sin.1)")
+    users = ["cos.1", "mul.1"] if not inner else ["mul.1", "cos.1"]
+    assert users_in(text, "sin.1", ids_known=True) == users
+
+
 _ALIKE = """HloModule m
 
 ENTRY %main (go: pred[], v: f32[]) -> f32[] {

@@ -47,7 +47,8 @@ def with_last_in_place_of_branches(producer: Instruction, users: list[Instructio
 def _is_given_to_branches(producer: Instruction) -> bool:
     if is_made_of_nothing(producer) or not (producer.op_name or producer.opcode in _NAMELESS):
         return False
-    return not _is_in_branch(producer)
+    # A branch may have had conditionals of its own: what it is shows where those are.
+    return not _is_in_branch(producer) or bool(_branches(producer.op_name or ""))
 
 
 def _is_in_branch(x: Instruction) -> bool:

@@ -90,8 +90,9 @@ def _users_of_expression(
     """The users around `x` in the program; none if that does not tell them from others."""
     around = {u: place for u, place in places.items() if place is not None and place.encloses(here)}
     of_broadcast = {u for u in around if u.op_name == x.op_name and x.opcode == "broadcast"}
-    if len(of_broadcast) == 1:
-        return of_broadcast  # it was made for that one; the derivative in the same place has its own
+    if of_broadcast:
+        # It was made for the first; another call in the same place, and the derivative, had their own.
+        return {next(u for u in places if u in of_broadcast)}
     # What stands in exactly the same place is the derivative of `x`.
     if all(place == here for place in around.values()):
         return set()

@@ -87,6 +87,14 @@ def with_those_in_gemms(
     return listed, [t.reader for t in taken]
 
 
+def is_first_reader_in_gemm(constant: Instruction, readers: GemmReaders) -> bool:
+    """Did a gemm take along what a broadcast `constant` was made for, which bears the same name?"""
+    if not is_broadcast_of_constant(constant):
+        return False
+    alike = readers.get(_value_of(constant), {}).values()
+    return any(taken.reader.op_name == constant.op_name for taken in alike)
+
+
 def _value_of(broadcast: Instruction) -> Hashable:
     """The same for equal broadcasts, of whatever dimensions: gemms take bitcasts behind them along."""
     return broadcast.shape.element_count, literal_of(broadcast)

@@ -65,6 +65,9 @@ def _first_reader_is_gone(constant: Instruction, users: list[Instruction], numbe
         return False  # the program itself spread it; or it was in a function of its own
     if number + 1 in numbers[root] and not _is_alone_in_clone(constant):
         return False
+    place = stack_frame(constant)
+    if place and any((u.op_name, stack_frame(u)) == (constant.op_name, place) for u in users):
+        return False  # it is there, and was given another number when it was cloned
     levels = {outermost_call(u) == "" for u in users}
     return len(levels) == 1 and all(map(is_of_program, users))
 

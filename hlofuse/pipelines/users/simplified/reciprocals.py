@@ -54,11 +54,29 @@ def _factor(x: Instruction) -> float | None:
     """What `x` multiplies by in place of a division."""
     if x.opcode == "multiply" and operation(x) == "div":
         return number_of(x.operands[1])
+    if x.opcode == "multiply" and (factor := _merged_factor(x)) is not None:
+        return factor
     if x.opcode != "custom-call":
         return None
     # GemmRewriter has the library multiply (`xla/backends/gpu/transforms/gemm_rewriter.cc`).
     alpha = _ALPHA.search(x.attributes.raw("backend_config") or "")
     return in_single_precision(float(alpha[1])) if alpha and alpha[1] != "1" else None
+
+
+def _merged_factor(product: Instruction) -> float | None:
+    """The constant in a product with a scalar, with which a scalar that was there had been multiplied.
+
+    AlgebraicSimplifier multiplies what is broadcast: `(x * reciprocal) * scalar` has one factor then
+    (`HandleMultiply`).
+    """
+    for o in product.operands:
+        factor = o.operands[0] if o.opcode == "broadcast" else o
+        if factor.opcode != "multiply" or factor.shape.rank or is_of_program(factor):
+            continue
+        scalar = factor.operands[1].literal.scalar if factor.operands[1].opcode == "constant" else None
+        if scalar is not None and factor.shape.element_type == "f32":
+            return in_single_precision(float(scalar))
+    return None
 
 
 def with_divisions_gone(

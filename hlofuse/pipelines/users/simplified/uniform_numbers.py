@@ -1,0 +1,32 @@
+"""Uniform random numbers between zero and something, to which the program adds the zero.
+
+They are `max(minval, numbers * (maxval - minval) + minval)`, with the one broadcast of `minval` for both.
+"""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_of_program
+from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
+from hlofuse.pipelines.users.common.holes import without
+
+_LAST_OF_FUNCTION = "jit(_uniform)/max"
+
+
+def with_sums_of_zero_gone(zero: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of such a broadcast: each sum had been the next user behind its maximum.
+
+    AlgebraicSimplifier drops them in turn (`HandleAdd`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), after HloCSE made one of equal broadcasts.
+    """
+    bounded = [u for u in users if _is_bounded_by(u, zero)]
+    if not bounded or not is_broadcast_of_constant(zero) or zero.operands[0].literal.scalar != 0:
+        return users
+    listed = [(u, is_sum) for u in users for is_sum in ((False, True) if u in bounded else (False,))]
+    return [u for u, _ in without(listed, [(u, True) for u in bounded])]
+
+
+def _is_bounded_by(x: Instruction, zero: Instruction) -> bool:
+    if x.opcode != "maximum" or x.operands[0] is not zero or not is_of_program(x):
+        return False
+    return (x.op_name or "").endswith(_LAST_OF_FUNCTION)
