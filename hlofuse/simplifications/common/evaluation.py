@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
 from hlofuse.simplifications.common.elementwise import CannotEvaluate, value_function
+from hlofuse.simplifications.common.indexing import gathered, scattered
 from hlofuse.simplifications.common.literals import MOST_ELEMENTS, Value, rounded, values_of
 from hlofuse.simplifications.common.windows import reduced_windows
 
@@ -229,6 +230,40 @@ def _known(value: Value | None) -> Value:
     return value
 
 
+def _integers(x: Instruction) -> list[int]:
+    if x.shape.element_type not in INTEGER_TYPES:
+        raise CannotEvaluate
+    return [int(value.real) for value in evaluate(x)]
+
+
+def _gather(x: Instruction) -> list[Value]:
+    values, indices = evaluate(x.operands[0]), _integers(x.operands[1])
+    if not values:
+        raise CannotEvaluate
+    return gathered(x, values, indices)
+
+
+def _scatter(x: Instruction) -> list[Value]:
+    """Into one array, by a function of at most a single operation."""
+    if len(x.operands) != 3:
+        raise CannotEvaluate
+    base, index, update = x.operands
+    element_type, function = x.shape.element_type, x.called_computations[0].root
+    if function.opcode == "parameter":
+        kept = function.parameter_number
+        return scattered(x, evaluate(base), _integers(index), evaluate(update), lambda *pair: pair[kept])
+    if function.opcode not in _REDUCERS or {o.payload for o in function.operands} != {"0", "1"}:
+        raise CannotEvaluate
+    compute = value_function(function)
+    return scattered(
+        x,
+        evaluate(base),
+        _integers(index),
+        evaluate(update),
+        lambda old, new: _known(rounded(element_type, compute(old, new))),
+    )
+
+
 _MOST_STEPS = 1 << 20
 """XLA works out more; it would take long here."""
 
@@ -263,6 +298,8 @@ _MOVES: dict[str, Callable[[Instruction], list[Value]]] = {
     "dynamic-slice": _dynamic_slice,
     "dynamic-update-slice": _dynamic_update_slice,
     "pad": _pad,
+    "gather": _gather,
+    "scatter": _scatter,
     "reduce": _reduce,
     "reduce-window": _reduce_window,
     "reshape": lambda x: evaluate(x.operands[0]),
