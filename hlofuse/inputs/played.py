@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hlofuse.inputs.beside import before_optimizations_beside
 from hlofuse.inputs.elided_literals import restore_literals
 from hlofuse.inputs.load import load
+from hlofuse.inputs.named_order import in_order_made
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
@@ -43,9 +44,7 @@ def played_beside(module: Module, target: str, device: DeviceDescription | None)
     try:
         unoptimized = load(source)
         restore_literals(unoptimized)
-        ids = unique_ids_for(unoptimized)
-        if ids is not None:
-            ids.apply(unoptimized)
+        in_order_made(unoptimized, unique_ids_for(unoptimized))
         copy = with_played_order(module, unoptimized, target, device)
     except HlofuseError:
         return None

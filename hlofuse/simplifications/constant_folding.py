@@ -42,7 +42,7 @@ def _is_foldable(i: Instruction) -> bool:
         return False
     if not any(o.opcode == "constant" for o in i.operands) or not all(map(_is_known, i.operands)):
         return False
-    if i.called and i.opcode not in ("reduce", "reduce-window"):
+    if i.called and i.opcode not in ("reduce", "reduce-window", "scatter"):
         return False
     if i.opcode == "pad" and i.operands[0].opcode == "broadcast":
         return False

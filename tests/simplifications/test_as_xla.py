@@ -24,7 +24,6 @@ PARTS = 8
 DIFFERENT = {
     "random_1003",  # a constant that is left out of the dump counts upwards
     "random_1059",  # the same
-    "random_1072",  # zeros that are left out of the dump
     "random_2053",  # a constant that is left out of the dump counts upwards
     "random_3026",  # reduce-decomposer
     "random_3029",  # reduction of a concatenation in a second round

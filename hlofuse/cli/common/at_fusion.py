@@ -66,6 +66,7 @@ def brought_to_fusion(asked: ReplayRequest, subject: Subject) -> Subject:
     from dataclasses import replace
 
     from hlofuse.cli.common.progress import spinner
+    from hlofuse.inputs.named_order import in_order_made
     from hlofuse.ir.errors import HlofuseError
     from hlofuse.stages.unoptimized import beginning_of_fusion
 
@@ -75,8 +76,7 @@ def brought_to_fusion(asked: ReplayRequest, subject: Subject) -> Subject:
                 f"{flag} is about the module as it enters the fusion passes; this one is before optimizations"
             )
     variant = _variant(asked, subject)
-    if subject.ids is not None:
-        subject.ids.apply(subject.module)
+    in_order_made(subject.module, subject.ids)
     with spinner("repeating the passes ahead of fusion"):
         begun = beginning_of_fusion(subject.module, subject.target, (variant.xla or variant).device)
     return replace(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
 from hlofuse.simplifications.common.elementwise import CannotEvaluate, value_function
+from hlofuse.simplifications.common.indexing import gathered, scattered
 from hlofuse.simplifications.common.literals import MOST_ELEMENTS, Value, rounded, values_of
 from hlofuse.simplifications.common.windows import reduced_windows
 
@@ -173,30 +174,94 @@ def _bitcast_convert(x: Instruction) -> list[Value]:
     return [struct.unpack(result, struct.pack(source, v))[0] for v in evaluate(x.operands[0])]
 
 
-_ORDER_MATTERS_NOT = frozenset({"and", "or", "xor", "maximum", "minimum", "add", "multiply"})
+_REDUCERS = frozenset({"and", "or", "xor", "maximum", "minimum", "add", "multiply"})
+_SUMMED_AT_ONCE = 512
 
 
 def _reduce(x: Instruction) -> list[Value]:
-    """Of integers and truth values, where it does not matter in which order they are taken."""
+    """By a function of a single operation, element after element as they lie in memory."""
     element_type, function = x.shape.element_type, x.called_computations[0].root
-    if len(x.operands) != 2 or function.opcode not in _ORDER_MATTERS_NOT:
+    source = x.operands[0]
+    if len(x.operands) != 2 or function.opcode not in _REDUCERS:
         raise CannotEvaluate
-    if element_type not in (*INTEGER_TYPES, "pred") or sorted(
-        o.parameter_number if o.opcode == "parameter" else -1 for o in function.operands
-    ) != [0, 1]:
+    if sorted(o.parameter_number if o.opcode == "parameter" else -1 for o in function.operands) != [0, 1]:
         raise CannotEvaluate
-    source, (init,) = x.operands[0], evaluate(x.operands[1])
-    compute = value_function(function)
-    out = [init] * x.shape.element_count
+    exact = element_type in (*INTEGER_TYPES, "pred")
+    if not exact and source.shape.minor_to_major not in (None, tuple(reversed(range(source.shape.rank)))):
+        raise CannotEvaluate
+    values, (init,) = evaluate(source), evaluate(x.operands[1])
     kept = [d for d in range(source.shape.rank) if d not in x.dimensions]
-    for value, index in zip(evaluate(source), _indices(source.shape.dimensions), strict=True):
+    reduced: list[list[Value]] = [[] for _ in range(x.shape.element_count)]
+    for value, index in zip(values, _indices(source.shape.dimensions), strict=True):
         place = 0
         for d in kept:
             place = place * source.shape.dimensions[d] + index[d]
-        result = rounded(element_type, compute(out[place], value))
-        assert result is not None
-        out[place] = result
-    return out
+        reduced[place].append(value)
+    if element_type.startswith(("f", "bf")) and function.opcode == "add":
+        return [_sum(element_type, init, part) for part in reduced]
+    compute = value_function(function)
+    return [_in_steps(element_type, compute, init, part) for part in reduced]
+
+
+def _in_steps(
+    element_type: str, compute: Callable[..., Value], init: Value, values: Sequence[Value]
+) -> Value:
+    total = init
+    for value in values:
+        total = _known(rounded(element_type, compute(total, value)))
+    return total
+
+
+def _sum(element_type: str, init: Value, values: Sequence[Value]) -> Value:
+    """Floats are added in double precision and rounded once (`GenerateReduceOutputElement`)."""
+    total: Value = init
+    for start in range(0, len(values), _SUMMED_AT_ONCE):
+        part: Value = 0.0
+        for value in values[start : start + _SUMMED_AT_ONCE]:
+            part += value
+        total += part
+    return _known(rounded(element_type, total))
+
+
+def _known(value: Value | None) -> Value:
+    """Which NaN an operation makes is up to the machine."""
+    if value is None or value != value:
+        raise CannotEvaluate
+    return value
+
+
+def _integers(x: Instruction) -> list[int]:
+    if x.shape.element_type not in INTEGER_TYPES:
+        raise CannotEvaluate
+    return [int(value.real) for value in evaluate(x)]
+
+
+def _gather(x: Instruction) -> list[Value]:
+    values, indices = evaluate(x.operands[0]), _integers(x.operands[1])
+    if not values:
+        raise CannotEvaluate
+    return gathered(x, values, indices)
+
+
+def _scatter(x: Instruction) -> list[Value]:
+    """Into one array, by a function of at most a single operation."""
+    if len(x.operands) != 3:
+        raise CannotEvaluate
+    base, index, update = x.operands
+    element_type, function = x.shape.element_type, x.called_computations[0].root
+    if function.opcode == "parameter":
+        kept = function.parameter_number
+        return scattered(x, evaluate(base), _integers(index), evaluate(update), lambda *pair: pair[kept])
+    if function.opcode not in _REDUCERS or {o.payload for o in function.operands} != {"0", "1"}:
+        raise CannotEvaluate
+    compute = value_function(function)
+    return scattered(
+        x,
+        evaluate(base),
+        _integers(index),
+        evaluate(update),
+        lambda old, new: _known(rounded(element_type, compute(old, new))),
+    )
 
 
 _MOST_STEPS = 1 << 20
@@ -233,6 +298,8 @@ _MOVES: dict[str, Callable[[Instruction], list[Value]]] = {
     "dynamic-slice": _dynamic_slice,
     "dynamic-update-slice": _dynamic_update_slice,
     "pad": _pad,
+    "gather": _gather,
+    "scatter": _scatter,
     "reduce": _reduce,
     "reduce-window": _reduce_window,
     "reshape": lambda x: evaluate(x.operands[0]),
