@@ -73,7 +73,6 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = in_order_of_calls(producer, users, passes=clues.passes)
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
-        users = with_last_in_place_of_callers_sum(producer, users, clues.uses)
     users = with_sums_of_zero_gone(producer, users)
     if is_element and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
