@@ -29,37 +29,18 @@ from hlofuse.pipelines.users.simplified.sunk_slices import in_order_of_sinking
 
 
 def as_age_tells(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:
-    """The `users` of a value, given the order they have in the program, where ids are XLA's."""
-    listed = _as_passes_leave_it(producer, users, clues, clues.ages)
+    """The `users` of a value, given the order they have in the program, by ids that are XLA's or guessed."""
+    ages = clues.ages
+    listed = _as_passes_leave_it(producer, users, clues)
     if not is_merged_literal(producer):
-        listed = without_those_in_gemms(producer, listed, clues.order, clues.in_gemms, clues.ages.passes)
-    return _without_moved_reshape(producer, users, listed, clues)
-
-
-def as_guess_tells(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:
-    """The same where ids are guessed.
-
-    Sure is only what is older than all passes. Whether of two young ones the one or the other is older is not
-    for a list of users to depend on.
-    """
-    if is_widening(producer) or is_widened_broadcast(producer):
-        return users
-    listed = with_last_of_older_in_front(producer, users, clues.ages.passes)
-    return _without_moved_reshape(producer, users, listed, clues)
-
-
-def _without_moved_reshape(
-    producer: Instruction, users: list[Instruction], listed: list[Instruction], clues: Clues
-) -> list[Instruction]:
-    moved = clues.ages.moved
-    if listed == users and producer in moved and clues.wide.isdisjoint(users):
-        return with_last_in_place_of_reshape(producer, users, moved)
+        listed = without_those_in_gemms(producer, listed, clues.order, clues.in_gemms, ages.passes)
+    if listed == users and producer in ages.moved and clues.wide.isdisjoint(users):
+        return with_last_in_place_of_reshape(producer, users, ages.moved)
     return listed
 
 
-def _as_passes_leave_it(
-    producer: Instruction, users: list[Instruction], clues: Clues, ages: Ages
-) -> list[Instruction]:
+def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:
+    ages = clues.ages
     if is_widening(producer) or is_widened_broadcast(producer):
         return users
     if is_bits_of_key(producer):
@@ -68,7 +49,8 @@ def _as_passes_leave_it(
         users = _as_made(producer, users, clues, ages)
         return without_those_in_softmax(producer, users, clues.order, clues.in_softmax)
     users = with_moved_behind(producer, in_order_of_keys(producer, with_narrowed_behind(users)))
-    if not is_first_reader_in_gemm(producer, clues.in_gemms):
+    # Of lists by a guess it would make more wrong than right.
+    if clues.ids_known and not is_first_reader_in_gemm(producer, clues.in_gemms):
         users = with_last_in_place_of_dropped(producer, users, clues.uses, ages.numbers)
     users = with_last_of_older_in_front(producer, users, ages.passes)
     if producer not in clues.wide:  # what was widened was given its users in the order of the walk

@@ -81,16 +81,17 @@ def clues_of(computation: Computation, program: Program, *, ids_known: bool) -> 
         softmax_readers(order),
         gemm_readers(order),
         results_of_normalized(computation),
-        _ages_of(computation, order),
+        _ages_of(computation, order, ids_known=ids_known),
         ids_known,
     )
 
 
-def _ages_of(computation: Computation, order: dict[Instruction, int]) -> Ages:
+def _ages_of(computation: Computation, order: dict[Instruction, int], *, ids_known: bool) -> Ages:
     return Ages(
         first_of_passes(computation),
         divisions(order),
         numbers_in_names(order),
         behind_moved_reshapes(computation),
-        runs_of_calls(computation),
+        # A guess has what calls brought in apart from all else: where one ends is not in it.
+        runs_of_calls(computation) if ids_known else {},
     )

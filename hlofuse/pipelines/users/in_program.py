@@ -109,9 +109,8 @@ def _as_literals_are_merged(
 ) -> list[Instruction]:
     users, in_gemms = with_those_in_gemms(literal, users, clues.order, clues.in_gemms)
     users, in_softmax = with_those_in_softmax(literal, users, clues.order, clues.in_softmax)
-    users = in_order_of_functions(literal, users, clues.at_cse, ids_known=clues.ids_known)
+    users = in_order_of_functions(literal, users, clues.at_cse)
     users = with_sums_of_word_gone(literal, users, clues.uses)
-    if clues.passes is not None:
-        users = with_those_of_its_round_in_front(literal, users, clues.passes)
+    users = with_those_of_its_round_in_front(literal, users, clues.ages.passes)
     users = without(users, [*in_gemms, *in_softmax])
     return with_products_gone(literal, users, clues.program.order or clues.order, clues.program.products)

@@ -13,7 +13,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.reordering import reorder_users
-from hlofuse.pipelines.users.by_age import as_age_tells, as_guess_tells
+from hlofuse.pipelines.users.by_age import as_age_tells
 from hlofuse.pipelines.users.calls.unread_results import in_order_written
 from hlofuse.pipelines.users.clues import Clues, clues_of
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
@@ -89,14 +89,13 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
             users = _as_converts_leave_it(instruction, users, clues, clues.order)
             users = with_clamps_behind(instruction, users, clues.order)
             users = with_dot_operands_in_place(instruction, users, clues.order)
-            aged = (as_age_tells if ids_known else as_guess_tells)(instruction, users, clues)
+            aged = as_age_tells(instruction, users, clues)
             is_cast_told = aged != users
             users = with_readers_in_place(instruction, aged)
-        users = with_transposes_of_merger_behind(instruction, users, clues.order, ids_known=clues.ids_known)
+        users = with_transposes_of_merger_behind(instruction, users, clues.order)
         users = in_order_of_merged_products(users)
         users = with_last_in_place_of_transposes(instruction, users)
-        if clues.ids_known:
-            users = with_last_in_place_of_copy(users)
+        users = with_last_in_place_of_copy(users)
         if clues.wide.isdisjoint(users) and not is_cast_told:
             users = with_last_in_place_of_cast(instruction, users, clues.cast)
         reorder_users(instruction, with_last_part_of_product_in_front(instruction, users))

@@ -19,7 +19,14 @@ HEAD = """HloModule m
 
 
 def users_of(
-    name: str, body: str, *, ids: str = "", head: str = "", tables: str = "", entry: str = "main"
+    name: str,
+    body: str,
+    *,
+    ids: str = "",
+    head: str = "",
+    tables: str = "",
+    entry: str = "main",
+    ids_known: bool = True,
 ) -> list[str]:
     """`ids` are names in the order of age, if that is not the order of the text, with what is gone as `-`.
 
@@ -33,7 +40,7 @@ def users_of(
         age = [name for name in age if name == "-" or name in names]
         for x in module.entry:
             x.id = age.index(x.name)
-    return users_in(module, name, ids_known=True)
+    return users_in(module, name, ids_known=ids_known)
 
 
 def users_as_guessed(name: str, body: str, *, head: str = "", tables: str = "") -> list[str]:

@@ -166,6 +166,8 @@ def test_the_last_user_takes_the_place_of_the_first_reader_of_a_constant() -> No
     assert users_of("add.591.0", there[0], ids=there[1]) == ["add.592.0", "add.626.0"]
     gone = body.replace("NEXT", "599"), ids.replace("NEXT", "599")
     assert users_of("add.591.0", gone[0], ids=gone[1]) == ["add.626.0", "add.599.0"]
+    guessed = users_of("add.591.0", gone[0], ids=gone[1], ids_known=False)
+    assert guessed == ["add.599.0", "add.626.0"]
 
 
 def test_who_read_a_sum_with_zero_takes_its_place() -> None:
@@ -195,7 +197,8 @@ def test_the_last_user_takes_the_place_of_the_tuple_of_top_k() -> None:
 # ---------------------------------------------------------------- made anew
 
 
-def test_of_those_moved_in_front_of_one_reshape_the_last_takes_its_place() -> None:
+@pytest.mark.parametrize("ids_known", [True, False])
+def test_of_those_moved_in_front_of_one_reshape_the_last_takes_its_place(ids_known: bool) -> None:
     """In a called function as well: what is younger than what was moved outside was moved, too."""
     body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
   %zero = f32[] constant(0)
@@ -205,7 +208,7 @@ def test_of_those_moved_in_front_of_one_reshape_the_last_takes_its_place() -> No
   %mul.3 = f32[8]{{0}} multiply(%div.1, %div.1){named("mul")}
   ROOT %r = (f32[8]{{0}}) tuple(%mul.3)"""
     ids = "p r zero total.1 mul.3 log.2 div.1"
-    assert users_of("total.1", body, ids=ids) == ["div.1", "log.2"]
+    assert users_of("total.1", body, ids=ids, ids_known=ids_known) == ["div.1", "log.2"]
 
 
 def test_each_reshape_of_its_own_is_replaced_in_its_place() -> None:

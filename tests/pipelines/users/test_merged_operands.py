@@ -55,9 +55,8 @@ def test_it_comes_behind_a_sum_that_is_known_to_be_older(age: str, is_behind: bo
     by_name = {x.name: x for x in module.entry}
     users = [by_name[name] for name in ("transpose.1", "transpose.2", "reduce.1")]
     order = {x: k for k, x in enumerate(module.entry)}
-    found = with_transposes_of_merger_behind(by_name["product"], users, order, ids_known=True)
+    found = with_transposes_of_merger_behind(by_name["product"], users, order)
     assert found == ([users[0], users[2], users[1]] if is_behind else users)
-    assert with_transposes_of_merger_behind(by_name["product"], users, order, ids_known=False) == users
 
 
 @pytest.mark.parametrize(("name", "is_behind"), [("reduce_sum.1", True), ("reduce.1", False)])
@@ -78,9 +77,8 @@ def test_it_comes_behind_a_gemm_and_a_sum_of_the_program(name: str, is_behind: b
     by_name = {x.name: x for x in module.entry}
     users = [by_name[x] for x in ("gemm.1", "transpose.2", name)]
     order = {x: k for k, x in enumerate(module.entry)}
-    found = with_transposes_of_merger_behind(by_name["product"], users, order, ids_known=True)
+    found = with_transposes_of_merger_behind(by_name["product"], users, order)
     assert found == ([users[0], users[2], users[1]] if is_behind else users)
-    assert with_transposes_of_merger_behind(by_name["product"], users, order, ids_known=False) == users
 
 
 @pytest.mark.parametrize(
@@ -113,7 +111,7 @@ def test_it_comes_behind_a_sum_in_two_steps_that_was_met_first(first: str, is_be
     by_name = {x.name: x for x in module.entry}
     users = [by_name[x] for x in ("transpose.1", "transpose.2", "reduce.1")]
     order = {x: k for k, x in enumerate(module.entry)}
-    found = with_transposes_of_merger_behind(by_name["product"], users, order, ids_known=True)
+    found = with_transposes_of_merger_behind(by_name["product"], users, order)
     assert found == ([users[0], users[2], users[1]] if is_behind else users)
 
 

@@ -7,6 +7,7 @@ import pytest
 from .lists import named, users_of
 
 
+@pytest.mark.parametrize("ids_known", [True, False])
 @pytest.mark.parametrize(
     ("part", "ids", "users"),
     [
@@ -15,7 +16,9 @@ from .lists import named, users_of
         ("slice", "p x.1 MADE r", ["slice.2", "slice.3", "slice.1"]),
     ],
 )
-def test_the_last_part_takes_the_place_of_the_copy(part: str, ids: str, users: list[str]) -> None:
+def test_the_last_part_takes_the_place_of_the_copy(
+    part: str, ids: str, users: list[str], ids_known: bool
+) -> None:
     """Of parts that the program itself has the order stays."""
     slices = "\n".join(
         f"  %slice.{k} = f32[8,4]{{1,0}} slice(%x.1), slice={{[0:8], [{4 * k - 4}:{4 * k}]}}{named(part)}\n"
@@ -28,7 +31,7 @@ def test_the_last_part_takes_the_place_of_the_copy(part: str, ids: str, users: l
   ROOT %r = (f32[4,8]{{1,0}}, f32[4,8]{{1,0}}, f32[4,8]{{1,0}})\
  tuple(%transpose.2, %transpose.3, %transpose.1)"""
     made = "slice.1 slice.2 slice.3 transpose.1 transpose.2 transpose.3"
-    assert users_of("x.1", body, ids=ids.replace("MADE", made)) == users
+    assert users_of("x.1", body, ids=ids.replace("MADE", made), ids_known=ids_known) == users
 
 
 @pytest.mark.parametrize("copied", [True, False])

@@ -599,8 +599,8 @@ def test_a_bound_made_for_the_inner_operation_is_read_by_the_clamp_before_others
     body = f"""  %p = f32[32]{{0}} parameter(0)
   %high = f32[32]{{0}} parameter(1)
   %none = f32[] constant(0)
-  %x = f32[32]{{0}} negate(%p)
   %low = f32[32]{{0}} broadcast(%none), dimensions={{}}{named("max")}
+  %x = f32[32]{{0}} negate(%p)
   %clamp.1 = f32[32]{{0}} clamp(%low, %x, %high){named("min")}
   %max.1 = f32[32]{{0}} maximum(%low, %x){named("max")}
   %eq.3 = pred[32]{{0}} compare(%low, %max.1), direction=EQ{named("eq")}

@@ -32,16 +32,16 @@ def is_merged_literal(x: Instruction) -> bool:
 
 
 def in_order_of_functions(
-    producer: Instruction, users: list[Instruction], at_cse: UsesAtCse, *, ids_known: bool
+    producer: Instruction, users: list[Instruction], at_cse: UsesAtCse
 ) -> list[Instruction]:
     """The users of such a broadcast, by what had one of its own, as CSE's walk came to these."""
     groups: dict[Hashable, list[Instruction]] = {}
     uses, place, last = at_cse.of(producer), dict[Instruction, int](), -1
-    together = _in_one_call(producer, users, at_cse) if ids_known and not producer.op_name else {}
+    together = _in_one_call(producer, users, at_cse) if not producer.op_name else {}
     for user in users:
         # What fusions took along is where the users around it are.
         last = place[user] = uses.get((producer, user), last)
-        function = together.get(user) or _function(user, producer, at_cse, ids_known=ids_known)
+        function = together.get(user) or _function(user, producer, at_cse)
         groups.setdefault(function, []).append(user)
     # The one that is left is the one that CSE met first, and bears the name of what it was made for.
     own = [u for u in users if producer.op_name and served_by(u).op_name == producer.op_name]
@@ -79,13 +79,13 @@ def _is_of_same_place(x: Instruction, literal: Instruction) -> bool:
     return bool(call) and call == outermost_call(x) and stack_frame(x) == stack_frame(literal)
 
 
-def _function(user: Instruction, producer: Instruction, at_cse: UsesAtCse, *, ids_known: bool) -> Hashable:
+def _function(user: Instruction, producer: Instruction, at_cse: UsesAtCse) -> Hashable:
     reader = served_by(user)
     if is_word_of_key(producer) and is_turn(reader):  # the function has one of each number it turns by
         return (reader.op_name or "").rpartition("/")[0], stack_frame(reader)
     if outermost_call(reader):
         return reader
-    if not ids_known or _is_in_fusion(reader) or is_of_called(reader) or not at_cse.met(reader):
+    if _is_in_fusion(reader) or is_of_called(reader) or not at_cse.met(reader):
         return ""
     return reader if is_made_by_pass(reader) else ""  # with a broadcast of its own
 

@@ -12,8 +12,7 @@ def with_last_in_place_of_copy(users: list[Instruction]) -> list[Instruction]:
     """The users of such a value, its parts, by age and the last of them in front.
 
     MoveCopyToUsers (`xla/backends/gpu/transforms/move_copy_to_users.cc`) makes each part anew, of the value
-    itself, and copies that. The copy goes when all parts have been made, and the last takes its place. Ids
-    have to be XLA's.
+    itself, and copies that. The copy goes when all parts have been made, and the last takes its place.
     """
     if len(users) < 2 or not all(map(_is_copied_part, users)):
         return users

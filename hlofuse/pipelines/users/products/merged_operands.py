@@ -12,7 +12,7 @@ from hlofuse.pipelines.users.products.reshaped_products import (
 
 
 def with_transposes_of_merger_behind(
-    product: Instruction, users: list[Instruction], order: dict[Instruction, int], *, ids_known: bool
+    product: Instruction, users: list[Instruction], order: dict[Instruction, int]
 ) -> list[Instruction]:
     """The users of the bitcast of a product with such transposes last; they have no name of the framework's.
 
@@ -31,13 +31,13 @@ def with_transposes_of_merger_behind(
     gemms = [u for u in users if u.opcode == "fusion"]
     if gemms and made and not transposes:
         # The operand was reshaped at once, and nothing but that reshape has gone.
-        is_told = ids_known and all(is_of_program(u) and u.id < made[0].id for u in sums)
+        is_told = all(is_of_program(u) and u.id < made[0].id for u in sums)
         return [*(u for u in users if u not in made), *made] if is_told else users
     if not made or not transposes or gemms:
         return users
     # One behind may have taken the place of a transpose that was the operand alone, in front of the sum.
     is_told = users.index(made[0]) < users.index(transposes[-1])
-    if not is_told and not (ids_known and all(_is_older_sum(u, made[0], order) for u in sums)):
+    if not is_told and not all(_is_older_sum(u, made[0], order) for u in sums):
         return users
     return [*transposes, *sums, *made]
 
