@@ -118,3 +118,18 @@ def test_the_last_reader_of_a_word_takes_the_place_of_a_sum_that_took_a_number_a
   %add.5 = u32[8]{{0}} add(%xor.3, %word.1){named("add")}
   ROOT %r = (u32[8]{{0}}) tuple(%add.5)"""
     assert users_of("word.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("call", "users"), [("jit(relu)", ["mul.9", "mul.3"]), ("transpose(jit(relu))", ["mul.3", "mul.9"])]
+)
+def test_numbers_tell_nothing_of_a_constant_that_is_of_several_calls(call: str, users: list[str]) -> None:
+    """Each call had one of its own, with what read it, till CSE made them one."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %two = f32[] constant(2)
+  %mul.1 = f32[8]{{0}} broadcast(%two), dimensions={{}}{named("jit(relu)/mul")}
+  %mul.3 = f32[8]{{0}} multiply(%mul.1, %p){named("jit(relu)/mul")}
+  %exp.1 = f32[8]{{0}} exponential(%mul.3){named("exp")}
+  %mul.9 = f32[8]{{0}} multiply(%mul.1, %exp.1){named(f"{call}/mul")}
+  ROOT %r = (f32[8]{{0}}) tuple(%mul.9)"""
+    assert users_of("mul.1", body) == users

@@ -65,8 +65,8 @@ def _first_reader_is_gone(constant: Instruction, users: list[Instruction], numbe
         return False  # the program itself spread it; or it was in a function of its own
     if number + 1 in numbers[root] and not _is_alone_in_clone(constant):
         return False
-    levels = {outermost_call(u) == "" for u in users}
-    return len(levels) == 1 and all(map(is_of_program, users))
+    calls = {outermost_call(u) for u in users}
+    return len(calls) == 1 and all(map(is_of_program, users))
 
 
 def _is_alone_in_clone(constant: Instruction) -> bool:
