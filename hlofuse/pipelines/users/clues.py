@@ -11,6 +11,7 @@ from hlofuse.pipelines.names import Name
 from hlofuse.pipelines.users.common.ages import Calls, first_of_passes, runs_of_calls
 from hlofuse.pipelines.users.common.visits import Uses, uses_in_order
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
+from hlofuse.pipelines.users.duplicates.scalars_for_each import made_for_each
 from hlofuse.pipelines.users.floats.narrow_in_program import widened
 from hlofuse.pipelines.users.layouts.normalized_convolutions import results_of_normalized
 from hlofuse.pipelines.users.operands_as_written import Program
@@ -51,6 +52,8 @@ class Clues(NamedTuple):
     cast: frozenset[Hashable]
     """The places in the source of which a result was made narrow at once."""
     reductions: frozenset[Name]
+    for_each: frozenset[Instruction]
+    """The scalars that the program computed anew for each use."""
     in_softmax: SoftmaxReaders
     in_gemms: GemmReaders
     of_convolutions: frozenset[Instruction]
@@ -69,6 +72,7 @@ def clues_of(computation: Computation, program: Program, *, ids_known: bool) -> 
     """Those of a `computation`; what the `program` had other operands for is known."""
     order = {x: k for k, x in enumerate(computation.post_order())}
     uses = uses_in_order(computation)
+    ages = _ages_of(computation, order, ids_known=ids_known)
     return Clues(
         order,
         uses,
@@ -78,10 +82,11 @@ def clues_of(computation: Computation, program: Program, *, ids_known: bool) -> 
         widened(order),
         narrowed_places(computation),
         names_of_reductions(order),
+        made_for_each(computation, ages.numbers),
         softmax_readers(order),
         gemm_readers(order),
         results_of_normalized(computation),
-        _ages_of(computation, order, ids_known=ids_known),
+        ages,
         ids_known,
     )
 

@@ -22,6 +22,7 @@ from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_broadcasts
 from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_functions, is_merged_literal
 from hlofuse.pipelines.users.duplicates.normalized_indices import with_signs_of_index_merged
+from hlofuse.pipelines.users.duplicates.scalars_for_each import in_order_of_first_uses
 from hlofuse.pipelines.users.duplicates.shared_expansions import with_last_in_place_of_expansion
 from hlofuse.pipelines.users.duplicates.sigmoids import with_last_in_place_of_difference
 from hlofuse.pipelines.users.duplicates.source_expressions import with_twins_users_behind
@@ -87,10 +88,11 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_last_in_place_of_sum_in_call(producer, users, clues.order)
     users = with_last_in_place_of_reduction(producer, users, clues.order)
     users = with_last_in_place_of_split(producer, users, clues.order)
-    users = with_merged_broadcasts(producer, users, clues.order)
+    users = with_merged_broadcasts(producer, users, clues.order, clues.for_each)
     users = in_order_of_results(producer, users)
     users = with_divisions_gone(producer, users, clues.order, clues.divided)
     users = with_twins_users_behind(producer, users, ids_known=clues.ids_known)
+    users = in_order_of_first_uses(producer, users, clues.order, clues.for_each)
     if producer in clues.of_convolutions:
         users = users_of_normalized(users)
     if not is_read_wide(producer, clues.wide):

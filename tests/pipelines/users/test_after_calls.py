@@ -216,3 +216,35 @@ def test_the_other_result_may_be_given_to_another_call_of_the_function(frame: in
   %b.1 = f32[8]{{0}} abs(%select_n.1){named("b")}
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%a.1, %b.1, %select_n.3)"""
     assert users_of("select_n.1", body) == users
+
+
+def test_a_reshape_that_was_broadcast_too_stood_in_front_of_who_read_none() -> None:
+    """The broadcast was made anew behind all, and then the square took the place of the reshape."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %sqrt.1 = f32[8]{{0}} sqrt(%p){named("sqrt")}
+  %div.1 = f32[4,8]{{1,0}} broadcast(%sqrt.1), dimensions={{1}}{named("div")}
+  %div.2 = f32[8]{{0}} divide(%q, %sqrt.1){named("div")}
+  %mul.1 = f32[8]{{0}} multiply(%sqrt.1, %sqrt.1){named("mul")}
+  ROOT %r = (f32[4,8]{{1,0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%div.1, %div.2, %mul.1)"""
+    assert users_of("sqrt.1", body, ids="p q sqrt.1 div.2 r div.1 mul.1") == ["mul.1", "div.2", "div.1"]
+    unspread = body.replace("broadcast(%sqrt.1)", "broadcast(%p)")
+    assert users_of("sqrt.1", unspread, ids="p q sqrt.1 div.2 r div.1 mul.1") == ["div.2", "mul.1"]
+
+
+@pytest.mark.parametrize("moved", [["neg.2"], []])
+def test_an_argument_that_was_reshaped_back_has_the_last_of_the_function_in_front(moved: list[str]) -> None:
+    """The sum was made anew behind the clones of the function, which read it when no reshape was left."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %add.1 = f32[8]{{0}} add(%p, %q){named("add")}
+  %abs.1 = f32[8]{{0}} abs(%add.1){named("jit(softplus)/abs")}
+  %max.1 = f32[8]{{0}} maximum(%add.1, %q){named("jit(softplus)/max")}
+  %eq.1 = pred[8]{{0}} compare(%add.1, %q), direction=EQ{named("jit(softplus)/eq")}
+  %neg.2 = f32[8]{{0}} negate({"%add.1" if moved else "%p"}){named("neg")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, pred[8]{{0}}, f32[8]{{0}}) tuple(%abs.1, %max.1, %eq.1, %neg.2)"""
+    anew = "p q r abs.1 max.1 eq.1 add.1 neg.2"
+    assert users_of("add.1", body, ids=anew) == [*moved, "max.1", "eq.1", "abs.1"]
+    program = "p q add.1 neg.2 r abs.1 max.1 eq.1"
+    in_place_of_call = ["eq.1", *moved, "abs.1", "max.1"]
+    assert users_of("add.1", body, ids=program) == in_place_of_call

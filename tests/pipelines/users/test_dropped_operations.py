@@ -132,3 +132,18 @@ def test_a_first_reader_that_was_numbered_anew_is_there(frame: int, users: list[
   %select_n.1 = f32[8]{{0}} select(%lt.9.0, %p, %lt.6.0){named("select_n", frame=7)}
   ROOT %r = (f32[8]{{0}}) tuple(%select_n.1)"""
     assert users_of("lt.6.0", body, ids="p zero lt.6.0 - lt.9.0 select_n.1 r") == users
+
+
+@pytest.mark.parametrize(
+    ("call", "users"), [("jit(relu)", ["mul.9", "mul.3"]), ("transpose(jit(relu))", ["mul.3", "mul.9"])]
+)
+def test_numbers_tell_nothing_of_a_constant_that_is_of_several_calls(call: str, users: list[str]) -> None:
+    """Each call had one of its own, with what read it, till CSE made them one."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %two = f32[] constant(2)
+  %mul.1 = f32[8]{{0}} broadcast(%two), dimensions={{}}{named("jit(relu)/mul")}
+  %mul.3 = f32[8]{{0}} multiply(%mul.1, %p){named("jit(relu)/mul")}
+  %exp.1 = f32[8]{{0}} exponential(%mul.3){named("exp")}
+  %mul.9 = f32[8]{{0}} multiply(%mul.1, %exp.1){named(f"{call}/mul")}
+  ROOT %r = (f32[8]{{0}}) tuple(%mul.9)"""
+    assert users_of("mul.1", body) == users

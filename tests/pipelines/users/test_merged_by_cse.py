@@ -296,3 +296,31 @@ def test_a_part_of_a_complex_number_is_read_without_a_twin(opcode: str, first: s
   ROOT %r = (pred[3,2]{{1,0}}, f32[3,2]{{1,0}}) tuple(%gt.1, %{opcode}.1)"""
     tables = places_in_source(("f", 2, 20, 25), ("f", 3, 12, 20), ("f", 2, 12, 26))
     assert users_of("mul.1", body, tables=tables)[0] == first
+
+
+@pytest.mark.parametrize(("last", "users"), [(5, ["a.2", "a.3"]), (4, ["a.3", "a.2"])])
+def test_a_scalar_that_was_computed_for_each_use_went_as_its_broadcasts_did(
+    last: int, users: list[str]
+) -> None:
+    """The numbers of the other scalars are missing."""
+    updates = "".join(
+        f"""  %p.{k} = f32[{size}]{{0}} parameter({k})
+  %mul.{2 * k} = f32[{size}]{{0}} multiply(%p.{k}, %a.{a}){named("mul")}
+  %mul.{2 * k + 1} = f32[{size}]{{0}} multiply(%mul.{2 * k}, %b.{a}){named("mul")}
+"""
+        for k, (a, size) in enumerate([(1, 4), (1, 4), (2, 5), (3, 6)])
+    )
+    spread = "".join(
+        f"""  %a.{a} = f32[{a + 3}]{{0}} broadcast(%decay.1), dimensions={{}}{named("a")}
+  %b.{a} = f32[{a + 3}]{{0}} broadcast(%sub.1.0), dimensions={{}}{named("b")}
+"""
+        for a in (1, 2, 3)
+    )
+    body = f"""  %x = f32[] parameter(4)
+  %one = f32[] constant(1)
+  %decay.1 = f32[] negate(%x){named("decay")}
+  %sub.1.0 = f32[] subtract(%one, %decay.1){named("sub")}
+{spread}{updates}  %sub.{last}.0 = f32[4]{{0}} subtract(%mul.3, %p.0){named("sub")}
+  %t = (f32[5]{{0}}, f32[6]{{0}}) tuple(%mul.5, %mul.7)
+  ROOT %r = (f32[4]{{0}}, f32[4]{{0}}, (f32[5]{{0}}, f32[6]{{0}})) tuple(%mul.1, %sub.{last}.0, %t)"""
+    assert users_of("decay.1", body) == ["a.1", "sub.1.0", *users]

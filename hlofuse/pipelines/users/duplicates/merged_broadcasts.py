@@ -7,17 +7,22 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation, scope, stack_frame
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.duplicates.scalars_for_each import uses_of_scalar
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 
 
 def with_merged_broadcasts(
-    number: Instruction, users: list[Instruction], order: dict[Instruction, int]
+    number: Instruction,
+    users: list[Instruction],
+    order: dict[Instruction, int],
+    for_each: frozenset[Instruction],
 ) -> list[Instruction]:
     """The users of a scalar, given that the framework made a broadcast for every use of it.
 
     HloCSE (`xla/service/hlo_cse.cc`) kept the first of those that are equal, in post-order (`order`): each
     of the others went, and the last user took its place. Where the scalar had been as many as well, a
-    broadcast was the last user when it went: the scalar was made one ahead of it.
+    broadcast was the last user when it went: the scalar was made one ahead of it. A scalar computed of it
+    `for_each` use went in the same way.
     """
     if number.shape.rank or not number.shape.is_array or not any(u.opcode == "broadcast" for u in users):
         return users
@@ -25,11 +30,13 @@ def with_merged_broadcasts(
         return users
     own = [u for u in users if not _is_of_another_call(u, number)]
     others = [u for u in users if u not in own]
-    return [*_merged(own, order), *_merged(others, order)]
+    return [*_merged(own, order, for_each), *_merged(others, order, for_each)]
 
 
-def _merged(users: list[Instruction], order: dict[Instruction, int]) -> list[Instruction]:
-    uses = [(u, v) for u in users for v in _served(u)]
+def _merged(
+    users: list[Instruction], order: dict[Instruction, int], for_each: frozenset[Instruction]
+) -> list[Instruction]:
+    uses = [(u, v) for u in users for v in _served(u, for_each)]
     uses.sort(key=lambda use: order[use[1]])
     kept: dict[Instruction, tuple[Instruction, Instruction]] = {}
     gone = [use for use in uses if kept.setdefault(use[0], use) != use]
@@ -54,9 +61,11 @@ def _was_made_for_each(number: Instruction, users: list[Instruction]) -> bool:
     return all(stack_frame(u) == place and operation(u) != operation(number) for u in users)
 
 
-def _served(user: Instruction) -> list[Instruction]:
+def _served(user: Instruction, for_each: frozenset[Instruction]) -> list[Instruction]:
     if user.opcode == "broadcast" and user.users:
         return user.users
+    if user in for_each:
+        return uses_of_scalar(user)
     return _uses_written_around(user) or [user]
 
 

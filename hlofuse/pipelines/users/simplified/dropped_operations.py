@@ -68,8 +68,10 @@ def _first_reader_is_gone(constant: Instruction, users: list[Instruction], numbe
     place = stack_frame(constant)
     if place and any((u.op_name, stack_frame(u)) == (constant.op_name, place) for u in users):
         return False  # it is there, and was given another number when it was cloned
-    levels = {outermost_call(u) == "" for u in users}
-    return len(levels) == 1 and all(map(is_of_program, users))
+    # A constant of a call was each call's own, until CSE made one of them.
+    is_of_call = outermost_call(constant) != ""
+    calls = {outermost_call(u) if is_of_call else outermost_call(u) == "" for u in users}
+    return len(calls) == 1 and all(map(is_of_program, users))
 
 
 def _is_alone_in_clone(constant: Instruction) -> bool:

@@ -49,8 +49,12 @@ def with_moved_in_front(
     if was_scalar(producer):
         moved = [u for u in moved if was_scalar(u)]
     others = [u for u in users if u not in moved]
+    if _is_argument_reshaped_back(producer, others, passes):
+        return [*moved[-1:], *last_in_front(others), *moved[:-1]]
     if not moved:
         return users
+    if (listed := _with_broadcasts_of_reshape(producer, users, moved, passes)) is not None:
+        return listed
     if (listed := _with_each_place_moved(producer, users, moved, uses)) is not None:
         return listed
     if not _was_reshaped_once(producer, moved, others, passes):
@@ -65,6 +69,38 @@ def with_moved_in_front(
     in_front = users[: min(map(users.index, moved))] if not is_first else []
     place = sum(u.id < passes and not is_made_by_pass(u) for u in in_front)
     return [*others[:place], moved[-1], *others[place:], *moved[:-1]]
+
+
+def _is_argument_reshaped_back(x: Instruction, readers: list[Instruction], passes: int) -> bool:
+    """Did ReshapeMover make `x`, and its `readers` in called functions read it through a reshape?
+
+    They were given `x` when that reshape was none any more; the last of them took the place of it
+    (`ReplaceInstruction`, `xla/hlo/ir/hlo_computation.cc`).
+    """
+    if x.id < passes or x.opcode not in ELEMENTWISE_OPCODES or is_of_called(x) or not is_of_program(x):
+        return False
+    return bool(readers) and all(u.id < x.id and is_of_called(u) for u in readers)
+
+
+def _with_broadcasts_of_reshape(
+    x: Instruction, users: list[Instruction], moved: list[Instruction], passes: int
+) -> list[Instruction] | None:
+    """The users of `x`, reshaped for the one that was `moved` and for all that broadcast it.
+
+    AlgebraicSimplifier makes the broadcasts anew, of what is not reshaped (`HandleBroadcast`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`): they come behind all others, but for the one
+    moved then, which takes the place of the reshape. None if there is no such broadcast.
+    """
+    if x.id >= passes or x.opcode not in ELEMENTWISE_OPCODES:
+        return None
+    broadcasts = [u for u in users if u.opcode == "broadcast"]
+    if len(moved) > 1 or not broadcasts:
+        return None
+    if any(u.id < passes or not is_of_program(u) for u in broadcasts):
+        return None
+    place = min(users.index(u) for u in (*moved, *broadcasts))
+    others = [u for u in users if u not in moved and u not in broadcasts]
+    return [*others[:place], *moved, *others[place:], *broadcasts]
 
 
 def _with_each_place_moved(

@@ -1,0 +1,74 @@
+"""Scalars that the program computes anew for every use, such as `1 - decay` in the update of each parameter.
+
+The framework numbers operations of one name as it makes them: HloCSE (`xla/service/hlo_cse.cc`) made one of
+all, and the numbers of the others are missing.
+"""
+
+from __future__ import annotations
+
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_of_called, is_of_program, name_before_renaming
+from hlofuse.pipelines.users.common.constants import is_constant
+
+
+def in_order_of_first_uses(
+    number: Instruction,
+    users: list[Instruction],
+    order: dict[Instruction, int],
+    for_each: frozenset[Instruction],
+) -> list[Instruction]:
+    """The users of one of those: each was given to it with the scalar that it had read, in post-order."""
+    if number not in for_each:
+        return users
+    return sorted(users, key=lambda u: min(order[v] for v in uses_of_scalar(u)))
+
+
+def made_for_each(computation: Computation, numbers: dict[str, set[int]]) -> frozenset[Instruction]:
+    """The scalars behind which as many numbers are missing as they have uses but one.
+
+    A number is missing for one only: the last that it may be of.
+    """
+    found: set[Instruction] = set()
+    taken: dict[str, int] = {}
+    candidates = [(name_before_renaming(x), x) for x in computation if _may_be_made_for_each(x)]
+    for (root, first), x in sorted(candidates, key=lambda it: it[0], reverse=True):
+        others, there = len(uses_of_scalar(x)) - 1, numbers[root]
+        missing = max(there) - first - sum(number > first for number in there)
+        if 0 < others <= missing - taken.get(root, 0):
+            found.add(x)
+            taken[root] = taken.get(root, 0) + others
+    return frozenset(found)
+
+
+def _may_be_made_for_each(x: Instruction) -> bool:
+    if not _is_scalar_of_one(x) or not x.users or not is_of_program(x) or is_of_called(x):
+        return False
+    return all(map(_is_spread, x.users))
+
+
+def _is_spread(x: Instruction) -> bool:
+    if x.opcode == "broadcast":
+        return True
+    return _is_scalar_of_one(x) and bool(x.users) and all(map(_is_spread, x.users))
+
+
+def uses_of_scalar(x: Instruction) -> list[Instruction]:
+    """What reads it in the end, through broadcasts and products with constants."""
+    uses: list[Instruction] = []
+    pending = [x]
+    while pending:
+        it = pending.pop()
+        if it.users and (it is x or it.opcode == "broadcast" or _is_scalar_of_one(it)):
+            pending += it.users
+        else:
+            uses.append(it)
+    return uses
+
+
+def _is_scalar_of_one(x: Instruction) -> bool:
+    """Is it computed of one scalar and constants?"""
+    if x.shape.rank or not x.shape.is_array or x.opcode not in ELEMENTWISE_OPCODES:
+        return False
+    return sum(not is_constant(o) for o in x.operands) == 1
