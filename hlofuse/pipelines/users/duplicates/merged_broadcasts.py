@@ -8,7 +8,6 @@ from hlofuse.pipelines.names import is_of_program, operation, scope, stack_frame
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.duplicates.scalars_for_each import uses_of_scalar
-from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 
 
 def with_merged_broadcasts(
@@ -26,7 +25,7 @@ def with_merged_broadcasts(
     """
     if number.shape.rank or not number.shape.is_array or not any(u.opcode == "broadcast" for u in users):
         return users
-    if _was_made_for_each(number, users) or _uses_written_around(number):
+    if number in for_each or _was_made_for_each(number, users):
         return users
     own = [u for u in users if not _is_of_another_call(u, number)]
     others = [u for u in users if u not in own]
@@ -62,38 +61,6 @@ def _was_made_for_each(number: Instruction, users: list[Instruction]) -> bool:
 
 
 def _served(user: Instruction, for_each: frozenset[Instruction]) -> list[Instruction]:
-    if user.opcode == "broadcast" and user.users:
-        return user.users
     if user in for_each:
         return uses_of_scalar(user)
-    return _uses_written_around(user) or [user]
-
-
-def _uses_written_around(x: Instruction) -> list[Instruction]:
-    """The arrays computed with a number without a name, in a function called for every array of a tree.
-
-    It was as many as they are. None if it was not.
-    """
-    here = extent_of(x)
-    if here is None or x.shape.rank or x.opcode not in ELEMENTWISE_OPCODES:
-        return []
-    uses, waiting = [], [x]
-    while waiting:
-        for u in waiting.pop().users:
-            if u.opcode == "broadcast":
-                uses += u.users
-            elif not u.shape.rank and u.opcode in ELEMENTWISE_OPCODES:
-                waiting.append(u)
-            else:
-                return []
-    extents = map(extent_of, uses)
-    if _is_in_lambda(x):  # where nothing has a name
-        return uses if all(e is not None and e[:2] == here[:2] for e in extents) else []
-    return uses if all(e is not None and e != here and e.encloses(here) for e in extents) else []
-
-
-def _is_in_lambda(x: Instruction) -> bool:
-    extent = extent_of(x)
-    if extent is None or x.computation is None or x.computation.module is None:
-        return False
-    return x.computation.module.stack_frames.functions.get(extent.function[1], "").endswith("<lambda>")
+    return user.users if user.opcode == "broadcast" and user.users else [user]

@@ -1,7 +1,8 @@
 """Scalars that the program computes anew for every use, such as `1 - decay` in the update of each parameter.
 
-The framework numbers operations of one name as it makes them: HloCSE (`xla/service/hlo_cse.cc`) made one of
-all, and the numbers of the others are missing.
+HloCSE (`xla/service/hlo_cse.cc`) made one of all. Two things tell that there were more: the framework numbers
+operations of one name as it makes them, and the numbers of the others are missing; or the scalar stands within the
+expressions of arrays, without a name, in a function called for every array of a tree.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_called, is_of_program, name_before_renaming
 from hlofuse.pipelines.users.common.constants import is_constant
+from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 
 
 def in_order_of_first_uses(
@@ -26,6 +28,11 @@ def in_order_of_first_uses(
 
 
 def made_for_each(computation: Computation, numbers: dict[str, set[int]]) -> frozenset[Instruction]:
+    """Those of a `computation` whose names have these `numbers`, by root."""
+    return _told_by_numbers(computation, numbers) | {x for x in computation if _is_written_around(x)}
+
+
+def _told_by_numbers(computation: Computation, numbers: dict[str, set[int]]) -> frozenset[Instruction]:
     """The scalars behind which as many numbers are missing as they have uses but one.
 
     A number is missing for one only: the last that it may be of.
@@ -46,6 +53,26 @@ def _may_be_made_for_each(x: Instruction) -> bool:
     if not _is_scalar_of_one(x) or not x.users or not is_of_program(x) or is_of_called(x):
         return False
     return all(map(_is_spread, x.users))
+
+
+def _is_written_around(x: Instruction) -> bool:
+    """Are the arrays computed with a scalar written around it, or all together where nothing has a name?"""
+    here = extent_of(x)
+    if here is None or x.shape.rank or x.opcode not in ELEMENTWISE_OPCODES:
+        return False
+    if not x.users or not all(map(_is_spread, x.users)):
+        return False
+    extents = [extent_of(u) for u in uses_of_scalar(x)]
+    if _is_in_lambda(x):
+        return all(e is not None and e[:2] == here[:2] for e in extents)
+    return all(e is not None and e != here and e.encloses(here) for e in extents)
+
+
+def _is_in_lambda(x: Instruction) -> bool:
+    extent = extent_of(x)
+    if extent is None or x.computation is None or x.computation.module is None:
+        return False
+    return x.computation.module.stack_frames.functions.get(extent.function[1], "").endswith("<lambda>")
 
 
 def _is_spread(x: Instruction) -> bool:
