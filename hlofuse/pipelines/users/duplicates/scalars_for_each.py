@@ -1,8 +1,8 @@
 """Scalars that the program computes anew for every use, such as `1 - decay` in the update of each parameter.
 
-HloCSE (`xla/service/hlo_cse.cc`) made one of all. Two things tell that there were more: the framework numbers
-operations of one name as it makes them, and the numbers of the others are missing; or the scalar stands within the
-expressions of arrays, without a name, in a function called for every array of a tree.
+HloCSE (`xla/service/hlo_cse.cc`) made one of all. Two things tell that there were more: the framework
+numbers operations of one name as it makes them, and the numbers of the others are missing; or the scalar
+stands within the expressions of arrays, without a name, in a function called for every array of a tree.
 """
 
 from __future__ import annotations
