@@ -88,3 +88,18 @@ def test_what_changes_the_type_is_met_among_what_layout_normalization_left() -> 
   %bitcast.3.0 = u32[8,4] bitcast(%p)
   ROOT %tuple.1.0 = (u32[32], f32[4,8], u32[8,4]) tuple(%bitcast.1.0, %bitcast.9.0, %bitcast.3.0)"""
     assert in_order(body) == ["bitcast.1.0", "bitcast.9.0", "bitcast.3.0"]
+
+
+def test_numbers_of_several_names_may_be_equal() -> None:
+    """Before XLA renames instructions, a bitcast has the name of the operation that it was."""
+    body = (
+        """  %p = f32[64,16] parameter(0)
+  %zero = f32[] constant(0)
+  %bitcast.3 = f32[4,16,16] bitcast(%p)
+"""
+        + reduce("reduce.1", "4,16", "bitcast.3", "1")
+        + reduce("reduce.2", "16", "reduce.1", "0")
+        + """  %reshape.3 = f32[64,4,4] bitcast(%p)
+  ROOT %tuple.1 = (f32[16], f32[64,4,4]) tuple(%reduce.2, %reshape.3)"""
+    )
+    assert in_order(body) == ["bitcast.3", "reshape.3"]

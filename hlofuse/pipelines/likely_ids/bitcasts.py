@@ -28,13 +28,14 @@ def in_order_of_making(bitcasts: list[Instruction]) -> list[Instruction]:
     number = {x: name_before_renaming(x).number for x in bitcasts}
     grouped = _last_in_a_row(sorted(bitcasts, key=number.__getitem__))
     top = max(number.values()) + 1
-    first, last = (number[grouped[0]], number[grouped[-1]]) if grouped else (top, top)
+    first = number[grouped[0]] if grouped else top
     merged = {x for x in grouped if _was_two(x)}
     remade = {x for x in bitcasts if number[x] < first and _is_remade(x, number)}
     order = _before_reductions([x for x in bitcasts if number[x] < first and x not in remade])
     order += [x for x in bitcasts if x in remade]
     order += [x for x in grouped if x not in merged]
-    late = [x for x in bitcasts if x in merged or number[x] > last]
+    placed = frozenset(order)
+    late = [x for x in bitcasts if x not in placed]
     return order + in_order_of_pass(late, [], frozenset(merged))
 
 
