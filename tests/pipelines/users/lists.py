@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hlofuse.ir import parse_module
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.users.restore import restore_users
@@ -65,8 +67,12 @@ def named(op_name: str, *, frame: int = 0) -> str:
     return f', metadata={{op_name="jit(f)/{op_name}"{f" stack_frame_id={frame}" if frame else ""}}}'
 
 
-def places_in_source(*places: tuple[str, int, int, int]) -> str:
-    """The tables of a text for frames 1, 2…: the function of each, its line and columns."""
+def places_in_source(*places: tuple[str, int, int, int], called_from: Mapping[int, int] | None = None) -> str:
+    """The tables of a text for frames 1, 2…: the function of each, its line and columns.
+
+    Frames may be `called_from` others, which XLA writes as one more than their number.
+    """
+    callers = called_from or {}
     functions = list(dict.fromkeys(function for function, *_ in places))
     names = (f'{k} "{function}"' for k, function in enumerate(functions, 1))
     locations = (
@@ -74,7 +80,10 @@ def places_in_source(*places: tuple[str, int, int, int]) -> str:
         f"line={line} end_line={line} column={column} end_column={end}}}"
         for k, (function, line, column, end) in enumerate(places, 1)
     )
-    frames = (f"{k} {{file_location_id={k} parent_frame_id=1}}" for k in range(1, len(places) + 1))
+    frames = (
+        f"{k} {{file_location_id={k} parent_frame_id={callers.get(k, 0) + 1}}}"
+        for k in range(1, len(places) + 1)
+    )
     tables = {
         "FileNames": ['1 "model.py"'],
         "FunctionNames": names,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .lists import named, users_of
+from .lists import named, places_in_source, users_of
 
 _AHEAD = ((11, 42), (52, 75), (44, 76))
 """`x.transpose(0, 2, 1, 3) * 0.125, nn.relu(x.transpose(0, 3, 2, 1))`; a column has one place."""
@@ -26,24 +26,7 @@ def test_the_last_takes_the_place_of_transposes_that_were_moved_behind(
     places: tuple[tuple[int, int], ...], users: list[str]
 ) -> None:
     """The modules are equal but for the tables."""
-    locations = "\n".join(
-        f"{k} {{file_name_id=1 function_name_id=1 line=6 end_line=6 column={start} end_column={end}}}"
-        for k, (start, end) in enumerate(places, 1)
-    )
-    frames = "\n".join(f"{k} {{file_location_id={k} parent_frame_id=1}}" for k in range(1, len(places) + 1))
-    tables = f"""
-FileNames
-1 "a.py"
-
-FunctionNames
-1 "f"
-
-FileLocations
-{locations}
-
-StackFrames
-{frames}
-"""
+    tables = places_in_source(*(("f", 6, start, end) for start, end in places))
     body = f"""  %x = f32[16,128,12,64]{{3,2,1,0}} parameter(0), metadata={{op_name="x"}}
   %c = f32[] constant(0.125)
   %zero = f32[] constant(0)

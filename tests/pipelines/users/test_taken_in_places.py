@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from .lists import named, users_of
+from .lists import named, places_in_source, users_of
 
-_TABLES = """
-FileNames
-1 "math.py"
-
-FunctionNames
-1 "rotate"
-2 "product"
-
-FileLocations
-1 {file_name_id=1 function_name_id=1 line=7 end_line=7 column=9 end_column=16}
-2 {file_name_id=1 function_name_id=1 line=8 end_line=8 column=9 end_column=12}
-3 {file_name_id=1 function_name_id=1 line=9 end_line=9 column=9 end_column=12}
-4 {file_name_id=1 function_name_id=2 line=20 end_line=20 column=6 end_column=20}
-5 {file_name_id=1 function_name_id=2 line=20 end_line=20 column=10 end_column=14}
-
-StackFrames
-1 {file_location_id=1 parent_frame_id=1}
-2 {file_location_id=2 parent_frame_id=1}
-3 {file_location_id=3 parent_frame_id=1}
-4 {file_location_id=4 parent_frame_id=2}
-5 {file_location_id=5 parent_frame_id=2}
-6 {file_location_id=2 parent_frame_id=4}
-7 {file_location_id=3 parent_frame_id=4}
-"""
+_PLACES = {
+    1: ("rotate", 7, 9, 16),
+    2: ("rotate", 8, 9, 12),
+    3: ("rotate", 9, 9, 12),
+    4: ("product", 20, 6, 20),
+    5: ("product", 20, 10, 14),
+    6: ("rotate", 8, 9, 12),
+    7: ("rotate", 9, 9, 12),
+}
+_CALLED_FROM = {4: 1, 5: 1, 6: 3, 7: 3}
+_TABLES = places_in_source(*_PLACES.values(), called_from=_CALLED_FROM)
 
 
 @pytest.mark.parametrize(
