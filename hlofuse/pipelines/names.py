@@ -27,6 +27,11 @@ def name_before_renaming(instruction: Instruction) -> Name:
     return _before_renaming(instruction.name, instruction.opcode not in _KEPT_NAMES)
 
 
+def number_in_name(instruction: Instruction) -> int:
+    """The number of that name; 0 if it has none."""
+    return name_before_renaming(instruction).number
+
+
 @lru_cache(maxsize=_REMEMBERED)
 def _before_renaming(text: str, renamed: bool) -> Name:
     numbered = not renamed

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import name_before_renaming, stack_frame
+from hlofuse.pipelines.names import number_in_name, stack_frame
 from hlofuse.pipelines.users.calls.selected_branches import is_of_inlined_branch, is_result_of_branches
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 
@@ -32,13 +32,13 @@ def in_order_of_results(predicate: Instruction, users: list[Instruction]) -> lis
     others = [u for u in users if u not in readers.values()]
     listed: list[Instruction] = []
     for group in groups.values():
-        last, *first = last_in_front(sorted(group, key=_number))
+        last, *first = last_in_front(sorted(group, key=number_in_name))
         listed += [last, *others, *first]
         others = []
     kept: dict[Instruction, Instruction] = {}
     gone: list[Instruction] = []
     for group in groups.values():
-        for result in sorted(group, key=_number):
+        for result in sorted(group, key=number_in_name):
             if kept.setdefault(readers[result], result) is not result:
                 gone.append(result)
     return [readers.get(x, x) for x in without(listed, gone)]
@@ -53,9 +53,5 @@ def _results(user: Instruction, predicate: Instruction) -> list[Instruction]:
 
 def _are_all(results: list[Instruction]) -> bool:
     """Is none gone or made anew, by which their numbers would not tell their order?"""
-    numbers = sorted(map(_number, results))
+    numbers = sorted(map(number_in_name, results))
     return numbers[-1] - numbers[0] + 1 == len(numbers)
-
-
-def _number(result: Instruction) -> int:
-    return name_before_renaming(result).number

@@ -12,7 +12,7 @@ from collections import Counter
 from hlofuse.analysis.custom_calls import is_library_convolution
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import name_before_renaming
+from hlofuse.pipelines.names import name_before_renaming, number_in_name
 from hlofuse.pipelines.users.common.holes import last_in_front
 
 _RESULT = 0
@@ -28,7 +28,7 @@ def results_of_normalized(computation: Computation) -> frozenset[Instruction]:
         return frozenset()
     outside = (c for c in computation.module.computations if c.fusion is None)
     count = Counter(name_before_renaming(x).root for c in outside for x in c if is_library_convolution(x))
-    anew = [x for x in calls if _number(x) >= count[name_before_renaming(x).root]]
+    anew = [x for x in calls if number_in_name(x) >= count[name_before_renaming(x).root]]
     return frozenset(u for x in anew for u in x.users if _is_result(u))
 
 
@@ -44,7 +44,3 @@ def users_of_normalized(users: list[Instruction]) -> list[Instruction]:
 
 def _is_result(x: Instruction) -> bool:
     return x.opcode == "get-tuple-element" and x.tuple_index == _RESULT
-
-
-def _number(x: Instruction) -> int:
-    return name_before_renaming(x).number

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import name_before_renaming
+from hlofuse.pipelines.names import number_in_name
 from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.holes import without
 
@@ -17,13 +17,13 @@ Divisions: TypeAlias = "list[Instruction]"
 def divisions(order: Iterable[Instruction]) -> Divisions:
     """Those among the instructions `order`."""
     found = [x for x in order if was_division(x)]
-    return sorted(found, key=_number)
+    return sorted(found, key=number_in_name)
 
 
 def are_divisions(users: list[Instruction]) -> bool:
     """Were all of them, and were they made one after the other?"""
     by_age = sorted(users, key=lambda u: u.id)
-    rising = sorted(by_age[1:], key=_number) == by_age[1:]
+    rising = sorted(by_age[1:], key=number_in_name) == by_age[1:]
     return rising and all(was_division(u) for u in users)
 
 
@@ -37,16 +37,12 @@ def in_order_of_divisions(users: list[Instruction], products: Divisions) -> list
     by_age = sorted(users, key=lambda u: u.id)
     if len(by_age) < 3:
         return by_age
-    last, span = by_age[-1], (_number(by_age[1]), _number(by_age[-1]))
+    last, span = by_age[-1], (number_in_name(by_age[1]), number_in_name(by_age[-1]))
     own = set(users)
     gone = [
         x
         for x in products
-        if x not in own and x.id > last.id and x.shape == last.shape and _number(x) < span[1]
+        if x not in own and x.id > last.id and x.shape == last.shape and number_in_name(x) < span[1]
     ]
-    behind = iter(sorted([*by_age[1:], *gone], key=_number))
+    behind = iter(sorted([*by_age[1:], *gone], key=number_in_name))
     return without([by_age[0], *behind], gone)
-
-
-def _number(x: Instruction) -> int:
-    return name_before_renaming(x).number
