@@ -27,3 +27,13 @@ def entering(programs):
         return add
 
     return program
+
+
+def entering_when_asked(programs):
+    """A decorator that enters a function which makes such a pair, for who asks for it, under its name."""
+
+    def program(make):
+        programs[make.__name__] = make
+        return make
+
+    return program

@@ -9,7 +9,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-from arguments import BF16, F32, KEY, U32, S, ints
+from arguments import BF16, F32, KEY, U32, S, entering_when_asked, ints
 from jax import lax, nn, random
 from steps import (
     IMAGES,
@@ -27,11 +27,7 @@ from steps import (
 )
 
 PROGRAMS = {}
-
-
-def program(make):
-    PROGRAMS[make.__name__] = make
-    return make
+program = entering_when_asked(PROGRAMS)
 
 
 # ------------------------------------------------------------------ keras
