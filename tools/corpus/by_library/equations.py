@@ -1,0 +1,92 @@
+"""Programs of diffrax and its kin: differential equations."""
+
+import jax
+import jax.numpy as jnp
+from arguments import KEY, S, entering_when_asked
+from jax import nn, random
+from steps import eqx_train
+
+PROGRAMS = {}
+program = entering_when_asked(PROGRAMS)
+
+
+@program
+def diffrax_neural_ode():
+    import diffrax
+    import equinox as eqx
+    import optax
+
+    def loss(model, key, ts, y0, ys):
+        def solve(y0):
+            return diffrax.diffeqsolve(
+                diffrax.ODETerm(lambda t, y, args: model(y)),
+                diffrax.Tsit5(),
+                ts[0],
+                ts[-1],
+                ts[1] - ts[0],
+                y0,
+                saveat=diffrax.SaveAt(ts=ts),
+                stepsize_controller=diffrax.PIDController(rtol=1e-3, atol=1e-6),
+                max_steps=64,
+            ).ys
+
+        return jnp.mean((jax.vmap(solve)(y0) - ys) ** 2)
+
+    make = lambda key: eqx.nn.MLP(2, 2, 64, 2, activation=nn.softplus, key=key)
+    return eqx_train(make, optax.adabelief(3e-3), loss, S(20), S(32, 2), S(32, 20, 2))
+
+
+@program
+def diffrax_stiff():
+    import diffrax
+
+    def robertson(t, y, k):
+        a, b, c = y
+        f0 = -k[0] * a + k[1] * b * c
+        f1 = k[0] * a - k[2] * b**2 - k[1] * b * c
+        return jnp.stack([f0, f1, k[2] * b**2])
+
+    def solve(y0, k):
+        controller = diffrax.PIDController(rtol=1e-6, atol=1e-8, pcoeff=0.3, icoeff=0.3)
+        saved = diffrax.SaveAt(ts=jnp.logspace(-3, 2, 10))
+        return diffrax.diffeqsolve(
+            diffrax.ODETerm(robertson),
+            diffrax.Kvaerno3(),
+            0.0,
+            100.0,
+            2e-4,
+            y0,
+            k,
+            saveat=saved,
+            stepsize_controller=controller,
+            max_steps=None,
+        ).ys
+
+    return solve, (S(3), S(3))
+
+
+@program
+def diffrax_stochastic():
+    import diffrax
+
+    def solve(key, y0, theta):
+        def one(key, y0):
+            noise = diffrax.VirtualBrownianTree(0.0, 1.0, tol=1e-2, shape=(3,), key=key)
+            drift = diffrax.ODETerm(lambda t, y, th: th * (jnp.tanh(y) - y))
+            spread = diffrax.ControlTerm(lambda t, y, th: 0.1 * jnp.diag(jnp.cos(y)), noise)
+            out = diffrax.diffeqsolve(
+                diffrax.MultiTerm(drift, spread),
+                diffrax.Heun(),
+                0.0,
+                1.0,
+                0.05,
+                y0,
+                theta,
+                saveat=diffrax.SaveAt(steps=True),
+                max_steps=32,
+            )
+            return out.ys[-1]
+
+        return jax.vmap(one)(random.split(key, 64), y0).mean(0)
+
+    return solve, (KEY, S(64, 3), S())

@@ -1,0 +1,171 @@
+"""Programs of haiku and what builds on it."""
+
+import jax
+import jax.numpy as jnp
+from arguments import BF16, F32, KEY, S, entering_when_asked, ints
+from jax import nn, random
+from steps import haiku_train, labelled
+
+PROGRAMS = {}
+program = entering_when_asked(PROGRAMS)
+
+
+@program
+def haiku_resnet18_lars():
+    import haiku as hk
+    import optax
+
+    net = lambda x: hk.nets.ResNet18(10, resnet_v2=True)(x, is_training=True)
+    return haiku_train(net, optax.lars(0.1, 1e-4, momentum=0.9), labelled, S(4, 64, 64, 3), ints(4))
+
+
+@program
+def haiku_vq_vae():
+    import haiku as hk
+    import optax
+
+    def net(x):
+        h = nn.relu(hk.Conv2D(32, 4, stride=2)(x))
+        h = hk.Conv2D(32, 4, stride=2)(h)
+        h = h + hk.Conv2D(32, 1)(nn.relu(hk.Conv2D(16, 3)(nn.relu(h))))
+        q = hk.nets.VectorQuantizerEMA(32, 128, 0.25, 0.99)(h, is_training=True)
+        y = hk.Conv2DTranspose(1, 4, stride=2)(nn.relu(hk.Conv2DTranspose(32, 4, stride=2)(q["quantize"])))
+        return jnp.mean((y - x) ** 2) + q["loss"]
+
+    return haiku_train(net, optax.fromage(0.01), lambda out: out, S(8, 32, 32, 1))
+
+
+@program
+def haiku_transformer_xl_bf16():
+    import haiku as hk
+    import optax
+
+    def net(tokens):
+        embed = hk.Embed(400, 64)
+        x = embed(tokens).astype(BF16)
+        mask = jnp.tril(jnp.ones((1, 1, 32, 32)))
+        for _ in range(2):
+            y = hk.LayerNorm(-1, True, True)(x)
+            x = x + hk.dropout(
+                hk.next_rng_key(),
+                0.1,
+                hk.MultiHeadAttention(4, 16, w_init=hk.initializers.VarianceScaling(0.5))(
+                    y, y, y, mask
+                ).astype(BF16),
+            )
+            y = hk.nets.MLP([256, 64], activation=nn.gelu)(hk.LayerNorm(-1, True, True)(x))
+            x = x + hk.dropout(hk.next_rng_key(), 0.1, y.astype(BF16))
+        return x.astype(F32) @ embed.embeddings.T
+
+    return haiku_train(net, optax.noisy_sgd(0.01), labelled, ints(4, 32), ints(4, 32))
+
+
+@program
+def distrax_flow():
+    import distrax
+    import haiku as hk
+    import optax
+
+    def net(x):
+        flow, mask = [], jnp.arange(8) % 2 == 0
+        apart = lambda h: h.reshape(*h.shape[:-1], 8, 13)
+        for n in range(3):
+            conditioner = hk.Sequential(
+                [hk.nets.MLP([64, 64], activate_final=True), hk.Linear(8 * 13), apart]
+            )
+            bijector = lambda p: distrax.RationalQuadraticSpline(p, -5.0, 5.0)
+            flow.append(distrax.MaskedCoupling(mask if n % 2 else ~mask, conditioner, bijector))
+        base = distrax.MultivariateNormalDiag(jnp.zeros(8), jnp.ones(8))
+        return -distrax.Transformed(base, distrax.Inverse(distrax.Chain(flow))).log_prob(x).mean()
+
+    return haiku_train(net, optax.adam(1e-4), lambda out: out, S(64, 8))
+
+
+@program
+def jraph_graph_network():
+    import haiku as hk
+    import jraph
+    import optax
+
+    def net(x):
+        mlp = lambda n: hk.nets.MLP([n, n])
+        edges = jraph.concatenated_args(lambda f: hk.LayerNorm(-1, True, True)(mlp(32)(f)))
+        whole = jraph.concatenated_args(lambda f: mlp(16)(f))
+        graph = jraph.GraphMapFeatures(hk.Linear(32), hk.Linear(32), hk.Linear(16))(jraph.GraphsTuple(**x))
+        for _ in range(2):
+            graph = jraph.GraphNetwork(edges, edges, whole)(graph)
+        query, logit = hk.Linear(32), hk.Linear(1)
+        attend = jraph.GAT(query, lambda s, r, e: logit(nn.leaky_relu(jnp.concatenate([s, r], -1))), nn.elu)
+        return hk.Linear(2)(attend(graph).globals)
+
+    graph = {
+        "nodes": S(256, 16),
+        "edges": S(1024, 4),
+        "senders": ints(1024),
+        "receivers": ints(1024),
+        "globals": S(16, 1),
+        "n_node": ints(16),
+        "n_edge": ints(16),
+    }
+    return haiku_train(net, optax.lion(1e-4), labelled, graph, ints(16))
+
+
+@program
+def haiku_graph_attention_nodes():
+    import haiku as hk
+    import jraph
+    import optax
+
+    def net(graph):
+        graph = jraph.GraphsTuple(**graph, edges=None, globals=None)
+        for heads, n in ((4, 16), (1, 7)):
+
+            def query(x, heads=heads, n=n):
+                return hk.Linear(heads * n, with_bias=False)(x).reshape(-1, heads, n)
+
+            def logit(sent, received, _edges):
+                both = nn.leaky_relu(jnp.concatenate([sent, received], -1), 0.2)
+                return hk.Linear(1)(both)
+
+            nodes = hk.dropout(hk.next_rng_key(), 0.5, graph.nodes)
+            sent, received = query(nodes)[graph.senders], query(nodes)[graph.receivers]
+            weight = logit(sent, received, None)
+            weight = jraph.segment_softmax(weight, graph.receivers, 128)
+            out = jax.ops.segment_sum(sent * weight, graph.receivers, 128)
+            graph = graph._replace(nodes=nn.elu(out.reshape(128, -1)))
+        return graph.nodes
+
+    def loss(logits, labels, mask):
+        each = optax.softmax_cross_entropy_with_integer_labels(logits, labels)
+        return jnp.sum(each * mask) / mask.sum()
+
+    graph = {"nodes": S(128, 64), "senders": ints(512), "receivers": ints(512)}
+    graph |= {"n_node": ints(1), "n_edge": ints(1)}
+    tx = optax.chain(optax.add_decayed_weights(5e-4), optax.contrib.dog())
+    return haiku_train(net, tx, loss, graph, ints(128), S(128))
+
+
+@program
+def pix_augmentations():
+    import dm_pix as pix
+
+    def augmented(key, image, label):
+        k = random.split(key, 8)
+        image = image.astype(F32) / 255.0
+        image = pix.random_crop(k[0], pix.pad_to_size(image, 40, 40), (32, 32, 3))
+        image = pix.random_flip_left_right(k[1], image)
+        image = pix.random_hue(k[2], pix.random_saturation(k[3], image, 0.6, 1.4), 0.1)
+        image = pix.random_gamma(k[4], jnp.clip(image, 1e-3, 1.0), 0.8, 1.2)
+        image = pix.rotate(image, random.uniform(k[5], (), minval=-0.3, maxval=0.3))
+        image = pix.gaussian_blur(image, 0.8, 3, padding="SAME")
+        image = jnp.where(random.uniform(k[6]) < 0.1, pix.solarize(image, 0.5), image)
+        return pix.rgb_to_grayscale(image, keep_dims=True) * 0.1 + image * 0.9, nn.one_hot(label, 10)
+
+    def batch(key, images, labels):
+        a, b, c = random.split(key, 3)
+        x, y = jax.vmap(augmented)(random.split(a, images.shape[0]), images, labels)
+        share = random.beta(b, 0.2, 0.2)
+        order = random.permutation(c, images.shape[0])
+        return share * x + (1 - share) * x[order], share * y + (1 - share) * y[order]
+
+    return batch, (KEY, S(16, 32, 32, 3, dtype=jnp.uint8), ints(16))

@@ -1,0 +1,437 @@
+"""Programs of flax linen."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from arguments import BF16, F32, S, entering_when_asked, ints
+from jax import lax, nn, random
+from language import maxtext, sinusoids, wmt
+from steps import labelled, linen_train
+
+PROGRAMS = {}
+program = entering_when_asked(PROGRAMS)
+
+
+@program
+def linen_resnet_lamb_bf16():
+    import optax
+    from flax import linen
+
+    class Block(linen.Module):
+        features: int
+        stride: int = 1
+
+        @linen.compact
+        def __call__(self, x):
+            norm = functools.partial(linen.BatchNorm, use_running_average=False, dtype=BF16)
+            conv = functools.partial(linen.Conv, use_bias=False, dtype=BF16)
+            y = linen.relu(norm()(conv(self.features, (3, 3), (self.stride, self.stride))(x)))
+            y = norm(scale_init=linen.initializers.zeros_init())(conv(self.features, (3, 3))(y))
+            if x.shape != y.shape:
+                x = norm()(conv(self.features, (1, 1), (self.stride, self.stride))(x))
+            return linen.relu(x + y)
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, x):
+            x = linen.Conv(32, (7, 7), (2, 2), dtype=BF16)(x)
+            x = linen.max_pool(x, (3, 3), (2, 2), "SAME")
+            for n, stride in ((32, 1), (64, 2), (128, 2)):
+                x = Block(n, stride)(x)
+            return linen.Dense(10, dtype=BF16)(x.mean((1, 2)))
+
+    return linen_train(Net(), optax.lamb(1e-3), labelled, S(8, 64, 64, 3), ints(8))
+
+
+@program
+def linen_lstm_language_model():
+    import optax
+    from flax import linen
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, tokens):
+            x = linen.Embed(1000, 64)(tokens)
+            x = linen.RNN(linen.OptimizedLSTMCell(128))(x)
+            x = linen.Dropout(0.2, deterministic=False)(x)
+            return linen.Dense(1000)(linen.RNN(linen.GRUCell(64))(x))
+
+    tx = optax.chain(optax.clip_by_global_norm(1.0), optax.rmsprop(1e-3, momentum=0.9))
+    return linen_train(Net(), tx, labelled, ints(8, 24), ints(8, 24))
+
+
+def linen_blocks(scan, dtype):
+    from flax import linen
+
+    class Block(linen.Module):
+        @linen.compact
+        def __call__(self, x, _):
+            y = linen.LayerNorm(dtype=dtype)(x)
+            mask = linen.make_causal_mask(jnp.ones(x.shape[:2]))
+            x = x + linen.MultiHeadDotProductAttention(4, dtype=dtype, dropout_rate=0.1, deterministic=False)(
+                y, y, mask=mask
+            )
+            y = linen.LayerNorm(dtype=dtype)(x)
+            y = linen.Dense(64, dtype=dtype)(linen.gelu(linen.Dense(256, dtype=dtype)(y)))
+            return x + linen.Dropout(0.1, deterministic=False)(y), None
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, tokens):
+            x = linen.Embed(512, 64, dtype=dtype)(tokens)
+            x = x + self.param("positions", linen.initializers.normal(0.02), (64, 64)).astype(dtype)
+            if scan:
+                layers = linen.scan(
+                    linen.remat(Block, prevent_cse=False),
+                    variable_axes={"params": 0},
+                    split_rngs={"params": True, "dropout": True},
+                    length=3,
+                )
+                x, _ = layers()(x, None)
+            else:
+                for _ in range(2):
+                    x, _ = Block()(x, None)
+            return linen.Dense(512, dtype=dtype)(linen.LayerNorm(dtype=dtype)(x))
+
+    return Net()
+
+
+@program
+def linen_transformer_adamw():
+    import optax
+
+    tx = optax.chain(
+        optax.clip_by_global_norm(1.0),
+        optax.adamw(
+            optax.warmup_cosine_decay_schedule(0.0, 1e-3, 100, 1000),
+            mask=lambda p: jax.tree.map(lambda x: x.ndim > 1, p),
+        ),
+    )
+    return linen_train(linen_blocks(False, F32), tx, labelled, ints(4, 64), ints(4, 64))
+
+
+@program
+def linen_transformer_scan_remat_bf16():
+    import optax
+
+    return linen_train(linen_blocks(True, BF16), optax.adafactor(1e-3), labelled, ints(4, 64), ints(4, 64))
+
+
+@program
+def linen_vae():
+    import optax
+    from flax import linen
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, x):
+            h = linen.relu(linen.Conv(16, (3, 3), (2, 2))(x))
+            h = linen.relu(linen.Conv(32, (3, 3), (2, 2))(h)).reshape(x.shape[0], -1)
+            mean, logvar = linen.Dense(16)(h), linen.Dense(16)(h)
+            z = mean + jnp.exp(0.5 * logvar) * random.normal(self.make_rng("dropout"), mean.shape)
+            h = linen.relu(linen.Dense(7 * 7 * 32)(z)).reshape(-1, 7, 7, 32)
+            h = linen.relu(linen.ConvTranspose(16, (3, 3), (2, 2))(h))
+            return linen.ConvTranspose(1, (3, 3), (2, 2))(h), mean, logvar
+
+    def loss(out, x):
+        logits, mean, logvar = out
+        bce = optax.sigmoid_binary_cross_entropy(logits, x).sum((1, 2, 3)).mean()
+        return bce - 0.5 * (1 + logvar - mean**2 - jnp.exp(logvar)).sum(-1).mean()
+
+    return linen_train(Net(), optax.adam(1e-3), loss, S(16, 28, 28, 1), S(16, 28, 28, 1))
+
+
+@program
+def linen_gcn_spectral_sgdr():
+    import optax
+    from flax import linen
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, x):
+            for n in (64, 64):
+                x = linen.SpectralNorm(linen.Dense(n))(x, update_stats=True)
+                x = linen.WeightNorm(linen.Dense(n))(nn.silu(linen.InstanceNorm()(x[..., None])[..., 0]))
+            return linen.Dense(1)(x)
+
+    tx = optax.sgd(
+        optax.sgdr_schedule(
+            [{"init_value": 0.0, "peak_value": 0.1, "decay_steps": 50, "warmup_steps": 10}] * 2
+        )
+    )
+    return linen_train(Net(), tx, lambda out, y: optax.huber_loss(out, y).mean(), S(32, 16), S(32, 1))
+
+
+@program
+def linen_seq2seq_teacher_forcing():
+    import optax
+    from flax import linen
+
+    class Decoder(linen.Module):
+        @functools.partial(
+            linen.scan,
+            variable_broadcast="params",
+            in_axes=1,
+            out_axes=1,
+            split_rngs={"params": False, "dropout": True},
+        )
+        @linen.compact
+        def __call__(self, carry, x):
+            state, last = carry
+            x = last if self.is_initializing() else x
+            state, y = linen.LSTMCell(128)(state, x)
+            logits = linen.Dense(15)(y)
+            drawn = random.categorical(self.make_rng("dropout"), logits)
+            return (state, nn.one_hot(drawn, 15)), (logits, drawn)
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, batch):
+            source, target, lengths = batch
+            rnn = linen.RNN(linen.LSTMCell(128), return_carry=True)
+            state, _ = rnn(source, seq_lengths=lengths)
+            _, out = Decoder()((state, target[:, 0]), target[:, :-1])
+            return out[0]
+
+    def loss(logits, target):
+        mask = jnp.cumsum(target[..., 1], 1) < 1
+        each = optax.softmax_cross_entropy(logits, target[:, 1:])
+        return jnp.sum(each * mask[:, 1:]) / jnp.sum(mask[:, 1:])
+
+    batch = (S(16, 8, 15), S(16, 6, 15), ints(16))
+    return linen_train(Net(), optax.adam(3e-3), loss, batch, S(16, 6, 15))
+
+
+@program
+def linen_pixelcnn():
+    import optax
+    from flax import linen
+
+    class Shifted(linen.Module):
+        """A weight-normalised convolution that sees what is above, or above and left."""
+
+        features: int
+        kernel: tuple
+        right: bool = False
+
+        @linen.compact
+        def __call__(self, x):
+            h, w = self.kernel
+            sides = (w - 1, 0) if self.right else ((w - 1) // 2, w // 2)
+            x = jnp.pad(x, ((0, 0), (h - 1, 0), sides, (0, 0)))
+            v = self.param("v", linen.initializers.normal(0.05), (h, w, x.shape[-1], self.features))
+            g = self.param("g", linen.initializers.ones, (self.features,))
+            b = self.param("b", linen.initializers.zeros, (self.features,))
+            v = v * (g / jnp.sqrt(jnp.square(v).sum((0, 1, 2)) + 1e-6))
+            return (
+                lax.conv_general_dilated(x, v, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+                + b
+            )
+
+    class Gated(linen.Module):
+        right: bool
+
+        @linen.compact
+        def __call__(self, x, aux=None):
+            both = lambda x: linen.elu(jnp.concatenate([x, -x], -1))
+            conv = functools.partial(Shifted, kernel=(2, 2) if self.right else (2, 3), right=self.right)
+            y = conv(x.shape[-1])(both(x))
+            if aux is not None:
+                y = y + linen.Dense(x.shape[-1])(both(aux))
+            y = linen.Dropout(0.5, deterministic=False)(both(y))
+            a, b = jnp.split(conv(2 * x.shape[-1])(y), 2, -1)
+            return x + a * nn.sigmoid(b)
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, x):
+            x = jnp.concatenate([x, jnp.ones((*x.shape[:-1], 1))], -1)
+            down = lambda x: jnp.pad(x, ((0, 0), (1, 0), (0, 0), (0, 0)))[:, :-1]
+            right = lambda x: jnp.pad(x, ((0, 0), (0, 0), (1, 0), (0, 0)))[:, :, :-1]
+            above = down(Shifted(24, (2, 3))(x))
+            left = down(Shifted(24, (1, 3))(x)) + right(Shifted(24, (2, 1), right=True)(x))
+            for _ in range(2):
+                above = Gated(False)(above)
+                left = Gated(True)(left, above)
+            return linen.Dense(5 * 10)(linen.elu(left))
+
+    def loss(out, image):
+        weight, out = out[..., :5], out[..., 5:].reshape(*out.shape[:-1], 5, 9)
+        mean, scale = out[..., :3], jnp.exp(-jnp.maximum(out[..., 3:6], -7.0))
+        turn, x = jnp.tanh(out[..., 6:]), image[..., None, :]
+        green = mean[..., 1] + turn[..., 0] * x[..., 0]
+        blue = mean[..., 2] + turn[..., 1] * x[..., 0] + turn[..., 2] * x[..., 1]
+        centred = x - jnp.stack([mean[..., 0], green, blue], -1)
+        upper, lower = scale * (centred + 1 / 255), scale * (centred - 1 / 255)
+        inside = nn.sigmoid(upper) - nn.sigmoid(lower)
+        logp = jnp.where(
+            x < -0.999,
+            upper - nn.softplus(upper),
+            jnp.where(x > 0.999, -nn.softplus(lower), jnp.log(jnp.maximum(inside, 1e-12))),
+        )
+        return -jnp.mean(nn.logsumexp(logp.sum(-1) + nn.log_softmax(weight), -1))
+
+    tx = optax.chain(optax.adam(optax.exponential_decay(1e-3, 1, 0.999995), b1=0.95, b2=0.9995))
+    return linen_train(Net(), tx, loss, S(4, 16, 16, 3), S(4, 16, 16, 3))
+
+
+@program
+def linen_translation_bf16():
+    import optax
+
+    def loss(logits, target):
+        logp = nn.log_softmax(logits)
+        confident, low = 0.9, 0.1 / 255
+        soft = nn.one_hot(target, 256) * (confident - low) + low
+        weight = (target > 0).astype(F32)
+        return -(soft * logp).sum(-1).ravel() @ weight.ravel() / weight.sum()
+
+    rate = optax.join_schedules(
+        [optax.linear_schedule(0.0, 2e-3, 100), lambda s: 2e-3 * (100 / (s + 100)) ** 0.5], [100]
+    )
+    tx = optax.adamw(rate, b2=0.98, eps=1e-9, weight_decay=1e-4)
+    return linen_train(wmt(dtype=BF16), tx, loss, (ints(4, 32), ints(4, 32)), ints(4, 32))
+
+
+@program
+def maxtext_scan_remat_bf16():
+    import optax
+
+    def loss(logits, target, weight):
+        top = nn.logsumexp(logits, -1)
+        each = top - jnp.take_along_axis(logits, target[..., None], -1)[..., 0] + 1e-4 * top**2
+        return jnp.sum(each * weight) / (jnp.sum(weight) + 1e-8)
+
+    rate = optax.warmup_cosine_decay_schedule(0.0, 3e-4, 100, 1000, 3e-5)
+    tx = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rate, 0.9, 0.95, weight_decay=0.1))
+    batch = ints(4, 64), ints(4, 64), ints(4, 64)
+    return linen_train(maxtext(BF16)(), tx, loss, batch, ints(4, 64), S(4, 64))
+
+
+@program
+def linen_convnext_ema_bf16():
+    import optax
+    from flax import linen
+
+    class Block(linen.Module):
+        rate: float
+
+        @linen.compact
+        def __call__(self, x):
+            c = x.shape[-1]
+            y = linen.Conv(c, (7, 7), feature_group_count=c, dtype=BF16)(x)
+            y = linen.gelu(linen.Dense(4 * c, dtype=BF16)(linen.LayerNorm(1e-6, dtype=BF16)(y)))
+            norm = jnp.sqrt(jnp.sum(jnp.square(y.astype(F32)), (1, 2), keepdims=True) + 1e-6)
+            norm = norm / (norm.mean(-1, keepdims=True) + 1e-6)
+            y = self.param("g", linen.initializers.zeros, (4 * c,)) * (y * norm) + y
+            y = linen.Dense(c, dtype=BF16)(y.astype(BF16))
+            return x + linen.Dropout(self.rate, broadcast_dims=(1, 2, 3), deterministic=False)(y)
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, x):
+            rates = iter(np.linspace(0.0, 0.2, 5))
+            for stage, (n, depth) in enumerate(((32, 1), (64, 1), (128, 2))):
+                if stage:
+                    x = linen.LayerNorm(1e-6, dtype=BF16)(x)
+                size = 2 if stage else 4
+                x = linen.Conv(n, (size, size), (size, size), "VALID", dtype=BF16)(x)
+                for _ in range(depth):
+                    x = Block(float(next(rates)))(x)
+            return linen.Dense(10)(linen.LayerNorm()(x.mean((1, 2)).astype(F32)))
+
+    step, (params, stats, state, *rest) = linen_train(
+        Net(), optax.adamw(4e-3, weight_decay=0.05), labelled, S(8, 64, 64, 3), ints(8)
+    )
+
+    def with_average(params, average, *rest):
+        params, *out = step(params, *rest)
+        return params, optax.incremental_update(params, average, 1e-3), *out
+
+    return with_average, (params, params, stats, state, *rest)
+
+
+@program
+def linen_masked_autoencoder():
+    import dm_pix as pix
+    import optax
+    from flax import linen
+
+    class Block(linen.Module):
+        @linen.compact
+        def __call__(self, x):
+            x = x + linen.SelfAttention(4)(linen.LayerNorm()(x))
+            y = linen.gelu(linen.Dense(4 * x.shape[-1])(linen.LayerNorm()(x)))
+            return x + linen.Dense(x.shape[-1])(y)
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, images):
+            key = self.make_rng("dropout")
+            keys = random.split(key, images.shape[0])
+
+            def augmented(key, image):
+                a, b, c = random.split(key, 3)
+                image = pix.random_flip_left_right(a, pix.random_crop(b, image, (32, 32, 3)))
+                return pix.random_contrast(c, pix.random_brightness(c, image, 0.2), 0.6, 1.4)
+
+            images = jax.vmap(augmented)(keys, images)
+            patches = images.reshape(-1, 8, 4, 8, 4, 3).transpose(0, 1, 3, 2, 4, 5).reshape(-1, 64, 48)
+            order = jnp.argsort(random.uniform(key, patches.shape[:2]), 1)
+            back = jnp.argsort(order, 1)
+            pos = sinusoids(64, 64)
+            x = linen.Dense(64)(patches) + pos
+            x = jnp.take_along_axis(x, order[:, :16, None], 1)
+            for _ in range(2):
+                x = Block()(x)
+            hole = self.param("hole", linen.initializers.normal(0.02), (1, 1, 64))
+            x = jnp.concatenate([x, jnp.tile(hole, (x.shape[0], 48, 1))], 1)
+            x = Block()(jnp.take_along_axis(x, back[..., None], 1) + pos)
+            mean, var = patches.mean(-1, keepdims=True), patches.var(-1, keepdims=True)
+            error = jnp.square(linen.Dense(48)(x) - (patches - mean) / jnp.sqrt(var + 1e-6)).mean(-1)
+            hidden = (back >= 16).astype(F32)
+            return jnp.sum(error * hidden) / hidden.sum()
+
+    return linen_train(Net(), optax.lamb(1e-3, weight_decay=0.05), lambda out: out, S(8, 40, 40, 3))
+
+
+@program
+def linen_bert_question_answering():
+    import optax
+    from flax import linen
+
+    class Layer(linen.Module):
+        @linen.compact
+        def __call__(self, x, mask):
+            drop = linen.Dropout(0.1, deterministic=False)
+            q, k, v = (linen.DenseGeneral((4, 32), name=n)(x) for n in ("query", "key", "value"))
+            s = jnp.einsum("bqhd,bkhd->bhqk", q, k) / np.sqrt(32) + mask
+            y = jnp.einsum("bhqk,bkhd->bqhd", drop(nn.softmax(s)), v)
+            x = linen.LayerNorm(1e-12)(x + drop(linen.DenseGeneral(128, axis=(-2, -1))(y)))
+            y = linen.Dense(128)(nn.gelu(linen.Dense(512)(x), approximate=False))
+            return linen.LayerNorm(1e-12)(x + drop(y))
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, batch):
+            ids, kinds, attend = batch
+            x = linen.Embed(2000, 128)(ids) + linen.Embed(2, 128)(kinds)
+            x = x + linen.Embed(64, 128)(jnp.arange(64))[None]
+            x = linen.Dropout(0.1, deterministic=False)(linen.LayerNorm(1e-12)(x))
+            mask = (1.0 - attend[:, None, None].astype(F32)) * jnp.finfo(F32).min
+            for _ in range(2):
+                x = Layer()(x, mask)
+            return linen.Dense(2)(x)
+
+    def loss(out, start, end):
+        start_logits, end_logits = out[..., 0], out[..., 1]
+        return (labelled(start_logits, start) + labelled(end_logits, end)) / 2
+
+    decayed = lambda p: jax.tree.map_with_path(lambda path, _: "LayerNorm" not in str(path), p)
+    rate = optax.linear_schedule(5e-5, 0.0, 1000)
+    tx = optax.MultiSteps(
+        optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rate, weight_decay=0.01, mask=decayed)), 2
+    )
+    return linen_train(Net(), tx, loss, (ints(4, 64), ints(4, 64), ints(4, 64)), ints(4), ints(4))
