@@ -77,7 +77,7 @@ class Panels {
   heldWords(held) {
     const { rule } = this.app.view;
     if (!held.length) return `${rule ? `${rule} keeps no two kernels` : "No rule keeps two kernels"} apart.`;
-    const most = `most ${held.some((h) => h.us !== null) ? "time" : "traffic"} at stake first`;
+    const most = held[0].us > 0 ? "most time at stake first, then most traffic" : "most traffic at stake first";
     return `${countText(held.length, "pair")} of kernels that ${rule || "a rule"} keeps apart, ${rule ? most : `rule by rule, ${most}`}`;
   }
 
