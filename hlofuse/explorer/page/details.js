@@ -130,9 +130,9 @@ function heldByRule(run) {
   return [...found];
 }
 
-// A producer counts once, as in `hlofuse explain`.
+// A producer counts once, and what does not pay not at all, as in `hlofuse explain`.
 function worthOf(held) {
-  const timed = new Map(held.filter((h) => h.us !== null).map((h) => [h.producer, h.us]));
+  const timed = new Map(held.filter((h) => h.us > 0).map((h) => [h.producer, h.us]));
   const us = [...timed.values()].reduce((sum, t) => sum + t, 0);
   return us > 0 ? `${timeText(us)} if allowed` : bytesText(held.reduce((sum, h) => sum + h.bytes, 0));
 }
