@@ -117,7 +117,7 @@ class Panels {
     const some = FILTERS.some((name) => view[name]) || view.q;
     const clear = some && el("button", { type: "button", id: "clear", onclick: () => app.clearFilters() }, "all");
     return el("div", { class: "filters" }, ...made, text,
-      el("p", { class: "note" }, `${this.listed.length.toLocaleString("en")} of ${countText(d.count, "decision")} `, clear));
+      el("p", { class: "note" }, `${numberText(this.listed.length)} of ${countText(d.count, "decision")} `, clear));
   }
 
   decisionRow(n) {

@@ -17,7 +17,9 @@ function bytesText(bytes) {
   return `${n === 0 ? value : value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0)} ${units[n]}`;
 }
 
-function countText(n, one, many = `${one}s`) { return `${n.toLocaleString("en")} ${n === 1 ? one : many}`; }
+function numberText(n) { return n.toLocaleString("en"); }
+
+function countText(n, one, many = `${one}s`) { return `${numberText(n)} ${n === 1 ? one : many}`; }
 
 // How often the loops around a kernel run it.
 function timesText(kernel) { return kernel.turns > 1 ? countText(kernel.turns, "time") : ""; }
