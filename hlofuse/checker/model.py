@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from hlofuse.analysis.loops import Loop
@@ -16,6 +16,8 @@ class Where:
     line: int = 0
     """0 where it is not known."""
     function: str = ""
+    layer: str = field(default="", compare=False)
+    """Of the model, where the dump's names tell one; no part of the place, and of no baseline."""
 
     def __str__(self) -> str:
         text = f"{self.file}:{self.line}" if self.line else self.file

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from hlofuse.checker.model import Where
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.present.layers import layer_of
 
 
 def where_is(module: Module, instruction: Instruction, root: Path) -> Where:
@@ -19,7 +20,8 @@ def where_is(module: Module, instruction: Instruction, root: Path) -> Where:
         source = next((s for s in inside if s is not None), None)
     if source is None:
         return Where()
-    return Where(portable(source.file, root), source.line, source.function)
+    layer = layer_of(instruction.op_name)
+    return Where(portable(source.file, root), source.line, source.function, layer)
 
 
 @lru_cache(maxsize=4096)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.common.options import color_option
+from hlofuse.cli.common.options import report_options_with
 from hlofuse.cli.common.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
@@ -52,18 +52,7 @@ FORMATS = ("text", "json", "markdown", "github", "sarif", "junit")
     metavar="FORMAT=FILE",
     help="Write a further report: --report sarif=fusion.sarif. May be given more than once.",
 )
-@click.option(
-    "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Write the report to FILE."
-)
-@color_option
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="How to report: github annotates source lines, markdown is for a job summary.",
-)
+@report_options_with(FORMATS, "How to report: github annotates source lines, markdown is for a job summary.")
 def command(
     inputs: tuple[str, ...],
     max_kernels: int | None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.cli.common.options import color_option, limit_option, module_option
+from hlofuse.cli.common.options import limit_option, module_option, report_options_with
 
 if TYPE_CHECKING:
     from hlofuse.differ import ModuleDiff
@@ -21,15 +21,10 @@ FORMATS = ("text", "json", "markdown", "html", "svg")
 @click.command("diff")
 @click.argument("before", metavar="BEFORE", type=click.Path(allow_dash=True))
 @click.argument("after", metavar="AFTER", type=click.Path(allow_dash=True))
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    help="How to report; svg is the picture of both side by side.  [default: by the suffix of -o, else text]",
-)
-@color_option
-@click.option(
-    "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Write the report to FILE."
+@report_options_with(
+    FORMATS,
+    "How to report; svg is the picture of both side by side.  [default: by the suffix of -o, else text]",
+    default=None,
 )
 @limit_option(20, "Entries in each list; 0 for all.")
 @click.option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hlofuse.explainer.model import FusedGroup, Refusal
+from hlofuse.explainer.model import FusedGroup, Refusal, us_at_stake
 
 
 def group_fused(groups: Sequence[FusedGroup]) -> list[FusedGroup]:
@@ -44,5 +44,5 @@ def group_refusals(refusals: Sequence[Refusal]) -> list[list[Refusal]]:
         found.setdefault(key, []).append(r)
     return sorted(
         found.values(),
-        key=lambda held: (-sum(r.us_at_stake or 0.0 for r in held), -sum(r.bytes_between for r in held)),
+        key=lambda held: (-(us_at_stake(held) or 0.0), -sum(r.bytes_between for r in held)),
     )

@@ -9,7 +9,7 @@ from hlofuse.explainer.costs import KernelTime, PairDetail, ReadTerm, StepCost
 from hlofuse.explainer.costs.flips import RANGE, Flip
 from hlofuse.explainer.model import FusedStep
 from hlofuse.present.escape import printable
-from hlofuse.present.units import bytes_text, quantity, us_text
+from hlofuse.present.units import bytes_text, plural, quantity, us_text
 
 _NOTABLE = 0.005  # microseconds: less than half of the last digit shown is not told
 
@@ -103,7 +103,7 @@ def _because(cost: StepCost, opcode: str) -> str:
     if cost.consumers > 1 or not cost.leaves:
         return f" because {what} is computed here, too"
     before, after = _busy(cost.producer), _busy(cost.fused)
-    return f" because {what} runs on {after:,} threads, not {before:,}" if after < before else ""
+    return f" because {what} runs on {plural(after, 'thread')}, not {before:,}" if after < before else ""
 
 
 def _wider(cost: StepCost) -> str:

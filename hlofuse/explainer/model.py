@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hlofuse.analysis.cost import Cost
@@ -191,9 +192,19 @@ class Obstacle:
 
     @property
     def us_at_stake(self) -> float | None:
-        """Time that allowing it would save, each producer counted once; None if nothing is estimated."""
-        known = {r.producer.name: r.us_at_stake for r in self.refusals if r.us_at_stake is not None}
-        return sum(known.values()) if known else None
+        """Time that allowing it would save; None if nothing is estimated."""
+        return us_at_stake(self.refusals)
+
+
+def us_at_stake(refusals: Iterable[Refusal]) -> float | None:
+    """Time that allowing them would save, each producer counted once; None if nothing is estimated.
+
+    XLA would take in what pays and leave the rest apart. Where nothing pays it is what all would cost,
+    less than 0.
+    """
+    known = {r.producer.name: r.us_at_stake for r in refusals if r.us_at_stake is not None}
+    pays = [us for us in known.values() if us > 0]
+    return sum(pays or known.values()) if known else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from hlofuse.explainer.model import (
     RecordCheck,
     Refusal,
     Rewrite,
+    us_at_stake,
 )
 from hlofuse.present.escape import printable
 from hlofuse.present.layers import layer_of
@@ -224,10 +225,9 @@ def figures_text(figures: Figures) -> str:
 
 
 def at_stake_text(held: Sequence[Refusal]) -> str:
-    """What fusing a row of refusals would save or cost; each producer counts once."""
-    known = {r.producer.name: r.us_at_stake for r in held if r.us_at_stake is not None}
-    saved = sum(known.values())
-    return f"{'saves' if saved >= 0 else 'costs'} {us_text(abs(saved))}" if known else "–"
+    """What fusing a row of refusals would save or cost."""
+    saved = us_at_stake(held)
+    return "–" if saved is None else f"{'saves' if saved >= 0 else 'costs'} {us_text(abs(saved))}"
 
 
 def if_allowed(o: Obstacle) -> str:
@@ -235,6 +235,4 @@ def if_allowed(o: Obstacle) -> str:
     at_stake = o.us_at_stake
     if at_stake is None:
         return ""
-    return (
-        f", −{us_text(at_stake)} if allowed" if at_stake > 0 else f", {us_text(-at_stake)} slower if allowed"
-    )
+    return f", −{us_text(at_stake)} if allowed" if at_stake > 0 else f", {us_text(-at_stake)} slower if fused"

@@ -91,8 +91,8 @@ def opcodes_text(opcodes: tuple[str, ...], limit: int = 3) -> str:
 
 
 def delta(number: int) -> str:
-    """`+3`, `−18`."""
-    return f"{'+' if number > 0 else '−'}{abs(number)}"
+    """`+3`, `−1,800`."""
+    return f"{'+' if number > 0 else '−'}{abs(number):,}"
 
 
 def seconds_text(seconds: float) -> str:

@@ -27,10 +27,12 @@ def bytes_text(value: float) -> str:
 
 
 def us_text(value: float) -> str:
-    """`12.3 µs`: three figures, and no finer than the hundredth of a microsecond."""
+    """`12.3 µs`, `45.6 ms`, `7.89 s`: three figures, and no finer than the hundredth of a microsecond."""
     size = abs(value)
+    if size >= 999_950:
+        return f"{value / 1e6:,.{2 if size < 9_995_000 else 1}f} s"
     if size >= 9_999.5:
-        return f"{value / 1000:,.1f} ms"
+        return f"{value / 1000:.1f} ms"
     digits = 0 if size >= 999.5 else 1 if size >= 99.95 else 2
     text = f"{value:,.{digits}f} µs"
     return text[1:] if text.startswith("-") and not any(c in "123456789" for c in text) else text

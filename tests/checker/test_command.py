@@ -216,3 +216,32 @@ def test_kernels_of_a_loop_are_said_to_count_once(hlofuse: Run, samples: Path) -
     assert "8 kernels are in a loop and counted once: while.1 runs 10,000 times" in result.out
     module = json.loads(check(hlofuse, scan, "--max-kernels", "99", "--format", "json").out)["modules"][0]
     assert module["loops"] == [{"name": "while.1", "trips": 10_000, "kernels": 8}]
+
+
+LAYERED = """HloModule jit_f
+
+ENTRY main {
+  x = f32[8,512]{1,0} parameter(0)
+  y = f32[512,8]{1,0} parameter(1)
+  d = f32[8,8]{1,0} dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0},
+    metadata={op_name="jit(f)/jvp(LM)/layer_0/dot" source_file="m.py" source_line=7}
+  ROOT t = f32[8,8]{1,0} tanh(d),
+    metadata={op_name="jit(f)/jvp(LM)/layer_1/tanh" source_file="m.py" source_line=8}
+}
+"""
+
+
+def test_the_layer_is_told_with_the_place_and_kept_in_no_baseline(hlofuse: Run, tmp_path: Path) -> None:
+    module, baseline = tmp_path / "m.hlo", tmp_path / "fusion.toml"
+    module.write_text(LAYERED)
+    asked = ("check", module, "--target", "cpu", "--max-kernels", 1)
+    assert "LM/layer_0: m.py:7" in hlofuse(*asked).out
+    assert "LM/layer_0: m.py:7" in hlofuse(*asked, "--format", "markdown").out
+    report = json.loads(hlofuse(*asked, "--format", "json").out)
+    kernels = report["modules"][0]["kernels"]
+    assert {k["where"]["layer"] for k in kernels} == {"LM/layer_0", "LM/layer_1"}
+    hlofuse("check", module, "--target", "cpu", "--baseline", baseline, "--update")
+    assert "layer" not in baseline.read_text()
+    module.write_text(LAYERED.replace("layer_", "block_"))
+    again = hlofuse("check", module, "--target", "cpu", "--baseline", baseline, "--strict")
+    assert again.status == 0, again.out

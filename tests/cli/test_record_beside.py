@@ -35,3 +35,11 @@ def test_an_empty_one_says_that_nothing_was_fused(hlofuse: Run, samples: Path, t
     asked = hlofuse("explain", tmp_path, "--target", "gpu", "--device", "h100_sxm", "--xla-trace", record)
     assert asked.status == 2
     assert "holds no fusion steps" in asked.err
+
+
+def test_a_target_without_the_pass_takes_no_record(hlofuse: Run, samples: Path) -> None:
+    module = samples / "cpu" / "softmax" / "before.hlo"
+    asked = hlofuse("explain", module, "--xla-trace", "none.txt")
+    assert asked.status == 2
+    assert "--xla-trace is about target gpu" in asked.err
+    assert hlofuse("explain", module, "--xla-trace", "none").status == 0

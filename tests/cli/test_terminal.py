@@ -222,6 +222,8 @@ def test_an_internal_error_is_one_message(
         ("tanh, constant ×10", 15, ["tanh,", "constant ×10"]),
         ("then −75 shift-left", 16, ["then", "−75 shift-left"]),
         ("add 12, subtract 4", 14, ["add 12,", "subtract 4"]),
+        ("or 1, sine 1,024, while 1", 16, ["or 1,", "sine 1,024,", "while 1"]),
+        ("or 1, sine 1,024, while 1", 24, ["or 1, sine 1,024,", "while 1"]),
         ("loop, 64 × 128 threads", 12, ["loop,", "64 × 128", "threads"]),
         ("12.5 MB", 5, ["12.5", "MB"]),
     ],

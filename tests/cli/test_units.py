@@ -6,7 +6,7 @@ import pytest
 
 from hlofuse.inputs.suggest import close_matches, did_you_mean
 from hlofuse.present.command_line import command_line
-from hlofuse.present.units import bytes_text, plural, quantity, ranges
+from hlofuse.present.units import bytes_text, plural, quantity, ranges, us_text
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,24 @@ from hlofuse.present.units import bytes_text, plural, quantity, ranges
 )
 def test_bytes(value: int, text: str) -> None:
     assert bytes_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (-0.001, "0.00 µs"),
+        (12.345, "12.35 µs"),
+        (123.4, "123.4 µs"),
+        (9_999, "9,999 µs"),
+        (9_999.5, "10.0 ms"),
+        (999_949, "999.9 ms"),
+        (999_950, "1.00 s"),
+        (2_669_600, "2.67 s"),
+        (-12_345_678, "-12.3 s"),
+    ],
+)
+def test_times(value: float, text: str) -> None:
+    assert us_text(value) == text
 
 
 def test_counts() -> None:

@@ -260,3 +260,28 @@ def test_one_user_that_refuses_keeps_the_producer_from_all(hlofuse: Run, samples
     )
     told = json.loads(hlofuse("explain", folder, *how).out)
     assert [o["rule"] for o in told["obstacles"]] == ["PF003", "PF002"]
+
+
+SUM_OF_SUM = """HloModule sums
+
+plus {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[128]{0} parameter(0)
+  y = f32[] parameter(1)
+  zero = f32[] constant(0)
+  sum = f32[] reduce(x, zero), dimensions={0}, to_apply=plus
+  ROOT r = f32[] add(sum, y)
+}
+"""
+
+
+def test_one_thread_is_one(hlofuse: Run, tmp_path: Path) -> None:
+    file = tmp_path / "sums.hlo"
+    file.write_text(SUM_OF_SUM)
+    answer = hlofuse("why", file, *H100, "sum", "r")
+    assert "runs on 1 thread, not 32" in " ".join(answer.out.split())

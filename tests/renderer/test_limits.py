@@ -107,6 +107,20 @@ def test_a_fusion_too_big_to_open_is_drawn_alone() -> None:
         assert 3 < render(module, focus=focus).scene.box_count() < 250
 
 
+@pytest.mark.parametrize(("most", "offered"), [(1_499, True), (1_500, False)])
+def test_more_boxes_are_offered_where_there_may_be_more(most: int, *, offered: bool) -> None:
+    bodies = "".join(f"body{n}{chain(400).split('ENTRY main')[1]}\n" for n in range(5))
+    entry = "ENTRY main {\n  f0 = f32[4]{0} parameter(0)\n"
+    for n in range(1, 6):
+        root = "ROOT " * (n == 5)
+        entry += f"  {root}f{n} = f32[4]{{0}} fusion(f{n - 1}), kind=kLoop, calls=body{n - 1}\n"
+    drawing = render(parse_module(f"HloModule m\n\n{bodies}\n{entry}}}\n"), max_nodes=most)
+    (notice,) = drawing.notices
+    assert "drawn closed" in notice
+    assert notice.endswith("--open FUSION or --focus NAME") is not offered
+    assert ("a greater --max-nodes" in notice) is offered
+
+
 @needs_graphviz
 def test_ten_thousand_instructions_are_drawn_as_few_boxes() -> None:
     """Which is what keeps Graphviz from taking minutes; `benchmarks/render.py` has the times."""

@@ -47,7 +47,14 @@ def _figures(f: Figures) -> dict[str, Any]:
 
 
 def _where(w: Where) -> dict[str, Any] | None:
-    return {"file": w.file, "line": w.line or None, "function": w.function or None} if w.file else None
+    if not w.file:
+        return None
+    return {
+        "file": w.file,
+        "line": w.line or None,
+        "function": w.function or None,
+        "layer": w.layer or None,
+    }
 
 
 def _kernel(k: Kernel) -> dict[str, Any]:

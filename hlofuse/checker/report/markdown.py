@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlofuse.checker.model import Check, Finding, Level, ModuleCheck
-from hlofuse.checker.report.words import at, figures, listed, pair, verdict, worth
+from hlofuse.checker.report.words import figures, listed, origin, pair, verdict, worth
 from hlofuse.present.escape import markdown, markdown_code
 from hlofuse.present.markdown import table
 from hlofuse.present.units import plural
@@ -95,14 +95,14 @@ def _details(m: ModuleCheck, told: set[str]) -> Iterator[str]:
 
 def _finding(f: Finding, told: set[str]) -> str:
     """`told`: rules that have been explained further up."""
-    place = at(f.where)
+    place = origin(f.where)
     lines = [
         f"\n{_SIGNS[f.level]} **{markdown(f.message)}**" + (f" at {markdown_code(place)}" if place else "")
     ]
     for title, kernels in (("was", f.before), ("now", f.now)):
         lines += [f"- {title}: {markdown_code(line)}" for line in listed(kernels)]
     for h in f.held:
-        source = f", {markdown_code(at(h.where))}" if h.where.file else ""
+        source = f", {markdown_code(origin(h.where))}" if h.where.file else ""
         lines.append(f"- {h.rule} keeps {markdown_code(pair(h))} apart ({worth(h)}{source})")
         if h.rule not in told:
             told.add(h.rule)

@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from hlofuse.checker.model import Check, Finding, Level
-from hlofuse.checker.report.words import at, figures, listed, pair, verdict, worth
+from hlofuse.checker.report.words import figures, listed, origin, pair, verdict, worth
 from hlofuse.present.escape import printable
 from hlofuse.present.loops import loops_line
 
@@ -46,14 +46,14 @@ def _release(name: str) -> str:
 
 def _finding(f: Finding, console: Console, told: set[str]) -> None:
     """`told`: rules that have been explained further up."""
-    place = printable(at(f.where))
+    place = printable(origin(f.where))
     head = f"  {f.level.value}  {f.message}  [{f.code.value}]"
     console.print(f"{head}  {place}" if place else head, style=_STYLES[f.level], soft_wrap=True)
     for title, kernels in (("was", f.before), ("now", f.now)):
         for n, line in enumerate(listed(kernels)):
             console.print(f"      {title if n == 0 else '':<5}{printable(line)}", soft_wrap=True)
     for h in f.held:
-        source = printable(at(h.where))
+        source = printable(origin(h.where))
         console.print(f"      {h.rule}  {printable(pair(h))}  {worth(h)}  {source}".rstrip(), soft_wrap=True)
         if h.rule not in told:
             told.add(h.rule)

@@ -80,3 +80,8 @@ def _whats(kernels: Iterable[Kernel]) -> list[str]:
 def at(where: Where) -> str:
     """A place, or nothing."""
     return str(where) if where.file else ""
+
+
+def origin(where: Where) -> str:
+    """The layer and the place: `LM/layer_0: model.py:12 apply`."""
+    return ": ".join(filter(None, (where.layer, at(where))))

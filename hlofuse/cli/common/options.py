@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -107,18 +107,28 @@ def output_option(words: str, metavar: str = "FILE") -> Callable[[F], F]:
 
 def report_options(command: F) -> F:
     """`--format`, `--color`, `-o`: how a report comes out."""
-    command = click.option(
-        "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Write the report to FILE."
-    )(command)
-    command = color_option(command)
-    return click.option(
-        "--format",
-        "form",
-        type=click.Choice(FORMATS),
-        default="text",
-        show_default=True,
-        help="How to report.",
-    )(command)
+    return report_options_with(FORMATS, "How to report.")(command)
+
+
+def report_options_with(
+    formats: Sequence[str], words: str, default: str | None = FORMATS[0]
+) -> Callable[[F], F]:
+    """The same of a command with other formats; `words` say of them what needs saying."""
+
+    def with_options(command: F) -> F:
+        command = click.option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help="Write the report to FILE.",
+        )(command)
+        command = color_option(command)
+        return click.option(
+            "--format", "form", type=click.Choice(formats), default=default, show_default=True, help=words
+        )(command)
+
+    return with_options
 
 
 def color_option(command: F) -> F:

@@ -161,8 +161,10 @@ class ReplayRequest:
         from hlofuse.pipelines import TARGETS
         from hlofuse.present.escape import printable
 
-        if self.xla_trace == "none" or not TARGETS[target].has_history:
+        if self.xla_trace == "none" or (self.xla_trace is None and not TARGETS[target].has_history):
             return None, None
+        if not TARGETS[target].has_history:
+            raise HlofuseError(f"--xla-trace is about target gpu; target {target} has no PriorityFusion")
         if self.xla_trace is None:  # a what-if run goes its own way
             return None if self.changes_xla else priority_record_beside(module.filename), None
         path = Path(self.xla_trace)

@@ -14,9 +14,10 @@ HELD = "\ue000"
 
 _NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _TOGETHER = re.compile(
-    rf"(?:\best\. )?[−+]?{_NUMBER} (?:[kMGTPE]?B|[kMGTPE]|µs|ms|%)(?!\w)"  # 12.5 MB
+    rf"(?:\best\. )?[−+]?{_NUMBER} (?:[kMGTPE]?B|[kMGTPE]|µs|ms|s|%)(?!\w)"  # 12.5 MB
     rf"|[\w.-]+ ×{_NUMBER}"  # reduce ×2
     rf"|{_NUMBER} × {_NUMBER}"  # 2 × 128
+    rf"|(?<![\w.-])[a-z][\w-]* {_NUMBER}(?=,|$)"  # while 1, of a list of counts
     rf"|(?<![\w:.–-])[−+]?{_NUMBER} (?!and\b|of\b|or\b)[a-z][\w-]*"  # 3 grown; but not model.py:12 loss
 )
 

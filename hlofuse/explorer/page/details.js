@@ -25,7 +25,7 @@ function decisionDetails(app, n) {
   const unit = (value) => (value === null ? "" : timeText(value));
   const priority = d.kind[n] === "priority";
   return el("article", { class: `decision ${d.kind[n]}` },
-    el("p", { class: "kicker" }, `Decision ${n + 1} of ${run.length} · ${run.passes[d.pass[n]]}, step ${d.step[n]}`),
+    el("p", { class: "kicker" }, `Decision ${numberText(n + 1)} of ${numberText(run.length)} · ${run.passes[d.pass[n]]}, step ${numberText(d.step[n])}`),
     el("h2", {}, el("span", { class: `badge ${d.kind[n]}` }, KIND_WORDS[d.kind[n]]), sentence(run, n)),
     reasonLine(data, run, n) && el("p", { class: "reason" }, reasonLine(data, run, n)),
     facts([
@@ -63,7 +63,7 @@ function boxDetails(app, box, chosenOp) {
       ["kind", kernel.kind], ["time", kernel.us === null ? "" : timeText(kernel.us)], ["runs", timesText(kernel)],
       ["memory", kernel.usMemory === null ? "" : timeText(kernel.usMemory)],
       ["compute", kernel.usCompute === null ? "" : timeText(kernel.usCompute)],
-      ["moves", bytesText(kernel.bytes)], ["flops", kernel.flops.toLocaleString("en")], ["emitter", kernel.emitter],
+      ["moves", bytesText(kernel.bytes)], ["flops", numberText(kernel.flops)], ["emitter", kernel.emitter],
     ])),
     inside.length > 1 && fold(`Holds ${countText(inside.length, "operation")} at this step`, inside.length < 9,
       el("ul", {}, ...inside.slice(0, 200).map((m) => el("li", {}, el("button", {
@@ -130,9 +130,9 @@ function heldByRule(run) {
   return [...found];
 }
 
-// A producer counts once, as in `hlofuse explain`.
+// A producer counts once, and what does not pay not at all, as in `hlofuse explain`.
 function worthOf(held) {
-  const timed = new Map(held.filter((h) => h.us !== null).map((h) => [h.producer, h.us]));
+  const timed = new Map(held.filter((h) => h.us > 0).map((h) => [h.producer, h.us]));
   const us = [...timed.values()].reduce((sum, t) => sum + t, 0);
   return us > 0 ? `${timeText(us)} if allowed` : bytesText(held.reduce((sum, h) => sum + h.bytes, 0));
 }
@@ -140,6 +140,6 @@ function worthOf(held) {
 function kindsOf(run) {
   const found = new Map();
   for (const k of run.kernels) found.set(k.kind, (found.get(k.kind) ?? 0) + 1);
-  const told = [...found].sort((a, b) => b[1] - a[1]).map(([kind, n]) => `${n.toLocaleString("en")} ${kind}`);
+  const told = [...found].sort((a, b) => b[1] - a[1]).map(([kind, n]) => `${numberText(n)} ${kind}`);
   return told.length ? el("p", {}, `The kernels: ${told.join(", ")}.`) : null;
 }

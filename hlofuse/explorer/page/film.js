@@ -78,9 +78,8 @@ class FilmView {
 
   change(step, what) {
     const before = step.since === NONE ? null : this.film.steps[step.since][what], after = step[what];
-    const number = (n) => n.toLocaleString("en");
     if (after === null) return "";
-    return before === null || before === after ? number(after) : `${number(before)} → ${number(after)}`;
+    return before === null || before === after ? numberText(after) : `${numberText(before)} → ${numberText(after)}`;
   }
 
   // ------------------------------------------------------------ at the right
@@ -96,8 +95,7 @@ class FilmView {
     const largest = steps.filter((s) => s.changed).sort((a, b) => b.weight - a.weight).slice(0, 8);
     return el("article", {},
       el("h2", {}, "What each pass did"), el("p", {}, this.film.headline),
-      first && facts([["instructions", `${first.instructions} → ${last.instructions}`], ["kernels", `${first.kernels} → ${last.kernels}`],
-        ["fusions", `${first.fusions} → ${last.fusions}`]]),
+      first && facts(["instructions", "kernels", "fusions"].map((what) => [what, `${numberText(first[what])} → ${numberText(last[what])}`])),
       el("p", {}, "The largest changes:"),
       el("ul", {}, ...largest.map((s) => el("li", {}, this.link(s), " ", el("small", {}, s.what)))),
       el("p", {}, "Each dump is compared with the one ahead of it, instruction by instruction and by structure: names and numbers are no difference."
@@ -121,7 +119,7 @@ class FilmView {
       step.n === this.film.start && el("p", {}, "This is the module that the fusion passes were given, and that the other views replay."),
       step.opcodes.length > 0 && fold(`${countText(step.opcodes.length, "opcode")} in other numbers`, step.opcodes.length < 7,
         el("ul", { class: "opcodes" }, ...step.opcodes.map(([op, before, after]) =>
-          el("li", {}, `${op} ${before} → ${after} (${after > before ? "+" : "−"}${Math.abs(after - before)})`)))),
+          el("li", {}, `${op} ${numberText(before)} → ${numberText(after)} (${after > before ? "+" : "−"}${numberText(Math.abs(after - before))})`)))),
       ...step.groups.map((group, k) => this.group(step, group, k < 4)),
       step.hidden > 0 && el("p", { class: "note" }, `and ${countText(step.hidden, "other group")} of changes; hlofuse diff of the two files tells all`));
   }

@@ -77,7 +77,7 @@ class Panels {
   heldWords(held) {
     const { rule } = this.app.view;
     if (!held.length) return `${rule ? `${rule} keeps no two kernels` : "No rule keeps two kernels"} apart.`;
-    const most = `most ${held.some((h) => h.us !== null) ? "time" : "traffic"} at stake first`;
+    const most = held[0].us > 0 ? "most time at stake first, then most traffic" : "most traffic at stake first";
     return `${countText(held.length, "pair")} of kernels that ${rule || "a rule"} keeps apart, ${rule ? most : `rule by rule, ${most}`}`;
   }
 
@@ -117,7 +117,7 @@ class Panels {
     const some = FILTERS.some((name) => view[name]) || view.q;
     const clear = some && el("button", { type: "button", id: "clear", onclick: () => app.clearFilters() }, "all");
     return el("div", { class: "filters" }, ...made, text,
-      el("p", { class: "note" }, `${this.listed.length.toLocaleString("en")} of ${countText(d.count, "decision")} `, clear));
+      el("p", { class: "note" }, `${numberText(this.listed.length)} of ${countText(d.count, "decision")} `, clear));
   }
 
   decisionRow(n) {

@@ -5,6 +5,7 @@ const KIND_WORDS = { fuse: "fused", ineligible: "refused", priority: "estimated"
 function timeText(us) {
   if (us === null || us === undefined) return "–";
   const size = Math.abs(us), sign = us < 0 ? "−" : "";
+  if (size >= 999950) return `${sign}${(size / 1e6).toFixed(size < 9995000 ? 2 : 1)} s`;
   if (size >= 9999.5) return `${sign}${(size / 1000).toFixed(1)} ms`;
   return `${sign}${size.toFixed(size >= 999.5 ? 0 : size >= 99.95 ? 1 : 2)} µs`;
 }
@@ -16,7 +17,9 @@ function bytesText(bytes) {
   return `${n === 0 ? value : value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0)} ${units[n]}`;
 }
 
-function countText(n, one, many = `${one}s`) { return `${n.toLocaleString("en")} ${n === 1 ? one : many}`; }
+function numberText(n) { return n.toLocaleString("en"); }
+
+function countText(n, one, many = `${one}s`) { return `${numberText(n)} ${n === 1 ? one : many}`; }
 
 // How often the loops around a kernel run it.
 function timesText(kernel) { return kernel.turns > 1 ? countText(kernel.turns, "time") : ""; }

@@ -38,11 +38,11 @@ from hlofuse.pipelines.users.layouts.moved_copies import (
     with_last_in_place_of_copy,
     with_last_part_of_product_in_front,
 )
-from hlofuse.pipelines.users.operands_as_written import as_written
+from hlofuse.pipelines.users.operands_as_written import Program, as_written
 from hlofuse.pipelines.users.products.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.users.products.merged_dots import in_order_of_merged_products
 from hlofuse.pipelines.users.products.merged_operands import with_transposes_of_merger_behind
-from hlofuse.pipelines.users.products.taken_along import with_gemms_behind
+from hlofuse.pipelines.users.products.taken_prologues import with_gemms_behind
 from hlofuse.pipelines.users.simplified.clamps import with_clamps_behind
 from hlofuse.pipelines.users.simplified.dropped_identities import with_readers_in_place
 from hlofuse.pipelines.users.simplified.hidden_casts import with_last_in_place_of_cast
@@ -59,6 +59,27 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
 
 
 def _restore(computation: Computation, *, ids_known: bool) -> None:
+    program = _put_in_order_of_program(computation)
+    clues = clues_of(computation, program, ids_known=ids_known)
+    normalized = restore_normalized_users(computation, clues.order, clues.uses, ids_known=ids_known)
+    for instruction in computation:
+        users = instruction.users
+        if len(users) < 2:
+            continue
+        if instruction in normalized:
+            users, is_cast_told = _made_anew(instruction, clues)
+        else:
+            users, is_cast_told = _kept(instruction, clues)
+        users = with_transposes_of_merger_behind(instruction, users, clues.order)
+        users = in_order_of_merged_products(users)
+        users = with_last_in_place_of_transposes(instruction, users)
+        users = with_last_in_place_of_copy(users)
+        if clues.wide.isdisjoint(users) and not is_cast_told:
+            users = with_last_in_place_of_cast(instruction, users, clues.cast)
+        reorder_users(instruction, with_last_part_of_product_in_front(instruction, users))
+
+
+def _put_in_order_of_program(computation: Computation) -> Program:
     program = as_written(computation)
     if program.order:
         for instruction in computation:
@@ -69,36 +90,27 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
         for instruction in computation:
             if not is_made_of_nothing(instruction):  # CSE made one of many since
                 instruction.users.sort(key=written.__getitem__)
-    clues = clues_of(computation, program, ids_known=ids_known)
-    normalized = restore_normalized_users(computation, clues.order, clues.uses, ids_known=ids_known)
-    for instruction in computation:
-        users = instruction.users
-        if len(users) < 2:
-            continue
-        is_cast_told = False
-        if instruction in normalized:
-            users = with_last_in_place_of_bitcast(instruction, users)
-            users = with_grouped_where_met(instruction, users, clues.uses)
-            place = {u: k for k, u in enumerate(users)}
-            users = _as_converts_leave_it(instruction, users, clues, place)
-            is_cast_told = is_read_through_pair(instruction, clues.wide)
-            if is_cast_told:
-                users = last_in_front(users)
-        else:
-            users = as_program_has_it(instruction, clues)
-            users = _as_converts_leave_it(instruction, users, clues, clues.order)
-            users = with_clamps_behind(instruction, users, clues.order)
-            users = with_dot_operands_in_place(instruction, users, clues.order)
-            aged = as_age_tells(instruction, users, clues)
-            is_cast_told = aged != users
-            users = with_readers_in_place(instruction, aged)
-        users = with_transposes_of_merger_behind(instruction, users, clues.order)
-        users = in_order_of_merged_products(users)
-        users = with_last_in_place_of_transposes(instruction, users)
-        users = with_last_in_place_of_copy(users)
-        if clues.wide.isdisjoint(users) and not is_cast_told:
-            users = with_last_in_place_of_cast(instruction, users, clues.cast)
-        reorder_users(instruction, with_last_part_of_product_in_front(instruction, users))
+    return program
+
+
+def _made_anew(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]:
+    """The users of a value that layout normalization made anew, and whether they tell of a cast already."""
+    users = with_last_in_place_of_bitcast(producer, producer.users)
+    users = with_grouped_where_met(producer, users, clues.uses)
+    place = {u: k for k, u in enumerate(users)}
+    users = _as_converts_leave_it(producer, users, clues, place)
+    is_cast_told = is_read_through_pair(producer, clues.wide)
+    return (last_in_front(users) if is_cast_told else users), is_cast_told
+
+
+def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]:
+    """The same of a value that it left alone."""
+    users = as_program_has_it(producer, clues)
+    users = _as_converts_leave_it(producer, users, clues, clues.order)
+    users = with_clamps_behind(producer, users, clues.order)
+    users = with_dot_operands_in_place(producer, users, clues.order)
+    aged = as_age_tells(producer, users, clues)
+    return with_readers_in_place(producer, aged), aged != users
 
 
 def _as_converts_leave_it(

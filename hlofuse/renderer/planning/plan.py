@@ -94,9 +94,10 @@ def _fit(
         )
         count = len(fusions) - len(panel.open)
         if count:
+            ways = ["--open FUSION", "--focus NAME"] + ["a greater --max-nodes"] * (room < HARD_LIMIT)
             result.notices.append(
                 f"{_where(computation)}: {plural(count, 'fusion')} drawn closed to stay within "
-                f"{plural(room, 'box', 'boxes')}: --open FUSION, --focus NAME or a greater --max-nodes"
+                f"{plural(room, 'box', 'boxes')}: {' or '.join([', '.join(ways[:-1]), ways[-1]])}"
             )
     else:
         _collapse(panel, everything, room, wanted, closed, parts_wanted, result)

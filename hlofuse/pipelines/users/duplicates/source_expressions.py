@@ -23,7 +23,7 @@ from hlofuse.pipelines.names import (
 from hlofuse.pipelines.users.common.ages import came_behind_its_users
 from hlofuse.pipelines.users.common.concatenates import is_of_merged
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
-from hlofuse.pipelines.users.products.taken_along import leads_to_gemm_with_prologue
+from hlofuse.pipelines.users.products.taken_prologues import leads_to_gemm_with_prologue
 
 
 class Extent(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.common.holes import last_in_front
-from hlofuse.pipelines.users.products.taken_along import leads_to_gemm_with_prologue
+from hlofuse.pipelines.users.products.taken_prologues import leads_to_gemm_with_prologue
 
 
 def with_last_behind_merged_in_front(slice_: Instruction, users: list[Instruction]) -> list[Instruction]:
