@@ -75,6 +75,25 @@ def test_the_last_softmax_fusion_was_made_first() -> None:
     ]
 
 
+def test_what_softmax_fusions_took_along_was_of_the_round_of_its_like() -> None:
+    """The mean divides by a written number, the variance by one that is computed: CSE merges that later."""
+    mean, variance, back = (named(f"{call}/div") for call in ("jvp()", "jvp(jit(_var))", "transpose(jvp())"))
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %half = f32[] constant(0.5)
+  %halves = f32[8]{{0}} broadcast(%half), dimensions={{}}
+  %s.1 = f32[8]{{0}} fusion(%p), kind=kCustom, calls=%softmax7
+  %s.2 = f32[8]{{0}} fusion(%s.1), kind=kCustom, calls=%softmax8
+  %multiply.5 = f32[8]{{0}} multiply(%s.2, %halves){variance}
+  %multiply.3 = f32[8]{{0}} multiply(%multiply.5, %halves){back}
+  %multiply.4 = f32[8]{{0}} multiply(%multiply.3, %halves){back}
+  ROOT %r = (f32[8]{{0}}) tuple(%multiply.4)"""
+    taken = {"7": mean, "8": variance}
+    head = "".join(_SOFTMAX.replace("%half.K)", f"%half.K){taken[k]}").replace("K", k) for k in taken)
+    age = "p half multiply.3 multiply.4 halves multiply.5 s.1 s.2 r"
+    users = users_of("halves", body, head=head, ids=age)
+    assert users == ["multiply.5", "multiply.3", "multiply.4"]
+
+
 @pytest.mark.parametrize(
     ("call", "users"), [("jvp(jit(silu))", ["late.1", "early.1"]), ("jvp()", ["early.1", "late.1"])]
 )

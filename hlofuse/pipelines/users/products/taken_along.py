@@ -49,15 +49,28 @@ def with_those_in_softmax(
 ) -> tuple[list[Instruction], list[Instruction]]:
     """The users of a broadcast `constant` with what fusions took along in between, and what that is.
 
-    The last fusion is made first.
+    The last fusion is made first. The `users` come in rounds, each in `order`: what a pass had made before
+    HloCSE ran and what it made of the rest before HloCSE ran again (`xla/service/hlo_cse.cc`). An operation
+    is of one round wherever it is done.
     """
     taken = readers.get(_value_of(constant), []) if is_broadcast_of_constant(constant) else []
-    listed, place = list(users), {u: order.get(u, -1) for u in users}
-    for fusion, user in taken:
-        place[user] = order[fusion]
-        in_front = [k for k, u in enumerate(listed) if place[u] < place[user]]
-        listed.insert(in_front[-1] + 1 if in_front else 0, user)
+    place = {u: order.get(u, -1) for u in users} | {user: order[fusion] for fusion, user in taken}
+    rounds: list[list[Instruction]] = [[]]
+    for user in users:
+        if rounds[-1] and place[user] < place[rounds[-1][-1]]:
+            rounds.append([])
+        rounds[-1].append(user)
+    round_of = {_operation_of(u): own for own in reversed(rounds) for u in own}
+    for _, user in taken:
+        round_of.get(_operation_of(user), rounds[0]).append(user)
+    listed = [user for own in rounds for user in sorted(own, key=place.__getitem__)]
     return listed, [user for _, user in reversed(taken)]
+
+
+def _operation_of(x: Instruction) -> Hashable:
+    """The same wherever it is done: a variance divides the sum of squares, the mean in it another sum."""
+    total = x.operands[0]
+    return x.op_name, total.opcode == "reduce" and total.operands[0].opcode
 
 
 def _value_of(broadcast: Instruction) -> Hashable:
