@@ -40,7 +40,7 @@ def compose(pair: Pair, origins: Sequence[Origin]) -> Summary | None:
     if not merged.is_known:
         return None
     fused = Summary()
-    fused.atom, fused.is_fusion, fused.first_slots = None, True, ()
+    fused.atom, fused.is_fusion, fused.is_tuple, fused.first_slots = None, True, consumer.is_tuple, ()
     ours, theirs = consumer.operands, producer.operands
     fused.operands = [ours[outer] if outer >= 0 else theirs[inner] for outer, inner in origins]
     if not (_set_flops(fused, producer, consumer, merged) and _set_uses(fused, consumer, merged, origins)):

@@ -84,7 +84,8 @@ class KernelModel:
         if known is None:
             if pair is None:
                 pair = self.pair(producer, consumer)
-            known = pairs[consumer] = self._run_pair(producer, consumer, pair)
+            first, second = self.run_time(producer), self.run_time(consumer)
+            known = pairs[consumer] = self._run_pair(producer, first, consumer, second, pair)
         return known
 
     def times(
@@ -98,13 +99,16 @@ class KernelModel:
         pairs = self._pairs.get(producer)
         if pairs is None:
             pairs = self._pairs[producer] = {}
-        fused, unfused = 0, (runs.get(producer) or self.run_time(producer)).ticks
+        first = runs.get(producer) or self.run_time(producer)
+        fused, unfused = 0, first.ticks
         for user in users:
-            unfused += (runs.get(user) or self.run_time(user)).ticks
+            second = runs.get(user) or self.run_time(user)
             together = pairs.get(user)
             if together is None:
-                together = pairs[user] = self._run_pair(producer, user, pair(producer, user))
+                known = pair(producer, user)
+                together = pairs[user] = self._run_pair(producer, first, user, second, known)
             fused += together.ticks
+            unfused += second.ticks
         return fused, unfused
 
     def multi_output_time(self, producer: Instruction, consumer: Instruction) -> Estimate:
@@ -220,13 +224,15 @@ class KernelModel:
             known = summary.estimates[bad] = time_of(self.timing, summary, launch, coalesced)
         return known
 
-    def _run_pair(self, producer: Instruction, consumer: Instruction, pair: Pair) -> Estimate:
+    def _run_pair(
+        self, producer: Instruction, first: Estimate, consumer: Instruction, second: Estimate, pair: Pair
+    ) -> Estimate:
+        """`first` and `second` are the estimates of the two."""
         a, b = pair.producer, pair.consumer
         bad = a.bad_transpose and _reads_across(producer, a)
         bad = bad or (b.bad_transpose and _reads_across(consumer, b))
         known = pair.estimates[bad]
         if known is None:
-            first, second = self.run_time(producer), self.run_time(consumer)
             if first.ticks >= INFINITE or second.ticks >= INFINITE:
                 return first._replace(ticks=INFINITE)
             launch = self._launcher.of_pair(producer, consumer, pair)
