@@ -84,6 +84,8 @@ class Legality:
             else None
         )
 
+        self._only_structure = self._ids is None and settings.outside is None
+
     # ------------------------------------------------------------ pairs
 
     def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
@@ -112,18 +114,20 @@ class Legality:
             second.as_consumer = self._first(rules_of_consumer(consumer), producer, consumer)
         if second.as_consumer is not None:
             return second.as_consumer, None
-        triton = self._ids is not None and (
-            is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
-        )
-        if self._settings.outside is not None:  # what it says is about this pair, not about its structure
-            return self._ask_outside(TRITON_RULES if triton else RULES, producer, consumer), None
-        if triton:
-            return self._first(TRITON_RULES, producer, consumer), None
+        if not self._only_structure:
+            triton = self._ids is not None and (
+                is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
+            )
+            if self._settings.outside is not None:  # what it says is about this pair, not its structure
+                return self._ask_outside(TRITON_RULES if triton else RULES, producer, consumer), None
+            if triton:
+                return self._first(TRITON_RULES, producer, consumer), None
         pair = self._model.pair(producer, consumer)
         found = self._by_structure.get(pair, _NOT_ASKED)
         if found is _NOT_ASKED:
             rules = structure_rules(producer, consumer, pair, self._limits)
-            found = self._by_structure[pair] = self._first(rules, producer, consumer, pair)
+            found = self._first(rules, producer, consumer, pair) if rules else None
+            self._by_structure[pair] = found
         if found is None:
             if second.works_in_place is _NOT_ASKED:
                 second.works_in_place = bool(in_place_pairs(consumer, JAXLIB_0_11_1))
