@@ -158,6 +158,13 @@ def _set_uses(fused: Summary, consumer: Summary, merged: _Uses, origins: Sequenc
     evaluated, emitted = merged.evaluated, merged.emitted
     uses, utilization, read, ir_sizes = [], [], [], []
     for k, (outer, inner) in enumerate(origins):
+        if inner < 0 and consumer.is_fusion and len(consumer.parameter_uses[outer]) == 1:
+            # Nothing new reads it.
+            uses.append(consumer.parameter_uses[outer])
+            utilization.append(consumer.utilization[outer])
+            ir_sizes.append(consumer.parameter_ir_size[outer])
+            read.append(consumer.operand_bytes[outer])
+            continue
         if outer < 0:
             both = merged.of_producer(inner)
         else:

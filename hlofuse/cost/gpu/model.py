@@ -111,6 +111,17 @@ class KernelModel:
             unfused += second.ticks
         return fused, unfused
 
+    def kept_times(self, producer: Instruction, users: Iterable[Instruction]) -> tuple[int, int]:
+        """The same of those users only that a pair time with the producer is kept of."""
+        runs, pairs = self._runs, self.pairs_of(producer)
+        fused, unfused = 0, self.run_time(producer).ticks
+        for user in users:
+            together = pairs.get(user)
+            if together is not None:
+                fused += together.ticks
+                unfused += (runs.get(user) or self.run_time(user)).ticks
+        return fused, unfused
+
     def multi_output_time(self, producer: Instruction, consumer: Instruction) -> Estimate:
         """The same where the producer's result is written too; not kept."""
         fused = self.pair_time(producer, consumer)
