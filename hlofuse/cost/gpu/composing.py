@@ -64,11 +64,13 @@ def origins_of(fusion: Instruction, pair: Pair, producer: Instruction) -> list[O
     """
     slot, shared, b = pair.slot, pair.shared, pair.consumer
     firsts = b.first_slots or range(len(b.operands))
-    inner: dict[int, int] = {}
-    for k, both in enumerate(shared):
-        if both is not None:
-            inner.setdefault(both, k)
-    origins = [(k, inner.get(k, -1)) for k, first in enumerate(firsts) if k == first and k != slot]
+    origins = [(k, -1) for k, first in enumerate(firsts) if k == first and k != slot]
+    if shared:
+        inner: dict[int, int] = {}
+        for k, both in enumerate(shared):
+            if both is not None:
+                inner.setdefault(both, k)
+        origins = [(k, inner.get(k, -1)) for k, _ in origins]
     kept, brought = len(origins), producer.operands
     for operand in fusion.operands[kept:]:
         if operand not in brought:
