@@ -77,9 +77,7 @@ class KernelModel:
 
         `pair` is what `pair` says of the two, for who has it already.
         """
-        pairs = self._pairs.get(producer)
-        if pairs is None:
-            pairs = self._pairs[producer] = {}
+        pairs = self._pairs.setdefault(producer, {})
         known = pairs.get(consumer)
         if known is None:
             if pair is None:
@@ -96,9 +94,7 @@ class KernelModel:
     ) -> tuple[int, int]:
         """Ticks of all users with the producer in each, and of all of them and the producer as they are."""
         runs = self._runs
-        pairs = self._pairs.get(producer)
-        if pairs is None:
-            pairs = self._pairs[producer] = {}
+        pairs = self._pairs.setdefault(producer, {})
         first = runs.get(producer) or self.run_time(producer)
         fused, unfused = 0, first.ticks
         for user in users:

@@ -90,17 +90,11 @@ class Legality:
 
     def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """The refusal of this pair, kept until one of the two changes (`CanFuseCached`)."""
-        known = self._edges_of(producer)
+        known = self._edges.setdefault(producer, {})
         edge = known.get(consumer)
         if edge is None:
             edge = known[consumer] = self._ask(producer, consumer)
         return edge[0]
-
-    def _edges_of(self, producer: Instruction) -> dict[Instruction, _Edge]:
-        known = self._edges.get(producer)
-        if known is None:
-            known = self._edges[producer] = {}
-        return known
 
     def _ask(self, producer: Instruction, consumer: Instruction) -> _Edge:
         """`PriorityFusionQueue::CanFuse`."""
@@ -177,7 +171,7 @@ class Legality:
         """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
         if not producer.users:
             return Verdict(NO_USERS), None
-        known = self._edges_of(producer)
+        known = self._edges.setdefault(producer, {})
         only_bitcasts = True
         for user in producer.users:
             if user.opcode != "bitcast" or not is_fusible_bitcast(user):
