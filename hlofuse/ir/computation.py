@@ -216,8 +216,9 @@ class Computation:
     def _detach(self, instruction: Instruction) -> None:
         self._slots[instruction.id] = None
         instruction.computation = None
-        if instruction.operands:
-            for operand in dict.fromkeys(instruction.operands):
+        operands = instruction.operands
+        if operands:
+            for operand in operands if len(operands) == 1 else dict.fromkeys(operands):
                 operand.remove_user(instruction)
             instruction.operands = []
         if instruction.called:

@@ -5,8 +5,7 @@ The JSON form (one object a line) is a public contract, see `docs/trace.md`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 Figures = dict[str, Any]
 """What a verdict rested on: names to plain JSON values, units in the name (`bytes`, `us`)."""
@@ -15,12 +14,10 @@ NO_FIGURES: Figures = {}
 """Shared by all that have none: not to be changed."""
 
 
-@dataclass(slots=True)
-class Event:
+class Event(NamedTuple):
     """A decision: instruction and computation names are those at that moment.
 
-    `event` is `fuse`, `ineligible`, `priority` or `rewrite`. Nobody changes one:
-    `frozen` would say so, but there are thousands, which would take three times as long to make.
+    `event` is `fuse`, `ineligible`, `priority` or `rewrite`.
     """
 
     event: str
@@ -42,7 +39,7 @@ class Event:
     """Catalogue code of the rule that settled it."""
     reason: str | None = None
     """XLA's words for it."""
-    figures: Figures = field(default_factory=dict)
+    figures: Figures = NO_FIGURES
     consumers: tuple[str, ...] = ()
     us_fused: float | None = None
     us_unfused: float | None = None

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.trace.events import NO_FIGURES, Event, Figures
+
+_event: Callable[[tuple[Any, ...]], Event]
+_event = partial(tuple.__new__, Event)  # `Event(…)` takes three times as long, and there are thousands
 
 
 class Recorder:
@@ -42,21 +47,27 @@ class Recorder:
         """`producer` went into `consumer`, which is (or became) `fusion`. A step of its own."""
         self._step += 1
         self.events.append(
-            # By place, as below: there are thousands of these, and names take time.
-            Event(
-                "fuse",
-                self._pass,
-                _home(fusion),
-                self._step,
-                producer,
-                consumer,
-                fusion.name,
-                kind,
-                created,
-                duplicated,
-                rule,
-                reason,
-                figures or NO_FIGURES,
+            _event(
+                (
+                    "fuse",
+                    self._pass,
+                    _home(fusion),
+                    self._step,
+                    producer,
+                    consumer,
+                    fusion.name,
+                    kind,
+                    created,
+                    duplicated,
+                    rule,
+                    reason,
+                    figures or NO_FIGURES,
+                    (),
+                    None,
+                    None,
+                    (),
+                    (),
+                )
             )
         )
 
@@ -72,20 +83,27 @@ class Recorder:
         """`producer` was not fused into `consumer` (or into anything); `reason` in XLA's words."""
         self._step += 1
         self.events.append(
-            Event(
-                "ineligible",
-                self._pass,
-                _home(producer),
-                self._step,
-                producer.name,
-                consumer.name if consumer is not None else None,
-                None,
-                None,
-                False,
-                False,
-                rule,
-                reason,
-                figures or NO_FIGURES,
+            _event(
+                (
+                    "ineligible",
+                    self._pass,
+                    _home(producer),
+                    self._step,
+                    producer.name,
+                    consumer.name if consumer is not None else None,
+                    None,
+                    None,
+                    False,
+                    False,
+                    rule,
+                    reason,
+                    figures or NO_FIGURES,
+                    (),
+                    None,
+                    None,
+                    (),
+                    (),
+                )
             )
         )
 
@@ -93,23 +111,27 @@ class Recorder:
         """What fusing `producer` into its users would cost, and what not fusing it (microseconds)."""
         self._step += 1
         self.events.append(
-            Event(
-                "priority",
-                self._pass,
-                _home(producer),
-                self._step,
-                producer.name,
-                None,
-                None,
-                None,
-                False,
-                False,
-                None,
-                None,
-                NO_FIGURES,
-                tuple([u.name for u in producer.users]),
-                us_fused,
-                us_unfused,
+            _event(
+                (
+                    "priority",
+                    self._pass,
+                    _home(producer),
+                    self._step,
+                    producer.name,
+                    None,
+                    None,
+                    None,
+                    False,
+                    False,
+                    None,
+                    None,
+                    NO_FIGURES,
+                    tuple([u.name for u in producer.users]),
+                    us_fused,
+                    us_unfused,
+                    (),
+                    (),
+                )
             )
         )
 

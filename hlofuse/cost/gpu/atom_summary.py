@@ -14,6 +14,7 @@ def summary_of_atom(atom: Atom, slots: tuple[int, ...]) -> Summary:
     summary = Summary()
     summary.atom, summary.is_fusion = atom, False
     summary.first_slots = slots
+    summary.is_tuple = atom.shape.is_tuple
     summary.elementwise = atom.elementwise
     summary.operands = atom.operands
     summary.flops, summary.written = int(atom.flops), int(atom.out_bytes)

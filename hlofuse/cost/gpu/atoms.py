@@ -58,6 +58,7 @@ HAS_REDUCE = 2
 HAS_PAD = 4
 IS_STRIDED = 8
 """A slice that leaves elements out."""
+SCATTERS = 16
 
 
 class Atom:
@@ -266,6 +267,8 @@ def _features(instruction: Instruction, mlir: bool) -> int:
         return HAS_REDUCE | (KEEPS_ROLLED if shape.is_tuple and len(shape.tuple_shapes) > 1 else 0)
     if opcode == "pad":
         return HAS_PAD
+    if opcode == "scatter":
+        return SCATTERS
     if opcode == "reduce-window":
         window = window_dimensions(instruction.attributes.raw("window"))
         return KEEPS_ROLLED if math.prod(d.size for d in window) > 8 else 0

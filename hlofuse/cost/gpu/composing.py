@@ -40,7 +40,7 @@ def compose(pair: Pair, origins: Sequence[Origin]) -> Summary | None:
     if not merged.is_known:
         return None
     fused = Summary()
-    fused.atom, fused.is_fusion, fused.first_slots = None, True, ()
+    fused.atom, fused.is_fusion, fused.is_tuple, fused.first_slots = None, True, consumer.is_tuple, ()
     ours, theirs = consumer.operands, producer.operands
     fused.operands = [ours[outer] if outer >= 0 else theirs[inner] for outer, inner in origins]
     if not (_set_flops(fused, producer, consumer, merged) and _set_uses(fused, consumer, merged, origins)):
@@ -64,11 +64,13 @@ def origins_of(fusion: Instruction, pair: Pair, producer: Instruction) -> list[O
     """
     slot, shared, b = pair.slot, pair.shared, pair.consumer
     firsts = b.first_slots or range(len(b.operands))
-    inner: dict[int, int] = {}
-    for k, both in enumerate(shared):
-        if both is not None:
-            inner.setdefault(both, k)
-    origins = [(k, inner.get(k, -1)) for k, first in enumerate(firsts) if k == first and k != slot]
+    origins = [(k, -1) for k, first in enumerate(firsts) if k == first and k != slot]
+    if shared:
+        inner: dict[int, int] = {}
+        for k, both in enumerate(shared):
+            if both is not None:
+                inner.setdefault(both, k)
+        origins = [(k, inner.get(k, -1)) for k, _ in origins]
     kept, brought = len(origins), producer.operands
     for operand in fusion.operands[kept:]:
         if operand not in brought:
@@ -158,6 +160,13 @@ def _set_uses(fused: Summary, consumer: Summary, merged: _Uses, origins: Sequenc
     evaluated, emitted = merged.evaluated, merged.emitted
     uses, utilization, read, ir_sizes = [], [], [], []
     for k, (outer, inner) in enumerate(origins):
+        if inner < 0 and consumer.is_fusion and len(consumer.parameter_uses[outer]) == 1:
+            # Nothing new reads it.
+            uses.append(consumer.parameter_uses[outer])
+            utilization.append(consumer.utilization[outer])
+            ir_sizes.append(consumer.parameter_ir_size[outer])
+            read.append(consumer.operand_bytes[outer])
+            continue
         if outer < 0:
             both = merged.of_producer(inner)
         else:

@@ -23,7 +23,7 @@ def summary_of_fusion(
     """`order` is a post-order of the computation."""
     order = order[::-1]
     summary = Summary()
-    summary.atom, summary.is_fusion = None, True
+    summary.atom, summary.is_fusion, summary.is_tuple = None, True, fusion.shape.is_tuple
     summary.first_slots = ()
     summary.operands = [facts(p.shape) for p in fusion.fused_computation.parameters]
     _set_costs(summary, fusion, order, atoms, facts)

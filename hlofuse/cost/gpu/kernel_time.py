@@ -33,8 +33,9 @@ def time_of_pair(
     b, slot = pair.consumer, pair.slot
     evaluated = b.utilization[slot]
     slots = b.slots_like(slot) if b.first_slots else (slot,)
-    for other in slots[1:]:
-        evaluated = fp32(evaluated + b.utilization[other])
+    if len(slots) > 1:
+        for other in slots[1:]:
+            evaluated = fp32(evaluated + b.utilization[other])
     flops = first.flops + second.flops
     if evaluated != 1.0 or flops >= EXACT:
         flops = int(fp32(fp32(fp32(first.flops) * evaluated) + fp32(second.flops)))
@@ -67,9 +68,10 @@ def _read_by_pair(
     time = timing.read
     uses = a.parameter_uses if a.is_fusion else ()
     may_share = (b.is_fusion or b.elementwise) and (a.elementwise or a.is_fusion)
-    for k, (operand, total) in enumerate(zip(a.operands, a.operand_bytes, strict=True)):
+    for k, operand in enumerate(a.operands):
         if first_slots and first_slots[k] != k:
             continue
+        total = a.operand_bytes[k]
         both = shared[k] if shared else None
         if share != 1.0:  # byte counts are single precision already
             total = half_away(fp32(total * share))
@@ -98,10 +100,10 @@ def _read_operands(timing: Timing, summary: Summary, blocks: int, coalesced: boo
     """Ticks of reading all operands and each; `blocks` at most those that saturate the memory."""
     known = summary.reads.get((blocks, coalesced))
     if known is None:
-        time = timing.read
+        time, totals = timing.read, summary.operand_bytes
         each = [
-            time(o.size, total, 0 if coalesced else o.element_bytes, blocks)
-            for o, total in zip(summary.operands, summary.operand_bytes, strict=True)
+            time(o.size, totals[k], 0 if coalesced else o.element_bytes, blocks)
+            for k, o in enumerate(summary.operands)
         ]
         known = summary.reads[blocks, coalesced] = (sum(each), each)
     return known

@@ -77,14 +77,13 @@ class KernelModel:
 
         `pair` is what `pair` says of the two, for who has it already.
         """
-        pairs = self._pairs.get(producer)
-        if pairs is None:
-            pairs = self._pairs[producer] = {}
+        pairs = self._pairs.setdefault(producer, {})
         known = pairs.get(consumer)
         if known is None:
             if pair is None:
                 pair = self.pair(producer, consumer)
-            known = pairs[consumer] = self._run_pair(producer, consumer, pair)
+            first, second = self.run_time(producer), self.run_time(consumer)
+            known = pairs[consumer] = self._run_pair(producer, first, consumer, second, pair)
         return known
 
     def times(
@@ -95,16 +94,28 @@ class KernelModel:
     ) -> tuple[int, int]:
         """Ticks of all users with the producer in each, and of all of them and the producer as they are."""
         runs = self._runs
-        pairs = self._pairs.get(producer)
-        if pairs is None:
-            pairs = self._pairs[producer] = {}
-        fused, unfused = 0, (runs.get(producer) or self.run_time(producer)).ticks
+        pairs = self._pairs.setdefault(producer, {})
+        first = runs.get(producer) or self.run_time(producer)
+        fused, unfused = 0, first.ticks
         for user in users:
-            unfused += (runs.get(user) or self.run_time(user)).ticks
+            second = runs.get(user) or self.run_time(user)
             together = pairs.get(user)
             if together is None:
-                together = pairs[user] = self._run_pair(producer, user, pair(producer, user))
+                known = pair(producer, user)
+                together = pairs[user] = self._run_pair(producer, first, user, second, known)
             fused += together.ticks
+            unfused += second.ticks
+        return fused, unfused
+
+    def kept_times(self, producer: Instruction, users: Iterable[Instruction]) -> tuple[int, int]:
+        """The same of those users only that a pair time with the producer is kept of."""
+        runs, pairs = self._runs, self.pairs_of(producer)
+        fused, unfused = 0, self.run_time(producer).ticks
+        for user in users:
+            together = pairs.get(user)
+            if together is not None:
+                fused += together.ticks
+                unfused += (runs.get(user) or self.run_time(user)).ticks
         return fused, unfused
 
     def multi_output_time(self, producer: Instruction, consumer: Instruction) -> Estimate:
@@ -220,13 +231,15 @@ class KernelModel:
             known = summary.estimates[bad] = time_of(self.timing, summary, launch, coalesced)
         return known
 
-    def _run_pair(self, producer: Instruction, consumer: Instruction, pair: Pair) -> Estimate:
+    def _run_pair(
+        self, producer: Instruction, first: Estimate, consumer: Instruction, second: Estimate, pair: Pair
+    ) -> Estimate:
+        """`first` and `second` are the estimates of the two."""
         a, b = pair.producer, pair.consumer
         bad = a.bad_transpose and _reads_across(producer, a)
         bad = bad or (b.bad_transpose and _reads_across(consumer, b))
         known = pair.estimates[bad]
         if known is None:
-            first, second = self.run_time(producer), self.run_time(consumer)
             if first.ticks >= INFINITE or second.ticks >= INFINITE:
                 return first._replace(ticks=INFINITE)
             launch = self._launcher.of_pair(producer, consumer, pair)

@@ -84,13 +84,12 @@ class PairTable:
                 slot = operands.index(producer)
             except ValueError:
                 slot = _slot_of_result(operands, producer)
-        if len(operands) > 1 and producer.operands:
-            # What only the producer uses the consumer does not.
-            shared = tuple(
-                [operands.index(o) if len(o.users) > 1 and o in operands else None for o in producer.operands]
-            )
-            if shared.count(None) == len(shared):
-                shared = ()
+            brought = producer.operands
+            for operand in brought:
+                # What only the producer uses the consumer does not; most pairs share nothing.
+                if len(operand.users) > 1 and operand in operands:
+                    shared = tuple([operands.index(o) if o in operands else None for o in brought])
+                    break
         key = (first.number, second.number, slot, shared)
         pair = self._pairs.get(key)
         if pair is None:

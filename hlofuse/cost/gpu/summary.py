@@ -38,6 +38,7 @@ class Summary:
         "is_fusion",
         "is_reduction",
         "is_triton",
+        "is_tuple",
         "launch",
         "minor_of_transpose",
         "number",
@@ -108,6 +109,8 @@ class Summary:
     """Something inside reads across the grain of memory. Of a plain instruction its neighbours decide."""
     is_reduction: bool
     """`IsInputFusibleReduction`."""
+    is_tuple: bool
+    """The result is a tuple."""
     shared_memory: int
     unnested_reductions: int
     significant_reduce: bool

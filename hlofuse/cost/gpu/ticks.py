@@ -8,7 +8,7 @@ ticks, so that sums are exact in any order. Rates and byte counts go through sin
 from __future__ import annotations
 
 import math
-import struct
+from array import array
 
 TICKS_PER_SECOND = 4_000_000_000
 TICKS_PER_MICROSECOND = 4_000
@@ -17,17 +17,14 @@ EXACT = 1 << 24
 INFINITE = 1 << 62
 """Stands for `absl::InfiniteDuration()`; no kernel takes that long."""
 
-_FLOAT = struct.Struct("f")
-_pack, _unpack = _FLOAT.pack, _FLOAT.unpack
+_SINGLE = array("f", (0.0,))
+"""What is put in comes out rounded. Threads take turns at calls and loops only, so none comes in between."""
 
 
 def fp32(value: float) -> float:
     """`value` rounded to single precision, to nearest and ties to even."""
-    try:
-        rounded: float = _unpack(_pack(value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
-    return rounded
+    _SINGLE[0] = value
+    return _SINGLE[0]
 
 
 def ceil_of_ratio(a: int, b: int) -> int:
@@ -83,5 +80,4 @@ def microseconds(ticks: int) -> float:
     """Microseconds in single precision, as XLA's records print them."""
     if ticks >= INFINITE:
         return math.inf
-    rounded: float = _unpack(_pack(ticks / TICKS_PER_MICROSECOND))[0]
-    return rounded
+    return fp32(ticks / TICKS_PER_MICROSECOND)

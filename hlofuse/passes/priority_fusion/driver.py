@@ -238,18 +238,11 @@ class Driver:
 
     def _note_removed_times(self, producer: Instruction, consumers: list[Instruction]) -> None:
         """What fusing took away from the sums of others (`ComputeRuntimesOfRemovedConsumers`)."""
-        model = self._model
+        gone = (*consumers, producer)
         for operand in self._new_consumers:
-            if operand not in self._queue or is_fusible_bitcast(operand):
-                continue
-            pairs = model.pairs_of(operand)
-            fused, unfused = 0, model.run_time(operand).ticks + self._launch
-            for gone in (*consumers, producer):
-                pair = pairs.get(gone)
-                if pair is not None:
-                    fused += pair.ticks
-                    unfused += model.run_time(gone).ticks
-            self._removed_times[operand] = fused, unfused
+            if operand in self._queue and not is_fusible_bitcast(operand):
+                fused, unfused = self._model.kept_times(operand, gone)
+                self._removed_times[operand] = fused, unfused + self._launch
 
     def _invalidate(self, instruction: Instruction) -> None:
         self._legality.invalidate(instruction)

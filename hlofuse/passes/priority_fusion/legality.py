@@ -84,21 +84,17 @@ class Legality:
             else None
         )
 
+        self._only_structure = self._ids is None and settings.outside is None
+
     # ------------------------------------------------------------ pairs
 
     def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """The refusal of this pair, kept until one of the two changes (`CanFuseCached`)."""
-        known = self._edges_of(producer)
+        known = self._edges.setdefault(producer, {})
         edge = known.get(consumer)
         if edge is None:
             edge = known[consumer] = self._ask(producer, consumer)
         return edge[0]
-
-    def _edges_of(self, producer: Instruction) -> dict[Instruction, _Edge]:
-        known = self._edges.get(producer)
-        if known is None:
-            known = self._edges[producer] = {}
-        return known
 
     def _ask(self, producer: Instruction, consumer: Instruction) -> _Edge:
         """`PriorityFusionQueue::CanFuse`."""
@@ -112,18 +108,20 @@ class Legality:
             second.as_consumer = self._first(rules_of_consumer(consumer), producer, consumer)
         if second.as_consumer is not None:
             return second.as_consumer, None
-        triton = self._ids is not None and (
-            is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
-        )
-        if self._settings.outside is not None:  # what it says is about this pair, not about its structure
-            return self._ask_outside(TRITON_RULES if triton else RULES, producer, consumer), None
-        if triton:
-            return self._first(TRITON_RULES, producer, consumer), None
+        if not self._only_structure:
+            triton = self._ids is not None and (
+                is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
+            )
+            if self._settings.outside is not None:  # what it says is about this pair, not its structure
+                return self._ask_outside(TRITON_RULES if triton else RULES, producer, consumer), None
+            if triton:
+                return self._first(TRITON_RULES, producer, consumer), None
         pair = self._model.pair(producer, consumer)
         found = self._by_structure.get(pair, _NOT_ASKED)
         if found is _NOT_ASKED:
             rules = structure_rules(producer, consumer, pair, self._limits)
-            found = self._by_structure[pair] = self._first(rules, producer, consumer, pair)
+            found = self._first(rules, producer, consumer, pair) if rules else None
+            self._by_structure[pair] = found
         if found is None:
             if second.works_in_place is _NOT_ASKED:
                 second.works_in_place = bool(in_place_pairs(consumer, JAXLIB_0_11_1))
@@ -173,7 +171,7 @@ class Legality:
         """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
         if not producer.users:
             return Verdict(NO_USERS), None
-        known = self._edges_of(producer)
+        known = self._edges.setdefault(producer, {})
         only_bitcasts = True
         for user in producer.users:
             if user.opcode != "bitcast" or not is_fusible_bitcast(user):

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from hlofuse.cost.gpu.atoms import SCATTERS
 from hlofuse.cost.gpu.pair import Pair as Structure
 from hlofuse.ir.instruction import Instruction
-from hlofuse.rules.gpu_fusible import is_scatter_fusion, may_be_fused
+from hlofuse.rules.gpu_fusible import may_be_fused
 from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
 from hlofuse.rules.instruction_fusion.question import Pair
 from hlofuse.rules.priority_fusion.budget import (
@@ -89,9 +90,10 @@ def structure_rules(
     rules: tuple[PairRule, ...] = ()
     if consumer.opcode == "bitcast":
         rules += (consumer_is_bitcast,)
-    if is_scatter_fusion(producer) or is_scatter_fusion(consumer):
+    first = pair.producer
+    if (first.features | pair.consumer.features) & SCATTERS:
         rules += SCATTER_RULES
-    if pair.producer.is_reduction or pair.producer.significant_reduce:
+    if first.is_reduction or first.significant_reduce:
         rules += _REDUCE_RULES
     if not limits.have_room(producer, consumer, pair):
         rules += _BUDGET_RULES

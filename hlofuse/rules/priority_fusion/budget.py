@@ -142,8 +142,8 @@ class Limits:
             a.shared_memory + b.shared_memory <= self._shared_memory
             and a.unnested_reductions + b.unnested_reductions <= self._reductions
             and len(producer.operands) + len(consumer.operands) + 1 <= self._parameters
-            and not producer.shape.is_tuple
-            and not consumer.shape.is_tuple
+            and not a.is_tuple
+            and not b.is_tuple
             and pair.merged_ir_size <= self._ir_size
         )
 
