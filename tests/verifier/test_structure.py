@@ -46,6 +46,13 @@ def test_elements_count_where_they_are_used() -> None:
     assert not same(TWO, once)
 
 
+def test_of_an_element_only_its_place_counts() -> None:
+    """`%u#1` has no room for what else may be said of it, such as a sharding."""
+    said = TWO.replace("index=1\n", "index=1, sharding={replicated}\n")
+    assert said != TWO
+    assert same(TWO, said)
+
+
 def test_names_and_metadata_do_not_count() -> None:
     renamed = re.sub(r"%(\w+)", r"%z_\1.7", TWO).replace('op_name="here"', 'op_name="there"')
     renamed = re.sub(r"\((q0|p0): f32\[8\], (q1|p1): f32\[8\]\)", "(a: f32[8], b: f32[8])", renamed)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import Name
-from hlofuse.pipelines.users.common.ages import Calls, first_of_passes, runs_of_calls
+from hlofuse.pipelines.users.common.ages import Calls, first_made_anew, first_of_dots, runs_of_calls
 from hlofuse.pipelines.users.common.visits import Uses, uses_in_order
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
 from hlofuse.pipelines.users.duplicates.scalars_for_each import made_for_each
@@ -30,6 +30,8 @@ class Ages(NamedTuple):
 
     passes: int
     """The first id that a pass gave."""
+    anew: int
+    """The first id of what a pass made anew of the program (`first_made_anew`)."""
     products: Divisions
     numbers: Numbers
     moved: frozenset[Instruction]
@@ -63,9 +65,9 @@ class Clues(NamedTuple):
     """Are ids XLA's?"""
 
     @property
-    def passes(self) -> int | None:
-        """The first id that a pass gave, if ids are XLA's."""
-        return self.ages.passes if self.ids_known else None
+    def anew(self) -> int | None:
+        """The first id of what a pass made anew of the program, if ids are XLA's."""
+        return self.ages.anew if self.ids_known else None
 
 
 def clues_of(computation: Computation, program: Program, *, ids_known: bool) -> Clues:
@@ -92,8 +94,12 @@ def clues_of(computation: Computation, program: Program, *, ids_known: bool) -> 
 
 
 def _ages_of(computation: Computation, order: dict[Instruction, int], *, ids_known: bool) -> Ages:
+    anew = first_made_anew(computation)
+    # A guess of ids goes by what is made anew, not by dots.
+    of_dots = first_of_dots(computation) if ids_known else None
     return Ages(
-        first_of_passes(computation),
+        anew if of_dots is None else min(anew, of_dots),
+        anew,
         divisions(order),
         numbers_in_names(order),
         behind_moved_reshapes(computation),

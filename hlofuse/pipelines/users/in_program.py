@@ -71,7 +71,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     elif is_merged_literal(producer):
         users = _as_literals_are_merged(producer, users, clues)
     else:
-        users = in_order_of_calls(producer, users, passes=clues.passes)
+        users = in_order_of_calls(producer, users, passes=clues.anew)
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
     users = with_sums_of_zero_gone(producer, users)

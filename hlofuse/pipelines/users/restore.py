@@ -29,7 +29,7 @@ from hlofuse.pipelines.users.floats.widened import (
 )
 from hlofuse.pipelines.users.floats.widened_products import is_read_through_pair
 from hlofuse.pipelines.users.in_program import as_program_has_it
-from hlofuse.pipelines.users.layouts.grouped_reductions import with_grouped_where_met
+from hlofuse.pipelines.users.layouts.grouped_reductions import in_order_of_grouping, with_grouped_where_met
 from hlofuse.pipelines.users.layouts.layout_normalization import (
     restore_normalized_users,
     with_last_in_place_of_bitcast,
@@ -73,7 +73,7 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
         users = with_transposes_of_merger_behind(instruction, users, clues.order)
         users = in_order_of_merged_products(users)
         users = with_last_in_place_of_transposes(instruction, users)
-        users = with_last_in_place_of_copy(users)
+        users = in_order_of_grouping(instruction, with_last_in_place_of_copy(users))
         if clues.wide.isdisjoint(users) and not is_cast_told:
             users = with_last_in_place_of_cast(instruction, users, clues.cast)
         reorder_users(instruction, with_last_part_of_product_in_front(instruction, users))

@@ -86,15 +86,22 @@ def _by_constant(c: Context, divide: Instruction) -> bool:
     if a.opcode == "constant" or constant.opcode != "constant":
         return False
     values = values_of(constant)
-    if values is None or any(v == 0 for v in values):
+    if values is None:
         raise make.NotRepresentable
     if constant.shape.element_type not in FLOATING_TYPES and not all(map(_divides_exactly, values)):
         raise make.NotRepresentable
-    inverse = make.constant(constant, constant.shape, [1 / v for v in values])
+    inverse = make.constant(constant, constant.shape, [_inverse(v) for v in values])
     if b is not constant:
         inverse = make.broadcast(b, b.shape, inverse, b.dimensions)
     c.replace(divide, make.binary(divide, "multiply", a, inverse))
     return True
+
+
+def _inverse(value: Value) -> Value:
+    """1 / `value`, infinite for a zero, of which it has the sign."""
+    if value == 0 and not isinstance(value, complex):
+        return math.copysign(math.inf, value)
+    return 1 / value
 
 
 def _divides_exactly(value: Value) -> bool:

@@ -211,6 +211,23 @@ def test_of_those_moved_in_front_of_one_reshape_the_last_takes_its_place(ids_kno
     assert users_of("total.1", body, ids=ids, ids_known=ids_known) == ["div.1", "log.2"]
 
 
+def test_what_is_younger_than_the_product_that_a_dot_became_was_moved() -> None:
+    """In a body that is a call as a whole there may be nothing else by which to tell what passes made."""
+    dot = named("jit(g)/dot_general")
+    body = f"""  %p = f32[8,3]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %slice.1 = f32[8,1]{{1,0}} slice(%p), slice={{[0:8], [0:1]}}{named("jit(g)/slice")}
+  %mul.1 = f32[8,1]{{1,0}} multiply(%slice.1, %slice.1){named("jit(g)/mul")}
+  %sub.1 = f32[8,1]{{1,0}} subtract(%mul.1, %slice.1){named("jit(g)/sub")}
+  %multiply.1 = f32[8,3]{{1,0}} multiply(%p, %p){dot}
+  %reduce.1 = f32[8]{{0}} reduce(%multiply.1, %zero), dimensions={{1}}, to_apply=%sum{dot}
+  ROOT %r = (f32[8,1]{{1,0}}, f32[8]{{0}}) tuple(%sub.1, %reduce.1)"""
+    ids = "p r zero slice.1 multiply.1 reduce.1 mul.1 sub.1"
+    assert users_of("slice.1", body, ids=ids) == ["sub.1", "mul.1"]
+    ids = "p r zero slice.1 mul.1 sub.1 multiply.1 reduce.1"
+    assert users_of("slice.1", body, ids=ids) == ["mul.1", "sub.1"]
+
+
 def test_each_reshape_of_its_own_is_replaced_in_its_place() -> None:
     """The framework reshapes what is element-wise for each place in the program that reads it."""
     body = f"""  %p = pred[8]{{0}} parameter(0)

@@ -106,6 +106,21 @@ def test_what_is_unstacked_was_reshaped_at_once() -> None:
     assert users_of("unstack.1", named_so, ids=ids) == ["xor.9", "add.2", "add.3"]
 
 
+@pytest.mark.parametrize(("kind", "users"), [("unstack", ["xor.9", "b.1"]), ("slice", ["b.1", "xor.9"])])
+def test_what_is_unstacked_of_several_arrays_was_reshaped_at_once_too(kind: str, users: list[str]) -> None:
+    at = named(f"jit(g)/vmap()/{kind}")
+    body = f"""  %p = u32[4,2]{{1,0}} parameter(0)
+  %k.1 = u32[4,1]{{1,0}} slice(%p), slice={{[0:4], [0:1]}}{at}
+  %q.1 = u32[4,1]{{1,0}} slice(%p), slice={{[0:4], [1:2]}}{at}
+  %b.1 = u32[4]{{0}} bitcast(%k.1){at}
+  %xor.9 = u32[4,1]{{1,0}} xor(%k.1, %q.1){named("jit(g)/vmap()/xor")}
+  %mul.9 = u32[4,1]{{1,0}} multiply(%q.1, %q.1){named("mul")}
+  ROOT %r = (u32[4]{{0}}, u32[4,1]{{1,0}}, u32[4,1]{{1,0}}) tuple(%b.1, %xor.9, %mul.9)"""
+    body = body.replace("%k.1", f"%{kind}.1").replace("%q.1", f"%{kind}.2")
+    ids = f"p r {kind}.1 {kind}.2 mul.9 xor.9 b.1"
+    assert users_of(f"{kind}.1", body, ids=ids) == users
+
+
 def test_what_is_sliced_alone_may_have_been_reshaped_for_one() -> None:
     named_so = _key("slice").replace("%k.1", "%slice.1")
     ids = _IDS.replace("k.1", "slice.1")

@@ -37,7 +37,7 @@ def in_order_of_calls(
 ) -> list[Instruction]:
     """The users of `producer` with those in the same function first, by age if it is known.
 
-    `passes` is the first id that a pass gave (`first_of_passes`), None where ids are not known.
+    `passes` is the first id of what a pass made anew (`first_made_anew`), None where ids are not known.
     """
     source = producer.operands[0] if is_narrowing(producer) else producer
     if is_made_of_nothing(source):

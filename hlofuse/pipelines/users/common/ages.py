@@ -24,7 +24,17 @@ Calls: TypeAlias = "dict[Instruction, int]"
 """By instruction, after how many calls of functions, each another than the one before, it was made."""
 
 
-def first_of_passes(computation: Computation) -> int:
+def first_of_dots(computation: Computation) -> int | None:
+    """The lowest id of a product that a dot became, if there is one.
+
+    The first simplification makes it (`HandleDotStrengthReduction`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) as it comes along the dot, operands first: ids
+    go on from there as where calls are inlined until something is made anew (`first_made_anew`).
+    """
+    return min((x.id for x in computation if _was_dot(x)), default=None)
+
+
+def first_made_anew(computation: Computation) -> int:
     """The lowest id of an operation of the program that a pass made anew, outside of called functions.
 
     What is as young or younger was made by a pass, in a called function as well. A product that was a
@@ -75,6 +85,11 @@ def is_in_nameless_function(x: Instruction) -> bool:
 def was_division(x: Instruction) -> bool:
     """A division by a constant no more: the first simplification makes it, after calls have been inlined."""
     return x.opcode == "multiply" and name_before_renaming(x).root == x.opcode and operation(x) == "div"
+
+
+def _was_dot(x: Instruction) -> bool:
+    is_product = x.opcode == "multiply" and name_before_renaming(x).root == x.opcode
+    return is_product and operation(x) == "dot_general"
 
 
 def came_behind_its_users(x: Instruction, users: list[Instruction]) -> bool:

@@ -12,11 +12,25 @@ def with_grouped_where_met(grouped: Instruction, users: list[Instruction], uses:
     ReductionDimensionGrouper (`xla/backends/gpu/transforms/reduction_dimension_grouper.cc`) puts a bitcast of
     its own in front of each. HloCSE makes it one with the bitcast that is there; the one met first stays.
     """
-    if grouped.opcode != "bitcast" or grouped.shape.rank >= grouped.operands[0].shape.rank:
-        return users
-    reductions = [u for u in users if u.opcode == "reduce" and u.operands[0] is grouped]
+    reductions = [u for u in users if _is_grouped(u, grouped)]
     others = [u for u in users if u not in reductions]
     if not reductions or not others:
         return users
     first = min(users, key=lambda u: uses[grouped, u])
     return [*reductions, *others] if first in reductions else [*others, *reductions]
+
+
+def in_order_of_grouping(grouped: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of the bitcast `grouped`, reductions made behind it and no others.
+
+    Each had a bitcast of its own, of which the one made first stayed.
+    """
+    if any(u.id < grouped.id or not _is_grouped(u, grouped) for u in users):
+        return users
+    return sorted(users, key=lambda u: u.id)
+
+
+def _is_grouped(reduction: Instruction, grouped: Instruction) -> bool:
+    if grouped.opcode != "bitcast" or grouped.shape.rank >= grouped.operands[0].shape.rank:
+        return False
+    return reduction.opcode == "reduce" and reduction.operands[0] is grouped

@@ -158,7 +158,8 @@ def _was_reshaped_once(
         return not _is_of_several_calls(moved)
     if not is_of_program(x):
         return False
-    if was_scalar(x) or _is_gradient(x, [*moved, *others]):
+    # What is unstacked is reshaped at once, for all that read it.
+    if was_scalar(x) or _is_element(x) or _is_gradient(x, [*moved, *others]):
         return True
     # The framework reshapes what is written in different places for each of them.
     if len(moved) == 1:
