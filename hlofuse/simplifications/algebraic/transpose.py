@@ -47,8 +47,6 @@ def handle_transpose(c: Context, transpose: Instruction) -> None:
         and _depth_to_space(c, transpose)
     ):
         return
-    if c.options.layout_sensitive:
-        return
     simplify_transpose_of_broadcast(c, transpose, permutation)
 
 
