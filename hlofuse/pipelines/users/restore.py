@@ -45,6 +45,10 @@ from hlofuse.pipelines.users.products.merged_operands import with_transposes_of_
 from hlofuse.pipelines.users.products.taken_along import with_gemms_behind
 from hlofuse.pipelines.users.simplified.clamps import with_clamps_behind
 from hlofuse.pipelines.users.simplified.dropped_identities import with_readers_in_place
+from hlofuse.pipelines.users.simplified.dropped_roundings import (
+    rounded_values,
+    with_last_in_place_of_rounding,
+)
 from hlofuse.pipelines.users.simplified.hidden_casts import with_last_in_place_of_cast
 from hlofuse.pipelines.users.simplified.inverted_quotients import restore_around_quotients
 from hlofuse.pipelines.users.simplified.moved_transposes import with_last_in_place_of_transposes
@@ -71,6 +75,7 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
                 instruction.users.sort(key=written.__getitem__)
     clues = clues_of(computation, program, ids_known=ids_known)
     normalized = restore_normalized_users(computation, clues.order, clues.uses, ids_known=ids_known)
+    rounded = rounded_values(computation)
     for instruction in computation:
         users = instruction.users
         if len(users) < 2:
@@ -98,6 +103,7 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
         users = with_last_in_place_of_copy(users)
         if clues.wide.isdisjoint(users) and not is_cast_told:
             users = with_last_in_place_of_cast(instruction, users, clues.cast)
+        users = with_last_in_place_of_rounding(instruction, users, rounded)
         reorder_users(instruction, with_last_part_of_product_in_front(instruction, users))
 
 
