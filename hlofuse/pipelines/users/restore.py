@@ -42,6 +42,7 @@ from hlofuse.pipelines.users.operands_as_written import as_written
 from hlofuse.pipelines.users.products.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.users.products.merged_dots import in_order_of_merged_products
 from hlofuse.pipelines.users.products.merged_operands import with_transposes_of_merger_behind
+from hlofuse.pipelines.users.products.sliced_products import called_slices, without_called_slices
 from hlofuse.pipelines.users.products.taken_along import with_gemms_behind
 from hlofuse.pipelines.users.simplified.clamps import with_clamps_behind
 from hlofuse.pipelines.users.simplified.dropped_identities import with_readers_in_place
@@ -75,7 +76,7 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
                 instruction.users.sort(key=written.__getitem__)
     clues = clues_of(computation, program, ids_known=ids_known)
     normalized = restore_normalized_users(computation, clues.order, clues.uses, ids_known=ids_known)
-    rounded = rounded_values(computation)
+    rounded, called = rounded_values(computation), called_slices(computation)
     for instruction in computation:
         users = instruction.users
         if len(users) < 2:
@@ -104,7 +105,8 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
         if clues.wide.isdisjoint(users) and not is_cast_told:
             users = with_last_in_place_of_cast(instruction, users, clues.cast)
         users = with_last_in_place_of_rounding(instruction, users, rounded)
-        reorder_users(instruction, with_last_part_of_product_in_front(instruction, users))
+        users = with_last_part_of_product_in_front(instruction, users)
+        reorder_users(instruction, without_called_slices(instruction, users, called))
 
 
 def _as_converts_leave_it(
