@@ -57,9 +57,10 @@ def has_known_offset(slicing: Instruction) -> bool:
 
 
 def is_contiguous_slice(piece: Instruction) -> bool:
-    """The slice is one run of memory (`IsContiguousStaticSlice`)."""
-    whole, part = piece.operands[0].shape, piece.shape
-    strides = piece.attributes["slice"].strides
+    """What the slicing instruction reads or writes is one run of memory (`IsContiguousSlice`)."""
+    whole = piece.operands[0].shape
+    part = piece.operands[1].shape if piece.opcode == "dynamic-update-slice" else piece.shape
+    strides = piece.attributes["slice"].strides if piece.opcode == "slice" else (1,) * whole.rank
     cut = False
     for d in whole.minor_to_major:
         if cut and part.dimensions[d] != 1:

@@ -42,9 +42,14 @@ from hlofuse.pipelines.users.operands_as_written import Program, as_written
 from hlofuse.pipelines.users.products.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.users.products.merged_dots import in_order_of_merged_products
 from hlofuse.pipelines.users.products.merged_operands import with_transposes_of_merger_behind
+from hlofuse.pipelines.users.products.sliced_products import called_slices, without_called_slices
 from hlofuse.pipelines.users.products.taken_prologues import with_gemms_behind
 from hlofuse.pipelines.users.simplified.clamps import with_clamps_behind
 from hlofuse.pipelines.users.simplified.dropped_identities import with_readers_in_place
+from hlofuse.pipelines.users.simplified.dropped_roundings import (
+    rounded_values,
+    with_last_in_place_of_rounding,
+)
 from hlofuse.pipelines.users.simplified.hidden_casts import with_last_in_place_of_cast
 from hlofuse.pipelines.users.simplified.inverted_quotients import restore_around_quotients
 from hlofuse.pipelines.users.simplified.moved_transposes import with_last_in_place_of_transposes
@@ -62,6 +67,7 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
     program = _put_in_order_of_program(computation)
     clues = clues_of(computation, program, ids_known=ids_known)
     normalized = restore_normalized_users(computation, clues.order, clues.uses, ids_known=ids_known)
+    rounded, called = rounded_values(computation), called_slices(computation)
     for instruction in computation:
         users = instruction.users
         if len(users) < 2:
@@ -76,7 +82,9 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
         users = in_order_of_grouping(instruction, with_last_in_place_of_copy(users))
         if clues.wide.isdisjoint(users) and not is_cast_told:
             users = with_last_in_place_of_cast(instruction, users, clues.cast)
-        reorder_users(instruction, with_last_part_of_product_in_front(instruction, users))
+        users = with_last_in_place_of_rounding(instruction, users, rounded)
+        users = with_last_part_of_product_in_front(instruction, users)
+        reorder_users(instruction, without_called_slices(instruction, users, called))
 
 
 def _put_in_order_of_program(computation: Computation) -> Program:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
+from hlofuse.analysis.slice_copies import is_contiguous_slice
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
@@ -59,7 +60,7 @@ def _place(i: Instruction) -> _Place | None:
     whole = i.operands[0].shape
     is_slice = i.opcode == "dynamic-slice"
     sizes = i.shape.dimensions if is_slice else i.operands[1].shape.dimensions
-    if not _is_contiguous(whole, sizes) or whole.bit_width < 8:
+    if not is_contiguous_slice(i) or whole.bit_width < 8:
         return None
     offsets = i.operands[1:] if is_slice else i.operands[2:]
     strides = _byte_strides(whole)
@@ -130,16 +131,6 @@ def _counts_only(x: Instruction, counters: set[Instruction]) -> bool:
         else:
             work += current.operands
     return reads
-
-
-def _is_contiguous(whole: Shape, sizes: Sequence[int]) -> bool:
-    """`IsContiguousSlice`."""
-    sliced = False
-    for d in whole.minor_to_major:
-        if sliced and sizes[d] != 1:
-            return False
-        sliced |= sizes[d] < whole.dimensions[d]
-    return True
 
 
 def _byte_strides(shape: Shape) -> list[int]:

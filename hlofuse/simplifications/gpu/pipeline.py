@@ -20,6 +20,7 @@ from hlofuse.simplifications.gpu.after_layouts import (
 )
 from hlofuse.simplifications.gpu.before_layouts import PRE_SPMD, convolutions, optimization
 from hlofuse.simplifications.gpu.dynamic_slice_annotator import DynamicSliceAnnotator
+from hlofuse.simplifications.gpu.dynamic_slice_fusion_rewriter import DynamicSliceFusionRewriter
 from hlofuse.simplifications.gpu.layout_assignment import GpuLayoutAssignment
 from hlofuse.simplifications.gpu.steps import DCE
 from hlofuse.simplifications.gpu.triangular_solve_rewriter import TriangularSolveRewriter
@@ -40,5 +41,5 @@ def gpu_pipelines(device: DeviceDescription) -> tuple[Pipeline, ...]:
         normalization(device),
         post_layout_assignment(device),
         Pipeline("nvptx_post-layout_assignment_part_2", (TriangularSolveRewriter(),)),
-        Pipeline("dynamic-slice", (DynamicSliceAnnotator(),)),
+        Pipeline("dynamic-slice", (DynamicSliceAnnotator(), DynamicSliceFusionRewriter())),
     )

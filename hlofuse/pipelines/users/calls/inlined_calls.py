@@ -70,9 +70,28 @@ def _as_call_within_leaves_it(
 ) -> list[Instruction]:
     """The users in `function` of what a call in that computed, and another value of the same operands too."""
     call = scope(result)
-    if call == function or any(scope(served_by(u)) == call for u in users):
+    if not call or call == function or any(scope(served_by(u)) == call for u in users):
         return users
-    return last_in_front(users) if any(scope(x) == call for x in _twins(result)) else users
+    has_others = any(scope(x) == call for x in _twins(result)) or _is_recomputed_for_derivative(result, call)
+    return last_in_front(users) if has_others else users
+
+
+def _is_recomputed_for_derivative(result: Instruction, call: str) -> bool:
+    """Does the derivative of a call that is made again (`jax.checkpoint`) need what `result` is made of?
+
+    JAX gives those results of the call, whose derivative is a call outside of what is made again.
+    """
+    derivative = call.replace("/rematted_computation/", "/")
+    if derivative == call:
+        return False
+    found, pending = {result}, [result]
+    while pending:
+        near = {o for o in _operands(pending.pop()) if o not in found and scope(o) == call}
+        if any(scope(u) == derivative for o in near for u in _readers(o)):
+            return True
+        found |= near
+        pending += near
+    return False
 
 
 def _is_result_of_nested(result: Instruction, function: str) -> bool:

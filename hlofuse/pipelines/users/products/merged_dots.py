@@ -15,11 +15,16 @@ def with_last_behind_merged_in_front(slice_: Instruction, users: list[Instructio
     shape already that one goes, after all of its users were appended to the slice's
     (`SimplifyConsumerChain`, `xla/hlo/transforms/simplifiers/dot_merger.cc`).
     """
-    if not _was_product(slice_) or slice_.operands[0].opcode != "bitcast":
+    if not is_behind_merged(slice_):
         return users
     late = [u for u in users if leads_to_gemm_with_prologue(u, slice_)]
     users = [u for u in users if u not in late]
     return [*last_in_front(users), *late]
+
+
+def is_behind_merged(x: Instruction) -> bool:
+    """Is it such a slice?"""
+    return _was_product(x) and x.operands[0].opcode == "bitcast"
 
 
 def in_order_of_merged_products(users: list[Instruction]) -> list[Instruction]:

@@ -1,0 +1,85 @@
+"""Slices of a loop that products are called with, each case as XLA's records show it."""
+
+from __future__ import annotations
+
+from .lists import users_in
+
+_STATE = "(s32[], f32[3,64,64], f32[3,64,64], f32[3,64,64], f32[3,64,64], f32[3,64,64])"
+
+
+def _loop(calls: dict[str, tuple[int, ...]]) -> str:
+    """`calls` has which elements of the state each product reads or, behind 3, writes a slice of.
+
+    Others read element 1 and write 3 and 4.
+    """
+    bodies, made = [], []
+    for name, elements in calls.items():
+        lines = [f"  %i.{name} = s32[] parameter(0)", f"  %two.{name} = s32[] constant(2)"]
+        lines.append(f"  %k.{name} = s32[] subtract(%two.{name}, %i.{name}), backend_config={{}}")
+        lines.append(f"  %z.{name} = s32[] constant(0)")
+        result = f"%m.{name}"
+        for number, element in enumerate(elements, 1):
+            whole, at = f"%a{element}.{name}", f"%k.{name}, %z.{name}, %z.{name}"
+            lines.append(f"  {whole} = f32[3,64,64]{{2,1,0}} parameter({number})")
+            if element < 3:
+                piece = f"f32[1,64,64]{{2,1,0}} dynamic-slice({whole}, {at}), dynamic_slice_sizes={{1,64,64}}"
+                lines.append(f"  {result} = {piece}")
+            else:
+                read = result if len(elements) > 1 else f"%u.{name}"
+                if len(elements) == 1:
+                    lines.append(
+                        f"  {read} = f32[1,64,64]{{2,1,0}} slice({whole}), slice={{[0:1], [0:64], [0:64]}}"
+                    )
+                result = f"%w.{name}"
+                lines.append(
+                    f"  {result} = f32[3,64,64]{{2,1,0}} dynamic-update-slice({whole}, {read}, {at})"
+                )
+        lines[-1] = lines[-1].replace("  ", "  ROOT ", 1)
+        bodies.append(f"%body.{name} {{\n" + "\n".join(lines) + "\n}\n")
+        shape = "f32[3,64,64]{2,1,0}" if elements[-1] >= 3 else "f32[1,64,64]{2,1,0}"
+        operands = ", ".join(["%i", *(f"%e{element}" for element in elements)])
+        made.append(f"  %{name} = {shape} fusion({operands}), kind=kCustom, calls=%body.{name}")
+    elements = [f"  %e{k} = f32[3,64,64]{{2,1,0}} get-tuple-element(%state), index={k}" for k in range(1, 6)]
+    results = ", ".join(f"%{name}" for name in calls)
+    shapes = ", ".join(
+        ["f32[3,64,64]{2,1,0}"] * 2
+        + ["f32[3,64,64]{2,1,0}" if read[-1] >= 3 else "f32[1,64,64]{2,1,0}" for read in calls.values()]
+    )
+    return "\n".join(
+        [
+            "HloModule m",
+            *bodies,
+            "ENTRY %main {",
+            f"  %state = {_STATE} parameter(0)",
+            "  %i = s32[] get-tuple-element(%state), index=0",
+            *elements,
+            "  %two = s32[] constant(2)",
+            "  %k = s32[] subtract(%two, %i)",
+            "  %z = s32[] constant(0)",
+            "  %r1 = f32[1,64,64]{2,1,0} dynamic-slice(%e1, %k, %z, %z), dynamic_slice_sizes={1,64,64}",
+            "  %n = f32[1,64,64]{2,1,0} negate(%r1)",
+            "  %w3 = f32[3,64,64]{2,1,0} dynamic-update-slice(%e3, %n, %k, %z, %z)",
+            "  %w4 = f32[3,64,64]{2,1,0} dynamic-update-slice(%e4, %n, %k, %z, %z)",
+            *made,
+            f"  ROOT %r = ({shapes}) tuple(%w3, %w4, {results})",
+            "}",
+        ]
+    )
+
+
+def _offset(calls: dict[str, tuple[int, ...]]) -> list[str]:
+    return users_in(_loop(calls), "k", ids_known=True)
+
+
+def test_the_last_slice_takes_the_place_of_one_that_a_product_is_called_with() -> None:
+    assert _offset({"call": (2,)}) == ["r1", "w4", "w3"]
+    assert _offset({"call": (5,)}) == ["r1", "w3", "w4"]
+
+
+def test_a_slice_goes_with_the_last_product_that_reads_it() -> None:
+    assert _offset({"call": (2,), "call.1": (5,)}) == ["r1", "w4", "w3"]
+    assert _offset({"call": (2,), "call.1": (5,), "call.2": (2,)}) == ["r1", "w4", "w3"]
+
+
+def test_a_slice_that_others_read_stays() -> None:
+    assert _offset({"call": (1,)}) == ["r1", "w3", "w4"]
