@@ -150,11 +150,12 @@ class Shape:
     def byte_size(self) -> int:
         """Bytes of the array, whole bytes for each element (`ShapeUtil::ByteSizeOf`).
 
-        A tuple counts as the sum of its leaves; XLA's table of pointers is not counted.
+        A tuple counts as the sum of its leaves; XLA's table of pointers is not counted. What is unbounded
+        has no size.
         """
         if self.tuple_shapes:
             return sum(s.byte_size for s in self.tuple_shapes)
-        return self.element_count * ((self.bit_width + 7) // 8)
+        return max(self.element_count, 0) * ((self.bit_width + 7) // 8)
 
     @cached_property
     def minor_to_major(self) -> tuple[int, ...]:

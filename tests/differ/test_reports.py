@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.differ import diff
+from hlofuse.differ.report.clusters import clusters
 from hlofuse.differ.report.phrases import count_change_of
+from hlofuse.ir import parse_module
 
 from ..running import Golden, Run
 
@@ -170,3 +173,24 @@ def test_layers_of_the_model_are_named(hlofuse: Run, tmp_path: Path) -> None:
     for name, opcode in (("a.hlo", "negate"), ("b.hlo", "abs")):
         (tmp_path / name).write_text(program.format(opcode), encoding="utf-8")
     assert "Net/Dense_1" in hlofuse("diff", tmp_path / "a.hlo", tmp_path / "b.hlo").out
+
+
+def test_two_fusions_may_hold_one_computation() -> None:
+    """What is in both serves itself."""
+    before = parse_module("""HloModule m
+
+c {
+  q = f32[8]{0} parameter(0)
+  ROOT y = f32[8]{0} cosine(q)
+}
+
+ENTRY e {
+  p = f32[8]{0} parameter(0)
+  f = f32[8]{0} fusion(p), kind=kLoop, calls=c
+  g = f32[8]{0} fusion(f), kind=kLoop, calls=c
+  ROOT x = f32[8]{0} add(f, g)
+}
+""")
+    after = parse_module("HloModule m\n\nENTRY e {\n  ROOT p = f32[8]{0} parameter(0)\n}\n")
+    (removed,) = clusters(diff(before, after))
+    assert [i.name for i in removed[0].removed] == ["x", "y", "y"]

@@ -36,6 +36,20 @@ def test_bytes_are_on_arrows_between_kernels_and_not_inside() -> None:
         assert arrow.bytes > 0
 
 
+def test_what_is_unbounded_has_no_bytes() -> None:
+    text = """HloModule m
+
+ENTRY e {
+  p = f32[?,8]{1,0} parameter(0)
+  x = f32[?,8]{1,0} negate(p)
+  ROOT y = f32[?,8]{1,0} exponential(x)
+}
+"""
+    picture = render(parse_module(text))
+    assert {a.bytes for a in picture.scene.panels[0].arrows} == {0}
+    assert picture.dot
+
+
 def test_both_sides_bear_the_same_kernel_numbers() -> None:
     scene = render(replay(parse_module(UNFUSED)), "both").scene
     before, after = scene.panels

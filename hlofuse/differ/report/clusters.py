@@ -58,8 +58,11 @@ def clusters(diff: ModuleDiff) -> Iterator[tuple[Cluster, ...]]:
 
     def cluster(head: Instruction) -> tuple[Instruction, ...]:
         out = [head]
+        walked = set()  # what two fusions of one computation hold serves itself
         for i in out:  # grows while it is walked
-            out += served.get(i, ())
+            if i not in walked:
+                walked.add(i)
+                out += served.get(i, ())
         return tuple(out)
 
     replaced = _replacements(diff, {_places(h)[0].instruction for h in heads})

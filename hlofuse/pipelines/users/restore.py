@@ -134,5 +134,6 @@ def _as_converts_leave_it(
         users = users_through_convert(producer, users, uses, wide)
     else:
         users = with_last_in_place_of_convert(users, wide, clues.order)
-    users = with_split_reductions_behind(with_swapped_behind(users))
+    users = with_swapped_behind(users)
+    users = with_split_reductions_behind(producer, users, clues.order)
     return with_gemms_behind(producer, users, clues.order)

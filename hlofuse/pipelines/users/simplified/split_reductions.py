@@ -11,14 +11,27 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.common.holes import without
 
 
-def with_split_reductions_behind(users: list[Instruction]) -> list[Instruction]:
-    """Reductions that simplification made of one of a concatenate are younger than that."""
+def with_split_reductions_behind(
+    producer: Instruction, users: list[Instruction], order: Mapping[Instruction, int]
+) -> list[Instruction]:
+    """Reductions that simplification made of one of a concatenate are younger than that.
+
+    They stand behind it, or in its place if nothing reads it any more: behind all that its parts are made of.
+    """
     split = {u: None for u in users if _is_split_reduction(u)}
+    if not split:
+        return users
     others = [u for u in users if u not in split]
     place = next((k for k, u in enumerate(others) if u.opcode == "concatenate"), None)
-    if place is None:
-        return users
-    return [*others[: place + 1], *split, *others[place + 1 :]]
+    if place is not None:
+        return [*others[: place + 1], *split, *others[place + 1 :]]
+    others = users
+    for reduce in [u for u in split if u.operands[0] is producer]:
+        others = [u for u in others if u is not reduce]
+        gone = max(order[part.operands[0]] for part in _all_parts(reduce))
+        place = max((k for k, u in enumerate(others) if order[u] <= gone), default=-1)
+        others.insert(place + 1, reduce)
+    return others
 
 
 def with_last_in_place_of_split(
@@ -45,6 +58,18 @@ def _all_combined(reduce: Instruction) -> Instruction:
     while (further := _combination(combined)) is not None:
         combined = further
     return combined
+
+
+def _all_parts(reduce: Instruction) -> list[Instruction]:
+    """The reductions of all parts of the concatenate."""
+    combined = {_all_combined(reduce): None}
+    waiting = list(combined)
+    while waiting:
+        x = waiting.pop()
+        if x.opcode != "reduce" and x.op_name == reduce.op_name:
+            waiting += [o for o in x.operands if o not in combined]
+            combined.update(dict.fromkeys(x.operands))
+    return [x for x in combined if x.opcode == "reduce"]
 
 
 def _is_split_reduction(reduce: Instruction) -> bool:
