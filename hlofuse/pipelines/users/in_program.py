@@ -19,6 +19,7 @@ from hlofuse.pipelines.users.calls.selected_branches import (
 from hlofuse.pipelines.users.clues import Clues
 from hlofuse.pipelines.users.common.fusions import has_dot
 from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.duplicates.initial_values import in_order_of_initial_values
 from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_broadcasts
 from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_functions, is_merged_literal
 from hlofuse.pipelines.users.duplicates.normalized_indices import with_signs_of_index_merged
@@ -63,6 +64,8 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     """The users of `producer` in that order."""
     # Fusions that are there already were made last, around operations that had been there before.
     # GemmFusion (`xla/backends/gpu/transforms/gemm_fusion.cc`) puts one where the dot was.
+    if producer.opcode == "constant" and clues.ids_known:
+        return in_order_of_initial_values(producer, clues.order, clues.ages.passes)
     users = with_last_in_place_of_tuple(producer, producer.users)
     users = sorted(users, key=lambda u: u.opcode == "fusion" and not has_dot(u))
     is_element = producer.opcode == "get-tuple-element"
