@@ -37,14 +37,14 @@ def in_order_of_pass(
 
 def _raised(places: list[int]) -> list[int]:
     """The places with as few as possible moved so that none is lower than the one before."""
-    kept = _longest_rising(places)
+    kept = longest_rising(places)
     highest = max(places, default=0)
     ahead = (place if k in kept else highest for k, place in reversed([*enumerate(places)]))
     most = [*accumulate(ahead, min)][::-1]
     return [*accumulate(map(min, places, most), max)]
 
 
-def _longest_rising(numbers: list[int]) -> set[int]:
+def longest_rising(numbers: list[int]) -> set[int]:
     """Where the members of a longest rising subsequence are."""
     ends: list[int] = []
     at: list[int] = []

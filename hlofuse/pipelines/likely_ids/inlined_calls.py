@@ -1,0 +1,122 @@
+"""The order in which CallInliner clones what is called.
+
+It goes through a computation in the order in which a text would be written while calls are one instruction
+each, and clones one call after another (`CallInliner::Inline`). In the text of today what was called is
+scattered: each operation stands where it is first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.order_of_pass import longest_rising
+from hlofuse.pipelines.names import name_before_renaming, outermost_call
+
+
+def in_order_of_calls(computation: Computation, inlined: list[Instruction]) -> list[Instruction]:
+    """What was inlined into a computation, given in the order of the text, call after call.
+
+    Two calls of one function that share something look like one. Numbers rise from clone to clone: of what
+    may have been, that is taken which they agree with most.
+    """
+    call_of = _calls(computation)
+    torn = _torn(inlined, call_of)
+    apart = {x: -k if call in torn else call for k, (x, call) in enumerate(call_of.items(), 1)}
+    candidates = [inlined, _one_after_another(computation, inlined, call_of)]
+    if torn:
+        candidates.append(_one_after_another(computation, inlined, apart))
+    return max(candidates, key=_agreed)
+
+
+def _one_after_another(
+    computation: Computation, inlined: list[Instruction], call_of: Mapping[Instruction, int]
+) -> list[Instruction]:
+    """In the order in which all that a call reads is there."""
+    reads: dict[int, list[Instruction]] = {}
+    for x, call in call_of.items():
+        reads.setdefault(call, []).extend(o for o in x.operands if call_of.get(o) != call)
+    turn: dict[int, int] = {}
+    seen: set[Instruction] = set()
+    entered: set[int] = set()
+
+    def needed(x: Instruction) -> Iterator[Instruction]:
+        call = call_of.get(x)
+        return iter(x.operands if call is None else reads[call])
+
+    for x in computation:
+        if x in call_of and x.users and all(call_of.get(u) == call_of[x] for u in x.users):
+            continue  # stands where something else of the same call needs it
+        pending = [(x, needed(x))]
+        while pending:
+            at, rest = pending[-1]
+            source = next((o for o in rest if o not in seen), None)
+            if source is None:
+                pending.pop()
+                seen.add(at)
+                if at in call_of:
+                    turn.setdefault(call_of[at], len(turn))
+                continue
+            seen.add(source)
+            if source not in call_of or call_of[source] not in entered:
+                if source in call_of:
+                    entered.add(call_of[source])
+                pending.append((source, needed(source)))
+    place = {x: turn.get(call, len(turn)) for x, call in call_of.items()}
+    for x in reversed(inlined):  # constants stand in front of what reads them
+        if x not in place:
+            place[x] = min((place[u] for u in x.users if u in place), default=len(turn))
+    return sorted(inlined, key=place.__getitem__)
+
+
+def _calls(computation: Computation) -> dict[Instruction, int]:
+    """Which call the instructions were inlined from, as far as one is connected; constants are shared."""
+    functions = {x: name for x in computation if not _is_constant(x) and (name := outermost_call(x))}
+    found: dict[Instruction, int] = {}
+    for start, function in functions.items():
+        if start in found:
+            continue
+        found[start] = call = len(found)
+        pending = [start]
+        while pending:
+            x = pending.pop()
+            for y in (*x.operands, *x.users):
+                if y not in found and functions.get(y) == function:
+                    found[y] = call
+                    pending.append(y)
+    return found
+
+
+def _is_constant(x: Instruction) -> bool:
+    while x.opcode in {"broadcast", "bitcast"}:
+        x = x.operands[0]
+    return x.opcode in {"constant", "parameter"}
+
+
+def _torn(inlined: list[Instruction], call_of: Mapping[Instruction, int]) -> set[int]:
+    """Calls between the numbers of which there are some of another one."""
+    chains: dict[str, list[tuple[int, int]]] = {}
+    for x in inlined:
+        if x in call_of:
+            root, number = name_before_renaming(x)
+            chains.setdefault(root, []).append((number, call_of[x]))
+    found: set[int] = set()
+    for chain in chains.values():
+        over: set[int] = set()
+        last: int | None = None
+        for _, call in sorted(chain):
+            if call != last:
+                found |= {call} & over
+                over.add(call)
+                last = call
+    return found
+
+
+def _agreed(order: list[Instruction]) -> int:
+    """How many instructions stand as their numbers say."""
+    chains: dict[str, list[int]] = {}
+    for x in order:
+        root, number = name_before_renaming(x)
+        chains.setdefault(root, []).append(number)
+    return sum(len(longest_rising(chain)) for chain in chains.values())

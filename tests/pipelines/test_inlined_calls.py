@@ -1,0 +1,42 @@
+"""Calls are inlined one after another, as the ids behind CallInliner have it."""
+
+from __future__ import annotations
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.likely_ids.inlined_calls import in_order_of_calls
+
+
+def order(*lines: str) -> list[str]:
+    body = "\n".join(
+        f'  %{name} = f32[8]{{0}} {rest}, metadata={{op_name="jit(m)/{path}"}}'
+        for name, rest, path in (line.split(" | ") for line in lines)
+    )
+    results = ", ".join(f"%{line.split(' | ')[0]}" for line in lines)
+    shape = ", ".join("f32[8]{0}" for _ in lines)
+    root = f"  ROOT %tuple.1.0 = ({shape}) tuple({results})"
+    text = f"HloModule m\n\nENTRY %main {{\n  %p = f32[8]{{0}} parameter(0)\n{body}\n{root}\n}}\n"
+    entry = parse_module(text).entry
+    inlined = [x for x in entry if x.opcode not in ("parameter", "tuple")]
+    return [x.name for x in in_order_of_calls(entry, inlined)]
+
+
+def test_a_call_is_cloned_whole_before_the_next_one() -> None:
+    """The sine of the first call is written behind the second call, which does not need it."""
+    found = order(
+        "exp.1.0 | exponential(%p) | jit(f)/exp",
+        "neg.1.0 | negate(%exp.1.0) | jit(f)/neg",
+        "tanh.1.0 | tanh(%neg.1.0) | jit(g)/tanh",
+        "sin.2.0 | sine(%tanh.1.0) | jit(g)/sin",
+        "sin.1.0 | sine(%exp.1.0) | jit(f)/sin",
+    )
+    assert found == ["exp.1.0", "neg.1.0", "sin.1.0", "tanh.1.0", "sin.2.0"]
+
+
+def test_numbers_tell_two_calls_of_one_function_that_share_an_operation() -> None:
+    found = order(
+        "exp.1.0 | exponential(%p) | jit(f)/exp",
+        "mul.1.0 | multiply(%exp.1.0, %p) | jit(f)/mul",
+        "mul.2.0 | multiply(%mul.1.0, %p) | jit(g)/mul",
+        "mul.3.0 | multiply(%exp.1.0, %mul.2.0) | jit(f)/mul",
+    )
+    assert found == ["exp.1.0", "mul.1.0", "mul.2.0", "mul.3.0"]
