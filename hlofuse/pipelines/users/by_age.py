@@ -13,8 +13,8 @@ from hlofuse.pipelines.users.duplicates.shared_indices import (
 )
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 from hlofuse.pipelines.users.floats.widened import is_widened_broadcast
-from hlofuse.pipelines.users.products.taken_along import without_those_in_softmax
 from hlofuse.pipelines.users.products.taken_constants import is_first_reader_in_gemm, without_those_in_gemms
+from hlofuse.pipelines.users.products.taken_in_softmax import without_those_in_softmax
 from hlofuse.pipelines.users.simplified.divisions import are_divisions, in_order_of_divisions
 from hlofuse.pipelines.users.simplified.dropped_behind import with_last_of_older_in_front
 from hlofuse.pipelines.users.simplified.dropped_operations import with_last_in_place_of_dropped

@@ -15,8 +15,8 @@ from hlofuse.pipelines.users.duplicates.scalars_for_each import made_for_each
 from hlofuse.pipelines.users.floats.narrow_in_program import widened
 from hlofuse.pipelines.users.layouts.normalized_convolutions import results_of_normalized
 from hlofuse.pipelines.users.operands_as_written import Program
-from hlofuse.pipelines.users.products.taken_along import SoftmaxReaders, softmax_readers
 from hlofuse.pipelines.users.products.taken_constants import GemmReaders, gemm_readers
+from hlofuse.pipelines.users.products.taken_in_softmax import SoftmaxReaders, softmax_readers
 from hlofuse.pipelines.users.simplified.divisions import Divisions, divisions
 from hlofuse.pipelines.users.simplified.dropped_operations import Numbers, numbers_in_names
 from hlofuse.pipelines.users.simplified.hidden_casts import narrowed_places

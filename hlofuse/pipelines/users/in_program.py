@@ -36,8 +36,8 @@ from hlofuse.pipelines.users.products.merged_dots import with_last_behind_merged
 from hlofuse.pipelines.users.products.reduced_products import with_last_in_place_of_reduction
 from hlofuse.pipelines.users.products.reshaped_products import with_reshape_in_front
 from hlofuse.pipelines.users.products.shared_vectors import with_vectors_made_one
-from hlofuse.pipelines.users.products.taken_along import with_those_in_softmax
 from hlofuse.pipelines.users.products.taken_constants import with_those_in_gemms
+from hlofuse.pipelines.users.products.taken_in_softmax import with_those_in_softmax
 from hlofuse.pipelines.users.simplified.bounded_maxima import with_last_in_place_of_bound
 from hlofuse.pipelines.users.simplified.converted_predicates import with_last_in_place_of_numbers
 from hlofuse.pipelines.users.simplified.expanded_scatters import with_last_in_place_of_element

@@ -26,6 +26,21 @@ _FUNCTIONS = """
   %ones = f32[4,4]{1,0} broadcast(%one), dimensions={}
   ROOT %shifted = f32[4,4]{1,0} add(%z, %ones), metadata={op_name="jit(f)/add"}
 }
+
+%sliced (w: f32[4,4], i: s32[], j: s32[]) -> f32[1,1] {
+  %w = f32[4,4]{1,0} parameter(0)
+  %i = s32[] parameter(1)
+  %j = s32[] parameter(2)
+  %k = s32[] add(%i, %j)
+  ROOT %piece = f32[1,1]{1,0} dynamic-slice(%w, %k, %i), dynamic_slice_sizes={1,1}
+}
+
+%written (v: f32[4,4], u: f32[1,1], l: s32[]) -> f32[4,4] {
+  %v = f32[4,4]{1,0} parameter(0)
+  %u = f32[1,1]{1,0} parameter(1)
+  %l = s32[] parameter(2)
+  ROOT %whole = f32[4,4]{1,0} dynamic-update-slice(%v, %u, %l, %l)
+}
 """
 
 _SCOPES = (
@@ -50,6 +65,7 @@ _OPERATIONS = (
     "max",
     "mul",
     "reduce_max",
+    "reduce_precision",
     "reduce_sum",
     "rem",
     "scatter",
@@ -60,6 +76,7 @@ _MATRIX, _VECTOR = "f32[4,4]{1,0}", "f32[4]{0}"
 _NARROW, _EIGHT = "bf16[4,4]{1,0}", "f8e4m3fn[4,4]{1,0}"
 _NUMBER, _WORD, _INDEX, _ONE_INDEX = "f32[]", "u32[4,4]{1,0}", "s32[]", "s32[1]{0}"
 _SIGN, _SIGNS, _ELEMENT = "pred[]", "pred[4,4]{1,0}", "f32[1,1]{1,0}"
+_HALF, _STATE = "f32[2,4]{1,0}", "(f32[4,4]{1,0}, f32[4,4]{1,0}, s32[])"
 
 _KINDS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     (_MATRIX, "add", (_MATRIX, _MATRIX), ""),
@@ -85,6 +102,13 @@ _KINDS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     (_MATRIX, "dot", (_MATRIX, _MATRIX), "lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
     (_MATRIX, "fusion", (_MATRIX, _MATRIX), "kind=kCustom, calls=%gemm"),
     (_MATRIX, "fusion", (_MATRIX,), "kind=kCustom, calls=%softmax"),
+    (_MATRIX, "fusion", (_MATRIX, _ELEMENT, _INDEX), "kind=kCustom, calls=%written"),
+    (_ELEMENT, "fusion", (_MATRIX, _INDEX, _INDEX), "kind=kCustom, calls=%sliced"),
+    (_MATRIX, "get-tuple-element", (_STATE,), "index=0"),
+    (_MATRIX, "get-tuple-element", (_STATE,), "index=1"),
+    (_INDEX, "get-tuple-element", (_STATE,), "index=2"),
+    (_MATRIX, "concatenate", (_HALF, _HALF), "dimensions={0}"),
+    (_HALF, "slice", (_MATRIX,), "slice={[0:2], [0:4]}"),
     (_MATRIX, "select", (_SIGNS, _MATRIX, _MATRIX), ""),
     (_MATRIX, "dynamic-update-slice", (_MATRIX, _ELEMENT, _INDEX, _INDEX), ""),
     (_ELEMENT, "dynamic-slice", (_MATRIX, _INDEX, _INDEX), "dynamic_slice_sizes={1,1}"),
@@ -111,7 +135,7 @@ _KINDS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
 )
 """What comes of operands of which kinds, with which attributes."""
 
-_GIVEN = (_MATRIX, _MATRIX, _VECTOR, _NARROW, _EIGHT, _INDEX, _WORD)
+_GIVEN = (_MATRIX, _MATRIX, _VECTOR, _NARROW, _EIGHT, _INDEX, _WORD, _STATE)
 _CONSTANTS = ((_NUMBER, "2"), (_NUMBER, "0.5"), (_INDEX, "0"), (_INDEX, "4"))
 
 
