@@ -72,7 +72,7 @@ _OPERATIONS = (
     "select_n",
     "top_k",
 )
-_MATRIX, _VECTOR = "f32[4,4]{1,0}", "f32[4]{0}"
+_MATRIX, _VECTOR, _FLAT = "f32[4,4]{1,0}", "f32[4]{0}", "f32[16]{0}"
 _NARROW, _EIGHT = "bf16[4,4]{1,0}", "f8e4m3fn[4,4]{1,0}"
 _NUMBER, _WORD, _INDEX, _ONE_INDEX = "f32[]", "u32[4,4]{1,0}", "s32[]", "s32[1]{0}"
 _SIGN, _SIGNS, _ELEMENT = "pred[]", "pred[4,4]{1,0}", "f32[1,1]{1,0}"
@@ -118,6 +118,8 @@ _KINDS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     (_NUMBER, "multiply", (_NUMBER, _NUMBER), ""),
     (_VECTOR, "reduce", (_MATRIX, _NUMBER), "dimensions={1}, to_apply=%sum"),
     (_VECTOR, "reduce", (_MATRIX, _NUMBER), "dimensions={0}, to_apply=%sum"),
+    (_FLAT, "bitcast", (_MATRIX,), ""),
+    (_NUMBER, "reduce", (_FLAT, _NUMBER), "dimensions={0}, to_apply=%sum"),
     (_VECTOR, "add", (_VECTOR, _VECTOR), ""),
     (_VECTOR, "bitcast", (_VECTOR,), ""),
     (_INDEX, "add", (_INDEX, _INDEX), ""),
