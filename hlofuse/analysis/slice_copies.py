@@ -23,7 +23,7 @@ def copied_slice(kernel: Instruction) -> Instruction | None:
     if kernel.opcode == "fusion" and source.opcode != "parameter":
         return None
     same_order = source.shape.minor_to_major == root.shape.minor_to_major
-    return root if same_order and _whole_bytes(source.shape) and is_contiguous_slice(root) else None
+    return root if same_order and has_byte_strides(source.shape) and is_contiguous_slice(root) else None
 
 
 def copied_dynamic_slice(kernel: Instruction) -> Instruction | None:
@@ -57,7 +57,10 @@ def has_known_offset(slicing: Instruction) -> bool:
 
 
 def is_contiguous_slice(piece: Instruction) -> bool:
-    """What the slicing instruction reads or writes is one run of memory (`IsContiguousSlice`)."""
+    """What the slicing instruction reads or writes is one run of memory.
+
+    `IsContiguousStaticSlice`, and `IsContiguousSlice` of `xla/service/gpu/ir_emission_utils.cc`.
+    """
     whole = piece.operands[0].shape
     part = piece.operands[1].shape if piece.opcode == "dynamic-update-slice" else piece.shape
     strides = piece.attributes["slice"].strides if piece.opcode == "slice" else (1,) * whole.rank
@@ -84,7 +87,8 @@ def _behind_views(instruction: Instruction) -> Instruction:
     return instruction
 
 
-def _whole_bytes(shape: Shape) -> bool:
+def has_byte_strides(shape: Shape) -> bool:
+    """No element shares its byte with another (`ShapeUtil::ByteStrides`, `xla/shape_util.cc`)."""
     return shape.bit_width >= 8
 
 
@@ -92,7 +96,7 @@ def _all_compatible(kernel: Instruction) -> bool:
     inside = kernel.fused_computation if kernel.opcode == "fusion" else (kernel,)
     for i in inside:
         if i.opcode == "slice":
-            if not is_contiguous_slice(i) or not _whole_bytes(i.operands[0].shape):
+            if not is_contiguous_slice(i) or not has_byte_strides(i.operands[0].shape):
                 return False
         elif i.opcode in _SLICING and not has_known_offset(i):
             return False

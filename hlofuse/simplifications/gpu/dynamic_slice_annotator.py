@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
-from hlofuse.analysis.slice_copies import is_contiguous_slice
+from hlofuse.analysis.slice_copies import has_byte_strides, is_contiguous_slice
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
@@ -60,7 +60,7 @@ def _place(i: Instruction) -> _Place | None:
     whole = i.operands[0].shape
     is_slice = i.opcode == "dynamic-slice"
     sizes = i.shape.dimensions if is_slice else i.operands[1].shape.dimensions
-    if not is_contiguous_slice(i) or whole.bit_width < 8:
+    if not is_contiguous_slice(i) or not has_byte_strides(whole):
         return None
     offsets = i.operands[1:] if is_slice else i.operands[2:]
     strides = _byte_strides(whole)

@@ -1,5 +1,5 @@
 """Products and FFI calls that read, or write, slices in place
-(`xla/backends/gpu/transforms/dynamic_slice_fusion_rewriter_v2.cc`, `RunDynamicSliceFusionPasses`)."""
+(`xla/backends/gpu/transforms/dynamic_slice_fusion_rewriter_v2.cc`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from hlofuse.analysis.reachability import depends_on
 from hlofuse.analysis.side_effects import has_side_effect
-from hlofuse.analysis.slice_copies import has_known_offset, is_contiguous_slice
+from hlofuse.analysis.slice_copies import has_byte_strides, has_known_offset, is_contiguous_slice
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.ir.attributes import Attributes
 from hlofuse.ir.computation import Computation
@@ -53,6 +53,10 @@ class DynamicSliceFusionRewriter:
 
 
 def _may_be_hero(x: Instruction) -> bool:
+    """`HasSupportedShapes`, and what `RunDynamicSliceFusionPasses` (`xla/service/gpu/gpu_compiler.cc`) asks.
+
+    Of an FFI call that also is that its target is registered, which no module tells.
+    """
     if x.opcode != "custom-call":
         return False
     if calls.is_call(x):
@@ -106,7 +110,7 @@ def _read_slice(operand: Instruction) -> list[Instruction]:
 
 def _is_aligned(piece: Instruction, part: Shape) -> bool:
     """`IsAlignedSlice`."""
-    return is_contiguous_slice(piece) and part.byte_size % _ALIGNMENT == 0
+    return is_contiguous_slice(piece) and has_byte_strides(part) and part.byte_size % _ALIGNMENT == 0
 
 
 def _written_slice(user: Instruction) -> _Result | None:
