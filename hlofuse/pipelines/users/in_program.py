@@ -62,11 +62,11 @@ from hlofuse.pipelines.users.simplified.uniform_numbers import with_sums_of_zero
 
 def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     """The users of `producer` in that order."""
-    # Fusions that are there already were made last, around operations that had been there before.
-    # GemmFusion (`xla/backends/gpu/transforms/gemm_fusion.cc`) puts one where the dot was.
     if producer.opcode == "constant" and clues.ids_known:
         return in_order_of_initial_values(producer, clues.order, clues.ages.passes)
     users = with_last_in_place_of_tuple(producer, producer.users)
+    # Fusions that are there already were made last, around operations that had been there before.
+    # GemmFusion (`xla/backends/gpu/transforms/gemm_fusion.cc`) puts one where the dot was.
     users = sorted(users, key=lambda u: u.opcode == "fusion" and not has_dot(u))
     is_element = producer.opcode == "get-tuple-element"
     if is_element and is_read_in_scan(producer):

@@ -31,7 +31,7 @@ def first_of_dots(computation: Computation) -> int | None:
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) as it comes along the dot, operands first: ids
     go on from there as where calls are inlined until something is made anew (`first_made_anew`).
     """
-    return min((x.id for x in computation if _was_dot(x)), default=None)
+    return min((x.id for x in computation if _became_product(x, "dot_general")), default=None)
 
 
 def first_made_anew(computation: Computation) -> int:
@@ -84,12 +84,12 @@ def is_in_nameless_function(x: Instruction) -> bool:
 
 def was_division(x: Instruction) -> bool:
     """A division by a constant no more: the first simplification makes it, after calls have been inlined."""
-    return x.opcode == "multiply" and name_before_renaming(x).root == x.opcode and operation(x) == "div"
+    return _became_product(x, "div")
 
 
-def _was_dot(x: Instruction) -> bool:
-    is_product = x.opcode == "multiply" and name_before_renaming(x).root == x.opcode
-    return is_product and operation(x) == "dot_general"
+def _became_product(x: Instruction, written: str) -> bool:
+    """Did simplification make `x` of what is `written` in the program?"""
+    return x.opcode == "multiply" and name_before_renaming(x).root == x.opcode and operation(x) == written
 
 
 def came_behind_its_users(x: Instruction, users: list[Instruction]) -> bool:

@@ -46,6 +46,8 @@ def without_called_slices(
     producer: Instruction, users: list[Instruction], called: _Called
 ) -> list[Instruction]:
     """The users of what offsets are: the last took the place of each slice that is called now."""
+    if not called:
+        return users
     last: dict[_Slicing, tuple[Instruction, Instruction]] = {}
     for call, slices in called:
         for slicing, x in slices.items():
