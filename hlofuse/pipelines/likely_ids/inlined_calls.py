@@ -46,6 +46,8 @@ def _one_after_another(
         return iter(x.operands if call is None else reads[call])
 
     for x in computation:
+        if x in seen or call_of.get(x) in turn:
+            continue
         if x in call_of and x.users and all(call_of.get(u) == call_of[x] for u in x.users):
             continue  # stands where something else of the same call needs it
         pending = [(x, needed(x))]
