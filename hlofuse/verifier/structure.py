@@ -106,7 +106,7 @@ class Structures:
 
     def _attributes(self, i: Instruction) -> Hashable:
         if i.opcode == "get-tuple-element":
-            return i.tuple_index  # a text that writes no line for it says no more
+            return i.tuple_index  # short texts write `%x#1` for it, with room for no more
         items = i.attributes.raw_items
         return tuple(sorted((k, "".join(v.split())) for k, v in items.items() if k not in _IGNORED))
 
