@@ -40,3 +40,27 @@ def test_numbers_tell_two_calls_of_one_function_that_share_an_operation() -> Non
         "mul.3.0 | multiply(%exp.1.0, %mul.2.0) | jit(f)/mul",
     )
     assert found == ["exp.1.0", "mul.1.0", "mul.2.0", "mul.3.0"]
+
+
+def test_numbers_tell_them_apart_where_the_text_has_other_calls_scattered() -> None:
+    found = order(
+        "exp.1.0 | exponential(%p) | jit(f)/exp",
+        "mul.1.0 | multiply(%exp.1.0, %p) | jit(f)/mul",
+        "mul.2.0 | multiply(%mul.1.0, %p) | jit(g)/mul",
+        "tanh.1.0 | tanh(%mul.2.0) | jit(g)/tanh",
+        "sin.2.0 | sine(%tanh.1.0) | jit(h)/sin",
+        "mul.3.0 | multiply(%exp.1.0, %sin.2.0) | jit(f)/mul",
+        "sin.1.0 | sine(%mul.2.0) | jit(g)/sin",
+    )
+    assert found == ["exp.1.0", "mul.1.0", "mul.2.0", "tanh.1.0", "sin.1.0", "sin.2.0", "mul.3.0"]
+
+
+def test_what_is_made_of_nothing_stands_in_front_of_the_call_that_reads_it() -> None:
+    found = order(
+        "bit.1.0 | bitcast(%p) | jit(g)/bit",
+        "exp.1.0 | exponential(%p) | jit(f)/exp",
+        "tanh.1.0 | multiply(%exp.1.0, %bit.1.0) | jit(g)/tanh",
+        "sin.2.0 | sine(%tanh.1.0) | jit(g)/sin",
+        "sin.1.0 | sine(%exp.1.0) | jit(f)/sin",
+    )
+    assert found == ["exp.1.0", "sin.1.0", "bit.1.0", "tanh.1.0", "sin.2.0"]

@@ -8,7 +8,7 @@ _LAYER = "jvp()/while/body/eval_jaxpr"
 _AGAIN = "transpose(jvp())/while/body/eval_jaxpr/checkpoint/rematted_computation"
 
 
-def _kept(value: str, stacked: str, *, first: str = "") -> list[str]:
+def _kept(value: str, stacked: str, *, first: str = "", kind: str = "f32") -> list[str]:
     """`value` is computed of `%x`; `stacked` is the op_name of what a loop writes of it."""
     body = f"""  %x = f32[8,4]{{1,0}} parameter(0)
   %all = f32[3,8,4]{{2,1,0}} parameter(1)
@@ -21,13 +21,22 @@ def _kept(value: str, stacked: str, *, first: str = "") -> list[str]:
   %piece = f32[1,8,4]{{2,1,0}} bitcast(%value){named(stacked) if stacked else ""}
   %write = f32[3,8,4]{{2,1,0}} dynamic-update-slice(%all, %piece, %i, %zero, %zero)
   ROOT %r = (f32[8,4]{{1,0}}, f32[3,8,4]{{2,1,0}}) tuple(%again, %write)"""
-    return users_of("value", body)
+    return users_of("value", body.replace("f32", kind))
 
 
 def test_users_of_what_a_policy_keeps_were_those_of_its_rounding() -> None:
     value = f"  %value = f32[8,4]{{1,0}} sine(%x){named(f'{_LAYER}/sin')}"
     assert _kept(value, f"{_LAYER}/reduce_precision") == ["piece", "read", "again"]
     assert _kept(value, f"{_LAYER}/broadcast_in_dim") == ["read", "again", "piece"]
+
+
+def test_what_a_layer_was_given_and_what_counts_is_not_rounded() -> None:
+    stacked = f"{_LAYER}/reduce_precision"
+    given = "  %value = f32[8,4]{1,0} parameter(3)"
+    assert _kept(given, stacked) == ["read", "again", "piece"]
+    value = f"  %value = f32[8,4]{{1,0}} sign(%x){named(f'{_LAYER}/sign')}"
+    assert _kept(value, stacked, kind="f32") == ["piece", "read", "again"]
+    assert _kept(value, stacked, kind="s32") == ["read", "again", "piece"]
 
 
 def test_two_reshapes_of_a_merged_product_were_moved_past_the_rounding() -> None:
@@ -57,7 +66,8 @@ def test_the_tuple_of_a_call_made_again_gave_its_place_to_the_last() -> None:
     body = f"""  %x = f32[8]{{0}} parameter(0)
   %y = f32[8]{{0}} parameter(1)
   %part = f32[8]{{0}} sine(%x){named(f"{_AGAIN}/jit(silu)/sin")}
-  %value = f32[8]{{0}} multiply(%x, %part){named(f"{_AGAIN}/jit(silu)/mul")}
+  %more = f32[8]{{0}} negate(%part){named(f"{_AGAIN}/jit(silu)/neg")}
+  %value = f32[8]{{0}} multiply(%x, %more){named(f"{_AGAIN}/jit(silu)/mul")}
   %read = f32[8]{{0}} negate(%value){named(f"{_AGAIN}/neg")}
   %again = f32[8]{{0}} multiply(%value, %y){named(f"{_AGAIN}/mul")}
   %derived = f32[8]{{0}} multiply(%part, %y)NAME
