@@ -7,7 +7,7 @@ known by the summaries of its two parts and by which operands they share (`pair`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.backend_config import fusion_config
@@ -90,9 +90,12 @@ class KernelModel:
         self,
         producer: Instruction,
         users: Iterable[Instruction],
-        pair: Callable[[Instruction, Instruction], Pair],
+        structures: Mapping[Instruction, Pair],
     ) -> tuple[int, int]:
-        """Ticks of all users with the producer in each, and of all of them and the producer as they are."""
+        """Ticks of all users with the producer in each, and of all of them and the producer as they are.
+
+        `structures` has what `pair` says of the producer and users, for those it is known of.
+        """
         runs = self._runs
         pairs = self._pairs.setdefault(producer, {})
         first = runs.get(producer) or self.run_time(producer)
@@ -101,7 +104,7 @@ class KernelModel:
             second = runs.get(user) or self.run_time(user)
             together = pairs.get(user)
             if together is None:
-                known = pair(producer, user)
+                known = structures.get(user) or self.pair(producer, user)
                 together = pairs[user] = self._run_pair(producer, first, user, second, known)
             fused += together.ticks
             unfused += second.ticks

@@ -123,7 +123,7 @@ class Driver:
         model = self._model
         removed = self._removed_times.get(producer)
         users = producer.users if removed is None else self._new_consumers[producer]
-        fused, unfused = model.times(producer, users, self._legality.pair)
+        fused, unfused = model.times(producer, users, self._legality.pairs(producer))
         fused += self._launch * len(users)
         unfused += self._launch * (len(users) + 1)
         current = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from hlofuse.analysis.in_place import in_place_pairs
@@ -39,8 +39,8 @@ from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict, first_verdict
 
 _NOT_ASKED = object()
-_Edge: TypeAlias = "tuple[Verdict | None, Pair | None]"
-"""What is known of a producer and a consumer: verdict, and structure where somebody has asked for it."""
+_Edge: TypeAlias = "Verdict | Pair"
+"""What is known of a producer and a consumer: the refusal, or the structure where the pair is allowed."""
 
 
 class _Alone:
@@ -73,7 +73,7 @@ class Legality:
         self._limits = Limits(model.device, settings)
         self._edges: dict[Instruction, dict[Instruction, _Edge]] = {}
         self._alone: dict[Instruction, _Alone] = {}
-        self._by_structure: dict[Pair, Verdict | None] = {}
+        self._by_structure: dict[Pair, _Edge] = {}
         self.allowed: dict[tuple[Instruction, Instruction], Verdict] = {}
         """Pairs that a rule from outside allows."""
         self._tilings: dict[PairId, Tiling | Refusal] = {}
@@ -94,7 +94,7 @@ class Legality:
         edge = known.get(consumer)
         if edge is None:
             edge = known[consumer] = self._ask(producer, consumer)
-        return edge[0]
+        return edge if isinstance(edge, Verdict) else None
 
     def _ask(self, producer: Instruction, consumer: Instruction) -> _Edge:
         """`PriorityFusionQueue::CanFuse`."""
@@ -102,32 +102,32 @@ class Legality:
         if first.as_producer is _NOT_ASKED:
             first.as_producer = self._first(rules_of_producer(producer), producer, consumer)
         if first.as_producer is not None:
-            return first.as_producer, None
+            return first.as_producer  # type: ignore[no-any-return]
         second = self._alone.get(consumer) or self._new(consumer)
         if second.as_consumer is _NOT_ASKED:
             second.as_consumer = self._first(rules_of_consumer(consumer), producer, consumer)
         if second.as_consumer is not None:
-            return second.as_consumer, None
+            return second.as_consumer  # type: ignore[no-any-return]
+        pair = self._model.pair(producer, consumer)
         if not self._only_structure:
             triton = self._ids is not None and (
                 is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
             )
             if self._settings.outside is not None:  # what it says is about this pair, not its structure
-                return self._ask_outside(TRITON_RULES if triton else RULES, producer, consumer), None
+                return self._ask_outside(TRITON_RULES if triton else RULES, producer, consumer) or pair
             if triton:
-                return self._first(TRITON_RULES, producer, consumer), None
-        pair = self._model.pair(producer, consumer)
-        found = self._by_structure.get(pair, _NOT_ASKED)
-        if found is _NOT_ASKED:
-            rules = structure_rules(producer, consumer, pair, self._limits)
-            found = self._first(rules, producer, consumer, pair) if rules else None
-            self._by_structure[pair] = found
+                return self._first(TRITON_RULES, producer, consumer) or pair
+        found = self._by_structure.get(pair)
         if found is None:
+            rules = structure_rules(producer, consumer, pair, self._limits)
+            found = pair if not rules else self._first(rules, producer, consumer, pair) or pair
+            self._by_structure[pair] = found
+        if found is pair:
             if second.works_in_place is _NOT_ASKED:
                 second.works_in_place = bool(in_place_pairs(consumer, JAXLIB_0_11_1))
             if second.works_in_place:
-                found = self._first(IN_PLACE_RULES, producer, consumer, pair)
-        return found, pair  # type: ignore[return-value]
+                return self._first(IN_PLACE_RULES, producer, consumer, pair) or pair
+        return found
 
     def _new(self, instruction: Instruction) -> _Alone:
         alone = self._alone[instruction] = _Alone()
@@ -158,14 +158,11 @@ class Legality:
         """The structure of the pair (`KernelModel.pair`), kept as long as its verdict."""
         known = self._edges.get(producer)
         edge = known.get(consumer) if known is not None else None
-        if edge is None:
-            return self._model.pair(producer, consumer)
-        pair = edge[1]
-        if pair is None:
-            assert known is not None
-            pair = self._model.pair(producer, consumer)
-            known[consumer] = edge[0], pair
-        return pair
+        return edge if isinstance(edge, Pair) else self._model.pair(producer, consumer)
+
+    def pairs(self, producer: Instruction) -> Mapping[Instruction, Any]:
+        """The structures of a producer that no user refuses with those of its users that were asked."""
+        return self._edges[producer]
 
     def refusal(self, producer: Instruction) -> tuple[Verdict, Instruction | None] | None:
         """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
@@ -179,8 +176,8 @@ class Legality:
                 edge = known.get(user)
                 if edge is None:
                     edge = known[user] = self._ask(producer, user)
-                if edge[0] is not None:
-                    return edge[0], user
+                if not isinstance(edge, Pair):
+                    return edge, user
         return (Verdict(ONLY_BITCASTS), None) if only_bitcasts else None
 
     def all_reasons(self, producer: Instruction) -> list[str]:
