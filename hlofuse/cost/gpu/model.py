@@ -185,8 +185,11 @@ class KernelModel:
         known = self._summary_of.get(instruction)
         if known is None:
             made = self._made_of.get(instruction)
-            table = self.summaries
-            known = table.of(instruction) if made is None else table.of_pair(instruction, *made)
+            if made is None:
+                known = self.summaries.of(instruction)
+            else:
+                pair, origins = made
+                known = self.summaries.of_pair(instruction, pair, origins)
             self._summary_of[instruction] = known
         return known
 
