@@ -233,7 +233,7 @@ class KernelModel:
         known = summary.estimates[bad]
         if known is None:
             launch = self._launcher.of(instruction, summary)
-            coalesced = launch.kind == "transpose" or not bad
+            coalesced = not bad or launch.kind == "transpose"
             known = summary.estimates[bad] = time_of(self.timing, summary, launch, coalesced)
         return known
 
@@ -249,8 +249,8 @@ class KernelModel:
             if first.ticks >= INFINITE or second.ticks >= INFINITE:
                 return first._replace(ticks=INFINITE)
             launch = self._launcher.of_pair(producer, consumer, pair)
-            coalesced = launch.kind == "transpose" or not bad
-            if launch.kind == "reduction" and a.is_reduction and b.is_reduction:
+            coalesced = not bad or launch.kind == "transpose"
+            if a.is_reduction and b.is_reduction and launch.kind == "reduction":
                 coalesced = False
             known = time_of_pair(self.timing, pair, first, second, launch, coalesced)
             pair.estimates[bad] = known
