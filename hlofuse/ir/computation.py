@@ -183,7 +183,7 @@ class Computation:
         """A new parameter at the end, named as XLA names those of fusions; not in `parameters` yet."""
         module = self.module
         name = f"param_{number}" if module is None else module.instruction_names.unique_parameter(number)
-        parameter = Instruction(name, shape, "parameter", payload=str(number))
+        parameter = Instruction.parameter(name, shape, str(number))
         self.append_unnumbered(parameter)
         return parameter
 
