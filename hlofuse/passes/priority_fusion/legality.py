@@ -48,11 +48,10 @@ class _Alone:
 
     __slots__ = ("as_consumer", "as_producer", "works_in_place")
 
-    def __init__(self) -> None:
-        self.as_producer: Any = _NOT_ASKED
-        """The verdict, None where nothing speaks against it."""
-        self.as_consumer: Any = _NOT_ASKED
-        self.works_in_place: Any = _NOT_ASKED
+    as_producer: Any
+    """The verdict, None where nothing speaks against it."""
+    as_consumer: Any
+    works_in_place: Any
 
 
 class Legality:
@@ -100,12 +99,14 @@ class Legality:
         """`PriorityFusionQueue::CanFuse`."""
         first = self._alone.get(producer) or self._new(producer)
         if first.as_producer is _NOT_ASKED:
-            first.as_producer = self._first(rules_of_producer(producer), producer, consumer)
+            rules = rules_of_producer(producer)
+            first.as_producer = self._first(rules, producer, consumer) if rules else None
         if first.as_producer is not None:
             return first.as_producer  # type: ignore[no-any-return]
         second = self._alone.get(consumer) or self._new(consumer)
         if second.as_consumer is _NOT_ASKED:
-            second.as_consumer = self._first(rules_of_consumer(consumer), producer, consumer)
+            rules = rules_of_consumer(consumer)
+            second.as_consumer = self._first(rules, producer, consumer) if rules else None
         if second.as_consumer is not None:
             return second.as_consumer  # type: ignore[no-any-return]
         pair = self._model.pair(producer, consumer)
@@ -131,6 +132,7 @@ class Legality:
 
     def _new(self, instruction: Instruction) -> _Alone:
         alone = self._alone[instruction] = _Alone()
+        alone.as_producer = alone.as_consumer = alone.works_in_place = _NOT_ASKED
         return alone
 
     def _first(
@@ -140,8 +142,6 @@ class Legality:
         consumer: Instruction,
         pair: Pair | None = None,
     ) -> Verdict | None:
-        if not rules:
-            return None
         return first_verdict(rules, PriorityPair(producer, consumer, self._state, pair), self._settings)
 
     def _ask_outside(
