@@ -297,13 +297,17 @@ class Instruction:
         parameter._places = None
         return parameter
 
-    def bare_copy(self, name: str) -> Instruction:
+    def bare_copy(self) -> Instruction:
         """A free-standing copy that has no operands yet and calls the same computations."""
+        attributes = self.attributes
+        # What must run before an instruction does not hold for its copy.
+        if attributes.raw("control-predecessors") is not None:
+            attributes = attributes.without("control-predecessors")
         copy = Instruction.__new__(Instruction)
-        copy.name = name
+        copy.name = self.name
         copy.shape = self.shape
         copy.opcode = self.opcode
-        copy.attributes = self.attributes
+        copy.attributes = attributes
         copy.called = self.called
         copy.payload = self.payload
         copy.computation = None

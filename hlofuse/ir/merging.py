@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hlofuse.ir.fusing import clone_of, computation_of, module_of
+from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.names import NameUniquer
 
@@ -32,7 +32,7 @@ def merge_fusion(fusion: Instruction, producer: Instruction) -> None:
     for inner in inside.instructions:
         skip(inner.name)
         if inner.opcode != "parameter":
-            clones[inner] = clone_of(inner)
+            clones[inner] = inner.bare_copy()
     for parameter, operand in zip(inside.parameters, outer, strict=True):
         clones[parameter] = operand
     merge = _Merge(fusion, names)

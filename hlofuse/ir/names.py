@@ -15,12 +15,17 @@ class _Root:
 
     __slots__ = ("asked", "name", "next")
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.next = 0
-        """Searching goes on here: all numbers from 0 up to it are taken."""
-        self.asked: set[int] = set()
-        """Numbers taken because a name asked for them."""
+    name: str
+    next: int
+    """Searching goes on here: all numbers from 0 up to it are taken."""
+    asked: set[int]
+    """Numbers taken because a name asked for them."""
+
+
+def _new_root(name: str) -> _Root:
+    root = _Root()
+    root.name, root.next, root.asked = name, 0, set()
+    return root
 
 
 class NameUniquer:
@@ -42,7 +47,7 @@ class NameUniquer:
         """A uniquer that has handed out the same names."""
         new = NameUniquer()
         for name, root in self._roots.items():
-            twin = new._roots[name] = _Root(name)
+            twin = new._roots[name] = _new_root(name)
             twin.next, twin.asked = root.next, set(root.asked)
         new._reserved = self._reserved
         return new
@@ -98,7 +103,7 @@ class NameUniquer:
     def _root(self, text: str) -> _Root:
         root = self._roots.get(text)
         if root is None:
-            root = self._roots[text] = _Root(text)
+            root = self._roots[text] = _new_root(text)
         return root
 
     def _note_reserved(self) -> None:
@@ -108,7 +113,7 @@ class NameUniquer:
             text, number, _ = _split(name)
             root = roots.get(text)
             if root is None:
-                root = roots[text] = _Root(text)
+                root = roots[text] = _new_root(text)
             taken[name] = root
             root.asked.add(number)
 
