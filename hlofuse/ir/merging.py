@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.names import NameUniquer
+from hlofuse.ir.names import PARAMETER_NAMES, NameUniquer
 
 
 def merge_fusion(fusion: Instruction, producer: Instruction) -> None:
@@ -97,7 +97,7 @@ class _Merge:
         for k in range(number, len(parameters)):
             parameter = parameters[k]
             if parameter is None:
-                self._names.skip_parameter(k)
+                self._names.skip(PARAMETER_NAMES[k])
             else:
                 self._body.renew_parameter(parameter, k)
 
@@ -106,7 +106,7 @@ class _Merge:
         k = len(self._operands)
         self._operands.append(operand)
         if operand.computation is None:
-            self._names.skip_parameter(k)
+            self._names.skip(PARAMETER_NAMES[k])
             self._parameters.append(None)
             self._inner[operand] = operand
             return operand

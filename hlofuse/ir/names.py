@@ -7,7 +7,16 @@ from collections.abc import Iterable
 
 _NUMBERED = re.compile(r"(?s)(.+)\.([+-]?\d+)", re.ASCII)
 _LARGEST = (1 << 63) - 1
-_PARAMETERS = tuple([f"param_{k}" for k in range(128)])
+
+
+class _ParameterNames(dict[int, str]):
+    def __missing__(self, number: int) -> str:
+        name = self[number] = f"param_{number}"
+        return name
+
+
+PARAMETER_NAMES = _ParameterNames()
+"""What the parameters of fusions are called, by number, before that is made unique."""
 
 
 class _Root:
@@ -91,14 +100,6 @@ class NameUniquer:
         while number in asked:
             number += 1
         root.next = number + 1
-
-    def unique_parameter(self, number: int) -> str:
-        """The name of a fusion's parameter that is being made."""
-        return self.unique(_PARAMETERS[number] if number < len(_PARAMETERS) else f"param_{number}")
-
-    def skip_parameter(self, number: int) -> None:
-        """The same for one that goes before anybody looks."""
-        self.skip(_PARAMETERS[number] if number < len(_PARAMETERS) else f"param_{number}")
 
     def _root(self, text: str) -> _Root:
         root = self._roots.get(text)
