@@ -61,7 +61,7 @@ def fuse_in_place_of(
 
 def set_fusion_kind(fusion: Instruction, kind: str) -> None:
     """Make it kLoop, kInput or kOutput (`set_fusion_kind`)."""
-    if fusion.fusion_kind != kind:
+    if fusion.attributes.raw("kind") != kind:
         fusion.attributes = fusion.attributes.updated(kind=kind)
 
 

@@ -38,6 +38,7 @@ from hlofuse.rules.priority_fusion.outcome import NO_USERS, ONLY_BITCASTS
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict, first_verdict
 
+_NO_USERS, _ONLY_BITCASTS = Verdict(NO_USERS), Verdict(ONLY_BITCASTS)
 _NOT_ASKED = object()
 _Edge: TypeAlias = "Verdict | Pair"
 """What is known of a producer and a consumer: the refusal, or the structure where the pair is allowed."""
@@ -167,7 +168,7 @@ class Legality:
     def refusal(self, producer: Instruction) -> tuple[Verdict, Instruction | None] | None:
         """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
         if not producer.users:
-            return Verdict(NO_USERS), None
+            return _NO_USERS, None
         known = self._edges.setdefault(producer, {})
         only_bitcasts = True
         for user in producer.users:
@@ -178,13 +179,13 @@ class Legality:
                     edge = known[user] = self._ask(producer, user)
                 if not isinstance(edge, Pair):
                     return edge, user
-        return (Verdict(ONLY_BITCASTS), None) if only_bitcasts else None
+        return (_ONLY_BITCASTS, None) if only_bitcasts else None
 
     def all_reasons(self, producer: Instruction) -> list[str]:
         """Of a refused producer: the reasons of all users that refuse."""
         users = [u for u in producer.users if not is_fusible_bitcast(u)]
         if not users:
-            return [Verdict(ONLY_BITCASTS if producer.users else NO_USERS).reason]
+            return [(_ONLY_BITCASTS if producer.users else _NO_USERS).reason]
         verdicts = [self.verdict(producer, user) for user in users]
         return [v.reason for v in verdicts if v is not None]
 
