@@ -119,8 +119,11 @@ class Computation:
                     if earlier in entered:
                         continue
                     enter(earlier)
-                    if earlier.operands or earlier._control is not None:
+                    if earlier._control is not None:
                         stack.append((earlier, _waits_for(earlier)))
+                        break
+                    if earlier.operands:
+                        stack.append((earlier, iter(earlier.operands)))
                         break
                     emit(earlier)
                 else:

@@ -80,4 +80,5 @@ def microseconds(ticks: int) -> float:
     """Microseconds in single precision, as XLA's records print them."""
     if ticks >= INFINITE:
         return math.inf
-    return fp32(ticks / TICKS_PER_MICROSECOND)
+    _SINGLE[0] = ticks / TICKS_PER_MICROSECOND
+    return _SINGLE[0]
