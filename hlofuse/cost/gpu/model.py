@@ -112,7 +112,7 @@ class KernelModel:
 
     def kept_times(self, producer: Instruction, users: Iterable[Instruction]) -> tuple[int, int]:
         """The same of those users only that a pair time with the producer is kept of."""
-        runs, pairs = self._runs, self.pairs_of(producer)
+        runs, pairs = self._runs, self._pairs.get(producer, {})
         fused, unfused = 0, self.run_time(producer).ticks
         for user in users:
             together = pairs.get(user)

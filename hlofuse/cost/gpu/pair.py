@@ -51,7 +51,7 @@ class Pair:
         a, b = self.producer, self.consumer
         size = a.ir_size * b.parameter_ir_size[self.slot] if b.is_fusion else a.ir_size
         total = size + b.ir_size
-        return int(total if total < EXACT else fp32(fp32(size) + b.ir_size))
+        return int(total) if total < EXACT else int(fp32(fp32(size) + b.ir_size))
 
     @property
     def slots(self) -> list[int]:
