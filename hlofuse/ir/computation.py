@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.names import PARAMETER_NAMES
 
 if TYPE_CHECKING:
     from hlofuse.ir.module import Module
@@ -118,8 +119,11 @@ class Computation:
                     if earlier in entered:
                         continue
                     enter(earlier)
-                    if earlier.operands or earlier._control is not None:
+                    if earlier._control is not None:
                         stack.append((earlier, _waits_for(earlier)))
+                        break
+                    if earlier.operands:
+                        stack.append((earlier, iter(earlier.operands)))
                         break
                     emit(earlier)
                 else:
@@ -182,8 +186,10 @@ class Computation:
     def add_parameter(self, shape: Shape, number: int) -> Instruction:
         """A new parameter at the end, named as XLA names those of fusions; not in `parameters` yet."""
         module = self.module
-        name = f"param_{number}" if module is None else module.instruction_names.unique_parameter(number)
-        parameter = Instruction(name, shape, "parameter", payload=str(number))
+        name = PARAMETER_NAMES[number]
+        if module is not None:
+            name = module.instruction_names.unique(name)
+        parameter = Instruction.parameter(name, shape, str(number))
         self.append_unnumbered(parameter)
         return parameter
 
@@ -191,7 +197,9 @@ class Computation:
         """Put a parameter at the end under another number, as if it had just been made."""
         parameter.payload = str(number)
         module = self.module
-        name = f"param_{number}" if module is None else module.instruction_names.unique_parameter(number)
+        name = PARAMETER_NAMES[number]
+        if module is not None:
+            name = module.instruction_names.unique(name)
         parameter.name = name
         slots = self._slots
         slots[parameter.id] = None

@@ -27,7 +27,7 @@ def create_fusion(consumer: Instruction, kind: str, prefix: str = "") -> Instruc
     computation = computation_of(consumer)
     module = module_of(computation)
     body = Computation("fused_computation")
-    clone = clone_of(consumer, ())
+    clone = consumer.bare_copy()
     body.append_parsed(clone)
     body.root = clone
     module.add_computation(body)
@@ -61,7 +61,7 @@ def fuse_in_place_of(
 
 def set_fusion_kind(fusion: Instruction, kind: str) -> None:
     """Make it kLoop, kInput or kOutput (`set_fusion_kind`)."""
-    if fusion.fusion_kind != kind:
+    if fusion.attributes.raw("kind") != kind:
         fusion.attributes = fusion.attributes.updated(kind=kind)
 
 
@@ -75,7 +75,7 @@ def append_producer(fusion: Instruction, producer: Instruction, *, add_output: b
     body = fusion.fused_computation
     # A tuple that is only taken apart again is not cloned: its elements become the outputs.
     keep = producer.opcode == "tuple" and all(u.opcode == "get-tuple-element" for u in producer.users)
-    clone = producer if keep else body.add_instruction(clone_of(producer, ()))
+    clone = producer if keep else body.add_instruction(producer.bare_copy())
     if producer in fusion.operands:
         number = fusion.operands.index(producer)
         body.parameters[number].replace_all_uses_with(clone)
@@ -207,15 +207,14 @@ def _add_output(fusion: Instruction, producer: Instruction, clone: Instruction) 
 
 
 def clone_of(
-    instruction: Instruction, operands: Iterable[Instruction] = (), name: str | None = None
+    instruction: Instruction, operands: Iterable[Instruction], name: str | None = None
 ) -> Instruction:
     """A copy in no computation."""
-    clone = instruction.bare_copy(instruction.name if name is None else name)
+    clone = instruction.bare_copy()
+    if name is not None:
+        clone.name = name
     for operand in operands:
         clone.append_operand(operand)
-    # What must run before an instruction does not hold for its copy.
-    if clone.attributes.raw("control-predecessors") is not None:
-        clone.attributes = clone.attributes.without("control-predecessors")
     return clone
 
 

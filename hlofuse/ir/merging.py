@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hlofuse.ir.fusing import clone_of, computation_of, module_of
+from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.names import NameUniquer
+from hlofuse.ir.names import PARAMETER_NAMES, NameUniquer
 
 
 def merge_fusion(fusion: Instruction, producer: Instruction) -> None:
@@ -32,7 +32,7 @@ def merge_fusion(fusion: Instruction, producer: Instruction) -> None:
     for inner in inside.instructions:
         skip(inner.name)
         if inner.opcode != "parameter":
-            clones[inner] = clone_of(inner)
+            clones[inner] = inner.bare_copy()
     for parameter, operand in zip(inside.parameters, outer, strict=True):
         clones[parameter] = operand
     merge = _Merge(fusion, names)
@@ -97,7 +97,7 @@ class _Merge:
         for k in range(number, len(parameters)):
             parameter = parameters[k]
             if parameter is None:
-                self._names.skip_parameter(k)
+                self._names.skip(PARAMETER_NAMES[k])
             else:
                 self._body.renew_parameter(parameter, k)
 
@@ -106,7 +106,7 @@ class _Merge:
         k = len(self._operands)
         self._operands.append(operand)
         if operand.computation is None:
-            self._names.skip_parameter(k)
+            self._names.skip(PARAMETER_NAMES[k])
             self._parameters.append(None)
             self._inner[operand] = operand
             return operand

@@ -7,7 +7,16 @@ from collections.abc import Iterable
 
 _NUMBERED = re.compile(r"(?s)(.+)\.([+-]?\d+)", re.ASCII)
 _LARGEST = (1 << 63) - 1
-_PARAMETERS = tuple([f"param_{k}" for k in range(128)])
+
+
+class _ParameterNames(dict[int, str]):
+    def __missing__(self, number: int) -> str:
+        name = self[number] = f"param_{number}"
+        return name
+
+
+PARAMETER_NAMES = _ParameterNames()
+"""What the parameters of fusions are called, by number, before that is made unique."""
 
 
 class _Root:
@@ -15,12 +24,17 @@ class _Root:
 
     __slots__ = ("asked", "name", "next")
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.next = 0
-        """Searching goes on here: all numbers from 0 up to it are taken."""
-        self.asked: set[int] = set()
-        """Numbers taken because a name asked for them."""
+    name: str
+    next: int
+    """Searching goes on here: all numbers from 0 up to it are taken."""
+    asked: set[int]
+    """Numbers taken because a name asked for them."""
+
+
+def _new_root(name: str) -> _Root:
+    root = _Root()
+    root.name, root.next, root.asked = name, 0, set()
+    return root
 
 
 class NameUniquer:
@@ -42,7 +56,7 @@ class NameUniquer:
         """A uniquer that has handed out the same names."""
         new = NameUniquer()
         for name, root in self._roots.items():
-            twin = new._roots[name] = _Root(name)
+            twin = new._roots[name] = _new_root(name)
             twin.next, twin.asked = root.next, set(root.asked)
         new._reserved = self._reserved
         return new
@@ -87,18 +101,10 @@ class NameUniquer:
             number += 1
         root.next = number + 1
 
-    def unique_parameter(self, number: int) -> str:
-        """The name of a fusion's parameter that is being made."""
-        return self.unique(_PARAMETERS[number] if number < len(_PARAMETERS) else f"param_{number}")
-
-    def skip_parameter(self, number: int) -> None:
-        """The same for one that goes before anybody looks."""
-        self.skip(_PARAMETERS[number] if number < len(_PARAMETERS) else f"param_{number}")
-
     def _root(self, text: str) -> _Root:
         root = self._roots.get(text)
         if root is None:
-            root = self._roots[text] = _Root(text)
+            root = self._roots[text] = _new_root(text)
         return root
 
     def _note_reserved(self) -> None:
@@ -108,7 +114,7 @@ class NameUniquer:
             text, number, _ = _split(name)
             root = roots.get(text)
             if root is None:
-                root = roots[text] = _Root(text)
+                root = roots[text] = _new_root(text)
             taken[name] = root
             root.asked.add(number)
 

@@ -48,7 +48,7 @@ def may_be_fused(instruction: Instruction) -> bool:
     if opcode in ELEMENTWISE_OPCODES and opcode != "bitcast-convert":
         return True
     if opcode == "fusion":
-        if instruction.fusion_kind != "kCustom":
+        if instruction.attributes.raw("kind") != "kCustom":
             return True
         return is_generic_triton_fusion(instruction) or is_elementwise(instruction)
     if not is_fusible(instruction):

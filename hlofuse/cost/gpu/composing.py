@@ -150,7 +150,7 @@ def _set_flops(fused: Summary, producer: Summary, consumer: Summary, merged: _Us
         work = fp32(merged.often * work)
         granule = lowest_bit(work) if producer.atom is not None else granule * merged.often
     total = work + consumer.flops
-    fused.granule = min(granule, consumer.granule)
+    fused.granule = granule if granule < consumer.granule else consumer.granule
     fused.flops = int(total)
     return total == 0 or total < fused.granule * EXACT
 

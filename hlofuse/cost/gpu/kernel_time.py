@@ -18,8 +18,9 @@ _estimate = partial(tuple.__new__, Estimate)  # `Estimate(…)` takes twice as l
 
 def time_of(timing: Timing, summary: Summary, launch: Launch, coalesced: bool) -> Estimate:
     """An instruction on its own (`EstimateRunTimeForInstructionImpl`)."""
-    read, _ = _read_operands(timing, summary, min(launch.blocks, timing.saturating_blocks), coalesced)
-    compute = timing.compute(summary.flops, launch.blocks, launch.threads)
+    blocks, most = launch.blocks, timing.saturating_blocks
+    read, _ = _read_operands(timing, summary, blocks if blocks < most else most, coalesced)
+    compute = timing.compute(summary.flops, blocks, launch.threads)
     write = timing.write(summary.written)
     ticks = timing.combine(compute, read + write)
     written, bytes_read = summary.written, summary.total_read
@@ -36,17 +37,17 @@ def time_of_pair(
     if len(slots) > 1:
         for other in slots[1:]:
             evaluated = fp32(evaluated + b.utilization[other])
-    flops = first.flops + second.flops
+    own, write = second.flops, second.write
+    flops = first.flops + own
     if evaluated != 1.0 or flops >= EXACT:
-        flops = int(fp32(fp32(fp32(first.flops) * evaluated) + fp32(second.flops)))
+        flops = int(fp32(fp32(fp32(first.flops) * evaluated) + fp32(own)))
 
-    read, bytes_read = _read_by_pair(
-        timing, pair, slots, min(launch.blocks, timing.saturating_blocks), coalesced
-    )
-    compute = timing.compute(flops, launch.blocks, launch.threads)
-    ticks = timing.combine(compute, read + second.write)
+    blocks, most = launch.blocks, timing.saturating_blocks
+    read, bytes_read = _read_by_pair(timing, pair, slots, blocks if blocks < most else most, coalesced)
+    compute = timing.compute(flops, blocks, launch.threads)
+    ticks = timing.combine(compute, read + write)
     written = second.bytes_written
-    return _estimate((ticks, flops, bytes_read, written, read, second.write, compute, launch, coalesced))
+    return _estimate((ticks, flops, bytes_read, written, read, write, compute, launch, coalesced))
 
 
 def _read_by_pair(

@@ -60,7 +60,8 @@ class Kernel(ABC):
     @property
     def input_bits(self) -> int:
         """Of the parameter with the narrowest elements."""
-        return min([o.bits for o in self.operands()], default=NO_BITS)
+        bits = [o.bits for o in self.operands()]
+        return min(bits) if bits else NO_BITS
 
     @property
     def storage_bits(self) -> int:

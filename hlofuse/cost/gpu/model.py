@@ -7,7 +7,7 @@ known by the summaries of its two parts and by which operands they share (`pair`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.backend_config import fusion_config
@@ -90,9 +90,12 @@ class KernelModel:
         self,
         producer: Instruction,
         users: Iterable[Instruction],
-        pair: Callable[[Instruction, Instruction], Pair],
+        structures: Mapping[Instruction, Pair],
     ) -> tuple[int, int]:
-        """Ticks of all users with the producer in each, and of all of them and the producer as they are."""
+        """Ticks of all users with the producer in each, and of all of them and the producer as they are.
+
+        `structures` has what `pair` says of the producer and users, for those it is known of.
+        """
         runs = self._runs
         pairs = self._pairs.setdefault(producer, {})
         first = runs.get(producer) or self.run_time(producer)
@@ -101,7 +104,7 @@ class KernelModel:
             second = runs.get(user) or self.run_time(user)
             together = pairs.get(user)
             if together is None:
-                known = pair(producer, user)
+                known = structures.get(user) or self.pair(producer, user)
                 together = pairs[user] = self._run_pair(producer, first, user, second, known)
             fused += together.ticks
             unfused += second.ticks
@@ -109,7 +112,7 @@ class KernelModel:
 
     def kept_times(self, producer: Instruction, users: Iterable[Instruction]) -> tuple[int, int]:
         """The same of those users only that a pair time with the producer is kept of."""
-        runs, pairs = self._runs, self.pairs_of(producer)
+        runs, pairs = self._runs, self._pairs.get(producer, {})
         fused, unfused = 0, self.run_time(producer).ticks
         for user in users:
             together = pairs.get(user)
@@ -182,8 +185,11 @@ class KernelModel:
         known = self._summary_of.get(instruction)
         if known is None:
             made = self._made_of.get(instruction)
-            table = self.summaries
-            known = table.of(instruction) if made is None else table.of_pair(instruction, *made)
+            if made is None:
+                known = self.summaries.of(instruction)
+            else:
+                pair, origins = made
+                known = self.summaries.of_pair(instruction, pair, origins)
             self._summary_of[instruction] = known
         return known
 
@@ -227,7 +233,7 @@ class KernelModel:
         known = summary.estimates[bad]
         if known is None:
             launch = self._launcher.of(instruction, summary)
-            coalesced = launch.kind == "transpose" or not bad
+            coalesced = not bad or launch.kind == "transpose"
             known = summary.estimates[bad] = time_of(self.timing, summary, launch, coalesced)
         return known
 
@@ -243,8 +249,8 @@ class KernelModel:
             if first.ticks >= INFINITE or second.ticks >= INFINITE:
                 return first._replace(ticks=INFINITE)
             launch = self._launcher.of_pair(producer, consumer, pair)
-            coalesced = launch.kind == "transpose" or not bad
-            if launch.kind == "reduction" and a.is_reduction and b.is_reduction:
+            coalesced = not bad or launch.kind == "transpose"
+            if a.is_reduction and b.is_reduction and launch.kind == "reduction":
                 coalesced = False
             known = time_of_pair(self.timing, pair, first, second, launch, coalesced)
             pair.estimates[bad] = known

@@ -22,20 +22,19 @@ class Pair:
 
     __slots__ = ("_roots", "consumer", "estimates", "fused", "launch", "producer", "shared", "slot")
 
-    def __init__(self, producer: Summary, consumer: Summary, slot: int, shared: Sequence[int | None]) -> None:
-        self.producer = producer
-        self.consumer = consumer
-        self.slot = slot
-        """The first slot of the producer among the consumer's operands."""
-        self.shared = shared
-        """For each of the producer's operands the slot where the consumer reads it too, or None. Empty where
-        they share none."""
-        self.launch: Launch | None = None
-        self.estimates: list[Estimate | None] = [None, None]
-        """By whether something inside reads across the grain of memory."""
-        self._roots: Sequence[Root] | None = None
-        self.fused: dict[FusionConfig | None, Summary] = {}
-        """The summary of the two fused, by the fusion's config."""
+    producer: Summary
+    consumer: Summary
+    slot: int
+    """The first slot of the producer among the consumer's operands."""
+    shared: Sequence[int | None]
+    """For each of the producer's operands the slot where the consumer reads it too, or None. Empty where
+    they share none."""
+    launch: Launch | None
+    estimates: list[Estimate | None]
+    """By whether something inside reads across the grain of memory."""
+    fused: dict[FusionConfig | None, Summary]
+    """The summary of the two fused, by the fusion's config."""
+    _roots: Sequence[Root] | None
 
     @property
     def roots(self) -> Sequence[Root]:
@@ -52,7 +51,7 @@ class Pair:
         a, b = self.producer, self.consumer
         size = a.ir_size * b.parameter_ir_size[self.slot] if b.is_fusion else a.ir_size
         total = size + b.ir_size
-        return int(total if total < EXACT else fp32(fp32(size) + b.ir_size))
+        return int(total) if total < EXACT else int(fp32(fp32(size) + b.ir_size))
 
     @property
     def slots(self) -> list[int]:
@@ -93,5 +92,9 @@ class PairTable:
         key = (first.number, second.number, slot, shared)
         pair = self._pairs.get(key)
         if pair is None:
-            pair = self._pairs[key] = Pair(first, second, slot, shared)
+            pair = self._pairs[key] = Pair()
+            pair.producer, pair.consumer, pair.slot, pair.shared = first, second, slot, shared
+            pair.launch = pair._roots = None
+            pair.estimates = [None, None]
+            pair.fused = {}
         return pair

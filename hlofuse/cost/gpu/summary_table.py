@@ -63,11 +63,10 @@ class SummaryTable:
     def _numbered(self, summary: Summary, config: FusionConfig | None) -> Summary:
         summary.config = config
         summary.is_triton = config is not None and config.kind == TRITON and summary.is_fusion
-        roots = summary.roots
         summary.composes = not (
             summary.is_triton
             or summary.skipped
-            or None in [r.atom for r in roots]
+            or None in [r.atom for r in summary.roots]
             or True in [o.is_tuple for o in summary.operands]
         )
         summary.number = self._count

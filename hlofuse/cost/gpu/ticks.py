@@ -18,7 +18,12 @@ INFINITE = 1 << 62
 """Stands for `absl::InfiniteDuration()`; no kernel takes that long."""
 
 _SINGLE = array("f", (0.0,))
-"""What is put in comes out rounded. Threads take turns at calls and loops only, so none comes in between."""
+"""What is put in comes out rounded.
+
+Shared by all threads: where they have a common lock they take turns at calls and loops only, so none comes in
+between. Without one (a free-threaded Python), or while a debugger written in Python follows every line, two
+threads that replay at once could read each other's value.
+"""
 
 
 def fp32(value: float) -> float:
@@ -80,4 +85,5 @@ def microseconds(ticks: int) -> float:
     """Microseconds in single precision, as XLA's records print them."""
     if ticks >= INFINITE:
         return math.inf
-    return fp32(ticks / TICKS_PER_MICROSECOND)
+    _SINGLE[0] = ticks / TICKS_PER_MICROSECOND
+    return _SINGLE[0]

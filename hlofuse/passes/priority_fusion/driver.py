@@ -72,7 +72,7 @@ class Driver:
             consumers = list(producer.users) if preferred is None else [preferred]
             if self._guide is not None and preferred is None:
                 consumers = self._guide.order_consumers(producer, consumers)
-            if is_fusible_bitcast(producer):
+            if producer.opcode == "bitcast" and is_fusible_bitcast(producer):
                 consumers = [c for c in consumers if self._legality.verdict(producer, c) is None]
             if consumers:
                 changed |= self._step(producer, consumers, priority)
@@ -123,7 +123,7 @@ class Driver:
         model = self._model
         removed = self._removed_times.get(producer)
         users = producer.users if removed is None else self._new_consumers[producer]
-        fused, unfused = model.times(producer, users, self._legality.pair)
+        fused, unfused = model.times(producer, users, self._legality.pairs(producer))
         fused += self._launch * len(users)
         unfused += self._launch * (len(users) + 1)
         current = 0
@@ -159,7 +159,7 @@ class Driver:
         legality = self._legality
         extra = producer in self._preferred
         tilings = legality.tilings_of(producer, consumers, extra_outputs=extra)
-        bitcast = is_fusible_bitcast(producer)
+        bitcast = producer.opcode == "bitcast" and is_fusible_bitcast(producer)
         rule = BITCAST_FIRST if bitcast else PAYS
         figures = {} if bitcast else {"us_saved": microseconds(priority)}
         changed = False
@@ -240,7 +240,8 @@ class Driver:
         """What fusing took away from the sums of others (`ComputeRuntimesOfRemovedConsumers`)."""
         gone = (*consumers, producer)
         for operand in self._new_consumers:
-            if operand in self._queue and not is_fusible_bitcast(operand):
+            bitcast = operand.opcode == "bitcast" and is_fusible_bitcast(operand)
+            if operand in self._queue and not bitcast:
                 fused, unfused = self._model.kept_times(operand, gone)
                 self._removed_times[operand] = fused, unfused + self._launch
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from hlofuse.analysis.in_place import in_place_pairs
@@ -38,9 +38,10 @@ from hlofuse.rules.priority_fusion.outcome import NO_USERS, ONLY_BITCASTS
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict, first_verdict
 
+_NO_USERS, _ONLY_BITCASTS = Verdict(NO_USERS), Verdict(ONLY_BITCASTS)
 _NOT_ASKED = object()
-_Edge: TypeAlias = "tuple[Verdict | None, Pair | None]"
-"""What is known of a producer and a consumer: verdict, and structure where somebody has asked for it."""
+_Edge: TypeAlias = "Verdict | Pair"
+"""What is known of a producer and a consumer: the refusal, or the structure where the pair is allowed."""
 
 
 class _Alone:
@@ -48,11 +49,10 @@ class _Alone:
 
     __slots__ = ("as_consumer", "as_producer", "works_in_place")
 
-    def __init__(self) -> None:
-        self.as_producer: Any = _NOT_ASKED
-        """The verdict, None where nothing speaks against it."""
-        self.as_consumer: Any = _NOT_ASKED
-        self.works_in_place: Any = _NOT_ASKED
+    as_producer: Any
+    """The verdict, None where nothing speaks against it."""
+    as_consumer: Any
+    works_in_place: Any
 
 
 class Legality:
@@ -73,7 +73,7 @@ class Legality:
         self._limits = Limits(model.device, settings)
         self._edges: dict[Instruction, dict[Instruction, _Edge]] = {}
         self._alone: dict[Instruction, _Alone] = {}
-        self._by_structure: dict[Pair, Verdict | None] = {}
+        self._by_structure: dict[Pair, _Edge] = {}
         self.allowed: dict[tuple[Instruction, Instruction], Verdict] = {}
         """Pairs that a rule from outside allows."""
         self._tilings: dict[PairId, Tiling | Refusal] = {}
@@ -94,43 +94,46 @@ class Legality:
         edge = known.get(consumer)
         if edge is None:
             edge = known[consumer] = self._ask(producer, consumer)
-        return edge[0]
+        return edge if isinstance(edge, Verdict) else None
 
     def _ask(self, producer: Instruction, consumer: Instruction) -> _Edge:
         """`PriorityFusionQueue::CanFuse`."""
         first = self._alone.get(producer) or self._new(producer)
         if first.as_producer is _NOT_ASKED:
-            first.as_producer = self._first(rules_of_producer(producer), producer, consumer)
+            rules = rules_of_producer(producer)
+            first.as_producer = self._first(rules, producer, consumer) if rules else None
         if first.as_producer is not None:
-            return first.as_producer, None
+            return first.as_producer  # type: ignore[no-any-return]
         second = self._alone.get(consumer) or self._new(consumer)
         if second.as_consumer is _NOT_ASKED:
-            second.as_consumer = self._first(rules_of_consumer(consumer), producer, consumer)
+            rules = rules_of_consumer(consumer)
+            second.as_consumer = self._first(rules, producer, consumer) if rules else None
         if second.as_consumer is not None:
-            return second.as_consumer, None
+            return second.as_consumer  # type: ignore[no-any-return]
+        pair = self._model.pair(producer, consumer)
         if not self._only_structure:
             triton = self._ids is not None and (
                 is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
             )
             if self._settings.outside is not None:  # what it says is about this pair, not its structure
-                return self._ask_outside(TRITON_RULES if triton else RULES, producer, consumer), None
+                return self._ask_outside(TRITON_RULES if triton else RULES, producer, consumer) or pair
             if triton:
-                return self._first(TRITON_RULES, producer, consumer), None
-        pair = self._model.pair(producer, consumer)
-        found = self._by_structure.get(pair, _NOT_ASKED)
-        if found is _NOT_ASKED:
-            rules = structure_rules(producer, consumer, pair, self._limits)
-            found = self._first(rules, producer, consumer, pair) if rules else None
-            self._by_structure[pair] = found
+                return self._first(TRITON_RULES, producer, consumer) or pair
+        found = self._by_structure.get(pair)
         if found is None:
+            rules = structure_rules(producer, consumer, pair, self._limits)
+            found = pair if not rules else self._first(rules, producer, consumer, pair) or pair
+            self._by_structure[pair] = found
+        if found is pair:
             if second.works_in_place is _NOT_ASKED:
                 second.works_in_place = bool(in_place_pairs(consumer, JAXLIB_0_11_1))
             if second.works_in_place:
-                found = self._first(IN_PLACE_RULES, producer, consumer, pair)
-        return found, pair  # type: ignore[return-value]
+                return self._first(IN_PLACE_RULES, producer, consumer, pair) or pair
+        return found
 
     def _new(self, instruction: Instruction) -> _Alone:
         alone = self._alone[instruction] = _Alone()
+        alone.as_producer = alone.as_consumer = alone.works_in_place = _NOT_ASKED
         return alone
 
     def _first(
@@ -140,8 +143,6 @@ class Legality:
         consumer: Instruction,
         pair: Pair | None = None,
     ) -> Verdict | None:
-        if not rules:
-            return None
         return first_verdict(rules, PriorityPair(producer, consumer, self._state, pair), self._settings)
 
     def _ask_outside(
@@ -158,19 +159,16 @@ class Legality:
         """The structure of the pair (`KernelModel.pair`), kept as long as its verdict."""
         known = self._edges.get(producer)
         edge = known.get(consumer) if known is not None else None
-        if edge is None:
-            return self._model.pair(producer, consumer)
-        pair = edge[1]
-        if pair is None:
-            assert known is not None
-            pair = self._model.pair(producer, consumer)
-            known[consumer] = edge[0], pair
-        return pair
+        return edge if isinstance(edge, Pair) else self._model.pair(producer, consumer)
+
+    def pairs(self, producer: Instruction) -> Mapping[Instruction, Any]:
+        """The structures of a producer that no user refuses with those of its users that were asked."""
+        return self._edges[producer]
 
     def refusal(self, producer: Instruction) -> tuple[Verdict, Instruction | None] | None:
         """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
         if not producer.users:
-            return Verdict(NO_USERS), None
+            return _NO_USERS, None
         known = self._edges.setdefault(producer, {})
         only_bitcasts = True
         for user in producer.users:
@@ -179,15 +177,15 @@ class Legality:
                 edge = known.get(user)
                 if edge is None:
                     edge = known[user] = self._ask(producer, user)
-                if edge[0] is not None:
-                    return edge[0], user
-        return (Verdict(ONLY_BITCASTS), None) if only_bitcasts else None
+                if not isinstance(edge, Pair):
+                    return edge, user
+        return (_ONLY_BITCASTS, None) if only_bitcasts else None
 
     def all_reasons(self, producer: Instruction) -> list[str]:
         """Of a refused producer: the reasons of all users that refuse."""
         users = [u for u in producer.users if not is_fusible_bitcast(u)]
         if not users:
-            return [Verdict(ONLY_BITCASTS if producer.users else NO_USERS).reason]
+            return [(_ONLY_BITCASTS if producer.users else _NO_USERS).reason]
         verdicts = [self.verdict(producer, user) for user in users]
         return [v.reason for v in verdicts if v is not None]
 

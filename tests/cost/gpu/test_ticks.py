@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import struct
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -54,6 +56,21 @@ def test_integers_round_to_even(value: int) -> None:
 def test_too_large_for_single_precision_is_infinite() -> None:
     assert fp32(1e300) == math.inf
     assert fp32(-1e300) == -math.inf
+
+
+def test_threads_round_their_own_values() -> None:
+    def wrong(seed: int) -> list[float]:
+        values = [(seed + 1) / 3**n for n in range(1, 40)]
+        right = [struct.unpack("f", struct.pack("f", v))[0] for v in values]
+        return [v for _ in range(900) for v, single in zip(values, right, strict=True) if fp32(v) != single]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(wrong, range(16))) == [[]] * 16
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_records_print_microseconds() -> None:
