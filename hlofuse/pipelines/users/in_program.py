@@ -43,7 +43,10 @@ from hlofuse.pipelines.users.simplified.converted_predicates import with_last_in
 from hlofuse.pipelines.users.simplified.expanded_scatters import with_last_in_place_of_element
 from hlofuse.pipelines.users.simplified.inverted_powers import with_negated_exponents_behind
 from hlofuse.pipelines.users.simplified.merged_concatenates import with_concatenates_merged
-from hlofuse.pipelines.users.simplified.merged_factors import with_merged_factors_behind
+from hlofuse.pipelines.users.simplified.merged_factors import (
+    with_merged_factors_behind,
+    with_taken_into_broadcast_gone,
+)
 from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
 from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
 from hlofuse.pipelines.users.simplified.random_rounds import (
@@ -81,6 +84,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     if is_element and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
     users = with_swapped_reverses_behind(with_merged_factors_behind(producer, users))
+    users = with_taken_into_broadcast_gone(producer, users, clues.order)
     users = with_last_in_place_of_results(producer, with_last_in_place_of_branches(producer, users))
     users = with_other_branches_behind(producer, users)
     users = with_reshape_in_front(producer, users)

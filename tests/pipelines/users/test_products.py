@@ -105,3 +105,36 @@ def test_the_reshape_of_a_product_stands_in_front_of_others_where_that_was_split
     assert listed == ["bitcast.1", "total.1"]
     listed = users_of("convert.3", body.replace("NAME", "other"), head=_SPLIT + narrow)
     assert listed == ["total.1", "bitcast.1"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        pytest.param(
+            "x y c scale mul.1 tanh.1 mul.9 add.1 sin.1 r multiply.1 broadcast.1 mul.2",
+            ["tanh.1", "sin.1", "add.1"],
+            id="made with its broadcast",
+        ),
+        pytest.param(
+            "x y c scale mul.1 tanh.1 mul.9 add.1 sin.1 r mul.2 multiply.1 broadcast.1",
+            ["tanh.1", "add.1", "sin.1"],
+            id="older than its broadcast",
+        ),
+    ],
+)
+def test_a_product_whose_factor_went_into_its_broadcast_left_a_hole(ids: str, expected: list[str]) -> None:
+    """`(x * c) * broadcast(y)` became `x * broadcast(y * c)`, the last reader of `x * c` took its place."""
+    body = f"""  %x = f32[8,4]{{1,0}} parameter(0)
+  %y = f32[8]{{0}} parameter(1)
+  %c = f32[] constant(3)
+  %scale = f32[8,4]{{1,0}} broadcast(%c), dimensions={{}}
+  %mul.1 = f32[8,4]{{1,0}} multiply(%x, %scale){named("jvp()/mul")}
+  %tanh.1 = f32[8,4]{{1,0}} tanh(%mul.1){named("jvp()/tanh")}
+  %mul.9 = f32[8]{{0}} broadcast(%c), dimensions={{}}{named("jvp()/mul")}
+  %multiply.1 = f32[8]{{0}} multiply(%y, %mul.9){named("jvp()/mul")}
+  %broadcast.1 = f32[8,4]{{1,0}} broadcast(%multiply.1), dimensions={{0}}{named("jvp()/mul")}
+  %mul.2 = f32[8,4]{{1,0}} multiply(%x, %broadcast.1){named("jvp()/mul")}
+  %add.1 = f32[8,4]{{1,0}} add(%mul.1, %mul.2){named("jvp()/add")}
+  %sin.1 = f32[8,4]{{1,0}} sine(%mul.1){named("jvp()/sin")}
+  ROOT %r = (f32[8,4]{{1,0}}, f32[8,4]{{1,0}}, f32[8,4]{{1,0}}) tuple(%tanh.1, %add.1, %sin.1)"""
+    assert users_of("mul.1", body, ids=ids) == expected

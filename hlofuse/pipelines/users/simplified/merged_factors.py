@@ -2,14 +2,17 @@
 
 AlgebraicSimplifier makes `x * (c * d)` of `(x * c) * d` (`HandleMultiply`,
 `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). The new product comes behind all users of `x`;
-where nobody else reads `x * c` that goes, and leaves it its place.
+where nobody else reads `x * c` that goes, and leaves it its place. Likewise it makes
+`x * broadcast(y * c)` of `(x * c) * broadcast(y)`.
 """
 
 from __future__ import annotations
 
+from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation
-from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
+from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant, number_of
+from hlofuse.pipelines.users.common.holes import without
 
 
 def with_merged_factors_behind(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -36,3 +39,34 @@ def has_merged_factor(x: Instruction) -> bool:
 
 def _has_factor(x: Instruction) -> bool:
     return x.opcode == "multiply" and any(map(is_broadcast_of_constant, x.operands))
+
+
+def with_taken_into_broadcast_gone(
+    product: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of a `product` with a number, from among which those went that were products with broadcasts.
+
+    They read the other factor since, and the number is in what is broadcast. They went one by one, in
+    post-order, `order`. Where the broadcast has been made anew since, ids do not tell when the product was.
+    """
+    if product.opcode != "multiply" or not any(map(is_broadcast_of_constant, product.operands)):
+        return users
+    x, factor = sorted(product.operands, key=is_broadcast_of_constant)
+    if is_broadcast_of_constant(x) or not is_of_program(product):
+        return users
+    gone = [u for u in x.users if u is not product and _has_in_broadcast(u, factor)]
+    gone.sort(key=order.__getitem__)
+    return without(sorted([*users, *gone], key=order.__getitem__), gone) if gone else users
+
+
+def _has_in_broadcast(x: Instruction, factor: Instruction) -> bool:
+    """A product of the program, made anew right behind a broadcast of a product with the number `factor`."""
+    if x.opcode != "multiply" or not is_of_program(x):
+        return False
+    for o in x.operands:
+        if o.opcode == "broadcast" and o.id + 1 == x.id and operation(o) == operation(x):
+            inner = without_bitcasts(o.operands[0])
+            if inner.opcode == "multiply" and not is_of_program(inner):
+                value = number_of(factor)
+                return value is not None and value in map(number_of, inner.operands)
+    return False
