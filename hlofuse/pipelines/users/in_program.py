@@ -81,7 +81,8 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     if is_element and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
     users = with_swapped_reverses_behind(with_merged_factors_behind(producer, users))
-    users = with_last_in_place_of_results(producer, with_last_in_place_of_branches(producer, users))
+    users = with_last_in_place_of_branches(producer, users, clues.order)
+    users = with_last_in_place_of_results(producer, users)
     users = with_other_branches_behind(producer, users)
     users = with_reshape_in_front(producer, users)
     users = with_last_in_place_of_numbers(producer, users)
