@@ -202,3 +202,28 @@ ENTRY %main (go: pred[], v: f32[4], w: f32[4]) -> (f32[4], f32[4]) {
 }
 """
     assert users_in(text, "u", ids_known=True) == ["mul.0", "select.1", "mul.1"]
+
+
+def test_what_a_branch_read_before_a_convert_came_between_had_its_tuple() -> None:
+    """XLA's list where the true branch has the sine of a `bf16` value, and the other hands that on."""
+    text = """HloModule m
+
+ENTRY %main (go: pred[], v: bf16[4], w: bf16[4]) -> (bf16[4], bf16[4], bf16[4]) {
+  %go = pred[] parameter(0)
+  %v = bf16[4]{0} parameter(1)
+  %w = bf16[4]{0} parameter(2)
+  %taken = pred[4]{0} broadcast(%go), dimensions={}
+  %u = bf16[4]{0} add(%v, %w), metadata={op_name="jit(f)/add"}
+  %wide = f32[4]{0} convert(%u), metadata={op_name="jit(f)/convert_element_type"}
+  %sin.0 = f32[4]{0} sine(%wide), metadata={op_name="jit(f)/cond/branch_1_fun/sin"}
+  %convert.1 = bf16[4]{0} convert(%sin.0), metadata={op_name="jit(f)/cond/branch_1_fun/sin"}
+  %mul.1 = bf16[4]{0} multiply(%u, %w), metadata={op_name="jit(f)/cond/branch_0_fun/mul"}
+  %select.0 = bf16[4]{0} select(%taken, %convert.1, %mul.1), metadata={op_name="jit(f)/cond"}
+  %cos.0 = f32[4]{0} cosine(%wide), metadata={op_name="jit(f)/cond/branch_1_fun/cos"}
+  %convert.2 = bf16[4]{0} convert(%cos.0), metadata={op_name="jit(f)/cond/branch_1_fun/cos"}
+  %select.1 = bf16[4]{0} select(%taken, %convert.2, %u), metadata={op_name="jit(f)/cond"}
+  %rev.1 = bf16[4]{0} reverse(%u), dimensions={0}, metadata={op_name="jit(f)/rev"}
+  ROOT %tuple.1 = (bf16[4]{0}, bf16[4]{0}, bf16[4]{0}) tuple(%select.0, %select.1, %rev.1)
+}
+"""
+    assert users_in(text, "u", ids_known=True) == ["wide", "select.1", "mul.1", "rev.1"]

@@ -59,15 +59,13 @@ def _as_elements_are_met(
     """The users from the tuples on, of which the `others` came first."""
     given, gives, inlined = {}, {}, {}
     places = {u: order[u] for u in branches}
-    merged: list[Instruction] = []
+    gone: list[Instruction] = []
     for branch in (0, 1):
         inlined[branch] = [u for u in branches if branches[u] == branch]
-        for same in [u for u in branches if branches[u] != branch]:
-            met = _met_again(same, (place, branch), order)
-            if met is not None:
-                merged.append(Instruction("", same.shape, same.opcode))
-                inlined[branch].insert(sum(places[u] < met for u in inlined[branch]), merged[-1])
-                places[merged[-1]] = met
+        for met in sorted(_read_then(producer, (place, branch), branches, order)):
+            gone.append(Instruction("", producer.shape, "copy"))
+            inlined[branch].insert(sum(places[u] < met for u in inlined[branch]), gone[-1])
+            places[gone[-1]] = met
         if any(_gives(x, branch) is producer for x in results):
             gives[branch] = Instruction("", producer.shape, "tuple")
             inlined[branch].append(gives[branch])
@@ -86,13 +84,29 @@ def _as_elements_are_met(
     for k in range(1, len(results)):
         for branch in (1, 0):
             users = meet(branch, k)
-    return without(users, merged)
+    return without(users, gone)
 
 
-def _met_again(user: Instruction, other: tuple[str, int], order: Mapping[Instruction, int]) -> int | None:
-    """Where the `other` branch reads what is computed in both, of which HloCSE kept the `user`."""
-    read = [w for v in user.users for w in (v.users if v.opcode == "bitcast" else [v])]
-    return min((order[w] for w in read if other in _branches(w.op_name or "")), default=None)
+def _read_then(
+    producer: Instruction,
+    branch: tuple[str, int],
+    branches: dict[Instruction, int],
+    order: Mapping[Instruction, int],
+) -> list[int]:
+    """Where the `branch` has what is no user of the `producer` any more."""
+    found = []
+    for user in producer.users:
+        read = [w for v in user.users for w in (v.users if v.opcode == "bitcast" else [v])]
+        read = [w for w in read if branch in _branches(w.op_name or "")]
+        if branches.get(user, branch[1]) != branch[1]:  # both branches computed the `user`
+            found += [order[w] for w in read][:1]
+        elif user.opcode == "convert" and user not in branches:  # FloatNormalization put it between
+            found += [order[w] for w in read if _is_narrowed(w, producer)]
+    return found
+
+
+def _is_narrowed(x: Instruction, like: Instruction) -> bool:
+    return all(u.opcode == "convert" and u.shape.element_type == like.shape.element_type for u in x.users)
 
 
 def _beside(result: Instruction) -> list[Instruction]:
