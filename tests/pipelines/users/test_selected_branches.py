@@ -142,3 +142,88 @@ def test_of_one_predicate_the_conditional_met_first_comes_first(ids_known: bool)
         old = next(line for line in given.splitlines() if f"%{result} =" in line)
         given = given.replace(old, old.replace("g/cond", "h/cond"))
     assert users_in(given, "gt.1", ids_known=ids_known) == ["spread", "not.1", "select.1.0", "select.3.0"]
+
+
+@pytest.mark.parametrize("ids_known", [False, True])
+@pytest.mark.parametrize(
+    ("of_true", "of_false", "users"),
+    [
+        (("sin", "cos"), ("mul", "exp"), ["exp.0", "cos.0", "sin.0", "mul.0"]),
+        (("sin", "u"), ("mul", "exp"), ["exp.0", "select.1", "sin.0", "mul.0"]),
+        (("u", "sin"), ("exp", "mul"), ["mul.0", "exp.0", "sin.0", "select.0"]),
+    ],
+    ids=["no result of its own", "the second result", "the first result"],
+)
+def test_a_tuple_goes_ahead_of_the_users_in_the_other_branch(
+    of_true: tuple[str, str], of_false: tuple[str, str], users: list[str], ids_known: bool
+) -> None:
+    """XLA's lists for `lax.cond` of two values of which the true branch reads but the first."""
+    written = {
+        "sin": '  %sin.0 = f32[4]{0} sine(%u), metadata={op_name="jit(f)/cond/branch_1_fun/sin"}\n',
+        "cos": '  %cos.0 = f32[4]{0} cosine(%u), metadata={op_name="jit(f)/cond/branch_1_fun/cos"}\n',
+        "mul": '  %mul.0 = f32[4]{0} multiply(%u, %w), metadata={op_name="jit(f)/cond/branch_0_fun/mul"}\n',
+        "exp": '  %exp.0 = f32[4]{0} exponential(%u), metadata={op_name="jit(f)/cond/branch_0_fun/exp"}\n',
+    }
+    chosen, of_all = "", '{op_name="jit(f)/cond"}'
+    for k, (one, other) in enumerate(zip(of_true, of_false, strict=True)):
+        chosen += written.get(one, "") + written[other]
+        read = [f"%{x}.0" if x in written else "%u" for x in (one, other)]
+        chosen += f"  %select.{k} = f32[4]{{0}} select(%taken, {', '.join(read)}), metadata={of_all}\n"
+    text = f"""HloModule m
+
+ENTRY %main (go: pred[], v: f32[4], w: f32[4]) -> f32[4] {{
+  %go = pred[] parameter(0)
+  %v = f32[4]{{0}} parameter(1)
+  %w = f32[4]{{0}} parameter(2)
+  %taken = pred[4]{{0}} broadcast(%go), dimensions={{}}
+  %u = f32[4]{{0}} tanh(%v), metadata={{op_name="jit(f)/tanh"}}
+{chosen}  ROOT %add.1 = f32[4]{{0}} add(%select.0, %select.1), metadata={{op_name="jit(f)/add"}}
+}}
+"""
+    assert users_in(text, "u", ids_known=ids_known) == users
+
+
+def test_what_both_branches_compute_stood_in_the_other_one_too() -> None:
+    """XLA's list for the gradient of a `lax.cond`, whose branches both have the product `mul.1`."""
+    text = """HloModule m
+
+ENTRY %main (go: pred[], v: f32[4], w: f32[4]) -> (f32[4], f32[4]) {
+  %go = pred[] parameter(0)
+  %v = f32[4]{0} parameter(1)
+  %w = f32[4]{0} parameter(2)
+  %taken = pred[4]{0} broadcast(%go), dimensions={}
+  %u = f32[4]{0} tanh(%v), metadata={op_name="jit(f)/tanh"}
+  %mul.1 = f32[4]{0} multiply(%u, %w), metadata={op_name="jit(f)/cond/branch_1_fun/mul"}
+  %mul.0 = f32[4]{0} multiply(%u, %v), metadata={op_name="jit(f)/cond/branch_0_fun/mul"}
+  %select.0 = f32[4]{0} select(%taken, %mul.1, %mul.0), metadata={op_name="jit(f)/cond"}
+  %neg.0 = f32[4]{0} negate(%mul.1), metadata={op_name="jit(f)/cond/branch_0_fun/neg"}
+  %select.1 = f32[4]{0} select(%taken, %u, %neg.0), metadata={op_name="jit(f)/cond"}
+  ROOT %tuple.1 = (f32[4]{0}, f32[4]{0}) tuple(%select.0, %select.1)
+}
+"""
+    assert users_in(text, "u", ids_known=True) == ["mul.0", "select.1", "mul.1"]
+
+
+def test_what_a_branch_read_before_a_convert_came_between_had_its_tuple() -> None:
+    """XLA's list where the true branch has the sine of a `bf16` value, and the other hands that on."""
+    text = """HloModule m
+
+ENTRY %main (go: pred[], v: bf16[4], w: bf16[4]) -> (bf16[4], bf16[4], bf16[4]) {
+  %go = pred[] parameter(0)
+  %v = bf16[4]{0} parameter(1)
+  %w = bf16[4]{0} parameter(2)
+  %taken = pred[4]{0} broadcast(%go), dimensions={}
+  %u = bf16[4]{0} add(%v, %w), metadata={op_name="jit(f)/add"}
+  %wide = f32[4]{0} convert(%u), metadata={op_name="jit(f)/convert_element_type"}
+  %sin.0 = f32[4]{0} sine(%wide), metadata={op_name="jit(f)/cond/branch_1_fun/sin"}
+  %convert.1 = bf16[4]{0} convert(%sin.0), metadata={op_name="jit(f)/cond/branch_1_fun/sin"}
+  %mul.1 = bf16[4]{0} multiply(%u, %w), metadata={op_name="jit(f)/cond/branch_0_fun/mul"}
+  %select.0 = bf16[4]{0} select(%taken, %convert.1, %mul.1), metadata={op_name="jit(f)/cond"}
+  %cos.0 = f32[4]{0} cosine(%wide), metadata={op_name="jit(f)/cond/branch_1_fun/cos"}
+  %convert.2 = bf16[4]{0} convert(%cos.0), metadata={op_name="jit(f)/cond/branch_1_fun/cos"}
+  %select.1 = bf16[4]{0} select(%taken, %convert.2, %u), metadata={op_name="jit(f)/cond"}
+  %rev.1 = bf16[4]{0} reverse(%u), dimensions={0}, metadata={op_name="jit(f)/rev"}
+  ROOT %tuple.1 = (bf16[4]{0}, bf16[4]{0}, bf16[4]{0}) tuple(%select.0, %select.1, %rev.1)
+}
+"""
+    assert users_in(text, "u", ids_known=True) == ["wide", "select.1", "mul.1", "rev.1"]

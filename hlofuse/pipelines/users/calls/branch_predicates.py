@@ -12,7 +12,7 @@ from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import number_in_name, stack_frame
-from hlofuse.pipelines.users.calls.selected_branches import is_of_inlined_branch, is_result_of_branches
+from hlofuse.pipelines.users.calls.selected_branches import is_of_inlined_branch, results_by
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 
 
@@ -23,7 +23,7 @@ def in_order_of_results(predicate: Instruction, users: list[Instruction]) -> lis
     """
     if predicate.shape.element_type != "pred" or is_of_inlined_branch(predicate):
         return users
-    readers = {v: u for u in predicate.users for v in _results(u, predicate)}
+    readers = {v: u for u in predicate.users for v in results_by(u, predicate)}
     groups: dict[Hashable, list[Instruction]] = {}
     for result in readers:  # of the conditional that CSE came along first, whose predicate stayed
         groups.setdefault((result.op_name, stack_frame(result)), []).append(result)
@@ -42,13 +42,6 @@ def in_order_of_results(predicate: Instruction, users: list[Instruction]) -> lis
             if kept.setdefault(readers[result], result) is not result:
                 gone.append(result)
     return [readers.get(x, x) for x in without(listed, gone)]
-
-
-def _results(user: Instruction, predicate: Instruction) -> list[Instruction]:
-    """What chooses by the `predicate` through `user`, itself or spread."""
-    if user.opcode == "broadcast":
-        return [v for v in user.users if is_result_of_branches(v) and v.operands[0] is user]
-    return [user] if is_result_of_branches(user) and user.operands[0] is predicate else []
 
 
 def _are_all(results: list[Instruction]) -> bool:

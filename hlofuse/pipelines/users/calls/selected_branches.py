@@ -1,19 +1,22 @@
 """Conditionals that became selects: branches themselves read now what came in by a tuple for each of them.
 
 ConditionalSimplifier (`xla/service/conditional_simplifier.cc`, `TryRemoveConditional`) inlines both branches
-and selects among their results. TupleSimplifier gives a value its users within the branches, those of what
-is done if the predicate is true first, and then, if a branch hands it on as it is, the select. All of them
-come at the end. HloDCE takes the tuples away, that of the other branch first, and each time the last user is
-put in the place.
+and selects among their results. AlgebraicSimplifier (`HandleGetTupleElement`) then gives a value its users
+within the branches, those of what is done if the predicate is true first, and the tuple of its results last
+if the branch hands the value on as it is. The tuple for a branch goes when its last element is read, ahead of
+the users in the other branch; a select comes when the element of the results is met, which is ahead of them
+too for the first result of the true branch. HloCSE (`xla/service/hlo_cse.cc`) makes one of what both branches
+compute at the end. Whenever something goes, the last user is put in the place.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import operation
+from hlofuse.pipelines.names import number_in_name, operation, stack_frame
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 
@@ -21,7 +24,9 @@ _BRANCH = re.compile(r"/branch_(\d+)_fun(?=/)")
 _NAMELESS = frozenset({"parameter", "get-tuple-element"})
 
 
-def with_last_in_place_of_branches(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+def with_last_in_place_of_branches(
+    producer: Instruction, users: list[Instruction], order: Mapping[Instruction, int]
+) -> list[Instruction]:
     """The `users` of a value that branches read which are no computations of their own any more."""
     if not _is_given_to_branches(producer):
         return users
@@ -36,12 +41,91 @@ def with_last_in_place_of_branches(producer: Instruction, users: list[Instructio
     if place is None or any(x[0] == place for x in own):
         return users
     handed_on = [u for u in users if _hands_on(u, producer, place)]
-    read = len(set(branches.values())) + bool(handed_on)
-    inlined = [*sorted(branches, key=lambda u: -branches[u]), *handed_on]
+    results = _beside(handed_on[0]) if handed_on else []
+    handed_on = [u for u in handed_on if u in results]
     first = next(k for k, u in enumerate(users) if u in branches or u in handed_on)
-    tuples = [Instruction("", producer.shape, "tuple") for _ in range(min(read, 2))]
-    rest = [u for u in users[first:] if u not in inlined]
-    return without([*users[:first], *tuples, *rest, *inlined], tuples)
+    others = [u for u in users[first:] if u not in branches and u not in handed_on]
+    return users[:first] + _as_elements_are_met(producer, others, place, branches, results, order)
+
+
+def _as_elements_are_met(
+    producer: Instruction,
+    others: list[Instruction],
+    place: str,
+    branches: dict[Instruction, int],
+    results: list[Instruction],
+    order: Mapping[Instruction, int],
+) -> list[Instruction]:
+    """The users from the tuples on, of which the `others` came first."""
+    given, gives, inlined = {}, {}, {}
+    places = {u: order[u] for u in branches}
+    gone: list[Instruction] = []
+    for branch in (0, 1):
+        inlined[branch] = [u for u in branches if branches[u] == branch]
+        for met in sorted(_read_then(producer, (place, branch), branches, order)):
+            gone.append(Instruction("", producer.shape, "copy"))
+            inlined[branch].insert(sum(places[u] < met for u in inlined[branch]), gone[-1])
+            places[gone[-1]] = met
+        if any(_gives(x, branch) is producer for x in results):
+            gives[branch] = Instruction("", producer.shape, "tuple")
+            inlined[branch].append(gives[branch])
+        if inlined[branch]:
+            given[branch] = Instruction("", producer.shape, "tuple")
+    users = [*given.values(), *others]
+
+    def meet(branch: int, k: int) -> list[Instruction]:
+        met = [x for x in results[k : k + 1] if _gives(x, branch) is producer and x not in users]
+        read = [gives[branch]] if branch in gives and k == len(results) - 1 else []
+        return without([*users, *met], read)
+
+    for branch in (1, 0):
+        users = without([*users, *inlined[branch]], [given[branch]] if branch in given else [])
+        users = meet(branch, 0)
+    for k in range(1, len(results)):
+        for branch in (1, 0):
+            users = meet(branch, k)
+    return without(users, gone)
+
+
+def _read_then(
+    producer: Instruction,
+    branch: tuple[str, int],
+    branches: dict[Instruction, int],
+    order: Mapping[Instruction, int],
+) -> list[int]:
+    """Where the `branch` has what is no user of the `producer` any more."""
+    found = []
+    for user in producer.users:
+        read = [w for v in user.users for w in (v.users if v.opcode == "bitcast" else [v])]
+        read = [w for w in read if branch in _branches(w.op_name or "")]
+        if branches.get(user, branch[1]) != branch[1]:  # both branches computed the `user`
+            found += [order[w] for w in read][:1]
+        elif user.opcode == "convert" and user not in branches:  # FloatNormalization put it between
+            found += [order[w] for w in read if _is_narrowed(w, producer)]
+    return found
+
+
+def _is_narrowed(x: Instruction, like: Instruction) -> bool:
+    return all(u.opcode == "convert" and u.shape.element_type == like.shape.element_type for u in x.users)
+
+
+def _beside(result: Instruction) -> list[Instruction]:
+    """The results of the conditional that gave the `result`, in order."""
+    predicate = result.operands[0]
+    predicate = predicate.operands[0] if predicate.opcode == "broadcast" else predicate
+    results = [x for u in predicate.users for x in results_by(u, predicate) if x.op_name == result.op_name]
+    return sorted((x for x in results if stack_frame(x) == stack_frame(result)), key=number_in_name)
+
+
+def results_by(user: Instruction, predicate: Instruction) -> list[Instruction]:
+    """What chooses by the `predicate` through `user`, itself or spread."""
+    if user.opcode == "broadcast":
+        return [v for v in user.users if is_result_of_branches(v) and v.operands[0] is user]
+    return [user] if is_result_of_branches(user) and user.operands[0] is predicate else []
+
+
+def _gives(result: Instruction, branch: int) -> Instruction:
+    return result.operands[2 - branch]
 
 
 def _is_given_to_branches(producer: Instruction) -> bool:
