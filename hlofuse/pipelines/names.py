@@ -174,6 +174,11 @@ def is_called_once(x: Instruction) -> bool:
     return outermost_call(x).rpartition("/")[2] in _CALLS
 
 
+def is_loop_of_one_turn(x: Instruction) -> bool:
+    """Is it of the body of a loop, in the entry: WhileLoopSimplifier put the body in place of the loop?"""
+    return is_called_once(x) and _is_in_entry(x)
+
+
 def _parts(op_name: str) -> list[str]:
     """What stands between the program's name and the end; of several names the first counts."""
     return op_name.partition(";")[0].split("/")[1:]

@@ -15,6 +15,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import (
     is_called_once,
+    is_loop_of_one_turn,
     is_of_program,
     name_before_renaming,
     outermost_call,
@@ -60,7 +61,7 @@ def in_order_of_calls(
     inner = _as_call_within_leaves_it(source, inner, function)
     if outer and _is_result_of_nested(source, function):
         return [outer[-1], *inner, *outer[:-1]]
-    if outer and _has_other_results(source, function):
+    if outer and (is_loop_of_one_turn(source) or _has_other_results(source, function)):
         return _without_tuples(inner, outer)
     return [*inner, *outer]
 

@@ -65,9 +65,19 @@ def with_twins_users_behind(
         if own and user not in own:
             return 2
         # Nothing reads what is younger unless it was given it.
-        return int(ages and user.id < producer.id)
+        return int((ages and user.id < producer.id) or _is_operand_computed_before(user, producer, here))
 
     return sorted(users, key=rank)
+
+
+def _is_operand_computed_before(user: Instruction, x: Instruction, here: Extent | None) -> bool:
+    """Is the user within the expression that converts its operand to `x` when all in it is computed?"""
+    if here is None or not _is_converted(x) or "transpose(" in (x.op_name or ""):
+        return False
+    while not user.op_name and user.opcode == "bitcast" and len(user.users) == 1:
+        (user,) = user.users  # a pass reshapes for what was there
+    place = extent_of(user)
+    return place is not None and place != here and here.encloses(place)
 
 
 def _may_have_twin(x: Instruction, *, ids_known: bool) -> bool:

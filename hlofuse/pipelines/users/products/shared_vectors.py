@@ -1,9 +1,9 @@
-"""Matrices of one row or column that several products read as a vector."""
+"""Arrays that several products, or both sides of one, read as a vector."""
 
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import operation
+from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.common.holes import without
 
 
@@ -12,11 +12,12 @@ def with_vectors_made_one(producer: Instruction, users: list[Instruction]) -> li
 
     A product with a vector is made a broadcast, a multiplication and a sum (`DotStrengthReduction`,
     `xla/backends/gpu/transforms/dot_strength_reduction.cc`). Each, the derivatives of another among them, had
-    a reshape of its own until they were made one, and the last users took the places of the rest.
+    a reshape of its own until they were made one, and the last users took the places of the rest. So has
+    either side of an outer product, which HloCSE (`xla/service/hlo_cse.cc`) makes one.
     """
-    if len(users) < 2 or not _is_vector(users[0], producer):
+    if len(users) < 2:
         return users
-    gone = range(_products_of(users[0]) - 1)
+    gone = range((_products_of(users[0]) if _is_vector(users[0], producer) else _sides_of(users[0])) - 1)
     listed: list[Instruction | int] = [users[0], *gone, *users[1:]]
     return [u for u in without(listed, gone) if isinstance(u, Instruction)]
 
@@ -31,6 +32,15 @@ def _products_of(vector: Instruction) -> int:
     """How many products there are in which it was spread over the rows of the other operand."""
     spread = (x for x in vector.users if x.opcode == "broadcast" and _is_of_product(x))
     return len({u for x in spread for u in x.users if _is_of_product(u)})
+
+
+def _sides_of(vector: Instruction) -> int:
+    """On how many sides of operations that spread both of theirs it is what is spread, reshaped for each."""
+    if vector.opcode != "bitcast" or vector.shape.rank != 1 or vector.operands[0].shape.rank == 1:
+        return 1
+    sides = {x: x.dimensions for x in vector.users if x.opcode == "broadcast" and is_of_program(x)}
+    around = {u for x in sides for u in x.users if len(set(u.operands) & set(sides)) > 1}
+    return max((len(set(map(sides.get, set(u.operands) & set(sides)))) for u in around), default=1)
 
 
 def _is_of_product(x: Instruction) -> bool:

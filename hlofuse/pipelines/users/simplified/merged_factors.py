@@ -2,29 +2,58 @@
 
 AlgebraicSimplifier makes `x * (c * d)` of `(x * c) * d` (`HandleMultiply`,
 `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). The new product comes behind all users of `x`;
-where nobody else reads `x * c` that goes, and leaves it its place. Likewise it makes
-`x * broadcast(y * c)` of `(x * c) * broadcast(y)`.
+where nobody else reads `x * c` that goes, and leaves it its place. What reads `x * (c * d)` where that is
+`x` itself takes its place. Likewise it makes `x * broadcast(y * c)` of `(x * c) * broadcast(y)`.
 """
 
 from __future__ import annotations
 
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, operation
+from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation
 from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant, number_of
 from hlofuse.pipelines.users.common.holes import without
 
 
 def with_merged_factors_behind(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
     """Such products of `producer` behind, where the product with one of the numbers is still there."""
-    merged = {u: None for u in users if has_merged_factor(u)}
-    if (
-        is_broadcast_of_constant(producer)
-        or not merged
-        or not any(_has_factor(u) for u in users if u not in merged)
-    ):
+    merged = _merged_products(producer, users)
+    if not merged:
         return users
-    return [*(u for u in users if u not in merged), *merged]
+    others = [u for u in users if u not in merged]
+    for reader in _readers_as_product(users):
+        others.remove(reader)
+        merged.insert(merged.index(users[users.index(reader) - 1]) + 1, reader)
+    return [*others, *merged]
+
+
+def are_around_product_with_one(users: list[Instruction]) -> bool:
+    """Does one of the `users` read their operand in place of a product of it, among others, with one?"""
+    return bool(_readers_as_product(users))
+
+
+def _readers_as_product(users: list[Instruction]) -> list[Instruction]:
+    return [
+        x
+        for before, x, behind in zip(users, users[1:], users[2:], strict=False)
+        if not has_merged_factor(x) and _are_numbered_around(before, behind)
+    ]
+
+
+def _are_numbered_around(before: Instruction, behind: Instruction) -> bool:
+    """Are both such products, and the name of one between theirs is missing, that with one?"""
+    if not (has_merged_factor(before) and has_merged_factor(behind)):
+        return False
+    first, last = name_before_renaming(before), name_before_renaming(behind)
+    return first.root == last.root and last.number - first.number == 2
+
+
+def _merged_products(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """Those of `users`; none where no product with one of the numbers is left."""
+    merged = [u for u in dict.fromkeys(users) if has_merged_factor(u)]
+    if is_broadcast_of_constant(producer) or not any(_has_factor(u) for u in users if u not in merged):
+        return []
+    return merged
 
 
 def has_merged_factor(x: Instruction) -> bool:

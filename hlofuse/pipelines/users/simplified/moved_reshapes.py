@@ -28,6 +28,7 @@ from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
+from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
 
 _RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"parameter", "slice"}
 
@@ -46,6 +47,8 @@ def with_moved_in_front(
     order of a walk, in which `uses` are.
     """
     moved = sorted((u for u in users if _is_moved(u, producer, passes, calls)), key=lambda u: u.id)
+    if are_around_product_with_one(users):
+        moved = [u for u in moved if not has_merged_factor(u)]
     if was_scalar(producer):
         moved = [u for u in moved if was_scalar(u)]
     others = [u for u in users if u not in moved]

@@ -1,0 +1,92 @@
+"""The order of users in small programs cut out of random ones; XLA's record, or its log, has each."""
+
+from __future__ import annotations
+
+import pytest
+
+from .lists import named, places_in_source, users_as_guessed, users_of
+
+
+@pytest.mark.parametrize(
+    ("end", "users"),
+    [(50, ["sub.1", "bitcast.1"]), (80, ["bitcast.1", "sub.1"])],
+)
+def test_what_is_within_an_expression_read_another_copy_of_its_operand(end: int, users: list[str]) -> None:
+    """`a - mean(a)` converts its operand when the mean is there, which had converted `a` for itself."""
+    tables = places_in_source(("f", 1, 10, 60), ("f", 1, 14, end))
+    body = f"""  %p = bf16[1,8]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %convert_element_type.1 = f32[1,8]{{1,0}} convert(%p){named("convert_element_type", frame=1)}
+  %bitcast.1 = f32[8]{{0}} bitcast(%convert_element_type.1)
+  %reduce.1 = f32[] reduce(%bitcast.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum", frame=2)}
+  %mean.1 = f32[1,8]{{1,0}} broadcast(%reduce.1), dimensions={{}}{named("sub", frame=1)}
+  %sub.1 = f32[1,8]{{1,0}} subtract(%convert_element_type.1, %mean.1){named("sub", frame=1)}
+  ROOT %r = (f32[1,8]{{1,0}}) tuple(%sub.1)"""
+    assert users_of("convert_element_type.1", body, tables=tables) == users
+    assert users_as_guessed("convert_element_type.1", body, tables=tables) == users
+
+
+@pytest.mark.parametrize(
+    ("scope", "users"),
+    [
+        ("while/body/eval_jaxpr/", ["cos.1", "sin.1", "exp.1"]),
+        ("", ["sin.1", "exp.1", "cos.1"]),
+    ],
+)
+def test_the_last_reader_took_the_place_of_the_tuple_of_a_loop_of_one_turn(
+    scope: str, users: list[str]
+) -> None:
+    body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
+  %tanh.1 = f32[8,16]{{1,0}} tanh(%p){named(f"{scope}tanh")}
+  %sin.1 = f32[8,16]{{1,0}} sine(%tanh.1){named("sin")}
+  %exp.1 = f32[8,16]{{1,0}} exponential(%tanh.1){named("exp")}
+  %cos.1 = f32[8,16]{{1,0}} cosine(%tanh.1){named("cos")}
+  ROOT %r = (f32[8,16]{{1,0}}, f32[8,16]{{1,0}}, f32[8,16]{{1,0}}) tuple(%sin.1, %exp.1, %cos.1)"""
+    assert users_of("tanh.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("dimension", "users"),
+    [(1, ["bitcast.1", "mul.1", "tanh.1", "sin.1"]), (0, ["bitcast.1", "tanh.1", "sin.1", "mul.1"])],
+)
+def test_either_side_of_an_outer_product_was_reshaped(dimension: int, users: list[str]) -> None:
+    """Both are spread in one way in the second: HloCSE had made one of them before."""
+    body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
+  %q = f32[8,16]{{1,0}} parameter(1)
+  %bitcast.1 = f32[128]{{0}} bitcast(%p)
+  %outer.1 = f32[128,128]{{1,0}} broadcast(%bitcast.1), dimensions={{0}}{named("outer")}
+  %outer.2 = f32[128,128]{{1,0}} broadcast(%bitcast.1), dimensions={{{dimension}}}{named("outer")}
+  %outer.3 = f32[128,128]{{1,0}} multiply(%outer.1, %outer.2){named("outer")}
+  %tanh.1 = f32[8,16]{{1,0}} tanh(%p){named("tanh")}
+  %sin.1 = f32[8,16]{{1,0}} sine(%p){named("sin")}
+  %mul.1 = f32[8,16]{{1,0}} multiply(%p, %q){named("mul")}
+  ROOT %r = (f32[128,128]{{1,0}}, f32[8,16]{{1,0}}, f32[8,16]{{1,0}}, f32[8,16]{{1,0}}) \
+tuple(%outer.3, %tanh.1, %sin.1, %mul.1)"""
+    assert users_of("p", body) == users
+
+
+def test_what_reads_a_product_with_one_is_in_its_place() -> None:
+    """Of `y * 2`, `y * 3` and `y * 9`, each summed, for `y = (x - 1) / 3`, the second is `x - 1`."""
+    places = named("div"), named("mul"), named("mul")
+    names = "multiply.1", "mul.13.0", "mul.15.0"
+    spread = "".join(
+        f"""  %constant.{k} = f32[] constant({k}.5)
+  %broadcast.{k} = f32[4]{{0}} broadcast(%constant.{k}), dimensions={{}}{place if k > 1 else ""}
+  %{name} = f32[4]{{0}} multiply(%add.1, %broadcast.{k}){place}
+  %reduce_sum.{k} = f32[] reduce(%{name}, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+{_OF_ITSELF if k == 2 else ""}"""
+        for k, (name, place) in enumerate(zip(names, places, strict=True), 1)
+    )
+    body = f"""  %p = f32[4]{{0}} parameter(0)
+  %zero = f32[] constant(0)
+  %constant.9 = f32[] constant(-1)
+  %broadcast.9 = f32[4]{{0}} broadcast(%constant.9), dimensions={{}}
+  %add.1 = f32[4]{{0}} add(%p, %broadcast.9){named("sub")}
+{spread}  ROOT %r = (f32[], f32[], f32[], f32[]) \
+tuple(%reduce_sum.1, %reduce_sum.2, %reduce_sum.7, %reduce_sum.3)"""
+    assert users_of("add.1", body) == ["multiply.1", "mul.13.0", "reduce_sum.7", "mul.15.0"]
+
+
+_SUM = named("reduce_sum")
+_OF_ITSELF = f"""  %reduce_sum.7 = f32[] reduce(%add.1, %zero), dimensions={{0}}, to_apply=%sum{_SUM}
+"""
