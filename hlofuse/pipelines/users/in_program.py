@@ -29,6 +29,7 @@ from hlofuse.pipelines.users.duplicates.sigmoids import with_last_in_place_of_di
 from hlofuse.pipelines.users.duplicates.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.users.duplicates.sums_in_functions import with_last_in_place_of_callers_sum
 from hlofuse.pipelines.users.floats.widened import is_read_wide
+from hlofuse.pipelines.users.layouts.copied_arguments import with_copies_where_read
 from hlofuse.pipelines.users.layouts.normalized_convolutions import users_of_normalized
 from hlofuse.pipelines.users.products.accumulated_products import with_last_in_place_of_sum_in_call
 from hlofuse.pipelines.users.products.canonical_dots import with_last_in_place_of_no_reshape
@@ -71,6 +72,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
     # GemmFusion (`xla/backends/gpu/transforms/gemm_fusion.cc`) puts one where the dot was.
     users = sorted(users, key=lambda u: u.opcode == "fusion" and not has_dot(u))
+    users = with_copies_where_read(producer, users, clues.order, clues.ages.passes)
     is_element = producer.opcode == "get-tuple-element"
     if is_element and is_read_in_scan(producer):
         users = in_order_of_scan(producer, users)

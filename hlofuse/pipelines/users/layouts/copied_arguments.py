@@ -1,0 +1,30 @@
+"""Arguments that some users read in another layout."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+
+
+def with_copies_where_read(
+    argument: Instruction, users: list[Instruction], order: dict[Instruction, int], passes: int
+) -> list[Instruction]:
+    """The users of a parameter, each copy behind the program's own (ids below `passes`) that come first.
+
+    LayoutAssignment (`xla/service/layout_assignment.cc`) copies it for each user that wants another layout,
+    and the copy takes that one's place. The copies are one transpose in the end, and a text has it where it
+    is first visited: in front of the other operands of the user, and of what these are made of.
+    """
+    if argument.opcode != "parameter":
+        return users
+    listed = list(users)
+    for copy in [u for u in reversed(users) if _is_copy(argument, u)]:
+        at = listed.index(copy)
+        read = min((order[u] for u in copy.users), default=0)
+        behind = [k for k, u in enumerate(listed) if k > at and u.id < passes and order[u] < read]
+        if behind:
+            listed.insert(behind[-1], listed.pop(at))
+    return listed
+
+
+def _is_copy(argument: Instruction, user: Instruction) -> bool:
+    return user.opcode == "transpose" and user.op_name in (None, "", argument.op_name)

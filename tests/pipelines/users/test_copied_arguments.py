@@ -1,0 +1,36 @@
+"""Parameters that some users read in another layout, as XLA's log of MultiOutputFusion shows their users."""
+
+from __future__ import annotations
+
+import pytest
+
+from .lists import named, users_of
+
+_ARGUMENT = "x['w']"
+
+
+def _copied(copy_of: str) -> str:
+    """The text has the copy ahead of what its reader's other operand is made of."""
+    return f"""
+  %w = f32[4,8]{{1,0}} parameter(0){named(_ARGUMENT)}
+  %copy = f32[8,4]{{1,0}} transpose(%w), dimensions={{1,0}}{named(copy_of) if copy_of else ""}
+  %square = f32[4,8]{{1,0}} multiply(%w, %w){named("square")}
+  %scale = f32[8,4]{{1,0}} bitcast(%square)
+  ROOT %step = f32[8,4]{{1,0}} add(%copy, %scale){named("add")}
+"""
+
+
+@pytest.mark.parametrize("copy_of", [_ARGUMENT, ""])
+def test_a_copy_is_where_its_reader_was(copy_of: str) -> None:
+    body = _copied(copy_of)
+    assert users_of("w", body, ids="w square step copy scale") == ["square", "copy"]
+
+
+def test_what_the_program_transposes_is_where_it_stands() -> None:
+    body = _copied("transpose")
+    assert users_of("w", body, ids="w copy square scale step") == ["copy", "square"]
+
+
+def test_what_a_pass_made_stays_behind() -> None:
+    body = _copied(_ARGUMENT)
+    assert users_of("w", body, ids="w step copy scale square") == ["copy", "square"]
