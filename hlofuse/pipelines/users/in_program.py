@@ -31,6 +31,7 @@ from hlofuse.pipelines.users.duplicates.sums_in_functions import with_last_in_pl
 from hlofuse.pipelines.users.floats.widened import is_read_wide
 from hlofuse.pipelines.users.layouts.copied_arguments import with_copies_where_read
 from hlofuse.pipelines.users.layouts.normalized_convolutions import users_of_normalized
+from hlofuse.pipelines.users.layouts.slices_of_elements import with_slices_made_anew_in_place
 from hlofuse.pipelines.users.products.accumulated_products import with_last_in_place_of_sum_in_call
 from hlofuse.pipelines.users.products.canonical_dots import with_last_in_place_of_no_reshape
 from hlofuse.pipelines.users.products.merged_dots import with_last_behind_merged_in_front
@@ -82,7 +83,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = in_order_of_calls(producer, users, passes=clues.anew)
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
-    users = with_sums_of_zero_gone(producer, users)
+    users = with_slices_made_anew_in_place(producer, with_sums_of_zero_gone(producer, users))
     if is_element and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
     users = with_swapped_reverses_behind(with_merged_factors_behind(producer, users))

@@ -35,6 +35,7 @@ from hlofuse.pipelines.users.layouts.layout_normalization import (
     with_last_in_place_of_bitcast,
 )
 from hlofuse.pipelines.users.layouts.moved_copies import (
+    with_copy_of_part_in_front,
     with_last_in_place_of_copy,
     with_last_part_of_product_in_front,
 )
@@ -79,7 +80,8 @@ def _restore(computation: Computation, *, ids_known: bool) -> None:
         users = with_transposes_of_merger_behind(instruction, users, clues.order)
         users = in_order_of_merged_products(users)
         users = with_last_in_place_of_transposes(instruction, users)
-        users = in_order_of_grouping(instruction, with_last_in_place_of_copy(users))
+        users = with_copy_of_part_in_front(instruction, with_last_in_place_of_copy(users))
+        users = in_order_of_grouping(instruction, users)
         if clues.wide.isdisjoint(users) and not is_cast_told:
             users = with_last_in_place_of_cast(instruction, users, clues.cast)
         users = with_last_in_place_of_rounding(instruction, users, rounded)

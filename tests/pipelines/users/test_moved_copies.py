@@ -51,3 +51,17 @@ def test_so_it_is_with_parts_of_a_merged_product(copied: bool) -> None:
   ROOT %r = ({shape}, {shape}, {shape}) tuple(%end.1, %end.2, %end.3)"""
     parts = ["slice.1", "slice.2", "slice.3"]
     assert users_of("x.1", body) == ([parts[-1], *parts[:-1]] if copied else parts)
+
+
+@pytest.mark.parametrize(
+    ("part", "users"),
+    [("slice.1.0", ["transpose.1.0", "multiply.1.0"]), ("split.1.0", ["multiply.1.0", "transpose.1.0"])],
+)
+def test_the_copy_of_a_part_comes_in_front_of_what_it_was_moved_behind(part: str, users: list[str]) -> None:
+    """A part of the program was not copied so."""
+    body = f"""  %p = f32[8,16,8]{{2,1,0}} parameter(0)
+  %{part} = f32[8,16,4]{{2,1,0}} slice(%p), slice={{[0:8],[0:16],[0:4]}}{named("split")}
+  %multiply.1.0 = f32[8,16,4]{{2,1,0}} multiply(%{part}, %{part}){named("integer_pow")}
+  %transpose.1.0 = f32[8,4,16]{{2,1,0}} transpose(%{part}), dimensions={{0,2,1}}{named("split")}
+  ROOT %r = (f32[8,16,4]{{2,1,0}}, f32[8,4,16]{{2,1,0}}) tuple(%multiply.1.0, %transpose.1.0)"""
+    assert users_of(part, body, ids=f"p r {part} multiply.1.0 transpose.1.0") == users

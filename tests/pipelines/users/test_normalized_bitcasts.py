@@ -68,6 +68,7 @@ def test_two_bitcasts_that_became_one_keep_the_order_of_the_users_of_each() -> N
     assert users_of("bitcast.2.0", body, ids=ids) == users
 
 
+_CONV = 'custom_call_target="__cudnn$convForward"'
 _DOT = "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}"
 
 
@@ -119,6 +120,23 @@ def test_a_product_that_was_narrow_was_read_through_converts_there_and_back(
   ROOT %r = (f32[2,2,8,4]{{3,2,1,0}}, f32[2,4]{{1,0}}) tuple(%multiply.1.0, %bitcast.1.0)"""
     ids = "p q r bitcast.1.0 slice.1.0 slice.2.0 multiply.1.0 convert.1.0 dot bitcast.2.0"
     assert users_of("bitcast.2.0", body, ids=ids) == users
+
+
+def test_a_convolution_had_been_widened_before_layouts_were_normalized() -> None:
+    """Its users were made anew behind the converts there and back, which had gone."""
+    made = named("conv_general_dilated")
+    body = f"""  %p = bf16[4,8,8,8]{{3,2,1,0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %bitcast.1.0 = f32[2,4]{{1,0}} bitcast(%q)
+  %convert.1.0 = f32[4,8,8,8]{{3,2,1,0}} convert(%p)
+  %call = (f32[4,8,8,8]{{3,2,1,0}}, u8[0]{{0}}) custom-call(%convert.1.0, %convert.1.0), {_CONV}
+  %result = f32[4,8,8,8]{{3,2,1,0}} get-tuple-element(%call), index=0{made}
+  %slice.1.0 = f32[4,8,8,4]{{3,2,1,0}} slice(%result), slice={{[0:4],[0:8],[0:8],[4:8]}}{named("split")}
+  %slice.2.0 = f32[4,8,8,4]{{3,2,1,0}} slice(%result), slice={{[0:4],[0:8],[0:8],[0:4]}}{named("split")}
+  %multiply.1.0 = f32[4,8,8,4]{{3,2,1,0}} multiply(%slice.1.0, %slice.2.0){named("mul")}
+  ROOT %r = (f32[4,8,8,4]{{3,2,1,0}}, f32[2,4]{{1,0}}) tuple(%multiply.1.0, %bitcast.1.0)"""
+    ids = "p q r bitcast.1.0 convert.1.0 call result slice.1.0 slice.2.0 multiply.1.0"
+    assert users_of("result", body, ids=ids) == ["slice.1.0", "slice.2.0"]
 
 
 def test_what_was_widened_before_there_were_other_layouts_reads_a_bitcast_of_its_own() -> None:

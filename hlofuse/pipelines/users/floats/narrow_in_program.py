@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import operation, stack_frame
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, is_narrowing, is_widening
 from hlofuse.pipelines.users.floats.widened import is_same_broadcast
 
@@ -34,6 +35,7 @@ def widened(order: Iterable[Instruction]) -> frozenset[Instruction]:
     never = _computed_narrow(order)
     found = {x for x in order if x.opcode == "reduce" and is_inserted_convert(x.operands[1])}
     own = {x: _evidence(x) for x in order if is_elementwise(x) and _is_wide(x) and x.opcode not in never}
+    own = _with_that_of_place(own)
     side = {x: _sign(known) for x, known in own.items()} | dict.fromkeys(found, 1)
     for sweep in (own, reversed(own), own):
         readers = _readers(side)
@@ -42,6 +44,24 @@ def widened(order: Iterable[Instruction]) -> frozenset[Instruction]:
             near = min(votes) if min(votes) < 0 else max(votes)
             side[x] = _sign(own[x] + 2 * near + _sign(sum(side.get(u, 0) for u in x.users)))
     return frozenset(x for x, narrow in side.items() if narrow > 0)
+
+
+def _with_that_of_place(own: dict[Instruction, int]) -> dict[Instruction, int]:
+    """`own` evidence, or for want of any that of the same place in the source.
+
+    The derivative of an expression has its place, and is as narrow. Sums of derivatives are
+    as narrow as what they are derivatives of, which has another place.
+    """
+    there: dict[int, set[int]] = {}
+    for x, known in own.items():
+        there.setdefault(stack_frame(x), set()).add(_sign(known))
+
+    def of_place(x: Instruction) -> int:
+        signs = there[stack_frame(x)] - {0}
+        is_told = len(signs) == 1 and stack_frame(x) and operation(x) != "add_any"
+        return _LIKELY * signs.pop() if is_told else 0
+
+    return {x: known or of_place(x) for x, known in own.items()}
 
 
 def _readers(side: dict[Instruction, int]) -> dict[tuple[Instruction, int], int]:

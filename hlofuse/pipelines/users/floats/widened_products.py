@@ -7,6 +7,7 @@ users of the latter to the product, behind the convert back, which went then: th
 
 from __future__ import annotations
 
+from hlofuse.analysis.custom_calls import is_library_convolution
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_widening
 
@@ -19,8 +20,8 @@ def is_read_through_pair(producer: Instruction, wide: frozenset[Instruction]) ->
 def _is_widened_product(x: Instruction) -> bool:
     while x.opcode in {"bitcast", "get-tuple-element"}:
         x = x.operands[0]
-    if x.opcode not in {"custom-call", "dot"} or len(x.operands) < 2:
-        return False
+    if x.opcode not in {"custom-call", "dot"} or len(x.operands) < 2 or is_library_convolution(x):
+        return False  # convolutions were widened long before, in front of layout normalization
     return all(is_widening(_moved(o)) for o in x.operands[:2])
 
 

@@ -20,6 +20,17 @@ def with_last_in_place_of_copy(users: list[Instruction]) -> list[Instruction]:
     return [last, *others]
 
 
+def with_copy_of_part_in_front(part: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of a part that was made so, of which the copy of it came first.
+
+    What the copy is moved behind next (elementwise operations) reads the part as well from then on.
+    """
+    if part.opcode != "slice" or is_of_program(part) or any(u.id < part.id for u in users):
+        return users
+    copies = [u for u in users if u.opcode == "transpose" and u.op_name == part.op_name]
+    return [*copies, *(u for u in users if u not in copies)] if len(copies) == 1 else users
+
+
 def with_last_part_of_product_in_front(product: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of the bitcast of a product that DotMerger merged: its parts, if they were copied."""
     if product.opcode != "bitcast" or len(users) < 2 or any(u.opcode != "slice" for u in users):

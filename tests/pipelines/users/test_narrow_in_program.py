@@ -1,0 +1,33 @@
+"""Which operations computed in less in the program, where the converts between them have gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.users.floats.narrow_in_program import widened
+
+from .lists import named
+
+
+@pytest.mark.parametrize(
+    ("operation", "frame", "is_narrow"),
+    [("mul", 1, True), ("mul", 2, False), ("mul", 0, False), ("add_any", 1, False)],
+)
+def test_the_derivative_of_an_expression_is_as_narrow(operation: str, frame: int, is_narrow: bool) -> None:
+    """It reads a sum in single precision, which would tell otherwise; a sum is of another expression."""
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %half = bf16[] constant(0.5)
+  %halves = bf16[8]{{0}} broadcast(%half), dimensions={{}}
+  %convert.1 = f32[] convert(%half)
+  %broadcast.1 = f32[8]{{0}} broadcast(%convert.1), dimensions={{}}
+  %convert.2 = f32[8]{{0}} convert(%p)
+  %of_expression = f32[8]{{0}} multiply(%convert.2, %broadcast.1){named("jvp()/mul", frame=1)}
+  %sum = f32[8]{{0}} add(%q, %of_expression){named("add", frame=3)}
+  %derivative = f32[8]{{0}} multiply(%convert.2, %sum){named(f"transpose(jvp())/{operation}", frame=frame)}
+  %bitcast = f32[2,4]{{1,0}} bitcast(%derivative)
+  ROOT %r = (f32[8]{{0}}, f32[2,4]{{1,0}}) tuple(%sum, %bitcast)"""
+    entry = parse_module(f"HloModule m\n\nENTRY %main {{\n{body}\n}}\n").entry
+    found = {x.name for x in widened(entry.post_order())}
+    assert found == ({"of_expression", "derivative"} if is_narrow else {"of_expression"})
