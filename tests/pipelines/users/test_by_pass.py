@@ -226,19 +226,27 @@ def test_the_last_takes_the_place_of_a_reduction_that_became_one_of_each_part(
     assert users_of("concatenate.1", body) == users
 
 
-def test_a_reduction_of_one_part_takes_the_place_of_the_concatenate() -> None:
-    """In `max(concatenate(p * 2, p, p * 3))` and `-p`: the concatenate was behind both products."""
+@pytest.mark.parametrize(
+    ("last", "users"),
+    [
+        ("mul.3.0", ["mul.2.0", "mul.3.0", "reduce.2", "neg.1"]),
+        ("mul.4.0", ["mul.2.0", "reduce.2", "mul.4.0", "neg.1"]),
+    ],
+    ids=["a part", "a product with one, mul.3"],
+)
+def test_a_reduction_of_one_part_takes_the_place_of_the_concatenate(last: str, users: list[str]) -> None:
+    """In `max(concatenate(p * q, p, p * r))` and `-p`: the concatenate was behind both products."""
     of_parts = named("reduce_max")
     body = f"""  %none = f32[] constant(-inf)
   %p = f32[8]{{0}} parameter(0)
   %q = f32[8]{{0}} parameter(1)
-  %mul.2 = f32[8]{{0}} multiply(%p, %q){named("mul")}
-  %reduce.1 = f32[] reduce(%mul.2, %none), dimensions={{0}}, to_apply=%sum{of_parts}
+  %mul.2.0 = f32[8]{{0}} multiply(%p, %q){named("mul")}
+  %reduce.1 = f32[] reduce(%mul.2.0, %none), dimensions={{0}}, to_apply=%sum{of_parts}
   %reduce.2 = f32[] reduce(%p, %none), dimensions={{0}}, to_apply=%sum{of_parts}
   %reduce_max.1 = f32[] maximum(%reduce.1, %reduce.2){of_parts}
-  %mul.3 = f32[8]{{0}} multiply(%q, %p){named("mul")}
-  %reduce.3 = f32[] reduce(%mul.3, %none), dimensions={{0}}, to_apply=%sum{of_parts}
+  %{last} = f32[8]{{0}} multiply(%q, %p){named("mul")}
+  %reduce.3 = f32[] reduce(%{last}, %none), dimensions={{0}}, to_apply=%sum{of_parts}
   %reduce_max.2 = f32[] maximum(%reduce_max.1, %reduce.3){of_parts}
   %neg.1 = f32[8]{{0}} negate(%p){named("neg")}
   ROOT %r = (f32[], f32[8]{{0}}) tuple(%reduce_max.2, %neg.1)"""
-    assert users_of("p", body) == ["mul.2", "mul.3", "reduce.2", "neg.1"]
+    assert users_of("p", body) == users

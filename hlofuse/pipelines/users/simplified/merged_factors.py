@@ -42,8 +42,11 @@ def _readers_as_product(users: list[Instruction]) -> list[Instruction]:
 
 def _are_numbered_around(before: Instruction, behind: Instruction) -> bool:
     """Are both such products, and the name of one between theirs is missing, that with one?"""
-    if not (has_merged_factor(before) and has_merged_factor(behind)):
-        return False
+    return has_merged_factor(before) and has_merged_factor(behind) and is_one_missing(before, behind)
+
+
+def is_one_missing(before: Instruction, behind: Instruction) -> bool:
+    """Is there a number of the same root between theirs, of what is gone?"""
     first, last = name_before_renaming(before), name_before_renaming(behind)
     return first.root == last.root and last.number - first.number == 2
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.simplified.merged_factors import is_one_missing
 
 
 def with_split_reductions_behind(
@@ -17,6 +18,7 @@ def with_split_reductions_behind(
     """Reductions that simplification made of one of a concatenate are younger than that.
 
     They stand behind it, or in its place if nothing reads it any more: behind all that its parts are made of.
+    Where the part was a product with one, of which only the missing number tells, that was its place already.
     """
     split = {u: None for u in users if _is_split_reduction(u)}
     if not split:
@@ -27,11 +29,18 @@ def with_split_reductions_behind(
         return [*others[: place + 1], *split, *others[place + 1 :]]
     others = users
     for reduce in [u for u in split if u.operands[0] is producer]:
+        if _is_in_place_of_product(reduce, others):
+            continue
         others = [u for u in others if u is not reduce]
         gone = max(order[part.operands[0]] for part in _all_parts(reduce))
         place = max((k for k, u in enumerate(others) if order[u] <= gone), default=-1)
         others.insert(place + 1, reduce)
     return others
+
+
+def _is_in_place_of_product(reduce: Instruction, users: list[Instruction]) -> bool:
+    k = users.index(reduce)
+    return 0 < k < len(users) - 1 and is_one_missing(users[k - 1], users[k + 1])
 
 
 def with_last_in_place_of_split(
