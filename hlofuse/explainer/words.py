@@ -168,7 +168,7 @@ def pass_summary(story: PassStory) -> str:
         parts.append(f"{len(story.rewrites):,} rewritten")
     held = sum(r.between_kernels for r in story.refused)
     if held:
-        parts.append(f"{plural(held, 'edge')} between kernels refused")
+        parts.append(f"{plural(held, 'edge')} refused")
     return ", ".join(parts) or ("changed nothing" if not story.changed else "nothing of its own to tell")
 
 
