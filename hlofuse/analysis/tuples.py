@@ -1,4 +1,4 @@
-"""Looking through tuples and bitcasts (`FollowTupleIndirection`, `FollowNoOpIndirection`)."""
+"""Elements of tuples, and what lies behind them (`FollowTupleIndirection`, `FollowNoOpIndirection`)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from hlofuse.ir.instruction import Instruction
 
 Index = tuple[int, ...]
 """A path into a nested tuple (`ShapeIndex`)."""
+
+
+def element_given(x: Instruction) -> int | None:
+    """Which element of what its computation is given `x` is; None for anything else."""
+    is_element = x.opcode == "get-tuple-element" and x.operands[0].opcode == "parameter"
+    return x.tuple_index if is_element else None
 
 
 def follow_tuples(instruction: Instruction, index: Index) -> tuple[Instruction, Index]:

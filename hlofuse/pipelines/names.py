@@ -44,6 +44,12 @@ def _before_renaming(text: str, renamed: bool) -> Name:
     return Name(match[1], int(match[2]) if numbered else 0)
 
 
+def is_one_missing(before: Instruction, behind: Instruction) -> bool:
+    """Is there a number of the same root between theirs, of what is gone?"""
+    first, last = name_before_renaming(before), name_before_renaming(behind)
+    return first.root == last.root and last.number - first.number == 2
+
+
 def operation(x: Instruction) -> str:
     """What the framework calls the operation that it comes of, such as `dot_general`; "" for nothing."""
     return (x.op_name or "").rpartition("/")[2]

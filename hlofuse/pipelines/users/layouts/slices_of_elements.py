@@ -7,6 +7,7 @@ takes slices of the elements of its tuple in their order, so that the element te
 
 from __future__ import annotations
 
+from hlofuse.analysis.tuples import element_given
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program
 
@@ -51,5 +52,5 @@ def _element(x: Instruction) -> int:
     of = x.operands[0]
     while of.opcode in {"bitcast", "copy", "transpose"}:
         of = of.operands[0]
-    is_element = of.opcode == "get-tuple-element" and of.operands[0].opcode == "parameter"
-    return of.tuple_index if is_element and of.tuple_index is not None else -1
+    element = element_given(of)
+    return -1 if element is None else element

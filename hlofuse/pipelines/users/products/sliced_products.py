@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hlofuse.analysis.tuples import element_given
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import number_in_name
@@ -35,7 +36,8 @@ def called_slices(computation: Computation) -> _Called:
             slices = {
                 _Slicing(x.opcode, element): x
                 for x in call.fused_computation
-                if x.opcode in _OFFSETS and (element := _element(_outside(call, x.operands[0]))) is not None
+                if x.opcode in _OFFSETS
+                and (element := element_given(_outside(call, x.operands[0]))) is not None
             }
             if slices:
                 found.append((call, slices))
@@ -82,13 +84,8 @@ def _insert(users: list[Instruction], slicing: _Slicing, x: Instruction) -> None
 
 
 def _slicing(x: Instruction) -> _Slicing | None:
-    element = _element(x.operands[0]) if x.opcode in _OFFSETS else None
+    element = element_given(x.operands[0]) if x.opcode in _OFFSETS else None
     return None if element is None else _Slicing(x.opcode, element)
-
-
-def _element(x: Instruction) -> int | None:
-    is_element = x.opcode == "get-tuple-element" and x.operands[0].opcode == "parameter"
-    return x.tuple_index if is_element else None
 
 
 def _outside(call: Instruction, x: Instruction) -> Instruction:

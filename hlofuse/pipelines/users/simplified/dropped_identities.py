@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import name_before_renaming
+from hlofuse.pipelines.names import is_one_missing
 from hlofuse.pipelines.users.common.constants import is_constant
 
 
@@ -25,10 +25,8 @@ def with_readers_in_place(producer: Instruction, users: list[Instruction]) -> li
 
 def _are_numbered_around(before: Instruction, producer: Instruction, behind: Instruction) -> bool:
     """Are both products of `producer`, and one is missing between them?"""
-    if not (_is_product_of(before, producer) and _is_product_of(behind, producer)):
-        return False
-    first, last = name_before_renaming(before), name_before_renaming(behind)
-    return first.root == last.root and last.number - first.number == 2
+    are_products = _is_product_of(before, producer) and _is_product_of(behind, producer)
+    return are_products and is_one_missing(before, behind)
 
 
 def _is_product_of(x: Instruction, factor: Instruction) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation
+from hlofuse.pipelines.names import is_of_program, is_one_missing, operation
 from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant, number_of
 from hlofuse.pipelines.users.common.holes import without
 
@@ -43,12 +43,6 @@ def _readers_as_product(users: list[Instruction]) -> list[Instruction]:
 def _are_numbered_around(before: Instruction, behind: Instruction) -> bool:
     """Are both such products, and the name of one between theirs is missing, that with one?"""
     return has_merged_factor(before) and has_merged_factor(behind) and is_one_missing(before, behind)
-
-
-def is_one_missing(before: Instruction, behind: Instruction) -> bool:
-    """Is there a number of the same root between theirs, of what is gone?"""
-    first, last = name_before_renaming(before), name_before_renaming(behind)
-    return first.root == last.root and last.number - first.number == 2
 
 
 def _merged_products(producer: Instruction, users: list[Instruction]) -> list[Instruction]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_one_missing
 from hlofuse.pipelines.users.common.holes import without
-from hlofuse.pipelines.users.simplified.merged_factors import is_one_missing
 
 
 def with_split_reductions_behind(
