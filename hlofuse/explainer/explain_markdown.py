@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlofuse.explainer.advice import advice_line, can_be_acted_on
 from hlofuse.explainer.alike import group_fused, group_refusals
 from hlofuse.explainer.cost_words import roofline
 from hlofuse.explainer.model import Explanation, FusedGroup, Obstacle, PassStory, Refusal, Rewrite
@@ -174,10 +175,10 @@ def _obstacles(e: Explanation, input_words: Sequence[str], limit: int) -> list[s
 
 def _obstacle(o: Obstacle, input_words: Sequence[str]) -> str:
     first = o.refusals[0]
-    why = command_line("why", *input_words, first.producer.name, first.consumer_then)
+    why = command_line("why", *input_words, first.producer.name, first.consumer)
     figures = f"{plural(o.edges, 'edge')}, {bytes_text(o.bytes_between)}{if_allowed(o)}"
     lines = [f"- **{markdown(o.rule.code)}** {markdown(o.rule.title)} ({figures})"]
-    if o.rule.advice and not o.rule.advice.startswith("Nothing to do"):
-        lines.append(f"  What to do: {markdown(o.rule.advice)}")
+    if can_be_acted_on(o.rule):
+        lines.append(f"  {markdown(advice_line(o.rule))}")
     lines.append(f"  {markdown_code(why)}")
     return "\n".join(lines)

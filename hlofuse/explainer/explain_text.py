@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hlofuse.explainer.advice import advice_line, can_be_acted_on
 from hlofuse.explainer.alike import group_fused, group_refusals
 from hlofuse.explainer.cost_words import SIBLINGS_UNTIMED
 from hlofuse.explainer.explain_text_costs import print_dearest, print_timed_kernel
@@ -29,7 +30,7 @@ from hlofuse.explainer.words import (
     rewrites_by_rule,
     sources,
 )
-from hlofuse.present.command_line import command_line
+from hlofuse.present.command_line import print_command
 from hlofuse.present.escape import printable, shorten
 from hlofuse.present.units import bytes_text, plural, ranges
 
@@ -246,11 +247,10 @@ def _print_obstacle(o: Obstacle, console: Console, input_words: Sequence[str]) -
     console.print(Padding(pair, indent))
     if first.figures:
         console.print(Padding(Text(figures_text(first.figures), style="dim"), indent))
-    if o.rule.advice and not o.rule.advice.startswith("Nothing to do"):
-        console.print(Padding(Text(f"What to do: {o.rule.advice}"), indent))
-    why = command_line("why", *input_words, first.producer.name, first.consumer_then)
-    console.print(Padding(Text(why, style="green"), indent))
-    console.print(Padding(Text(command_line("rule", o.rule.code), style="green"), indent))
+    if can_be_acted_on(o.rule):
+        console.print(Padding(Text(advice_line(o.rule)), indent))
+    print_command(console, 10, "why", *input_words, first.producer.name, first.consumer)
+    print_command(console, 10, "rule", o.rule.code)
 
 
 def _legend(console: Console, codes: dict[str | None, None], rules: dict[str, RuleText]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.padding import Padding
 from rich.text import Text
 
+from hlofuse.explainer.advice import advice_line, can_be_acted_on
 from hlofuse.explainer.tables import plain_table
 from hlofuse.explainer.words import figures_text
 from hlofuse.present.command_line import command_line
@@ -61,8 +62,8 @@ def _print_group(f: Fused, code: str, held: list[Boundary], console: Console, li
         console.print(Padding(line, (0, 0, 0, 6)))
     if limit and len(held) > min(3, limit):
         console.print(Padding(Text(f"and {len(held) - min(3, limit)} more", style="dim"), (0, 0, 0, 6)))
-    if known and known.advice:
-        console.print(Padding(Text(f"What to do: {known.advice}"), (0, 0, 0, 6)))
+    if known and can_be_acted_on(known):
+        console.print(Padding(Text(advice_line(known)), (0, 0, 0, 6)))
 
 
 def _head(f: Fused) -> list[tuple[str, str]]:

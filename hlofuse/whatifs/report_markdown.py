@@ -20,6 +20,12 @@ def ranking_markdown(r: Ranking, *, limit: int = 10) -> str:
     if note:
         out.append(f"({note})\n")
     out.append(f"**{markdown(' '.join(words.lead(r)))}**\n")
+    if r.relaxed and r.relaxed[0].saves:
+        out += [f"{markdown(line)}\n" for line in words.advice(r.relaxed[0])]
+        other = words.to_act_on(r)
+        if other is not None:
+            out.append(f"**{markdown(words.lead_to_act_on(other))}**\n")
+            out += [f"{markdown(line)}\n" for line in words.advice(other)]
     shown = words.ranking_columns(r)
     changing = [x for x in r.relaxed if x.changes_anything][: limit or None]
     rows = [[markdown(words.ranking_row(x)[k]) for k in shown] for x in changing]

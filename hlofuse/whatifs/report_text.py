@@ -11,7 +11,7 @@ from rich.text import Text
 
 from hlofuse.explainer.difference.words import warning_line
 from hlofuse.explainer.tables import plain_table
-from hlofuse.present.command_line import command_line
+from hlofuse.present.command_line import print_command
 from hlofuse.present.escape import printable, shorten
 from hlofuse.present.units import bytes_text, plural
 from hlofuse.whatifs import words
@@ -35,25 +35,28 @@ def print_ranking(r: Ranking, console: Console, *, input_words: Sequence[str] = 
     for line in words.lead(r):
         console.print(Text(line, style="bold green" if saves else "bold"))
     if saves:
-        _print_best(r.relaxed[0], console, input_words, limit)
+        _print_advice(r.relaxed[0], console, input_words, limit)
+    other = words.to_act_on(r) if saves else None
+    if other is not None:
+        console.print()
+        console.print(Text(words.lead_to_act_on(other), style="bold"))
+        _print_advice(other, console, input_words, limit)
     if r.relaxed:
         console.print()
         _print_table(r, console, limit)
-    for other in r.relaxed[1 if saves else 0 : limit or None]:
-        if other.saves:
-            _print_blocks(other, console, limit)
+    for x in r.relaxed[1 if saves else 0 : limit or None]:
+        if x.saves and x is not other:
+            _print_blocks(x, console, limit)
     if r.fixed:
         console.print()
         _print_fixed(r.fixed, console, limit)
 
 
-def _print_best(best: RelaxedRule, console: Console, input_words: Sequence[str], limit: int) -> None:
-    _print_edges(best, console, limit)
-    for label, text in (("Why XLA asks", best.rule.why), ("What to do", best.rule.advice)):
-        if text:
-            console.print(Padding(Text(f"{label}: {text}"), (0, 0, 0, 2)))
-    shown = command_line("explain", *input_words, "--disable", best.rule.code)
-    console.print(Padding(Text(shown, style="green"), (0, 0, 0, 2)))
+def _print_advice(r: RelaxedRule, console: Console, input_words: Sequence[str], limit: int) -> None:
+    _print_edges(r, console, limit)
+    for line in words.advice(r):
+        console.print(Padding(Text(line), (0, 0, 0, 2)))
+    print_command(console, 2, "explain", *input_words, "--disable", r.rule.code)
 
 
 def _print_edges(r: RelaxedRule, console: Console, limit: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from hlofuse.explainer.advice import advice_line, can_be_acted_on
 from hlofuse.explainer.difference import Difference
 from hlofuse.explainer.difference.words import figures_line, percent, share, work
 from hlofuse.explainer.model import Refusal, Totals
@@ -69,6 +70,28 @@ def lead(r: Ranking) -> list[str]:
     if r.fixed:
         return ["No rule that could be relaxed refused anything here."]
     return ["No rule refused anything here."]
+
+
+def advice(r: RelaxedRule) -> list[str]:
+    """Why XLA asks a rule, and what a program could do about it."""
+    why = f"Why XLA asks: {r.rule.why}" if r.rule.why else ""
+    return [printable(line) for line in (why, advice_line(r.rule)) if line]
+
+
+def to_act_on(r: Ranking) -> RelaxedRule | None:
+    """Where nothing can be done about the rule that costs most: the first about which something can."""
+    if not r.relaxed or can_be_acted_on(r.relaxed[0].rule):
+        return None
+    return next((x for x in r.relaxed if x.saves and can_be_acted_on(x.rule)), None)
+
+
+def lead_to_act_on(x: RelaxedRule) -> str:
+    """What that one costs."""
+    without = figures_line(x.difference).replace("    ", ", ")
+    return (
+        f"Of the rules about which you can do something, {x.rule.code} costs you most:"
+        f" {printable(x.rule.title)}. {_blocks(x)}; without it: {without}."
+    )
 
 
 def _blocks(r: RelaxedRule) -> str:

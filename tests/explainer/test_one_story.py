@@ -51,6 +51,24 @@ def test_every_obstacle_is_what_why_answers(corpus: Path, name: str) -> None:
         assert answer.settled_by is None or answer.settled_by.rule.code == code
 
 
+def test_the_pair_that_is_shown_is_the_pair_to_ask_about(hlofuse: Run, samples: Path) -> None:
+    folder = str(samples / "gpu" / "gpt2_block")
+    lines = hlofuse("explain", folder, "--device", "h100_sxm", columns=60).out.splitlines()
+    shown = next(k for k, line in enumerate(lines) if line.startswith("  PF031  Only bitcasts"))
+    producer, arrow, consumer = lines[shown + 1].split()[:3]
+    assert arrow == "→"
+    command = next(line for line in lines[shown:] if " why " in line)  # however long, on one line
+    assert command.split() == ["hlofuse", "why", folder, "--device", "h100_sxm", producer, consumer]
+    assert hlofuse(*command.split()[1:]).out.startswith(f"{producer} was not fused into {consumer}.\n  PF031")
+
+
+def test_a_view_is_no_kernel_to_compare_with(samples: Path) -> None:
+    run = observed_replay(load(samples / "gpu" / "gpt2_block"), variant_of("gpu", "h100_sxm"))
+    of_view = why(run.replay, "fusion.21", "bitcast.50.0", costs=run.costs)
+    assert isinstance(of_view, Pair)
+    assert (of_view.outcome, of_view.cost) == ("refused", None)
+
+
 BITCAST = """HloModule seen
 ENTRY e {
   p = f32[512,512]{1,0} parameter(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from hlofuse.ir.verifier import verify_module
 from hlofuse.pipelines import TARGETS, Checkpoint, variant_of
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.whatifs.plot import plot_sweep
+from hlofuse.whatifs.report_markdown import ranking_markdown
+from hlofuse.whatifs.words import advice, to_act_on
 
 from ..renderer.modules import needs_graphviz
 
@@ -65,6 +68,19 @@ def test_the_rule_that_costs_most_comes_first_with_what_it_blocks() -> None:
     assert [b.producer.name for b in best.blocks] == ["d"]
     assert [(e.producer.name, e.consumer.name) for e in best.difference.fused] == [("d", "b")]
     assert best.difference.parted == ()
+
+
+def test_where_nothing_can_be_done_the_next_rule_is_named() -> None:
+    found = hlofuse.what_if(parse_module(DEAR))
+    helpless = replace(found.relaxed[0].rule, code="XX001", advice="Nothing to do: it is right.")
+    first = replace(found.relaxed[0], rule=helpless)
+    both = replace(found, relaxed=(first, *found.relaxed))
+    assert advice(first)[-1] == "Nothing to do: it is right."
+    assert to_act_on(found) is None
+    assert to_act_on(replace(found, relaxed=(first,))) is None
+    assert to_act_on(both) is found.relaxed[0]
+    page = ranking_markdown(both)
+    assert page.index("XX001: The consumer") < page.index("Of the rules about which you can do something")
 
 
 def test_every_rule_that_refused_is_relaxed_or_said_to_be_fixed(samples: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlofuse.explainer.advice import advice_line
 from hlofuse.explainer.model import Place
 from hlofuse.explainer.why import Decision, Pair, Story
 from hlofuse.explainer.why.markdown_costs import pair_cost
@@ -60,7 +61,7 @@ def _pair(p: Pair, limit: int) -> list[str]:
     if p.cost is not None:
         out.append(pair_cost(p.cost, p.producer, forbidden=p.forbidden))
     if d is not None and d.event == "ineligible" and d.rule.advice:
-        out.append(f"What to do: {markdown(d.rule.advice)}\n")
+        out.append(f"{markdown(advice_line(d.rule))}\n")
     out.append(_decisions(p.decisions, limit))
     return out
 

@@ -152,7 +152,9 @@ def _cost(producer: str, consumer: str, settled: Event | None, facts: Facts) -> 
         return facts.costs.detail(*found)
     first = facts.after.get(facts.standing(producer))
     second = facts.after.get(facts.standing(consumer))
-    return facts.costs.pair(first, second) if first is not None and second is not None else None
+    if first is None or second is None or is_view(second):
+        return None  # a view takes no time and is no kernel to compare with
+    return facts.costs.pair(first, second)
 
 
 def _running(name: str, facts: Facts) -> tuple[Place, ...]:

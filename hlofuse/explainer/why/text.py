@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.text import Text
 
+from hlofuse.explainer.advice import advice_line
 from hlofuse.explainer.model import Place
 from hlofuse.explainer.tables import plain_table
 from hlofuse.explainer.why import Decision, Pair, Story
@@ -25,7 +26,7 @@ from hlofuse.explainer.why.words import (
     verdict,
 )
 from hlofuse.explainer.words import figures_text, origin
-from hlofuse.present.command_line import command_line
+from hlofuse.present.command_line import print_command
 from hlofuse.present.escape import printable, shorten
 from hlofuse.present.units import ranges
 
@@ -97,7 +98,7 @@ def _print_pair(p: Pair, console: Console, input_words: Sequence[str], limit: in
     elif p.path:
         shown = [*p.path[:5], "…", p.path[-1]] if len(p.path) > 7 else p.path
         _indented(console, "Its value gets there by " + " → ".join(printable(n) for n in shown))
-        _indented(console, Text(command_line("why", *input_words, p.path[0], p.path[1]), style="green"))
+        print_command(console, 2, "why", *input_words, p.path[0], p.path[1])
     console.print()
     _print_places(console, (p.producer, p.consumer))
     where = kernels_line(p)
@@ -108,14 +109,14 @@ def _print_pair(p: Pair, console: Console, input_words: Sequence[str], limit: in
         print_pair_cost(p.cost, p.producer, console, forbidden=p.forbidden)
     if settled is not None and settled.event == "ineligible" and settled.rule.advice:
         console.print()
-        _indented(console, f"What to do: {printable(settled.rule.advice)}")
+        _indented(console, printable(advice_line(settled.rule)))
     others = [d for d in p.decisions if d is not settled]
     if others:
         console.print()
         _print_decisions(console, "other decisions about the two", others, limit)
     if settled is not None and settled.rule.code:
         console.print()
-        _indented(console, Text(command_line("rule", settled.rule.code), style="green"))
+        print_command(console, 2, "rule", settled.rule.code)
 
 
 def _print_story(s: Story, console: Console, input_words: Sequence[str], limit: int) -> None:
@@ -124,7 +125,7 @@ def _print_story(s: Story, console: Console, input_words: Sequence[str], limit: 
     _print_places(console, (s.subject, *held, *s.kernels[:4]))
     if s.holder is not None:
         console.print()
-        _indented(console, Text(command_line("why", *input_words, s.holder.name), style="green"))
+        print_command(console, 2, "why", *input_words, s.holder.name)
         return
     if s.holds:
         console.print()
