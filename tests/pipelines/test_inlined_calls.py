@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.likely_ids.inlined_calls import in_order_of_calls
+from hlofuse.pipelines.likely_ids.inlined_calls import in_order_of_cloning
 
 
 def order(*lines: str) -> list[str]:
@@ -17,7 +17,7 @@ def order(*lines: str) -> list[str]:
     text = f"HloModule m\n\nENTRY %main {{\n  %p = f32[8]{{0}} parameter(0)\n{body}\n{root}\n}}\n"
     entry = parse_module(text).entry
     inlined = [x for x in entry if x.opcode not in ("parameter", "tuple")]
-    return [x.name for x in in_order_of_calls(entry, inlined)]
+    return [x.name for x in in_order_of_cloning(entry, inlined)]
 
 
 def test_a_call_is_cloned_whole_before_the_next_one() -> None:

@@ -13,7 +13,7 @@ from hlofuse.ir.module import Module
 from hlofuse.pipelines.likely_ids.bitcasts import in_order_of_making
 from hlofuse.pipelines.likely_ids.callers import with_callers_as_written
 from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
-from hlofuse.pipelines.likely_ids.inlined_calls import in_order_of_calls
+from hlofuse.pipelines.likely_ids.inlined_calls import in_order_of_cloning
 from hlofuse.pipelines.likely_ids.makers import Maker, is_cloned_whole
 from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
 from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
@@ -53,7 +53,7 @@ def _by_age(computation: Computation, named: frozenset[Instruction]) -> list[Ins
         elif maker == Maker.ANY:
             order += in_order_of_making(members)
         elif maker == Maker.INLINER:
-            order += in_order_of_pass(in_order_of_calls(computation, members), [], frozenset())
+            order += in_order_of_pass(in_order_of_cloning(computation, members), [], frozenset())
         else:
             # Those that take the place of broadcasts are met in the order of the program.
             broadcasts = [x for x in members if x in age and x.opcode == "broadcast"]

@@ -15,7 +15,7 @@ from hlofuse.pipelines.likely_ids.order_of_pass import longest_rising
 from hlofuse.pipelines.names import name_before_renaming, outermost_call
 
 
-def in_order_of_calls(computation: Computation, inlined: list[Instruction]) -> list[Instruction]:
+def in_order_of_cloning(computation: Computation, inlined: list[Instruction]) -> list[Instruction]:
     """What was inlined into a computation, given in the order of the text, call after call.
 
     Two calls of one function that share something look like one. Numbers rise from clone to clone: of what
