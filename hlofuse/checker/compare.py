@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from hlofuse.checker.held import between
-from hlofuse.checker.limits import MOST_REASONS, told_apart
+from hlofuse.checker.limits import most_telling, told_apart
 from hlofuse.checker.model import Code, Figures, Finding, Held, Kernel, Level, Profile, Where
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.present.escape import printable
@@ -110,7 +110,7 @@ def _told(group: _Group, module: str, level: Level, held: Callable[[], list[Held
     reasons = between(now, held()) if group.grows and len(now) else ()
     # The place of the pair that stays apart is where something can be done.
     place = next((h.where for h in reasons if h.where.file), places[0] if places else Where())
-    return Finding(group.code, level, module, message, place, before, now, reasons[:MOST_REASONS])
+    return Finding(group.code, level, module, message, place, before, now, most_telling(reasons))
 
 
 def _groups(before: Sequence[Kernel], now: Sequence[Kernel]) -> Iterator[_Group]:

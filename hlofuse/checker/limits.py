@@ -65,8 +65,16 @@ def _split(text: str) -> tuple[float | None, str]:
     return (number, found[2].lower()) if number < 1e24 else (None, "")
 
 
-MOST_REASONS = 5
-"""Pairs named for a broken budget: the most telling ones."""
+_MOST_REASONS = 5
+
+
+def most_telling(held: Iterable[Held]) -> tuple[Held, ...]:
+    """The pairs to name for a finding: the first few, of a producer that one rule keeps from several users
+    the one."""
+    by_producer: dict[tuple[str, str], Held] = {}
+    for h in held:
+        by_producer.setdefault((h.rule, h.producer), h)
+    return tuple(by_producer.values())[:_MOST_REASONS]
 
 
 def over_budget(profile: Profile, budgets: Iterable[Budget], held: Callable[[], list[Held]]) -> list[Finding]:
@@ -75,7 +83,7 @@ def over_budget(profile: Profile, budgets: Iterable[Budget], held: Callable[[], 
     for budget in budgets:
         if fnmatchcase(profile.name, budget.modules):
             for code, message in _broken(profile.figures, budget, profile.name):
-                reasons = tuple(held()[:MOST_REASONS])
+                reasons = most_telling(held())
                 where = next((h.where for h in reasons if h.where.file), Where())
                 found.append(Finding(code, Level.ERROR, profile.name, message, where, held=reasons))
     return found

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hlofuse.checker.limits import parse_bytes, parse_time
+from hlofuse.checker.limits import most_telling, parse_bytes, parse_time
+from hlofuse.checker.model import Held, Where
 from hlofuse.ir import HlofuseError
 
 
@@ -36,3 +37,14 @@ def test_what_is_no_quantity_is_refused(text: str) -> None:
 def test_a_time_without_a_unit_is_refused() -> None:
     with pytest.raises(HlofuseError, match="units: ns, us, ms, s"):
         parse_time("3")
+
+
+def test_a_producer_that_a_rule_keeps_from_several_users_is_named_once() -> None:
+    def pair(rule: str, producer: str, consumer: str) -> Held:
+        return Held(rule, "", "", producer, consumer, frozenset(), Where(), 8, None)
+
+    held = [pair("PF002", "dot", "a"), pair("PF002", "dot", "b"), pair("PF031", "dot", "c")]
+    held += [pair("PF002", f"dot.{k}", "a") for k in range(9)]
+    told = [(h.rule, h.producer, h.consumer) for h in most_telling(held)]
+    assert told[:3] == [("PF002", "dot", "a"), ("PF031", "dot", "c"), ("PF002", "dot.0", "a")]
+    assert len(told) == 5
