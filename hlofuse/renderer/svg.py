@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from xml.sax.saxutils import escape, quoteattr
+
+from hlofuse.renderer.metrics import text_width
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _XLINK = "{http://www.w3.org/1999/xlink}"
@@ -28,7 +30,7 @@ _CSS = (
     ".edge:hover path{stroke:#0969da;stroke-width:3}.edge:hover text{fill:#0969da;font-weight:bold}"
     ".node:hover>*:not(text){stroke-width:3}.node,.edge,.cluster{cursor:default}"
     ".link .node,.link text{cursor:pointer}.link:focus-visible{outline:3px solid #0969da}"
-    ".heading text{paint-order:stroke;stroke:#ffffff;stroke-width:3px;stroke-opacity:.85;pointer-events:none}"
+    ".heading{pointer-events:none}"
 )
 
 
@@ -49,7 +51,7 @@ def finish(
     writer = _Writer(tooltips, links or {})
     for child in root:
         writer.write(child, depth=0)
-    # Arrows run across the headings of the frames they enter: these come last, with a halo.
+    # Arrows run across the headings of the frames they enter: these come last, on plates that hide them.
     transform = next((g.get("transform", "") for g in root if g.tag == _SVG + "g"), "")
     return "".join(
         [
@@ -61,6 +63,7 @@ def finish(
             'fill="#ffffff" stroke="#d1d9e0"/>\n',
             *writer.out,
             f'<g class="heading" transform={quoteattr(transform)}>\n',
+            *writer.plates(),
             *writer.headings,
             "</g>\n",
             _way_back(back, width),
@@ -87,24 +90,45 @@ class _Writer:
         self.links = links
         self.out: list[str] = []
         self.headings: list[str] = []
+        self._lines: dict[tuple[ET.Element, str], tuple[float, float, float]] = {}
+        """Left, right and size of each line of a frame's heading."""
 
-    def write(self, element: ET.Element, depth: int, lift: bool = False) -> None:
-        """Copy an element; the depth of Graphviz's output is a few levels, whatever is drawn."""
+    def plates(self) -> Iterator[str]:
+        """What lies under the lines of headings, in the colour of their frames."""
+        for (frame, y), (left, right, size) in self._lines.items():
+            place = f'x="{left - 2:.2f}" y="{float(y) - 0.85 * size:.2f}"'
+            extent = f'width="{right - left + 4:.2f}" height="{1.1 * size:.2f}"'
+            yield f"<rect {place} {extent} fill={quoteattr(_ground(frame))}/>\n"
+
+    def write(self, element: ET.Element, depth: int, frame: ET.Element | None = None) -> None:
+        """Copy an element; the depth of Graphviz's output is a few levels, whatever is drawn.
+
+        `frame` is the one whose heading this is part of.
+        """
         name = element.tag.removeprefix(_SVG) if isinstance(element.tag, str) else ""
         if name == "a":  # Graphviz's bearer of tooltips: its content stays, the link goes
             for child in element:
-                self.write(child, depth, lift)
+                self.write(child, depth, frame)
         elif name == "g":
-            self._group(element, depth, lift or element.get("class") == "cluster")
+            self._group(element, depth, element if element.get("class") == "cluster" else frame)
         elif name == "text":
             text = "".join(element.itertext())
             if text.strip():
-                target = self.headings if lift else self.out
+                if frame is not None:
+                    self._widen_plate(frame, element, text)
+                target = self.out if frame is None else self.headings
                 target.append(f'<text xml:space="preserve"{_attributes(element)}>{escape(text)}</text>\n')
         elif name in _ELEMENTS and not (depth == 1 and _is_background(element)):
             self.out.append(f"<{name}{_attributes(element)}/>\n")
 
-    def _group(self, element: ET.Element, depth: int, lift: bool) -> None:
+    def _widen_plate(self, frame: ET.Element, element: ET.Element, text: str) -> None:
+        left, size = float(element.get("x", 0)), float(element.get("font-size", 11))
+        right = left + text_width(text, size, bold=element.get("font-weight") == "bold")
+        line = frame, element.get("y", "0")
+        known = self._lines.get(line, (left, right, size))
+        self._lines[line] = min(known[0], left), max(known[1], right), max(known[2], size)
+
+    def _group(self, element: ET.Element, depth: int, frame: ET.Element | None) -> None:
         link = self.links.get(element.get("id", ""))
         if link is not None:
             self.out.append(f'<a href={quoteattr(link)} class="link">\n')
@@ -113,7 +137,7 @@ class _Writer:
         if said:
             self.out.append(f"<title>{escape(said)}</title>\n")
         for child in element:
-            self.write(child, depth + 1, lift)
+            self.write(child, depth + 1, frame)
         self.out.append("</g>\n</a>\n" if link is not None else "</g>\n")
 
     def _said(self, element: ET.Element) -> str:
@@ -127,6 +151,12 @@ class _Writer:
                 if text.strip():
                     return text
         return ""
+
+
+def _ground(frame: ET.Element) -> str:
+    """What a frame is filled with."""
+    fills = (shape.get("fill", "none") for name in ("path", "polygon") for shape in frame.iter(_SVG + name))
+    return next((f for f in fills if f not in ("none", "transparent")), "#ffffff")
 
 
 def _way_back(link: str, width: float) -> str:

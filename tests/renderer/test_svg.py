@@ -202,3 +202,21 @@ def test_without_graphviz_there_is_one_clear_sentence(monkeypatch: pytest.Monkey
     with pytest.raises(HlofuseError, match=r"hlofuse\[render\]") as caught:
         drawing.to_svg()
     assert "\n" not in str(caught.value)
+
+
+@needs_graphviz
+def test_arrows_run_below_the_headings_of_frames() -> None:
+    svg = render(parse_module(FUSED)).to_svg()
+    root = ET.fromstring(svg)
+    last = [e for e in root if e.get("class") == "heading"]
+    assert len(last) == 1
+    plates, words = last[0].findall(f"{SVG}rect"), last[0].findall(f"{SVG}text")
+    assert list(last[0]) == [*plates, *words]  # no plate hides a word
+    assert list(root).index(last[0]) > max(k for k, e in enumerate(root) if e.find(f".//{SVG}path") is not None)
+    for word in words:
+        x, y = float(word.get("x", "")), float(word.get("y", ""))
+        assert any(
+            float(p.get("x", "")) <= x <= float(p.get("x", "")) + float(p.get("width", ""))
+            and float(p.get("y", "")) <= y <= float(p.get("y", "")) + float(p.get("height", ""))
+            for p in plates
+        )
