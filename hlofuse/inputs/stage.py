@@ -77,6 +77,8 @@ def stage_of(module: Module, target: str = "cpu") -> Stage:
     if fusion is not None:
         evidence = f"it has {fusion.fusion_kind} fusions such as {fusion.name}, which these passes make"
         return Stage(FUSED, platform, evidence, right)
+    if named is None and right is not None:
+        return Stage(FUSED, platform, f"it lies beside {right.name}, which the passes were given", right)
     if named is not None:
         if named.whole is not None:
             name = BEFORE if named.whole == "before_optimizations" else SCHEDULED

@@ -119,6 +119,18 @@ def test_what_a_corpus_calls_the_input_is_taken_for_it(tmp_path: Path) -> None:
     assert stage_of(load(tmp_path / "before.hlo")).name == INPUT
 
 
+def test_what_a_corpus_calls_the_result_is_fused_whatever_is_in_it(tmp_path: Path) -> None:
+    text = "HloModule m\nENTRY e {\n  p = f32[8] parameter(0)\n  ROOT n = f32[8] negate(p)\n}\n"
+    for name in ("after.hlo", "01-priority-fusion.hlo"):
+        (tmp_path / name).write_text(text)
+        assert stage_of(load(tmp_path / name)).name == INPUT  # nothing beside it tells
+    (tmp_path / "before.hlo").write_text(text)
+    for name in ("after.hlo", "01-priority-fusion.hlo"):
+        found = stage_of(load(tmp_path / name))
+        assert (found.name, found.right_file) == (FUSED, tmp_path / "before.hlo")
+    assert stage_of(load(tmp_path / "before.hlo")).name == INPUT
+
+
 def test_the_refusal_points_at_the_right_file(tmp_path: Path) -> None:
     dump(tmp_path, FULL)
     with pytest.raises(StageError, match=r"lies beside it: .*0002\.after_layout_assignment"):
