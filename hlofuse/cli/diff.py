@@ -71,6 +71,7 @@ def command(
     from hlofuse.cli.common.progress import spinner
     from hlofuse.cli.common.side_by_side import read_both, times_on
     from hlofuse.differ import diff
+    from hlofuse.differ.report.headline import is_fused
     from hlofuse.ir import HlofuseError
 
     form = form or _by_suffix(output)
@@ -87,6 +88,12 @@ def command(
         found = diff(*modules, metadata=metadata)
     if not quiet:
         _report(found, form, color, output, limit, only or SECTIONS, times)
+        if times is not None and not is_fused(found):
+            click.echo(
+                "note: neither module is fused yet, and they are compared as they are: hlofuse replay FILE"
+                " --device D -o OUT.hlo writes what fusion leaves of each",
+                err=True,
+            )
     return 0 if found.same else 1
 
 

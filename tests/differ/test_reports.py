@@ -47,6 +47,17 @@ def test_golden(hlofuse: Run, golden: Golden, case: str, form: str) -> None:
     golden(f"diff/{case}.{'md' if form == 'markdown' else form + '.txt'}", result.out)
 
 
+def test_of_what_is_not_fused_yet_no_fusions_are_said_to_be_the_same(hlofuse: Run) -> None:
+    before = ("../gpu/softmax/before.hlo", "../gpu/softmax/before.hlo")
+    plain = hlofuse("diff", *before)
+    assert (plain.status, plain.err) == (0, "")
+    assert plain.out.startswith("jit_softmax: the same, ahead of fusion\n")
+    timed = hlofuse("diff", *before, "--device", "h100_sxm", "--device-after", "v100")
+    assert (timed.status, timed.err.startswith("note: neither module is fused yet")) == (0, True)
+    fused = ("../gpu/softmax/after.hlo", "../gpu/softmax/after.hlo", "--device", "h100_sxm")
+    assert hlofuse("diff", *fused).err == ""
+
+
 def test_json_has_its_schema_and_everything(hlofuse: Run) -> None:
     found = json.loads(hlofuse("diff", *CASES["gpt2_block"], "--format", "json").out)
     assert found["schema"] == "hlofuse.diff/1"

@@ -212,7 +212,8 @@ def test_arrows_run_below_the_headings_of_frames() -> None:
     assert len(last) == 1
     plates, words = last[0].findall(f"{SVG}rect"), last[0].findall(f"{SVG}text")
     assert list(last[0]) == [*plates, *words]  # no plate hides a word
-    assert list(root).index(last[0]) > max(k for k, e in enumerate(root) if e.find(f".//{SVG}path") is not None)
+    drawn = [k for k, e in enumerate(root) if e.find(f".//{SVG}path") is not None]
+    assert list(root).index(last[0]) > max(drawn)
     for word in words:
         x, y = float(word.get("x", "")), float(word.get("y", ""))
         assert any(

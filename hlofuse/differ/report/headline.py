@@ -9,6 +9,7 @@ from hlofuse.analysis.loops import outermost_loops
 from hlofuse.differ.model import Edit, FusionChange, FusionKind, ModuleDiff, only_annotations
 from hlofuse.differ.report.phrases import ARROW, change_of, count_change_of, time_change_of
 from hlofuse.differ.report.summary import Summary
+from hlofuse.inputs.stage import stage_of
 from hlofuse.present.loops import loops_line
 from hlofuse.present.units import plural
 
@@ -18,7 +19,7 @@ def verdict(diff: ModuleDiff) -> str:
     ours, theirs = diff.before.module.name, diff.after.module.name
     name = ours if ours == theirs else f"{ours} and {theirs}"
     if diff.same:
-        return f"{name}: the same, fusions included"
+        return f"{name}: the same, {'fusions included' if is_fused(diff) else 'ahead of fusion'}"
     fusions = fusions_text(diff.fusions)
     if diff.same_program:
         return f"{name}: the same program, fused differently: {fusions}"
@@ -31,6 +32,11 @@ def verdict(diff: ModuleDiff) -> str:
     counts = Counter(_word(e) for e in diff.edits)
     told = ", ".join(f"{counts[w]} {w}" for w in ("removed", "added", "changed", "moved") if counts[w])
     return f"{name}: the program differs ({told}); {fusions}"
+
+
+def is_fused(diff: ModuleDiff) -> bool:
+    """The fusion passes have been over one of the two at least."""
+    return any(stage_of(side.module).is_fused for side in (diff.before, diff.after))
 
 
 def fusions_text(changes: Iterable[FusionChange]) -> str:
