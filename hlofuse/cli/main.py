@@ -130,6 +130,10 @@ _GARBAGE = 1_000_000
 """Objects made before garbage is looked for: nearly all that a command makes it keeps to its end."""
 
 
+_FORMATS = ("--json", "--markdown", "--html", "--svg", "--sarif", "--junit", "--github")
+"""What some expect to be options of their own."""
+
+
 def main() -> None:
     """Run the command line; exit status 0 done, 1 a difference was found, 2 bad input or call."""
     gc.set_threshold(_GARBAGE, 10, 10)
@@ -144,6 +148,9 @@ def _run() -> int:
     except click.exceptions.Abort:
         return 130
     except click.ClickException as e:
+        if isinstance(e, click.NoSuchOption) and e.option_name in _FORMATS:
+            meant = f"--format {e.option_name.removeprefix('--')}"
+            e = click.NoSuchOption(e.option_name, possibilities=[meant], ctx=e.ctx)
         e.show()
     except (_ReaderGone, BrokenPipeError):  # no failure of ours
         _drop_what_is_unwritten()

@@ -62,7 +62,7 @@ def command(
     from hlofuse.inputs.beside import device_beside
     from hlofuse.inputs.choose_target import choose_target, target_of_files
     from hlofuse.ir.errors import HlofuseError
-    from hlofuse.pipelines import TARGETS, device_of, passes_of
+    from hlofuse.pipelines import ASKS_FOR_DEVICE, TARGETS, device_of, passes_of
     from hlofuse.verifier import verify
     from hlofuse.verifier.report_json import report_json
     from hlofuse.verifier.report_markdown import report_markdown
@@ -79,7 +79,7 @@ def command(
     cases, skipped = _cases(path, after, target, option, module)
     known = device is not None or not TARGETS[target].needs_device
     if not known and not any(device_beside(str(c.before)) for c in cases):
-        raise HlofuseError(f"target {target} asks for --device (hlofuse devices lists them)")
+        raise HlofuseError(f"target {target} {ASKS_FOR_DEVICE}")
     workers = jobs or (os.cpu_count() or 1)
     if len(cases) < 8 and jobs is None:
         workers = 1  # starting processes would take longer

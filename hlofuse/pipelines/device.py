@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
 
 
+ASKS_FOR_DEVICE = "asks for --device, the GPU to replay it for: --device h100_sxm (hlofuse devices lists all)"
+"""What is said where a target needs one and none is known."""
+
+
 def device_of(
     target: str, device: str | DeviceDescription | None, overrides: Iterable[str] = ()
 ) -> tuple[DeviceDescription | None, tuple[str, ...]]:
@@ -33,7 +37,7 @@ def device_of(
     from hlofuse.cost.gpu.device import DeviceDescription, DeviceError, load_device
 
     if device is None:
-        raise HlofuseError(f"target {target} asks for --device (hlofuse devices lists them)")
+        raise HlofuseError(f"target {target} {ASKS_FOR_DEVICE}")
     numbers = {f.name for f in fields(DeviceDescription)}
     mine = [o for o in overrides if o.partition("=")[0] in numbers]
     try:

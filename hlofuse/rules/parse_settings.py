@@ -35,7 +35,7 @@ def parse_settings(
             raise HlofuseError(f"--set {text}: expected NAME=VALUE")
         if name not in knobs:
             names = [*knobs, *known]
-            meant = _meant(name, names) or f"; known: {', '.join(sorted(names))}"
+            meant = _meant(name, names) or "; hlofuse what-if --knobs lists them"
             raise HlofuseError(f"there is no knob {name!r}{meant}")
         try:
             values[name] = float(value)

@@ -8,7 +8,7 @@ from hlofuse.explainer.model import RuleText
 from hlofuse.inputs.stage import Stage
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
-from hlofuse.pipelines import TARGETS
+from hlofuse.pipelines import ASKS_FOR_DEVICE, TARGETS
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.stages.edges import kernels_of
 from hlofuse.stages.model import Boundary, Fused
@@ -25,7 +25,7 @@ def explain_fused(
     HlofuseError for a GPU target without a device.
     """
     if TARGETS[target].needs_device and device is None:
-        raise HlofuseError(f"target {target} asks for --device (hlofuse devices lists them)")
+        raise HlofuseError(f"target {target} {ASKS_FOR_DEVICE}")
     if device is None:
         from hlofuse.stages import made_again
 

@@ -235,3 +235,23 @@ def test_a_number_stays_with_its_unit(text: str, width: int, lines: list[str]) -
     with console.capture() as printed:
         console.print(text)
     assert [line.rstrip() for line in printed.get().replace(HELD, " ").splitlines()] == lines
+
+
+def test_what_others_call_an_option_of_its_own_gets_the_option(hlofuse: Run) -> None:
+    result = hlofuse("explain", "x.hlo", "--json")
+    assert result.status == 2
+    assert "No such option '--json'" in result.err
+    assert "--format json" in result.err
+
+
+def test_a_missing_device_is_asked_for_with_an_example(hlofuse: Run, samples: Path) -> None:
+    result = hlofuse("explain", samples / "gpu/softmax")
+    assert result.status == 2
+    example = result.err.split("asks for ")[1].split(": ")[1].split(" (")[0].split()
+    assert hlofuse("explain", samples / "gpu/softmax", *example).status == 0
+
+
+def test_of_a_knob_like_no_other_the_list_is_named(hlofuse: Run, samples: Path) -> None:
+    asked = ("explain", samples / "cpu/softmax", "--set")
+    assert "did you mean" in hlofuse(*asked, "code-duplicaton-limit=3").err
+    assert hlofuse(*asked, "zzz=3").err == "there is no knob 'zzz'; hlofuse what-if --knobs lists them\n"

@@ -84,7 +84,7 @@ class ReplayRequest:
         from hlofuse.inputs.choose_target import release_doubt
         from hlofuse.inputs.unique_ids import unique_ids_for
         from hlofuse.ir.errors import HlofuseError
-        from hlofuse.pipelines import TARGETS, passes_of
+        from hlofuse.pipelines import ASKS_FOR_DEVICE, TARGETS, passes_of
         from hlofuse.present.escape import printable
 
         if self.target is not None:  # what is wrong with the call is said before anything is read
@@ -103,8 +103,8 @@ class ReplayRequest:
                 return Subject(module, target)
             if device is None and self.target is None:
                 raise HlofuseError(
-                    f"this is for target {target} ({printable(chosen.evidence)}), which asks for --device"
-                    " (hlofuse devices lists them); --target says otherwise" + (f"\n{doubt}" if doubt else "")
+                    f"this is for target {target} ({printable(chosen.evidence)}), which {ASKS_FOR_DEVICE};"
+                    " --target says otherwise" + (f"\n{doubt}" if doubt else "")
                 )
         if self.device is not None:
             self.variant(target, device)  # a mistyped device is told before what it would not go with
