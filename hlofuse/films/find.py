@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from hlofuse.analysis.kernels import NO_KERNEL
+from hlofuse.analysis.source_lines import source_line
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.present.escape import printable
-
-_PLACE = re.compile(r"(?P<file>.+):(?P<line>\d{1,9})")
 
 _MOVES_ONLY = frozenset(
     "bitcast bitcast-convert broadcast concatenate convert copy pad reshape reverse slice transpose".split()
@@ -24,19 +22,18 @@ class Subject:
 
     def __init__(self, asked: str) -> None:
         self.asked = asked
-        place = _PLACE.fullmatch(asked)
-        self.file = place["file"] if place is not None else None
-        self.line = int(place["line"]) if place is not None else 0
+        self.line = source_line(asked)
 
     def find(self, module: Module) -> Sequence[Instruction]:
         """The instructions meant; of a line those that compute, or all where none does.
 
         A fusion is no operation of its own: what is in it stands for it.
         """
-        if self.file is None:
+        line = self.line
+        if line is None:
             found = module.find(self.asked)
             return () if found is None else _values(found)
-        here = [i for i in module.instructions() if i.opcode != "parameter" and self._from_here(module, i)]
+        here = [i for i in module.instructions() if i.opcode != "parameter" and line.made(i, module)]
         operations = [i for i in here if i.opcode != "fusion" or not i.called]
         here = operations or list(dict.fromkeys(v for i in here for v in _values(i)))
         # A reduction's own little computation is told with the reduction.
@@ -44,20 +41,10 @@ class Subject:
         outside = [i for i in computing if not is_applied(i)]
         return sorted(outside or computing or here, key=lambda i: i.opcode in _MOVES_ONLY)
 
-    def _from_here(self, module: Module, i: Instruction) -> bool:
-        place = module.source_of(i)
-        if place is None or place.line != self.line or self.file is None:
-            return False
-        return (
-            place.file == self.file
-            or place.file.endswith("/" + self.file)
-            or self.file.endswith("/" + place.file)
-        )
-
     def not_found(self, label: str, modules: Iterable[Module]) -> str:
         """What to tell where no dump has it."""
         head = f"no dump of {printable(label)} has {printable(self.asked)}"
-        if self.file is None:
+        if self.line is None:
             names = dict.fromkeys(i.name for m in modules for i in m.instructions())
             return f"{head}{did_you_mean(self.asked.lstrip('%'), names)}"
         lines: dict[str, set[int]] = {}

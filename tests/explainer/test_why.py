@@ -177,6 +177,16 @@ def test_unknown_names_get_suggestions(gpt2: Replay, hlofuse: Run, samples: Path
     assert "did you mean" in result.err
 
 
+def test_of_a_line_of_the_program_the_kernels_are_named(gpt2: Replay) -> None:
+    with pytest.raises(HlofuseError) as told:
+        why(gpt2, "programs.py:301")
+    kernels = str(told.value).split("; of that line are the kernels ")[1].split(", ")
+    assert "broadcast_select_fusion" in kernels
+    assert all(story(gpt2, k).fate in ("kernel", "fused") for k in kernels)
+    with pytest.raises(HlofuseError, match="nor does a kernel come from a line of that name"):
+        why(gpt2, "programs.py:9999")
+
+
 def test_an_operation_that_stays_for_another_user() -> None:
     run = replay(
         parse_module("""HloModule m

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hlofuse.explainer.kernels.model import Choice, KernelSelection
 from hlofuse.explainer.kernels.words import (
     because,
+    cost_heading,
     cost_text,
     launch_text,
     note_lines,
@@ -40,7 +41,7 @@ def selection_markdown(s: KernelSelection, shown: Sequence[Choice]) -> str:
     )
     out.append(
         table(
-            ("kernel", figure, "blocks × threads", "run by", "why", "source"),
+            ("kernel", cost_heading(shown, timed=timed), "blocks × threads", "run by", "why", "source"),
             (
                 (
                     markdown_code(k.name),

@@ -10,6 +10,7 @@ from rich.text import Text
 from hlofuse.explainer.kernels.model import Choice, KernelSelection
 from hlofuse.explainer.kernels.words import (
     because,
+    cost_heading,
     cost_text,
     launch_text,
     note_lines,
@@ -51,7 +52,7 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
 
 def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> None:
     launched = any(k.blocks is not None for k in shown)
-    columns = [("kernel", "left"), ("est." if timed else "bytes", "right")]
+    columns = [("kernel", "left"), (cost_heading(shown, timed=timed), "right")]
     if launched:
         columns.append(("blocks × threads", "right"))
     table = plain_table(*columns, ("run by", "left"))

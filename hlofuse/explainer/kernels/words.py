@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hlofuse.explainer.kernels.model import Choice, KernelSelection, Runner
 from hlofuse.explainer.words import figures_text
 from hlofuse.present.units import bytes_text, plural, us_text
@@ -27,6 +29,13 @@ def runner_figure(r: Runner) -> str:
 def launch_text(k: Choice) -> str:
     """`1,024 × 128`: blocks and threads; empty where XLA does not derive them."""
     return f"{k.blocks:,} × {k.threads:,}" if k.blocks is not None else ""
+
+
+def cost_heading(shown: Sequence[Choice], *, timed: bool) -> str:
+    """What `cost_text` gives of these; `timed` where there is a model of the time."""
+    if not timed:
+        return "bytes"
+    return "est." if all(k.us is not None for k in shown) else "est. or bytes"
 
 
 def cost_text(k: Choice) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.source_lines import source_line
 from hlofuse.explainer.costs import Costs
 from hlofuse.explainer.facts import Facts
 from hlofuse.explainer.why.decisions import Decision
@@ -14,6 +15,8 @@ from hlofuse.pipelines import Replay
 from hlofuse.present.escape import printable
 
 __all__ = ["Decision", "Pair", "Story", "last_priority", "why"]
+
+_KERNELS = 8  # named of one line
 
 
 def why(replay: Replay, name: str, other: str | None = None, *, costs: Costs | None = None) -> Story | Pair:
@@ -45,7 +48,19 @@ def _known_name(name: str, facts: Facts) -> str:
     inside = {i.name for i in facts.replay.after.instructions()}
     if plain in inside:
         return plain  # a clone inside a fusion that kept no original's name
-    raise HlofuseError(
-        f"{printable(facts.replay.before.name)} has no instruction {printable(plain)}"
-        f"{did_you_mean(plain, sorted(known))}"
-    )
+    meant = _kernels_of_line(plain, facts) or did_you_mean(plain, sorted(known))
+    raise HlofuseError(f"{printable(facts.replay.before.name)} has no instruction {printable(plain)}{meant}")
+
+
+def _kernels_of_line(name: str, facts: Facts) -> str:
+    """Where a line of the program was named: what to ask about instead; empty for what is no such line."""
+    line = source_line(name)
+    if line is None:
+        return ""
+    of_line = [i.name for i in facts.before.values() if line.made(i, facts.replay.before)]
+    kernels = list(dict.fromkeys(k for n in of_line for k in facts.lineage.kernels_of(n)))
+    kernels = [printable(k) for k in kernels if k in facts.launched_after]
+    if not kernels:
+        return "; nor does a kernel come from a line of that name"
+    more = f" and {len(kernels) - _KERNELS} more" if len(kernels) > _KERNELS else ""
+    return f"; of that line are the kernels {', '.join(kernels[:_KERNELS])}{more}"
