@@ -35,7 +35,8 @@ def cost_heading(shown: Sequence[Choice], *, timed: bool) -> str:
     """What `cost_text` gives of these; `timed` where there is a model of the time."""
     if not timed:
         return "bytes"
-    return "est." if all(k.us is not None for k in shown) else "est. or bytes"
+    by_bytes = any(k.us is None and k.bytes_accessed is not None for k in shown)
+    return "est. or bytes" if by_bytes else "est."
 
 
 def cost_text(k: Choice) -> str:
