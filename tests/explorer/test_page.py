@@ -385,6 +385,22 @@ def test_a_narrow_window_shows_all_of_it_one_below_the_other(visit: Open, view: 
     assert len(places) == 3
 
 
+@pytest.mark.parametrize("width", [1280, 480])
+def test_no_figure_is_broken_and_the_part_that_is_drawn_is_named(visit: Open, width: int) -> None:
+    seen = visit("gpu/gpt2_block", "#view=steps&step=137")
+    seen.page.set_viewport_size({"width": width, "height": 780})
+    figures = seen.page.locator("#totals span")
+    assert figures.all_inner_texts()[0] == "43 kernels → 15"
+    heights = [box["height"] for f in figures.all() if (box := f.bounding_box()) is not None]
+    assert len(heights) == 4
+    assert max(heights) < 30
+    part = seen.page.locator("#where")
+    assert part.inner_text().startswith("part ")
+    box = part.bounding_box()
+    assert box is not None
+    assert box["width"] > 100
+
+
 def test_on_paper_there_is_what_was_asked_and_no_button(visit: Open) -> None:
     seen = visit("cpu/softmax", "#step=2")
     seen.page.emulate_media(media="print")

@@ -179,7 +179,8 @@ class App {
   open() {
     document.title = `${this.data.title} · hlofuse explore`;
     byId("title").textContent = this.run.headline;
-    byId("totals").textContent = this.run.result;
+    const figures = this.run.result.split(/( {2,})/).map((t) => t.trim() ? el("span", {}, t) : t);
+    byId("totals").replaceChildren(...figures);
     const picker = byId("run-picker");
     picker.hidden = this.data.runs.length < 2;
     segments(picker, this.data.runs.map((run, n) => [String(n), run.label, run.headline]), this.view.run,
