@@ -8,13 +8,14 @@ from collections.abc import Sequence
 
 from hlofuse.analysis.kernels import kernels
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.inputs.stage import doubt
+from hlofuse.inputs.stage import doubt, stage_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes.priority_fusion.following import Follower
 from hlofuse.pipelines import Replay, replay
+from hlofuse.present.escape import printable
 from hlofuse.trace.priority_record import PriorityRecord
 from hlofuse.verifier.records import compare_record, follow_record
 from hlofuse.verifier.structure import ModuleStructure, Structures, first_unmatched
@@ -61,12 +62,6 @@ def verify_module(
     if difference is None and not exact:
         difference = compare.difference(end, after, None, ours)
     named, total = compare.fusion_names(before, end, after)
-    remark = None
-    if not exact:
-        remark = doubt(before, "BEFORE", target)
-        if after.is_scheduled:
-            words = "AFTER shows the module after all optimizations, to which later passes have added."
-            remark = f"{remark} {words}" if remark else words
     return Verdict(
         name or before.name,
         exact,
@@ -79,8 +74,22 @@ def verify_module(
         None,
         seconds,
         _record_verdict(record, follower, ours),
-        remark,
+        _remark(before, after, ours, target) if not exact else None,
     )
+
+
+def _remark(before: Module, after: Module, ours: Replay, target: str) -> str | None:
+    """What is odd about the two modules, and may be all the difference; None for nothing."""
+    found = [doubt(before, "BEFORE", target)]
+    if before.name != after.name:
+        found.append(
+            f"BEFORE is {printable(before.name)}, AFTER {printable(after.name)}: not of one program."
+        )
+    if after.is_scheduled:
+        found.append("AFTER shows the module after all optimizations, to which later passes have added.")
+    elif not stage_of(after, target).is_fused and any(e.event == "fuse" for e in ours.events):
+        found.append("AFTER shows no sign of fusion.")
+    return " ".join(filter(None, found)) or None
 
 
 def _record_verdict(

@@ -141,3 +141,15 @@ def test_a_directory_with_nothing_to_compare_says_which_flags_to_give(tmp_path: 
         dump(tmp_path, ["before_optimizations"], "jit_g", number)
     with pytest.raises(HlofuseError, match=r"(?s)nothing to verify.*and 2 more\nXLA_FLAGS=.*pass_re"):
         find_cases(tmp_path)
+
+
+def test_two_files_that_do_not_belong_together_are_told(hlofuse: Run, samples: Path) -> None:
+    softmax, block = samples / "cpu/softmax", samples / "cpu/gpt2_block"
+    same = hlofuse("verify", softmax / "before.hlo", softmax / "before.hlo")
+    assert same.status == 1
+    assert "AFTER shows no sign of fusion." in same.out
+    other = hlofuse("verify", softmax / "before.hlo", block / "after.hlo", columns=100)
+    assert other.status == 1
+    assert "BEFORE is jit_softmax, AFTER jit_gpt2_block: not of one program." in other.out
+    right = hlofuse("verify", softmax / "before.hlo", softmax / "after.hlo")
+    assert (right.status, "AFTER" in right.out) == (0, False)
