@@ -20,6 +20,12 @@ def test_it_is_followed_where_it_is_about_this_device(hlofuse: Run, samples: Pat
     folder = samples / "gpu" / "softmax"
     assert record_of(hlofuse, folder, "--device", "h100_sxm")["disagreements"] == []
     assert record_of(hlofuse, folder, "--device", "v100") is None
+    assert hlofuse("explain", folder, "--device", "h100_sxm").err == ""
+    assert "is of another device, and not followed" in hlofuse("explain", folder, "--device", "v100").err
+    checked = hlofuse(
+        "check", folder, "--device", "v100", "--max-kernels", 9
+    )  # of many modules it says nothing
+    assert (checked.status, checked.err) == (0, "")
 
 
 def test_an_empty_one_says_that_nothing_was_fused(hlofuse: Run, samples: Path, tmp_path: Path) -> None:

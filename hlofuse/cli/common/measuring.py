@@ -85,7 +85,7 @@ def _one(request: ReplayRequest, name: str | None, root: Path) -> Measured:
     subject = at_fusion(request, subject)
     assert subject.variant is not None
     # Nothing is held against XLA's own replay here.
-    observed = replace(subject, variant=replace(subject.variant, xla=None)).observe()
+    observed = replace(subject, variant=replace(subject.variant, xla=None)).observe(one_of_many=True)
     profile = profile_of_replay(name or module.name, observed, root)
     return Measured(profile, file, lambda: held_apart(observed, root), subject.changes, subject.remark)
 

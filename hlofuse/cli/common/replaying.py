@@ -203,10 +203,14 @@ class Subject:
         """What differs from XLA, in words; empty when XLA itself is repeated."""
         return self.variant.changes if self.variant is not None else ()
 
-    def observe(self) -> Observed:
-        """Replay it, with an eye on the costs; with XLA's own replay beside it where that is another."""
+    def observe(self, *, one_of_many: bool = False) -> Observed:
+        """Replay it, with an eye on the costs; with XLA's own replay beside it where that is another.
+
+        `one_of_many` keeps quiet about a record that is not followed.
+        """
         from hlofuse.cli.common.progress import spinner
         from hlofuse.explainer.costs import observed_replay
+        from hlofuse.present.escape import printable
 
         assert self.variant is not None
         record = self.record
@@ -214,6 +218,10 @@ class Subject:
             record = _read_record(self.record_path)
             if not self._is_about_us(record):
                 record = None
+                if not one_of_many:
+                    name = printable(self.record_path.name)
+                    note = f"note: XLA's own record beside it ({name}) is of another device, and not followed"
+                    click.echo(note, err=True)
         # Where XLA had nothing to fuse the record is empty.
         follow = _follow(record) if record is not None and record.steps else None
         with spinner("replaying"):
