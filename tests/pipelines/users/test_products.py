@@ -138,3 +138,25 @@ def test_a_product_whose_factor_went_into_its_broadcast_left_a_hole(ids: str, ex
   %sin.1 = f32[8,4]{{1,0}} sine(%mul.1){named("jvp()/sin")}
   ROOT %r = (f32[8,4]{{1,0}}, f32[8,4]{{1,0}}, f32[8,4]{{1,0}}) tuple(%tanh.1, %add.1, %sin.1)"""
     assert users_of("mul.1", body, ids=ids) == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [("mul.7", ["cos.1", "tanh.1", "exp.1"]), ("tanh.1", ["tanh.1", "cos.1", "exp.1"])],
+)
+def test_a_product_whose_factor_went_into_the_next_left_a_hole(first: str, expected: list[str]) -> None:
+    """`(x * 3) * 2` became `x * 6`; the last reader of `x * 3` took its place. XLA was asked."""
+    results = [*sorted(["mul.7", "tanh.1"], key=first.__ne__), "exp.1", "cos.1"]
+    shapes = ", ".join(["f32[8,4]{1,0}"] * 4)
+    body = f"""  %x = f32[8,4]{{1,0}} parameter(0)
+  %six = f32[] constant(6)
+  %broadcast.1 = f32[8,4]{{1,0}} broadcast(%six), dimensions={{}}{named("mul")}
+  %mul.7 = f32[8,4]{{1,0}} multiply(%x, %broadcast.1){named("mul")}
+  %three = f32[] constant(3)
+  %mul.5 = f32[8,4]{{1,0}} broadcast(%three), dimensions={{}}{named("mul")}
+  %mul.6 = f32[8,4]{{1,0}} multiply(%x, %mul.5){named("mul")}
+  %tanh.1 = f32[8,4]{{1,0}} tanh(%mul.6){named("tanh")}
+  %exp.1 = f32[8,4]{{1,0}} exponential(%mul.6){named("exp")}
+  %cos.1 = f32[8,4]{{1,0}} cosine(%mul.6){named("cos")}
+  ROOT %r = ({shapes}) tuple({", ".join("%" + name for name in results)})"""
+    assert users_of("mul.6", body) == expected
