@@ -138,3 +138,42 @@ def test_a_product_whose_factor_went_into_its_broadcast_left_a_hole(ids: str, ex
   %sin.1 = f32[8,4]{{1,0}} sine(%mul.1){named("jvp()/sin")}
   ROOT %r = (f32[8,4]{{1,0}}, f32[8,4]{{1,0}}, f32[8,4]{{1,0}}) tuple(%tanh.1, %add.1, %sin.1)"""
     assert users_of("mul.1", body, ids=ids) == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [("mul.7", ["cos.1", "tanh.1", "exp.1"]), ("tanh.1", ["tanh.1", "cos.1", "exp.1"])],
+)
+def test_a_product_whose_factor_went_into_the_next_left_a_hole(first: str, expected: list[str]) -> None:
+    """`(x * 3) * 2` became `x * 6`; the last reader of `x * 3` took its place. XLA was asked."""
+    results = [*sorted(["mul.7", "tanh.1"], key=first.__ne__), "exp.1", "cos.1"]
+    shapes = ", ".join(["f32[8,4]{1,0}"] * 4)
+    body = f"""  %x = f32[8,4]{{1,0}} parameter(0)
+  %six = f32[] constant(6)
+  %broadcast.1 = f32[8,4]{{1,0}} broadcast(%six), dimensions={{}}{named("mul")}
+  %mul.7 = f32[8,4]{{1,0}} multiply(%x, %broadcast.1){named("mul")}
+  %three = f32[] constant(3)
+  %mul.5 = f32[8,4]{{1,0}} broadcast(%three), dimensions={{}}{named("mul")}
+  %mul.6 = f32[8,4]{{1,0}} multiply(%x, %mul.5){named("mul")}
+  %tanh.1 = f32[8,4]{{1,0}} tanh(%mul.6){named("tanh")}
+  %exp.1 = f32[8,4]{{1,0}} exponential(%mul.6){named("exp")}
+  %cos.1 = f32[8,4]{{1,0}} cosine(%mul.6){named("cos")}
+  ROOT %r = ({shapes}) tuple({", ".join("%" + name for name in results)})"""
+    assert users_of("mul.6", body) == expected
+
+
+def test_a_product_made_anew_with_the_next_number_was_not_moved_past_a_reshape() -> None:
+    """Of the derivative of a mean of squares: its readers stay in the order of the program. XLA was asked."""
+    name = named("transpose(jvp())/broadcast_in_dim")
+    body = f"""  %x = f32[4,8]{{1,0}} parameter(0)
+  %add.1 = f32[4,8]{{1,0}} add(%x, %x){named("jvp()/add")}
+  %square.1 = f32[4,8]{{1,0}} multiply(%add.1, %add.1){named("jvp()/square")}
+  %c = f32[] constant(0.0625)
+  %broadcast.1 = f32[4,8]{{1,0}} broadcast(%c), dimensions={{}}{name}
+  %broadcast_in_dim.3 = f32[4,8]{{1,0}} multiply(%add.1, %broadcast.1){name}
+  %mul.11 = f32[4,8]{{1,0}} multiply(%broadcast_in_dim.3, %x){named("transpose(jvp())/mul")}
+  %add_any.1 = f32[4,8]{{1,0}} add(%broadcast_in_dim.3, %mul.11){named("transpose(jvp())/add_any")}
+  %mul.10 = f32[4,8]{{1,0}} multiply(%x, %broadcast_in_dim.3){named("transpose(jvp())/mul")}
+  ROOT %r = (f32[4,8]{{1,0}}, f32[4,8]{{1,0}}, f32[4,8]{{1,0}}) tuple(%square.1, %add_any.1, %mul.10)"""
+    ids = "x add.1 square.1 mul.11 add_any.1 mul.10 r c broadcast.1 broadcast_in_dim.3"
+    assert users_of("broadcast_in_dim.3", body, ids=ids) == ["mul.11", "add_any.1", "mul.10"]

@@ -53,6 +53,24 @@ def _merged_products(producer: Instruction, users: list[Instruction]) -> list[In
     return merged
 
 
+def with_merged_gone(
+    product: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of a `product` with a number, from among which those went that have its number in theirs.
+
+    They read the other factor since, where it is the one product of that with a number of its own. If other
+    passes have changed the list already it is not known where they stood.
+    """
+    if users != product.users or not _has_factor(product) or has_merged_factor(product):
+        return users
+    x, _ = sorted(product.operands, key=is_broadcast_of_constant)
+    gone = [u for u in _merged_products(x, x.users) if u not in users]
+    if not gone or sum(map(_has_factor, x.users)) > len(gone) + 1:
+        return users
+    gone.sort(key=order.__getitem__)
+    return without(sorted([*users, *gone], key=order.__getitem__), gone)
+
+
 def has_merged_factor(x: Instruction) -> bool:
     """A product of the program with a number that a pass made and named after the product."""
     if x.opcode != "multiply":

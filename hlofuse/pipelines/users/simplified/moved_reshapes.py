@@ -223,7 +223,8 @@ def behind_moved_reshapes(computation: Computation) -> frozenset[Instruction]:
     """Element-wise operations that ReshapeMover cloned to compute in front of a reshape.
 
     A clone is young and asks for the name of what it was cloned of, which is taken; it gets the first
-    number that is free, which is lower than those of the program. Ids have to be XLA's.
+    number that is free, which is lower than those of the program. Ids have to be XLA's. A product that
+    took in the number of another is young as well, and took over its name: it has no lower one.
     """
     first = min((x.id for x in computation if was_division(x)), default=None)
     young: list[Instruction] = []
@@ -237,7 +238,16 @@ def behind_moved_reshapes(computation: Computation) -> frozenset[Instruction]:
             root, number = name_before_renaming(x)
             lowest[root] = min(number, lowest.get(root, number))
     names = {x: name_before_renaming(x) for x in young}
-    return frozenset(x for x, name in names.items() if name.number < lowest.get(name.root, name.number + 1))
+    return frozenset(
+        x
+        for x, name in names.items()
+        if name.number < lowest.get(name.root, 0 if _is_younger_product(x) else name.number + 1)
+    )
+
+
+def _is_younger_product(x: Instruction) -> bool:
+    """Was it made anew when it took in a number? Where a call alone read it, the last user took its place."""
+    return has_merged_factor(x) and any(u.op_name and not is_of_called(u) for u in x.users)
 
 
 def with_last_in_place_of_reshape(
