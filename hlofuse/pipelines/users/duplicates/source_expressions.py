@@ -133,11 +133,11 @@ def _users_in_same_call(
     """
     if any(p is None or p.function != here.function for p in places.values()):
         return set()
+    if any(place is not None and place.context == here.context for place in map(extent_of, x.operands)):
+        return set()
     callers = _callers(x)
     if any(stack_frame(u) in callers for u in places):
         return set()  # that is not another call: the one around has the same place
-    if any(place is not None and place.context == here.context for place in map(extent_of, x.operands)):
-        return set()
     own = {u for u, place in places.items() if place is not None and place.context == here.context}
     # A broadcast is made for one, in every turn of what calls the function.
     return own if x.opcode != "broadcast" or len(own) == 1 else set()
