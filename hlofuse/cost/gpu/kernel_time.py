@@ -12,7 +12,6 @@ from hlofuse.cost.gpu.ticks import EXACT, fp32, half_away
 from hlofuse.cost.gpu.timing import Timing
 
 
-
 def time_of(timing: Timing, summary: Summary, launch: Launch, coalesced: bool) -> Estimate:
     """An instruction on its own (`EstimateRunTimeForInstructionImpl`)."""
     blocks, most = launch.blocks, timing.saturating_blocks
