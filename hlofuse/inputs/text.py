@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import sys
-import zlib
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -96,6 +94,9 @@ def _read(file: BinaryIO, name: str, limit: int) -> bytes:
 
 def _gunzip(first: bytes, file: BinaryIO, name: str, limit: int) -> bytes:
     """Decompress piece by piece, so that a small file cannot grow without bound."""
+    import gzip
+    import zlib
+
     chunks: list[bytes] = []
     size = 0
     try:

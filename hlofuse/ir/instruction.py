@@ -301,7 +301,7 @@ class Instruction:
         """A free-standing copy that has no operands yet and calls the same computations."""
         attributes = self.attributes
         # What must run before an instruction does not hold for its copy.
-        if attributes.raw("control-predecessors") is not None:
+        if self._control is not None and attributes.raw("control-predecessors") is not None:
             attributes = attributes.without("control-predecessors")
         copy = Instruction.__new__(Instruction)
         copy.name = self.name

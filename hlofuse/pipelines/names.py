@@ -63,9 +63,10 @@ def stack_frame(x: Instruction) -> int:
 
 def is_of_program(x: Instruction) -> bool:
     """Is it named after the framework's operation, rather than by a pass after its opcode?"""
-    if not x.op_name or x.opcode == "parameter":
+    op_name = x.op_name
+    if not op_name or x.opcode == "parameter":
         return False
-    return _is_named_after(name_before_renaming(x).root, x.op_name, x.opcode)
+    return _is_named_after(name_before_renaming(x).root, op_name, x.opcode)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -127,9 +128,13 @@ def scope(x: Instruction) -> str | None:
 
     None if there is no op_name.
     """
-    if not x.op_name:
-        return None
-    parts = _parts(x.op_name)
+    op_name = x.op_name
+    return _scope(op_name) if op_name else None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _scope(op_name: str) -> str:
+    parts = _parts(op_name)
     last = max((k for k, part in enumerate(parts) if _is_call(part)), default=-1)
     return "/".join(parts[: last + 1])
 
@@ -160,9 +165,10 @@ def outermost_call(x: Instruction) -> str:
     "" for none. Calls around a loop are not meant: they were inlined with the loop in them, and what had no
     name in the loop has theirs since.
     """
-    if not x.op_name:
+    op_name = x.op_name
+    if not op_name:
         return ""
-    function, is_in_body = _outermost_call(x.op_name)
+    function, is_in_body = _outermost_call(op_name)
     return function if is_in_body or _is_in_entry(x) else ""
 
 

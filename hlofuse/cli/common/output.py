@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,6 +66,8 @@ def _wants_color() -> bool:
 def _width(to_terminal: bool) -> int:
     fallback = 80 if to_terminal else PIPE_WIDTH
     if to_terminal:
+        import shutil  # as below: slow to import, and few reports go to a terminal or a file
+
         columns = shutil.get_terminal_size((fallback, 24)).columns
     else:
         text = os.environ.get("COLUMNS", "")
@@ -80,6 +80,8 @@ def write_file(path: Path, content: str | bytes) -> None:
 
     A link stays what it is: the file it leads to is replaced.
     """
+    import tempfile
+
     data = content.encode() if isinstance(content, str) else content
     try:
         if path.exists() and not path.is_file():

@@ -11,13 +11,13 @@ import re
 import tomllib
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from hlofuse.cost.gpu.text_proto import TextProtoError, parse_text_proto
 from hlofuse.cost.gpu.ticks import TICKS_PER_MICROSECOND, fp32
 
+_PACKAGED = Path(__file__).parent / "devices"  # importlib.resources takes longer to import than to read one
 _FRACTIONS = ("launch_overhead_us", "memory_compute_parallelism", "l2_cache_speedup", "l1_cache_speedup")
 XLAS_OWN = "XLA's target configurations"
 """Where the numbers of packaged devices come from, unless one says otherwise."""
@@ -162,13 +162,12 @@ class DeviceDescription:
 
 def device_names() -> list[str]:
     """The devices that come with the package."""
-    folder = resources.files("hlofuse.cost.gpu") / "devices"
-    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
+    return sorted(path.stem for path in _PACKAGED.glob("*.toml"))
 
 
 def load_device(name: str) -> DeviceDescription:
     """The device of that name, or of the file at that path (ours, or XLA's target configuration)."""
-    packaged = resources.files("hlofuse.cost.gpu") / "devices" / f"{name}.toml"
+    packaged = _PACKAGED / f"{name}.toml"
     if re.fullmatch(r"[\w.-]+", name) and packaged.is_file():
         return _from_toml(packaged.read_text(), name)
     path = Path(name)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.ticks import INFINITE
 
 
-class Estimate(NamedTuple):
+@dataclass(slots=True)
+class Estimate:
     """`EstimateRunTimeData`. Times are ticks of 0.25 ns."""
 
     ticks: int

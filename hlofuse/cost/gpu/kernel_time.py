@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.launch import Launch
@@ -11,9 +10,6 @@ from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.gpu.ticks import EXACT, fp32, half_away
 from hlofuse.cost.gpu.timing import Timing
-
-_estimate: Callable[[tuple[int, int, int, int, int, int, int, Launch, bool]], Estimate]
-_estimate = partial(tuple.__new__, Estimate)  # `Estimate(…)` takes twice as long, and there are very many
 
 
 def time_of(timing: Timing, summary: Summary, launch: Launch, coalesced: bool) -> Estimate:
@@ -24,7 +20,7 @@ def time_of(timing: Timing, summary: Summary, launch: Launch, coalesced: bool) -
     write = timing.write(summary.written)
     ticks = timing.combine(compute, read + write)
     written, bytes_read = summary.written, summary.total_read
-    return _estimate((ticks, summary.flops, bytes_read, written, read, write, compute, launch, coalesced))
+    return Estimate(ticks, summary.flops, bytes_read, written, read, write, compute, launch, coalesced)
 
 
 def time_of_pair(
@@ -47,7 +43,7 @@ def time_of_pair(
     compute = timing.compute(flops, blocks, launch.threads)
     ticks = timing.combine(compute, read + write)
     written = second.bytes_written
-    return _estimate((ticks, flops, bytes_read, written, read, write, compute, launch, coalesced))
+    return Estimate(ticks, flops, bytes_read, written, read, write, compute, launch, coalesced)
 
 
 def _read_by_pair(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from hlofuse.cost.gpu.atoms import HAS_PAD, HAS_REDUCE, KEEPS_ROLLED, Atom
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -28,7 +28,8 @@ _SCATTER_WARPS = 4
 _VECTOR_BITS = 128
 
 
-class Launch(NamedTuple):
+@dataclass(slots=True)
+class Launch:
     """How a kernel is emitted and launched."""
 
     kind: str

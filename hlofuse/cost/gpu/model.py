@@ -8,6 +8,7 @@ known by the summaries of its two parts and by which operands they share (`pair`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.backend_config import fusion_config
@@ -128,7 +129,8 @@ class KernelModel:
             return fused
         first = self.run_time(producer)
         write = fused.write + first.write
-        return fused._replace(
+        return replace(
+            fused,
             ticks=self.timing.combine(fused.compute, fused.read + write),
             write=write,
             bytes_written=fused.bytes_written + first.bytes_written,
@@ -247,7 +249,7 @@ class KernelModel:
         known = pair.estimates[bad]
         if known is None:
             if first.ticks >= INFINITE or second.ticks >= INFINITE:
-                return first._replace(ticks=INFINITE)
+                return replace(first, ticks=INFINITE)
             launch = self._launcher.of_pair(producer, consumer, pair)
             coalesced = not bad or launch.kind == "transpose"
             if a.is_reduction and b.is_reduction and launch.kind == "reduction":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -16,7 +16,7 @@ _DEFAULT_PROFILE = "sm_86"
 
 @cache
 def _tables() -> dict[str, dict[str, dict[str, int]]]:
-    return tomllib.loads((resources.files("hlofuse.cost.gpu") / "op_profiles.toml").read_text())
+    return tomllib.loads(Path(__file__).with_name("op_profiles.toml").read_text())
 
 
 def op_profile(device: DeviceDescription, release: Release = JAXLIB_0_11_1) -> dict[str, dict[str, int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.model import KernelModel
@@ -35,4 +37,4 @@ def pair_estimate(model: KernelModel, producer: Instruction, consumer: Instructi
         return model.pair_time(producer, consumer)
     tiled = isinstance(model.tile(producer, consumer), Tiling)  # then that has become the pair's time
     estimate = model.pair_time(producer, consumer)
-    return estimate if tiled else estimate._replace(ticks=INFINITE)
+    return estimate if tiled else replace(estimate, ticks=INFINITE)

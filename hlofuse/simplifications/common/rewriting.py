@@ -53,16 +53,18 @@ def visit(
             if current in visited:
                 stack.pop()
                 continue
-            if current in visiting:
-                stack.pop()
-                visited.add(current)
-                if (wanted is None or current.opcode in wanted) and current.computation is not None:
-                    changed |= bool(handle(current))
-                continue
-            visiting.add(current)
-            if current.control_predecessors:
-                stack.extend([o for o in reversed(current.control_predecessors) if o not in visited])
-            stack.extend([o for o in reversed(current.operands) if o not in visited])
+            if current not in visiting:
+                visiting.add(current)
+                left = [o for o in reversed(current.operands) if o not in visited]
+                if current.control_predecessors:
+                    left[:0] = [o for o in reversed(current.control_predecessors) if o not in visited]
+                if left:
+                    stack += left
+                    continue
+            stack.pop()
+            visited.add(current)
+            if (wanted is None or current.opcode in wanted) and current.computation is not None:
+                changed |= bool(handle(current))
     return changed
 
 

@@ -272,7 +272,7 @@ def _reaches_result(
             pending.append(x)
             # CSE made one of what all calls compute of nothing.
             computed = is_of_program(x) or (was_division(x) and is_of_program(start))
-            if computed and not _is_computed_of_nothing(x) and _is_read_behind(x, function, start):
+            if computed and _is_read_behind(x, function, start) and not _is_computed_of_nothing(x):
                 return True
     return False
 
@@ -303,9 +303,9 @@ def _is_computed_of_nothing(x: Instruction) -> bool:
         x = pending.pop()
         if is_made_of_nothing(x):
             continue
-        if not _is_same_function(x, call) or (
-            x.opcode != "broadcast" and x.opcode not in ELEMENTWISE_OPCODES
-        ):
+        if x.opcode != "broadcast" and x.opcode not in ELEMENTWISE_OPCODES:
+            return False
+        if not _is_same_function(x, call):
             return False
         pending += [o for o in x.operands if o not in found]
         found.update(x.operands)

@@ -133,21 +133,21 @@ def _users_in_same_call(
     """
     if any(p is None or p.function != here.function for p in places.values()):
         return set()
-    if any(_calls(u, x) for u in places):
-        return set()  # that is not another call: the one around has the same place
     if any(place is not None and place.context == here.context for place in map(extent_of, x.operands)):
         return set()
+    callers = _callers(x)
+    if any(stack_frame(u) in callers for u in places):
+        return set()  # that is not another call: the one around has the same place
     own = {u for u, place in places.items() if place is not None and place.context == here.context}
     # A broadcast is made for one, in every turn of what calls the function.
     return own if x.opcode != "broadcast" or len(own) == 1 else set()
 
 
-def _calls(outer: Instruction, inner: Instruction) -> bool:
-    """Is the place of `outer` that of a call out of which `inner` came?"""
-    if inner.computation is None or inner.computation.module is None:
-        return False
-    callers = [*inner.computation.module.stack_frames.with_callers(stack_frame(inner))][1:]
-    return stack_frame(outer) in callers
+def _callers(x: Instruction) -> list[int]:
+    """The places of the calls out of which `x` came."""
+    if x.computation is None or x.computation.module is None:
+        return []
+    return [*x.computation.module.stack_frames.with_callers(stack_frame(x))][1:]
 
 
 def _users_in_function(
