@@ -21,6 +21,7 @@ from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces, places_of_gone
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 from hlofuse.pipelines.users.floats.merged_converts import with_last_in_place_of_convert
+from hlofuse.pipelines.users.floats.swapped_broadcasts import with_last_in_place_of_merged_converts
 from hlofuse.pipelines.users.floats.swapped_converts import with_swapped_behind
 from hlofuse.pipelines.users.floats.widened import (
     is_widened_broadcast,
@@ -119,6 +120,8 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
     """The same of a value that it left alone."""
     users = as_program_has_it(producer, clues)
     users = _as_converts_leave_it(producer, users, clues, clues.order)
+    if producer.opcode == "broadcast":
+        users = with_last_in_place_of_merged_converts(users, clues.order)
     users = with_clamps_behind(producer, users, clues.order)
     users = with_dot_operands_in_place(producer, users, clues.order)
     aged = as_age_tells(producer, users, clues)
