@@ -11,6 +11,7 @@ from hlofuse.pipelines.names import Name
 from hlofuse.pipelines.users.common.ages import Calls, first_made_anew, first_of_dots, runs_of_calls
 from hlofuse.pipelines.users.common.visits import Uses, uses_in_order
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
+from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
 from hlofuse.pipelines.users.duplicates.scalars_for_each import made_for_each
 from hlofuse.pipelines.users.floats.narrow_in_program import widened
 from hlofuse.pipelines.users.layouts.normalized_convolutions import results_of_normalized
@@ -61,6 +62,7 @@ class Clues(NamedTuple):
     of_convolutions: frozenset[Instruction]
     """The results of convolutions that layout normalization made anew."""
     ages: Ages
+    gone: GonePlaces
     ids_known: bool
     """Are ids XLA's?"""
 
@@ -70,7 +72,7 @@ class Clues(NamedTuple):
         return self.ages.anew if self.ids_known else None
 
 
-def clues_of(computation: Computation, program: Program, *, ids_known: bool) -> Clues:
+def clues_of(computation: Computation, program: Program, gone: GonePlaces, *, ids_known: bool) -> Clues:
     """Those of a `computation`; what the `program` had other operands for is known."""
     order = {x: k for k, x in enumerate(computation.post_order())}
     uses = uses_in_order(computation)
@@ -89,6 +91,7 @@ def clues_of(computation: Computation, program: Program, *, ids_known: bool) -> 
         gemm_readers(order),
         results_of_normalized(computation),
         ages,
+        gone,
         ids_known,
     )
 

@@ -19,9 +19,11 @@ from hlofuse.pipelines.users.calls.selected_branches import (
 from hlofuse.pipelines.users.clues import Clues
 from hlofuse.pipelines.users.common.fusions import has_dot
 from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.duplicates.infinities import with_infinities_merged
 from hlofuse.pipelines.users.duplicates.initial_values import in_order_of_initial_values
 from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_broadcasts
 from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_functions, is_merged_literal
+from hlofuse.pipelines.users.duplicates.merged_reshapes import with_reshapes_merged
 from hlofuse.pipelines.users.duplicates.normalized_indices import with_signs_of_index_merged
 from hlofuse.pipelines.users.duplicates.scalars_for_each import in_order_of_first_uses
 from hlofuse.pipelines.users.duplicates.shared_expansions import with_last_in_place_of_expansion
@@ -114,6 +116,8 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_last_in_place_of_element(producer, users, clues.order)
     users = with_signs_of_index_merged(producer, users, clues.uses)
     users = with_choice_in_place_of_remainder(producer, users)
+    users = with_reshapes_merged(producer, users, clues.order, clues.gone)
+    users = with_infinities_merged(producer, users, clues.order)
     users = with_stacks_behind_scalar(producer, users)
     users = with_vectors_made_one(producer, with_negated_exponents_behind(users))
     return with_last_in_place_of_expansion(producer, users)

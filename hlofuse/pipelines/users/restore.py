@@ -18,8 +18,10 @@ from hlofuse.pipelines.users.calls.unread_results import in_order_written
 from hlofuse.pipelines.users.clues import Clues, clues_of
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces, places_of_gone
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 from hlofuse.pipelines.users.floats.merged_converts import with_last_in_place_of_convert
+from hlofuse.pipelines.users.floats.swapped_broadcasts import with_last_in_place_of_merged_converts
 from hlofuse.pipelines.users.floats.swapped_converts import with_swapped_behind
 from hlofuse.pipelines.users.floats.widened import (
     is_widened_broadcast,
@@ -59,14 +61,15 @@ from hlofuse.pipelines.users.simplified.split_reductions import with_split_reduc
 
 def restore_users(module: Module, *, ids_known: bool) -> None:
     """Put the users of every instruction outside of fusions into their likely order."""
+    gone = places_of_gone(module)
     for computation in module.computations:
         if computation.fusion is None and any(len(x.users) > 1 for x in computation):
-            _restore(computation, ids_known=ids_known)
+            _restore(computation, gone, ids_known=ids_known)
 
 
-def _restore(computation: Computation, *, ids_known: bool) -> None:
+def _restore(computation: Computation, gone: GonePlaces, *, ids_known: bool) -> None:
     program = _put_in_order_of_program(computation)
-    clues = clues_of(computation, program, ids_known=ids_known)
+    clues = clues_of(computation, program, gone, ids_known=ids_known)
     normalized = restore_normalized_users(computation, clues.order, clues.uses, ids_known=ids_known)
     rounded, called = rounded_values(computation), called_slices(computation)
     for instruction in computation:
@@ -117,6 +120,8 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
     """The same of a value that it left alone."""
     users = as_program_has_it(producer, clues)
     users = _as_converts_leave_it(producer, users, clues, clues.order)
+    if producer.opcode == "broadcast":
+        users = with_last_in_place_of_merged_converts(users, clues.order)
     users = with_clamps_behind(producer, users, clues.order)
     users = with_dot_operands_in_place(producer, users, clues.order)
     aged = as_age_tells(producer, users, clues)

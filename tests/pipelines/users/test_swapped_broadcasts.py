@@ -29,3 +29,34 @@ def test_the_convert_stands_where_that_stood_which_was_widened() -> None:
     ids = " ".join(x for x in _IDS.split() if "convert" not in x and x != "broadcast.2.0")
     same = "\n".join(lines).replace("bf16", "f32")
     assert users_of("broadcast.1.0", same, ids=ids) == ["maximum.1.0", "compare.1.0", "select.1.0"]
+
+
+_SIGMOIDS = """  %p = bf16[16,4]{1,0} parameter(0)
+  %q = bf16[16,4]{1,0} parameter(1)
+  %c = bf16[] constant(1)
+  %one = bf16[16,4]{1,0} broadcast(%c), dimensions={}
+  %add.2.0 = bf16[16,4]{1,0} add(%p, %one)
+  %convert.1.0 = f32[16,4]{1,0} convert(%add.2.0)
+  %convert.6.0 = f32[] convert(%c)
+  %wide = f32[16,4]{1,0} broadcast(%convert.6.0), dimensions={}
+  %div.2.0 = f32[16,4]{1,0} divide(%wide, %convert.1.0)
+  %convert.2.0 = bf16[16,4]{1,0} convert(%div.2.0)
+  %add.3.0 = bf16[16,4]{1,0} add(%q, %one)
+  %convert.4.0 = f32[16,4]{1,0} convert(%add.3.0)
+  %div.3.0 = f32[16,4]{1,0} divide(%WIDE, %convert.4.0)
+  %convert.5.0 = bf16[16,4]{1,0} convert(%div.3.0)
+  %sub.3.0 = bf16[16,4]{1,0} subtract(%one, %convert.2.0)
+  %sub.4.0 = bf16[16,4]{1,0} subtract(%one, %convert.5.0)
+  %mul.6.0 = bf16[16,4]{1,0} multiply(%sub.3.0, %sub.4.0)
+  %sub.5.0 = bf16[16,4]{1,0} subtract(%one, %mul.6.0)
+  %all = (bf16[16,4], bf16[16,4], bf16[16,4]) tuple(%convert.2.0, %convert.5.0, %mul.6.0)
+  ROOT %r = ((bf16[16,4], bf16[16,4], bf16[16,4]), bf16[16,4]) tuple(%all, %sub.5.0)
+  %convert.7 = f32[16,4]{1,0} convert(%one)"""
+
+
+def test_of_several_that_were_widened_each_had_a_convert() -> None:
+    """XLA was asked for both sigmoids; of one the convert stands where the division stood."""
+    both, one = _SIGMOIDS.replace("WIDE", "wide"), _SIGMOIDS.replace("WIDE", "convert.1.0")
+    places = ["add.2.0", "convert.7", "add.3.0"]
+    assert users_of("one", both) == [*places, "sub.5.0", "sub.3.0", "sub.4.0"]
+    assert users_of("one", one) == [*places, "sub.3.0", "sub.4.0", "sub.5.0"]

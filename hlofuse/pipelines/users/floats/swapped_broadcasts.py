@@ -12,6 +12,7 @@ from typing import NamedTuple
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.reordering import reorder_users
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
+from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 from hlofuse.pipelines.users.floats.widened import is_same_broadcast
 
@@ -27,14 +28,38 @@ class Swapped(NamedTuple):
 
 
 def swapped_broadcasts(order: Iterable[Instruction]) -> list[Swapped]:
-    """Those in a computation of this post-order that one operation reads: of several CSE merged converts."""
-    return [
-        Swapped(x.operands[0], x, wide)
-        for x in order
-        if is_widening(x) and not x.users and x.operands[0].opcode == "broadcast"
-        for wide in [_wide_broadcast(x.operands[0])]
-        if wide is not None and len(wide.users) == 1
-    ]
+    """Those in a computation of this post-order that one operation reads."""
+    return [x for x in map(_swapped_of, order) if x is not None and len(x.wide.users) == 1]
+
+
+def with_last_in_place_of_merged_converts(
+    users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of such a broadcast that several read: each had a convert of its own.
+
+    HloCSE (`xla/service/hlo_cse.cc`) kept the first in post-order (`order`); the last user takes the place of
+    each of the others.
+    """
+    swapped = next((x for x in map(_swapped_of, users) if x is not None), None)
+    if swapped is None:
+        return users
+    first, *others = sorted(map(order.__getitem__, swapped.wide.users))
+    place = {u: order[u] for u in users} | {swapped.convert: first}
+    listed: list[Instruction | None] = [*users]
+    if listed[-1] is swapped.convert:  # dead, it is the last in post-order
+        listed.insert(sum(place[u] < first for u in users), listed.pop())
+    for other in others:
+        ahead = (k for k, u in enumerate(listed, 1) if u is not None and place[u] < other)
+        listed.insert(max(ahead, default=0), None)
+    return [u for u in without(listed, [None for _ in others]) if u is not None]
+
+
+def _swapped_of(x: Instruction) -> Swapped | None:
+    """The one whose convert `x` is."""
+    if not is_widening(x) or x.users or x.operands[0].opcode != "broadcast":
+        return None
+    wide = _wide_broadcast(x.operands[0])
+    return Swapped(x.operands[0], x, wide) if wide is not None and wide.users else None
 
 
 def _wide_broadcast(narrow: Instruction) -> Instruction | None:

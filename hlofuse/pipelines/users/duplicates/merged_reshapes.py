@@ -1,0 +1,89 @@
+"""Reshapes of one value that the program writes several times, or that a pass reshaped again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.pipelines.names import stack_frame
+from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.duplicates.source_expressions import Extent, extent_of, extent_of_frame
+
+GonePlaces = dict[tuple[int, int], list[Extent]]
+"""Places in the source of which no operation is left, by file and call."""
+
+
+def places_of_gone(module: Module) -> GonePlaces:
+    """Those of a `module`; of a reshape, for one, of which layout normalization made a bitcast."""
+    tables = module.stack_frames
+    left = {stack_frame(x) for c in module.computations for x in c}
+    left |= {frame.get("parent_frame_id", 1) - 1 for frame in tables.frames.values()}
+    found: GonePlaces = defaultdict(list)
+    for number in tables.frames:
+        extent = extent_of_frame(module, number) if number not in left else None
+        if extent is not None:
+            found[extent.context].append(extent)
+    return found
+
+
+def with_reshapes_merged(
+    producer: Instruction, users: list[Instruction], order: dict[Instruction, int], gone: GonePlaces
+) -> list[Instruction]:
+    """The users of a value of which HloCSE (`xla/service/hlo_cse.cc`) kept the first of equal reshapes.
+
+    The last user takes the place of each of the others. What is equal is as long in the source.
+    AlgebraicSimplifier makes one reshape, which comes last, of the one kept and of one that
+    ReduceWindowRewriter (`xla/hlo/transforms/expanders/reduce_window_rewriter.cc`) put behind it.
+    """
+    if not producer.shape.is_array or len(users) < 3:
+        return users
+    again = [u for u in users if _is_for_scan(u)]
+    kept = [u for u in users if u.opcode == "bitcast" and u not in again]
+    if len(kept) != 1 or len(again) > 1:
+        return users
+    listed: list[Instruction | None] = [*users]
+    places = [sum(order[u] < order[v] for u in users) for v in _readers_of_others(kept[0], order, gone)]
+    for place in sorted(places, reverse=True):
+        listed.insert(place, None)
+    if again:
+        first, own = sorted(map(listed.index, (again[0], kept[0])))
+        listed[first] = kept[0]
+        del listed[own]
+    listed = without(listed, [None for _ in places])
+    return [*(u for u in listed if u is not None), *again]
+
+
+def _is_for_scan(reshape: Instruction) -> bool:
+    """Does only a part of a cumulative sum read it?"""
+    if reshape.opcode != "bitcast" or reshape.op_name:
+        return False
+    return bool(reshape.users) and all(u.opcode in {"reduce-window", "pad"} for u in reshape.users)
+
+
+def _readers_of_others(
+    kept: Instruction, order: dict[Instruction, int], gone: GonePlaces
+) -> list[Instruction]:
+    """The readers that had another reshape than the first, one for each."""
+    if not _moves_dimensions(kept):
+        return []
+    readers: dict[Extent, Instruction] = {}
+    for u in sorted(kept.users, key=order.__getitem__):
+        here = extent_of(u)
+        for place in gone.get(here.context, ()) if here is not None else ():
+            if here is not None and _is_about(here, place):
+                readers.setdefault(place, u)
+    lengths = defaultdict(list)
+    for place in sorted(readers, key=lambda p: p.start):
+        if place.start[0] == place.end[0]:
+            lengths[place.end[1] - place.start[1]].append(readers[place])
+    return [u for of_length in lengths.values() for u in of_length[1:]]
+
+
+def _is_about(here: Extent, place: Extent) -> bool:
+    return here.encloses(place) or here.start[0] == place.start[0]
+
+
+def _moves_dimensions(reshape: Instruction) -> bool:
+    before, after = ([d for d in s.dimensions if d != 1] for s in (reshape.operands[0].shape, reshape.shape))
+    return before != after and sorted(before) != sorted(after)

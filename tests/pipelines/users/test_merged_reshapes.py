@@ -1,0 +1,60 @@
+"""A value that is reshaped in several places of an expression; XLA was asked for all of these."""
+
+from __future__ import annotations
+
+import pytest
+
+from .lists import named, places_in_source, users_of
+
+_TWICE, _ONCE, _OF_OTHER_LENGTH = 20, 0, 19
+
+
+def _places(length: int) -> str:
+    """An expression of which one operation is left: a reshape has gone, and another of a `length`."""
+    other = [("f", 2, 32, 32 + length)] if length else []
+    return places_in_source(("f", 2, 1, 60), ("f", 2, 9, 29), *other)
+
+
+@pytest.mark.parametrize(
+    ("length", "users"),
+    [
+        (_TWICE, ["reshape", "maximum", "double", "sum"]),
+        (_ONCE, ["reshape", "double", "sum", "maximum"]),
+        (_OF_OTHER_LENGTH, ["reshape", "double", "sum", "maximum"]),
+    ],
+)
+def test_the_last_user_took_the_place_of_an_equal_reshape(length: int, users: list[str]) -> None:
+    body = f"""  %p = f32[256,2,8]{{2,1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %x = f32[256,2,8]{{2,1,0}} sine(%p){named("sin")}
+  %reshape = f32[512,8]{{1,0}} bitcast(%x){named("sin")}
+  %sort = f32[512,8]{{1,0}} sort(%reshape), dimensions={{0}}, to_apply=%sum{named("sort")}
+  %add = f32[512,8]{{1,0}} add(%sort, %reshape){named("add", frame=1)}
+  %double = f32[256,2,8]{{2,1,0}} add(%x, %x){named("add")}
+  %sum = f32[256,8]{{1,0}} reduce(%x, %zero), dimensions={{1}}, to_apply=%sum{named("reduce_sum")}
+  %maximum = f32[2,8]{{1,0}} reduce(%x, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_max")}
+  ROOT %r = (f32[512,8], f32[256,2,8], f32[256,8], f32[2,8]) tuple(%add, %double, %sum, %maximum)"""
+    assert users_of("x", body, tables=_places(length)) == users
+
+
+@pytest.mark.parametrize(
+    ("length", "users"),
+    [
+        (_TWICE, ["reshape", "sum", "double", "for.scan"]),
+        (_ONCE, ["reshape", "double", "sum", "for.scan"]),
+    ],
+)
+def test_what_a_cumulative_sum_is_split_in_reshapes_last(length: int, users: list[str]) -> None:
+    window = "window={size=1x16x1 pad=0_0x15_0x0_0}"
+    body = f"""  %p = f32[256,2,8]{{2,1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %x = f32[256,2,8]{{2,1,0}} sine(%p){named("sin")}
+  %for.scan = f32[32,16,8]{{2,1,0}} bitcast(%x)
+  %scan = f32[32,16,8]{{2,1,0}} reduce-window(%for.scan, %zero), {window}, to_apply=%sum
+  %scanned = f32[512,8]{{1,0}} bitcast(%scan)
+  %reshape = f32[512,8]{{1,0}} bitcast(%x){named("sin")}
+  %add = f32[512,8]{{1,0}} add(%scanned, %reshape){named("add", frame=1)}
+  %double = f32[256,2,8]{{2,1,0}} add(%x, %x){named("add")}
+  %sum = f32[256,8]{{1,0}} reduce(%x, %zero), dimensions={{1}}, to_apply=%sum{named("reduce_sum")}
+  ROOT %r = (f32[512,8], f32[256,2,8], f32[256,8]) tuple(%add, %double, %sum)"""
+    assert users_of("x", body, tables=_places(length)) == users
