@@ -12,7 +12,7 @@ compute at the end. Whenever something goes, the last user is put in the place.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from hlofuse.ir.instruction import Instruction
@@ -24,8 +24,48 @@ _BRANCH = re.compile(r"/branch_(\d+)_fun(?=/)")
 _NAMELESS = frozenset({"parameter", "get-tuple-element"})
 
 
+def branches_given_alike(computation: Iterable[Instruction]) -> dict[str, int]:
+    """The conditionals both branches of which are given the same values, by their names, with how many.
+
+    The front end gives a branch what it reads, in the order in which it does. Where that is the same, HloCSE
+    made one of the two tuples.
+    """
+    given: dict[tuple[str, int], dict[Instruction, None]] = {}
+    results = []
+    for x in computation:
+        for place, branch in _branches(x.op_name or ""):
+            read = given.setdefault((place, branch), {})
+            read.update((o, None) for o in map(_behind_bitcasts, x.operands) if _is_given(o, place))
+        if x.op_name and is_result_of_branches(x):
+            results.append((x.op_name, x))
+    for place, result in results:
+        for branch in (0, 1):
+            value = _behind_bitcasts(_gives(result, branch))
+            if _is_given(value, place):
+                given.setdefault((place, branch), {})[value] = None
+    firsts = {place: [*read] for (place, branch), read in given.items() if branch == 0}
+    return {
+        place: len(read)
+        for (place, branch), read in given.items()
+        if branch == 1 and firsts.get(place) == [*read]
+    }
+
+
+def _is_given(x: Instruction, place: str) -> bool:
+    return not is_made_of_nothing(x) and all(place != inner for inner, _ in _branches(x.op_name or ""))
+
+
+def _behind_bitcasts(x: Instruction) -> Instruction:
+    while x.opcode == "bitcast":
+        x = x.operands[0]
+    return x
+
+
 def with_last_in_place_of_branches(
-    producer: Instruction, users: list[Instruction], order: Mapping[Instruction, int]
+    producer: Instruction,
+    users: list[Instruction],
+    order: Mapping[Instruction, int],
+    given_alike: Mapping[str, int],
 ) -> list[Instruction]:
     """The `users` of a value that branches read which are no computations of their own any more."""
     if not _is_given_to_branches(producer):
@@ -45,7 +85,8 @@ def with_last_in_place_of_branches(
     handed_on = [u for u in handed_on if u in results]
     first = next(k for k, u in enumerate(users) if u in branches or u in handed_on)
     others = [u for u in users[first:] if u not in branches and u not in handed_on]
-    return users[:first] + _as_elements_are_met(producer, others, place, branches, results, order)
+    alike = given_alike.get(place, 0)
+    return users[:first] + _as_elements_are_met(producer, others, place, branches, results, order, alike)
 
 
 def _as_elements_are_met(
@@ -55,8 +96,14 @@ def _as_elements_are_met(
     branches: dict[Instruction, int],
     results: list[Instruction],
     order: Mapping[Instruction, int],
+    alike: int,
 ) -> list[Instruction]:
-    """The users from the tuples on, of which the `others` came first."""
+    """The users from the tuples on, of which the `others` came first.
+
+    Branches that are given as many values `alike` have one tuple. If it is one value, the tuples were made
+    behind all others, and one took the place of the conditional (`ConditionalCanonicalizer`,
+    `xla/hlo/transforms/simplifiers/conditional_canonicalizer.cc`).
+    """
     given, gives, inlined = {}, {}, {}
     places = {u: order[u] for u in branches}
     gone: list[Instruction] = []
@@ -72,6 +119,10 @@ def _as_elements_are_met(
         if inlined[branch]:
             given[branch] = Instruction("", producer.shape, "tuple")
     users = [*given.values(), *others]
+    if alike and len(given) > 1:  # the elements became one, too
+        other = given.pop(0)
+        users = [*given.values(), *others] if alike == 1 else without(users, [other])
+        inlined = {1: [*inlined[1], *inlined[0]], 0: []}
 
     def meet(branch: int, k: int) -> list[Instruction]:
         met = [x for x in results[k : k + 1] if _gives(x, branch) is producer and x not in users]
