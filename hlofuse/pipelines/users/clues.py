@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import Name
-from hlofuse.pipelines.users.calls.selected_branches import branches_given_alike
+from hlofuse.pipelines.users.calls.selected_branches import Given, given_to_branches
 from hlofuse.pipelines.users.common.ages import Calls, first_made_anew, first_of_dots, runs_of_calls
 from hlofuse.pipelines.users.common.visits import Uses, uses_in_order
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
@@ -59,8 +59,8 @@ class Clues(NamedTuple):
     """The scalars that the program computed anew for each use."""
     in_softmax: SoftmaxReaders
     in_gemms: GemmReaders
-    given_alike: dict[str, int]
-    """The conditionals that became selects the branches of which are given the same, with how many values."""
+    given: Given
+    """What the branches of conditionals that became selects were given."""
     of_convolutions: frozenset[Instruction]
     """The results of convolutions that layout normalization made anew."""
     ages: Ages
@@ -90,7 +90,7 @@ def clues_of(computation: Computation, program: Program, *, ids_known: bool) -> 
         made_for_each(computation, ages.numbers),
         softmax_readers(order),
         gemm_readers(order),
-        branches_given_alike(order),
+        given_to_branches(order),
         results_of_normalized(computation),
         ages,
         ids_known,

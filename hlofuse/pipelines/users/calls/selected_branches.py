@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import number_in_name, operation, stack_frame
@@ -24,11 +25,15 @@ _BRANCH = re.compile(r"/branch_(\d+)_fun(?=/)")
 _NAMELESS = frozenset({"parameter", "get-tuple-element"})
 
 
-def branches_given_alike(computation: Iterable[Instruction]) -> dict[str, int]:
-    """The conditionals both branches of which are given the same values, by their names, with how many.
+Given: TypeAlias = "dict[str, dict[int, list[Instruction]]]"
+"""What each branch of a conditional is given, by the conditional's name."""
 
-    The front end gives a branch what it reads, in the order in which it does. Where that is the same, HloCSE
-    made one of the two tuples.
+
+def given_to_branches(computation: Iterable[Instruction]) -> Given:
+    """What branches that are no computations of their own any more were given.
+
+    The front end gives a branch what it reads, in the order in which it does. Where that is the same for
+    both, HloCSE made one of the two tuples.
     """
     given: dict[tuple[str, int], dict[Instruction, None]] = {}
     results = []
@@ -43,12 +48,10 @@ def branches_given_alike(computation: Iterable[Instruction]) -> dict[str, int]:
             value = _behind_bitcasts(_gives(result, branch))
             if _is_given(value, place):
                 given.setdefault((place, branch), {})[value] = None
-    firsts = {place: [*read] for (place, branch), read in given.items() if branch == 0}
-    return {
-        place: len(read)
-        for (place, branch), read in given.items()
-        if branch == 1 and firsts.get(place) == [*read]
-    }
+    found: Given = {}
+    for (place, branch), read in given.items():
+        found.setdefault(place, {})[branch] = [*read]
+    return found
 
 
 def _is_given(x: Instruction, place: str) -> bool:
@@ -65,7 +68,7 @@ def with_last_in_place_of_branches(
     producer: Instruction,
     users: list[Instruction],
     order: Mapping[Instruction, int],
-    given_alike: Mapping[str, int],
+    given: Given,
 ) -> list[Instruction]:
     """The `users` of a value that branches read which are no computations of their own any more."""
     if not _is_given_to_branches(producer):
@@ -85,8 +88,8 @@ def with_last_in_place_of_branches(
     handed_on = [u for u in handed_on if u in results]
     first = next(k for k, u in enumerate(users) if u in branches or u in handed_on)
     others = [u for u in users[first:] if u not in branches and u not in handed_on]
-    alike = given_alike.get(place, 0)
-    return users[:first] + _as_elements_are_met(producer, others, place, branches, results, order, alike)
+    read = given.get(place, {})
+    return users[:first] + _as_elements_are_met(producer, others, place, branches, results, order, read)
 
 
 def _as_elements_are_met(
@@ -96,12 +99,12 @@ def _as_elements_are_met(
     branches: dict[Instruction, int],
     results: list[Instruction],
     order: Mapping[Instruction, int],
-    alike: int,
+    read: Mapping[int, list[Instruction]],
 ) -> list[Instruction]:
     """The users from the tuples on, of which the `others` came first.
 
-    Branches that are given as many values `alike` have one tuple. If it is one value, the tuples were made
-    behind all others, and one took the place of the conditional (`ConditionalCanonicalizer`,
+    Branches that `read` the same have one tuple. The tuple of one value alone was made behind all others, and
+    the last such took the place of the conditional (`ConditionalCanonicalizer`,
     `xla/hlo/transforms/simplifiers/conditional_canonicalizer.cc`).
     """
     given, gives, inlined = {}, {}, {}
@@ -118,10 +121,11 @@ def _as_elements_are_met(
             inlined[branch].append(gives[branch])
         if inlined[branch]:
             given[branch] = Instruction("", producer.shape, "tuple")
-    users = [*given.values(), *others]
-    if alike and len(given) > 1:  # the elements became one, too
+    is_one = {branch: len(read.get(branch, ())) == 1 for branch in given}
+    users = [*(given[branch] for branch in sorted(given, key=is_one.__getitem__)), *others]
+    if len(given) > 1 and read.get(0) == read.get(1):  # the elements became one, too
         other = given.pop(0)
-        users = [*given.values(), *others] if alike == 1 else without(users, [other])
+        users = [*given.values(), *others] if is_one[1] else without(users, [other])
         inlined = {1: [*inlined[1], *inlined[0]], 0: []}
 
     def meet(branch: int, k: int) -> list[Instruction]:
