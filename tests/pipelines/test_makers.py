@@ -94,6 +94,27 @@ def test_the_same_operation_under_another_name_was_turned_into_another_layout() 
     assert maker("multiply.1.0", MUL, anew) == Maker.LAYOUT_NORMALIZATION
 
 
+SLICE = f"%slice.5.0 = f32[4]{{0}} slice(%mul.5.0), slice={{[0:4]}}, {op('slice')}"
+
+
+def test_a_slice_beside_what_is_in_another_layout_was_turned_as_well() -> None:
+    turned = f"%multiply.1 = f32[4]{{0}} multiply(%slice.5.0, %slice.5.0), {op('mul')}"
+    assert maker("slice.5.0", MUL, SLICE, turned) == Maker.LAYOUT_NORMALIZATION
+
+
+def test_a_slice_beside_what_simplification_made_is_the_programs() -> None:
+    made = "%negate.1 = f32[4]{0} negate(%slice.5.0)"
+    assert maker("slice.5.0", MUL, SLICE, made) == Maker.FRONT_END
+
+
+def test_a_slice_of_what_had_been_reshaped_is_as_young_as_that() -> None:
+    bitcast = "%bitcast.1 = f32[8,1]{1,0} bitcast(%p)"
+    moved = f"%mul.1.0 = f32[8,1]{{1,0}} multiply(%bitcast.1, %bitcast.1), {op('mul')}"
+    slice_ = f"%slice.1 = f32[4,1]{{1,0}} slice(%mul.1.0), slice={{[0:4], [0:1]}}, {op('dynamic_slice')}"
+    known = f"%dynamic_slice.5.0 = f32[4]{{0}} slice(%mul.5.0), slice={{[0:4]}}, {op('dynamic_slice')}"
+    assert maker("slice.1", MUL, known, bitcast, moved, slice_) == Maker.SIMPLIFIER_AGAIN
+
+
 def test_a_quotient_that_was_divided_once_more() -> None:
     """a / b / c became a / (b * c)."""
     lines = [

@@ -195,13 +195,19 @@ class Makers:
         source = x.operands[0]
         if x.opcode == "slice" and not is_of_program(x):
             source = source.operands[0] if source.opcode == "bitcast" else source
-            return Maker.DOT_MERGER if source.opcode in _CALLS else self._by_name(x)
+            if source.opcode in _CALLS:
+                return Maker.DOT_MERGER
+            # A slice of what is reshaped is made one of what is not, behind which the reshape goes.
+            moved = source.opcode in ELEMENTWISE_OPCODES and self._by_name(source) == Maker.SIMPLIFIER_AGAIN
+            return Maker.SIMPLIFIER_AGAIN if moved else self._by_name(x)
         made = self._by_name(x)
         ours = is_of_program(x) and name_before_renaming(x).root == x.opcode
         if not ours or made not in (Maker.FRONT_END, Maker.LAYOUT_NORMALIZATION):
             return made
         around = [n for n in (*x.operands, *x.users) if n.opcode in _TELLING]
-        if any(not is_of_program(n) for n in around):
+        new = [n for n in around if not is_of_program(n)]
+        # Simplification puts its own beside what it leaves alone.
+        if any(self._by_name(n) == Maker.LAYOUT_NORMALIZATION or x not in self._named for n in new):
             return Maker.LAYOUT_NORMALIZATION
         return Maker.FRONT_END if around else made
 

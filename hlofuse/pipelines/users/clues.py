@@ -8,6 +8,7 @@ from typing import NamedTuple
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import Name
+from hlofuse.pipelines.users.calls.selected_branches import Given, given_to_branches
 from hlofuse.pipelines.users.common.ages import Calls, first_made_anew, first_of_dots, runs_of_calls
 from hlofuse.pipelines.users.common.visits import Uses, uses_in_order
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
@@ -59,6 +60,8 @@ class Clues(NamedTuple):
     """The scalars that the program computed anew for each use."""
     in_softmax: SoftmaxReaders
     in_gemms: GemmReaders
+    given: Given
+    """What the branches of conditionals that became selects were given."""
     of_convolutions: frozenset[Instruction]
     """The results of convolutions that layout normalization made anew."""
     ages: Ages
@@ -89,6 +92,7 @@ def clues_of(computation: Computation, program: Program, gone: GonePlaces, *, id
         made_for_each(computation, ages.numbers),
         softmax_readers(order),
         gemm_readers(order),
+        given_to_branches(order),
         results_of_normalized(computation),
         ages,
         gone,

@@ -92,7 +92,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_swapped_reverses_behind(with_merged_factors_behind(producer, users))
     users = with_taken_into_broadcast_gone(producer, users, clues.order)
     users = with_merged_gone(producer, users, clues.order)
-    users = with_last_in_place_of_branches(producer, users, clues.order)
+    users = with_last_in_place_of_branches(producer, users, clues.order, clues.given)
     users = with_last_in_place_of_results(producer, users)
     users = with_other_branches_behind(producer, users)
     users = with_reshape_in_front(producer, users)

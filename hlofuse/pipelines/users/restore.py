@@ -31,7 +31,11 @@ from hlofuse.pipelines.users.floats.widened import (
 )
 from hlofuse.pipelines.users.floats.widened_products import is_read_through_pair
 from hlofuse.pipelines.users.in_program import as_program_has_it
-from hlofuse.pipelines.users.layouts.grouped_reductions import in_order_of_grouping, with_grouped_where_met
+from hlofuse.pipelines.users.layouts.grouped_reductions import (
+    in_order_of_grouping,
+    with_grouped_of_program,
+    with_grouped_where_met,
+)
 from hlofuse.pipelines.users.layouts.layout_normalization import (
     restore_normalized_users,
     with_last_in_place_of_bitcast,
@@ -118,7 +122,7 @@ def _made_anew(producer: Instruction, clues: Clues) -> tuple[list[Instruction], 
 
 def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]:
     """The same of a value that it left alone."""
-    users = as_program_has_it(producer, clues)
+    users = with_grouped_of_program(producer, as_program_has_it(producer, clues), clues.uses)
     users = _as_converts_leave_it(producer, users, clues, clues.order)
     if producer.opcode == "broadcast":
         users = with_last_in_place_of_merged_converts(users, clues.order)

@@ -40,6 +40,27 @@ def test_the_bitcast_that_a_grouped_reduction_brought_is_merged_where_the_walk_m
         assert with_grouped_where_met(grouped, users, uses) == expected
 
 
+GROUPED = f"""  %p = f32[32,2]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %x.1.0 = f32[64]{{0}} bitcast(%p){named("reshape")}
+  %neg.1.0 = f32[64]{{0}} negate(%x.1.0){named("neg")}
+  %sum.1.0 = f32[] reduce(%x.1.0, %zero), dimensions={{0}}, to_apply=%sum{named("sum")}
+  %all.1.0 = f32[64]{{0}} broadcast(%sum.1.0), dimensions={{}}{named("sub")}
+  %sub.1.0 = f32[64]{{0}} subtract(%x.1.0, %all.1.0){named("sub")}"""
+
+
+def test_a_reduction_that_read_what_is_reshaped_comes_last() -> None:
+    body = f"{GROUPED}\n  ROOT %r = (f32[64]{{0}}, f32[64]{{0}}) tuple(%neg.1.0, %sub.1.0)"
+    assert users_of("x.1.0", body) == ["neg.1.0", "sub.1.0", "sum.1.0"]
+
+
+def test_a_reduction_beside_a_product_stays() -> None:
+    body = f"""{GROUPED}
+  %cublas-gemm.1 = f32[64]{{0}} custom-call(%x.1.0, %sub.1.0), custom_call_target="__cublas$gemm"
+  ROOT %r = (f32[64]{{0}}, f32[64]{{0}}) tuple(%neg.1.0, %cublas-gemm.1)"""
+    assert users_of("x.1.0", body) == ["neg.1.0", "sum.1.0", "sub.1.0", "cublas-gemm.1"]
+
+
 def test_reductions_that_were_grouped_read_their_bitcast_in_the_order_of_grouping() -> None:
     body = f"""  %p = f32[2,4,32]{{2,1,0}} parameter(0)
   %zero = f32[] constant(0)

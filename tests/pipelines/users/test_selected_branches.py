@@ -32,8 +32,40 @@ def test_the_last_in_the_branch_took_the_place_of_its_tuple(ids_known: bool) -> 
 
 @pytest.mark.parametrize("ids_known", [False, True])
 def test_there_were_two_tuples_where_the_other_branch_hands_it_on(ids_known: bool) -> None:
-    users = users_in(_MODULE.replace("OTHER", "%v"), "v", ids_known=ids_known)
-    assert users == ["select.1", "mul.1", "cos.1", "sin.1"]
+    text = _MODULE.replace("OTHER", "%v").replace("%sin.1, %v", "%sin.1, %w")
+    assert users_in(text, "v", ids_known=ids_known) == ["sin.1", "select.1", "cos.1"]
+
+
+@pytest.mark.parametrize("ids_known", [False, True])
+def test_the_tuple_of_one_value_took_the_place_of_the_conditional(ids_known: bool) -> None:
+    exp = '%exp.2 = f32[4]{0} exponential(%v), metadata={op_name="jit(f)/cond/branch_0_fun/exp"}'
+    alone = _MODULE.replace("OTHER", "%exp.2").replace("  %select.1 =", f"  {exp}\n  %select.1 =")
+    assert users_in(alone, "v", ids_known=ids_known) == ["exp.2", "cos.1", "sin.1", "mul.1"]
+
+
+_BOTH = """HloModule m
+
+ENTRY %main (go: pred[4], v: f32[4], w: f32[4]) -> f32[4] {
+  %go = pred[4]{0} parameter(0)
+  %v = f32[4]{0} parameter(1)
+  %w = f32[4]{0} parameter(2)
+  %sin.1 = f32[4]{0} sine(%v), metadata={op_name="jit(f)/cond/branch_1_fun/sin"}
+  %add.1 = f32[4]{0} add(%sin.1, %w), metadata={op_name="jit(f)/cond/branch_1_fun/add"}
+  %mul.1 = f32[4]{0} multiply(%add.1, %v), metadata={op_name="jit(f)/cond/branch_1_fun/mul"}
+  %exp.1 = f32[4]{0} exponential(FIRST), metadata={op_name="jit(f)/cond/branch_0_fun/exp"}
+  %add.2 = f32[4]{0} add(%exp.1, SECOND), metadata={op_name="jit(f)/cond/branch_0_fun/add"}
+  ROOT %select.1 = f32[4]{0} select(%go, %mul.1, %add.2), metadata={op_name="jit(f)/cond"}
+}
+"""
+
+
+@pytest.mark.parametrize("ids_known", [False, True])
+def test_branches_given_the_same_were_given_one_tuple(ids_known: bool) -> None:
+    """The last of all that read its element takes its place; of two, each has the last of its branch."""
+    same = _BOTH.replace("FIRST", "%v").replace("SECOND", "%w")
+    assert users_in(same, "v", ids_known=ids_known) == ["exp.1", "sin.1", "mul.1"]
+    turned = _BOTH.replace("FIRST", "%w").replace("SECOND", "%v")
+    assert users_in(turned, "v", ids_known=ids_known) == ["add.2", "mul.1", "sin.1"]
 
 
 @pytest.mark.parametrize("ids_known", [False, True])

@@ -12,8 +12,9 @@ compute at the end. Whenever something goes, the last user is put in the place.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import number_in_name, operation, stack_frame
@@ -24,8 +25,50 @@ _BRANCH = re.compile(r"/branch_(\d+)_fun(?=/)")
 _NAMELESS = frozenset({"parameter", "get-tuple-element"})
 
 
+Given: TypeAlias = "dict[str, dict[int, list[Instruction]]]"
+"""What each branch of a conditional is given, by the conditional's name."""
+
+
+def given_to_branches(computation: Iterable[Instruction]) -> Given:
+    """What branches that are no computations of their own any more were given.
+
+    The front end gives a branch what it reads, in the order in which it does. Where that is the same for
+    both, HloCSE made one of the two tuples.
+    """
+    given: dict[tuple[str, int], dict[Instruction, None]] = {}
+    results = []
+    for x in computation:
+        for place, branch in _branches(x.op_name or ""):
+            read = given.setdefault((place, branch), {})
+            read.update((o, None) for o in map(_behind_bitcasts, x.operands) if _is_given(o, place))
+        if x.op_name and is_result_of_branches(x):
+            results.append((x.op_name, x))
+    for place, result in results:
+        for branch in (0, 1):
+            value = _behind_bitcasts(_gives(result, branch))
+            if _is_given(value, place):
+                given.setdefault((place, branch), {})[value] = None
+    found: Given = {}
+    for (place, branch), read in given.items():
+        found.setdefault(place, {})[branch] = [*read]
+    return found
+
+
+def _is_given(x: Instruction, place: str) -> bool:
+    return not is_made_of_nothing(x) and all(place != inner for inner, _ in _branches(x.op_name or ""))
+
+
+def _behind_bitcasts(x: Instruction) -> Instruction:
+    while x.opcode == "bitcast":
+        x = x.operands[0]
+    return x
+
+
 def with_last_in_place_of_branches(
-    producer: Instruction, users: list[Instruction], order: Mapping[Instruction, int]
+    producer: Instruction,
+    users: list[Instruction],
+    order: Mapping[Instruction, int],
+    given: Given,
 ) -> list[Instruction]:
     """The `users` of a value that branches read which are no computations of their own any more."""
     if not _is_given_to_branches(producer):
@@ -45,7 +88,8 @@ def with_last_in_place_of_branches(
     handed_on = [u for u in handed_on if u in results]
     first = next(k for k, u in enumerate(users) if u in branches or u in handed_on)
     others = [u for u in users[first:] if u not in branches and u not in handed_on]
-    return users[:first] + _as_elements_are_met(producer, others, place, branches, results, order)
+    read = given.get(place, {})
+    return users[:first] + _as_elements_are_met(producer, others, place, branches, results, order, read)
 
 
 def _as_elements_are_met(
@@ -55,8 +99,14 @@ def _as_elements_are_met(
     branches: dict[Instruction, int],
     results: list[Instruction],
     order: Mapping[Instruction, int],
+    read: Mapping[int, list[Instruction]],
 ) -> list[Instruction]:
-    """The users from the tuples on, of which the `others` came first."""
+    """The users from the tuples on, of which the `others` came first.
+
+    Branches that `read` the same have one tuple. The tuple of one value alone was made behind all others, and
+    the last such took the place of the conditional (`ConditionalCanonicalizer`,
+    `xla/hlo/transforms/simplifiers/conditional_canonicalizer.cc`).
+    """
     given, gives, inlined = {}, {}, {}
     places = {u: order[u] for u in branches}
     gone: list[Instruction] = []
@@ -71,7 +121,12 @@ def _as_elements_are_met(
             inlined[branch].append(gives[branch])
         if inlined[branch]:
             given[branch] = Instruction("", producer.shape, "tuple")
-    users = [*given.values(), *others]
+    is_one = {branch: len(read.get(branch, ())) == 1 for branch in given}
+    users = [*(given[branch] for branch in sorted(given, key=is_one.__getitem__)), *others]
+    if len(given) > 1 and read.get(0) == read.get(1):  # the elements became one, too
+        other = given.pop(0)
+        users = [*given.values(), *others] if is_one[1] else without(users, [other])
+        inlined = {1: [*inlined[1], *inlined[0]], 0: []}
 
     def meet(branch: int, k: int) -> list[Instruction]:
         met = [x for x in results[k : k + 1] if _gives(x, branch) is producer and x not in users]

@@ -20,6 +20,18 @@ def with_grouped_where_met(grouped: Instruction, users: list[Instruction], uses:
     return [*reductions, *others] if first in reductions else [*others, *reductions]
 
 
+def with_grouped_of_program(grouped: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
+    """The users of the bitcast `grouped` that the program had as a reshape, reductions with the others.
+
+    AlgebraicSimplifier has a reduction read what is reshaped (`HandleReduce`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), so one of these was grouped as well. Products
+    read bitcasts that came as late.
+    """
+    if any(u.opcode in {"custom-call", "fusion"} for u in users):
+        return users
+    return with_grouped_where_met(grouped, users, uses)
+
+
 def in_order_of_grouping(grouped: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of the bitcast `grouped`, reductions made behind it and no others.
 
