@@ -61,7 +61,9 @@ def in_order_of_calls(
     inner = _as_call_within_leaves_it(source, inner, function)
     if outer and _is_result_of_nested(source, function):
         return [outer[-1], *inner, *outer[:-1]]
-    if outer and (is_loop_of_one_turn(source) or _has_other_results(source, function)):
+    if outer and not _is_computed_of_nothing(source) and (
+        is_loop_of_one_turn(source) or _has_other_results(source, function)
+    ):
         return _without_tuples(inner, outer)
     return [*inner, *outer]
 
