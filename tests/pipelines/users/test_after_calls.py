@@ -276,3 +276,15 @@ def test_of_what_calls_compute_of_nothing_none_had_a_tuple_when_cse_made_it_one(
   %add.4 = u32[8]{{0}} add(%count.1, %add.3){named("jit(others)/add")}
   ROOT %r = (u32[8]{{0}}, u32[8]{{0}}, u32[8]{{0}}) tuple(%p.2, %add.3, %add.4)"""
     assert users_of("count.1", body) == ["add.1", "add.2", "add.3", "add.4"]
+
+
+def test_what_a_result_is_a_bitcast_of_is_no_other_result() -> None:
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %square.1 = f32[8]{{0}} multiply(%p, %p){named("jit(norm)/square")}
+  %sqrt.1 = f32[8]{{0}} sqrt(%square.1){named("jit(norm)/sqrt")}
+  %bitcast.1 = f32[2,4]{{1,0}} bitcast(%sqrt.1){named("jit(norm)/sqrt")}
+  %a.1 = f32[2,4]{{1,0}} sine(%bitcast.1){named("a")}
+  %b.1 = f32[2,4]{{1,0}} cosine(%bitcast.1){named("b")}
+  %c.1 = f32[8]{{0}} tanh(%sqrt.1){named("c")}
+  ROOT %r = (f32[2,4]{{1,0}}, f32[2,4]{{1,0}}, f32[8]{{0}}) tuple(%a.1, %b.1, %c.1)"""
+    assert users_of("bitcast.1", body) == ["a.1", "b.1"]

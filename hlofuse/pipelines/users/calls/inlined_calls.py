@@ -264,6 +264,8 @@ def _reaches_result(
 ) -> bool:
     kind = _kind(start)
     found, pending = {start}, [start]
+    if start.opcode == "bitcast":
+        found.update(start.operands)  # that is the same result
     while pending:
         for x in near(pending.pop()):
             if x in found or _kind(x) == kind or _is_of_next_call(x, start, function):
