@@ -264,8 +264,9 @@ def _reaches_result(
 ) -> bool:
     kind = _kind(start)
     found, pending = {start}, [start]
-    if start.opcode == "bitcast":
-        found.update(start.operands)  # that is the same result
+    # That is the same result. Of what a library's matrix product reads the last is in front all the same.
+    if start.opcode == "bitcast" and all(u.opcode != "custom-call" for u in start.users):
+        found.update(start.operands)
     while pending:
         for x in near(pending.pop()):
             if x in found or _kind(x) == kind or _is_of_next_call(x, start, function):
