@@ -44,6 +44,7 @@ from hlofuse.pipelines.users.products.taken_constants import with_those_in_gemms
 from hlofuse.pipelines.users.products.taken_in_softmax import with_those_in_softmax
 from hlofuse.pipelines.users.simplified.bounded_maxima import with_last_in_place_of_bound
 from hlofuse.pipelines.users.simplified.converted_predicates import with_last_in_place_of_numbers
+from hlofuse.pipelines.users.simplified.dropped_behind import is_moved_with_reshape_dropped
 from hlofuse.pipelines.users.simplified.expanded_scatters import with_last_in_place_of_element
 from hlofuse.pipelines.users.simplified.inverted_powers import with_negated_exponents_behind
 from hlofuse.pipelines.users.simplified.merged_concatenates import with_concatenates_merged
@@ -82,7 +83,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = in_order_of_scan(producer, users)
     elif is_merged_literal(producer):
         users = _as_literals_are_merged(producer, users, clues)
-    else:
+    elif not is_moved_with_reshape_dropped(producer, users, clues.ages.passes):
         users = in_order_of_calls(producer, users, passes=clues.anew)
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)

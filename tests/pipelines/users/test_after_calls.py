@@ -248,3 +248,43 @@ def test_an_argument_that_was_reshaped_back_has_the_last_of_the_function_in_fron
     program = "p q add.1 neg.2 r abs.1 max.1 eq.1"
     in_place_of_call = ["eq.1", *moved, "abs.1", "max.1"]
     assert users_of("add.1", body, ids=program) == in_place_of_call
+
+
+def test_a_call_that_is_given_the_result_of_the_like_of_it_is_another_call() -> None:
+    """Each had one result, and so no tuple that the last user might have taken the place of."""
+    body = f"""  %p = pred[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %select_n.1 = f32[8]{{0}} select(%p, %q, %q){named("jit(_where)/select_n")}
+  %exp.1 = f32[8]{{0}} exponential(%select_n.1){named("exp")}
+  %select_n.2 = f32[8]{{0}} select(%p, %exp.1, %select_n.1){named("jit(_where)/select_n")}
+  %exp.2 = f32[8]{{0}} exponential(%select_n.2){named("exp")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%exp.2, %select_n.2)"""
+    assert users_of("select_n.1", body) == ["exp.1", "select_n.2"]
+
+
+def test_of_what_calls_compute_of_nothing_none_had_a_tuple_when_cse_made_it_one() -> None:
+    body = f"""  %p = u32[8]{{0}} parameter(0)
+  %iota.1 = u32[8]{{0}} iota(), iota_dimension=0{named("jit(bits)/iota")}
+  %count.1 = u32[8]{{0}} negate(%iota.1){named("jit(bits)/count")}
+  %add.1 = u32[8]{{0}} add(%count.1, %p){named("jit(bits)/add")}
+  %stack.1 = u32[8]{{0}} not(%add.1){named("jit(bits)/stack")}
+  %p.2 = u32[8]{{0}} xor(%stack.1, %p){named("xor")}
+  %add.2 = u32[8]{{0}} add(%count.1, %p.2){named("jit(bits)/add")}
+  %stack.2 = u32[8]{{0}} not(%add.2){named("jit(bits)/stack")}
+  %p.3 = u32[8]{{0}} xor(%stack.2, %p){named("xor")}
+  %add.3 = u32[8]{{0}} add(%count.1, %p.3){named("jit(more)/add")}
+  %add.4 = u32[8]{{0}} add(%count.1, %add.3){named("jit(others)/add")}
+  ROOT %r = (u32[8]{{0}}, u32[8]{{0}}, u32[8]{{0}}) tuple(%p.2, %add.3, %add.4)"""
+    assert users_of("count.1", body) == ["add.1", "add.2", "add.3", "add.4"]
+
+
+def test_what_a_result_is_a_bitcast_of_is_no_other_result() -> None:
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %square.1 = f32[8]{{0}} multiply(%p, %p){named("jit(norm)/square")}
+  %sqrt.1 = f32[8]{{0}} sqrt(%square.1){named("jit(norm)/sqrt")}
+  %bitcast.1 = f32[2,4]{{1,0}} bitcast(%sqrt.1){named("jit(norm)/sqrt")}
+  %a.1 = f32[2,4]{{1,0}} sine(%bitcast.1){named("a")}
+  %b.1 = f32[2,4]{{1,0}} cosine(%bitcast.1){named("b")}
+  %c.1 = f32[8]{{0}} tanh(%sqrt.1){named("c")}
+  ROOT %r = (f32[2,4]{{1,0}}, f32[2,4]{{1,0}}, f32[8]{{0}}) tuple(%a.1, %b.1, %c.1)"""
+    assert users_of("bitcast.1", body) == ["a.1", "b.1"]

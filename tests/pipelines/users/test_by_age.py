@@ -330,6 +330,25 @@ def test_older_users_of_a_product_read_a_reshape_behind_it() -> None:
     assert users_of("multiply.4", body.replace("VECTOR", "%flat"), ids=ids) == ["a.1", "b.1"]
 
 
+def test_older_users_of_what_was_moved_read_the_one_reshape_that_was_left_of_those_of_many_calls() -> None:
+    """HloCSE appended those of each further call as it came along them: no call was a user itself."""
+    first, second = "jvp(Net)/Dropout_0/jit(bits)", "jvp(Net)/Dropout_1/jit(bits)"
+    body = f"""  %p = u32[2]{{0}} parameter(0)
+  %q = u32[1]{{0}} parameter(1)
+  %unstack.1 = u32[1]{{0}} slice(%p), slice={{[0:1]}}{named(f"{first}/unstack")}
+  %unstack.2 = u32[1]{{0}} slice(%p), slice={{[1:2]}}{named(f"{first}/unstack")}
+  %xor.1 = u32[1]{{0}} xor(%unstack.1, %unstack.2){named(f"{first}/xor")}
+  %a.1 = u32[1]{{0}} add(%xor.1, %q){named(f"{first}/a")}
+  %b.1 = u32[1]{{0}} add(%xor.1, %a.1){named(f"{first}/b")}
+  %c.1 = u32[1]{{0}} add(%q, %xor.1){named(f"{second}/c")}
+  %d.1 = u32[1]{{0}} add(%c.1, %xor.1){named(f"{second}/d")}
+  %t = f32[8]{{0}} parameter(2)
+  %multiply.1 = f32[8]{{0}} multiply(%t, %t){named("div")}
+  ROOT %r = (u32[1]{{0}}, f32[8]{{0}}) tuple(%d.1, %multiply.1)"""
+    moved = "p q t unstack.1 unstack.2 r a.1 b.1 c.1 d.1 multiply.1 xor.1"
+    assert users_of("xor.1", body, ids=moved) == ["d.1", "a.1", "b.1", "c.1"]
+
+
 _SPLIT = """%gemm (p0: TYPE[8,8], p1: TYPE[8,8]) -> f32[8,8] {
   %p0 = TYPE[8,8]{1,0} parameter(0)
   %p1 = TYPE[8,8]{1,0} parameter(1)

@@ -61,7 +61,11 @@ def in_order_of_calls(
     inner = _as_call_within_leaves_it(source, inner, function)
     if outer and _is_result_of_nested(source, function):
         return [outer[-1], *inner, *outer[:-1]]
-    if outer and (is_loop_of_one_turn(source) or _has_other_results(source, function)):
+    if (
+        outer
+        and not _is_computed_of_nothing(source)
+        and (is_loop_of_one_turn(source) or _has_other_results(source, function))
+    ):
         return _without_tuples(inner, outer)
     return [*inner, *outer]
 
@@ -260,9 +264,12 @@ def _reaches_result(
 ) -> bool:
     kind = _kind(start)
     found, pending = {start}, [start]
+    # That is the same result. Of what a library's matrix product reads the last is in front all the same.
+    if start.opcode == "bitcast" and all(u.opcode != "custom-call" for u in start.users):
+        found.update(start.operands)
     while pending:
         for x in near(pending.pop()):
-            if x in found or _kind(x) == kind:
+            if x in found or _kind(x) == kind or _is_of_next_call(x, start, function):
                 continue  # the like of it is that of another call
             if outermost_call(x) != function:
                 if _is_same_function(x, function) and _is_read_in_transpose(x, function):
@@ -275,6 +282,14 @@ def _reaches_result(
             if computed and _is_read_behind(x, function, start) and not _is_computed_of_nothing(x):
                 return True
     return False
+
+
+def _is_of_next_call(x: Instruction, result: Instruction, function: str) -> bool:
+    """Is `x` the same operation, given the `result` of one call and a value of outside of calls?"""
+    if result not in x.operands or (x.opcode, x.op_name) != (result.opcode, result.op_name):
+        return False
+    others = (o for o in x.operands if o is not result and not is_made_of_nothing(o))
+    return not is_called_once(x) and any(outermost_call(o) != function for o in others)
 
 
 def _is_same_function(x: Instruction, call: str) -> bool:

@@ -18,11 +18,22 @@ def with_last_of_older_in_front(
     They read what came behind it. When that was dropped they were appended to the users of the value, of
     which it had been the only one, and the last took its place. `passes` is the first id that a pass gave.
     """
-    if (producer.id < passes and not is_made_by_pass(producer)) or any(u.id > producer.id for u in users):
+    if not _is_younger(producer, users, passes):
         return users
     if not (_was_product(producer) or _was_moved(producer) or _was_widened_product(producer)):
         return users
     return last_in_front(users)
+
+
+def is_moved_with_reshape_dropped(producer: Instruction, users: list[Instruction], passes: int) -> bool:
+    """Were the users those of a reshape, of which HloCSE made one of many? No call had it for an operand."""
+    return _is_younger(producer, users, passes) and _was_moved(producer)
+
+
+def _is_younger(producer: Instruction, users: list[Instruction], passes: int) -> bool:
+    if producer.id < passes and not is_made_by_pass(producer):
+        return False
+    return all(u.id <= producer.id for u in users)
 
 
 def _was_product(x: Instruction) -> bool:
