@@ -37,7 +37,10 @@ from hlofuse.pipelines.users.layouts.slices_of_elements import with_slices_made_
 from hlofuse.pipelines.users.products.accumulated_products import with_last_in_place_of_sum_in_call
 from hlofuse.pipelines.users.products.canonical_dots import with_last_in_place_of_no_reshape
 from hlofuse.pipelines.users.products.merged_dots import with_last_behind_merged_in_front
-from hlofuse.pipelines.users.products.reduced_products import with_last_in_place_of_reduction
+from hlofuse.pipelines.users.products.reduced_products import (
+    with_last_in_place_of_reduction,
+    with_sum_behind_reshape,
+)
 from hlofuse.pipelines.users.products.reshaped_products import with_reshape_in_front
 from hlofuse.pipelines.users.products.shared_vectors import with_vectors_made_one
 from hlofuse.pipelines.users.products.taken_constants import with_those_in_gemms
@@ -103,6 +106,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_last_in_place_of_no_reshape(producer, users)
     users = with_last_in_place_of_sum_in_call(producer, users, clues.order)
     users = with_last_in_place_of_reduction(producer, users, clues.order)
+    users = with_sum_behind_reshape(producer, users)
     users = with_last_in_place_of_split(producer, users, clues.order)
     users = with_merged_broadcasts(producer, users, clues.order, clues.for_each)
     users = in_order_of_results(producer, users)

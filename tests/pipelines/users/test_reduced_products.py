@@ -97,3 +97,40 @@ def test_the_last_operation_took_the_place_of_the_reshape_that_moved_behind_it(
   %split.1 = f32[2,4,8]{{2,1,0}} bitcast(%product), {of}{frame}}}
   ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}, f32[2,4,8]{{2,1,0}}) tuple(%mul.1, %mul.2, %split.1)"""
     assert users_of("product", body) == users
+
+
+@pytest.mark.parametrize("is_reshaped_back", [True, False])
+def test_a_sum_over_dimensions_that_a_reshape_leaves_alone_reads_what_was_reshaped(
+    is_reshaped_back: bool,
+) -> None:
+    """One that the program takes there has the shape that it wants."""
+    body = f"""  %p = f32[8,128]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %m = f32[8,128]{{1,0}} sine(%p){named("mul")}
+  %total = f32[8]{{0}} reduce(%m, %zero), dimensions={{1}}, to_apply=%sum{named("total")}
+  %result = f32[2,4]{{1,0}} bitcast(%total){named("total" if is_reshaped_back else "reshape")}
+  %reshaped = f32[2,4,128]{{2,1,0}} bitcast(%m){named("mul")}
+  %first = f32[2,3,128]{{2,1,0}} slice(%reshaped), slice={{[0:2],[0:3],[0:128]}}{named("slice")}
+  %second = f32[2,1,128]{{2,1,0}} slice(%reshaped), slice={{[0:2],[3:4],[0:128]}}{named("slice")}
+  ROOT %r = (f32[2,4]{{1,0}}, f32[2,3,128]{{2,1,0}}, f32[2,1,128]{{2,1,0}}) tuple(%result, %first, %second)"""
+    before, behind = (
+        (["second", "first"], ["reshaped", "total"])
+        if is_reshaped_back
+        else (
+            ["first", "second"],
+            ["total", "reshaped"],
+        )
+    )
+    assert users_of("reshaped", body) == before
+    assert users_of("m", body) == behind
+
+
+def test_a_dimension_of_one_that_a_sum_keeps_says_nothing() -> None:
+    body = f"""  %p = f32[8,128]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %m = f32[8,128]{{1,0}} sine(%p){named("exp")}
+  %total = f32[8]{{0}} reduce(%m, %zero), dimensions={{1}}, to_apply=%sum{named("total")}
+  %kept = f32[8,1]{{1,0}} bitcast(%total){named("total")}
+  %reshaped = f32[2,4,128]{{2,1,0}} bitcast(%m){named("exp")}
+  ROOT %r = (f32[8,1]{{1,0}}, f32[2,4,128]{{2,1,0}}) tuple(%kept, %reshaped)"""
+    assert users_of("m", body) == ["total", "reshaped"]

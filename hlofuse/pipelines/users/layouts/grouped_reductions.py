@@ -12,7 +12,7 @@ def with_grouped_where_met(grouped: Instruction, users: list[Instruction], uses:
     ReductionDimensionGrouper (`xla/backends/gpu/transforms/reduction_dimension_grouper.cc`) puts a bitcast of
     its own in front of each. HloCSE makes it one with the bitcast that is there; the one met first stays.
     """
-    reductions = [u for u in users if _is_grouped(u, grouped)]
+    reductions = [u for u in users if is_grouped(u, grouped)]
     others = [u for u in users if u not in reductions]
     if not reductions or not others:
         return users
@@ -37,12 +37,13 @@ def in_order_of_grouping(grouped: Instruction, users: list[Instruction]) -> list
 
     Each had a bitcast of its own, of which the one made first stayed.
     """
-    if any(u.id < grouped.id or not _is_grouped(u, grouped) for u in users):
+    if any(u.id < grouped.id or not is_grouped(u, grouped) for u in users):
         return users
     return sorted(users, key=lambda u: u.id)
 
 
-def _is_grouped(reduction: Instruction, grouped: Instruction) -> bool:
+def is_grouped(reduction: Instruction, grouped: Instruction) -> bool:
+    """Is it such a reduction, which reads the bitcast `grouped`?"""
     if grouped.opcode != "bitcast" or grouped.shape.rank >= grouped.operands[0].shape.rank:
         return False
     return reduction.opcode == "reduce" and reduction.operands[0] is grouped

@@ -25,8 +25,11 @@ from hlofuse.pipelines.users.floats.swapped_broadcasts import (
     swap_back,
     swapped_broadcasts,
 )
+from hlofuse.pipelines.users.layouts.copied_results import Element, put_results_together
+from hlofuse.pipelines.users.layouts.grouped_reductions import is_grouped
 from hlofuse.pipelines.users.layouts.other_layouts import (
     in_other_layout,
+    is_of_product,
     made_anew,
     was_copied_for_each,
     was_transposed_in_place,
@@ -49,8 +52,9 @@ def restore_normalized_users(
     graph = ShadowGraph(computation)
     swapped = {x.broadcast: x for x in swapped_broadcasts(graph.of)}
     swap_back(graph, swapped.values())
-    _Normalization(graph, anew, other).run()
-    _Simplification(graph, other).run()
+    copied = put_results_together(graph)
+    _Normalization(graph, anew, other, copied).run()
+    _Simplification(graph, other, copied).run()
     found: set[Instruction] = set()
     for node in graph.nodes:
         x = node.source
@@ -88,21 +92,29 @@ class _Normalization:
     """`LayoutNormalizationVisitor`."""
 
     def __init__(
-        self, graph: ShadowGraph, anew: frozenset[Instruction], other: frozenset[Instruction]
+        self,
+        graph: ShadowGraph,
+        anew: frozenset[Instruction],
+        other: frozenset[Instruction],
+        copied: frozenset[Instruction],
     ) -> None:
         self._graph = graph
         self._anew = anew
         self._other = other
+        self._copied = copied
 
     def run(self) -> None:
         for node in self._graph.nodes:
-            node.shape = _OTHER if node.source in self._other else _ROW_MAJOR
+            told = node.value if isinstance(node, Element) else node
+            node.shape = _OTHER if told.source in self._other else _ROW_MAJOR
         self._graph.visit(self._handle)
 
     def _handle(self, node: Node) -> None:
         source = node.source
         graph = self._graph
         if source is None or source not in self._anew:
+            if source is not None and is_of_product(source):
+                self._read_row_major(node)
             if node.shape != _OTHER:
                 return
             if source is not None and was_transposed_in_place(source):
@@ -116,6 +128,12 @@ class _Normalization:
         graph.visited.add(made)
         graph.replace(node, graph.add(Node(None, _OTHER, [made], is_bitcast=True)) if node.shape else made)
 
+    def _read_row_major(self, node: Node) -> None:
+        """A matrix product reads a transpose of what it is given, which moves nothing."""
+        for operand in dict.fromkeys(filter(_is_shadow, node.operands)):
+            if operand.operands[0].source in self._copied:
+                operand.give_user(node, operand.operands[0])
+
 
 class _Simplification:
     """`HandleBitcast`: chains become one, what changes nothing goes.
@@ -124,13 +142,16 @@ class _Simplification:
     them has been made anew in turn (`ReductionLayoutNormalizer`, gemms).
     """
 
-    def __init__(self, graph: ShadowGraph, other: frozenset[Instruction]) -> None:
+    def __init__(
+        self, graph: ShadowGraph, other: frozenset[Instruction], copied: frozenset[Instruction]
+    ) -> None:
         self._graph = graph
         self._other = other
+        self._copied = copied
 
     def run(self) -> None:
         graph = self._graph
-        graph.visit(lambda node: self._handle(node) if _is_shadow(node) else None)
+        graph.visit(self._handle)
         left = graph.in_order_of_visit(_is_shadow)
         self._merge_broadcasts()
         sources = {bitcast.operands[0] for bitcast in left}
@@ -151,7 +172,13 @@ class _Simplification:
 
     def _handle(self, node: Node) -> None:
         graph = self._graph
+        if isinstance(node, Element):
+            graph.replace(node, node.value)
+        if not self._is_link(node):
+            return
         for bitcast in graph.merged_chain(node, _is_shadow):
+            if bitcast.source is not None:
+                continue
             operand = bitcast.operands[0]
             if operand.shape == bitcast.shape:
                 graph.replace(bitcast, operand)
@@ -159,6 +186,16 @@ class _Simplification:
                 # Where the operand had another layout as well the broadcast would be a transpose, too.
                 anew = Node(operand.source, bitcast.shape, list(operand.operands))
                 graph.replace(bitcast, graph.add(anew))
+
+    def _is_link(self, node: Node) -> bool:
+        """Is it a bitcast of the normalization's, or one of the program's behind such of what was copied?"""
+        x = node.source
+        if x is None or not node.is_bitcast:
+            return node.is_bitcast
+        if _brings_back(x) or any(is_grouped(u, x) for u in x.users):
+            return False
+        (operand,) = node.operands
+        return _is_shadow(operand) and operand.operands[0].source in self._copied
 
     def _merge_broadcasts(self) -> None:
         """`HloCSE`: of the broadcasts that bitcasts became, the one met first stays."""
@@ -183,4 +220,4 @@ def _is_broadcast(node: Node) -> bool:
 
 def _is_shadow(node: Node) -> bool:
     """A bitcast that the normalization put in."""
-    return node.source is None
+    return node.source is None and node.is_bitcast

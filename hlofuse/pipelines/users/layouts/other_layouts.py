@@ -86,12 +86,12 @@ def _is_transposed_between(user: Instruction, x: Instruction, likely: set[Instru
     """Was a transpose between the two that moved nothing? One was made anew then, the other row-major."""
     if is_inserted_convert(x) or is_inserted_convert(user) or x.opcode not in _AS_THEIR_OPERANDS:
         return False
-    if _is_of_product(x) or _is_of_product(user):
+    if is_of_product(x) or is_of_product(user):
         return False
     return (x in likely) != (user in likely)
 
 
-def _is_of_product(x: Instruction) -> bool:
+def is_of_product(x: Instruction) -> bool:
     """Is it what became of a matrix product, or does it round the sum of what one was split in?"""
     return operation(x) == "dot_general" or (x.opcode == "convert" and operation(x) != "convert_element_type")
 

@@ -1,4 +1,9 @@
-"""Products of matrices of which a sum was taken as well, before they were matrices no more."""
+"""Values of which a sum was taken in another shape, as that of matrix products often is.
+
+AlgebraicSimplifier has the sum read what was reshaped, where all of the dimensions that the reshape tells
+apart are summed, or none of them, and puts a reshape behind it in that case (`HandleReduce`,
+`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
+"""
 
 from __future__ import annotations
 
@@ -9,23 +14,42 @@ from hlofuse.pipelines.users.products.reshaped_products import is_bitcast_of_pro
 
 
 def with_last_in_place_of_reduction(
-    product: Instruction, users: list[Instruction], order: dict[Instruction, int]
+    reshaped: Instruction, users: list[Instruction], order: dict[Instruction, int]
 ) -> list[Instruction]:
-    """The users of such a product in its shape of the program, with the last where the sum had stood.
+    """The users of the value in its other shape, with the last where the sum had stood.
 
-    DotDecomposer put a reshape behind the matrix. AlgebraicSimplifier has the sum read the matrix, where all
-    of the dimensions that the reshape tells apart are summed, or none of them (`HandleReduce`,
-    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). So it is behind what a gemm adds to it.
-    `order` is the post-order.
+    Behind the matrix that a product is DotDecomposer put the reshape, so that the sum is behind what a gemm
+    adds to it. `order` is the post-order.
     """
-    if product.opcode != "bitcast":
+    if reshaped.opcode != "bitcast":
         return users
-    if not is_bitcast_of_product(product) and not _is_gemm_or_sum(product.operands[0]):
-        return users
-    sums = [u for u in product.operands[0].users if u.opcode == "reduce"]
+    (source,) = reshaped.operands
+    sums = [u for u in source.users if u.opcode == "reduce"]
+    if not is_bitcast_of_product(reshaped) and not _is_gemm_or_sum(source):
+        sums = [u for u in sums if _is_reshaped_back(u)]
     if len(sums) != 1:
         return users
     return without(sorted([*users, *sums], key=order.__getitem__), sums)
+
+
+def with_sum_behind_reshape(source: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of what was reshaped. The sum came to read it when the reshape had long done so."""
+    sums = [u for u in users if u.opcode == "reduce" and _is_reshaped_back(u)]
+    if len(sums) != 1 or not any(_is_reshape_of(u, source) for u in users):
+        return users
+    return [*(u for u in users if u not in sums), *sums]
+
+
+def _is_reshaped_back(sum_: Instruction) -> bool:
+    """Has it less dimensions than the sum of the program?"""
+    return any(_is_reshape_of(u, sum_) for u in sum_.users)
+
+
+def _is_reshape_of(x: Instruction, source: Instruction) -> bool:
+    """Such a reshape has the name of what it reshapes. More dimensions of one change nothing."""
+    if x.opcode != "bitcast" or not x.op_name or x.op_name != source.op_name:
+        return False
+    return x.shape.true_rank > source.shape.true_rank
 
 
 def _is_gemm_or_sum(x: Instruction) -> bool:
