@@ -19,12 +19,12 @@ def in_order_of_calls(computation: Computation, inlined: list[Instruction]) -> l
     """What was inlined into a computation, given in the order of the text, call after call.
 
     Two calls of one function that share something look like one. Numbers rise from clone to clone: of what
-    may have been, that is taken which they agree with most.
+    may have been, that is taken which they agree with most, and the text as it is only where they say so.
     """
     call_of = _calls(computation)
     torn = _torn(inlined, call_of)
     apart = {x: -k if call in torn else call for k, (x, call) in enumerate(call_of.items(), 1)}
-    candidates = [inlined, _one_after_another(computation, inlined, call_of)]
+    candidates = [_one_after_another(computation, inlined, call_of), inlined]
     if torn:
         candidates.append(_one_after_another(computation, inlined, apart))
     return max(candidates, key=_agreed)
