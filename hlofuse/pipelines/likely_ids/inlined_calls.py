@@ -24,6 +24,9 @@ def in_order_of_calls(computation: Computation, inlined: list[Instruction]) -> l
     call_of = _calls(computation)
     torn = _torn(inlined, call_of)
     apart = {x: -k if call in torn else call for k, (x, call) in enumerate(call_of.items(), 1)}
+    for x in reversed(inlined):
+        if x not in apart and x.users and all(apart.get(u, 0) < 0 for u in x.users):
+            apart[x] = -len(apart) - 1
     candidates = [_one_after_another(computation, inlined, call_of), inlined]
     if torn:
         candidates.append(_one_after_another(computation, inlined, apart))
