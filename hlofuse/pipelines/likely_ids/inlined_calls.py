@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.order_of_pass import longest_rising
-from hlofuse.pipelines.names import name_before_renaming, outermost_call
+from hlofuse.pipelines.names import is_called_once, name_before_renaming, outermost_call
 
 
 def in_order_of_calls(computation: Computation, inlined: list[Instruction]) -> list[Instruction]:
@@ -27,7 +27,9 @@ def in_order_of_calls(computation: Computation, inlined: list[Instruction]) -> l
     for x in reversed(inlined):
         if x not in apart and x.users and all(apart.get(u, 0) < 0 for u in x.users):
             apart[x] = -len(apart) - 1
-    candidates = [_one_after_another(computation, inlined, call_of), inlined]
+    candidates = [_one_after_another(computation, inlined, call_of)]
+    if not any(is_called_once(x) for x in call_of):
+        candidates.append(inlined)
     if torn:
         candidates.append(_one_after_another(computation, inlined, apart))
     return max(candidates, key=_agreed)
@@ -76,13 +78,18 @@ def _one_after_another(
 
 
 def _calls(computation: Computation) -> dict[Instruction, int]:
-    """Which call the instructions were inlined from, as far as one is connected; constants are shared."""
+    """Which call the instructions were inlined from; constants are shared.
+
+    Of a function that is called more than once, what is connected is one call.
+    """
     functions = {x: name for x in computation if not _is_constant(x) and (name := outermost_call(x))}
     found: dict[Instruction, int] = {}
+    once: dict[str, int] = {}
     for start, function in functions.items():
         if start in found:
             continue
-        found[start] = call = len(found)
+        call = len(found)
+        found[start] = call = once.setdefault(function, call) if is_called_once(start) else call
         pending = [start]
         while pending:
             x = pending.pop()
