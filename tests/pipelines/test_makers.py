@@ -183,3 +183,47 @@ def test_numbers_set_right_what_neighbours_tell() -> None:
     odd = f"%multiply.NUMBER.0 = f32[8]{{0}} multiply(%mul.5.0, %p), {op('div')}"
     assert maker("multiply.3.0", MUL, *anew, odd.replace("NUMBER", "3")) == Maker.LAYOUT_NORMALIZATION
     assert maker("multiply.0.0", MUL, *anew, odd.replace("NUMBER", "0")) == Maker.SIMPLIFIER
+
+
+def test_a_computation_of_mostly_other_numbers_was_cloned_whole() -> None:
+    """Of its numbers one happens to lie among those of the program."""
+
+    def lines(number: int, product: int) -> str:
+        return f"""  %p = f32[8]{{0}} parameter(0)
+  %sin.{number}.0 = f32[8]{{0}} sine(%p), {op("while/body/sin")}
+  %tanh.{number}.0 = f32[8]{{0}} tanh(%sin.{number}.0), {op("while/body/tanh")}
+  ROOT %mul.{product}.0 = f32[8]{{0}} multiply(%p, %tanh.{number}.0), {op("while/body/mul")}"""
+
+    text = f"HloModule m\n\n%body {{\n{lines(2, 6)}\n}}\n\n%other {{\n{lines(10, 10)}\n}}\n"
+    text += "\nENTRY %main {\n  %q = f32[8]{0} parameter(0)\n"
+    text += "  %one = f32[8]{0} call(%q), to_apply=%body\n"
+    text += "  ROOT %two = f32[8]{0} call(%one), to_apply=%other\n}\n"
+    module = parse_module(text)
+    body = next(c for c in module.computations if c.name == "body")
+    makers = makers_in_turn(body, named_by_front_end(module))
+    assert {x.name: made for x, made in makers.items()} == {
+        "sin.2.0": Maker.FRONT_END,
+        "tanh.2.0": Maker.FRONT_END,
+        "mul.6.0": Maker.FRONT_END,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        ("exponential.3.0", Maker.LAYOUT_NORMALIZATION),
+        ("exp.9.0", Maker.SIMPLIFIER_AGAIN),
+    ],
+)
+def test_a_name_that_framework_and_compiler_share_is_told_by_what_is_around(name: str, made: Maker) -> None:
+    """All of one layout was made anew, and elsewhere only ReshapeMover leaves such numbers."""
+    assert (
+        maker(
+            "add.2.0",
+            f"%add.10.0 = f32[8,4]{{1,0}} add(%q, %q), {op('add')}",
+            f"%exp.10.0 = f32[8,4]{{1,0}} exponential(%add.10.0), {op('exp')}",
+            f"%{name} = f32[8,4]{{1,0}} exponential(%exp.10.0), {op('exp')}",
+            f"%add.2.0 = f32[8,4]{{1,0}} add(%{name}, %q), {op('add')}",
+        )
+        == made
+    )

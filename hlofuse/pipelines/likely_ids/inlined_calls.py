@@ -12,19 +12,24 @@ from collections.abc import Iterator, Mapping
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.order_of_pass import longest_rising
-from hlofuse.pipelines.names import name_before_renaming, outermost_call
+from hlofuse.pipelines.names import is_called_once, name_before_renaming, outermost_call
 
 
 def in_order_of_cloning(computation: Computation, inlined: list[Instruction]) -> list[Instruction]:
     """What was inlined into a computation, given in the order of the text, call after call.
 
     Two calls of one function that share something look like one. Numbers rise from clone to clone: of what
-    may have been, that is taken which they agree with most.
+    may have been, that is taken which they agree with most, and the text as it is only where they say so.
     """
     call_of = _calls(computation)
     torn = _torn(inlined, call_of)
     apart = {x: -k if call in torn else call for k, (x, call) in enumerate(call_of.items(), 1)}
-    candidates = [inlined, _one_after_another(computation, inlined, call_of)]
+    for x in reversed(inlined):
+        if x not in apart and x.users and all(apart.get(u, 0) < 0 for u in x.users):
+            apart[x] = -len(apart) - 1
+    candidates = [_one_after_another(computation, inlined, call_of)]
+    if not any(is_called_once(x) for x in call_of):
+        candidates.append(inlined)
     if torn:
         candidates.append(_one_after_another(computation, inlined, apart))
     return max(candidates, key=_agreed)
@@ -73,13 +78,18 @@ def _one_after_another(
 
 
 def _calls(computation: Computation) -> dict[Instruction, int]:
-    """Which call the instructions were inlined from, as far as one is connected; constants are shared."""
+    """Which call the instructions were inlined from; constants are shared.
+
+    Of a function that is called more than once, what is connected is one call.
+    """
     functions = {x: name for x in computation if not _is_constant(x) and (name := outermost_call(x))}
     found: dict[Instruction, int] = {}
+    once: dict[str, int] = {}
     for start, function in functions.items():
         if start in found:
             continue
-        found[start] = call = len(found)
+        call = len(found)
+        found[start] = call = once.setdefault(function, call) if is_called_once(start) else call
         pending = [start]
         while pending:
             x = pending.pop()

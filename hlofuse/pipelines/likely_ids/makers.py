@@ -57,9 +57,11 @@ class Makers:
 
     def __init__(self, computation: Computation, named: frozenset[Instruction]) -> None:
         self._named = named
-        program = [x for x in computation if x in named and is_of_program(x)]
-        self._all_cloned = not program
-        self._known = {(operation(x), x.opcode) for x in program}
+        program = [x for x in computation if is_of_program(x) and (x in named or not is_of_call(x))]
+        kept = [x for x in program if x in named]
+        self._all_cloned = 2 * len(kept) < len(program) or not program
+        """Are its numbers those of the clones of a computation, of which a few fall into the windows?"""
+        self._known = set() if self._all_cloned else {(operation(x), x.opcode) for x in kept}
         self._cloned_whole = is_cloned_whole(computation)
 
     def of(self, x: Instruction) -> Maker:

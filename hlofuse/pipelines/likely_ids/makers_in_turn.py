@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.makers import Maker, Makers
@@ -26,7 +27,39 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
         chain.sort(key=lambda x: name_before_renaming(x).number)
         turns = _never_back([_TURNS.index(makers[x]) for x in chain])
         makers.update((x, _TURNS[turn]) for x, turn in zip(chain, turns, strict=True))
+    makers.update(dict.fromkeys(_alone_in_layout(makers), Maker.SIMPLIFIER_AGAIN))
     return makers
+
+
+def _alone_in_layout(makers: dict[Instruction, Maker]) -> list[Instruction]:
+    """What bears a name that framework and compiler share, but has nothing around it in another layout.
+
+    LayoutNormalization made anew all that was in one layout, or none of it, and called after its opcode what
+    the framework calls otherwise. What was moved behind a reshape (ReshapeMover) keeps its root as well.
+    """
+    shared = {
+        x
+        for x, maker in makers.items()
+        if maker == Maker.LAYOUT_NORMALIZATION and is_of_program(x) and x.opcode in ELEMENTWISE_OPCODES
+    }
+    found: list[Instruction] = []
+    seen: set[Instruction] = set()
+    for start in shared:
+        if start in seen:
+            continue
+        group, told = [start], False
+        seen.add(start)
+        for x in group:
+            for near in (*x.operands, *x.users):
+                if near in shared:
+                    if near not in seen:
+                        seen.add(near)
+                        group.append(near)
+                elif makers.get(near) == Maker.LAYOUT_NORMALIZATION:
+                    told = True
+        if not told:
+            found += group
+    return found
 
 
 def _never_back(turns: list[int]) -> list[int]:
