@@ -275,6 +275,30 @@ def test_what_was_moved_in_front_of_a_reshape_has_the_last_reader_in_front() -> 
 
 
 @pytest.mark.parametrize(
+    ("back", "users"),
+    [
+        ("f32[1,1,8]{2,1,0} bitcast(%log.1)", ["mul.1", "multiply.1", "log.1"]),
+        ("f32[4,2,8]{2,1,0} broadcast(%log.1), dimensions={2}", ["mul.1", "multiply.1", "log.1"]),
+        ("f32[8]{0} sine(%log.1)", ["multiply.1", "log.1", "mul.1"]),
+    ],
+)
+def test_a_sum_that_is_grouped_keeps_the_order_of_what_was_moved(back: str, users: list[str]) -> None:
+    """The sum over one dimension is given the users of that over two; what was not reshaped was not moved."""
+    body = f"""  %p = f32[4,2,8]{{2,1,0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %zero = f32[] constant(0)
+  %bitcast.1 = f32[8,8]{{1,0}} bitcast(%p)
+  %total.1 = f32[8]{{0}} reduce(%bitcast.1, %zero), dimensions={{0}}, to_apply=%sum{named("total")}
+  %multiply.1 = f32[8]{{0}} multiply(%total.1, %q){named("div")}
+  %log.1 = f32[8]{{0}} log(%total.1){named("log")}
+  %mul.1 = f32[8]{{0}} multiply(%total.1, %multiply.1){named("mul")}
+  %back.1 = {back}
+  ROOT %tuple.2 = (f32[8]{{0}}, f32[8]{{0}}) tuple(%mul.1, %back.1)"""
+    ids = "p q zero tuple.2 multiply.1 log.1 mul.1 back.1 bitcast.1 total.1"
+    assert users_of("total.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
     ("place", "readers", "users"),
     [
         ("transpose(jvp(norm))", "", ["b.1", "a.1"]),

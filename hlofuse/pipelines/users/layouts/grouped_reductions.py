@@ -47,3 +47,8 @@ def is_grouped(reduction: Instruction, grouped: Instruction) -> bool:
     if grouped.opcode != "bitcast" or grouped.shape.rank >= grouped.operands[0].shape.rank:
         return False
     return reduction.opcode == "reduce" and reduction.operands[0] is grouped
+
+
+def is_grouped_reduction(x: Instruction) -> bool:
+    """Did ReductionDimensionGrouper make it of another, all of whose users it was given as they stood?"""
+    return x.opcode == "reduce" and is_grouped(x, x.operands[0])

@@ -28,6 +28,7 @@ from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
+from hlofuse.pipelines.users.layouts.grouped_reductions import is_grouped_reduction
 from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
 
 _RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"parameter", "slice"}
@@ -62,8 +63,9 @@ def with_moved_in_front(
         return listed
     if not _was_reshaped_once(producer, moved, others, passes):
         return users
-    if producer.id > moved[-1].id and (others or is_of_program(producer)):
-        return users  # it was made anew later
+    is_anew = producer.id > moved[-1].id and (others or is_of_program(producer))
+    if is_anew and not (is_grouped_reduction(producer) and any(map(_is_reshaped, moved))):
+        return users
     if any(map(_is_transposed_since, moved)):
         moved.sort(key=lambda u: uses[producer, u])
     # Who read a broadcast of a scalar came behind the reshape that had made it one.
@@ -72,6 +74,12 @@ def with_moved_in_front(
     in_front = users[: min(map(users.index, moved))] if not is_first else []
     place = sum(u.id < passes and not is_made_by_pass(u) for u in in_front)
     return [*others[:place], moved[-1], *others[place:], *moved[:-1]]
+
+
+def _is_reshaped(moved: Instruction) -> bool:
+    """Is it read through the reshape that was put behind it, or a broadcast took that in?"""
+    rank = moved.shape.rank
+    return any(u.opcode in {"bitcast", "broadcast"} and u.shape.rank > rank for u in moved.users)
 
 
 def _is_argument_reshaped_back(x: Instruction, readers: list[Instruction], passes: int) -> bool:
