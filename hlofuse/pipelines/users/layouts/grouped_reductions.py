@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.common.grouping import is_grouped
 from hlofuse.pipelines.users.common.visits import Uses
 
 
@@ -40,15 +41,3 @@ def in_order_of_grouping(grouped: Instruction, users: list[Instruction]) -> list
     if any(u.id < grouped.id or not is_grouped(u, grouped) for u in users):
         return users
     return sorted(users, key=lambda u: u.id)
-
-
-def is_grouped(reduction: Instruction, grouped: Instruction) -> bool:
-    """Is it such a reduction, which reads the bitcast `grouped`?"""
-    if grouped.opcode != "bitcast" or grouped.shape.rank >= grouped.operands[0].shape.rank:
-        return False
-    return reduction.opcode == "reduce" and reduction.operands[0] is grouped
-
-
-def is_grouped_reduction(x: Instruction) -> bool:
-    """Did ReductionDimensionGrouper make it of another, all of whose users it was given as they stood?"""
-    return x.opcode == "reduce" and is_grouped(x, x.operands[0])

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
+from hlofuse.pipelines.users.common.grouping import is_grouped
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
@@ -26,7 +27,6 @@ from hlofuse.pipelines.users.floats.swapped_broadcasts import (
     swapped_broadcasts,
 )
 from hlofuse.pipelines.users.layouts.copied_results import Element, put_results_together
-from hlofuse.pipelines.users.layouts.grouped_reductions import is_grouped
 from hlofuse.pipelines.users.layouts.other_layouts import (
     in_other_layout,
     is_of_product,

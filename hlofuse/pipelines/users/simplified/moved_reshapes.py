@@ -24,11 +24,11 @@ from hlofuse.pipelines.users.common.ages import (
     is_in_nameless_function,
     was_division,
 )
+from hlofuse.pipelines.users.common.grouping import is_grouped_reduction
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
-from hlofuse.pipelines.users.layouts.grouped_reductions import is_grouped_reduction
 from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
 
 _RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"parameter", "slice"}
