@@ -64,11 +64,13 @@ from hlofuse.pipelines.users.simplified.random_rounds import (
 )
 from hlofuse.pipelines.users.simplified.reciprocals import with_divisions_gone
 from hlofuse.pipelines.users.simplified.remainders import with_choice_in_place_of_remainder
+from hlofuse.pipelines.users.simplified.slices_of_padding import with_last_in_place_of_margin
 from hlofuse.pipelines.users.simplified.split_reductions import with_last_in_place_of_split
 from hlofuse.pipelines.users.simplified.stacked_scalars import with_stacks_behind_scalar
 from hlofuse.pipelines.users.simplified.summed_again import with_last_in_place_of_sum
 from hlofuse.pipelines.users.simplified.swapped_reverses import with_swapped_reverses_behind
 from hlofuse.pipelines.users.simplified.top_k import with_last_in_place_of_tuple
+from hlofuse.pipelines.users.simplified.trimmed_values import with_trimmed_in_place_of_pad
 from hlofuse.pipelines.users.simplified.uniform_numbers import with_sums_of_zero_gone
 
 
@@ -90,6 +92,8 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = in_order_of_calls(producer, users, passes=clues.anew)
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
+    users = with_last_in_place_of_margin(producer, users, clues.order)
+    users = with_trimmed_in_place_of_pad(producer, users, clues.order)
     users = with_slices_made_anew_in_place(producer, with_sums_of_zero_gone(producer, users))
     if is_element and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
