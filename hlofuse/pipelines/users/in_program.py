@@ -28,6 +28,7 @@ from hlofuse.pipelines.users.duplicates.normalized_indices import with_signs_of_
 from hlofuse.pipelines.users.duplicates.scalars_for_each import in_order_of_first_uses
 from hlofuse.pipelines.users.duplicates.shared_expansions import with_last_in_place_of_expansion
 from hlofuse.pipelines.users.duplicates.sigmoids import with_last_in_place_of_difference
+from hlofuse.pipelines.users.duplicates.single_slices import in_order_of_slices
 from hlofuse.pipelines.users.duplicates.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.users.duplicates.sums_in_functions import with_last_in_place_of_callers_sum
 from hlofuse.pipelines.users.floats.widened import is_read_wide
@@ -117,6 +118,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_divisions_gone(producer, users, clues.order, clues.divided)
     users = with_twins_users_behind(producer, users, ids_known=clues.ids_known)
     users = in_order_of_first_uses(producer, users, clues.order, clues.for_each)
+    users = in_order_of_slices(producer, users, clues.order)
     if producer in clues.of_convolutions:
         users = users_of_normalized(users)
     if not is_read_wide(producer, clues.wide):
