@@ -50,6 +50,19 @@ def test_a_pad_read_twice_goes_before_it_is_merged() -> None:
     assert users_of("x.1", body) == ["s0.1", "s1.1", "o.1"]
 
 
+def test_so_does_one_read_twice_through_a_convert() -> None:
+    last = "".join(
+        f"  %{name}.1 = bf16[7]{{0}} {opcode}(%narrow.1){named(name)}\n"
+        for name, opcode in (("cos", "cosine"), ("exp", "exponential"))
+    )
+    narrow = "  %narrow.1 = bf16[7]{0} convert(%s1.1)\n"
+    again = f"  %again.1 = pred[7]{{0}} compare(%cos.1, %exp.1), direction=LT{named('lt')}\n"
+    body = _trimmed("0:7 1:8", last=narrow + last + again, again="again.1").replace(
+        f"negate(%s1.1){named('neg')}", "constant({1, 2, 3, 4, 5, 6, 7})"
+    )
+    assert users_of("x.1", body) == ["s0.1", "s1.1", "o.1"]
+
+
 @pytest.mark.parametrize(
     ("padding", "name", "frame", "users"),
     [

@@ -8,6 +8,9 @@ from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 
+_MADE_IN_FRONT = ELEMENTWISE_OPCODES - {"convert"}
+"""A convert is named so by others that make one as well."""
+
 
 def with_last_in_place_of_copy(users: list[Instruction]) -> list[Instruction]:
     """The users of such a value, its parts, by age and the last of them in front.
@@ -37,7 +40,7 @@ def with_older_behind(producer: Instruction, users: list[Instruction]) -> list[I
 
     They had the copy copied back, and came to read the value when the two transposes cancelled each other.
     """
-    if producer.opcode not in ELEMENTWISE_OPCODES or is_of_program(producer):
+    if producer.opcode not in _MADE_IN_FRONT or is_of_program(producer):
         return users
     if not any(u.opcode == "transpose" and u.op_name == producer.op_name for u in users):
         return users
