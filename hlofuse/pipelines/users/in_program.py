@@ -28,6 +28,7 @@ from hlofuse.pipelines.users.duplicates.normalized_indices import with_signs_of_
 from hlofuse.pipelines.users.duplicates.scalars_for_each import in_order_of_first_uses
 from hlofuse.pipelines.users.duplicates.shared_expansions import with_last_in_place_of_expansion
 from hlofuse.pipelines.users.duplicates.sigmoids import with_last_in_place_of_difference
+from hlofuse.pipelines.users.duplicates.single_slices import in_order_of_slices
 from hlofuse.pipelines.users.duplicates.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.users.duplicates.sums_in_functions import with_last_in_place_of_callers_sum
 from hlofuse.pipelines.users.floats.widened import is_read_wide
@@ -64,11 +65,13 @@ from hlofuse.pipelines.users.simplified.random_rounds import (
 )
 from hlofuse.pipelines.users.simplified.reciprocals import with_divisions_gone
 from hlofuse.pipelines.users.simplified.remainders import with_choice_in_place_of_remainder
+from hlofuse.pipelines.users.simplified.slices_of_padding import with_last_in_place_of_margin
 from hlofuse.pipelines.users.simplified.split_reductions import with_last_in_place_of_split
 from hlofuse.pipelines.users.simplified.stacked_scalars import with_stacks_behind_scalar
 from hlofuse.pipelines.users.simplified.summed_again import with_last_in_place_of_sum
 from hlofuse.pipelines.users.simplified.swapped_reverses import with_swapped_reverses_behind
 from hlofuse.pipelines.users.simplified.top_k import with_last_in_place_of_tuple
+from hlofuse.pipelines.users.simplified.trimmed_values import with_trimmed_in_place_of_pad
 from hlofuse.pipelines.users.simplified.uniform_numbers import with_sums_of_zero_gone
 
 
@@ -90,6 +93,8 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = in_order_of_calls(producer, users, passes=clues.anew)
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
+    users = with_last_in_place_of_margin(producer, users, clues.order)
+    users = with_trimmed_in_place_of_pad(producer, users, clues.order)
     users = with_slices_made_anew_in_place(producer, with_sums_of_zero_gone(producer, users))
     if is_element and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
@@ -113,6 +118,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_divisions_gone(producer, users, clues.order, clues.divided)
     users = with_twins_users_behind(producer, users, ids_known=clues.ids_known)
     users = in_order_of_first_uses(producer, users, clues.order, clues.for_each)
+    users = in_order_of_slices(producer, users, clues.order)
     if producer in clues.of_convolutions:
         users = users_of_normalized(users)
     if not is_read_wide(producer, clues.wide):

@@ -44,6 +44,7 @@ from hlofuse.pipelines.users.layouts.moved_copies import (
     with_copy_of_part_in_front,
     with_last_in_place_of_copy,
     with_last_part_of_product_in_front,
+    with_older_behind,
 )
 from hlofuse.pipelines.users.operands_as_written import Program, as_written
 from hlofuse.pipelines.users.products.dot_operands import with_dot_operands_in_place
@@ -88,6 +89,8 @@ def _restore(computation: Computation, gone: GonePlaces, *, ids_known: bool) -> 
         users = in_order_of_merged_products(users)
         users = with_last_in_place_of_transposes(instruction, users)
         users = with_copy_of_part_in_front(instruction, with_last_in_place_of_copy(users))
+        if ids_known:
+            users = with_older_behind(instruction, users)
         users = in_order_of_grouping(instruction, users)
         if clues.wide.isdisjoint(users) and not is_cast_told:
             users = with_last_in_place_of_cast(instruction, users, clues.cast)

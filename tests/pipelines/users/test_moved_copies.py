@@ -65,3 +65,24 @@ def test_the_copy_of_a_part_comes_in_front_of_what_it_was_moved_behind(part: str
   %transpose.1.0 = f32[8,4,16]{{2,1,0}} transpose(%{part}), dimensions={{0,2,1}}{named("split")}
   ROOT %r = (f32[8,16,4]{{2,1,0}}, f32[8,4,16]{{2,1,0}}) tuple(%multiply.1.0, %transpose.1.0)"""
     assert users_of(part, body, ids=f"p r {part} multiply.1.0 transpose.1.0") == users
+
+
+@pytest.mark.parametrize(
+    ("copied", "ids", "users"),
+    [
+        ("div", "p difference.1 divide.1 r", ["copy.1", "multiply.1", "difference.1"]),
+        ("div", "p divide.1 difference.1 r", ["copy.1", "difference.1", "multiply.1"]),
+        ("neg", "p difference.1 divide.1 r", ["copy.1", "difference.1", "multiply.1"]),
+    ],
+)
+def test_older_readers_come_behind_what_was_made_anew_in_front_of_a_copy(
+    copied: str, ids: str, users: list[str]
+) -> None:
+    """They read it from when the copy back cancelled the copy."""
+    body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %divide.1 = f32[8,4]{{1,0}} divide(%p, %p){named("div")}
+  %copy.1 = f32[4,8]{{1,0}} transpose(%divide.1), dimensions={{1,0}}{named(copied)}
+  %difference.1 = f32[8,4]{{1,0}} subtract(%p, %divide.1){named("difference")}
+  %multiply.1 = f32[8,4]{{1,0}} multiply(%divide.1, %difference.1){named("mul")}
+  ROOT %r = (f32[4,8]{{1,0}}, f32[8,4]{{1,0}}) tuple(%copy.1, %multiply.1)"""
+    assert users_of("divide.1", body, ids=ids.replace(" r", " multiply.1 copy.1 r")) == users

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
+
+_MADE_IN_FRONT = ELEMENTWISE_OPCODES - {"convert"}
+"""A convert is named so by others that make one as well."""
 
 
 def with_last_in_place_of_copy(users: list[Instruction]) -> list[Instruction]:
@@ -29,6 +33,18 @@ def with_copy_of_part_in_front(part: Instruction, users: list[Instruction]) -> l
         return users
     copies = [u for u in users if u.opcode == "transpose" and u.op_name == part.op_name]
     return [*copies, *(u for u in users if u not in copies)] if len(copies) == 1 else users
+
+
+def with_older_behind(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of what was made anew in front of its copy, those that were there before last.
+
+    They had the copy copied back, and came to read the value when the two transposes cancelled each other.
+    """
+    if producer.opcode not in _MADE_IN_FRONT or is_of_program(producer):
+        return users
+    if not any(u.opcode == "transpose" and u.op_name == producer.op_name for u in users):
+        return users
+    return sorted(users, key=lambda u: u.id < producer.id)
 
 
 def with_last_part_of_product_in_front(product: Instruction, users: list[Instruction]) -> list[Instruction]:
