@@ -324,3 +324,24 @@ def test_a_scalar_that_was_computed_for_each_use_went_as_its_broadcasts_did(
   %t = (f32[5]{{0}}, f32[6]{{0}}) tuple(%mul.5, %mul.7)
   ROOT %r = (f32[4]{{0}}, f32[4]{{0}}, (f32[5]{{0}}, f32[6]{{0}})) tuple(%mul.1, %sub.{last}.0, %t)"""
     assert users_of("decay.1", body) == ["a.1", "sub.1.0", *users]
+
+
+# ---------------------------------------------------------------- constants of calls
+
+
+def test_calls_read_a_constant_in_the_order_in_which_the_walk_met_theirs() -> None:
+    """It is the first call's; within each of them users are as old as the call was walked."""
+    split = "jit(split)"
+    body = f"""  %p = u32[8]{{0}} parameter(0)
+  %one = u32[] constant(1)
+  %ones = u32[8]{{0}} broadcast(%one), dimensions={{}}{named(split, frame=1)}
+  %add.1 = u32[8]{{0}} add(%p, %ones){named(f"{split}/add", frame=1)}
+  %or.1 = u32[8]{{0}} or(%add.1, %ones){named(f"{split}/or", frame=1)}
+  %or.3 = u32[8]{{0}} or(%or.1, %ones){named(f"{split}/or", frame=5)}
+  %add.3 = u32[8]{{0}} add(%or.3, %ones){named(f"{split}/add", frame=5)}
+  %add.2 = u32[8]{{0}} add(%or.1, %ones){named(f"{split}/add", frame=3)}
+  %or.2 = u32[8]{{0}} or(%add.2, %ones){named(f"{split}/or", frame=3)}
+  ROOT %r = (u32[8]{{0}}, u32[8]{{0}}) tuple(%add.3, %or.2)"""
+    ids = "p r one ones or.1 add.1 - add.2 or.2 add.3 or.3"
+    users = ["or.1", "add.1", "add.3", "or.3", "add.2", "or.2"]
+    assert users_of("ones", body, ids=ids, tables=_PLACES) == users

@@ -363,6 +363,21 @@ def test_keys_of_a_sort_come_behind_what_reads_the_value_itself() -> None:
     assert users_of("x", body, ids=ids) == ["bits", "is_zero", "same_zero", "own"]
 
 
+def test_keys_that_the_program_makes_of_a_value_stay_where_they_are() -> None:
+    """As jnp.sort does: nothing took the place of a sort."""
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %x = f32[32]{{0}} negate(%p)
+  %zero = f32[32]{{0}} constant({{...}})
+  %ne.0 = pred[32]{{0}} compare(%x, %x), direction=NE{named("ne")}
+  %eq.0 = pred[32]{{0}} compare(%x, %zero), direction=EQ{named("eq")}
+  %select_n.0 = f32[32]{{0}} select(%eq.0, %zero, %x){named("select_n")}
+  %select_n.1 = f32[32]{{0}} select(%ne.0, %zero, %select_n.0){named("select_n")}
+  %bits = u32[32]{{0}} bitcast(%x)
+  ROOT %r = (f32[32]{{0}}, u32[32]{{0}}) tuple(%select_n.1, %bits)"""
+    ids = "p x r zero eq.0 select_n.0 ne.0 select_n.1 bits"
+    assert users_of("x", body, ids=ids) == ["ne.0", "eq.0", "select_n.0", "bits"]
+
+
 def test_an_operation_moved_in_front_of_a_reshape_takes_its_place() -> None:
     body = f"""  %p = f32[32,8]{{1,0}} parameter(0)
   %zero = f32[] constant(0)

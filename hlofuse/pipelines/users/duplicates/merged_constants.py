@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
+from itertools import chain, groupby
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, last_of_program, outermost_call
-from hlofuse.pipelines.users.common.ages import with_clones_by_age
+from hlofuse.pipelines.names import is_of_program, last_of_program, outermost_call, scope, stack_frame
 from hlofuse.pipelines.users.floats.widened import served_by
 
 
@@ -16,8 +15,8 @@ def in_order_of_merging(
     """The users of such a broadcast: those in calls in the order of the calls, the others together.
 
     HloCSE (`xla/service/hlo_cse.cc`) keeps the broadcast that it meets first and appends the users of each
-    other to its own. If that is the oldest, it meets calls in the order in which they were inlined, what is
-    in one operands first: by age. What a pass made anew comes behind (`passes`, see `in_order_of_calls`).
+    other to its own. If that is the oldest, what is in one call is by age: it was cloned operands first. What
+    a pass made anew comes behind (`passes`, see `in_order_of_calls`).
     """
     served = {u: served_by(u) for u in users}
     called = [u for u in users if outermost_call(served[u])]
@@ -31,8 +30,25 @@ def in_order_of_merging(
         if broadcast.id >= passes:
             return users
         if all(served[u].id > broadcast.id for u in called if is_of_program(served[u])):
-            called = with_clones_by_age(called, served, range(sys.maxsize))
+            called = _as_met(called, served, passes)
     return [*called[:place], *own, *called[place:]]
+
+
+def _as_met(
+    users: list[Instruction], served: dict[Instruction, Instruction], passes: int
+) -> list[Instruction]:
+    """The `users` in calls by when CSE came along the broadcast that each call had.
+
+    The oldest is of the call that the kept one is of. The walk meets the others operands first, as a text
+    has them, and not in the order in which they were inlined. What passes made stays where it is.
+    """
+    cloned = sorted((u for u in users if is_of_program(served[u])), key=lambda u: served[u].id)
+    there = [u for u in cloned if served[u].id < passes]
+    calls = [list(call) for _, call in groupby(there, lambda u: (scope(served[u]), stack_frame(served[u])))]
+    place = {u: k for k, u in enumerate(users)}
+    calls[1:] = sorted(calls[1:], key=lambda call: min(place[u] for u in call))
+    by_call = chain(chain.from_iterable(calls), cloned[len(there) :])
+    return [next(by_call) if is_of_program(served[u]) else u for u in users]
 
 
 def _is_own(broadcast: Instruction, passes: int | None) -> bool:

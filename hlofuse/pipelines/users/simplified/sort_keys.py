@@ -7,6 +7,7 @@ with zero, a choice, a comparison with itself, in that order), then the bits bec
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_of_program
 
 
 def is_bits_of_key(x: Instruction) -> bool:
@@ -30,6 +31,8 @@ def in_order_of_keys(key: Instruction, users: list[Instruction]) -> list[Instruc
 
 
 def _makes_key(x: Instruction, key: Instruction) -> bool:
+    if is_of_program(x):  # which may make not-a-numbers and zeros alike itself, in front of a sort of its own
+        return False
     if x.opcode == "compare":
         return x.operands == [key, key] or any(_is_choice(u, key) and u.operands[0] is x for u in x.users)
     return _is_choice(x, key)
