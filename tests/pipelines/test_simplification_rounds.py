@@ -1,4 +1,4 @@
-"""In which order ReshapeMover and AlgebraicSimplifier make things anew, as XLA's dumps of each pass have it."""
+"""How ReshapeMover and AlgebraicSimplifier take turns, as XLA's dumps of each pass have it."""
 
 from __future__ import annotations
 
