@@ -18,9 +18,20 @@ def mul(number: int, path: str = "mul", operand: str = "p") -> str:
 
 
 def test_the_upper_half_is_the_programs() -> None:
-    """Five operations were made; the last two clones took the free numbers 0 and 1."""
-    lines = [mul(k, operand="p") for k in (0, 1, 6, 7, 8, 9)]
-    assert named(*lines, "ROOT " + mul(10)) == {f"mul.{k}.0" for k in (6, 7, 8, 9, 10)}
+    """Of five operations a pass made one anew, which took the free number 0."""
+    lines = [mul(k, operand="p") for k in (0, 6, 7, 8)]
+    assert named(*lines, "ROOT " + mul(10)) == {f"mul.{k}.0" for k in (6, 7, 8, 10)}
+
+
+def test_a_row_of_numbers_from_the_first_one_on_is_all_made_anew() -> None:
+    """As the factors of normalizations behind which ReshapeMover puts the reshapes of what they read."""
+    lines = [mul(k) for k in range(7)]
+    assert named(*lines, "ROOT " + mul(7)) == set()
+
+
+def test_what_is_left_of_the_program_lies_above_such_a_row() -> None:
+    lines = [mul(k) for k in range(7)]
+    assert named(*lines, mul(19), "ROOT " + mul(20)) == {"mul.19.0", "mul.20.0"}
 
 
 def test_numbers_behind_the_programs_are_passes_again() -> None:

@@ -227,3 +227,18 @@ def test_a_name_that_framework_and_compiler_share_is_told_by_what_is_around(name
         )
         == made
     )
+
+
+def test_a_constant_beside_tells_nothing_of_layouts() -> None:
+    """It was spread for the one that reads it, whoever made that."""
+    assert (
+        maker(
+            "add.0.0",
+            "%c = f32[] constant(2)",
+            f"%add.10.0 = f32[8]{{0}} add(%p, %p), {op('add')}",
+            f"%add.9.0 = f32[8]{{0}} add(%add.10.0, %p), {op('add')}",
+            f"%broadcast.0.0 = f32[8]{{0}} broadcast(%c), dimensions={{}}, {op('add')}",
+            f"%add.0.0 = f32[8]{{0}} add(%add.9.0, %broadcast.0.0), {op('add')}",
+        )
+        == Maker.SIMPLIFIER_AGAIN
+    )

@@ -32,7 +32,7 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
                 others.setdefault(root, []).append(number)
     found: set[Instruction] = set()
     for root, numbered in candidates.items():
-        top = _top([number for number, _ in numbered], others.get(root, []))
+        top = _top([number for number, _ in numbered], others.get(root, []), root not in _SHARED)
         found.update(x for number, x in numbered if top // 2 < number <= top)
     return frozenset(found)
 
@@ -44,11 +44,25 @@ def _is_constant_of_program(x: Instruction) -> bool:
     return x.opcode == "constant" and not x.op_name
 
 
-def _top(numbers: list[int], others: list[int]) -> int:
-    """The upper end of the window that holds the most of the numbers, and the fewest of the others."""
+_SHARED = frozenset({"broadcast", "constant"})
+"""Roots that the compiler gives as well."""
+
+
+def _top(numbers: list[int], others: list[int], told_apart: bool) -> int:
+    """The upper end of the window that holds the most of the numbers, and the fewest of the others.
+
+    What a pass makes anew takes a free number and leaves one in the window: those in it and below it are no
+    more than the front end made. If there is no such window, all have been made anew.
+    """
     numbers, others = sorted(numbers), sorted(others)
 
     def within(values: list[int], top: int) -> int:
         return bisect_right(values, top) - bisect_left(values, top // 2 + 1)
 
-    return max(numbers, key=lambda top: (within(numbers, top) - 2 * within(others, top), top))
+    def chosen(tops: list[int]) -> int:
+        return max(tops, key=lambda top: (within(numbers, top) - 2 * within(others, top), top), default=-1)
+
+    top = chosen(numbers)
+    if not told_apart or bisect_right(numbers, top) <= top - top // 2 + 1:
+        return top
+    return chosen([t for k, t in enumerate(numbers, 1) if t > top and k <= t - t // 2 + 1])

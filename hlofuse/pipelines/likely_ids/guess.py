@@ -18,6 +18,7 @@ from hlofuse.pipelines.likely_ids.makers import Maker, is_cloned_whole
 from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
 from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
 from hlofuse.pipelines.likely_ids.program_order import in_program_order
+from hlofuse.pipelines.likely_ids.simplification_rounds import in_rounds
 from hlofuse.pipelines.names import is_of_program
 
 
@@ -54,6 +55,9 @@ def _by_age(computation: Computation, named: frozenset[Instruction]) -> list[Ins
             order += in_order_of_making(members)
         elif maker == Maker.INLINER:
             order += in_order_of_pass(in_order_of_cloning(computation, members), [], frozenset())
+        elif maker == Maker.SIMPLIFIER_AGAIN:
+            for turn in in_rounds(members):
+                order += in_order_of_pass(turn, [], named)
         else:
             # Those that take the place of broadcasts are met in the order of the program.
             broadcasts = [x for x in members if x in age and x.opcode == "broadcast"]

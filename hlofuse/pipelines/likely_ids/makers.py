@@ -48,6 +48,18 @@ def is_cloned_whole(computation: Computation) -> bool:
     return ".sunk" in computation.name
 
 
+def _is_cloned(computation: Computation, program: list[Instruction], kept: list[Instruction]) -> bool:
+    """Have most of the `program` other numbers than the front end's, or what it still `kept` in the entry?
+
+    All there of one root may have been made anew without that the others were.
+    """
+    if computation.is_entry:
+        roots = {name_before_renaming(x).root for x in kept}
+        others = {name_before_renaming(x).root for x in program} - roots
+        kept = program if len(others) == 1 else [x for x in program if name_before_renaming(x).root in roots]
+    return 2 * len(kept) < len(program) or not program
+
+
 _MOVES = frozenset("complex concatenate imag pad real reverse slice".split())
 _CALLS = frozenset({"custom-call", "dot", "fusion"})
 
@@ -59,7 +71,7 @@ class Makers:
         self._named = named
         program = [x for x in computation if is_of_program(x) and (x in named or not is_of_call(x))]
         kept = [x for x in program if x in named]
-        self._all_cloned = 2 * len(kept) < len(program) or not program
+        self._all_cloned = _is_cloned(computation, program, kept)
         """Are its numbers those of the clones of a computation, of which a few fall into the windows?"""
         self._known = set() if self._all_cloned else {(operation(x), x.opcode) for x in kept}
         self._cloned_whole = is_cloned_whole(computation)

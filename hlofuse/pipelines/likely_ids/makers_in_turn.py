@@ -55,11 +55,16 @@ def _alone_in_layout(makers: dict[Instruction, Maker]) -> list[Instruction]:
                     if near not in seen:
                         seen.add(near)
                         group.append(near)
-                elif makers.get(near) == Maker.LAYOUT_NORMALIZATION:
+                elif makers.get(near) == Maker.LAYOUT_NORMALIZATION and not _is_spread(near):
                     told = True
         if not told:
             found += group
     return found
+
+
+def _is_spread(x: Instruction) -> bool:
+    """One number everywhere? It is in the layout that its readers ask for."""
+    return x.opcode == "broadcast" and x.operands[0].opcode == "constant"
 
 
 def _never_back(turns: list[int]) -> list[int]:

@@ -1,0 +1,41 @@
+"""How ReshapeMover and AlgebraicSimplifier take turns, as XLA's dumps of each pass have it."""
+
+from __future__ import annotations
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.likely_ids.simplification_rounds import in_rounds
+
+
+def rounds(*lines: str, kept: str = "") -> list[list[str]]:
+    """Names by turns, of all but parameters and what is `kept`."""
+    body = "\n".join(f"  {line}" for line in lines)
+    text = "HloModule m\n\nENTRY %main {\n  %p = f32[8]{0} parameter(0)\n"
+    text += f"  %q = f32[8]{{0}} parameter(1)\n{body}\n}}\n"
+    entry = parse_module(text).entry
+    made = [x for x in entry if x.opcode != "parameter" and x.name != kept]
+    return [[x.name for x in turn] for turn in in_rounds(made) if turn]
+
+
+def test_one_operation_of_a_chain_a_turn() -> None:
+    """Two variances of a batch normalization: first both sums, then both roots, then what reads those."""
+    assert rounds(
+        "%add.0 = f32[8]{0} add(%p, %p)",
+        "%rsqrt.0 = f32[8]{0} rsqrt(%add.0)",
+        "%mul.0 = f32[2,8]{1,0} broadcast(%rsqrt.0), dimensions={1}",
+        "%add.1 = f32[8]{0} add(%q, %q)",
+        "%rsqrt.1 = f32[8]{0} rsqrt(%add.1)",
+        "%mul.1 = f32[2,8]{1,0} broadcast(%rsqrt.1), dimensions={1}",
+        "ROOT %sub.0 = f32[2,8]{1,0} subtract(%mul.0, %mul.1)",
+        kept="sub.0",
+    ) == [["add.0", "add.1"], ["rsqrt.0", "rsqrt.1"], ["mul.0", "mul.1"]]
+
+
+def test_a_reshape_that_a_broadcast_reads_stays_until_that_has_taken_it() -> None:
+    """The square of a sum of exponentials in the gradient of a softmax."""
+    assert rounds(
+        "%div.0 = f32[2,8]{1,0} broadcast(%p), dimensions={1}",
+        "%mul.0 = f32[8]{0} multiply(%p, %p)",
+        "%neg.0 = f32[8]{0} negate(%q)",
+        "%neg.1 = f32[2,8]{1,0} broadcast(%neg.0), dimensions={1}",
+        "ROOT %mul.1 = f32[2,8]{1,0} broadcast(%mul.0), dimensions={1}",
+    ) == [["neg.0"], ["div.0", "neg.1"], ["mul.0"], ["mul.1"]]
