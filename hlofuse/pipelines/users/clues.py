@@ -23,6 +23,7 @@ from hlofuse.pipelines.users.simplified.divisions import Divisions, divisions
 from hlofuse.pipelines.users.simplified.dropped_operations import Numbers, numbers_in_names
 from hlofuse.pipelines.users.simplified.hidden_casts import narrowed_places
 from hlofuse.pipelines.users.simplified.moved_reshapes import behind_moved_reshapes
+from hlofuse.pipelines.users.simplified.operations_on_equals import Readers, readers_of_operations_on_equals
 from hlofuse.pipelines.users.simplified.reciprocals import Divided, divided_by_constants
 from hlofuse.pipelines.users.simplified.summed_again import names_of_reductions
 
@@ -39,6 +40,8 @@ class Ages(NamedTuple):
     moved: frozenset[Instruction]
     """What ReshapeMover made."""
     calls: Calls
+    on_equals: Readers
+    """What read an operation that gave back its operand."""
 
 
 class Clues(NamedTuple):
@@ -112,4 +115,5 @@ def _ages_of(computation: Computation, order: dict[Instruction, int], *, ids_kno
         behind_moved_reshapes(computation),
         # A guess has what calls brought in apart from all else: where one ends is not in it.
         runs_of_calls(computation) if ids_known else {},
+        readers_of_operations_on_equals(computation) if ids_known else {},
     )

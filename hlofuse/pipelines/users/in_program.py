@@ -11,6 +11,7 @@ from hlofuse.pipelines.users.calls.loop_elements import (
     is_result_of_changed_loop,
     with_last_two_in_front,
 )
+from hlofuse.pipelines.users.calls.merged_ties import with_ties_merged
 from hlofuse.pipelines.users.calls.selected_branches import (
     with_last_in_place_of_branches,
     with_last_in_place_of_results,
@@ -91,6 +92,8 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = _as_literals_are_merged(producer, users, clues)
     elif not is_moved_with_reshape_dropped(producer, users, clues.ages.passes):
         users = in_order_of_calls(producer, users, passes=clues.anew)
+        if clues.ids_known:
+            users = with_ties_merged(producer, users, clues.order)
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
     users = with_last_in_place_of_margin(producer, users, clues.order)

@@ -288,3 +288,33 @@ def test_what_a_result_is_a_bitcast_of_is_no_other_result() -> None:
   %c.1 = f32[8]{{0}} tanh(%sqrt.1){named("c")}
   ROOT %r = (f32[2,4]{{1,0}}, f32[2,4]{{1,0}}, f32[8]{{0}}) tuple(%a.1, %b.1, %c.1)"""
     assert users_of("bitcast.1", body) == ["a.1", "b.1"]
+
+
+@pytest.mark.parametrize(
+    ("choices", "users"),
+    [
+        ((6, 7, 4, 5), ["cos.1", "eq.7", "eq.6"]),
+        ((4, 5, 6, 7), ["eq.6", "eq.7", "cos.1"]),
+    ],
+)
+def test_of_four_comparisons_of_a_derivative_two_go(choices: tuple[int, ...], users: list[str]) -> None:
+    """Which, is told by what the first choice reads: the first or the second half may be the one kept."""
+    eq, select = named("jvp(jit(clip))/eq"), named("jvp(jit(clip))/select_n")
+    first, second, third, fourth = (f"select_n.{number}.0" for number in choices)
+    body = f"""  %x = f32[8]{{0}} parameter(0)
+  %y = f32[8]{{0}} parameter(1)
+  %max.0 = f32[8]{{0}} maximum(%x, %x){named("jvp(jit(clip))/max")}
+  %min.0 = f32[8]{{0}} minimum(%y, %max.0){named("jvp(jit(clip))/min")}
+  %eq.6 = pred[8]{{0}} compare(%max.0, %min.0), direction=EQ{eq}
+  %{first} = f32[8]{{0}} select(%eq.6, %x, %y){select}
+  %eq.7 = pred[8]{{0}} compare(%y, %min.0), direction=EQ{eq}
+  %{second} = f32[8]{{0}} select(%eq.7, %y, %x){select}
+  %{third} = f32[8]{{0}} select(%eq.7, %x, %y){select}
+  %{fourth} = f32[8]{{0}} select(%eq.6, %y, %x){select}
+  %div.1 = f32[8]{{0}} divide(%{first}, %{second}){named("jvp(jit(clip))/div")}
+  %div.2 = f32[8]{{0}} divide(%{third}, %{fourth}){named("jvp(jit(clip))/div")}
+  %cos.1 = f32[8]{{0}} cosine(%min.0){named("jvp()/cos")}
+  %mul.1 = f32[8]{{0}} multiply(%cos.1, %div.1){named("mul")}
+  %mul.2 = f32[8]{{0}} multiply(%cos.1, %div.2){named("mul")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%mul.1, %mul.2)"""
+    assert users_of("min.0", body) == users

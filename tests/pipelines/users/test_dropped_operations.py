@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .lists import named, users_of
+from .lists import named, places_in_source, users_of
 
 
 @pytest.mark.parametrize(
@@ -147,3 +147,28 @@ def test_numbers_tell_nothing_of_a_constant_that_is_of_several_calls(call: str, 
   %mul.9 = f32[8]{{0}} multiply(%mul.1, %exp.1){named(f"{call}/mul")}
   ROOT %r = (f32[8]{{0}}) tuple(%mul.9)"""
     assert users_of("mul.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("operation", "larger", "users"),
+    [
+        ("max", 3, ["cos.1", "sin.1", "mul.1", "exp.1"]),
+        ("max", 5, ["cos.1", "mul.1", "exp.1", "sin.1"]),
+        ("add", 3, ["cos.1", "mul.1", "exp.1", "sin.1"]),
+    ],
+)
+def test_the_last_takes_the_place_of_a_maximum_of_equals(
+    operation: str, larger: int, users: list[str]
+) -> None:
+    """It was written where a later one bears the place, in front of what has the next place."""
+    places = [("f", 1, 4, 8), ("f", 2, 4, 8), ("larger", 9, 4, 8), ("f", 4, 4, 8), ("f", 5, 4, 8)]
+    opcode = {"max": "maximum"}.get(operation, operation)
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %tanh.1 = f32[8]{{0}} tanh(%p){named("tanh", frame=1)}
+  %cos.1 = f32[8]{{0}} cosine(%tanh.1){named("cos", frame=2)}
+  %mul.1 = f32[8]{{0}} multiply(%tanh.1, %tanh.1){named("mul", frame=4)}
+  %exp.1 = f32[8]{{0}} exponential(%tanh.1){named("exp", frame=5)}
+  %max.3 = f32[8]{{0}} {opcode}(%mul.1, %exp.1){named(operation, frame=larger)}
+  %sin.1 = f32[8]{{0}} sine(%tanh.1){named("sin", frame=5)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%cos.1, %max.3, %sin.1)"""
+    assert users_of("tanh.1", body, tables=places_in_source(*places)) == users
