@@ -84,7 +84,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
     # GemmFusion (`xla/backends/gpu/transforms/gemm_fusion.cc`) puts one where the dot was.
     users = sorted(users, key=lambda u: u.opcode == "fusion" and not has_dot(u))
-    users = with_copies_where_read(producer, users, clues.order, clues.ages.passes)
+    users = with_copies_where_read(producer, users, clues.order, clues.uses, clues.ages.passes)
     is_element = producer.opcode == "get-tuple-element"
     if is_element and is_read_in_scan(producer):
         users = in_order_of_scan(producer, users)

@@ -326,6 +326,17 @@ def test_what_was_cloned_out_of_a_branch_was_not_moved(place: str, users: list[s
     assert users_of("mul.1", body, ids="p tuple.2 mul.1 a.1 b.1") == users
 
 
+@pytest.mark.parametrize(("other", "users"), [(1, ["a.1", "b.1"]), (0, ["b.1", "a.1"])])
+def test_what_was_cloned_out_of_both_branches_was_not_moved(other: int, users: list[str]) -> None:
+    """What one branch alone does may have been moved once that had been inlined."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %exp.1 = f32[8]{{0}} exponential(%p){named("exp")}
+  %a.1 = f32[8]{{0}} negate(%exp.1){named("cond/branch_0_fun/a")}
+  %b.1 = f32[8]{{0}} sine(%exp.1){named(f"cond/branch_{other}_fun/b")}
+  ROOT %tuple.2 = (f32[8]{{0}}, f32[8]{{0}}) tuple(%a.1, %b.1)"""
+    assert users_of("exp.1", body, ids="p tuple.2 exp.1 a.1 b.1") == users
+
+
 def test_what_a_nested_call_kept_for_the_derivative_went_through_two_tuples() -> None:
     around = "jvp(layer)/jit(f)"
     body = f"""  %p = f32[8]{{0}} parameter(0)

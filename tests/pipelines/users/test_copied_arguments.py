@@ -34,3 +34,18 @@ def test_what_the_program_transposes_is_where_it_stands() -> None:
 def test_what_a_pass_made_stays_behind() -> None:
     body = _copied(_ARGUMENT)
     assert users_of("w", body, ids="w step copy scale square") == ["copy", "square"]
+
+
+def test_of_copies_for_several_readers_one_is_left() -> None:
+    """Each reader was given one. That of `rest` was met first; each other one went, the last in its place."""
+    body = f"""
+  %w = f32[4,8]{{1,0}} parameter(0){named(_ARGUMENT)}
+  %copy = f32[8,4]{{1,0}} transpose(%w), dimensions={{1,0}}{named(_ARGUMENT)}
+  %half = f32[8,4]{{1,0}} multiply(%copy, %copy){named("mul")}
+  %rest = f32[8,4]{{1,0}} subtract(%copy, %half){named("sub")}
+  %square = f32[4,8]{{1,0}} multiply(%w, %w){named("square")}
+  %scale = f32[8,4]{{1,0}} bitcast(%square)
+  %third = f32[8,4]{{1,0}} multiply(%scale, %copy){named("mul")}
+  ROOT %step = f32[8,4]{{1,0}} subtract(%rest, %third){named("sub")}
+"""
+    assert users_of("w", body, ids="w half rest square third step copy scale") == ["square", "copy"]

@@ -345,3 +345,26 @@ def test_calls_read_a_constant_in_the_order_in_which_the_walk_met_theirs() -> No
     ids = "p r one ones or.1 add.1 - add.2 or.2 add.3 or.3"
     users = ["or.1", "add.1", "add.3", "or.3", "add.2", "or.2"]
     assert users_of("ones", body, ids=ids, tables=_PLACES) == users
+
+
+@pytest.mark.parametrize(
+    ("updates", "users"),
+    [("chosen", ["chosen", "scatter", "rest"]), ("other", ["scatter", "chosen", "rest"])],
+)
+def test_a_scatter_of_what_was_made_of_zeros_shares_them(updates: str, users: list[str]) -> None:
+    """One that a pass made has zeros of its own otherwise, and a walk meets these first."""
+    attributes = "update_window_dims={1,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0}"
+    body = f"""  %o = f32[9,4]{{1,0}} parameter(0)
+  %i = s32[9,1]{{1,0}} parameter(1)
+  %other = f32[9,4]{{1,0}} negate(%o){named("neg")}
+  %zero = f32[] constant(0)
+  %zeros = f32[9,4]{{1,0}} broadcast(%zero), dimensions={{}}
+  %gt = pred[9,4]{{1,0}} compare(%o, %other), direction=GT{named("gt")}
+  %chosen = f32[9,4]{{1,0}} select(%gt, %o, %zeros){named("select_n")}
+  %update = f32[9,1,4]{{2,1,0}} bitcast(%{updates})
+  %scatter = f32[9,4]{{1,0}} scatter(%zeros, %i, %update), {attributes}, index_vector_dim=1,\
+ to_apply=%sum{named("scatter-add")}
+  %rest = f32[9,4]{{1,0}} select(%gt, %scatter, %zeros){named("select_n")}
+  ROOT %add = f32[9,4]{{1,0}} add(%rest, %chosen){named("add")}"""
+    ids = "o i other zero zeros gt chosen rest add scatter update"
+    assert users_of("zeros", body, ids=ids) == users

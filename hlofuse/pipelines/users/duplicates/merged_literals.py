@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_called, operation, outermost_call, stack_frame
 from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
@@ -87,7 +88,19 @@ def _function(user: Instruction, producer: Instruction, at_cse: UsesAtCse) -> Ha
         return reader
     if _is_in_fusion(reader) or is_of_called(reader) or not at_cse.met(reader):
         return ""
-    return reader if is_made_by_pass(reader) else ""  # with a broadcast of its own
+    if not is_made_by_pass(reader) or _is_scattered_over(producer, reader):
+        return ""
+    return reader  # with a broadcast of its own
+
+
+def _is_scattered_over(literal: Instruction, scatter: Instruction) -> bool:
+    """Does `scatter` add to the `literal` what was made of it?
+
+    ScatterSimplifier (`xla/service/scatter_simplifier.cc`) puts it where that of the program was.
+    """
+    if scatter.opcode != "scatter" or scatter.operands[0] is not literal:
+        return False
+    return any(without_bitcasts(o) in literal.users for o in scatter.operands[1:])
 
 
 def _is_in_fusion(x: Instruction) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
@@ -31,6 +32,7 @@ from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
 
+_BRANCH = re.compile(r"/branch_\d+_fun/")
 _RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"parameter", "slice"}
 
 
@@ -47,6 +49,8 @@ def with_moved_in_front(
     Where it was a transpose, each was made to read one of its own that undid it. CSE made those one in the
     order of a walk, in which `uses` are.
     """
+    if {"/branch_0_fun/", "/branch_1_fun/"} <= {b for u in users for b in _branches(u)}:
+        return users  # those of branches are young because they were cloned out of these
     moved = sorted((u for u in users if _is_moved(u, producer, passes, calls)), key=lambda u: u.id)
     if are_around_product_with_one(users):
         moved = [u for u in moved if not has_merged_factor(u)]
@@ -80,6 +84,10 @@ def _is_reshaped(moved: Instruction) -> bool:
     """Is it read through the reshape that was put behind it, or a broadcast took that in?"""
     rank = moved.shape.rank
     return any(u.opcode in {"bitcast", "broadcast"} and u.shape.rank > rank for u in moved.users)
+
+
+def _branches(x: Instruction) -> list[str]:
+    return _BRANCH.findall(x.op_name or "")
 
 
 def _is_argument_reshaped_back(x: Instruction, readers: list[Instruction], passes: int) -> bool:
