@@ -186,11 +186,11 @@ def device_from_text_proto(text: str, name: str = "device") -> DeviceDescription
     info = config.get("gpu_device_info", config)
     values = {f.name: info[f.name] for f in fields(DeviceDescription) if f.name in info}
     values["name"] = info.get("name") or config.get("device_description_str") or name
-    values["platform"] = config.get("platform_name", "CUDA")
     cuda = info.get("cuda_compute_capability")
     if cuda is not None:
         values["compute_capability"] = (cuda.get("major", 0), cuda.get("minor", 0))
     rocm = info.get("rocm_compute_capability")
+    values["platform"] = config.get("platform_name", "CUDA" if rocm is None else "ROCM")
     if rocm is not None:
         values["gcn_arch_name"] = rocm.get("gcn_arch_name", "")
     values["origin"] = "the target configuration given"
