@@ -43,6 +43,8 @@ def test_of_numbers_that_no_device_has_it_is_asked(hlofuse: Run, folder: Path) -
         "\ngpu_device_info {",
         text[: text.index("gpu_device_info") + 40],
         "\ngpu_device_info {}",
+        "\ngpu_device_info { cuda_compute_capability: 2 }",
+        "\ngpu_device_info { matrix_unit_description { rate_infos: 4 } }",
     ):
         record.write_text(torn)
         assert device_beside(before) is None
