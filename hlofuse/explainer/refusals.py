@@ -48,21 +48,18 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
         else:
             last[key] = e, e.consumer
             steps.setdefault(key, []).append(e.step)
-    found: dict[tuple[str | None, str | None], Refusal] = {}
-    for key, (e, asked_about) in last.items():
-        for r in _refusals(key, e, asked_about, steps[key], facts):
-            found[r.kernel, r.consumer] = r
+    found = [r for key, (e, name) in last.items() for r in _refusals(key, e, name, steps[key], facts)]
+    by_pair: dict[tuple[str | None, str | None], list[Refusal]] = {}
+    for r in found:
+        by_pair.setdefault((r.kernel, r.consumer), []).append(r)
     for e in whole.values():
         for r in _of_other_users(facts.standing(e.producer or ""), e, facts):
-            own = found.get((r.kernel, r.consumer))
-            if own is None or own.steps[-1] < e.step:  # the last word on the producer is about all its users
-                found[r.kernel, r.consumer] = r
-    return tuple(
-        sorted(
-            found.values(),
-            key=lambda r: (not r.between_kernels, -(r.us_at_stake or 0.0), -r.bytes_between, r.steps[0]),
-        )
-    )
+            own = by_pair.get((r.kernel, r.consumer), [])
+            if all(o.steps[-1] < e.step for o in own):  # the last word on the producer is about all its users
+                by_pair[r.kernel, r.consumer] = [r]
+    found = [r for held in by_pair.values() for r in held]
+    found.sort(key=lambda r: (not r.between_kernels, -(r.us_at_stake or 0.0), -r.bytes_between, r.steps[0]))
+    return tuple(found)
 
 
 def _of_other_users(producer: str, e: Event, facts: Facts) -> Iterator[Refusal]:
