@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,6 +44,12 @@ def browser() -> Iterator[Browser]:
 def samples() -> Path:
     """The folder of sample dumps."""
     return ROOT / "samples"
+
+
+@pytest.fixture
+def deviceless(samples: Path, tmp_path: Path) -> Path:
+    """A GPU's module beside which nothing tells the device."""
+    return Path(shutil.copy(samples / "gpu" / "softmax" / "before.hlo", tmp_path / "softmax.hlo"))
 
 
 @pytest.fixture

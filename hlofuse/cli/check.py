@@ -102,7 +102,7 @@ def command(
     if baseline is not None and not (update and _nothing_there(baseline)):
         stored = read_baseline(baseline)
     asked = [ReplayRequest(input=path, **request) for path in inputs]
-    measured = measure_all(asked, root)
+    measured = measure_all(asked, root, stored.profiles)
     if update:
         from hlofuse.checker.baseline_text import updated_files
 

@@ -52,9 +52,6 @@ def command(
     from hlofuse.cli.explain_stage import explain_stage
     from hlofuse.explainer import explain
     from hlofuse.explainer.difference import difference_of
-    from hlofuse.explainer.explain_json import explanation_json
-    from hlofuse.explainer.explain_markdown import explanation_markdown
-    from hlofuse.explainer.explain_text import print_explanation
     from hlofuse.explainer.record import record_check
     from hlofuse.ir.errors import HlofuseError
 
@@ -82,18 +79,30 @@ def command(
     film = _film(asked)
 
     def draw(console: Console) -> None:
+        from hlofuse.explainer.explain_text import print_explanation
+
         print_explanation(found, console, **words)
         if film:
             console.print(f"\nThe whole compilation lies here, {film[0]}: what each pass did is told by")
             console.print(f"  {film[1]}", style="green", soft_wrap=True)
+
+    def written() -> str:
+        from hlofuse.explainer.explain_markdown import explanation_markdown
+
+        return explanation_markdown(found, **words) + _film_markdown(film)
+
+    def data() -> dict[str, Any]:
+        from hlofuse.explainer.explain_json import explanation_json
+
+        return explanation_json(found, only_refused=only_refused)
 
     report(
         form,
         color,
         output,
         text=draw,
-        markdown=lambda: explanation_markdown(found, **words) + _film_markdown(film),
-        json=lambda: explanation_json(found, only_refused=only_refused),
+        markdown=written,
+        json=data,
         remark=observed.remark,
         differences=[difference] if difference is not None else [],
         limit=limit,

@@ -25,6 +25,8 @@ def explain_stage(asked: ReplayRequest, error: HlofuseError, how: Mapping[str, A
         return True
     if not isinstance(error, StageError) or not error.stage.is_fused:
         return False
+    from dataclasses import replace
+
     from hlofuse.cli.common.progress import spinner
     from hlofuse.cli.common.reporting import report
     from hlofuse.stages.fused import explain_fused
@@ -36,10 +38,13 @@ def explain_stage(asked: ReplayRequest, error: HlofuseError, how: Mapping[str, A
     device = subject.variant.device if subject.variant is not None else None
     with spinner("asking the rules"):
         found = explain_fused(subject.module, subject.target, error.stage, device)
+    better: tuple[str, ...] = ()
+    if found.right_file is not None:
+        better = replace(asked, input=found.right_file, module=None).input_words
     report(
         **how,
-        text=lambda console: print_fused(found, console, limit=limit),
-        markdown=lambda: fused_markdown(found, limit=limit),
+        text=lambda console: print_fused(found, console, limit=limit, better=better),
+        markdown=lambda: fused_markdown(found, limit=limit, better=better),
         json=lambda: fused_json(found),
     )
     return True

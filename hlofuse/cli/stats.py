@@ -68,8 +68,7 @@ def command(
 def _module(request: ReplayRequest, after: bool) -> tuple[Module, Difference | None, str]:
     from hlofuse.explainer.difference import difference_of
 
-    subject = request.read(any_stage=not after)
-    if not after:
-        return subject.module, None, ""
-    observed = subject.observe()
+    if not after:  # on which device is all the same
+        return request.read(any_stage=True, told=lambda _: None).module, None, ""
+    observed = request.read().observe()
     return observed.replay.after, difference_of(observed), observed.remark

@@ -2,6 +2,5 @@
 
 from hlofuse.explainer.explain import explain
 from hlofuse.explainer.model import Explanation
-from hlofuse.explainer.statistics import ModuleStatistics, statistics
 
-__all__ = ["Explanation", "ModuleStatistics", "explain", "statistics"]
+__all__ = ["Explanation", "explain"]

@@ -15,12 +15,12 @@ _NOTABLE = 0.005  # microseconds: less than half of the last digit shown is not 
 
 
 def roofline(k: KernelTime) -> str:
-    """What bounds a kernel and by how much, how it is launched, how it reads."""
+    """Its time without its launch, what bounds it and by how much, how it is launched, how it reads."""
     more, less = max(k.us_memory, k.us_compute), min(k.us_memory, k.us_compute)
     factor = f" {times_text(more / less)}" if less > _NOTABLE else ""
     launch = f", {k.blocks:,} × {k.threads:,} threads, {_access(k)}" if k.blocks else ""
     return (
-        f"{us_text(k.us)}, {k.bound_by}-bound{factor} (compute {_bare(k.us_compute)}, memory"
+        f"{us_text(k.us)} + launch, {k.bound_by}-bound{factor} (compute {_bare(k.us_compute)}, memory"
         f" {_bare(k.us_memory)}); {printable(k.emitter)}{launch}"
     )
 

@@ -61,7 +61,7 @@ def _dearest(e: Explanation) -> list[str]:
         for k in e.dearest[:5]
     ]
     return [
-        "### where the time goes in the end\n",
+        "### where the time goes in the end, launches included\n",
         table(("time", "", "kernel", "", "source"), rows, right=(0, 1)),
     ]
 

@@ -37,7 +37,7 @@ def print_dearest(e: Explanation, console: Console) -> None:
             Text(us_text(k.us)), Text(share_of(k, e)), Text(dear_name(k)), Text(bound_text(k)), where
         )
     console.print()
-    console.print(Text("where the time goes in the end", style="bold cyan"))
+    console.print(Text("where the time goes in the end, launches included", style="bold cyan"))
     console.print(Padding(table, (0, 0, 0, 2)))
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from hlofuse.analysis.shape_size import leaves_size
 from hlofuse.explainer.costs import PRIORITY_FUSION
 from hlofuse.explainer.facts import Facts
+from hlofuse.explainer.lineage import Lineage
 from hlofuse.explainer.model import Refusal
 from hlofuse.explainer.views import is_view, readers, through_views, view_read
 from hlofuse.present.units import us_text
@@ -25,14 +26,16 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
     """The event and the consumer it speaks of, under the name that had then."""
     steps: dict[tuple[str, str | None], list[int]] = {}
     whole: dict[str, Event] = {}
+    """What priority fusion said last of a producer, by the name that this pass leaves it."""
+    here = Lineage(events)
     for e in events:
         if e.producer is None or e.event == "rewrite":
             continue
         producer = facts.standing(e.producer)
         if e.pass_name == PRIORITY_FUSION:
-            whole.pop(producer, None)
+            whole.pop(here.final(e.producer), None)
             if e.event == "ineligible":
-                whole[producer] = e
+                whole[here.final(e.producer)] = e
         if e.event == "priority":
             for name in e.consumers:
                 key = (producer, facts.standing(name))
@@ -46,12 +49,15 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
             last[key] = e, e.consumer
             steps.setdefault(key, []).append(e.step)
     found = [r for key, (e, name) in last.items() for r in _refusals(key, e, name, steps[key], facts)]
-    told = {(r.kernel, r.consumer) for r in found}
-    for producer, e in whole.items():
-        for r in _of_other_users(producer, e, facts):
-            if (r.kernel, r.consumer) not in told:
-                told.add((r.kernel, r.consumer))
-                found.append(r)
+    by_pair: dict[tuple[str | None, str | None], list[Refusal]] = {}
+    for r in found:
+        by_pair.setdefault((r.kernel, r.consumer), []).append(r)
+    for e in whole.values():
+        for r in _of_other_users(facts.standing(e.producer or ""), e, facts):
+            own = by_pair.get((r.kernel, r.consumer), [])
+            if all(o.steps[-1] < e.step for o in own):  # the last word on the producer is about all its users
+                by_pair[r.kernel, r.consumer] = [r]
+    found = [r for held in by_pair.values() for r in held]
     found.sort(key=lambda r: (not r.between_kernels, -(r.us_at_stake or 0.0), -r.bytes_between, r.steps[0]))
     return tuple(found)
 

@@ -115,7 +115,7 @@ class _Collector:
                 _source(self.replay.before, i),
                 printable(i.op_name or ""),
                 printable(layer_of(i.op_name)),
-                time.us if time is not None else None,
+                self._times(time)[0],
             )
 
     def _decisions(self, boxes: Boxes) -> Iterator[Decision]:
@@ -170,17 +170,18 @@ class _Collector:
                 i.fusion_kind or i.opcode,
                 cost.bytes_accessed,
                 cost.flops,
-                *_times(time),
+                *self._times(time),
                 _source(self.replay.after, i),
                 printable(layer_of(i.op_name)),
                 often[i.computation] if i.computation is not None else 1,
             )
 
-
-def _times(time: KernelTime | None) -> tuple[float | None, float | None, float | None, str]:
-    return (
-        (time.us, time.us_memory, time.us_compute, time.emitter) if time is not None else (None,) * 3 + ("",)
-    )
+    def _times(self, time: KernelTime | None) -> tuple[float | None, float | None, float | None, str]:
+        """All of it with its launch, as in the totals; memory; compute; who runs it."""
+        if time is None or self.costs is None:
+            return None, None, None, ""
+        launched = time.us + self.costs.device.launch_overhead_us
+        return launched, time.us_memory, time.us_compute, time.emitter
 
 
 def _why(step: FusedStep) -> str:

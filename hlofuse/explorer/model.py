@@ -55,7 +55,7 @@ class Operation:
     layer: str
     """Of a model, out of `op_name`; empty where it names none."""
     us: float | None = None
-    """Estimated time of it as a kernel of its own, launch not included; None without a cost model."""
+    """Estimated time of it as a kernel of its own, its launch included; None without a cost model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,7 @@ class Kernel:
     bytes_accessed: int
     flops: int
     us: float | None = None
+    """Estimated, its launch included."""
     us_memory: float | None = None
     us_compute: float | None = None
     emitter: str = ""

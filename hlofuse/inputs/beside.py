@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
@@ -24,23 +25,64 @@ def target_config_beside(filename: str | None) -> Path | None:
 
 def device_in_dump(config: Path) -> DeviceDescription:
     """The device of a target configuration, by a name that fits a headline."""
-    from hlofuse.cost.gpu.device import DeviceError, device_names, load_device
+    from hlofuse.cost.gpu.device import DeviceError, load_device
 
     try:
         device = load_device(str(config))
     except DeviceError as error:
         raise HlofuseError(str(error)) from None
+    return _shipped(device) or replace(device, name="the dump's device")
+
+
+def device_in_record(record: Path) -> DeviceDescription | None:
+    """The device that XLA's record was made for; None where no device of ours has its numbers."""
+    from hlofuse.cost.gpu.device import DeviceError, device_from_text_proto
+
+    try:
+        text = read_text(record, as_module=False)
+        return _shipped(device_from_text_proto(text[text.rindex("\ngpu_device_info {") :]))
+    except (HlofuseError, DeviceError, ValueError):
+        return None  # a record that is torn, or of a release that wrote no device: the user is asked
+
+
+def _shipped(device: DeviceDescription) -> DeviceDescription | None:
+    """The device of ours that has all the same numbers."""
+    from hlofuse.cost.gpu.device import device_names, load_device
+
     for name in device_names():
         shipped = replace(load_device(name), name=name)
         if replace(device, name=name, origin=shipped.origin) == shipped:
             return shipped
-    return replace(device, name="the dump's device")
+    return None
 
 
-def device_beside(filename: str | None) -> DeviceDescription | None:
-    """The device that the target configuration beside a module describes; None without one."""
+@dataclass(frozen=True, slots=True)
+class DeviceBeside:
+    """A device that a file beside a module describes."""
+
+    device: DeviceDescription
+    remark: str = ""
+    """Which device and why, where the file is there for another purpose; empty where XLA says it there."""
+
+
+def device_beside(filename: str | None) -> DeviceBeside | None:
+    """The device that the target configuration beside a module describes, else XLA's record of the pass."""
+    filename = _case_input(filename)
     config = target_config_beside(filename)
-    return device_in_dump(config) if config is not None else None
+    if config is not None:
+        return DeviceBeside(device_in_dump(config))
+    record = priority_record_beside(filename)
+    device = device_in_record(record) if record is not None else None
+    if device is None:
+        return None
+    return DeviceBeside(device, f"for {device.name}, whose numbers are in XLA's own record beside the module")
+
+
+def _case_input(filename: str | None) -> str | None:
+    """`before.hlo` for what lies beside it as a program of a corpus; other files themselves."""
+    if not filename or filename.startswith("<") or _DUMP.match(Path(filename).name):
+        return filename
+    return str(Path(filename).with_name("before.hlo"))
 
 
 def priority_record_beside(filename: str | None) -> Path | None:

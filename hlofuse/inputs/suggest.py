@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from hlofuse.present.escape import printable
@@ -12,6 +11,8 @@ _ENOUGH = 20_000  # difflib takes its time; more names than this are thinned by 
 
 def close_matches(name: str, names: Iterable[str], most: int = 3) -> list[str]:
     """The names most like `name`, best first."""
+    import difflib  # only what went wrong needs it
+
     pool = list(dict.fromkeys(names))
     if len(pool) > _ENOUGH:
         pool = [n for n in pool if n[:2] == name[:2]][:_ENOUGH]

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from hlofuse.ir.values import OpMetadata, patterns
+from hlofuse.ir.values import patterns
+from hlofuse.ir.values.metadata import OpMetadata
 
 __all__ = ["OpMetadata", "parse_value"]
 

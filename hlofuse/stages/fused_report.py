@@ -13,7 +13,7 @@ from rich.text import Text
 from hlofuse.explainer.advice import advice_line, can_be_acted_on
 from hlofuse.explainer.tables import plain_table
 from hlofuse.explainer.words import figures_text
-from hlofuse.present.command_line import command_line
+from hlofuse.present.command_line import command_line, print_command
 from hlofuse.present.escape import markdown, markdown_code, printable
 from hlofuse.present.markdown import table
 from hlofuse.present.units import bytes_text, plural
@@ -24,14 +24,21 @@ if TYPE_CHECKING:
 
 SCHEMA = "hlofuse.explain-fused/1"
 _OPCODES = 6
+_BETTER = "The dump ahead of fusion lies beside it and tells every decision:"
 Group = tuple[str, list[Boundary]]
 """A rule's code, or why nothing is known, and the pairs it is about."""
 
 
-def print_fused(f: Fused, console: Console, *, limit: int = 10) -> None:
-    """What the module is, its kernels, then the rule at each boundary."""
+def print_fused(f: Fused, console: Console, *, limit: int = 10, better: Sequence[str] = ()) -> None:
+    """What the module is, its kernels, then the rule at each boundary.
+
+    `better` are the words for `hlofuse explain` of the dump ahead of fusion, where that lies beside.
+    """
     for line, style in _head(f):
         console.print(Text(printable(line), style=style))
+    if better:
+        console.print(Text(_BETTER, style="green"))
+        print_command(console, 2, "explain", *better)
     console.print()
     console.print(Text("kernels that are there", style="bold cyan"))
     rows = plain_table(("kernel", "left"), ("moves", "right"), ("what is in it", "left"))
@@ -77,10 +84,7 @@ def _head(f: Fused) -> list[tuple[str, str]]:
     ]
     if f.unknown:
         lines.append((f"Of {len(f.unknown):,} the reason is not known, and none is made up.", "yellow"))
-    if f.right_file is not None:
-        better = command_line("explain", f.right_file)
-        lines.append((f"The dump ahead of fusion lies beside it and tells every decision: {better}", "green"))
-    else:
+    if f.right_file is None:
         lines.append(("Every decision in order is told by the dump ahead of fusion (docs/cli.md).", "dim"))
     return lines
 
@@ -111,10 +115,12 @@ def _more(console: Console, count: int, limit: int, what: str) -> None:
         console.print(Padding(Text(text, style="dim"), (0, 0, 0, 2)))
 
 
-def fused_markdown(f: Fused, *, limit: int = 10) -> str:
+def fused_markdown(f: Fused, *, limit: int = 10, better: Sequence[str] = ()) -> str:
     """The same as a markdown document."""
     (title, _), *rest = _head(f)
     out = [f"## {markdown(title)}\n", *(f"{markdown(line)}\n" for line, _ in rest)]
+    if better:
+        out.append(f"{_BETTER} {markdown_code(command_line('explain', *better))}\n")
     rows = [[markdown_code(k.name), bytes_text(k.bytes), markdown(_contents(k))] for k in f.kernels]
     out += ["### Kernels\n", table(["kernel", "moves", "what is in it"], rows[: limit or None], right=(1,))]
     pairs = [

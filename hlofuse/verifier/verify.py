@@ -74,7 +74,8 @@ def verify(
 def _device(job: _Job) -> str | DeviceDescription | None:
     if job.device is not None or not TARGETS[job.target].needs_device:
         return job.device
-    return device_beside(str(job.case.before))
+    found = device_beside(str(job.case.before))
+    return found.device if found is not None else None
 
 
 def _verify(job: _Job) -> Verdict:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hlofuse.explainer import explain, statistics
+from hlofuse.explainer import explain
 from hlofuse.explainer.explain_markdown import explanation_markdown
 from hlofuse.explainer.explain_text import print_explanation
+from hlofuse.explainer.statistics import statistics
 from hlofuse.explainer.statistics.markdown import statistics_markdown
 from hlofuse.explainer.statistics.text import print_statistics
 from hlofuse.explainer.why import why

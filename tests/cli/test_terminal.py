@@ -244,11 +244,11 @@ def test_what_others_call_an_option_of_its_own_gets_the_option(hlofuse: Run) -> 
     assert "--format json" in result.err
 
 
-def test_a_missing_device_is_asked_for_with_an_example(hlofuse: Run, samples: Path) -> None:
-    result = hlofuse("explain", samples / "gpu/softmax")
+def test_a_missing_device_is_asked_for_with_an_example(hlofuse: Run, deviceless: Path) -> None:
+    result = hlofuse("explain", deviceless)
     assert result.status == 2
     example = result.err.split("asks for ")[1].split(": ")[1].split(" (")[0].split()
-    assert hlofuse("explain", samples / "gpu/softmax", *example).status == 0
+    assert hlofuse("explain", deviceless, *example).status == 0
 
 
 def test_of_a_knob_like_no_other_the_list_is_named(hlofuse: Run, samples: Path) -> None:

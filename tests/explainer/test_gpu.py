@@ -118,16 +118,15 @@ def test_devices_are_compared(hlofuse: Run, samples: Path) -> None:
     assert [d["device"] for d in report["devices"]] == ["h100_sxm", "v100"]
 
 
-def test_a_gpu_module_without_a_device_or_target(hlofuse: Run, samples: Path) -> None:
-    folder = samples / "gpu" / "gpt2_block"
-    missing = hlofuse("explain", folder, "--target", "gpu")
+def test_a_gpu_module_without_a_device_or_target(hlofuse: Run, deviceless: Path) -> None:
+    missing = hlofuse("explain", deviceless, "--target", "gpu")
     assert missing.status == 2
     assert "--device" in missing.err
-    unsaid = hlofuse("explain", folder)
+    unsaid = hlofuse("explain", deviceless)
     assert unsaid.status == 2
     assert "this is for target gpu" in unsaid.err
     assert "--device" in unsaid.err
-    foreign = hlofuse("explain", folder, "--target", "cpu")
+    foreign = hlofuse("explain", deviceless, "--target", "cpu")
     assert foreign.status == 2
     assert "--target gpu" in foreign.err
 

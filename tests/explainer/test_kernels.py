@@ -68,12 +68,11 @@ def test_every_rule_says_who_runs_the_kernel() -> None:
         assert bool(rule.runs) == code.startswith(("EM", "EC")), code
 
 
-def test_wrong_input_is_told(hlofuse: Run, samples: Path) -> None:
-    gpu = samples / "gpu" / "gpt2_block" / "after.hlo"
-    result = hlofuse("kernels", gpu)
+def test_wrong_input_is_told(hlofuse: Run, samples: Path, deviceless: Path) -> None:
+    result = hlofuse("kernels", deviceless)
     assert result.status == 2
     assert "target gpu asks for --device" in result.err
-    result = hlofuse("kernels", gpu, "--target", "gpu")
+    result = hlofuse("kernels", deviceless, "--target", "gpu")
     assert result.status == 2
     assert "asks for --device" in result.err
     result = hlofuse("kernels", samples / "cpu" / "softmax", "--disable", "EM040")

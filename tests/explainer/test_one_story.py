@@ -26,6 +26,7 @@ PROGRAMS = (
     "scan_update_buffer",
     "mlp",
     "softmax_column",
+    "lstm_scan",
 )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.explainer import statistics
+from hlofuse.explainer.statistics import statistics
 from hlofuse.inputs import load
 
 from ..running import Golden, Run

@@ -14,22 +14,12 @@ from hlofuse.ir.parse.grammar import parse_attribute, parse_module
 sys.path.insert(0, str(Path(__file__).parent))
 from cases import cases
 
-from hlofuse.ir.values import (
-    ConvolutionDimensionNumbers,
-    IotaGroups,
-    MeshGroups,
-    NamedSharding,
-    OpMetadata,
-    PaddingConfig,
-    ReplicaGroups,
-    ResultAccuracy,
-    SliceRanges,
-    SparsityConfig,
-    Statistics,
-    TileSharding,
-    TupleSharding,
-    Window,
-)
+from hlofuse.ir.values.convolution import ConvolutionDimensionNumbers
+from hlofuse.ir.values.groups import IotaGroups, MeshGroups, ReplicaGroups
+from hlofuse.ir.values.metadata import OpMetadata, ResultAccuracy, Statistics
+from hlofuse.ir.values.sharding import NamedSharding, TileSharding, TupleSharding
+from hlofuse.ir.values.sparsity import SparsityConfig
+from hlofuse.ir.values.window import PaddingConfig, SliceRanges, Window
 
 PRINTED = (
     Window,

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlofuse.cli.common.replaying import ReplayRequest
+from hlofuse.cli.common.at_fusion import say
+from hlofuse.cli.common.replaying import ReplayRequest, Supposed
 
 if TYPE_CHECKING:
     from hlofuse.checker import Measured
+    from hlofuse.checker.model import Profile
     from hlofuse.inputs import DumpedModule
 
 
-def measure_all(requests: Iterable[ReplayRequest], root: Path) -> list[Measured]:
-    """Every module of every input. HlofuseError for the first that cannot be read or replayed."""
-    return _with_names_of_their_own([m for r in requests for m in _modules(r, root)])
+def measure_all(
+    requests: Iterable[ReplayRequest], root: Path, known: Mapping[str, Profile] | None = None
+) -> list[Measured]:
+    """Every module of every input. HlofuseError for the first that cannot be read or replayed.
+
+    `known` are the profiles that they will be held against: those tell the device where nothing else does.
+    """
+    context = _Context(root, known or {}, cache(say))
+    return _with_names_of_their_own([m for r in requests for m in _modules(r, context)])
 
 
 def has_several(path: str) -> bool:
@@ -27,30 +36,40 @@ def has_several(path: str) -> bool:
     return path != "-" and folder.is_dir() and not is_corpus_case(folder)
 
 
-def _modules(request: ReplayRequest, root: Path) -> Iterator[Measured]:
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What is the same for all modules that are measured."""
+
+    root: Path
+    known: Mapping[str, Profile]
+    told: Callable[[str], None]
+    """What is said of a device: of many modules once."""
+
+
+def _modules(request: ReplayRequest, context: _Context) -> Iterator[Measured]:
     """The modules of one input, each under the name that it is paired by."""
     from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 
     folder = Path(request.input)
     if request.input == "-" or not folder.is_dir():
-        yield _one(request, None, root)
+        yield _one(request, None, context)
     elif is_corpus_case(folder):
-        yield _one(request, folder.name, root)
+        yield _one(request, folder.name, context)
     elif corpus_cases(folder):
         for case in corpus_cases(folder):
             if request.module in (None, case.name):
-                yield _one(replace(request, input=str(case), module=None), case.name, root)
+                yield _one(replace(request, input=str(case), module=None), case.name, context)
         if request.module is not None and request.module not in {c.name for c in corpus_cases(folder)}:
             request.read()  # says which there are
     elif request.module is not None:
-        yield _one(request, None, root)
+        yield _one(request, None, context)
     else:
         for module in DumpDirectory(folder).modules:
             file = _file_of(module, request)
             if file is not None:
-                yield _one(replace(request, input=str(file)), module.name, root)
+                yield _one(replace(request, input=str(file)), module.name, context)
             else:
-                yield _one(replace(request, module=module.label), module.name, root)
+                yield _one(replace(request, module=module.label), module.name, context)
 
 
 def _file_of(module: DumpedModule, request: ReplayRequest) -> Path | None:
@@ -68,14 +87,28 @@ def _file_of(module: DumpedModule, request: ReplayRequest) -> Path | None:
         return finished[0] if finished and not request.changes_xla else None
 
 
-def _one(request: ReplayRequest, name: str | None, root: Path) -> Measured:
+def _supposed(profile: Profile | None) -> Supposed | None:
+    from hlofuse.cost.gpu.device import device_names
+    from hlofuse.pipelines import TARGETS
+
+    if profile is None or profile.target not in TARGETS or profile.device not in (None, *device_names()):
+        return None
+    return Supposed(profile.target, profile.device, "the baseline has it")
+
+
+def _one(request: ReplayRequest, name: str | None, context: _Context) -> Measured:
     from hlofuse.checker.check import Measured
     from hlofuse.checker.held import held_apart
     from hlofuse.checker.measure import profile_of_replay, profile_of_result
     from hlofuse.cli.common.at_fusion import at_fusion
     from hlofuse.inputs.stage import stage_of
 
-    subject = request.read(any_stage=True)
+    root = context.root
+    subject = request.read(
+        any_stage=True,
+        otherwise=lambda module: _supposed(context.known.get(name or module.name)),
+        told=context.told,
+    )
     module, target = subject.module, subject.target
     file = module.filename or request.input
     replayed = request.assume_input or request.changes_xla

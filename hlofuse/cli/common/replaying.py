@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hlofuse.cli.common.at_fusion import say
 from hlofuse.cli.common.options import assume_input_option, module_option, target_options, what_if_options
 
 if TYPE_CHECKING:
@@ -71,17 +72,24 @@ class ReplayRequest:
         """Something is asked for that XLA does not do."""
         return bool(self.overrides or self.disable or self.enable or self.rules or self.passes is not None)
 
-    def read(self, *, any_stage: bool = False) -> Subject:
+    def read(
+        self,
+        *,
+        any_stage: bool = False,
+        otherwise: Callable[[Module], Supposed | None] | None = None,
+        told: Callable[[str], None] = say,
+    ) -> Subject:
         """Load the module and settle what is replayed how; one before optimizations is brought to fusion.
 
         HlofuseError for wrong input, its subclass StageError for a dump of another stage. With `any_stage`
-        the module stays as it is, whatever it is.
+        the module stays as it is, whatever it is. `otherwise` knows target and device where neither the call
+        nor the dump says them; `told` is given the device that was chosen so, and why.
         """
         from hlofuse.cli.common.at_fusion import brought_to_fusion, in_its_order, is_before_optimizations
         from hlofuse.cli.common.progress import spinner
         from hlofuse.inputs import choose_target, load
         from hlofuse.inputs.beside import device_beside
-        from hlofuse.inputs.choose_target import release_doubt
+        from hlofuse.inputs.choose_target import ChosenTarget, release_doubt
         from hlofuse.inputs.unique_ids import unique_ids_for
         from hlofuse.ir.errors import HlofuseError
         from hlofuse.pipelines import ASKS_FOR_DEVICE, TARGETS, passes_of
@@ -94,11 +102,19 @@ class ReplayRequest:
         with spinner("reading"):
             module = load(self.input, self.module, target=self.target)
         chosen = choose_target(self.input, self.module, device=self.device is not None, read=module)
+        supposed = otherwise(module) if otherwise is not None else None
+        if supposed is not None and self.device is None and not chosen.evidence:
+            chosen = ChosenTarget(supposed.target, supposed.evidence)
         target = self.target or chosen.name
         doubt = release_doubt(chosen, module) if self.target is None else ""
         device: str | DeviceDescription | None = self.device
+        remark = ""
         if device is None and TARGETS[target].needs_device:
-            device = device_beside(module.filename)
+            beside = device_beside(module.filename)
+            if beside is not None:
+                device, remark = beside.device, beside.remark
+            elif supposed is not None and supposed.device is not None and supposed.target == target:
+                device, remark = supposed.device, f"for {supposed.device}, as {supposed.evidence}"
             if device is None and any_stage:
                 return Subject(module, target)
             if device is None and self.target is None:
@@ -109,8 +125,8 @@ class ReplayRequest:
         if self.device is not None:
             self.variant(target, device)  # a mistyped device is told before what it would not go with
         exact = any_stage or self.assume_input or not is_before_optimizations(module, target)
-        if doubt:
-            click.echo(f"note: {doubt}", err=True)
+        say(doubt)
+        told(remark)
         variant = self.variant(target, device)
         path, record = self._record(module, target)
         ids = unique_ids_for(module, self.ids)
@@ -181,6 +197,15 @@ def _read_record(path: Path) -> PriorityRecord:
     from hlofuse.trace.priority_record import read_priority_record
 
     return read_priority_record(read_text(path, as_module=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Supposed:
+    """What a replay is for where neither the call nor the dump says."""
+
+    target: str
+    device: str | None
+    evidence: str
 
 
 @dataclass(frozen=True, slots=True)

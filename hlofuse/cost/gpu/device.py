@@ -173,7 +173,10 @@ def load_device(name: str) -> DeviceDescription:
     path = Path(name)
     if not path.is_file():
         raise DeviceError(f"no device {name!r}; known are {', '.join(device_names())}, or give a file")
-    text = path.read_text()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError):
+        raise DeviceError(f"{name} is no text that describes a device") from None
     return _from_toml(text, name) if path.suffix == ".toml" else device_from_text_proto(text, path.stem)
 
 
@@ -183,21 +186,29 @@ def device_from_text_proto(text: str, name: str = "device") -> DeviceDescription
         config = parse_text_proto(text)
     except TextProtoError as error:
         raise DeviceError(f"{name}: {error}") from None
-    info = config.get("gpu_device_info", config)
+    info = _message(config, "gpu_device_info") if "gpu_device_info" in config else config
     values = {f.name: info[f.name] for f in fields(DeviceDescription) if f.name in info}
     values["name"] = info.get("name") or config.get("device_description_str") or name
-    values["platform"] = config.get("platform_name", "CUDA")
-    cuda = info.get("cuda_compute_capability")
+    cuda = _message(info, "cuda_compute_capability")
     if cuda is not None:
         values["compute_capability"] = (cuda.get("major", 0), cuda.get("minor", 0))
-    rocm = info.get("rocm_compute_capability")
+    rocm = _message(info, "rocm_compute_capability")
+    values["platform"] = config.get("platform_name", "CUDA" if rocm is None else "ROCM")
     if rocm is not None:
         values["gcn_arch_name"] = rocm.get("gcn_arch_name", "")
     values["origin"] = "the target configuration given"
-    values["matrix_units"] = _matrix_units(info.get("matrix_unit_description", {}))
+    values["matrix_units"] = _matrix_units(_message(info, "matrix_unit_description") or {})
     if "compile_time_toolkit_version" in info:
         values["toolkit_version"] = info["compile_time_toolkit_version"]
     return _device(values, name)
+
+
+def _message(within: dict[str, Any], name: str) -> Any:
+    """A field that holds others; None where it is not given."""
+    found = within.get(name)
+    if found is not None and not isinstance(found, dict):
+        raise DeviceError(f"{name} is no message")
+    return found
 
 
 def _matrix_units(description: dict[str, Any]) -> dict[str, list[Any]]:
@@ -205,8 +216,11 @@ def _matrix_units(description: dict[str, Any]) -> dict[str, list[Any]]:
     infos = description.get("rate_infos", [])
     units: dict[str, list[Any]] = {}
     for info in infos if isinstance(infos, list) else [infos]:
-        name = _PRIMITIVE_TYPES.get(info.get("key", 0))
-        value = info.get("value", {})
+        if not isinstance(info, dict):
+            raise DeviceError("rate_infos is no message")
+        key = info.get("key", 0)
+        name = _PRIMITIVE_TYPES.get(key) if isinstance(key, int) else None
+        value = _message(info, "value") or {}
         if name is not None:
             names = ("clock_rate_ghz", "units_per_core", "ops_per_clock")
             units[name] = [value.get(n, 0) for n in names]

@@ -55,12 +55,12 @@ function boxDetails(app, box, chosenOp) {
     el("h2", {}, name),
     alone && facts([
       ["operation", `${ops.opcode[op]} ${ops.shape[op]}`], ["now", now], ["bytes", bytesText(ops.bytes[op])],
-      ["alone", ops.us[op] === null ? "" : timeText(ops.us[op])], ["layer", ops.layer[op]],
+      ["alone", launchedText(ops.us[op])], ["layer", ops.layer[op]],
       ["source", sourceLink(app, ops.source[op])], ["scope", ops.opName[op]],
       ["runs", (ops.calls[op] ?? []).map((c) => run.computations[c]).join(", ")],
     ]),
     kernel && fold(`Kernel ${kernel.name}`, true, facts([
-      ["kind", kernel.kind], ["time", kernel.us === null ? "" : timeText(kernel.us)], ["runs", timesText(kernel)],
+      ["kind", kernel.kind], ["time", launchedText(kernel.us)], ["runs", timesText(kernel)],
       ["memory", kernel.usMemory === null ? "" : timeText(kernel.usMemory)],
       ["compute", kernel.usCompute === null ? "" : timeText(kernel.usCompute)],
       ["moves", bytesText(kernel.bytes)], ["flops", numberText(kernel.flops)], ["emitter", kernel.emitter],

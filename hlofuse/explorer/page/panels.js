@@ -50,7 +50,7 @@ class Panels {
       this.most = greatest(1e-9, run.kernels.map(cost));
       this.mostBytes = greatest(1, run.kernels.map(moved));
       panel.replaceChildren(el("p", { class: "note" },
-        `${countText(run.kernels.length, "kernel")} in the end, dearest first${run.kernels.some((k) => k.turns > 1) ? ", as often as their loops run them" : ""}`), this.lists.kernels.element);
+        `${countText(run.kernels.length, "kernel")} in the end, dearest first${run.kernels.some((k) => k.us !== null) ? ", launches included" : ""}${run.kernels.some((k) => k.turns > 1) ? ", as often as their loops run them" : ""}`), this.lists.kernels.element);
       this.lists.kernels.show(this.sorted, this.sorted.findIndex((k) => k.box === this.app.chosen));
     } else {
       const { rule } = this.app.view, held = this.held = run.held.filter((h) => !rule || h.rule === rule);

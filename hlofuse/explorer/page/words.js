@@ -10,6 +10,8 @@ function timeText(us) {
   return `${sign}${size.toFixed(size >= 999.5 ? 0 : size >= 99.95 ? 1 : 2)} µs`;
 }
 
+const launchedText = (us) => (us === null ? "" : `${timeText(us)}, launch included`);
+
 function bytesText(bytes) {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let value = bytes, n = 0;

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.shape import BIT_WIDTH, Shape
-from hlofuse.ir.values import Window, WindowDimension
 
 if TYPE_CHECKING:
     from hlofuse.ir.parse.infer_given import Given
+    from hlofuse.ir.values.window import Window, WindowDimension
 
 
 def output_size(size: int, dimension: WindowDimension) -> int:
@@ -21,10 +21,17 @@ def output_size(size: int, dimension: WindowDimension) -> int:
 
 def reduce_window(given: Given) -> Shape:
     """One result for each input."""
-    window: Window = given.get("window", Window())
+    window = _window_of(given)
     count = len(given.shapes) // 2
     shapes = [_moved(s, window) for s in given.shapes[:count]]
     return shapes[0] if count == 1 else Shape.tuple_of(shapes)
+
+
+def _window_of(given: Given) -> Window:
+    from hlofuse.ir.values.window import Window
+
+    found: Window = given.get("window", Window())
+    return found
 
 
 def _moved(shape: Shape, window: Window) -> Shape:
@@ -35,7 +42,7 @@ def _moved(shape: Shape, window: Window) -> Shape:
 def select_and_scatter(given: Given) -> Shape:
     """The operand's shape, once the window gives that of the source."""
     operand, source = given.shapes[:2]
-    if _moved(operand, given.get("window", Window())).dimensions != source.dimensions:
+    if _moved(operand, _window_of(given)).dimensions != source.dimensions:
         raise ValueError
     return operand
 
@@ -44,7 +51,7 @@ def convolution(given: Given) -> Shape:
     """Batch, features and spatial dimensions, each in its place."""
     left, right = given.shapes[:2]
     numbers = given["dim_labels"]
-    window: Window = given.get("window", Window())
+    window = _window_of(given)
     batch = left.dimensions[numbers.input_batch_dimension] // given.get("batch_group_count", 1)
     feature = right.dimensions[numbers.kernel_output_feature_dimension]
     spatial = [left.dimensions[d] for d in numbers.input_spatial_dimensions]

@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.parse.text import bad_escape, unquote
-from hlofuse.ir.values.aliasing import InputAlias, OutputAlias
-from hlofuse.ir.values.convolution import ConvolutionDimensionNumbers
-from hlofuse.ir.values.groups import IotaGroups, ReplicaGroups
 from hlofuse.ir.values.metadata import OpMetadata
-from hlofuse.ir.values.sharding import TileSharding
-from hlofuse.ir.values.window import (
-    PaddingConfig,
-    PaddingDimension,
-    SliceRange,
-    SliceRanges,
-    Window,
-    WindowDimension,
-)
+
+if TYPE_CHECKING:
+    from hlofuse.ir.values.aliasing import InputAlias, OutputAlias
+    from hlofuse.ir.values.convolution import ConvolutionDimensionNumbers
+    from hlofuse.ir.values.groups import IotaGroups, ReplicaGroups
+    from hlofuse.ir.values.sharding import TileSharding
+    from hlofuse.ir.values.window import (
+        PaddingConfig,
+        SliceRanges,
+        Window,
+    )
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _INTEGERS = re.compile(r"\{(?:-?[0-9]{1,18}(?:, ?-?[0-9]{1,18})*+)?\}")
@@ -41,7 +40,6 @@ _FRONTEND_FIELD = (
 )
 _FRONTEND_PAIR = re.compile(_FRONTEND_FIELD, re.ASCII)
 _FRONTEND = re.compile(rf"\{{{_FRONTEND_FIELD}(?:,{_FRONTEND_FIELD})*+\}}", re.ASCII)
-_REPLICATED = TileSharding("replicated")
 _METADATA_FIELD = re.compile(r'([a-z_]++)=(?:"((?:[^"\\]++|\\.)*+)"|([0-9]++))')
 _WINDOW_FIELD = re.compile(r"(size|stride|pad|lhs_dilate|rhs_dilate|rhs_reversal)=([0-9x_\-]++)")
 _WINDOW = re.compile(
@@ -153,6 +151,8 @@ def frontend_attributes(text: str) -> dict[str, str]:
 
 def window(text: str) -> Window:
     """A window in any order of its parts."""
+    from hlofuse.ir.values.window import Window, WindowDimension
+
     if _WINDOW.fullmatch(text) is None:
         raise Uncommon
     fields = dict(_WINDOW_FIELD.findall(text))
@@ -182,6 +182,8 @@ def window(text: str) -> Window:
 
 def slice_ranges(text: str) -> SliceRanges:
     """`{[0:8], [0:16:2]}`."""
+    from hlofuse.ir.values.window import SliceRange, SliceRanges
+
     if _RANGES.fullmatch(text) is None:
         raise Uncommon
     return SliceRanges(SliceRange(int(a), int(b), int(c or 1)) for a, b, c in _RANGE.findall(text))
@@ -189,6 +191,8 @@ def slice_ranges(text: str) -> SliceRanges:
 
 def padding(text: str) -> PaddingConfig:
     """`0_0x1_1`."""
+    from hlofuse.ir.values.window import PaddingConfig, PaddingDimension
+
     if _PADDING.fullmatch(text) is None:
         raise Uncommon
     return PaddingConfig(tuple(PaddingDimension(*map(int, d.split("_"))) for d in text.split("x")))
@@ -196,6 +200,8 @@ def padding(text: str) -> PaddingConfig:
 
 def dim_labels(text: str) -> ConvolutionDimensionNumbers:
     """`b01f_01io->b01f`."""
+    from hlofuse.ir.values.convolution import ConvolutionDimensionNumbers
+
     match = _LABELS.fullmatch(text)
     if match is None:
         raise Uncommon
@@ -204,6 +210,8 @@ def dim_labels(text: str) -> ConvolutionDimensionNumbers:
 
 def groups(text: str) -> ReplicaGroups | IotaGroups:
     """Groups written out, or an iota of one dimension."""
+    from hlofuse.ir.values.groups import IotaGroups, ReplicaGroups
+
     if _GROUPS.fullmatch(text) is not None:
         groups = text[2:-2].split("},{") if len(text) > 2 else ()
         return ReplicaGroups(tuple(tuple(map(int, g.split(","))) for g in groups))
@@ -233,6 +241,8 @@ def _aliases(text: str) -> list[Any]:
 
 def input_aliases(text: str) -> tuple[InputAlias, ...]:
     """`{ {0}: (1, {}, may-alias) }`."""
+    from hlofuse.ir.values.aliasing import InputAlias
+
     return tuple(
         InputAlias(_path(out), int(number), _path(index), kind or "may-alias")
         for out, number, index, kind in _aliases(text)
@@ -241,6 +251,8 @@ def input_aliases(text: str) -> tuple[InputAlias, ...]:
 
 def output_aliases(text: str) -> tuple[OutputAlias, ...]:
     """`{{0}: (1, {})}`."""
+    from hlofuse.ir.values.aliasing import OutputAlias
+
     found = _aliases(text)
     if any(kind for *_, kind in found):
         raise Uncommon
@@ -249,8 +261,10 @@ def output_aliases(text: str) -> tuple[OutputAlias, ...]:
 
 def sharding(text: str) -> TileSharding:
     """`{replicated}`, or tiles over an iota of one dimension."""
+    from hlofuse.ir.values.sharding import TileSharding
+
     if text == "{replicated}":
-        return _REPLICATED
+        return TileSharding("replicated")
     match = _TILES.fullmatch(text)
     if match is None:
         raise Uncommon

@@ -71,6 +71,15 @@ def test_unknown_devices_and_broken_files(tmp_path: Path) -> None:
     broken.write_text("gpu_device_info {")
     with pytest.raises(DeviceError, match="inside a message"):
         load_device(str(broken))
+    broken.write_text("gpu_device_info { rocm_compute_capability: 3 }")
+    with pytest.raises(DeviceError, match="rocm_compute_capability is no message"):
+        load_device(str(broken))
+    broken.write_text("matrix_unit_description { rate_infos { key { } } }")
+    with pytest.raises(DeviceError, match="missing"):
+        load_device(str(broken))
+    broken.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DeviceError, match="no text that describes a device"):
+        load_device(str(broken))
 
 
 def test_devices_without_a_table_use_that_of_sm_86() -> None:

@@ -11,17 +11,9 @@ from lark import Token
 from hlofuse.ir.parse.errors import Rejected
 from hlofuse.ir.parse.text import signed, unquote
 from hlofuse.ir.parse.tree.handlers import Span, handler, place, spanning, values
-from hlofuse.ir.values import (
-    Axis,
-    DimensionSharding,
-    IotaGroups,
-    Mesh,
-    MeshGroups,
-    NamedSharding,
-    ReplicaGroups,
-    TileSharding,
-    TupleSharding,
-)
+from hlofuse.ir.values.groups import IotaGroups, MeshGroups, ReplicaGroups
+from hlofuse.ir.values.mesh import Axis, Mesh
+from hlofuse.ir.values.sharding import DimensionSharding, NamedSharding, TileSharding, TupleSharding
 
 # ------------------------------------------------------------------ iotas and meshes
 

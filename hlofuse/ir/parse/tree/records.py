@@ -9,7 +9,7 @@ from lark import Token
 from hlofuse.ir.parse.errors import Rejected
 from hlofuse.ir.parse.text import signed, unquote
 from hlofuse.ir.parse.tree.handlers import Span, handler, place, spanning, values
-from hlofuse.ir.values import DonorEntry, InputAlias, OutputAlias
+from hlofuse.ir.values.aliasing import DonorEntry, InputAlias, OutputAlias
 
 # ------------------------------------------------------------------ aliasing
 

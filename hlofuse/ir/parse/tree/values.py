@@ -10,18 +10,14 @@ from hlofuse.ir.parse.errors import Rejected
 from hlofuse.ir.parse.text import signed, unquote
 from hlofuse.ir.parse.tree.handlers import Span, fits_int32, handler, spanning, values
 from hlofuse.ir.parse.tree.nodes import AttributeNode
-from hlofuse.ir.values import (
-    ConvolutionDimensionNumbers,
-    OpMetadata,
+from hlofuse.ir.values.convolution import ConvolutionDimensionNumbers
+from hlofuse.ir.values.metadata import OpMetadata, ResultAccuracy, Statistics
+from hlofuse.ir.values.sparsity import SparsityConfig, SparsityDescriptor, TensorSparsity
+from hlofuse.ir.values.window import (
     PaddingConfig,
     PaddingDimension,
-    ResultAccuracy,
     SliceRange,
     SliceRanges,
-    SparsityConfig,
-    SparsityDescriptor,
-    Statistics,
-    TensorSparsity,
     Window,
     WindowDimension,
 )
