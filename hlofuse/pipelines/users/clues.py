@@ -89,7 +89,7 @@ def clues_of(computation: Computation, program: Program, gone: GonePlaces, *, id
         UsesAtCse(computation, uses),
         program,
         divided_by_constants(order),
-        widened(order),
+        widened(order, uses),
         narrowed_places(computation),
         names_of_reductions(order),
         made_for_each(computation, ages.numbers),

@@ -239,6 +239,9 @@ def test_each_reshape_of_its_own_is_replaced_in_its_place() -> None:
     assert users_of("mask.1", body, ids="p q mask.1 r choice.1 choice.2") == ["choice.1", "choice.2"]
     together = body.replace("stack_frame_id=2", "stack_frame_id=1")
     assert users_of("mask.1", together, ids="p q mask.1 r choice.1 choice.2") == ["choice.2", "choice.1"]
+    # A scalar it broadcasts for each operation that reads it.
+    scalars = together.replace("[8]{0}", "[]")
+    assert users_of("mask.1", scalars, ids="p q mask.1 r choice.1 choice.2") == ["choice.1", "choice.2"]
 
 
 @pytest.mark.parametrize(

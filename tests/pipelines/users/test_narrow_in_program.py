@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir import parse_module
+from hlofuse.pipelines.users.common.visits import uses_in_order
 from hlofuse.pipelines.users.floats.narrow_in_program import widened
 
 from .lists import named
@@ -29,5 +30,21 @@ def test_the_derivative_of_an_expression_is_as_narrow(operation: str, frame: int
   %bitcast = f32[2,4]{{1,0}} bitcast(%derivative)
   ROOT %r = (f32[8]{{0}}, f32[2,4]{{1,0}}) tuple(%sum, %bitcast)"""
     entry = parse_module(f"HloModule m\n\nENTRY %main {{\n{body}\n}}\n").entry
-    found = {x.name for x in widened(entry.post_order())}
+    found = {x.name for x in widened(entry.post_order(), uses_in_order(entry))}
     assert found == ({"of_expression", "derivative"} if is_narrow else {"of_expression"})
+
+
+@pytest.mark.parametrize(("first", "narrow"), [("convert.1", "sum"), ("other", "product")])
+def test_the_first_to_read_an_inserted_convert_was_narrow(first: str, narrow: str) -> None:
+    """CSE made one of the converts, that in front of it and one of the program, which the others read."""
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %other = f32[8]{{0}} parameter(1)
+  %convert.1 = f32[8]{{0}} convert(%p)
+  %product = f32[8]{{0}} multiply(%other, %convert.1){named("transpose(jvp())/mul", frame=1)}
+  %out = f32[4,2]{{1,0}} bitcast(%product)
+  %sum = f32[8]{{0}} add(%{first}, %product){named("transpose(jvp())/add_any", frame=2)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[4,2]{{1,0}}) tuple(%sum, %product, %out)"""
+    entry = parse_module(f"HloModule m\n\nENTRY %main {{\n{body}\n}}\n").entry
+    found = {x.name for x in widened(entry.post_order(), uses_in_order(entry))}
+    assert narrow in found
+    assert ("sum" in found) == (narrow == "sum")

@@ -594,6 +594,24 @@ def test_the_side_input_of_a_convolution_was_met_before_the_convolution() -> Non
     ]
 
 
+@pytest.mark.parametrize(
+    ("ids", "listed"),
+    [
+        ("p x.1 inner.1 side.1 y.1 conv", "inner.1 side.1"),
+        ("p x.1 side.1 inner.1 y.1 conv", "side.1 inner.1"),
+    ],
+)
+def test_a_convolution_was_met_first_where_its_side_input_is_younger(ids: str, listed: str) -> None:
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %x.1 = f32[8]{{0}} exponential(%p){named("x")}
+  %inner.1 = f32[8]{{0}} negate(%x.1){named("inner")}
+  %side.1 = f32[8]{{0}} sine(%x.1){named("side")}
+  %conv = (f32[8]{{0}}, u8[0]{{0}}) custom-call(%inner.1, %p, %p, %side.1), CALLED
+  ROOT %y.1 = f32[8]{{0}} get-tuple-element(%conv), index=0{named("y")}"""
+    body = body.replace("CALLED", 'custom_call_target="__cudnn$convBiasActivationForward"')
+    assert users_of("x.1", body, ids=ids) == listed.split()
+
+
 @pytest.mark.parametrize("operands", ["%x, %low", "%low, %x"])
 def test_a_clamp_comes_last_and_has_taken_the_minimum_of_the_maximum_away(operands: str) -> None:
     body = f"""  %p = f32[32]{{0}} parameter(0)

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation, stack_frame
+from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, is_narrowing, is_widening
 from hlofuse.pipelines.users.floats.widened import is_same_broadcast
 
@@ -27,14 +28,22 @@ _ANYTHING = frozenset({"custom-call", "dot", "fusion", "get-tuple-element"})
 """A product in bf16 may have become one in f32 long before, without a convert left behind it."""
 
 
-def widened(order: Iterable[Instruction]) -> frozenset[Instruction]:
-    """Instructions that were narrow in the program and are f32 now; `order` is the post-order."""
+def widened(order: Iterable[Instruction], uses: Uses) -> frozenset[Instruction]:
+    """Instructions that were narrow in the program and are f32 now.
+
+    `order` is the post-order, and `uses` are in the order of the walk.
+    """
     order = list(order)
     if not any(map(is_inserted_convert, order)):
         return frozenset()
     never = _computed_narrow(order)
     found = {x for x in order if x.opcode == "reduce" and is_inserted_convert(x.operands[1])}
-    own = {x: _evidence(x) for x in order if is_elementwise(x) and _is_wide(x) and x.opcode not in never}
+    first = _first_readers(order, uses)
+    own = {
+        x: _evidence(x) + _SURE * (x in first)
+        for x in order
+        if is_elementwise(x) and _is_wide(x) and x.opcode not in never
+    }
     own = _with_that_of_place(own)
     side = {x: _sign(known) for x, known in own.items()} | dict.fromkeys(found, 1)
     for sweep in (own, reversed(own), own):
@@ -44,6 +53,11 @@ def widened(order: Iterable[Instruction]) -> frozenset[Instruction]:
             near = min(votes) if min(votes) < 0 else max(votes)
             side[x] = _sign(own[x] + 2 * near + _sign(sum(side.get(u, 0) for u in x.users)))
     return frozenset(x for x, narrow in side.items() if narrow > 0)
+
+
+def _first_readers(order: Iterable[Instruction], uses: Uses) -> frozenset[Instruction]:
+    """The first to read each convert that was put in: of equal ones, CSE keeps that which it meets first."""
+    return frozenset(min(x.users, key=lambda u: uses[x, u]) for x in order if x.users and is_widening(x))
 
 
 def _with_that_of_place(own: dict[Instruction, int]) -> dict[Instruction, int]:

@@ -180,10 +180,12 @@ def _was_reshaped_once(
     # What is unstacked is reshaped at once, for all that read it.
     if was_scalar(x) or _is_element(x) or _is_gradient(x, [*moved, *others]):
         return True
-    # The framework reshapes what is written in different places for each of them.
+    # The framework reshapes what is written in different places for each of them, and a scalar, which it
+    # broadcasts to the dimensions of the other operand, for each operation.
     if len(moved) == 1:
         return all(is_inserted_convert(u) for u in others)
-    return len({(stack_frame(u), u.op_name and outermost_call(u)) for u in moved}) == 1
+    is_scalar = not x.shape.rank
+    return not is_scalar and len({(stack_frame(u), u.op_name and outermost_call(u)) for u in moved}) == 1
 
 
 def _is_gradient(x: Instruction, users: list[Instruction]) -> bool:
