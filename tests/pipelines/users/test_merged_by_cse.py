@@ -329,21 +329,32 @@ def test_a_scalar_that_was_computed_for_each_use_went_as_its_broadcasts_did(
 # ---------------------------------------------------------------- constants of calls
 
 
-def test_calls_read_a_constant_in_the_order_in_which_the_walk_met_theirs() -> None:
-    """It is the first call's; within each of them users are as old as the call was walked."""
+@pytest.mark.parametrize(
+    ("other", "users"),
+    [
+        ("jit(uniform)", ["or.1", "add.1", "add.3", "or.3", "add.2", "or.2"]),
+        ("jit(split)", ["or.1", "add.1", "add.2", "or.2", "add.3", "or.3"]),
+    ],
+)
+def test_calls_read_a_constant_in_the_order_in_which_the_walk_met_theirs(
+    other: str, users: list[str]
+) -> None:
+    """It is the first call's; within each of them users are as old as the call was walked.
+
+    Calls of one function alone come by age.
+    """
     split = "jit(split)"
     body = f"""  %p = u32[8]{{0}} parameter(0)
   %one = u32[] constant(1)
   %ones = u32[8]{{0}} broadcast(%one), dimensions={{}}{named(split, frame=1)}
   %add.1 = u32[8]{{0}} add(%p, %ones){named(f"{split}/add", frame=1)}
   %or.1 = u32[8]{{0}} or(%add.1, %ones){named(f"{split}/or", frame=1)}
-  %or.3 = u32[8]{{0}} or(%or.1, %ones){named(f"{split}/or", frame=5)}
-  %add.3 = u32[8]{{0}} add(%or.3, %ones){named(f"{split}/add", frame=5)}
+  %or.3 = u32[8]{{0}} or(%or.1, %ones){named(f"{other}/or", frame=5)}
+  %add.3 = u32[8]{{0}} add(%or.3, %ones){named(f"{other}/add", frame=5)}
   %add.2 = u32[8]{{0}} add(%or.1, %ones){named(f"{split}/add", frame=3)}
   %or.2 = u32[8]{{0}} or(%add.2, %ones){named(f"{split}/or", frame=3)}
   ROOT %r = (u32[8]{{0}}, u32[8]{{0}}) tuple(%add.3, %or.2)"""
     ids = "p r one ones or.1 add.1 - add.2 or.2 add.3 or.3"
-    users = ["or.1", "add.1", "add.3", "or.3", "add.2", "or.2"]
     assert users_of("ones", body, ids=ids, tables=_PLACES) == users
 
 

@@ -40,15 +40,22 @@ def _as_met(
     """The `users` in calls by when CSE came along the broadcast that each call had.
 
     The oldest is of the call that the kept one is of. The walk meets the others operands first, as a text
-    has them, and not in the order in which they were inlined. What passes made stays where it is.
+    has them. They were inlined in such an order, too, but by the arguments of the calls, which functions may
+    read in another one: with calls of several the order is that of now, with calls of one that of age. What
+    passes made stays where it is.
     """
     cloned = sorted((u for u in users if is_of_program(served[u])), key=lambda u: served[u].id)
     there = [u for u in cloned if served[u].id < passes]
     calls = [list(call) for _, call in groupby(there, lambda u: (scope(served[u]), stack_frame(served[u])))]
     place = {u: k for k, u in enumerate(users)}
-    calls[1:] = sorted(calls[1:], key=lambda call: min(place[u] for u in call))
+    if len({_function(served[u]) for u in there}) > 1:
+        calls[1:] = sorted(calls[1:], key=lambda call: min(place[u] for u in call))
     by_call = chain(chain.from_iterable(calls), cloned[len(there) :])
     return [next(by_call) if is_of_program(served[u]) else u for u in users]
+
+
+def _function(x: Instruction) -> str:
+    return (scope(x) or "").rpartition("/")[2]
 
 
 def _is_own(broadcast: Instruction, passes: int | None) -> bool:
