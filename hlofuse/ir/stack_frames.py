@@ -70,5 +70,13 @@ class StackFrames:
         while frame_id > 0 and frame_id not in seen:
             seen.add(frame_id)
             yield frame_id
-            # XLA writes the number of the parent as one more (`HloModule::PrintStackFrameIndex`), 1 for none.
-            frame_id = self.frames.get(frame_id, {}).get("parent_frame_id", 1) - 1
+            frame_id = _caller(self.frames.get(frame_id, {}))
+
+    def callers(self) -> set[int]:
+        """The frames out of which another one was called, and 0 for none."""
+        return set(map(_caller, self.frames.values()))
+
+
+def _caller(frame: dict[str, int]) -> int:
+    # XLA writes the number of the parent as one more (`HloModule::PrintStackFrameIndex`), 1 for none.
+    return frame.get("parent_frame_id", 1) - 1

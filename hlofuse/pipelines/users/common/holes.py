@@ -22,6 +22,13 @@ def without(users: list[T], gone: Iterable[T]) -> list[T]:
     return left
 
 
+def last_at(users: list[T], place: int) -> list[T]:
+    """`users` with the last at `place`: it filled the hole of one that had stood there and went."""
+    if place >= len(users):
+        return users
+    return [*users[:place], users[-1], *users[place:-1]]
+
+
 def last_in_front(users: list[T]) -> list[T]:
     """`users` with the last in front: it filled the hole of a first one that went."""
-    return [*users[-1:], *users[:-1]]
+    return last_at(users, 0)

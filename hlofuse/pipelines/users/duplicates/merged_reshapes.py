@@ -18,7 +18,7 @@ def places_of_gone(module: Module) -> GonePlaces:
     """Those of a `module`; of a reshape, for one, of which layout normalization made a bitcast."""
     tables = module.stack_frames
     left = {stack_frame(x) for c in module.computations for x in c}
-    left |= {frame.get("parent_frame_id", 1) - 1 for frame in tables.frames.values()}
+    left |= tables.callers()
     found: GonePlaces = defaultdict(list)
     for number in tables.frames:
         extent = extent_of_frame(module, number) if number not in left else None

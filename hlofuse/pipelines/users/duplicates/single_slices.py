@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation, stack_frame
-from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.holes import last_at
 
 
 def in_order_of_slices(
@@ -23,9 +23,7 @@ def in_order_of_slices(
     if _is_taken_twice(producer):
         return sorted(users, key=lambda u: (not _is_put_in_front(producer, u), order[u]))
     place = next((k for k, u in enumerate(users, 1) if _is_taken_twice(u)), None)
-    if place is None:
-        return users
-    return without([*users[:place], producer, *users[place:]], [producer])
+    return users if place is None else last_at(users, place)
 
 
 def _is_taken_twice(x: Instruction) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, outermost_call
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
-from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.holes import last_at
 
 
 def with_last_in_place_of_callers_sum(
@@ -32,9 +32,7 @@ def with_last_in_place_of_callers_sum(
         behind = next((u for u in outside if order[u] >= read), None)
         if behind is None:
             return users
-        gone = Instruction("", total.shape, total.opcode)
-        place = users.index(before[-1]) + 1 if before else users.index(behind)
-        return without([*users[:place], gone, *users[place:]], [gone])
+        return last_at(users, users.index(before[-1]) + 1 if before else users.index(behind))
     return users
 
 

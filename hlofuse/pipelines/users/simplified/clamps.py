@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
-from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.holes import last_at
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 from hlofuse.pipelines.users.floats.widened import is_widened_broadcast, served_by
 
@@ -27,7 +27,7 @@ def with_clamps_behind(
         return users
     # The outer operation had stood where the clamp stands now.
     place = next((k for k, u in enumerate(users) if order[u] > order[clamp]), len(users))
-    return without([*users[:place], clamp, *users[place:]], [clamp])
+    return last_at(users, place)
 
 
 def _with_own_clamp_next(bound: Instruction, users: list[Instruction]) -> list[Instruction]:

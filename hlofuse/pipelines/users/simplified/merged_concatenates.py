@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.common.concatenates import is_of_merged, outer_ones
-from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.holes import last_at
 
 
 def with_concatenates_merged(
@@ -18,5 +18,5 @@ def with_concatenates_merged(
     for outer in outer_ones(producer):
         place = next((k for k, u in enumerate(users) if order[u] > order[outer]), None)
         if place is not None:
-            users = without([*users[:place], outer, *users[place:]], [outer])
+            users = last_at(users, place)
     return users

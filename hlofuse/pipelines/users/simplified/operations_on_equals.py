@@ -69,7 +69,7 @@ def _gaps(computation: Computation, own: list[Instruction]) -> Iterator[_Gap]:
     assert module is not None
     frames = module.stack_frames.frames
     elsewhere = {stack_frame(x) for c in module.computations if c is not computation for x in c}
-    elsewhere |= {frame.get("parent_frame_id", 1) - 1 for frame in frames.values()}
+    elsewhere |= module.stack_frames.callers()
     first: dict[int, int] = {}
     operations: dict[int, set[str]] = defaultdict(set)
     for x in own:

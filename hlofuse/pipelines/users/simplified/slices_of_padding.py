@@ -10,7 +10,7 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.values.window import PaddingConfig
 from hlofuse.pipelines.names import operation, stack_frame
-from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.holes import last_at
 
 
 def with_last_in_place_of_margin(
@@ -23,8 +23,7 @@ def with_last_in_place_of_margin(
     first = min(slices, key=order.__getitem__)
     if not any(_is_given_back(u, first) for u in producer.operands[1].users if u is not producer):
         return users
-    place = users.index(first)
-    return without([*users[:place], producer, *users[place:]], [producer])
+    return last_at(users, users.index(first))
 
 
 def _is_given_back(pad: Instruction, slice_: Instruction) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_one_missing
-from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.holes import last_at
 
 
 def with_split_reductions_behind(
@@ -57,8 +57,7 @@ def with_last_in_place_of_split(
     gone = [x for x in dict.fromkeys(gone) if x not in users]
     for x in gone:
         # It was computed where what all parts were combined to is now.
-        place = sum(order[u] < order[x] for u in users)
-        users = without([*users[:place], x, *users[place:]], [x])
+        users = last_at(users, sum(order[u] < order[x] for u in users))
     return users
 
 
