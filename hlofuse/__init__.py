@@ -24,7 +24,7 @@ _HOME: dict[str, str] = {
     "capture": "hlofuse.capturer",
     "load": "hlofuse.inputs",
     "replay": "hlofuse.pipelines",
-    "explain": "hlofuse.explainer",
+    "explain": "hlofuse.explainer.explain",
     "explore": "hlofuse.explorer",
     "diff": "hlofuse.differ",
     "render": "hlofuse.renderer",

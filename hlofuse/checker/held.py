@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hlofuse.checker.model import Held, Kernel, Where
 from hlofuse.checker.places import where_is
-from hlofuse.explainer import explain
+from hlofuse.explainer.explain import explain
 from hlofuse.explainer.costs import Observed
 from hlofuse.explainer.facts import Facts
 from hlofuse.pipelines import Replay

@@ -66,9 +66,9 @@ def command(
 
 
 def _module(request: ReplayRequest, after: bool) -> tuple[Module, Difference | None, str]:
-    from hlofuse.explainer.difference import difference_of
-
     if not after:  # on which device is all the same
         return request.read(any_stage=True, told=lambda _: None).module, None, ""
+    from hlofuse.explainer.difference import difference_of
+
     observed = request.read().observe()
     return observed.replay.after, difference_of(observed), observed.remark

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hlofuse.explainer import explain
+from hlofuse.explainer.explain import explain
 from hlofuse.explainer.explain_markdown import explanation_markdown
 from hlofuse.explainer.explain_text import print_explanation
 from hlofuse.explainer.statistics import statistics

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.explainer import explain
+from hlofuse.explainer.explain import explain
 from hlofuse.explainer.model import Explanation
 from hlofuse.inputs import load
 from hlofuse.ir import parse_module

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.explainer import explain
+from hlofuse.explainer.explain import explain
 from hlofuse.explainer.costs import observed_replay
 from hlofuse.explainer.model import Explanation
 from hlofuse.explainer.why import Pair, why

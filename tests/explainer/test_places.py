@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hlofuse.explainer import explain
+from hlofuse.explainer.explain import explain
 from hlofuse.explainer.words import origin, sources
 from hlofuse.ir import parse_module
 from hlofuse.pipelines import replay
