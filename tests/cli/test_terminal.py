@@ -13,20 +13,28 @@ import pytest
 from hlofuse.cli.common.output import write_file
 from hlofuse.ir.errors import HlofuseError
 
+from ..conftest import ROOT
 from ..running import Run
 
+SOFTMAX = ROOT / "samples" / "cpu" / "softmax" / "before.hlo"
 COMMANDS = (["explain"], ["why", "divide"], ["stats"])
 
 
-def test_help_imports_nothing_heavy() -> None:
+@pytest.mark.parametrize(
+    ("arguments", "heavy", "said"),
+    [
+        (["--help"], ("rich", "lark", "numpy", "graphviz", "hlofuse.ir"), "explain"),
+        (["stats", str(SOFTMAX)], ("lark", "numpy", "hlofuse.cost.gpu", "hlofuse.explainer.explain"), "flops"),
+    ],
+)
+def test_nothing_heavy_is_imported(arguments: list[str], heavy: tuple[str, ...], said: str) -> None:
     code = (
-        "import sys\nfrom hlofuse.cli.main import main\nsys.argv = ['hlofuse', '--help']\n"
-        "try:\n    main()\nexcept SystemExit: pass\n"
-        "print([m for m in ('rich', 'lark', 'numpy', 'graphviz', 'hlofuse.ir') if m in sys.modules])"
+        f"import sys\nfrom hlofuse.cli.main import main\nsys.argv = ['hlofuse', *{arguments}]\n"
+        f"try:\n    main()\nexcept SystemExit: pass\nprint([m for m in {heavy} if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.rstrip().endswith("[]")
-    assert "explain" in out
+    assert said in out
 
 
 @pytest.mark.parametrize("command", ["explain", "why", "verify", "stats"])

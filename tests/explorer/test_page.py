@@ -417,6 +417,19 @@ def test_a_source_line_leads_to_its_decisions(visit: Open) -> None:
     assert 0 < len(seen.page.evaluate("explorer.panels.listed")) < seen.page.evaluate("explorer.run.length")
 
 
+def test_the_edge_in_question_does_not_cross_out_a_kernels_name(visit: Open) -> None:
+    seen = visit("gpu/gpt2_block", "#view=steps")
+    drawn = """() => {
+        const link = document.querySelector("#panes .pair .link"), behind = Node.DOCUMENT_POSITION_FOLLOWING;
+        const names = [...document.querySelectorAll("#panes .fusion-name")];
+        return link && names.map((name) => (link.compareDocumentPosition(name) & behind) !== 0);
+    }"""
+    while not (names := seen.page.evaluate(drawn)):
+        assert seen.at > 0, "no decision shows an edge and a kernel's name"
+        seen.page.click("#back")
+    assert all(names)
+
+
 def test_no_array_is_spread_where_it_may_be_long() -> None:
     """A hundred thousand decisions as arguments overflow the call stack: the page would stay empty."""
     folder = files("hlofuse.explorer") / "page"

@@ -57,6 +57,6 @@ def _finding(f: Finding, console: Console, told: set[str]) -> None:
         console.print(f"      {h.rule}  {printable(pair(h))}  {worth(h)}  {source}".rstrip(), soft_wrap=True)
         if h.rule not in told:
             told.add(h.rule)
-            console.print(f"             {printable(h.title)}", soft_wrap=True)
-            for line in textwrap.wrap(printable(h.advice), max(console.width - 13, 30)):
-                console.print(f"             {line}", style="dim")
+            for words, style in ((h.title, None), (h.advice, "dim")):
+                for line in textwrap.wrap(printable(words), max(console.width - 13, 30)):
+                    console.print(f"             {line}", style=style)

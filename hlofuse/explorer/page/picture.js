@@ -14,6 +14,7 @@ function drawRegion(scene, state, decision, chosen, act) {
   const boxes = boxesIn(scene, state);
   const hulls = svg("g", { class: "hulls" }), halos = svg("g", { class: "halos" }), lines = svg("g", { class: "edges" });
   const nodes = svg("g", { class: "nodes" }), marks = svg("g", { class: "marks" });
+  const tags = svg("g", { class: "tags" });
   const refused = refusedPairs(run, state.at);
   for (const [box, slots] of boxes) {
     const inside = new Set(state.members[box]), outside = new Set(state.reads[box]);
@@ -41,7 +42,7 @@ function drawRegion(scene, state, decision, chosen, act) {
     }
     if (fusion && slots.size) {
       hulls.append(hull(scene, state, box, slots, inner, act));
-      marks.append(nameTag(state.nameOf(box), slots));
+      tags.append(nameTag(state.nameOf(box), slots));
     }
     inner.forEach(([, , d]) => lines.append(svg("path", { d, class: "edge inner" })));
     // What is not in a fusion stands clear of those that run behind it.
@@ -50,7 +51,7 @@ function drawRegion(scene, state, decision, chosen, act) {
     if (from || to) marks.append(...stubs([...slots.values()], from, to, [...names]));
   }
   const pair = decision === NONE ? [] : pairMarks(scene, state, decision, act);
-  return svg("g", {}, hulls, halos, lines, nodes, marks, ...pair);
+  return svg("g", {}, hulls, halos, lines, nodes, marks, ...pair, tags);
 }
 
 // Around what stands between, where a way is known.

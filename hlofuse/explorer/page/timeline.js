@@ -101,7 +101,8 @@ class Timeline {
     for (let n = 0; n < d.count; n++) {
       if (n && d.pass[n] === d.pass[n - 1]) continue;
       pen.fillStyle = colour("--faint");
-      pen.fillRect(x(n), 0, 1, height);
+      // Where a name stands already the line ends below it.
+      pen.fillRect(x(n), x(n) < free ? 13 : 0, 1, height);
       const name = run.passes[d.pass[n]];
       if (x(n) < free) continue;
       pen.fillStyle = colour("--soft");
