@@ -6,8 +6,8 @@ from pathlib import Path
 
 from hlofuse.checker.model import Held, Kernel, Where
 from hlofuse.checker.places import where_is
-from hlofuse.explainer.explain import explain
 from hlofuse.explainer.costs import Observed
+from hlofuse.explainer.explain import explain
 from hlofuse.explainer.facts import Facts
 from hlofuse.pipelines import Replay
 

@@ -50,8 +50,8 @@ def command(
     """
     from hlofuse.cli.common.reporting import report
     from hlofuse.cli.explain_stage import explain_stage
-    from hlofuse.explainer.explain import explain
     from hlofuse.explainer.difference import difference_of
+    from hlofuse.explainer.explain import explain
     from hlofuse.explainer.record import record_check
     from hlofuse.ir.errors import HlofuseError
 

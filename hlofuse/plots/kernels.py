@@ -29,7 +29,7 @@ class _Kernel:
 def plot_kernels(
     pair: Pair, times: KernelTimes | None, title: str, alerts: tuple[str, ...] = (), most: int = MOST
 ) -> Plot:
-    """The dearest first; estimated time where there is a model of it, else bytes.
+    """By the greater of both figures; estimated time where there is a model of it, else bytes.
 
     What went into several kernels counts in equal parts in each.
     """
@@ -41,7 +41,10 @@ def plot_kernels(
     found = _kernels(pair, times.us if times is not None else moved)
     found.sort(key=lambda k: (-max(k.after or 0.0, k.before or 0.0), k.label))
     rows = [_row(k) for k in found[:most]]
-    lines = [title, "kernels after, the dearest first; before: the kernels that each was made of"]
+    lines = [
+        title,
+        "kernels after, by the greater of both figures; before: the kernels that each was made of",
+    ]
     if rest := found[most:]:
         sums = [sum(v for k in rest if (v := getattr(k, side)) is not None) for side in ("before", "after")]
         rows.append(Row(f"{plural(len(rest), 'other kernel')}", (tuple(sums),)))

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hlofuse.analysis.kernels import kernels
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.explainer.costs import KernelTimes
 from hlofuse.ir.module import Module
-from hlofuse.plots.canvas import Canvas
+from hlofuse.plots.canvas import Canvas, Place
 from hlofuse.plots.figure import COLORS, Plot, plot_of
 from hlofuse.present.units import plural, quantity, us_text
+from hlofuse.renderer.metrics import text_width
 from hlofuse.renderer.palette import ALERT, FAINT, LINE, PALE
 
 _WIDTH, _HEIGHT = 460.0, 300.0
 _LABELLED = 5
 """Kernels named in the picture: those that take longest."""
+_LABEL_SIZE = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +73,9 @@ def plot_roofline(
         for d in dots:
             said = f"{word}: {d.name}, {us_text(d.us)}, {quantity(d.flops_per_second)} flops a second"
             canvas.point(place(d.flops_per_byte, d.flops_per_second), color, ring=ring, tooltip=said)
-    for d in sorted(sides[1], key=lambda d: -d.us)[:_LABELLED]:
-        x, y = place(d.flops_per_byte, d.flops_per_second)
-        canvas.text((x + 7, y - 1), d.name[:36], size=8)
+    longest = sorted(sides[1], key=lambda d: -d.us)[:_LABELLED]
+    for at, names in _labels((place(d.flops_per_byte, d.flops_per_second), d.name[:36]) for d in longest):
+        canvas.text(at, names, size=_LABEL_SIZE)
     x = -44.0
     for word, color, ring in _LOOKS:
         canvas.point((x + 4, -48), color, ring=ring)
@@ -82,6 +85,21 @@ def plot_roofline(
 
 
 _LOOKS = (("before", "#59636e", True), ("after", COLORS[0], False))
+
+
+def _labels(dots: Iterable[tuple[Place, str]]) -> list[tuple[Place, str]]:
+    """Each name beside its dot; names that would stand one over another are written in one line."""
+    found: list[tuple[Place, str]] = []
+    for (x, y), name in dots:
+        left, right = x + 7, x + 7 + text_width(name, _LABEL_SIZE)
+        for k, ((start, height), names) in enumerate(found):
+            is_beside = right < start or start + text_width(names, _LABEL_SIZE) < left
+            if not is_beside and abs(height - (y - 1)) < _LABEL_SIZE:
+                found[k] = (start, height), f"{names}, {name}"
+                break
+        else:
+            found.append(((left, y - 1), name))
+    return found
 
 
 def _heading(canvas: Canvas, name: str, alerts: list[str], lines: list[str]) -> None:

@@ -143,6 +143,7 @@ class _PanelBuilder:
             ops = list(i.fused_computation)
             box.lines = [f"{plural(labels.op_count(ops), 'op')}: {labels.summary(ops)}"]
             box.lines.append(labels.traffic(self.context.costs.instruction(i)))
+            box.opens = i.fused_computation.name
         else:
             box.aside = " ".join(filter(None, (labels.detail(i), self._arguments(i))))
             box.lines = [labels.name_of(i), labels.shape_of(i)]

@@ -24,7 +24,11 @@ COMMANDS = (["explain"], ["why", "divide"], ["stats"])
     ("arguments", "heavy", "said"),
     [
         (["--help"], ("rich", "lark", "numpy", "graphviz", "hlofuse.ir"), "explain"),
-        (["stats", str(SOFTMAX)], ("lark", "numpy", "hlofuse.cost.gpu", "hlofuse.explainer.explain"), "flops"),
+        (
+            ["stats", str(SOFTMAX)],
+            ("lark", "numpy", "hlofuse.cost.gpu", "hlofuse.explainer.explain"),
+            "flops",
+        ),
     ],
 )
 def test_nothing_heavy_is_imported(arguments: list[str], heavy: tuple[str, ...], said: str) -> None:

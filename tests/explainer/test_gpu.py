@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hlofuse.cost.gpu.device import load_device
-from hlofuse.explainer.explain import explain
 from hlofuse.explainer.compare_devices import compare_devices
 from hlofuse.explainer.costs import PairDetail, observed_replay
+from hlofuse.explainer.explain import explain
 from hlofuse.explainer.model import Explanation
 from hlofuse.explainer.why import Pair, why
 from hlofuse.inputs import load

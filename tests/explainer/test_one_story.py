@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.explainer.explain import explain
 from hlofuse.explainer.costs import observed_replay
+from hlofuse.explainer.explain import explain
 from hlofuse.explainer.model import Explanation
 from hlofuse.explainer.why import Pair, why
 from hlofuse.explainer.why.own_names import in_the_input

@@ -9,6 +9,7 @@ import pytest
 
 from hlofuse.explainer.costs import KernelTimes
 from hlofuse.inputs import load
+from hlofuse.ir import parse_module
 from hlofuse.pipelines import device_of, replay
 from hlofuse.plots.kernels import plot_kernels
 from hlofuse.plots.passes import plot_passes
@@ -19,6 +20,18 @@ from ..renderer.modules import needs_graphviz
 from ..running import Run
 
 GPU = ("--device", "h100_sxm")
+
+TWINS = """HloModule twins
+
+ENTRY main {
+  p = f32[4096]{0} parameter(0)
+  q = f32[1048576]{0} parameter(1)
+  left = f32[4096]{0} negate(p)
+  right = f32[4096]{0} negate(p)
+  apart = f32[1048576]{0} tanh(q)
+  ROOT t = (f32[4096]{0}, f32[4096]{0}, f32[1048576]{0}) tuple(left, right, apart)
+}
+"""
 
 
 def labels(dot: str) -> list[str]:
@@ -71,6 +84,15 @@ def test_the_roofline_shows_what_computes(samples: Path) -> None:
     said = [lines[0] for lines in plot.tooltips.values()]
     assert sum(text.startswith("after: ") for text in said) == 5
     assert any("10 after, that compute nothing or have no estimate" in text for text in found)
+
+
+def test_names_that_would_stand_one_over_another_share_a_line() -> None:
+    module = parse_module(TWINS)
+    device, _ = device_of("gpu", "h100_sxm")
+    assert device is not None
+    found = labels(plot_roofline(module, module, KernelTimes(device), "title").dot)
+    assert "left, right" in found
+    assert "apart" in found
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hlofuse.renderer import Drawing, Options
 from hlofuse.renderer.atlas import INDEX, atlas
 
 from ..running import Run
-from .modules import LOOP, chain, needs_graphviz, titles
+from .modules import FUSED, LOOP, chain, needs_graphviz, titles
 
 
 def instructions(page: Drawing) -> set[str]:
@@ -48,6 +48,23 @@ def test_a_computation_that_has_no_room_has_a_picture() -> None:
     pages = atlas(parse_module(LOOP), None, Options(max_nodes=3))
     assert "body.svg" in pages
     assert "body.svg" in pages[INDEX].links.values()
+
+
+@pytest.mark.parametrize("limit", [4, 6])
+def test_a_fusion_that_is_drawn_closed_has_a_picture(limit: int) -> None:
+    pages = atlas(parse_module(FUSED), None, Options(max_nodes=limit))
+    closed = {b.opens for p in pages[INDEX].scene.panels for b in p.all_boxes() if b.opens}
+    assert closed == {"norm", "scale"}
+    assert set(pages[INDEX].links.values()) == {"norm.svg", "scale.svg"}
+    assert {"square", "total"} <= {name.lstrip("%") for name in instructions(pages["norm.svg"])}
+    assert "scaled" in {name.lstrip("%") for page in pages.values() for name in instructions(page)}
+    assert not [n for page in pages.values() for n in page.notices if "--open" in n]
+
+
+def test_where_the_way_back_leads() -> None:
+    """To the overview, whatever else is called as the first half of a name: `norm.1` is no part of `norm`."""
+    pages = atlas(parse_module(FUSED.replace("scale", "norm.1")), None, Options(max_nodes=4))
+    assert pages["norm.1.svg"].back == INDEX
 
 
 def test_a_small_module_is_one_picture() -> None:
