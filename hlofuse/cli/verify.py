@@ -120,6 +120,11 @@ def _cases(
     if after is not None:
         if module is not None:
             raise HlofuseError("--module picks a module from a directory; two files were given")
+        if folder := next((p for p in (path, after) if p.is_dir()), None):
+            raise HlofuseError(
+                f"{folder} is a directory, which has results of its own: hlofuse verify {folder}, "
+                "or two files: hlofuse verify BEFORE AFTER"
+            )
         return [Case(path.name, path, after)], []
     if path.is_dir():
         return find_cases(path, target=target, option=option, module=module)

@@ -88,18 +88,30 @@ _LOOKS = (("before", "#59636e", True), ("after", COLORS[0], False))
 
 
 def _labels(dots: Iterable[tuple[Place, str]]) -> list[tuple[Place, str]]:
-    """Each name beside its dot; names that would stand one over another are written in one line."""
-    found: list[tuple[Place, str]] = []
+    """The names beside their dots: of dots in one place in one line, and none over another.
+
+    A name for which there is no room is left to the tooltip of its dot.
+    """
+    groups: list[tuple[Place, list[str]]] = []
     for (x, y), name in dots:
-        left, right = x + 7, x + 7 + text_width(name, _LABEL_SIZE)
-        for k, ((start, height), names) in enumerate(found):
-            is_beside = right < start or start + text_width(names, _LABEL_SIZE) < left
-            if not is_beside and abs(height - (y - 1)) < _LABEL_SIZE:
-                found[k] = (start, height), f"{names}, {name}"
-                break
+        near = (names for at, names in groups if math.dist(at, (x, y)) < _LABEL_SIZE)
+        if (names := next(near, None)) is not None:
+            names.append(name)
         else:
-            found.append(((left, y - 1), name))
+            groups.append(((x, y), [name]))
+    found: list[tuple[Place, str]] = []
+    for (x, y), names in groups:
+        text = ", ".join(names)
+        heights = (y - 1, y - 1 - _LABEL_SIZE, y - 1 + _LABEL_SIZE)
+        free = (h for h in heights if not any(_overlap((x + 7, h), text, *other) for other in found))
+        if (height := next(free, None)) is not None:
+            found.append(((x + 7, height), text))
     return found
+
+
+def _overlap(a: Place, one: str, b: Place, other: str) -> bool:
+    beside = a[0] + text_width(one, _LABEL_SIZE) < b[0] or b[0] + text_width(other, _LABEL_SIZE) < a[0]
+    return not beside and abs(a[1] - b[1]) < _LABEL_SIZE
 
 
 def _heading(canvas: Canvas, name: str, alerts: list[str], lines: list[str]) -> None:

@@ -116,6 +116,9 @@ def test_wrong_calls(hlofuse: Run, tmp_path: Path, samples: Path) -> None:
     assert result.status == 2
     assert "hlofuse verify BEFORE AFTER" in result.err
     assert hlofuse("verify", before, before, "--module", "x").status == 2
+    result = hlofuse("verify", before.parent, before)
+    assert (result.status, result.out) == (2, "")
+    assert f"hlofuse verify {before.parent}, or two files" in result.err
     assert "there is no target" in hlofuse("verify", samples / "cpu", "--target", "abacus").err
     assert (
         "alike on every device"

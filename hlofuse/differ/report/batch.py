@@ -11,7 +11,7 @@ from hlofuse.differ.batch import BatchDiff, ModuleChange
 from hlofuse.differ.model import FusionKind
 from hlofuse.differ.report.phrases import change_of, count_change_of, time_change_of
 from hlofuse.differ.report.sections import limited
-from hlofuse.present.command_line import command_line
+from hlofuse.present.command_line import print_command
 from hlofuse.present.escape import markdown, printable
 from hlofuse.present.markdown import table
 from hlofuse.present.units import plural
@@ -98,8 +98,8 @@ def draw(found: BatchDiff, console: Console, *, limit: int = 20) -> None:
     for note in notes(found):
         console.print(Text(printable(note), style="dim"))
     if shown:
-        files = command_line("diff", *shown[0].files)
-        console.print(Text(f"one of them in full: {files}", style="dim"))
+        console.print(Text("one of them in full:", style="dim"))
+        print_command(console, 2, "diff", *shown[0].files)
 
 
 def to_markdown(found: BatchDiff, *, limit: int = 20) -> str:
