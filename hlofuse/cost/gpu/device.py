@@ -172,7 +172,12 @@ def load_device(name: str) -> DeviceDescription:
         return _from_toml(packaged.read_text(), name)
     path = Path(name)
     if not path.is_file():
-        raise DeviceError(f"no device {name!r}; known are {', '.join(device_names())}, or give a file")
+        known = device_names()
+        if name and (like := [n for n in known if name.lower() in n]):
+            raise DeviceError(
+                f"no device {name!r}; did you mean {' or '.join(like)}? (hlofuse devices lists all)"
+            )
+        raise DeviceError(f"no device {name!r}; known are {', '.join(known)}, or give a file")
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeError):
@@ -185,7 +190,7 @@ def device_from_text_proto(text: str, name: str = "device") -> DeviceDescription
     try:
         config = parse_text_proto(text)
     except TextProtoError as error:
-        raise DeviceError(f"{name}: {error}") from None
+        raise DeviceError(f"{name} describes no device: {error}") from None
     info = _message(config, "gpu_device_info") if "gpu_device_info" in config else config
     values = {f.name: info[f.name] for f in fields(DeviceDescription) if f.name in info}
     values["name"] = info.get("name") or config.get("device_description_str") or name
@@ -231,7 +236,7 @@ def _from_toml(text: str, name: str) -> DeviceDescription:
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise DeviceError(f"{name}: {error}") from None
+        raise DeviceError(f"{name} describes no device: {error}") from None
     return _device(values, name)
 
 
@@ -239,7 +244,8 @@ def _device(values: dict[str, Any], name: str) -> DeviceDescription:
     try:
         return DeviceDescription(**_typed(values))
     except TypeError as error:
-        raise DeviceError(f"{name}: {str(error).removeprefix('DeviceDescription.__init__() ')}") from None
+        reason = str(error).removeprefix("DeviceDescription.__init__() ")
+        raise DeviceError(f"{name} describes no device: {reason}") from None
 
 
 def _typed(values: dict[str, Any]) -> dict[str, Any]:
