@@ -214,12 +214,10 @@ def test_missing_files_and_folders(hlofuse: Run, tmp_path: Path, command: list[s
 def test_an_internal_error_is_one_message(
     hlofuse: Run, samples: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import hlofuse.explainer as explainer
-
     def broken(*_: object, **__: object) -> None:
         raise KeyError("oops")
 
-    monkeypatch.setattr(explainer, "explain", broken)
+    monkeypatch.setattr("hlofuse.explainer.explain.explain", broken)
     result = hlofuse("explain", samples / "cpu" / "softmax")
     assert result.status == 2
     assert result.err.startswith("internal error: KeyError: 'oops'\nThis is a bug in hlofuse")

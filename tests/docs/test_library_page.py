@@ -1,8 +1,9 @@
-"""The program in docs/library.md runs as it stands there."""
+"""The program in docs/library.md runs as it stands there, and the types it names are where it says."""
 
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,17 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 
 
+PAGE = ROOT / "docs" / "library.md"
+
+
+def test_the_types_are_where_the_page_says() -> None:
+    named = re.findall(r"`(hlofuse\.[a-z_]+)\.([A-Z]\w+)`", PAGE.read_text(encoding="utf-8"))
+    assert ("hlofuse.explainer", "Explanation") in named
+    assert [f"{module}.{name}" for module, name in named if not hasattr(import_module(module), name)] == []
+
+
 def test_the_program_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    page = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
     programs = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(programs) == 1
     monkeypatch.chdir(ROOT)
