@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .lists import named, users_of
 
 _BODY = """  %p = f32[8,4]{1,0} parameter(0)
@@ -32,3 +34,26 @@ def test_a_broadcast_in_another_layout_may_be_of_the_same_expansion() -> None:
 
 def test_of_broadcasts_made_anew_for_a_derivative_as_well_the_first_stay() -> None:
     assert _listed("transpose(jvp())/mul") == ["broadcast.1", "transpose.1"]
+
+
+@pytest.mark.parametrize("at", ["%zero, %zero", "%i, %zero"], ids=["known", "computed"])
+def test_a_window_that_is_updated_by_a_scatter_comes_behind(at: str) -> None:
+    """The loop that took it out of the array had the place of scatter, its body came behind."""
+    is_known = at.startswith("%zero")
+    window = (
+        "slice(%x), slice={[0:1], [0:2]}"
+        if is_known
+        else f"dynamic-slice(%x, {at}), dynamic_slice_sizes={{1,2}}"
+    )
+    body = f"""  %p = f32[4,2]{{1,0}} parameter(0)
+  %i = s32[] parameter(1)
+  %update = f32[1,2]{{1,0}} parameter(2)
+  %zero = s32[] constant(0)
+  %x = f32[4,2]{{1,0}} tanh(%p)
+  %window.1 = f32[1,2]{{1,0}} {window}
+  %slice.1 = f32[2,2]{{1,0}} slice(%x), slice={{[0:2], [0:2]}}{named("slice")}
+  %sum.1 = f32[1,2]{{1,0}} add(%window.1, %update)
+  %new.1 = f32[4,2]{{1,0}} dynamic-update-slice(%x, %sum.1, {at}){named("scatter-add", frame=7)}
+  %exp.1 = f32[4,2]{{1,0}} exponential(%x){named("exp")}
+  ROOT %r = (f32[2,2]{{1,0}}, f32[4,2]{{1,0}}, f32[4,2]{{1,0}}) tuple(%slice.1, %new.1, %exp.1)"""
+    assert users_of("x", body) == ["slice.1", "new.1", "exp.1", "window.1"]
