@@ -59,6 +59,7 @@ from hlofuse.pipelines.users.simplified.merged_concatenates import with_concaten
 from hlofuse.pipelines.users.simplified.merged_factors import (
     with_merged_factors_behind,
     with_merged_gone,
+    with_taken_beneath_broadcast_gone,
     with_taken_into_broadcast_gone,
 )
 from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
@@ -106,6 +107,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = with_last_two_in_front(users)
     users = with_swapped_reverses_behind(with_merged_factors_behind(producer, users))
     users = with_taken_into_broadcast_gone(producer, users, clues.order)
+    users = with_taken_beneath_broadcast_gone(producer, users, clues.order)
     users = with_merged_gone(producer, users, clues.order)
     users = with_last_in_place_of_branches(producer, users, clues.order, clues.given)
     users = with_last_in_place_of_results(producer, users)

@@ -49,8 +49,8 @@ def with_windows_behind(
 ) -> list[Instruction]:
     """The users of an `array` that is scattered into, with the windows taken out of it behind.
 
-    The loop's operands had the place of scatter. Its body was appended, a window first and then what puts that
-    back, which took the place as it was the last. A window at a known place was made anew behind.
+    The loop's operands had the place of scatter. Its body was appended, a window first and then what puts
+    that back, which took the place as it was the last. A window at a known place was made anew behind.
     """
     if not any(_is_put_back_in(u, array) for u in users):
         return users
