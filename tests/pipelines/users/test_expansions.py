@@ -57,3 +57,18 @@ def test_a_window_that_is_updated_by_a_scatter_comes_behind(at: str) -> None:
   %exp.1 = f32[4,2]{{1,0}} exponential(%x){named("exp")}
   ROOT %r = (f32[2,2]{{1,0}}, f32[4,2]{{1,0}}, f32[4,2]{{1,0}}) tuple(%slice.1, %new.1, %exp.1)"""
     assert users_of("x", body) == ["slice.1", "new.1", "exp.1", "window.1"]
+
+
+def test_what_goes_on_from_the_ends_of_rows_comes_before_what_is_added_to_them() -> None:
+    """ReduceWindowRewriter calls a function for each element, which is young as it was inlined."""
+    body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
+  %one = f32[] constant(1)
+  %rows.1 = f32[8,16]{{1,0}} reduce-window(%p, %one), window={{size=1x16 pad=0_0x15_0}}, to_apply=%sum
+  %ends.1 = f32[8,1]{{1,0}} slice(%rows.1), slice={{[0:8], [15:16]}}
+  %end.1 = f32[8]{{0}} bitcast(%ends.1)
+  %all.1 = f32[8]{{0}} reduce-window(%end.1, %one), window={{size=8 pad=7_0}}, to_apply=%sum
+  %before.1 = f32[8,16]{{1,0}} broadcast(%all.1), dimensions={{0}}
+  %mul.1 = f32[8,16]{{1,0}} multiply(%rows.1, %before.1){named("mul")}
+  ROOT %r = (f32[8,16]{{1,0}}, f32[8,16]{{1,0}}) tuple(%mul.1, %p)"""
+    ids = "p one r rows.1 ends.1 end.1 all.1 before.1 mul.1"
+    assert users_of("rows.1", body, ids=ids) == ["ends.1", "mul.1"]

@@ -107,11 +107,11 @@ def with_taken_into_broadcast_gone(
 def with_taken_beneath_broadcast_gone(
     literal: Instruction, users: list[Instruction], order: dict[Instruction, int]
 ) -> list[Instruction]:
-    """The users of a broadcast `literal` of a function, from among which went what is computed ahead of a broadcast now.
+    """The users of a broadcast `literal` of a function without those computed ahead of a broadcast now.
 
     `broadcast(x) * literal` is `broadcast(x * number)`, with a broadcast of its own for the number
-    (`TryToSinkBroadcastAfterOpWithUniqueNonScalarOperand`,
-    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). `order` is the post-order.
+    (`TryToSinkBroadcastAfterElementwiseOps`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
+    `order` is the post-order.
     """
     if not is_broadcast_of_constant(literal) or not literal.op_name or len(users) < 2:
         return users
