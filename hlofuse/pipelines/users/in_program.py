@@ -50,12 +50,16 @@ from hlofuse.pipelines.users.products.taken_in_softmax import with_those_in_soft
 from hlofuse.pipelines.users.simplified.bounded_maxima import with_last_in_place_of_bound
 from hlofuse.pipelines.users.simplified.converted_predicates import with_last_in_place_of_numbers
 from hlofuse.pipelines.users.simplified.dropped_behind import is_moved_with_reshape_dropped
-from hlofuse.pipelines.users.simplified.expanded_scatters import with_last_in_place_of_element
+from hlofuse.pipelines.users.simplified.expanded_scatters import (
+    with_last_in_place_of_element,
+    with_windows_behind,
+)
 from hlofuse.pipelines.users.simplified.inverted_powers import with_negated_exponents_behind
 from hlofuse.pipelines.users.simplified.merged_concatenates import with_concatenates_merged
 from hlofuse.pipelines.users.simplified.merged_factors import (
     with_merged_factors_behind,
     with_merged_gone,
+    with_taken_beneath_broadcast_gone,
     with_taken_into_broadcast_gone,
 )
 from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
@@ -103,6 +107,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = with_last_two_in_front(users)
     users = with_swapped_reverses_behind(with_merged_factors_behind(producer, users))
     users = with_taken_into_broadcast_gone(producer, users, clues.order)
+    users = with_taken_beneath_broadcast_gone(producer, users, clues.order)
     users = with_merged_gone(producer, users, clues.order)
     users = with_last_in_place_of_branches(producer, users, clues.order, clues.given)
     users = with_last_in_place_of_results(producer, users)
@@ -128,6 +133,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = with_last_in_place_of_sum(producer, users, clues.reductions)
     users = with_last_in_place_of_difference(producer, users, clues.order)
     users = with_last_in_place_of_element(producer, users, clues.order)
+    users = with_windows_behind(producer, users, clues.order)
     users = with_signs_of_index_merged(producer, users, clues.uses)
     users = with_choice_in_place_of_remainder(producer, users)
     users = with_reshapes_merged(producer, users, clues.order, clues.gone)

@@ -121,6 +121,34 @@ def test_the_last_reader_of_a_word_takes_the_place_of_a_sum_that_took_a_number_a
 
 
 @pytest.mark.parametrize(
+    ("word", "numbers", "users"),
+    [
+        (50, 51, ["add.3", "add.2", "add.4"]),
+        (50, 60, ["add.2", "add.3", "add.4"]),
+        (5, 6, ["add.4", "add.2", "add.3"]),
+    ],
+    ids=["first", "of no time", "time itself"],
+)
+def test_the_first_sum_of_a_word_may_have_taken_a_number_along(
+    word: int, numbers: int, users: list[str]
+) -> None:
+    """What of another key makes a sum with the same number was merged later, unless it is a time's number."""
+    body = f"""  %k = u32[8]{{0}} parameter(0)
+  %xor.1 = u32[8]{{0}} xor(%k, %k){named("xor")}
+  %number = u32[] constant({numbers})
+  %numbers = u32[8]{{0}} broadcast(%number), dimensions={{}}{named("add")}
+  %sum.1 = u32[8]{{0}} add(%xor.1, %numbers){named("add")}
+  %of_word = u32[] constant({word})
+  %word.1 = u32[8]{{0}} broadcast(%of_word), dimensions={{}}{named("add")}
+  %add.2 = u32[8]{{0}} add(%sum.1, %word.1){named("add")}
+  %add.3 = u32[8]{{0}} add(%add.2, %word.1){named("add")}
+  %xor.2 = u32[8]{{0}} xor(%add.3, %k){named("xor")}
+  %add.4 = u32[8]{{0}} add(%xor.2, %word.1){named("add")}
+  ROOT %r = (u32[8]{{0}}) tuple(%add.4)"""
+    assert users_of("word.1", body) == users
+
+
+@pytest.mark.parametrize(
     ("frame", "users"), [(5, ["lt.9.0", "select_n.1"]), (6, ["select_n.1", "lt.9.0"])], ids=["cloned", "gone"]
 )
 def test_a_first_reader_that_was_numbered_anew_is_there(frame: int, users: list[str]) -> None:

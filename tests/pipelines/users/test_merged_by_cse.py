@@ -379,3 +379,29 @@ def test_a_scatter_of_what_was_made_of_zeros_shares_them(updates: str, users: li
   ROOT %add = f32[9,4]{{1,0}} add(%rest, %chosen){named("add")}"""
     ids = "o i other zero zeros gt chosen rest add scatter update"
     assert users_of("zeros", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("p n count.1 small.1 mul.1 mul.2 wide.1 k a.1 b.1 r", ["a.1", "b.1"]),
+        ("p n count.1 wide.1 k a.1 b.1 r small.1 mul.1 mul.2", ["b.1", "a.1"]),
+    ],
+    ids=["of the program", "made anew"],
+)
+def test_what_is_computed_ahead_of_a_broadcast_since_read_the_number_for_all(
+    ids: str, users: list[str]
+) -> None:
+    """`broadcast(count) * 32` is `broadcast(count * 32)`; its place among the users went to the last."""
+    body = f"""  %p = u64[32,32]{{1,0}} parameter(0)
+  %n = u64[] constant(32){named("jit(f)")}
+  %k = u64[32,32]{{1,0}} parameter(1)
+  %count.1 = u64[32]{{0}} iota(), iota_dimension=0
+  %wide.1 = u64[32,32]{{1,0}} broadcast(%n), dimensions={{}}{named("jit(f)")}
+  %small.1 = u64[32]{{0}} broadcast(%n), dimensions={{}}{named("jit(f)")}
+  %mul.1 = u64[32]{{0}} multiply(%count.1, %small.1){named("jit(f)/mul")}
+  %mul.2 = u64[32,32]{{1,0}} broadcast(%mul.1), dimensions={{0}}{named("jit(f)/mul")}
+  %a.1 = u64[32,32]{{1,0}} subtract(%mul.2, %wide.1){named("jit(f)/a")}
+  %b.1 = u64[32,32]{{1,0}} divide(%a.1, %wide.1){named("jit(f)/b")}
+  ROOT %r = (u64[32,32]{{1,0}}, u64[32,32]{{1,0}}) tuple(%b.1, %p)"""
+    assert users_of("wide.1", body, ids=ids) == users

@@ -44,6 +44,20 @@ def with_last_in_place_of_element(
     return [*users[:at], last, *(u for u in users[at:] if u not in made), *others]
 
 
+def with_windows_behind(
+    array: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of an `array` that is scattered into, with the windows taken out of it behind.
+
+    The loop's operands had the place of scatter. Its body was appended, a window first and then what puts
+    that back, which took the place as it was the last. A window at a known place was made anew behind.
+    """
+    if not any(_is_put_back_in(u, array) for u in users):
+        return users
+    windows = [u for u in users if _is_taken_to_update(u, array)]
+    return [*(u for u in users if u not in windows), *sorted(windows, key=order.__getitem__)]
+
+
 def _with_bounds_of_number(
     users: list[Instruction], bounds: list[Instruction], made: list[Instruction]
 ) -> list[Instruction]:
@@ -90,6 +104,16 @@ def _was_found_again(place: Instruction, made: list[Instruction], users: list[In
     if any(here == stack_frame(u) for u in made):
         return False
     return any(here == stack_frame(u) for u in users if u.opcode != "bitcast")
+
+
+def _is_taken_to_update(x: Instruction, array: Instruction) -> bool:
+    is_window = x.opcode in {"slice", "dynamic-slice"} and not x.op_name and x.operands[0] is array
+    return is_window and any(_is_put_back_in(v, array) for u in x.users for v in (u, *u.users))
+
+
+def _is_put_back_in(x: Instruction, array: Instruction) -> bool:
+    is_put_back = x.opcode == "dynamic-update-slice" and operation(x).startswith("scatter")
+    return is_put_back and x.operands[0] is array
 
 
 def _is_window(x: Instruction, place: Instruction) -> bool:

@@ -9,6 +9,7 @@ where nobody else reads `x * c` that goes, and leaves it its place. What reads `
 from __future__ import annotations
 
 from hlofuse.analysis.bitcasts import without_bitcasts
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, is_one_missing, operation
 from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant, number_of
@@ -101,6 +102,36 @@ def with_taken_into_broadcast_gone(
     gone = [u for u in x.users if u is not product and _has_in_broadcast(u, factor)]
     gone.sort(key=order.__getitem__)
     return without(sorted([*users, *gone], key=order.__getitem__), gone) if gone else users
+
+
+def with_taken_beneath_broadcast_gone(
+    literal: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of a broadcast `literal` of a function without those computed ahead of a broadcast now.
+
+    `broadcast(x) * literal` is `broadcast(x * number)`, with a broadcast of its own for the number
+    (`TryToSinkBroadcastAfterElementwiseOps`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
+    `order` is the post-order.
+    """
+    if not is_broadcast_of_constant(literal) or not literal.op_name or len(users) < 2:
+        return users
+    smaller = [b for b in literal.operands[0].users if b is not literal and b.op_name == literal.op_name]
+    made = [(b, p, q) for b in smaller for p in b.users for q in p.users if b.id + 1 == p.id == q.id - 1]
+    gone = [q for b, p, q in made if _was_computed_of(literal, q, p) and b.id > literal.id]
+    listed = list(users)
+    for q in sorted(gone, key=order.__getitem__):
+        place = next((k for k, u in enumerate(listed) if order[u] > order[q]), len(listed))
+        listed.insert(place, q)
+    return without(listed, gone)
+
+
+def _was_computed_of(literal: Instruction, broadcast: Instruction, x: Instruction) -> bool:
+    """Was the operation `x` one of the `literal`, and gave what is its `broadcast` since?"""
+    if broadcast.opcode != "broadcast" or broadcast.op_name != x.op_name or broadcast in literal.users:
+        return False
+    if not (x.op_name or "").startswith(f"{literal.op_name}/"):
+        return False
+    return x.opcode in ELEMENTWISE_OPCODES and broadcast.shape.dimensions == literal.shape.dimensions
 
 
 def _has_in_broadcast(x: Instruction, factor: Instruction) -> bool:

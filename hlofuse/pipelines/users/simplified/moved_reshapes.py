@@ -208,9 +208,16 @@ def _is_moved(x: Instruction, producer: Instruction, passes: int, calls: Calls) 
         return False
     if not is_of_program(x) and not _was_subtraction(x):
         return False
+    if producer.opcode == "reduce-window" and any(map(_is_end_of_rows, producer.users)):
+        return False  # `x` was called for each element and inlined
     if is_in_branch(x) and is_in_branch(producer):
         return False  # both were cloned out of it, operands first
     return x.id >= passes or _is_out_of_its_call(x, producer, calls)
+
+
+def _is_end_of_rows(x: Instruction) -> bool:
+    """What ReduceWindowRewriter (`xla/hlo/transforms/simplifiers/reduce_window_rewriter.cc`) goes on from."""
+    return x.opcode == "slice" and not x.op_name
 
 
 def _was_subtraction(x: Instruction) -> bool:

@@ -11,6 +11,8 @@ from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.keys import is_turn, is_word_of_key
 from hlofuse.pipelines.users.common.visits import Uses
 
+_TIMES = 5  # that words of the key are added to what rounds gave
+
 
 def with_first_round_behind(key: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of a word of the `key`, with who read `0 + key` behind, the last in place of it.
@@ -36,30 +38,37 @@ def with_first_round_behind(key: Instruction, users: list[Instruction]) -> list[
 def with_sums_of_word_gone(word: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
     """The users of a `word` of the key without the sums that became one with a sum of their own.
 
-    Each time a word is added the number of the time is as well, and `(x + word) + time` is one sum
-    (`HandleAdd`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`): the last user takes the place.
+    Each time a word is added to what a round gave, the number of the time is as well, and
+    `(x + word) + time` is one sum (`HandleAdd`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`):
+    the last user takes the place. Such a sum of another key with the number of this word comes behind.
     """
     if not is_word_of_key(word) or word.computation is None:
         return users
+    if all(_is_with_time(u) or is_turn(u) for u in users):
+        return users
     value = int(word.operands[0].literal.scalar or 0)
-    sums = _sums_with_numbers(word.computation.root)
-    gone = [s for time in range(1, 6) for s in sums.get(value + time, ()) if s not in users]
-    listed: list[Instruction] = list(users)
+    summed = [u for u in users if value > _TIMES and _is_with_time(u)]
+    listed = [u for u in users if u not in summed]
+    sums = _sums_with_times(word.computation.root)
+    gone = [s for time in range(1, _TIMES + 1) for s in sums.get((value + time, word.shape.dimensions), ())]
     for s in gone:
         met = uses[s.operands[1], s]
         behind = [u for u in listed if u.opcode == "add" and uses.get((word, u), -1) > met]
-        if behind[:1] != listed[:1]:  # of the first one numbers tell that it is gone
-            listed.insert(listed.index(behind[0]) if behind else len(listed), s)
-    return without(listed, [s for s in gone if s in listed])
+        listed.insert(listed.index(behind[0]) if behind else len(listed), s)
+    return [*without(listed, gone), *summed]
 
 
 @lru_cache(maxsize=2)  # asked for one computation after the other
-def _sums_with_numbers(root: Instruction) -> dict[int, list[Instruction]]:
-    """By number the sums of it and what a round gave."""
-    sums: dict[int, list[Instruction]] = {}
+def _sums_with_times(root: Instruction) -> dict[tuple[int, tuple[int, ...]], list[Instruction]]:
+    """By number and dimensions the sums of it and what a round gave."""
+    sums: dict[tuple[int, tuple[int, ...]], list[Instruction]] = {}
     for x in root.computation or ():
-        if x.opcode == "add" and x.operands[0].opcode == "xor" and is_broadcast_of_constant(x.operands[1]):
+        if _is_with_time(x) and is_broadcast_of_constant(x.operands[1]):
             number = x.operands[1].operands[0].literal.scalar
-            if x.shape.element_type == "u32" and operation(x) == "add" and number is not None:
-                sums.setdefault(int(number), []).append(x)
+            if x.shape.element_type == "u32" and number is not None:
+                sums.setdefault((int(number), x.shape.dimensions), []).append(x)
     return sums
+
+
+def _is_with_time(x: Instruction) -> bool:
+    return x.opcode == "add" and operation(x) == "add" and x.operands[0].opcode == "xor"
