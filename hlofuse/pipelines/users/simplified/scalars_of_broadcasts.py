@@ -6,22 +6,26 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.common.ages import was_division
+from hlofuse.pipelines.users.common.holes import last_in_front
 
 
-def with_broadcast_in_front(number: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users of such a scalar with the broadcast in front, which was made with it.
+def with_last_in_place_of_broadcast(
+    number: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of such a scalar, of which the first had been the broadcast that was made with it.
 
     AlgebraicSimplifier computes with what is broadcast instead of the broadcasts and broadcasts the result
-    (`TryToSinkBroadcastAfterElementwiseOps`,
-    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). What reads that goes the same way and comes
-    behind. If the broadcast became one with another, that took the place of it.
+    (`TryToSinkBroadcastAfterElementwiseOps`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). What
+    read that broadcast reads the scalar since, in post-order, `order`: if it is a broadcast itself, it became
+    one with that. The last of them took the place of the first broadcast.
     """
     if number.shape.rank or number.opcode not in ELEMENTWISE_OPCODES or not is_of_program(number):
         return users
     if not any(u.id == number.id + 1 and _is_simplified(u) for u in users):
         return users
-    broadcasts = [u for u in users if u.opcode == "broadcast" and not is_of_program(u)]
-    return [*broadcasts, *(u for u in users if u not in broadcasts)]
+    if not any(u.opcode == "broadcast" and not is_of_program(u) for u in users):
+        return users
+    return last_in_front(sorted(users, key=order.__getitem__))
 
 
 def _is_simplified(x: Instruction) -> bool:
