@@ -25,6 +25,8 @@ from hlofuse.pipelines.users.simplified.moved_reshapes import (
 from hlofuse.pipelines.users.simplified.narrowed_concatenates import with_narrowed_behind
 from hlofuse.pipelines.users.simplified.operations_on_equals import with_last_in_place_of_equals
 from hlofuse.pipelines.users.simplified.reciprocals import with_last_for_first_product
+from hlofuse.pipelines.users.simplified.scalars_of_broadcasts import with_last_in_place_of_broadcast
+from hlofuse.pipelines.users.simplified.slices_of_reshapes import with_slices_behind_reshape
 from hlofuse.pipelines.users.simplified.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.users.simplified.sunk_slices import in_order_of_sinking
 
@@ -57,6 +59,8 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
     users = with_last_of_older_in_front(producer, users, ages.passes)
     if producer not in clues.wide:  # what was widened was given its users in the order of the walk
         users = with_moved_in_front(producer, users, ages.passes, ages.calls, clues.uses)
+    users = with_slices_behind_reshape(producer, users, ages.passes)
+    users = with_last_in_place_of_broadcast(producer, users, clues.order)
     users = with_moved_in_function_in_front(producer, users)
     users = in_order_of_own_indices(producer, users, clues.at_cse.at_first)
     users = with_reshapes_of_indices_merged(users, clues.at_cse.at_first)

@@ -8,7 +8,7 @@ from hlofuse.ir import parse_module
 from hlofuse.pipelines.users.common.visits import uses_in_order
 from hlofuse.pipelines.users.floats.narrow_in_program import widened
 
-from .lists import named
+from .lists import HEAD, named
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,22 @@ def test_the_first_to_read_an_inserted_convert_was_narrow(first: str, narrow: st
     found = {x.name for x in widened(entry.post_order(), uses_in_order(entry))}
     assert narrow in found
     assert ("sum" in found) == (narrow == "sum")
+
+
+@pytest.mark.parametrize("mask", ["bf16", "f16"])
+def test_what_a_narrow_mask_multiplies_was_narrow(mask: str) -> None:
+    """Converts of predicates to what is narrow, and of that to single precision, became one of both."""
+    body = f"""  %mask = pred[4]{{0}} parameter(0)
+  %q = f32[8,4]{{1,0}} parameter(1)
+  %zero = f32[] constant(0)
+  %convert.1 = f32[4]{{0}} convert(%mask)
+  %broadcast.1 = f32[8,4]{{1,0}} broadcast(%convert.1), dimensions={{1}}
+  %product = f32[8,4]{{1,0}} multiply(%q, %broadcast.1){named("mul", frame=1)}
+  %convert.3 = bf16[8,4]{{1,0}} convert(%q)
+  %sum = f32[8]{{0}} reduce(%product, %zero), dimensions={{1}}, to_apply=%sum{named("reduce_sum", frame=2)}
+  ROOT %r = (f32[8]{{0}}, bf16[8,4]{{1,0}}) tuple(%sum, %convert.3)
+  %convert_element_type.1 = {mask}[4]{{0}} convert(%mask){named("convert_element_type")}
+  %broadcast.2 = {mask}[8,4]{{1,0}} broadcast(%convert_element_type.1), dimensions={{1}}"""
+    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
+    found = {x.name for x in widened(entry.post_order(), uses_in_order(entry))}
+    assert ("product" in found) == (mask == "bf16")

@@ -31,6 +31,18 @@ def test_the_convert_stands_where_that_stood_which_was_widened() -> None:
     assert users_of("broadcast.1.0", same, ids=ids) == ["maximum.1.0", "compare.1.0", "select.1.0"]
 
 
+def test_of_several_that_were_widened_the_first_leaves_its_convert() -> None:
+    """The others' converts were the last when they went: nobody takes their places."""
+    second = _BODY.replace("ROOT %r = (f32[2,4,4]{2,1,0}) tuple(%maximum.1.0)", "%LAST")
+    second = second.replace(
+        "%LAST",
+        """%maximum.2.0 = f32[2,4,4]{2,1,0} maximum(%maximum.1.0, %broadcast.2.0)METADATA
+  ROOT %r = (f32[2,4,4]{2,1,0}) tuple(%maximum.2.0)""".replace("METADATA", named("max")),
+    )
+    ids = _IDS.replace("maximum.1.0", "maximum.1.0 maximum.2.0")
+    assert users_of("broadcast.1.0", second, ids=ids) == ["convert.1.0", "compare.1.0", "select.1.0"]
+
+
 _SIGMOIDS = """  %p = bf16[16,4]{1,0} parameter(0)
   %q = bf16[16,4]{1,0} parameter(1)
   %c = bf16[] constant(1)

@@ -31,12 +31,12 @@ def is_narrowing(instruction: Instruction) -> bool:
 def is_widening(instruction: Instruction) -> bool:
     """Was it put in front of such an instruction?
 
-    A convert of the program from integers, which would make narrow numbers, has taken it in.
+    A convert of the program from integers or predicates, which would make narrow numbers, has taken it in.
     """
     if not _is_unnamed_convert(instruction) or instruction.shape.element_type not in _WIDE:
         return False
     before = instruction.operands[0].shape.element_type
-    return before in _NARROW or before in INTEGER_TYPES
+    return before in _NARROW or before in INTEGER_TYPES or before == "pred"
 
 
 def _is_unnamed_convert(x: Instruction) -> bool:

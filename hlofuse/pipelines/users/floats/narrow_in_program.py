@@ -15,7 +15,12 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation, stack_frame
 from hlofuse.pipelines.users.common.visits import Uses
-from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, is_narrowing, is_widening
+from hlofuse.pipelines.users.floats.inserted_converts import (
+    is_inserted_convert,
+    is_narrow,
+    is_narrowing,
+    is_widening,
+)
 from hlofuse.pipelines.users.floats.widened import is_same_broadcast
 
 _SURE, _LIKELY = 4, 2
@@ -135,10 +140,9 @@ def _of_operand(operand: Instruction) -> int:
 def _was_swapped(broadcast: Instruction) -> bool:
     """Was there a broadcast in less with a convert behind it? It is still there, and nobody reads it."""
     source = broadcast.operands[0]
-    if is_widening(source):
-        return any(is_same_broadcast(broadcast, old) for old in source.operands[0].users)
-    narrow = (u for u in source.users if u.opcode == "convert")
-    return any(is_same_broadcast(broadcast, old) for u in narrow for old in u.users)
+    origin = source.operands[0] if is_widening(source) else source
+    narrow = [origin, *(u for u in origin.users if u.opcode == "convert" and is_narrow(u))]
+    return any(is_same_broadcast(broadcast, old) for x in narrow for old in x.users if old is not broadcast)
 
 
 def _of_user(user: Instruction) -> int:

@@ -28,8 +28,8 @@ class Swapped(NamedTuple):
 
 
 def swapped_broadcasts(order: Iterable[Instruction]) -> list[Swapped]:
-    """Those in a computation of this post-order that one operation reads."""
-    return [x for x in map(_swapped_of, order) if x is not None and len(x.wide.users) == 1]
+    """Those in a computation of this post-order."""
+    return [x for x in map(_swapped_of, order) if x is not None]
 
 
 def with_last_in_place_of_merged_converts(
@@ -84,7 +84,8 @@ def swap_back(graph: ShadowGraph, swapped: Iterable[Swapped]) -> None:
 def give_order_as_swapped(node: Node, x: Swapped) -> bool:
     """Give the broadcast the order of the node's users; False where these are not its users.
 
-    What was widened read the convert from then on, which took its place.
+    What was widened read the convert from then on, which took the place of the first of it.
     """
     readers = [u.source for u in node.users if u.source is not None]
-    return reorder_users(x.broadcast, [x.convert if u in x.wide.users else u for u in readers])
+    listed = dict.fromkeys(x.convert if u in x.wide.users else u for u in readers)
+    return reorder_users(x.broadcast, list(listed))

@@ -50,7 +50,7 @@ def restore_normalized_users(
     if not other:
         return frozenset()
     graph = ShadowGraph(computation)
-    swapped = {x.broadcast: x for x in swapped_broadcasts(graph.of)}
+    swapped = {x.broadcast: x for x in swapped_broadcasts(graph.of) if x.broadcast in other}
     swap_back(graph, swapped.values())
     copied = put_results_together(graph)
     _Normalization(graph, anew, other, copied).run()

@@ -1,0 +1,31 @@
+"""The order of users of a scalar that was an array of equal numbers in the program."""
+
+from __future__ import annotations
+
+import pytest
+
+from .lists import named, users_of
+
+
+@pytest.mark.parametrize(
+    ("age", "name", "users"),
+    [
+        ("p w c n r mul sub broadcast.1", "mul", ["broadcast.1", "sub"]),
+        ("p w c mul n sub r broadcast.1", "mul", ["sub", "broadcast.1"]),
+        ("p w c n r mul sub broadcast.1", "product", ["sub", "broadcast.1"]),
+    ],
+    ids=["made with what simplification made", "of the program", "of a pass"],
+)
+def test_the_last_takes_the_place_of_the_broadcast_made_with_the_scalar(
+    age: str, name: str, users: list[str]
+) -> None:
+    """The other broadcast read that; a subtraction of equal numbers did, and reads the scalar since."""
+    body = f"""  %p = f32[] parameter(0)
+  %w = f32[16]{{0}} parameter(1)
+  %c = f32[] constant(20)
+  %n = f32[] constant(-20)
+  %mul = f32[] multiply(%p, %c){named(name)}
+  %sub = f32[] add(%mul, %n){named("sub")}
+  %broadcast.1 = f32[16]{{0}} broadcast(%mul), dimensions={{}}{named("mul")}
+  ROOT %r = (f32[], f32[16]{{0}}) tuple(%sub, %broadcast.1)"""
+    assert users_of("mul", body, ids=age) == users
