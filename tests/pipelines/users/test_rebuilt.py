@@ -158,6 +158,37 @@ def test_cse_began_at_what_was_negated_before_it_was_summed() -> None:
     assert users_by_age("broadcast.2.0", _NEGATED.replace("SIGN", "cosine")) == ["multiply.2", "multiply.1.0"]
 
 
+def test_cse_came_to_what_a_call_had_negated_behind_the_root() -> None:
+    of_call = _NEGATED.replace("SIGN", "negate").replace(named("neg", frame=7), named("jit(g)/neg", frame=7))
+    assert users_by_age("broadcast.2.0", of_call) == ["multiply.2", "multiply.1.0"]
+
+
+def test_what_is_younger_than_the_negations_was_merged_in_the_order_of_a_later_walk() -> None:
+    lines = _NEGATED.replace("SIGN", "negate").replace("/div", "/mul").splitlines()
+    products = [line for line in lines if "%multiply." in line.partition(" = ")[0]]
+    later = "\n".join([*(line for line in lines if line not in products), *products])
+    assert users_by_age("broadcast.2.0", later) == ["multiply.2", "multiply.1.0"]
+
+
+_CHOSEN = f"""  %mask = pred[64,33]{{1,0}} parameter(0)
+  %x = f32[64,33]{{1,0}} parameter(1)
+  %y = f32[64,33]{{1,0}} parameter(2)
+  %zero = f32[] constant(0)
+  %select.1.0 = f32[64,33]{{1,0}} select(%mask, %x, %broadcast.2.0){named("mul", frame=5)}
+  %broadcast.2.0 = f32[64,33]{{1,0}} broadcast(%zero), dimensions={{}}
+  %select.2.0 = f32[64,33]{{1,0}} select(%mask, %y, %broadcast.2.0){named("mul", frame=6)}
+  %reduce_sum.7.0 = f32[33]{{0}} reduce(%select.2.0, %zero), dimensions={{0}}, to_apply=%sum{named("SUM")}
+  %negate.1 = f32[33]{{0}} SIGN(%reduce_sum.7.0){named("neg", frame=7)}
+  ROOT %tuple.3.0 = (f32[64,33]{{1,0}}, f32[33]{{0}}) tuple(%select.1.0, %negate.1)"""
+_CHOSEN = _CHOSEN.replace("SUM", "reduce_sum")
+
+
+def test_what_was_a_product_with_a_predicate_had_a_zero_of_its_own() -> None:
+    """As in the categorical loss of Keras, where LayoutAssignment made the root anew behind them."""
+    assert users_by_age("broadcast.2.0", _CHOSEN.replace("SIGN", "negate")) == ["select.2.0", "select.1.0"]
+    assert users_by_age("broadcast.2.0", _CHOSEN.replace("SIGN", "cosine")) == ["select.1.0", "select.2.0"]
+
+
 def test_what_was_made_behind_the_negations_was_merged_in_a_later_round() -> None:
     module = module_of(_NEGATED.replace("SIGN", "negate"))
     uses = uses_in_order(module.entry)

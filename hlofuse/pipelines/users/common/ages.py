@@ -87,6 +87,11 @@ def was_division(x: Instruction) -> bool:
     return _became_product(x, "div")
 
 
+def was_product_with_predicate(x: Instruction) -> bool:
+    """A product with a predicate made a number no more: a choice, with a zero made for it."""
+    return x.opcode == "select" and operation(x) == "mul" and not is_of_program(x)
+
+
 def _became_product(x: Instruction, written: str) -> bool:
     """Did simplification make `x` of what is `written` in the program?"""
     return x.opcode == "multiply" and name_before_renaming(x).root == x.opcode and operation(x) == written

@@ -3,7 +3,7 @@
 AlgebraicSimplifier makes the negated sum of what was a sum of negated values, and leaves the negation to
 HloDCE, which comes behind HloCSE (`HandleReduce`,
 `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). CSE's walk starts from all that has no users, in
-the order of age, and so from those negations before the root.
+the order of age, and so from those negations before the root; what calls brought in stands behind that.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from bisect import bisect_left
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation
+from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation, outermost_call
 from hlofuse.pipelines.users.common.visits import Uses, uses_in_order
 
 
@@ -24,9 +24,9 @@ class UsesAtCse:
         negations = [x for x in computation if x.opcode == "negate" and x.operands[0].shape.is_array]
         read = {(x.op_name, _summed(x)) for x in negations if is_of_program(x)}
         negated = [x for x in negations if _was_sum_of_negated(x) and (x.op_name, _summed(x)) not in read]
-        starts = sorted(map(_summed, negated), key=lambda x: x.id)
+        starts = sorted((_summed(x) for x in negated if not outermost_call(x)), key=lambda x: x.id)
         self._last_round = uses
-        self._first_round = uses_in_order(computation, starts) if negated else uses
+        self._first_round = uses_in_order(computation, starts) if starts else uses
         self._end = max((x.id for x in negated), default=-1)
         self._ids = sorted(x.id for x in computation)
         self._normalized = min((x.id for x in computation if x.opcode == "bitcast"), default=None)
@@ -51,8 +51,9 @@ class UsesAtCse:
 
     def sorted(self, producer: Instruction, users: list[Instruction]) -> list[Instruction]:
         """`users` in that order if anything was dead."""
-        uses = self.of(producer)
-        return users if uses is self._last_round else sorted(users, key=lambda user: uses[producer, user])
+        if producer.id >= self._end:
+            return users
+        return sorted(users, key=lambda user: self._first_round[producer, user])
 
 
 def _was_sum_of_negated(x: Instruction) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Hashable
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_called, operation, outermost_call, stack_frame
+from hlofuse.pipelines.users.common.ages import was_product_with_predicate
 from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 from hlofuse.pipelines.users.common.keys import is_turn, is_word_of_key
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
@@ -35,12 +36,18 @@ def is_merged_literal(x: Instruction) -> bool:
 def in_order_of_functions(
     producer: Instruction, users: list[Instruction], at_cse: UsesAtCse
 ) -> list[Instruction]:
-    """The users of such a broadcast, by what had one of its own, as CSE's walk came to these."""
+    """The users of such a broadcast, by what had one of its own, as CSE's walk came to these.
+
+    Another round of CSE merged with it what is younger than what the first one came to.
+    """
     groups: dict[Hashable, list[Instruction]] = {}
-    uses, place, last = at_cse.of(producer), dict[Instruction, int](), -1
+    place, last = dict[Instruction, int](), -1
     together = _in_one_call(producer, users, at_cse) if not producer.op_name else {}
     for user in users:
         # What fusions took along is where the users around it are.
+        # The initial values of a loop that was made anew are where those of the program were.
+        younger = producer if user.opcode == "tuple" else max(producer, user, key=lambda x: x.id)
+        uses = at_cse.of(younger)
         last = place[user] = uses.get((producer, user), last)
         function = together.get(user) or _function(user, producer, at_cse)
         groups.setdefault(function, []).append(user)
@@ -88,7 +95,9 @@ def _function(user: Instruction, producer: Instruction, at_cse: UsesAtCse) -> Ha
         return reader
     if _is_in_fusion(reader) or is_of_called(reader) or not at_cse.met(reader):
         return ""
-    if not is_made_by_pass(reader) or _is_scattered_over(producer, reader):
+    if not (is_made_by_pass(reader) or was_product_with_predicate(reader)):
+        return ""
+    if _is_scattered_over(producer, reader):
         return ""
     return reader  # with a broadcast of its own
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, operation, stack_frame
+from hlofuse.pipelines.names import stack_frame
+from hlofuse.pipelines.users.common.ages import was_product_with_predicate
 
 
 def with_last_in_place_of_numbers(predicate: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -33,6 +34,6 @@ def with_last_in_place_of_numbers(predicate: Instruction, users: list[Instructio
 
 
 def _was_product(x: Instruction, predicate: Instruction) -> bool:
-    if x.opcode != "select" or x.operands[0] is not predicate or predicate in x.operands[1:]:
+    if not was_product_with_predicate(x):
         return False
-    return operation(x) == "mul" and not is_of_program(x)
+    return x.operands[0] is predicate and predicate not in x.operands[1:]
