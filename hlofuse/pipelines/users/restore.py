@@ -39,6 +39,7 @@ from hlofuse.pipelines.users.layouts.grouped_reductions import (
 from hlofuse.pipelines.users.layouts.layout_normalization import (
     restore_normalized_users,
     with_last_in_place_of_bitcast,
+    with_last_in_place_of_layout,
 )
 from hlofuse.pipelines.users.layouts.moved_copies import (
     with_copy_of_part_in_front,
@@ -131,6 +132,8 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
         users = with_last_in_place_of_merged_converts(users, clues.order)
     users = with_clamps_behind(producer, users, clues.order)
     users = with_dot_operands_in_place(producer, users, clues.order)
+    if clues.ids_known:
+        users = with_last_in_place_of_layout(producer, users)
     aged = as_age_tells(producer, users, clues)
     return with_readers_in_place(producer, aged), aged != users
 
