@@ -90,3 +90,36 @@ tuple(%reduce_sum.1, %reduce_sum.2, %reduce_sum.7, %reduce_sum.3)"""
 _SUM = named("reduce_sum")
 _OF_ITSELF = f"""  %reduce_sum.7 = f32[] reduce(%add.1, %zero), dimensions={{0}}, to_apply=%sum{_SUM}
 """
+
+
+def test_a_gather_that_was_made_anew_is_where_its_call_had_it() -> None:
+    """Of `jnp.take` and `jnp.flip` in that order: GatherSimplifier makes every gather of the program anew."""
+    body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
+  %at = s32[3,1]{{1,0}} constant({{ {{0}}, {{1}}, {{0}} }})
+  %sin.1 = f32[8,16]{{1,0}} sine(%p){named("sin")}
+  %gather.2 = f32[3,1,16]{{2,1,0}} gather(%sin.1, %at), offset_dims={{1,2}}, collapsed_slice_dims={{}}, \
+start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,16}}{named("jit(_take)/gather")}
+  %rev.1 = f32[8,16]{{1,0}} reverse(%sin.1), dimensions={{0}}{named("jit(_flip)/rev")}
+  ROOT %r = (f32[3,1,16]{{2,1,0}}, f32[8,16]{{1,0}}) tuple(%gather.2, %rev.1)"""
+    assert users_of("sin.1", body, ids="p at sin.1 r rev.1 gather.2") == ["gather.2", "rev.1"]
+
+
+def test_what_a_function_calls_reads_what_the_function_computed() -> None:
+    """`jnp.argmax` of `x` and a slice of it, where the line of `x` is of the same function."""
+    tables = places_in_source(
+        ("program", 1, 1, 9),
+        ("step", 2, 1, 9),
+        ("step", 3, 1, 90),
+        ("step", 3, 40, 65),
+        ("program", 1, 1, 9),
+        ("step", 3, 40, 65),
+        called_from={2: 1, 3: 1, 4: 1, 5: 4, 6: 5},
+    )
+    body = f"""  %p = f32[128]{{0}} parameter(0)
+  %zero = f32[] constant(0)
+  %add.7 = f32[128]{{0}} add(%p, %p){named("add", frame=2)}
+  %reduce.0 = f32[] reduce(%add.7, %zero), dimensions={{0}}, to_apply=%sum{named("reduce", frame=6)}
+  %at = s32[] convert(%reduce.0){named("convert_element_type", frame=3)}
+  %slice.1 = f32[64]{{0}} dynamic-slice(%add.7, %at), dynamic_slice_sizes={{64}}{named("slice", frame=3)}
+  ROOT %r = (f32[64]{{0}}) tuple(%slice.1)"""
+    assert users_of("add.7", body, tables=tables) == ["reduce.0", "slice.1"]
