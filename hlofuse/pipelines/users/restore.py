@@ -61,7 +61,10 @@ from hlofuse.pipelines.users.simplified.dropped_roundings import (
 )
 from hlofuse.pipelines.users.simplified.hidden_casts import with_last_in_place_of_cast
 from hlofuse.pipelines.users.simplified.inverted_quotients import restore_around_quotients
-from hlofuse.pipelines.users.simplified.moved_transposes import with_last_in_place_of_transposes
+from hlofuse.pipelines.users.simplified.moved_transposes import (
+    with_last_in_place_of_folded,
+    with_last_in_place_of_transposes,
+)
 from hlofuse.pipelines.users.simplified.split_reductions import with_split_reductions_behind
 
 
@@ -132,6 +135,7 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
         users = with_last_in_place_of_merged_converts(users, clues.order)
     users = with_clamps_behind(producer, users, clues.order)
     users = with_dot_operands_in_place(producer, users, clues.order)
+    users = with_last_in_place_of_folded(users, clues.gone)
     if clues.ids_known:
         users = with_last_in_place_of_layout(producer, users)
     aged = as_age_tells(producer, users, clues)
