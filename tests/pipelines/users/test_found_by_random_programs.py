@@ -123,3 +123,39 @@ def test_what_a_function_calls_reads_what_the_function_computed() -> None:
   %slice.1 = f32[64]{{0}} dynamic-slice(%add.7, %at), dynamic_slice_sizes={{64}}{named("slice", frame=3)}
   ROOT %r = (f32[64]{{0}}) tuple(%slice.1)"""
     assert users_of("add.7", body, tables=tables) == ["reduce.0", "slice.1"]
+
+
+@pytest.mark.parametrize(
+    ("within", "users"), [(20, ["slice.1", "neg.1", "spread.1"]), (90, ["neg.1", "spread.1", "slice.1"])]
+)
+def test_what_is_moved_in_front_of_a_broadcast_takes_the_place_of_its_reshape(
+    within: int, users: list[str]
+) -> None:
+    """`broadcast_to(x[None], (4, 8))`, of which a part is taken: that is one of `x`."""
+    tables = places_in_source(("f", 1, 10, 80), ("f", 1, within, within + 7), ("f", 2, 1, 9))
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %sin.1 = f32[8]{{0}} sine(%p){named("sin")}
+  %neg.1 = f32[8]{{0}} negate(%sin.1){named("neg", frame=3)}
+  %spread.1 = f32[4,8]{{1,0}} broadcast(%sin.1), dimensions={{1}}{named("broadcast_in_dim", frame=1)}
+  %slice.1 = f32[4]{{0}} slice(%sin.1), slice={{[0:4]}}{named("slice", frame=3)}
+  ROOT %r.1 = (f32[8]{{0}}, f32[4,8]{{1,0}}, f32[4]{{0}}) tuple(%neg.1, %spread.1, %slice.1)"""
+    made = "p sin.1 spread.1 r.1 slice.1 neg.1"
+    assert users_of("sin.1", body, ids=made, tables=tables) == users
+
+
+@pytest.mark.parametrize(
+    ("within", "users"), [(30, ["neg.1", "dot.1", "exp.1"]), (90, ["dot.1", "exp.1", "neg.1"])]
+)
+def test_the_last_user_takes_the_place_of_a_transpose_that_the_product_took_in(
+    within: int, users: list[str]
+) -> None:
+    """`x @ x.T`: in front of the product stood the transpose, which is written within it."""
+    tables = places_in_source(("f", 1, 10, 80), ("f", 1, within, within + 3), ("f", 2, 1, 9))
+    body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %sin.1 = f32[8,4]{{1,0}} sine(%p){named("sin")}
+  %dot.1 = f32[8,8]{{1,0}} dot(%sin.1, %sin.1), lhs_contracting_dims={{1}}, \
+rhs_contracting_dims={{1}}{named("dot_general", frame=1)}
+  %exp.1 = f32[8,4]{{1,0}} exponential(%sin.1){named("exp", frame=3)}
+  %neg.1 = f32[8,4]{{1,0}} negate(%sin.1){named("neg", frame=3)}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,4]{{1,0}}, f32[8,4]{{1,0}}) tuple(%dot.1, %exp.1, %neg.1)"""
+    assert users_of("sin.1", body, tables=tables) == users
