@@ -27,7 +27,10 @@ from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_funct
 from hlofuse.pipelines.users.duplicates.merged_reshapes import with_reshapes_merged
 from hlofuse.pipelines.users.duplicates.normalized_indices import with_signs_of_index_merged
 from hlofuse.pipelines.users.duplicates.scalars_for_each import in_order_of_first_uses
-from hlofuse.pipelines.users.duplicates.shared_expansions import with_last_in_place_of_expansion
+from hlofuse.pipelines.users.duplicates.shared_expansions import (
+    with_last_in_place_of_expansion,
+    with_last_in_place_of_leading,
+)
 from hlofuse.pipelines.users.duplicates.sigmoids import with_last_in_place_of_difference
 from hlofuse.pipelines.users.duplicates.single_slices import in_order_of_slices
 from hlofuse.pipelines.users.duplicates.source_expressions import with_twins_users_behind
@@ -140,6 +143,8 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_infinities_merged(producer, users, clues.order)
     users = with_stacks_behind_scalar(producer, users)
     users = with_vectors_made_one(producer, with_negated_exponents_behind(users))
+    if clues.ids_known:
+        users = with_last_in_place_of_leading(producer, users, clues.gone)
     return with_last_in_place_of_expansion(producer, users)
 
 

@@ -39,6 +39,7 @@ from hlofuse.pipelines.users.layouts.grouped_reductions import (
 from hlofuse.pipelines.users.layouts.layout_normalization import (
     restore_normalized_users,
     with_last_in_place_of_bitcast,
+    with_last_in_place_of_layout,
 )
 from hlofuse.pipelines.users.layouts.moved_copies import (
     with_copy_of_part_in_front,
@@ -60,7 +61,10 @@ from hlofuse.pipelines.users.simplified.dropped_roundings import (
 )
 from hlofuse.pipelines.users.simplified.hidden_casts import with_last_in_place_of_cast
 from hlofuse.pipelines.users.simplified.inverted_quotients import restore_around_quotients
-from hlofuse.pipelines.users.simplified.moved_transposes import with_last_in_place_of_transposes
+from hlofuse.pipelines.users.simplified.moved_transposes import (
+    with_last_in_place_of_folded,
+    with_last_in_place_of_transposes,
+)
 from hlofuse.pipelines.users.simplified.split_reductions import with_split_reductions_behind
 
 
@@ -131,6 +135,9 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
         users = with_last_in_place_of_merged_converts(users, clues.order)
     users = with_clamps_behind(producer, users, clues.order)
     users = with_dot_operands_in_place(producer, users, clues.order)
+    users = with_last_in_place_of_folded(users, clues.gone)
+    if clues.ids_known:
+        users = with_last_in_place_of_layout(producer, users)
     aged = as_age_tells(producer, users, clues)
     return with_readers_in_place(producer, aged), aged != users
 

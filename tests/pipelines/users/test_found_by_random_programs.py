@@ -90,3 +90,72 @@ tuple(%reduce_sum.1, %reduce_sum.2, %reduce_sum.7, %reduce_sum.3)"""
 _SUM = named("reduce_sum")
 _OF_ITSELF = f"""  %reduce_sum.7 = f32[] reduce(%add.1, %zero), dimensions={{0}}, to_apply=%sum{_SUM}
 """
+
+
+def test_a_gather_that_was_made_anew_is_where_its_call_had_it() -> None:
+    """Of `jnp.take` and `jnp.flip` in that order: GatherSimplifier makes every gather of the program anew."""
+    body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
+  %at = s32[3,1]{{1,0}} constant({{ {{0}}, {{1}}, {{0}} }})
+  %sin.1 = f32[8,16]{{1,0}} sine(%p){named("sin")}
+  %gather.2 = f32[3,1,16]{{2,1,0}} gather(%sin.1, %at), offset_dims={{1,2}}, collapsed_slice_dims={{}}, \
+start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,16}}{named("jit(_take)/gather")}
+  %rev.1 = f32[8,16]{{1,0}} reverse(%sin.1), dimensions={{0}}{named("jit(_flip)/rev")}
+  ROOT %r = (f32[3,1,16]{{2,1,0}}, f32[8,16]{{1,0}}) tuple(%gather.2, %rev.1)"""
+    assert users_of("sin.1", body, ids="p at sin.1 r rev.1 gather.2") == ["gather.2", "rev.1"]
+
+
+def test_what_a_function_calls_reads_what_the_function_computed() -> None:
+    """`jnp.argmax` of `x` and a slice of it, where the line of `x` is of the same function."""
+    tables = places_in_source(
+        ("program", 1, 1, 9),
+        ("step", 2, 1, 9),
+        ("step", 3, 1, 90),
+        ("step", 3, 40, 65),
+        ("program", 1, 1, 9),
+        ("step", 3, 40, 65),
+        called_from={2: 1, 3: 1, 4: 1, 5: 4, 6: 5},
+    )
+    body = f"""  %p = f32[128]{{0}} parameter(0)
+  %zero = f32[] constant(0)
+  %add.7 = f32[128]{{0}} add(%p, %p){named("add", frame=2)}
+  %reduce.0 = f32[] reduce(%add.7, %zero), dimensions={{0}}, to_apply=%sum{named("reduce", frame=6)}
+  %at = s32[] convert(%reduce.0){named("convert_element_type", frame=3)}
+  %slice.1 = f32[64]{{0}} dynamic-slice(%add.7, %at), dynamic_slice_sizes={{64}}{named("slice", frame=3)}
+  ROOT %r = (f32[64]{{0}}) tuple(%slice.1)"""
+    assert users_of("add.7", body, tables=tables) == ["reduce.0", "slice.1"]
+
+
+@pytest.mark.parametrize(
+    ("within", "users"), [(20, ["slice.1", "neg.1", "spread.1"]), (90, ["neg.1", "spread.1", "slice.1"])]
+)
+def test_what_is_moved_in_front_of_a_broadcast_takes_the_place_of_its_reshape(
+    within: int, users: list[str]
+) -> None:
+    """`broadcast_to(x[None], (4, 8))`, of which a part is taken: that is one of `x`."""
+    tables = places_in_source(("f", 1, 10, 80), ("f", 1, within, within + 7), ("f", 2, 1, 9))
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %sin.1 = f32[8]{{0}} sine(%p){named("sin")}
+  %neg.1 = f32[8]{{0}} negate(%sin.1){named("neg", frame=3)}
+  %spread.1 = f32[4,8]{{1,0}} broadcast(%sin.1), dimensions={{1}}{named("broadcast_in_dim", frame=1)}
+  %slice.1 = f32[4]{{0}} slice(%sin.1), slice={{[0:4]}}{named("slice", frame=3)}
+  ROOT %r.1 = (f32[8]{{0}}, f32[4,8]{{1,0}}, f32[4]{{0}}) tuple(%neg.1, %spread.1, %slice.1)"""
+    made = "p sin.1 spread.1 r.1 slice.1 neg.1"
+    assert users_of("sin.1", body, ids=made, tables=tables) == users
+
+
+@pytest.mark.parametrize(
+    ("within", "users"), [(30, ["neg.1", "dot.1", "exp.1"]), (90, ["dot.1", "exp.1", "neg.1"])]
+)
+def test_the_last_user_takes_the_place_of_a_transpose_that_the_product_took_in(
+    within: int, users: list[str]
+) -> None:
+    """`x @ x.T`: in front of the product stood the transpose, which is written within it."""
+    tables = places_in_source(("f", 1, 10, 80), ("f", 1, within, within + 3), ("f", 2, 1, 9))
+    body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %sin.1 = f32[8,4]{{1,0}} sine(%p){named("sin")}
+  %dot.1 = f32[8,8]{{1,0}} dot(%sin.1, %sin.1), lhs_contracting_dims={{1}}, \
+rhs_contracting_dims={{1}}{named("dot_general", frame=1)}
+  %exp.1 = f32[8,4]{{1,0}} exponential(%sin.1){named("exp", frame=3)}
+  %neg.1 = f32[8,4]{{1,0}} negate(%sin.1){named("neg", frame=3)}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,4]{{1,0}}, f32[8,4]{{1,0}}) tuple(%dot.1, %exp.1, %neg.1)"""
+    assert users_of("sin.1", body, tables=tables) == users

@@ -169,3 +169,20 @@ def test_what_was_widened_before_there_were_other_layouts_reads_a_bitcast_of_its
   ROOT %r = (f32[256,1]{{1,0}}, bf16[256,2]{{1,0}}) tuple(%convert.1.0, %concatenate.1.0)"""
     ids = "p r convert.1.0 bitcast.1.0 concatenate.1.0"
     assert users_of("bitcast.1.0", body, ids=ids) == ["convert.1.0", "concatenate.1.0"]
+
+
+@pytest.mark.parametrize(
+    ("second", "users"),
+    [("negate", ["sin.1", "exp.1", "neg.1"]), ("bitcast", ["exp.1", "neg.1", "sin.1"])],
+)
+def test_the_last_reader_of_a_transpose_is_in_place_of_the_bitcast_to_its_layout(
+    second: str, users: list[str]
+) -> None:
+    """The program transposes `p`; what read that reads the copy now. Where it is reshaped each had a copy."""
+    body = f"""  %p = f32[8,16]{{1,0}} parameter(0), metadata={{op_name="p"}}
+  %transpose.1 = f32[16,8]{{1,0}} transpose(%p), dimensions={{1,0}}, metadata={{op_name="p"}}
+  %exp.1 = f32[16,8]{{1,0}} exponential(%transpose.1){named("exp")}
+  %neg.1 = f32[16,8]{{1,0}} {second}(%transpose.1){named("neg")}
+  %sin.1 = f32[16,8]{{1,0}} sine(%transpose.1){named("sin")}
+  ROOT %r = (f32[16,8]{{1,0}}, f32[16,8]{{1,0}}, f32[16,8]{{1,0}}) tuple(%exp.1, %neg.1, %sin.1)"""
+    assert users_of("transpose.1", body, ids="p exp.1 neg.1 sin.1 r transpose.1") == users

@@ -30,6 +30,7 @@ from hlofuse.pipelines.users.duplicates.merged_constants import in_order_of_merg
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, is_narrowing
 from hlofuse.pipelines.users.floats.widened import served_by
 
+_MADE_ANEW = frozenset({"gather", "sort"})
 _TRANSPOSED = re.compile(r"(?<![^/])transpose\((jvp\([^/]*\))\)(?=/|$)")
 
 
@@ -182,9 +183,11 @@ def _with_calls_inlined(users: list[Instruction], function: str, passes: int | N
         for call, clones in calls.items():
             calls[call] = with_clones_by_age(clones, clone_of, range(passes))
         # They were inlined in the order in which they stood.
-        by_age = sorted(calls, key=lambda call: clone_of[calls[call][0]].id)
-        calls, slots = {call: calls[call] for call in by_age}, iter(by_age)
-        listed = [x if isinstance(x, Instruction) else next(slots) for x in listed]
+        # What GatherSimplifier or StableSortExpander made took the place of a clone, its id tells nothing.
+        ages = {c: clone_of[them[0]].id for c, them in calls.items() if them[0].opcode not in _MADE_ANEW}
+        slots = iter(sorted(ages, key=ages.__getitem__))
+        listed = [next(slots) if x in ages else x for x in listed]
+        calls = {call: calls[call] for call in listed if not isinstance(call, Instruction)}
     for call, clones in calls.items():
         listed = without([*listed, *clones], [call])
     return [u for u in listed if isinstance(u, Instruction)]

@@ -138,9 +138,18 @@ def _users_in_same_call(
     callers = _callers(x)
     if any(stack_frame(u) in callers for u in places):
         return set()  # that is not another call: the one around has the same place
-    own = {u for u, place in places.items() if place is not None and place.context == here.context}
+    own = {u for u in places if _is_called_within(u, here)}
     # A broadcast is made for one, in every turn of what calls the function.
     return own if x.opcode != "broadcast" or len(own) == 1 else set()
+
+
+def _is_called_within(x: Instruction, here: Extent) -> bool:
+    """Is it of the call that the place `here` is in, or of what that calls?"""
+    if x.computation is None or x.computation.module is None:
+        return False
+    frames = (stack_frame(x), *_callers(x))
+    places = (extent_of_frame(x.computation.module, frame) for frame in frames)
+    return any(place is not None and place.context == here.context for place in places)
 
 
 def _callers(x: Instruction) -> list[int]:

@@ -32,6 +32,7 @@ from hlofuse.pipelines.users.layouts.other_layouts import (
     is_of_product,
     made_anew,
     was_copied_for_each,
+    was_copy,
     was_transposed_in_place,
 )
 
@@ -81,6 +82,20 @@ def with_last_in_place_of_bitcast(x: Instruction, users: list[Instruction]) -> l
     if x.opcode == "reduce" and not x.op_name:
         return last_in_front(users)
     return sorted(users, key=lambda u: x.opcode == "transpose" and not _brings_back(u))
+
+
+def with_last_in_place_of_layout(x: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of `x`, where it is a copy to the layout in which a transpose of the program moves nothing.
+
+    The bitcast back to that layout was the first user of the copy that was made anew. What read the transpose
+    is older and reads the copy now, of which the layout is row-major already. What a library gives in another
+    layout, or what is reshaped, was copied for each instead.
+    """
+    if not was_copy(x) or any(u.id > x.id or u.opcode == "bitcast" for u in users):
+        return users
+    (source,) = x.operands
+    given = source.operands[0] if source.opcode == "get-tuple-element" else source
+    return users if given.opcode == "custom-call" else last_in_front(users)
 
 
 def _brings_back(x: Instruction) -> bool:

@@ -124,7 +124,7 @@ def _had_other_layout(x: Instruction, anew: frozenset[Instruction], other: set[I
     if x.opcode == "reduce":
         return x.shape.rank > 2 and x.operands[0] in other
     if x.opcode == "transpose":
-        return x in anew and _was_copy(x) and x.operands[0] not in other
+        return x in anew and was_copy(x) and x.operands[0] not in other
     return x in anew and x.opcode in {"broadcast", "iota", "reduce-window"}
 
 
@@ -132,7 +132,7 @@ def _was_copied_input(x: Instruction) -> bool:
     """A parameter that layout assignment copied, before any bitcast was made."""
     if x.opcode != "transpose" or x.operands[0].opcode != "parameter":
         return False
-    return _was_copy(x) and x.op_name == x.operands[0].op_name
+    return was_copy(x) and x.op_name == x.operands[0].op_name
 
 
 def was_copied_for_each(x: Instruction) -> bool:
@@ -147,7 +147,7 @@ def was_copied_for_each(x: Instruction) -> bool:
         return True
     while source.opcode == "bitcast" and source.id > x.id:
         source = source.operands[0]
-    return source.opcode in _GIVEN and _was_copy(x)
+    return source.opcode in _GIVEN and was_copy(x)
 
 
 def was_transposed_in_place(x: Instruction) -> bool:
@@ -167,7 +167,7 @@ def was_transposed_in_place(x: Instruction) -> bool:
     return is_product(x) and names <= {made.op_name}
 
 
-def _was_copy(x: Instruction) -> bool:
+def was_copy(x: Instruction) -> bool:
     """A transpose that is a copy to another layout, normalized: it bears the name of what was copied."""
     return (
         x.opcode == "transpose"

@@ -33,10 +33,11 @@ def _product_behind(producer: Instruction, user: Instruction) -> Instruction | N
         return None
     while user.opcode in _LAYOUT_ONLY and len(user.users) == 1:
         user = user.users[0]
-    return user if _is_product(user) else None
+    return user if is_dot_of_program(user) else None
 
 
-def _is_product(x: Instruction) -> bool:
+def is_dot_of_program(x: Instruction) -> bool:
+    """Is it what became of a matrix product, in a fusion or in a library's call?"""
     if x.opcode == "fusion":
         return has_dot(x)
     return x.opcode == "dot" or (x.opcode == "custom-call" and operation(x) == "dot_general")

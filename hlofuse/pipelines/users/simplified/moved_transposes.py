@@ -1,4 +1,4 @@
-"""Values that the program transposed for several operations, behind which the transposes were moved."""
+"""Values that the program transposed: products took the transposes in, operations went in front of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
-from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.users.common.holes import last_at, last_in_front
+from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of, extent_of_frame
+from hlofuse.pipelines.users.products.dot_operands import is_dot_of_program
 
 
 def with_last_in_place_of_transposes(value: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -33,6 +35,23 @@ def with_last_in_place_of_transposes(value: Instruction, users: list[Instruction
     if any(other.goes_around(place) for other in gone for place in places):
         return users  # transposed behind the operation
     return last_in_front(users) if any(p.goes_around(other) for other in gone for p in places) else users
+
+
+def with_last_in_place_of_folded(users: list[Instruction], gone: GonePlaces) -> list[Instruction]:
+    """The users of a matrix of which one is its product with its own transpose, `x @ x.T`.
+
+    The transpose is written within the product and stood in front of it. TransposeFolding
+    (`xla/hlo/transforms/simplifiers/transpose_folding.cc`) makes the product anew, in its place, and the last
+    user takes that of the transpose.
+    """
+    for place, user in enumerate(users):
+        product = user.users[0] if user.opcode == "pad" and len(user.users) == 1 else user
+        if not is_dot_of_program(product) or len(product.operands) < 2 or len(set(product.operands)) > 1:
+            continue
+        here = extent_of(product)
+        if here is not None and any(here.encloses(it) for it in gone.get(here.context, ())):
+            return last_at(users, place)
+    return users
 
 
 def _reads_nothing_else(x: Instruction) -> bool:
