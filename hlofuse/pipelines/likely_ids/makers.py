@@ -12,6 +12,7 @@ from enum import IntEnum
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.pipelines.names import is_of_call, is_of_program, name_before_renaming, operation
 
@@ -89,6 +90,8 @@ class Makers:
                 return self._of_constant(x)
             case "convert":
                 return self._of_convert(x)
+            case "iota" if x not in self._named and name_before_renaming(x).root == x.opcode:
+                return Maker.INLINER if is_of_call(x) and is_of_program(x) else Maker.SIMPLIFIER
             case "reduce":
                 return self._of_reduce(x)
             case "scatter":
@@ -110,6 +113,8 @@ class Makers:
             if name_before_renaming(x).root == x.opcode:
                 return Maker.LAYOUT_NORMALIZATION
             return Maker.SIMPLIFIER_AGAIN
+        if _bears_name_of_another(x):
+            return self._inliner() if is_of_call(x) else Maker.FRONT_END
         # An operation of the program made anew, or another one in its place?
         if (operation(x), x.opcode) in self._known:
             return Maker.LAYOUT_NORMALIZATION
@@ -224,6 +229,15 @@ class Makers:
         if any(self._by_name(n) == Maker.LAYOUT_NORMALIZATION or x not in self._named for n in new):
             return Maker.LAYOUT_NORMALIZATION
         return Maker.FRONT_END if around else made
+
+
+def _bears_name_of_another(x: Instruction) -> bool:
+    """Had it been there when it took the place of an operation of the program (`ReplaceInstruction`)?
+
+    What is made for that has the operation's metadata as well as its name, and its own opcode as a root otherwise.
+    """
+    root = name_before_renaming(x).root
+    return x.opcode in ELEMENTWISE_OPCODES and bool(operation(x)) and root not in OPCODES and root.isidentifier()
 
 
 _TELLING = (ELEMENTWISE_OPCODES | _MOVES) - {"convert"}
