@@ -8,13 +8,14 @@ program may be on something young. What then tells are the operands: they have n
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import cached_property, lru_cache
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.shape import FLOATING_TYPES
-from hlofuse.pipelines.names import is_of_call, is_of_program, name_before_renaming, operation
+from hlofuse.pipelines.names import Name, is_of_call, is_of_program, name_before_renaming, operation
 
 
 class Maker(IntEnum):
@@ -69,6 +70,7 @@ class Makers:
     """Of the instructions of one computation."""
 
     def __init__(self, computation: Computation, named: frozenset[Instruction]) -> None:
+        self._computation = computation
         self._named = named
         program = [x for x in computation if is_of_program(x) and (x in named or not is_of_call(x))]
         kept = [x for x in program if x in named]
@@ -147,6 +149,8 @@ class Makers:
             explicit = operation(x) == "broadcast_in_dim" and _adds_in_front(x)
             if source.opcode != "bitcast" and source.shape.dimensions and not explicit:
                 return Maker.SIMPLIFIER_AGAIN  # two broadcasts, a reshape between them, became one
+            if self._reduces_to_number(source) and self._is_next_to_missing(x):
+                return Maker.SIMPLIFIER_AGAIN  # of what had been reduced a dimension of size one was left
             return self._by_name(x)
         if source.opcode != "convert" and self._is_normalized_for(x.users):
             return Maker.LAYOUT_NORMALIZATION
@@ -155,6 +159,26 @@ class Makers:
         if made == Maker.FLOAT_NORMALIZATION:
             return Maker.SIMPLIFIER_LAST  # had been converted behind the broadcast
         return Maker.SIMPLIFIER if made == Maker.SIMPLIFIER else Maker.SIMPLIFIER_AGAIN
+
+    def _reduces_to_number(self, x: Instruction) -> bool:
+        """Is it a reduction of all there is, or a mean that simplification made a product?"""
+        if x.opcode == "multiply" and self._is_new(x):
+            return any(o.opcode == "reduce" and not o.shape.dimensions for o in x.operands)
+        return x.opcode == "reduce" and not x.shape.is_tuple and not x.shape.dimensions
+
+    def _is_next_to_missing(self, x: Instruction) -> bool:
+        """Was there an operation of the program right before it, to add or to drop dimensions of size one?"""
+        root, number = name_before_renaming(x)
+        first = self._first(root) if x in self._named else 0
+        return number > first and (root, number - 1) not in self._names
+
+    @cached_property
+    def _names(self) -> set[Name]:
+        return {name_before_renaming(x) for x in self._computation}
+
+    def _first(self, root: str) -> int:
+        """The least number that the front end gave to operations of this root."""
+        return max(_numbers_of(self._named)[root]) // 2 + 1
 
     def _of_spread_constant(self, x: Instruction) -> Maker:
         if is_of_program(x) or not x.op_name:
@@ -238,6 +262,15 @@ def _bears_name_of_another(x: Instruction) -> bool:
     """
     root = name_before_renaming(x).root
     return x.opcode in ELEMENTWISE_OPCODES and bool(operation(x)) and root not in OPCODES and root.isidentifier()
+
+
+@lru_cache(maxsize=1)  # asked for one computation after the other
+def _numbers_of(named: frozenset[Instruction]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for x in named:
+        root, number = name_before_renaming(x)
+        found.setdefault(root, []).append(number)
+    return found
 
 
 _TELLING = (ELEMENTWISE_OPCODES | _MOVES) - {"convert"}
