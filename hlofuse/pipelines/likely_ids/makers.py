@@ -92,8 +92,8 @@ class Makers:
                 return self._of_constant(x)
             case "convert":
                 return self._of_convert(x)
-            case "iota" if x not in self._named and name_before_renaming(x).root == x.opcode:
-                return Maker.INLINER if is_of_call(x) and is_of_program(x) else Maker.SIMPLIFIER
+            case "iota" if name_before_renaming(x).root == x.opcode:
+                return self._of_iota(x)
             case "reduce":
                 return self._of_reduce(x)
             case "scatter":
@@ -181,6 +181,8 @@ class Makers:
         return max(_numbers_of(self._named)[root]) // 2 + 1
 
     def _of_spread_constant(self, x: Instruction) -> Maker:
+        if not x.op_name and x in self._named and self._is_spread_by_pass(x):
+            return Maker.SIMPLIFIER
         if is_of_program(x) or not x.op_name:
             if is_of_call(x):
                 return self._inliner()
@@ -189,6 +191,11 @@ class Makers:
         elif is_of_call(x) and not all(self._is_made_with(x, u) for u in x.users):
             return self._inliner()
         return Maker.LAYOUT_NORMALIZATION if self._is_normalized_for(x.users) else Maker.SIMPLIFIER
+
+    def _is_spread_by_pass(self, x: Instruction) -> bool:
+        """Does nothing read it that had been where the front end would have put it?"""
+        new = [u for u in x.users if self._is_new(u)]
+        return bool(new) and all(u.opcode in ELEMENTWISE_OPCODES and (u in new or is_of_call(u)) for u in x.users)
 
     def _is_made_with(self, x: Instruction, user: Instruction) -> bool:
         return operation(user) == operation(x) or self._by_name(user) == Maker.SIMPLIFIER
@@ -210,6 +217,14 @@ class Makers:
         if {source.shape.element_type, x.shape.element_type} <= FLOATING_TYPES:
             return Maker.FLOAT_NORMALIZATION
         return self._by_name(x)
+
+    def _of_iota(self, x: Instruction) -> Maker:
+        """A reshape of an iota is made a sum of iotas, each a multiple of its dimension."""
+        if x.users and all(self._is_new(u) and operation(u) == "reshape" for u in x.users):
+            return Maker.SIMPLIFIER
+        if x in self._named:
+            return Maker.FRONT_END
+        return Maker.INLINER if is_of_call(x) and is_of_program(x) else Maker.SIMPLIFIER
 
     def _of_reduce(self, x: Instruction) -> Maker:
         source = x.operands[0]
