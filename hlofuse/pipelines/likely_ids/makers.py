@@ -195,6 +195,8 @@ class Makers:
     def _is_spread_by_pass(self, x: Instruction) -> bool:
         """Does nothing read it that had been where the front end would have put it?"""
         new = [u for u in x.users if self._is_new(u)]
+        if x.operands[0] in self._named and len(new) == len(x.users):
+            return False
         return bool(new) and all(u.opcode in ELEMENTWISE_OPCODES and (u in new or is_of_call(u)) for u in x.users)
 
     def _is_made_with(self, x: Instruction, user: Instruction) -> bool:
