@@ -38,16 +38,20 @@ def in_order_of_cloning(computation: Computation, inlined: list[Instruction]) ->
 def _with_bounds_as_called(order: list[Instruction]) -> list[Instruction]:
     """The upper bound before the lower one of what has become one clamp since.
 
-    jax.numpy.clip calls minimum(upper, maximum(lower, x)), of which AlgebraicSimplifier makes clamp(lower, x, upper).
+    jax.numpy.clip calls minimum(upper, maximum(lower, x)), of which AlgebraicSimplifier makes
+    clamp(lower, x, upper) (`MinMaxToClamp`).
     """
     place = {x: (k, 0) for k, x in enumerate(order)}
     for lower in order:
-        clamp = lower.users[0] if len(lower.users) == 1 else lower
-        if clamp.opcode == "clamp" and operation(clamp) == "min" and "jit(clip)" in (clamp.op_name or ""):
-            upper = clamp.operands[2]
-            if upper in place and place[upper] > place[lower]:
-                place[upper] = (place[lower][0], -1)
+        for clamp in filter(_was_clip, lower.users):
+            bound, _, upper = clamp.operands
+            if bound is lower and upper in place:
+                place[upper] = min(place[upper], (place[lower][0], -1))
     return sorted(order, key=place.__getitem__)
+
+
+def _was_clip(x: Instruction) -> bool:
+    return x.opcode == "clamp" and operation(x) == "min" and "jit(clip)" in (x.op_name or "")
 
 
 def _one_after_another(

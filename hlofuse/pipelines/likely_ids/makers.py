@@ -197,7 +197,9 @@ class Makers:
         new = [u for u in x.users if self._is_new(u)]
         if x.operands[0] in self._named and len(new) == len(x.users):
             return False
-        return bool(new) and all(u.opcode in ELEMENTWISE_OPCODES and (u in new or is_of_call(u)) for u in x.users)
+        return bool(new) and all(
+            u.opcode in ELEMENTWISE_OPCODES and (u in new or is_of_call(u)) for u in x.users
+        )
 
     def _is_made_with(self, x: Instruction, user: Instruction) -> bool:
         return operation(user) == operation(x) or self._by_name(user) == Maker.SIMPLIFIER
@@ -275,10 +277,13 @@ class Makers:
 def _bears_name_of_another(x: Instruction) -> bool:
     """Had it been there when it took the place of an operation of the program (`ReplaceInstruction`)?
 
-    What is made for that has the operation's metadata as well as its name, and its own opcode as a root otherwise.
+    What is made for that has the operation's metadata as well as its name, and its own opcode as a root
+    otherwise.
     """
     root = name_before_renaming(x).root
-    return x.opcode in ELEMENTWISE_OPCODES and bool(operation(x)) and root not in OPCODES and root.isidentifier()
+    return (
+        x.opcode in ELEMENTWISE_OPCODES and bool(operation(x)) and root not in OPCODES and root.isidentifier()
+    )
 
 
 @lru_cache(maxsize=1)  # asked for one computation after the other

@@ -29,6 +29,7 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
         turns = _never_back([_TURNS.index(makers[x]) for x in chain])
         makers.update((x, _TURNS[turn]) for x, turn in zip(chain, turns, strict=True))
     makers.update(dict.fromkeys(_alone_in_layout(makers), Maker.SIMPLIFIER_AGAIN))
+    makers.update(dict.fromkeys(_spread_beside_transposed(makers), Maker.LAYOUT_NORMALIZATION))
     makers.update(dict.fromkeys(_spread_beside_merged(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(moved_along(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(spread_for_moved(makers), Maker.SIMPLIFIER_AGAIN))
@@ -66,6 +67,19 @@ def _alone_in_layout(makers: dict[Instruction, Maker]) -> list[Instruction]:
     return found
 
 
+def _spread_beside_transposed(makers: dict[Instruction, Maker]) -> list[Instruction]:
+    """Numbers that were spread in another layout, as what else is read there was."""
+    transposed = {
+        x for x, maker in makers.items() if maker == Maker.LAYOUT_NORMALIZATION and x.opcode == "transpose"
+    }
+    return [
+        x
+        for x, maker in makers.items()
+        if maker == Maker.SIMPLIFIER and is_spread_number(x) and x.users
+        if all(not transposed.isdisjoint(u.operands) for u in x.users)
+    ]
+
+
 def _spread_beside_merged(makers: dict[Instruction, Maker]) -> list[Instruction]:
     """Iotas that were spread for an operation of the program as what else it reads was, a reshape between.
 
@@ -76,7 +90,9 @@ def _spread_beside_merged(makers: dict[Instruction, Maker]) -> list[Instruction]
         for x, maker in makers.items()
         if maker == Maker.SIMPLIFIER and x.opcode == "iota" and not is_of_program(x) and x.users
         if any(
-            o.opcode == "broadcast" and makers.get(o) == Maker.SIMPLIFIER_AGAIN and operation(o) == operation(x)
+            o.opcode == "broadcast"
+            and makers.get(o) == Maker.SIMPLIFIER_AGAIN
+            and operation(o) == operation(x)
             for o in x.users[0].operands
         )
     ]

@@ -1,8 +1,8 @@
-"""What ReshapeMover made anew, although its name does not tell, and the numbers that were spread once more for it.
+"""What ReshapeMover made anew, although its name does not tell, and numbers that were spread anew for it.
 
-What it moves in front of a reshape takes the place of what was there. What reads that, without a bitcast between,
-has been moved as well. One number everywhere that it reads is given a reshape, and AlgebraicSimplifier merges the
-two behind it.
+What it moves in front of a reshape takes the place of what was there. What reads that, without a bitcast
+between, has been moved as well. One number everywhere that it reads is given a reshape, and
+AlgebraicSimplifier merges the two behind it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def spread_for_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
     """The broadcasts that only what was moved reads."""
     moved = [x for x, maker in makers.items() if maker == Maker.SIMPLIFIER_AGAIN and _is_elementwise(x)]
     merged = [x for x, maker in makers.items() if maker == Maker.SIMPLIFIER_AGAIN and x.opcode == "broadcast"]
-    found = dict.fromkeys(x for x, maker in makers.items() if maker == Maker.SIMPLIFIER and _ends_in_reshape(x))
+    found = dict.fromkeys(
+        x for x, maker in makers.items() if maker == Maker.SIMPLIFIER and _ends_in_reshape(x)
+    )
     pending = [*moved, *merged, *found]
     for reader in pending:
         for x in reader.operands:
@@ -69,5 +71,8 @@ def _reads_reduction(x: Instruction) -> bool:
 def _ends_in_reshape(x: Instruction) -> bool:
     """A mean that keeps its dimensions: the reshape is behind the quotient now."""
     return (
-        _reads_one_array(x) and _reads_reduction(x) and bool(x.users) and all(u.opcode == "bitcast" for u in x.users)
+        _reads_one_array(x)
+        and _reads_reduction(x)
+        and bool(x.users)
+        and all(u.opcode == "bitcast" for u in x.users)
     )
