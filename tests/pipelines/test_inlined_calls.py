@@ -15,9 +15,10 @@ def order(*lines: str) -> list[str]:
     results = ", ".join(f"%{name}" for name in given)
     shape = ", ".join("f32[8]{0}" for _ in given)
     root = f"  ROOT %tuple.1.0 = ({shape}) tuple({results})"
-    text = f"HloModule m\n\nENTRY %main {{\n  %p = f32[8]{{0}} parameter(0)\n{body}\n{root}\n}}\n"
+    given_first = "  %p = f32[8]{0} parameter(0)\n  %zero = f32[] constant(0)\n"
+    text = f"HloModule m\n\nENTRY %main {{\n{given_first}{body}\n{root}\n}}\n"
     entry = parse_module(text).entry
-    inlined = [x for x in entry if x.opcode not in ("parameter", "tuple")]
+    inlined = [x for x in entry if x.opcode not in ("parameter", "tuple") and x.name != "zero"]
     return [x.name for x in in_order_of_cloning(entry, inlined)]
 
 
@@ -99,3 +100,13 @@ def test_a_constant_of_calls_that_cannot_be_told_apart_stands_where_it_is_writte
     )
     assert found[:3] == ["exp.1.0", "bit.1.0", "mul.1.0"]
     assert found[-2:] == ["mul.3.0", "add.1.0"]
+
+
+def test_the_upper_bound_of_a_clip_is_cloned_before_the_lower_one() -> None:
+    """The call is of minimum(upper, maximum(lower, x)), the clamp of (lower, x, upper)."""
+    found = order(
+        "max.0.0 | broadcast(%zero), dimensions={} | jit(clip)/max",
+        "min.0.0 | broadcast(%zero), dimensions={} | jit(clip)/min",
+        "clamp.1 | clamp(%max.0.0, %p, %min.0.0) | jit(clip)/min",
+    )
+    assert found == ["min.0.0", "max.0.0", "clamp.1"]

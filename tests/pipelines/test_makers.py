@@ -242,3 +242,45 @@ def test_a_constant_beside_tells_nothing_of_layouts() -> None:
         )
         == Maker.SIMPLIFIER_AGAIN
     )
+
+
+def test_what_takes_the_place_of_another_operation_keeps_its_age() -> None:
+    """The sign of a divisor that is above zero is false, and what was unequal to that is itself."""
+    lines = (
+        f"%lt.5.0 = pred[8]{{0}} compare(%p, %p), direction=LT, {op('lt')}",
+        f"%ne.0.0 = pred[8]{{0}} compare(%p, %p), direction=LT, {op('jit(remainder)/lt')}",
+        "%t = (pred[8]{0}, pred[8]{0}) tuple(%lt.5.0, %ne.0.0)",
+    )
+    assert maker("ne.0.0", *lines) == Maker.INLINER
+
+
+IOTA = f"%iota.5.0 = s32[8]{{0}} iota(), iota_dimension=0, {op('iota')}"
+
+
+@pytest.mark.parametrize(("path", "made"), [("reshape", Maker.SIMPLIFIER), ("mul", Maker.FRONT_END)])
+def test_iotas_of_what_was_an_iota_reshaped_are_simplifications(path: str, made: Maker) -> None:
+    name = "multiply.1" if path == "reshape" else "mul.7.0"
+    product = f"%{name} = s32[8]{{0}} multiply(%iota.5.0, %iota.5.0), {op(path)}"
+    assert maker("iota.5.0", IOTA, product) == made
+
+
+@pytest.mark.parametrize(("number", "made"), [(8, Maker.SIMPLIFIER_AGAIN), (7, Maker.FRONT_END)])
+def test_a_missing_number_tells_of_a_reshape_of_a_full_reduction(number: int, made: Maker) -> None:
+    lines = (
+        f"%add.6.0 = f32[8]{{0}} add(%p, %p), {op('add')}",
+        "%reduce_sum.5.0 = f32[] reduce(%add.6.0, %zero), dimensions={0}, to_apply=%region, "
+        + op("reduce_sum"),
+        f"%add.{number}.0 = f32[8]{{0}} broadcast(%reduce_sum.5.0), dimensions={{}}, {op('add')}",
+        f"%add.9.0 = f32[8]{{0}} add(%add.{number}.0, %p), {op('add')}",
+    )
+    assert maker(f"add.{number}.0", *lines) == made
+
+
+def test_a_number_that_only_a_pass_reads_is_the_pass_s() -> None:
+    lines = (
+        MUL,
+        "%half = f32[] constant(0.5)",
+        "%broadcast.5.0 = f32[8]{0} broadcast(%half), dimensions={}",
+        f"%multiply.1.0 = f32[8]{{0}} multiply(%mul.5.0, %broadcast.5.0), {op('div')}",
+    )
+    assert maker("broadcast.5.0", *lines) == Maker.SIMPLIFIER

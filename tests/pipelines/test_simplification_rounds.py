@@ -39,3 +39,14 @@ def test_a_reshape_that_a_broadcast_reads_stays_until_that_has_taken_it() -> Non
         "%neg.1 = f32[2,8]{1,0} broadcast(%neg.0), dimensions={1}",
         "ROOT %mul.1 = f32[2,8]{1,0} broadcast(%mul.0), dimensions={1}",
     ) == [["neg.0"], ["div.0", "neg.1"], ["mul.0"], ["mul.1"]]
+
+
+def test_a_number_is_spread_once_more_behind_what_was_moved() -> None:
+    """The mean of squares and a small number beside it."""
+    assert rounds(
+        "%c = f32[] constant(1)",
+        "%broadcast.1 = f32[8]{0} broadcast(%c), dimensions={}",
+        "%add.0 = f32[8]{0} add(%p, %broadcast.1)",
+        "ROOT %rsqrt.0 = f32[8]{0} rsqrt(%add.0)",
+        kept="c",
+    ) == [["add.0"], ["broadcast.1"], ["rsqrt.0"]]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.order_of_pass import longest_rising
-from hlofuse.pipelines.names import is_called_once, name_before_renaming, outermost_call
+from hlofuse.pipelines.names import is_called_once, name_before_renaming, operation, outermost_call
 
 
 def in_order_of_cloning(computation: Computation, inlined: list[Instruction]) -> list[Instruction]:
@@ -32,7 +32,26 @@ def in_order_of_cloning(computation: Computation, inlined: list[Instruction]) ->
         candidates.append(inlined)
     if torn:
         candidates.append(_one_after_another(computation, inlined, apart))
-    return max(candidates, key=_agreed)
+    return _with_bounds_as_called(max(candidates, key=_agreed))
+
+
+def _with_bounds_as_called(order: list[Instruction]) -> list[Instruction]:
+    """The upper bound before the lower one of what has become one clamp since.
+
+    jax.numpy.clip calls minimum(upper, maximum(lower, x)), of which AlgebraicSimplifier makes
+    clamp(lower, x, upper) (`MinMaxToClamp`).
+    """
+    place = {x: (k, 0) for k, x in enumerate(order)}
+    for lower in order:
+        for clamp in filter(_was_clip, lower.users):
+            bound, _, upper = clamp.operands
+            if bound is lower and upper in place:
+                place[upper] = min(place[upper], (place[lower][0], -1))
+    return sorted(order, key=place.__getitem__)
+
+
+def _was_clip(x: Instruction) -> bool:
+    return x.opcode == "clamp" and operation(x) == "min" and "jit(clip)" in (x.op_name or "")
 
 
 def _one_after_another(

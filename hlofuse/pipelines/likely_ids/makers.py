@@ -8,12 +8,14 @@ program may be on something young. What then tells are the operands: they have n
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import cached_property, lru_cache
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.shape import FLOATING_TYPES
-from hlofuse.pipelines.names import is_of_call, is_of_program, name_before_renaming, operation
+from hlofuse.pipelines.names import Name, is_of_call, is_of_program, name_before_renaming, operation
 
 
 class Maker(IntEnum):
@@ -68,6 +70,7 @@ class Makers:
     """Of the instructions of one computation."""
 
     def __init__(self, computation: Computation, named: frozenset[Instruction]) -> None:
+        self._computation = computation
         self._named = named
         program = [x for x in computation if is_of_program(x) and (x in named or not is_of_call(x))]
         kept = [x for x in program if x in named]
@@ -89,6 +92,8 @@ class Makers:
                 return self._of_constant(x)
             case "convert":
                 return self._of_convert(x)
+            case "iota" if name_before_renaming(x).root == x.opcode:
+                return self._of_iota(x)
             case "reduce":
                 return self._of_reduce(x)
             case "scatter":
@@ -110,6 +115,8 @@ class Makers:
             if name_before_renaming(x).root == x.opcode:
                 return Maker.LAYOUT_NORMALIZATION
             return Maker.SIMPLIFIER_AGAIN
+        if _bears_name_of_another(x):
+            return self._inliner() if is_of_call(x) else Maker.FRONT_END
         # An operation of the program made anew, or another one in its place?
         if (operation(x), x.opcode) in self._known:
             return Maker.LAYOUT_NORMALIZATION
@@ -142,6 +149,8 @@ class Makers:
             explicit = operation(x) == "broadcast_in_dim" and _adds_in_front(x)
             if source.opcode != "bitcast" and source.shape.dimensions and not explicit:
                 return Maker.SIMPLIFIER_AGAIN  # two broadcasts, a reshape between them, became one
+            if self._reduces_to_number(source) and self._is_next_to_missing(x):
+                return Maker.SIMPLIFIER_AGAIN  # of what had been reduced a dimension of size one was left
             return self._by_name(x)
         if source.opcode != "convert" and self._is_normalized_for(x.users):
             return Maker.LAYOUT_NORMALIZATION
@@ -151,7 +160,29 @@ class Makers:
             return Maker.SIMPLIFIER_LAST  # had been converted behind the broadcast
         return Maker.SIMPLIFIER if made == Maker.SIMPLIFIER else Maker.SIMPLIFIER_AGAIN
 
+    def _reduces_to_number(self, x: Instruction) -> bool:
+        """Is it a reduction of all there is, or a mean that simplification made a product?"""
+        if x.opcode == "multiply" and self._is_new(x):
+            return any(o.opcode == "reduce" and not o.shape.dimensions for o in x.operands)
+        return x.opcode == "reduce" and not x.shape.is_tuple and not x.shape.dimensions
+
+    def _is_next_to_missing(self, x: Instruction) -> bool:
+        """Was there an operation of the program right before it, to add or to drop dimensions of size one?"""
+        root, number = name_before_renaming(x)
+        first = self._first(root) if x in self._named else 0
+        return number > first and (root, number - 1) not in self._names
+
+    @cached_property
+    def _names(self) -> set[Name]:
+        return {name_before_renaming(x) for x in self._computation}
+
+    def _first(self, root: str) -> int:
+        """The least number that the front end gave to operations of this root."""
+        return max(_numbers_of(self._named)[root]) // 2 + 1
+
     def _of_spread_constant(self, x: Instruction) -> Maker:
+        if not x.op_name and x in self._named and self._is_spread_by_pass(x):
+            return Maker.SIMPLIFIER
         if is_of_program(x) or not x.op_name:
             if is_of_call(x):
                 return self._inliner()
@@ -160,6 +191,15 @@ class Makers:
         elif is_of_call(x) and not all(self._is_made_with(x, u) for u in x.users):
             return self._inliner()
         return Maker.LAYOUT_NORMALIZATION if self._is_normalized_for(x.users) else Maker.SIMPLIFIER
+
+    def _is_spread_by_pass(self, x: Instruction) -> bool:
+        """Does nothing read it that had been where the front end would have put it?"""
+        new = [u for u in x.users if self._is_new(u)]
+        if x.operands[0] in self._named and len(new) == len(x.users):
+            return False
+        return bool(new) and all(
+            u.opcode in ELEMENTWISE_OPCODES and (u in new or is_of_call(u)) for u in x.users
+        )
 
     def _is_made_with(self, x: Instruction, user: Instruction) -> bool:
         return operation(user) == operation(x) or self._by_name(user) == Maker.SIMPLIFIER
@@ -181,6 +221,14 @@ class Makers:
         if {source.shape.element_type, x.shape.element_type} <= FLOATING_TYPES:
             return Maker.FLOAT_NORMALIZATION
         return self._by_name(x)
+
+    def _of_iota(self, x: Instruction) -> Maker:
+        """A reshape of an iota is made a sum of iotas, each a multiple of its dimension."""
+        if x.users and all(self._is_new(u) and operation(u) == "reshape" for u in x.users):
+            return Maker.SIMPLIFIER
+        if x in self._named:
+            return Maker.FRONT_END
+        return Maker.INLINER if is_of_call(x) and is_of_program(x) else Maker.SIMPLIFIER
 
     def _of_reduce(self, x: Instruction) -> Maker:
         source = x.operands[0]
@@ -224,6 +272,27 @@ class Makers:
         if any(self._by_name(n) == Maker.LAYOUT_NORMALIZATION or x not in self._named for n in new):
             return Maker.LAYOUT_NORMALIZATION
         return Maker.FRONT_END if around else made
+
+
+def _bears_name_of_another(x: Instruction) -> bool:
+    """Had it been there when it took the place of an operation of the program (`ReplaceInstruction`)?
+
+    What is made for that has the operation's metadata as well as its name, and its own opcode as a root
+    otherwise.
+    """
+    root = name_before_renaming(x).root
+    return (
+        x.opcode in ELEMENTWISE_OPCODES and bool(operation(x)) and root not in OPCODES and root.isidentifier()
+    )
+
+
+@lru_cache(maxsize=1)  # asked for one computation after the other
+def _numbers_of(named: frozenset[Instruction]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for x in named:
+        root, number = name_before_renaming(x)
+        found.setdefault(root, []).append(number)
+    return found
 
 
 _TELLING = (ELEMENTWISE_OPCODES | _MOVES) - {"convert"}

@@ -6,7 +6,8 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.makers import Maker, Makers
-from hlofuse.pipelines.names import is_of_program, name_before_renaming
+from hlofuse.pipelines.likely_ids.moved_reshapes import is_spread_number, moved_along, spread_for_moved
+from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation
 
 _TURNS = (Maker.SIMPLIFIER, Maker.SIMPLIFIER_AGAIN, Maker.LAYOUT_NORMALIZATION)
 
@@ -28,6 +29,10 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
         turns = _never_back([_TURNS.index(makers[x]) for x in chain])
         makers.update((x, _TURNS[turn]) for x, turn in zip(chain, turns, strict=True))
     makers.update(dict.fromkeys(_alone_in_layout(makers), Maker.SIMPLIFIER_AGAIN))
+    makers.update(dict.fromkeys(_spread_beside_transposed(makers), Maker.LAYOUT_NORMALIZATION))
+    makers.update(dict.fromkeys(_spread_beside_merged(makers), Maker.SIMPLIFIER_AGAIN))
+    makers.update(dict.fromkeys(moved_along(makers), Maker.SIMPLIFIER_AGAIN))
+    makers.update(dict.fromkeys(spread_for_moved(makers), Maker.SIMPLIFIER_AGAIN))
     return makers
 
 
@@ -55,16 +60,42 @@ def _alone_in_layout(makers: dict[Instruction, Maker]) -> list[Instruction]:
                     if near not in seen:
                         seen.add(near)
                         group.append(near)
-                elif makers.get(near) == Maker.LAYOUT_NORMALIZATION and not _is_spread(near):
+                elif makers.get(near) == Maker.LAYOUT_NORMALIZATION and not is_spread_number(near):
                     told = True
         if not told:
             found += group
     return found
 
 
-def _is_spread(x: Instruction) -> bool:
-    """One number everywhere? It is in the layout that its readers ask for."""
-    return x.opcode == "broadcast" and x.operands[0].opcode == "constant"
+def _spread_beside_transposed(makers: dict[Instruction, Maker]) -> list[Instruction]:
+    """Numbers that were spread in another layout, as what else is read there was."""
+    transposed = {
+        x for x, maker in makers.items() if maker == Maker.LAYOUT_NORMALIZATION and x.opcode == "transpose"
+    }
+    return [
+        x
+        for x, maker in makers.items()
+        if maker == Maker.SIMPLIFIER and is_spread_number(x) and x.users
+        if all(not transposed.isdisjoint(u.operands) for u in x.users)
+    ]
+
+
+def _spread_beside_merged(makers: dict[Instruction, Maker]) -> list[Instruction]:
+    """Iotas that were spread for an operation of the program as what else it reads was, a reshape between.
+
+    Of the iota the broadcast is made an iota of its shape.
+    """
+    return [
+        x
+        for x, maker in makers.items()
+        if maker == Maker.SIMPLIFIER and x.opcode == "iota" and not is_of_program(x) and x.users
+        if any(
+            o.opcode == "broadcast"
+            and makers.get(o) == Maker.SIMPLIFIER_AGAIN
+            and operation(o) == operation(x)
+            for o in x.users[0].operands
+        )
+    ]
 
 
 def _never_back(turns: list[int]) -> list[int]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.moved_reshapes import is_spread_number
 
 
 def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
@@ -21,7 +22,7 @@ def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
         moved = _moved(rest)
         for x in moved:
             del rest[x]
-        taken = [x for x in rest if x.opcode == "broadcast" and x.operands[0] not in rest]
+        taken = [x for x in rest if _takes_reshape(x) and rest.keys().isdisjoint(_needed(x))]
         for x in taken:
             del rest[x]
         turns += [moved, taken]
@@ -30,9 +31,22 @@ def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
     return turns
 
 
+def _takes_reshape(x: Instruction) -> bool:
+    return x.opcode in ("broadcast", "iota")
+
+
+def _needed(x: Instruction) -> list[Instruction]:
+    """What has to be there: of one number that is spread, all that it is spread for."""
+    return x.users if is_spread_number(x) else x.operands
+
+
+def _arrays(x: Instruction) -> list[Instruction]:
+    return [o for o in x.operands if not is_spread_number(o)]
+
+
 def _moved(rest: dict[Instruction, None]) -> list[Instruction]:
     """Those that read nothing that is still to be made, unless somebody who stays reads it as well."""
-    moved = {x for x in rest if x.opcode != "broadcast" and rest.keys().isdisjoint(x.operands)}
+    moved = {x for x in rest if not _takes_reshape(x) and rest.keys().isdisjoint(_arrays(x))}
     stay: set[Instruction] | None = None
     while stay is None or stay:
         stay = {x for x in moved if any(u in rest and u not in moved for o in x.operands for u in o.users)}

@@ -1,0 +1,78 @@
+"""What ReshapeMover made anew, although its name does not tell, and numbers that were spread anew for it.
+
+What it moves in front of a reshape takes the place of what was there. What reads that, without a bitcast
+between, has been moved as well. One number everywhere that it reads is given a reshape, and
+AlgebraicSimplifier merges the two behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.makers import Maker
+
+_BEFORE_IT_OR_ALIKE = (Maker.INLINER, Maker.SIMPLIFIER, Maker.LAYOUT_NORMALIZATION)
+"""Whose instructions bear the same names as those that it makes in their place."""
+
+
+def moved_along(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
+    """The elementwise operations that read what was moved."""
+    pending = [x for x, maker in makers.items() if maker == Maker.SIMPLIFIER_AGAIN and _is_elementwise(x)]
+    found: dict[Instruction, None] = {}
+    for source in pending:
+        for x in source.users:
+            if x not in found and _is_elementwise(x) and makers.get(x) in _BEFORE_IT_OR_ALIKE:
+                found[x] = None
+                pending.append(x)
+    return [*found]
+
+
+def spread_for_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
+    """The broadcasts that only what was moved reads."""
+    moved = [x for x, maker in makers.items() if maker == Maker.SIMPLIFIER_AGAIN and _is_elementwise(x)]
+    merged = [x for x, maker in makers.items() if maker == Maker.SIMPLIFIER_AGAIN and x.opcode == "broadcast"]
+    found = dict.fromkeys(
+        x for x, maker in makers.items() if maker == Maker.SIMPLIFIER and _ends_in_reshape(x)
+    )
+    pending = [*moved, *merged, *found]
+    for reader in pending:
+        for x in reader.operands:
+            if x in found or makers.get(x) != Maker.SIMPLIFIER or not _reads_one_array(x):
+                continue
+            if reader.opcode != "broadcast" or _reads_reduction(x):
+                found[x] = None
+                pending.append(x)
+    readers = {*moved, *found}
+    spread = (o for x in readers for o in x.operands if is_spread_number(o) and readers.issuperset(o.users))
+    return [*dict.fromkeys(spread)]
+
+
+def is_spread_number(x: Instruction) -> bool:
+    """Is it one number everywhere?"""
+    return x.opcode == "broadcast" and x.operands[0].opcode == "constant"
+
+
+def _is_elementwise(x: Instruction) -> bool:
+    return x.opcode in ELEMENTWISE_OPCODES
+
+
+def _reads_one_array(x: Instruction) -> bool:
+    """So that a reshape behind it can only have come from there, and with numbers that tell nothing of it."""
+    arrays = [o for o in x.operands if not (is_spread_number(o) or o.opcode == "constant")]
+    return _is_elementwise(x) and len(arrays) == 1 < len(x.operands)
+
+
+def _reads_reduction(x: Instruction) -> bool:
+    return any(o.opcode == "reduce" for o in x.operands)
+
+
+def _ends_in_reshape(x: Instruction) -> bool:
+    """A mean that keeps its dimensions: the reshape is behind the quotient now."""
+    return (
+        _reads_one_array(x)
+        and _reads_reduction(x)
+        and bool(x.users)
+        and all(u.opcode == "bitcast" for u in x.users)
+    )

@@ -1,0 +1,32 @@
+"""What was moved along with a reshape, by who made it, as XLA's dumps around ReshapeMover have it."""
+
+from __future__ import annotations
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.likely_ids.makers import Maker
+from hlofuse.pipelines.likely_ids.moved_reshapes import moved_along, spread_for_moved
+
+TEXT = """HloModule m
+
+ENTRY %main {
+  %p = f32[8]{0} parameter(0)
+  %c = f32[] constant(1)
+  %spread.1 = f32[8]{0} broadcast(%c), dimensions={}
+  %moved = f32[8]{0} add(%p, %spread.1)
+  %spread.2 = f32[8]{0} broadcast(%c), dimensions={}
+  %after = f32[8]{0} multiply(%moved, %spread.2)
+  %elsewhere = f32[8]{0} sine(%spread.2)
+  ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%after, %elsewhere)
+}
+"""
+
+
+def test_what_reads_what_was_moved_was_moved_and_a_number_that_nothing_else_reads_was_spread_for_it() -> None:
+    entry = parse_module(TEXT).entry
+    named = {x.name: x for x in entry}
+    makers = {x: Maker.INLINER for x in entry if x.opcode not in ("parameter", "tuple")}
+    makers[named["moved"]] = Maker.SIMPLIFIER_AGAIN
+    along = moved_along(makers)
+    assert [x.name for x in along] == ["after"]
+    makers.update(dict.fromkeys(along, Maker.SIMPLIFIER_AGAIN))
+    assert [x.name for x in spread_for_moved(makers)] == ["spread.1"]
