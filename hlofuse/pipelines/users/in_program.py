@@ -65,7 +65,10 @@ from hlofuse.pipelines.users.simplified.random_rounds import (
     with_sums_of_word_gone,
 )
 from hlofuse.pipelines.users.simplified.reciprocals import with_divisions_gone
-from hlofuse.pipelines.users.simplified.remainders import with_choice_in_place_of_remainder
+from hlofuse.pipelines.users.simplified.remainders import (
+    with_choice_in_place_of_remainder,
+    with_last_in_place_of_remainder,
+)
 from hlofuse.pipelines.users.simplified.slices_of_padding import with_last_in_place_of_margin
 from hlofuse.pipelines.users.simplified.split_reductions import with_last_in_place_of_split
 from hlofuse.pipelines.users.simplified.stacked_scalars import with_stacks_behind_scalar
@@ -130,6 +133,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_last_in_place_of_element(producer, users, clues.order)
     users = with_signs_of_index_merged(producer, users, clues.uses)
     users = with_choice_in_place_of_remainder(producer, users)
+    users = with_last_in_place_of_remainder(producer, users)
     users = with_reshapes_merged(producer, users, clues.order, clues.gone)
     users = with_infinities_merged(producer, users, clues.order)
     users = with_stacks_behind_scalar(producer, users)
