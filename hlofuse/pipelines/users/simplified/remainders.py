@@ -7,6 +7,7 @@ AlgebraicSimplifier compares the value with zero, negates it and chooses (`TryRe
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 from hlofuse.pipelines.users.common.holes import last_in_front
@@ -30,7 +31,7 @@ def with_last_in_place_of_remainder(divisor: Instruction, users: list[Instructio
 
 def is_power_divided_by(x: Instruction) -> bool:
     """Is it a power of two, spread for a remainder of integers that is there no more?"""
-    if operation(x) != "rem" or not is_broadcast_of_constant(x) or x.shape.element_type[0] not in "su":
+    if operation(x) != "rem" or not is_broadcast_of_constant(x) or x.shape.element_type not in INTEGER_TYPES:
         return False
     value = x.operands[0].literal.scalar
     is_power = isinstance(value, int) and value > 0 and value & (value - 1) == 0
