@@ -28,7 +28,10 @@ from hlofuse.pipelines.users.duplicates.merged_reshapes import with_reshapes_mer
 from hlofuse.pipelines.users.duplicates.normalized_indices import with_signs_of_index_merged
 from hlofuse.pipelines.users.duplicates.scalars_for_each import in_order_of_first_uses
 from hlofuse.pipelines.users.duplicates.shared_expansions import with_last_in_place_of_expansion
-from hlofuse.pipelines.users.duplicates.sigmoids import with_last_in_place_of_difference
+from hlofuse.pipelines.users.duplicates.sigmoids import (
+    with_last_in_place_of_difference,
+    with_ways_back_behind,
+)
 from hlofuse.pipelines.users.duplicates.single_slices import in_order_of_slices
 from hlofuse.pipelines.users.duplicates.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.users.duplicates.sums_in_functions import with_last_in_place_of_callers_sum
@@ -130,6 +133,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     if not is_read_wide(producer, clues.wide):
         users = with_last_in_place_of_sum(producer, users, clues.reductions)
     users = with_last_in_place_of_difference(producer, users, clues.order)
+    users = with_ways_back_behind(producer, users)
     users = with_last_in_place_of_element(producer, users, clues.order)
     users = with_signs_of_index_merged(producer, users, clues.uses)
     users = with_choice_in_place_of_remainder(producer, users)
