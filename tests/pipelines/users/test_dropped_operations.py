@@ -212,3 +212,27 @@ def test_of_a_word_of_the_key_the_last_reader_takes_the_place_of_the_sum_that_co
   ROOT %r = (u32[8]{{0}}) tuple(%add.12.0)"""
     ids = f"k word add.4.0 add.{number}.0 - add.10.0 add.12.0 r"
     assert users_of(f"add.{number}.0", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("spread", "users"),
+    [
+        ("broadcast(%zero), dimensions={}", ["select_n.1", "ne.1", "add.5.0"]),
+        ("broadcast(%few), dimensions={0}", ["select_n.1", "add.5.0", "ne.1"]),
+    ],
+    ids=["scalar", "stretched"],
+)
+def test_numbers_that_were_of_a_stretched_dimension_are_of_no_sum_with_zero(
+    spread: str, users: list[str]
+) -> None:
+    """Two numbers are missing behind a sum: of a sum with zero, or of a broadcast and its reshape."""
+    body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %few = f32[8]{{0}} parameter(1)
+  %zero = f32[] constant(0)
+  %add.1.0 = f32[8,4]{{1,0}} add(%p, %p){named("add")}
+  %ne.1 = pred[8,4]{{1,0}} compare(%add.1.0, %p), direction=NE{named("jit(median)/ne", frame=5)}
+  %select_n.1 = f32[8,4]{{1,0}} select(%ne.1, %add.1.0, %p){named("jit(median)/select_n", frame=5)}
+  %add.4.0 = f32[8,4]{{1,0}} {spread}{named("add")}
+  %add.5.0 = f32[8,4]{{1,0}} add(%add.4.0, %add.1.0){named("add")}
+  ROOT %r = (f32[8,4]{{1,0}}, f32[8,4]{{1,0}}) tuple(%select_n.1, %add.5.0)"""
+    assert users_of("add.1.0", body) == users

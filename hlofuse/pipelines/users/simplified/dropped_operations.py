@@ -115,7 +115,15 @@ def _reader_of_dropped(
     (reader,) = sums
     if name_before_renaming(reader).number < number:
         return None
+    if any(_is_stretched(x, root) for x in reader.operands):
+        return None
     between = {k for x in reader.operands for r, k in [name_before_renaming(x)] if r == root}
     if set(range(number + 3, name_before_renaming(reader).number)) - between:
         return None
     return None if any(o in users for o in reader.operands) else reader
+
+
+def _is_stretched(x: Instruction, root: str) -> bool:
+    """Was a dimension of one made longer for an operation? It was spread and reshaped for that before."""
+    is_spread = x.opcode == "broadcast" and name_before_renaming(x).root == root
+    return is_spread and x.operands[0].shape.rank > 0
