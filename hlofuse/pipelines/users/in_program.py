@@ -31,7 +31,10 @@ from hlofuse.pipelines.users.duplicates.shared_expansions import (
     with_last_in_place_of_expansion,
     with_last_in_place_of_leading,
 )
-from hlofuse.pipelines.users.duplicates.sigmoids import with_last_in_place_of_difference
+from hlofuse.pipelines.users.duplicates.sigmoids import (
+    with_last_in_place_of_difference,
+    with_ways_back_behind,
+)
 from hlofuse.pipelines.users.duplicates.single_slices import in_order_of_slices
 from hlofuse.pipelines.users.duplicates.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.users.duplicates.sums_in_functions import with_last_in_place_of_callers_sum
@@ -72,7 +75,10 @@ from hlofuse.pipelines.users.simplified.random_rounds import (
     with_sums_of_word_gone,
 )
 from hlofuse.pipelines.users.simplified.reciprocals import with_divisions_gone
-from hlofuse.pipelines.users.simplified.remainders import with_choice_in_place_of_remainder
+from hlofuse.pipelines.users.simplified.remainders import (
+    with_choice_in_place_of_remainder,
+    with_last_in_place_of_remainder,
+)
 from hlofuse.pipelines.users.simplified.slices_of_padding import with_last_in_place_of_margin
 from hlofuse.pipelines.users.simplified.split_reductions import with_last_in_place_of_split
 from hlofuse.pipelines.users.simplified.stacked_scalars import with_stacks_behind_scalar
@@ -135,10 +141,12 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     if not is_read_wide(producer, clues.wide):
         users = with_last_in_place_of_sum(producer, users, clues.reductions)
     users = with_last_in_place_of_difference(producer, users, clues.order)
+    users = with_ways_back_behind(producer, users)
     users = with_last_in_place_of_element(producer, users, clues.order)
     users = with_windows_behind(producer, users, clues.order)
     users = with_signs_of_index_merged(producer, users, clues.uses)
     users = with_choice_in_place_of_remainder(producer, users)
+    users = with_last_in_place_of_remainder(producer, users)
     users = with_reshapes_merged(producer, users, clues.order, clues.gone)
     users = with_infinities_merged(producer, users, clues.order)
     users = with_stacks_behind_scalar(producer, users)

@@ -318,3 +318,29 @@ def test_of_four_comparisons_of_a_derivative_two_go(choices: tuple[int, ...], us
   %mul.2 = f32[8]{{0}} multiply(%cos.1, %div.2){named("mul")}
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%mul.1, %mul.2)"""
     assert users_of("min.0", body) == users
+
+
+@pytest.mark.parametrize(
+    ("kind", "function", "users"),
+    [
+        ("f32", "transpose(jvp(jit(diff)))", ["pad.1", "split.2", "split.1"]),
+        ("f32", "jvp(jit(diff))", ["pad.1", "split.1", "split.2"]),
+        ("s32", "transpose(jvp(jit(diff)))", ["pad.1", "split.1", "split.2"]),
+    ],
+)
+def test_what_a_derivative_reads_itself_is_none_of_its_results(
+    kind: str, function: str, users: list[str]
+) -> None:
+    """Another negation was given to a call, in whose place the last clone was when CSE made them one.
+
+    In front of a result's users the tuple of the function goes as well.
+    """
+    body = f"""  %p = {kind}[8]{{0}} parameter(0)
+  %zero = {kind}[] constant(0)
+  %neg.1 = {kind}[8]{{0}} negate(%p){named(f"{function}/neg", frame=3)}
+  %pad.1 = {kind}[9]{{0}} pad(%neg.1, %zero), padding=1_0{named(f"{function}/pad", frame=3)}
+  %split.1 = {kind}[1]{{0}} slice(%neg.1), slice={{[7:8]}}{named("transpose(jvp(jit(roll)))/split", frame=5)}
+  %split.2 = {kind}[7]{{0}} slice(%neg.1), slice={{[0:7]}}{named("transpose(jvp(jit(roll)))/split", frame=5)}
+  %abs.1 = {kind}[9]{{0}} abs(%pad.1){named("abs")}
+  ROOT %r = ({kind}[9]{{0}}, {kind}[1]{{0}}, {kind}[7]{{0}}) tuple(%abs.1, %split.1, %split.2)"""
+    assert users_of("neg.1", body) == users

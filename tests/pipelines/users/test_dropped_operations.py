@@ -200,3 +200,67 @@ def test_the_last_takes_the_place_of_a_maximum_of_equals(
   %sin.1 = f32[8]{{0}} sine(%tanh.1){named("sin", frame=5)}
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%cos.1, %max.3, %sin.1)"""
     assert users_of("tanh.1", body, tables=places_in_source(*places)) == users
+
+
+@pytest.mark.parametrize(
+    ("kind", "divisor", "operation", "users"),
+    [
+        ("s32", 8, "rem", ["add.2", "add.1"]),
+        ("s32", 7, "rem", ["add.1", "add.2"]),
+        ("bf16", 8, "rem", ["add.1", "add.2"]),
+        ("s32", 8, "mul", ["add.1", "add.2"]),
+    ],
+)
+def test_of_a_divisor_the_last_reader_takes_the_place_of_a_remainder_that_became_bits(
+    kind: str, divisor: int, operation: str, users: list[str]
+) -> None:
+    """Two functions were given the number, and of the first the remainder was asked."""
+    body = f"""  %p = {kind}[8]{{0}} parameter(0)
+  %eight = {kind}[] constant({divisor})
+  %rem.1 = {kind}[8]{{0}} broadcast(%eight), dimensions={{}}{named(f"jit(remainder)/{operation}", frame=5)}
+  %add.1 = {kind}[8]{{0}} add(%p, %rem.1){named("jit(remainder)/add", frame=5)}
+  %add.2 = {kind}[8]{{0}} add(%add.1, %rem.1){named("jit(take)/add", frame=6)}
+  ROOT %r = ({kind}[8]{{0}}) tuple(%add.2)"""
+    assert users_of("rem.1", body, ids="p eight rem.1 - add.1 add.2 r") == users
+
+
+@pytest.mark.parametrize(
+    ("number", "users"), [(8, ["add.12.0", "add.10.0"]), (9, ["add.10.0", "add.12.0"])], ids=["gone", "there"]
+)
+def test_of_a_word_of_the_key_the_last_reader_takes_the_place_of_the_sum_that_comes_next_in_number(
+    number: int, users: list[str]
+) -> None:
+    """All sums of random bits are of one place; the one that read the word first became one with another."""
+    body = f"""  %k = u32[8]{{0}} parameter(0)
+  %word = u32[] constant(5)
+  %add.4.0 = u32[8]{{0}} add(%k, %k){named("jit(_uniform)/add", frame=5)}
+  %add.{number}.0 = u32[8]{{0}} broadcast(%word), dimensions={{}}{named("jit(_uniform)/add", frame=5)}
+  %add.10.0 = u32[8]{{0}} add(%add.4.0, %add.{number}.0){named("jit(_uniform)/add", frame=5)}
+  %add.12.0 = u32[8]{{0}} add(%add.10.0, %add.{number}.0){named("jit(_uniform)/add", frame=5)}
+  ROOT %r = (u32[8]{{0}}) tuple(%add.12.0)"""
+    ids = f"k word add.4.0 add.{number}.0 - add.10.0 add.12.0 r"
+    assert users_of(f"add.{number}.0", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("spread", "users"),
+    [
+        ("broadcast(%zero), dimensions={}", ["select_n.1", "ne.1", "add.5.0"]),
+        ("broadcast(%few), dimensions={0}", ["select_n.1", "add.5.0", "ne.1"]),
+    ],
+    ids=["scalar", "stretched"],
+)
+def test_numbers_that_were_of_a_stretched_dimension_are_of_no_sum_with_zero(
+    spread: str, users: list[str]
+) -> None:
+    """Two numbers are missing behind a sum: of a sum with zero, or of a broadcast and its reshape."""
+    body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %few = f32[8]{{0}} parameter(1)
+  %zero = f32[] constant(0)
+  %add.1.0 = f32[8,4]{{1,0}} add(%p, %p){named("add")}
+  %ne.1 = pred[8,4]{{1,0}} compare(%add.1.0, %p), direction=NE{named("jit(median)/ne", frame=5)}
+  %select_n.1 = f32[8,4]{{1,0}} select(%ne.1, %add.1.0, %p){named("jit(median)/select_n", frame=5)}
+  %add.4.0 = f32[8,4]{{1,0}} {spread}{named("add")}
+  %add.5.0 = f32[8,4]{{1,0}} add(%add.4.0, %add.1.0){named("add")}
+  ROOT %r = (f32[8,4]{{1,0}}, f32[8,4]{{1,0}}) tuple(%select_n.1, %add.5.0)"""
+    assert users_of("add.1.0", body) == users

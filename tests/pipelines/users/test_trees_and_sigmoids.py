@@ -97,3 +97,50 @@ def test_the_derivative_of_a_sigmoid_had_a_difference_of_its_own(
     body = _GATE.replace(named("mul", frame=3), named("mul", frame=frame))
     assert users_of("div.1", body) == of_sigmoid
     assert users_of("ones", body) == of_one
+
+
+def _tangent_derived_twice(path: str) -> str:
+    """What reads a tangent and one minus it, along `path` and on the ways back."""
+    back, again = path.replace("jvp())", "transpose(jvp()))"), f"transpose({path})"
+    return f"""  %x = f32[8]{{0}} parameter(0)
+  %one = f32[] constant(1)
+  %ones = f32[8]{{0}} broadcast(%one), dimensions={{}}
+  %tanh.1 = f32[8]{{0}} tanh(%x){named(f"{path}/tanh", frame=5)}
+  %sub.1 = f32[8]{{0}} subtract(%ones, %tanh.1){named(f"{path}/sub", frame=5)}
+  %mul.1 = f32[8]{{0}} multiply(%x, %sub.1){named(f"{path}/mul", frame=5)}
+  %mul.2 = f32[8]{{0}} multiply(%mul.1, %sub.1){named(f"{back}/mul", frame=5)}
+  %integer_pow.1 = f32[8]{{0}} multiply(%tanh.1, %tanh.1){named(f"{path}/integer_pow", frame=5)}
+  %mul.3 = f32[8]{{0}} multiply(%mul.2, %integer_pow.1){named(f"{back}/mul", frame=5)}
+  %mul.4 = f32[8]{{0}} multiply(%mul.3, %tanh.1){named(f"{back}/mul", frame=5)}
+  %mul.5 = f32[8]{{0}} multiply(%mul.4, %sub.1){named(f"{again}/mul", frame=5)}
+  %mul.6 = f32[8]{{0}} multiply(%mul.5, %sub.1){named(f"{again}/mul", frame=5)}
+  ROOT %r = (f32[8]{{0}}) tuple(%mul.6)"""
+
+
+@pytest.mark.parametrize(
+    ("path", "users"),
+    [
+        ("jvp(jvp())", ["sub.1", "mul.4", "integer_pow.1"]),
+        ("jvp(jvp(jvp()))", ["sub.1", "mul.4", "integer_pow.1"]),
+        ("jvp()", ["sub.1", "integer_pow.1", "mul.4"]),
+    ],
+)
+def test_the_last_takes_the_place_of_one_minus_a_tangent_of_which_the_derivative_is_derived(
+    path: str, users: list[str]
+) -> None:
+    """It was made for the first product on the way back."""
+    assert users_of("tanh.1", _tangent_derived_twice(path)) == users
+
+
+@pytest.mark.parametrize(
+    ("path", "users"),
+    [
+        ("jvp(jvp(jvp()))", ["mul.1", "mul.5", "mul.2", "mul.6"]),
+        ("jvp()", ["mul.1", "mul.2", "mul.5", "mul.6"]),
+    ],
+)
+def test_of_one_minus_a_tangent_the_ways_back_that_had_another_come_behind(
+    path: str, users: list[str]
+) -> None:
+    """The last of all is the way back of the tangent itself, which had a third one."""
+    assert users_of("sub.1", _tangent_derived_twice(path)) == users

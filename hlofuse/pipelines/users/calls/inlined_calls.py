@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.pipelines.names import (
     is_called_once,
     is_loop_of_one_turn,
@@ -65,6 +66,7 @@ def in_order_of_calls(
     if (
         outer
         and not _is_computed_of_nothing(source)
+        and not (inner and _is_cotangent(source, function))
         and (is_loop_of_one_turn(source) or _has_other_results(source, function))
     ):
         return _without_tuples(inner, outer)
@@ -111,6 +113,15 @@ def _is_result_of_nested(result: Instruction, function: str) -> bool:
     if all(is_made_of_nothing(o) or not (scope(o) or "").startswith(call or "") for o in result.operands):
         return False  # there is nothing else that the derivative might need
     return call != function and all(scope(served_by(u)) != call for u in result.users)
+
+
+def _is_cotangent(x: Instruction, function: str) -> bool:
+    """Is it of a derivative, of which nothing reads the results but who called it?
+
+    Who reads it elsewhere as well had one like it, until CSE made them one.
+    """
+    is_derivative = function.rpartition("/")[2].startswith("transpose(")
+    return is_derivative and x.shape.element_type in FLOATING_TYPES
 
 
 def _was_reduce_window(x: Instruction) -> bool:

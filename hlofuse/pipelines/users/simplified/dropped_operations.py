@@ -20,7 +20,9 @@ from hlofuse.pipelines.names import (
 )
 from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.users.common.keys import is_word_of_key
 from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.simplified.remainders import is_power_divided_by
 
 Numbers: TypeAlias = "dict[str, set[int]]"
 """By root of the name the numbers that instructions have."""
@@ -46,6 +48,8 @@ def with_last_in_place_of_dropped(
     """
     if not is_of_program(producer):
         return users
+    if is_power_divided_by(producer):
+        return users
     if is_broadcast_of_constant(producer):
         return last_in_front(users) if _first_reader_is_gone(producer, users, numbers) else users
     if _bears_name_of_dropped(producer, numbers) and len(users) == 2 and users[-1].opcode == "add":
@@ -65,7 +69,8 @@ def _first_reader_is_gone(constant: Instruction, users: list[Instruction], numbe
         return False  # the program itself spread it; or it was in a function of its own
     if number + 1 in numbers[root] and not _is_alone_in_clone(constant):
         return False
-    place = stack_frame(constant)
+    # In random bits all sums are of one place, whichever word they add.
+    place = 0 if is_word_of_key(constant) else stack_frame(constant)
     if place and any((u.op_name, stack_frame(u)) == (constant.op_name, place) for u in users):
         return False  # it is there, and was given another number when it was cloned
     # A constant of a call was each call's own, until CSE made one of them.
@@ -110,7 +115,15 @@ def _reader_of_dropped(
     (reader,) = sums
     if name_before_renaming(reader).number < number:
         return None
+    if any(_is_stretched(x, root) for x in reader.operands):
+        return None
     between = {k for x in reader.operands for r, k in [name_before_renaming(x)] if r == root}
     if set(range(number + 3, name_before_renaming(reader).number)) - between:
         return None
     return None if any(o in users for o in reader.operands) else reader
+
+
+def _is_stretched(x: Instruction, root: str) -> bool:
+    """Was a dimension of one made longer for an operation? It was spread and reshaped for that before."""
+    is_spread = x.opcode == "broadcast" and name_before_renaming(x).root == root
+    return is_spread and x.operands[0].shape.rank > 0

@@ -7,7 +7,10 @@ AlgebraicSimplifier compares the value with zero, negates it and chooses (`TryRe
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.pipelines.names import operation
+from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
+from hlofuse.pipelines.users.common.holes import last_in_front
 
 
 def with_choice_in_place_of_remainder(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -19,6 +22,20 @@ def with_choice_in_place_of_remainder(producer: Instruction, users: list[Instruc
     place = min(users.index(u) for u in (*made, choice))
     others = [u for u in users if u is not choice and u not in made]
     return [*others[:place], choice, *others[place:], *made]
+
+
+def with_last_in_place_of_remainder(divisor: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of a `divisor` that was spread for a remainder, and so was read by that first."""
+    return last_in_front(users) if is_power_divided_by(divisor) else users
+
+
+def is_power_divided_by(x: Instruction) -> bool:
+    """Is it a power of two, spread for a remainder of integers that is there no more?"""
+    if operation(x) != "rem" or not is_broadcast_of_constant(x) or x.shape.element_type not in INTEGER_TYPES:
+        return False
+    value = x.operands[0].literal.scalar
+    is_power = isinstance(value, int) and value > 0 and value & (value - 1) == 0
+    return is_power and all(u.opcode != "remainder" for u in x.users)
 
 
 def _is_by_sign(x: Instruction, value: Instruction, users: list[Instruction]) -> bool:
