@@ -169,3 +169,18 @@ def test_what_was_widened_before_there_were_other_layouts_reads_a_bitcast_of_its
   ROOT %r = (f32[256,1]{{1,0}}, bf16[256,2]{{1,0}}) tuple(%convert.1.0, %concatenate.1.0)"""
     ids = "p r convert.1.0 bitcast.1.0 concatenate.1.0"
     assert users_of("bitcast.1.0", body, ids=ids) == ["convert.1.0", "concatenate.1.0"]
+
+
+@pytest.mark.parametrize(
+    ("squeezed", "users"), [("[4,8]{1,0}", ["squeezed", "grouped"]), ("[8,4]{1,0}", ["grouped", "squeezed"])]
+)
+def test_a_reduction_of_what_is_squeezed_reads_the_value_behind_it(squeezed: str, users: list[str]) -> None:
+    body = f"""  %p = f32[1,4,8]{{2,1,0}} parameter(0)
+  %c = f32[] constant(0)
+  %exp.1 = f32[1,4,8]{{2,1,0}} exponential(%p){named("exp")}
+  %grouped = f32[32]{{0}} bitcast(%exp.1)
+  %reduce_sum.1 = f32[] reduce(%grouped, %c), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %squeezed = f32{squeezed} bitcast(%exp.1)
+  %neg.1 = f32{squeezed} negate(%squeezed){named("neg")}
+  ROOT %r = (f32[], f32{squeezed}) tuple(%reduce_sum.1, %neg.1)"""
+    assert users_of("exp.1", body) == users

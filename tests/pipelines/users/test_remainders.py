@@ -23,3 +23,26 @@ def test_the_choice_takes_the_place_of_the_remainder(operation: str, users: list
   ROOT %r = (s32[8]{{0}}, s32[8]{{0}}) tuple(%choice, %exp.1)"""
     body = body.replace("  %zero", "  %c = s32[] constant(0)\n  %zero")
     assert users_of("x.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("first", "users"),
+    [("max.1", ["max.1", "lt.1", "ne.1", "sign", "sign.2"]), ("sign", ["sign", "lt.1", "ne.1", "sign.2"])],
+)
+def test_zeros_were_given_the_signs_last(first: str, users: list[str]) -> None:
+    """max(0, x) ahead of a % 4 and b % 4; without it, the zeros that stayed are those of a sign."""
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = s32[8]{{0}} parameter(1)
+  %x = s32[8]{{0}} parameter(2)
+  %c = s32[] constant(0)
+  %zero = s32[8]{{0}} broadcast(%c), dimensions={{}}
+  %max.1 = s32[8]{{0}} maximum(%zero, %x){named("max")}
+  %sign = pred[8]{{0}} compare(%p, %zero), direction=LT{named("rem")}
+  %rest = s32[8]{{0}} select(%sign, %q, %p){named("rem")}
+  %lt.1 = pred[8]{{0}} compare(%rest, %zero), direction=LT{named("lt")}
+  %ne.1 = pred[8]{{0}} compare(%rest, %zero), direction=NE{named("ne")}
+  %sign.2 = pred[8]{{0}} compare(%q, %zero), direction=LT{named("rem")}
+  ROOT %r = (s32[8]{{0}}, pred[8]{{0}}, pred[8]{{0}}, pred[8]{{0}}) tuple(%x, %lt.1, %ne.1, %sign.2)"""
+    old, new = ("tuple(%x", "tuple(%max.1") if first == "max.1" else ("%zero, %x", "%x, %x")
+    body = body.replace(old, new)
+    assert users_of("zero", body) == users

@@ -1,13 +1,15 @@
 """Remainders of divisions by a power of two: bits, which are given the sign of the value again.
 
 AlgebraicSimplifier compares the value with zero, negates it and chooses (`TryRemainderToAnd`,
-`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), behind all that uses it.
+`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), behind all that uses it. It makes the zeros
+anew for each, and the next CSE makes one of them and of those that were there.
 """
 
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation
+from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 
 
 def with_choice_in_place_of_remainder(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -19,6 +21,22 @@ def with_choice_in_place_of_remainder(producer: Instruction, users: list[Instruc
     place = min(users.index(u) for u in (*made, choice))
     others = [u for u in users if u is not choice and u not in made]
     return [*others[:place], choice, *others[place:], *made]
+
+
+def with_signs_behind(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of zeros: what remainders compare with them comes behind, but for what is read first."""
+    if not is_broadcast_of_constant(producer):
+        return users
+    signs = [u for u in users if _is_sign(u, producer)]
+    others = [u for u in users if u not in signs]
+    if not signs or not others:
+        return users
+    first = users.index(others[0])
+    return [*users[:first], *others, *signs[first:]]
+
+
+def _is_sign(x: Instruction, zeros: Instruction) -> bool:
+    return x.opcode == "compare" and operation(x) in ("rem", "div") and x.operands[1] is zeros
 
 
 def _is_by_sign(x: Instruction, value: Instruction, users: list[Instruction]) -> bool:
