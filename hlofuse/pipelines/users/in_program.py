@@ -26,6 +26,7 @@ from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_bro
 from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_functions, is_merged_literal
 from hlofuse.pipelines.users.duplicates.merged_reshapes import with_reshapes_merged
 from hlofuse.pipelines.users.duplicates.normalized_indices import with_signs_of_index_merged
+from hlofuse.pipelines.users.duplicates.predicates_for_each import with_selects_where_met
 from hlofuse.pipelines.users.duplicates.scalars_for_each import in_order_of_first_uses
 from hlofuse.pipelines.users.duplicates.shared_expansions import with_last_in_place_of_expansion
 from hlofuse.pipelines.users.duplicates.sigmoids import with_last_in_place_of_difference
@@ -136,6 +137,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_signs_of_index_merged(producer, users, clues.uses)
     users = with_signs_behind(producer, with_choice_in_place_of_remainder(producer, users))
     users = with_grouped_behind_squeezed(producer, in_order_of_expansion(producer, users))
+    users = with_selects_where_met(producer, users, clues.uses)
     users = with_reshapes_merged(producer, users, clues.order, clues.gone)
     users = with_infinities_merged(producer, users, clues.order)
     users = with_stacks_behind_scalar(producer, users)
