@@ -135,7 +135,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_last_in_place_of_difference(producer, users, clues.order)
     users = with_last_in_place_of_element(producer, users, clues.order)
     users = with_signs_of_index_merged(producer, users, clues.uses)
-    users = with_signs_behind(producer, with_choice_in_place_of_remainder(producer, users))
+    users = with_signs_behind(producer, with_choice_in_place_of_remainder(producer, users), clues.order)
     users = with_grouped_behind_squeezed(producer, in_order_of_expansion(producer, users))
     users = with_selects_where_met(producer, users, clues.uses)
     users = with_reshapes_merged(producer, users, clues.order, clues.gone)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
+from hlofuse.pipelines.users.duplicates.normalized_indices import with_sign_of_bounded_gone
 
 
 def with_choice_in_place_of_remainder(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -23,16 +24,18 @@ def with_choice_in_place_of_remainder(producer: Instruction, users: list[Instruc
     return [*others[:place], choice, *others[place:], *made]
 
 
-def with_signs_behind(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+def with_signs_behind(
+    producer: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
     """The users of zeros: what remainders compare with them comes behind, but for what is read first."""
     if not is_broadcast_of_constant(producer):
         return users
     signs = [u for u in users if _is_sign(u, producer)]
     others = [u for u in users if u not in signs]
-    if not signs or not others:
+    if not others:
         return users
     first = users.index(others[0])
-    return [*users[:first], *others, *signs[first:]]
+    return [*users[:first], *with_sign_of_bounded_gone(producer, others, order), *signs[first:]]
 
 
 def _is_sign(x: Instruction, zeros: Instruction) -> bool:
