@@ -26,6 +26,7 @@ from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_bro
 from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_functions, is_merged_literal
 from hlofuse.pipelines.users.duplicates.merged_reshapes import with_reshapes_merged
 from hlofuse.pipelines.users.duplicates.normalized_indices import with_signs_of_index_merged
+from hlofuse.pipelines.users.duplicates.predicates_for_each import with_selects_where_met
 from hlofuse.pipelines.users.duplicates.scalars_for_each import in_order_of_first_uses
 from hlofuse.pipelines.users.duplicates.shared_expansions import (
     with_last_in_place_of_expansion,
@@ -38,8 +39,10 @@ from hlofuse.pipelines.users.duplicates.sigmoids import (
 from hlofuse.pipelines.users.duplicates.single_slices import in_order_of_slices
 from hlofuse.pipelines.users.duplicates.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.users.duplicates.sums_in_functions import with_last_in_place_of_callers_sum
+from hlofuse.pipelines.users.floats.total_order import in_order_of_expansion
 from hlofuse.pipelines.users.floats.widened import is_read_wide
 from hlofuse.pipelines.users.layouts.copied_arguments import with_copies_where_read
+from hlofuse.pipelines.users.layouts.grouped_reductions import with_grouped_behind_squeezed
 from hlofuse.pipelines.users.layouts.normalized_convolutions import users_of_normalized
 from hlofuse.pipelines.users.layouts.slices_of_elements import with_slices_made_anew_in_place
 from hlofuse.pipelines.users.products.accumulated_products import with_last_in_place_of_sum_in_call
@@ -78,6 +81,7 @@ from hlofuse.pipelines.users.simplified.reciprocals import with_divisions_gone
 from hlofuse.pipelines.users.simplified.remainders import (
     with_choice_in_place_of_remainder,
     with_last_in_place_of_remainder,
+    with_signs_behind,
 )
 from hlofuse.pipelines.users.simplified.slices_of_padding import with_last_in_place_of_margin
 from hlofuse.pipelines.users.simplified.split_reductions import with_last_in_place_of_split
@@ -145,8 +149,10 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_last_in_place_of_element(producer, users, clues.order)
     users = with_windows_behind(producer, users, clues.order)
     users = with_signs_of_index_merged(producer, users, clues.uses)
-    users = with_choice_in_place_of_remainder(producer, users)
+    users = with_signs_behind(producer, with_choice_in_place_of_remainder(producer, users), clues.order)
     users = with_last_in_place_of_remainder(producer, users)
+    users = with_grouped_behind_squeezed(producer, in_order_of_expansion(producer, users))
+    users = with_selects_where_met(producer, users, clues.uses)
     users = with_reshapes_merged(producer, users, clues.order, clues.gone)
     users = with_infinities_merged(producer, users, clues.order)
     users = with_stacks_behind_scalar(producer, users)

@@ -186,3 +186,18 @@ def test_the_last_reader_of_a_transpose_is_in_place_of_the_bitcast_to_its_layout
   %sin.1 = f32[16,8]{{1,0}} sine(%transpose.1){named("sin")}
   ROOT %r = (f32[16,8]{{1,0}}, f32[16,8]{{1,0}}, f32[16,8]{{1,0}}) tuple(%exp.1, %neg.1, %sin.1)"""
     assert users_of("transpose.1", body, ids="p exp.1 neg.1 sin.1 r transpose.1") == users
+
+
+@pytest.mark.parametrize(
+    ("squeezed", "users"), [("[4,8]{1,0}", ["squeezed", "grouped"]), ("[8,4]{1,0}", ["grouped", "squeezed"])]
+)
+def test_a_reduction_of_what_is_squeezed_reads_the_value_behind_it(squeezed: str, users: list[str]) -> None:
+    body = f"""  %p = f32[1,4,8]{{2,1,0}} parameter(0)
+  %c = f32[] constant(0)
+  %exp.1 = f32[1,4,8]{{2,1,0}} exponential(%p){named("exp")}
+  %grouped = f32[32]{{0}} bitcast(%exp.1)
+  %reduce_sum.1 = f32[] reduce(%grouped, %c), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %squeezed = f32{squeezed} bitcast(%exp.1)
+  %neg.1 = f32{squeezed} negate(%squeezed){named("neg")}
+  ROOT %r = (f32[], f32{squeezed}) tuple(%reduce_sum.1, %neg.1)"""
+    assert users_of("exp.1", body) == users

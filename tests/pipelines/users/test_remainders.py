@@ -23,3 +23,53 @@ def test_the_choice_takes_the_place_of_the_remainder(operation: str, users: list
   ROOT %r = (s32[8]{{0}}, s32[8]{{0}}) tuple(%choice, %exp.1)"""
     body = body.replace("  %zero", "  %c = s32[] constant(0)\n  %zero")
     assert users_of("x.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("first", "users"),
+    [("max.1", ["max.1", "lt.1", "ne.1", "sign", "sign.2"]), ("sign", ["sign", "lt.1", "ne.1", "sign.2"])],
+)
+def test_zeros_were_given_the_signs_last(first: str, users: list[str]) -> None:
+    """max(0, x) ahead of a % 4 and b % 4; without it, the zeros that stayed are those of a sign."""
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = s32[8]{{0}} parameter(1)
+  %x = s32[8]{{0}} parameter(2)
+  %c = s32[] constant(0)
+  %zero = s32[8]{{0}} broadcast(%c), dimensions={{}}
+  %max.1 = s32[8]{{0}} maximum(%zero, %x){named("max")}
+  %sign = pred[8]{{0}} compare(%p, %zero), direction=LT{named("rem")}
+  %rest = s32[8]{{0}} select(%sign, %q, %p){named("rem")}
+  %lt.1 = pred[8]{{0}} compare(%rest, %zero), direction=LT{named("lt")}
+  %ne.1 = pred[8]{{0}} compare(%rest, %zero), direction=NE{named("ne")}
+  %sign.2 = pred[8]{{0}} compare(%q, %zero), direction=LT{named("rem")}
+  ROOT %r = (s32[8]{{0}}, pred[8]{{0}}, pred[8]{{0}}, pred[8]{{0}}) tuple(%x, %lt.1, %ne.1, %sign.2)"""
+    old, new = ("tuple(%x", "tuple(%max.1") if first == "max.1" else ("%zero, %x", "%x, %x")
+    body = body.replace(old, new)
+    assert users_of("zero", body) == users
+
+
+@pytest.mark.parametrize(
+    ("reader", "users"),
+    [("gather", ["ne.1", "max.1", "ne.3", "ne.2"]), ("negate", ["ne.1", "max.1", "ne.2", "ne.3"])],
+)
+def test_an_index_that_is_not_negative_was_compared_with_zeros(reader: str, users: list[str]) -> None:
+    """`take` looks for negative ones behind max(0, i); the last user stands where it did."""
+    read = "f32[8,1]{1,0} gather(%x, %at), offset_dims={1}, collapsed_slice_dims={}, start_index_map={0}"
+    if reader == "gather":
+        read += ", index_vector_dim=1, slice_sizes={1}"
+    else:
+        read = "s32[8,1]{1,0} negate(%at)"
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %x = f32[8]{{0}} parameter(1)
+  %q = s32[8]{{0}} parameter(2)
+  %c = s32[] constant(0)
+  %zero = s32[8]{{0}} broadcast(%c), dimensions={{}}
+  %ne.1 = pred[8]{{0}} compare(%p, %zero), direction=NE{named("ne")}
+  %i = s32[8]{{0}} convert(%ne.1){named("convert")}
+  %max.1 = s32[8]{{0}} maximum(%zero, %i){named("max")}
+  %at = s32[8,1]{{1,0}} bitcast(%max.1)
+  %read = {read}
+  %ne.2 = pred[8]{{0}} compare(%q, %zero), direction=NE{named("ne")}
+  %ne.3 = pred[8]{{0}} compare(%i, %zero), direction=NE{named("ne")}
+  ROOT %r = ({read.split(" ")[0]}, pred[8]{{0}}, pred[8]{{0}}) tuple(%read, %ne.2, %ne.3)"""
+    assert users_of("zero", body) == users

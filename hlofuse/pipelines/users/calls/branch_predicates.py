@@ -3,7 +3,8 @@
 ConditionalSimplifier (`xla/service/conditional_simplifier.cc`, `TryRemoveConditional`) makes a select for
 each result, in order, and for an array a broadcast of the predicate in front of it. All of them come behind
 the conditional, and the last takes its place. HloCSE (`xla/service/hlo_cse.cc`) makes one of broadcasts of
-one shape, and of the predicates of several conditionals.
+one shape, and of the predicates of several conditionals. A predicate that is a bitcast was a reshape made
+by ReshapeMover ahead of that, which had the conditionals in reverse.
 """
 
 from __future__ import annotations
@@ -30,11 +31,15 @@ def in_order_of_results(predicate: Instruction, users: list[Instruction]) -> lis
     if len(readers) < 2 or not all(map(_are_all, groups.values())):
         return users
     others = [u for u in users if u not in readers.values()]
-    listed: list[Instruction] = []
-    for group in groups.values():
-        last, *first = last_in_front(sorted(group, key=number_in_name))
-        listed += [last, *others, *first]
-        others = []
+    inlined = [last_in_front(sorted(group, key=number_in_name)) for group in groups.values()]
+    if predicate.opcode == "bitcast":
+        first = [x for results in inlined for x in results[1:]]
+        listed = [*(results[0] for results in reversed(inlined)), *others, *first]
+    else:
+        listed = []
+        for results in inlined:
+            listed += [results[0], *others, *results[1:]]
+            others = []
     kept: dict[Instruction, Instruction] = {}
     gone: list[Instruction] = []
     for group in groups.values():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.common.constants import is_constant
-from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.holes import last_at, without
 from hlofuse.pipelines.users.common.visits import Uses
 
 _OF_INDICES = frozenset({"s8", "s16", "s32", "s64"})
@@ -32,6 +32,26 @@ def with_signs_of_index_merged(index: Instruction, users: list[Instruction], use
         with_own = [x for u in listed for x in ([("sign of", u), u] if u in others else [u])]
         listed = [u for u in without(with_own, signs) if isinstance(u, Instruction)]
     return listed
+
+
+def with_sign_of_bounded_gone(
+    zeros: Instruction, users: list[Instruction], order: Mapping[Instruction, int]
+) -> list[Instruction]:
+    """The users of `zeros`, given that an index that is at least 0 was compared with them.
+
+    AlgebraicSimplifier (`HandleCompare`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) knows that
+    it is not negative; the last user takes the place of the comparison.
+    """
+    for bounded in users:
+        if bounded.opcode == "maximum" and bounded.operands[0] is zeros and _is_index(bounded):
+            behind = [k for k, u in enumerate(users) if order[u] > order[bounded]]
+            users = last_at(users, min(behind, default=len(users)))
+    return users
+
+
+def _is_index(x: Instruction) -> bool:
+    readers = [v for u in x.users for v in (u.users if u.opcode == "bitcast" else [u])]
+    return x.shape.element_type in _OF_INDICES and any(v.opcode in {"gather", "scatter"} for v in readers)
 
 
 def _with_equal_ones_merged(index: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:

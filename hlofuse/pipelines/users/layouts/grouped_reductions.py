@@ -33,6 +33,25 @@ def with_grouped_of_program(grouped: Instruction, users: list[Instruction], uses
     return with_grouped_where_met(grouped, users, uses)
 
 
+def with_grouped_behind_squeezed(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of a value that lost dimensions of size 1, with those of reductions behind the others.
+
+    The program reduced what was left. AlgebraicSimplifier has the reduction read the value itself
+    (`HandleReduce`), behind the reshape, and what is grouped is put in front of it where it stood.
+    """
+    if 1 not in producer.shape.dimensions or any(u.opcode != "bitcast" for u in users):
+        return users
+    grouped = [u for u in users if u.users and all(is_grouped(v, u) for v in u.users)]
+    others = [u for u in users if u not in grouped]
+    if any(_without_ones(u) != _without_ones(producer) for u in others):
+        return users
+    return [*others, *grouped]
+
+
+def _without_ones(x: Instruction) -> list[int]:
+    return [d for d in x.shape.dimensions if d != 1]
+
+
 def in_order_of_grouping(grouped: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of the bitcast `grouped`, reductions made behind it and no others.
 

@@ -1,7 +1,8 @@
 """Remainders of divisions by a power of two: bits, which are given the sign of the value again.
 
 AlgebraicSimplifier compares the value with zero, negates it and chooses (`TryRemainderToAnd`,
-`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), behind all that uses it.
+`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), behind all that uses it. It makes the zeros
+anew for each, and the next CSE makes one of them and of those that were there.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.users.duplicates.normalized_indices import with_sign_of_bounded_gone
 
 
 def with_choice_in_place_of_remainder(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -36,6 +38,24 @@ def is_power_divided_by(x: Instruction) -> bool:
     value = x.operands[0].literal.scalar
     is_power = isinstance(value, int) and value > 0 and value & (value - 1) == 0
     return is_power and all(u.opcode != "remainder" for u in x.users)
+
+
+def with_signs_behind(
+    producer: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of zeros: what remainders compare with them comes behind, but for what is read first."""
+    if not is_broadcast_of_constant(producer):
+        return users
+    signs = [u for u in users if _is_sign(u, producer)]
+    others = [u for u in users if u not in signs]
+    if not others:
+        return users
+    first = users.index(others[0])
+    return [*users[:first], *with_sign_of_bounded_gone(producer, others, order), *signs[first:]]
+
+
+def _is_sign(x: Instruction, zeros: Instruction) -> bool:
+    return x.opcode == "compare" and operation(x) in ("rem", "div") and x.operands[1] is zeros
 
 
 def _is_by_sign(x: Instruction, value: Instruction, users: list[Instruction]) -> bool:

@@ -1,0 +1,54 @@
+"""Predicates spread for every select, as XLA's records show them."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.users.calls.branch_predicates import in_order_of_results
+
+from ...running import find
+from .lists import HEAD, named, users_of
+
+
+@pytest.mark.parametrize(
+    ("scope", "users"),
+    [
+        ("transpose(jvp(vmap()))/broadcast_in_dim", ["select_n.2", "select_n.1"]),
+        ("jvp(jit(_where))/broadcast_in_dim", ["select_n.1", "select_n.2"]),
+    ],
+)
+def test_a_walk_comes_to_a_predicate_ahead_of_what_is_chosen(scope: str, users: list[str]) -> None:
+    """The second select had a predicate of its own, and reads the first one."""
+    body = f"""  %p = pred[] parameter(0)
+  %x = f32[8]{{0}} parameter(1)
+  %q = f32[8]{{0}} parameter(2)
+  %broadcast_in_dim.1 = pred[8]{{0}} broadcast(%p), dimensions={{}}{named(scope)}
+  %select_n.1 = f32[8]{{0}} select(%broadcast_in_dim.1, %x, %q){named("select_n")}
+  %cos.1 = f32[8]{{0}} cosine(%select_n.1){named("cos")}
+  ROOT %select_n.2 = f32[8]{{0}} select(%broadcast_in_dim.1, %cos.1, %q){named("select_n")}"""
+    assert users_of("broadcast_in_dim.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("opcode", "users"), [("bitcast", ["spread", "select.4.0"]), ("negate", ["select.4.0", "spread"])]
+)
+def test_a_reshaped_predicate_had_the_conditionals_in_reverse(opcode: str, users: list[str]) -> None:
+    """Of what two conditionals gave only one was a scalar; CSE made one of broadcasts."""
+    made = "bitcast(%p)" if opcode == "bitcast" else "not(%p)"
+    body = f"""  %p = pred{"[1]{0}" if opcode == "bitcast" else "[]"} parameter(0)
+  %x = f32[8]{{0}} parameter(1)
+  %y = f32[8]{{0}} parameter(2)
+  %s = f32[] parameter(3)
+  %t = f32[] parameter(4)
+  %go = pred[] {made}
+  %spread = pred[8]{{0}} broadcast(%go), dimensions={{}}
+  %select.3.0 = f32[8]{{0}} select(%spread, %x, %y){named("cond", frame=1)}
+  %select.4.0 = f32[] select(%go, %s, %t){named("cond", frame=1)}
+  %select.5.0 = f32[8]{{0}} select(%spread, %y, %x){named("cond", frame=1)}
+  %select.6.0 = f32[8]{{0}} select(%spread, %x, %select.3.0){named("cond", frame=2)}
+  %select.7.0 = f32[8]{{0}} select(%spread, %select.3.0, %x){named("cond", frame=2)}
+  ROOT %r = (f32[8]{{0}}, f32[], f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(
+    %select.3.0, %select.4.0, %select.5.0, %select.6.0, %select.7.0)"""
+    go = find(parse_module(f"{HEAD}ENTRY %main {{\n{body}\n}}\n"), "go")
+    assert [u.name for u in in_order_of_results(go, go.users)] == users
