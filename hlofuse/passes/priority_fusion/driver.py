@@ -145,7 +145,9 @@ class Driver:
         return self._launch + model.run_time(producer).ticks + model.run_time(user).ticks - together
 
     def _update_priorities(self) -> None:
-        marked = list(self._marked)
+        # XLA's is a hash set in no order of its own. Where it matters which of two twins is worked out
+        # first, most compilations took the later one.
+        marked = list(reversed(self._marked))
         for instruction in marked:
             if instruction.opcode != "fusion":  # of a fusion its inside tells, whenever somebody asks
                 self._estimate(instruction)
