@@ -149,6 +149,27 @@ def test_the_first_sum_of_a_word_may_have_taken_a_number_along(
 
 
 @pytest.mark.parametrize(
+    ("number", "users"),
+    [(4, ["add.9.0", "add.8.0"]), (3, ["add.9.0", "add.8.0"]), (7, ["add.8.0", "add.9.0"])],
+    ids=["with the time", "with a time that was there", "another"],
+)
+def test_the_first_sum_that_took_a_number_along_leaves_its_place_once(number: int, users: list[str]) -> None:
+    """The number behind the word's is missing for the same reason."""
+    body = f"""  %k = u32[8]{{0}} parameter(0)
+  %xor.1 = u32[8]{{0}} xor(%k, %k){named("xor")}
+  %number = u32[] constant(51)
+  %numbers = u32[8]{{0}} broadcast(%number), dimensions={{}}
+  %add.{number}.0 = u32[8]{{0}} add(%xor.1, %numbers){named("add")}
+  %of_word = u32[] constant(50)
+  %add.1.0 = u32[8]{{0}} broadcast(%of_word), dimensions={{}}{named("add")}
+  %add.8.0 = u32[8]{{0}} add(%add.{number}.0, %add.1.0){named("add")}
+  %or.1 = u32[8]{{0}} or(%add.8.0, %k){named("or")}
+  %add.9.0 = u32[8]{{0}} add(%or.1, %add.1.0){named("add")}
+  ROOT %r = (u32[8]{{0}}) tuple(%add.9.0)"""
+    assert users_of("add.1.0", body) == users
+
+
+@pytest.mark.parametrize(
     ("frame", "users"), [(5, ["lt.9.0", "select_n.1"]), (6, ["select_n.1", "lt.9.0"])], ids=["cloned", "gone"]
 )
 def test_a_first_reader_that_was_numbered_anew_is_there(frame: int, users: list[str]) -> None:

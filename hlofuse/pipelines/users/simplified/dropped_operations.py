@@ -22,6 +22,7 @@ from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.keys import is_word_of_key
 from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.simplified.random_rounds import is_first_sum_with_time
 from hlofuse.pipelines.users.simplified.remainders import is_power_divided_by
 
 Numbers: TypeAlias = "dict[str, set[int]]"
@@ -69,8 +70,13 @@ def _first_reader_is_gone(constant: Instruction, users: list[Instruction], numbe
         return False  # the program itself spread it; or it was in a function of its own
     if number + 1 in numbers[root] and not _is_alone_in_clone(constant):
         return False
-    # In random bits all sums are of one place, whichever word they add.
-    place = 0 if is_word_of_key(constant) else stack_frame(constant)
+    if is_word_of_key(constant):
+        # All sums are of one place, whichever word they add. One with a time has had its place filled.
+        if is_first_sum_with_time(constant):
+            return False
+        place = 0
+    else:
+        place = stack_frame(constant)
     if place and any((u.op_name, stack_frame(u)) == (constant.op_name, place) for u in users):
         return False  # it is there, and was given another number when it was cloned
     # A constant of a call was each call's own, until CSE made one of them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import operation
+from hlofuse.pipelines.names import name_before_renaming, operation
 from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.keys import is_turn, is_word_of_key
@@ -46,16 +46,33 @@ def with_sums_of_word_gone(word: Instruction, users: list[Instruction], uses: Us
         return users
     if all(_is_with_time(u) or is_turn(u) for u in users):
         return users
-    value = int(word.operands[0].literal.scalar or 0)
-    summed = [u for u in users if value > _TIMES and _is_with_time(u)]
+    summed = [u for u in users if _number_of(word) > _TIMES and _is_with_time(u)]
     listed = [u for u in users if u not in summed]
-    sums = _sums_with_times(word.computation.root)
-    gone = [s for time in range(1, _TIMES + 1) for s in sums.get((value + time, word.shape.dimensions), ())]
+    gone = _sums_of(word, word.computation.root)
     for s in gone:
         met = uses[s.operands[1], s]
         behind = [u for u in listed if u.opcode == "add" and uses.get((word, u), -1) > met]
         listed.insert(listed.index(behind[0]) if behind else len(listed), s)
     return [*without(listed, gone), *summed]
+
+
+def is_first_sum_with_time(word: Instruction) -> bool:
+    """Was its first sum such a one? Next to the `word` were numbered that, the time if it is new, and both."""
+    if word.computation is None:
+        return False
+    root, number = name_before_renaming(word)
+    next_ = {(root, number + 2), (root, number + 3)}
+    return any(name_before_renaming(s) in next_ for s in _sums_of(word, word.computation.root))
+
+
+def _sums_of(word: Instruction, root: Instruction) -> list[Instruction]:
+    """What became one with the number of a time, by times."""
+    sums, numbers = _sums_with_times(root), range(_number_of(word) + 1, _number_of(word) + _TIMES + 1)
+    return [s for number in numbers for s in sums.get((number, word.shape.dimensions), ())]
+
+
+def _number_of(word: Instruction) -> int:
+    return int(word.operands[0].literal.scalar or 0)
 
 
 @lru_cache(maxsize=2)  # asked for one computation after the other
