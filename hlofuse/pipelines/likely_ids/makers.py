@@ -178,7 +178,7 @@ class Makers:
 
     def _first(self, root: str) -> int:
         """The least number that the front end gave to operations of this root."""
-        return max(_numbers_of(self._named)[root]) // 2 + 1
+        return _greatest_numbers(self._named)[root] // 2 + 1
 
     def _of_spread_constant(self, x: Instruction) -> Maker:
         if not x.op_name and x in self._named and self._is_spread_by_pass(x):
@@ -223,7 +223,7 @@ class Makers:
         return self._by_name(x)
 
     def _of_iota(self, x: Instruction) -> Maker:
-        """A reshape of an iota is made a sum of iotas, each a multiple of its dimension."""
+        """A reshape of an iota is made a sum of iotas, each a multiple of its dimension (`HandleReshape`)."""
         if x.users and all(self._is_new(u) and operation(u) == "reshape" for u in x.users):
             return Maker.SIMPLIFIER
         if x in self._named:
@@ -287,11 +287,12 @@ def _bears_name_of_another(x: Instruction) -> bool:
 
 
 @lru_cache(maxsize=1)  # asked for one computation after the other
-def _numbers_of(named: frozenset[Instruction]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+def _greatest_numbers(named: frozenset[Instruction]) -> dict[str, int]:
+    """The greatest number that names of each root have."""
+    found: dict[str, int] = {}
     for x in named:
         root, number = name_before_renaming(x)
-        found.setdefault(root, []).append(number)
+        found[root] = max(number, found.get(root, 0))
     return found
 
 

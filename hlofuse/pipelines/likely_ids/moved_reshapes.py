@@ -1,8 +1,8 @@
 """What ReshapeMover made anew, although its name does not tell, and numbers that were spread anew for it.
 
-What it moves in front of a reshape takes the place of what was there. What reads that, without a bitcast
-between, has been moved as well. One number everywhere that it reads is given a reshape, and
-AlgebraicSimplifier merges the two behind it.
+What it moves in front of a reshape (`xla/hlo/transforms/simplifiers/reshape_mover.cc`) takes the place of
+what was there. What reads that, without a bitcast between, has been moved as well. One number everywhere
+that it reads is given a reshape, and AlgebraicSimplifier merges the two behind it.
 """
 
 from __future__ import annotations

@@ -92,6 +92,11 @@ def was_product_with_predicate(x: Instruction) -> bool:
     return x.opcode == "select" and operation(x) == "mul" and not is_of_program(x)
 
 
+def was_subtraction(x: Instruction) -> bool:
+    """Of a constant, which the first simplification adds with the other sign."""
+    return x.opcode == "add" and operation(x) == "sub"
+
+
 def _became_product(x: Instruction, written: str) -> bool:
     """Did simplification make `x` of what is `written` in the program?"""
     return x.opcode == "multiply" and name_before_renaming(x).root == x.opcode and operation(x) == written

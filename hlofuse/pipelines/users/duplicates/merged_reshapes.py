@@ -34,7 +34,7 @@ def with_reshapes_merged(
 
     The last user takes the place of each of the others. What is equal is as long in the source.
     AlgebraicSimplifier makes one reshape, which comes last, of the one kept and of one that
-    ReduceWindowRewriter (`xla/hlo/transforms/expanders/reduce_window_rewriter.cc`) put behind it.
+    ReduceWindowRewriter (`xla/hlo/transforms/simplifiers/reduce_window_rewriter.cc`) put behind it.
     """
     if not producer.shape.is_array or len(users) < 3:
         return users

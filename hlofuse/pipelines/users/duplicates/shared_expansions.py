@@ -40,8 +40,9 @@ def with_last_in_place_of_leading(
 ) -> list[Instruction]:
     """The users of `producer`, of which one is the broadcast of `x[None]`. Ids have to be XLA's.
 
-    Operations on that are made anew in front of it. They and the broadcast read `producer` then, in the order
-    of a walk, instead of the reshape that put the dimension in, and the last takes the place of that.
+    Operations on that are made anew in front of it (`TryToSinkBroadcastAfterElementwiseOps` and others,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). They and the broadcast read `producer` then, in
+    the order of a walk, instead of the reshape that put the dimension in, and the last takes its place.
     """
     if producer.opcode == "bitcast" and operation(producer) == "broadcast_in_dim":
         return users  # that is the reshape

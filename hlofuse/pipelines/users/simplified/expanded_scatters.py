@@ -112,8 +112,7 @@ def _is_taken_to_update(x: Instruction, array: Instruction) -> bool:
 
 
 def _is_put_back_in(x: Instruction, array: Instruction) -> bool:
-    is_put_back = x.opcode == "dynamic-update-slice" and operation(x).startswith("scatter")
-    return is_put_back and x.operands[0] is array
+    return _is_put_back(x) and x.operands[0] is array
 
 
 def _is_window(x: Instruction, place: Instruction) -> bool:
@@ -121,6 +120,8 @@ def _is_window(x: Instruction, place: Instruction) -> bool:
 
 
 def _is_window_put_back(x: Instruction, place: Instruction) -> bool:
-    if x.opcode != "dynamic-update-slice" or place not in x.operands[2:]:
-        return False
-    return operation(x).startswith("scatter")
+    return _is_put_back(x) and place in x.operands[2:]
+
+
+def _is_put_back(x: Instruction) -> bool:
+    return x.opcode == "dynamic-update-slice" and operation(x).startswith("scatter")

@@ -24,6 +24,7 @@ from hlofuse.pipelines.users.common.ages import (
     came_behind_its_users,
     is_in_nameless_function,
     was_division,
+    was_subtraction,
 )
 from hlofuse.pipelines.users.common.grouping import is_grouped_reduction
 from hlofuse.pipelines.users.common.holes import last_in_front
@@ -206,7 +207,7 @@ def _is_of_several_calls(moved: list[Instruction]) -> bool:
 def _is_moved(x: Instruction, producer: Instruction, passes: int, calls: Calls) -> bool:
     if x.opcode not in ELEMENTWISE_OPCODES or is_in_nameless_function(x):
         return False
-    if not is_of_program(x) and not _was_subtraction(x):
+    if not is_of_program(x) and not was_subtraction(x):
         return False
     if producer.opcode == "reduce-window" and any(map(_is_end_of_rows, producer.users)):
         return False  # `x` was called for each element and inlined
@@ -218,11 +219,6 @@ def _is_moved(x: Instruction, producer: Instruction, passes: int, calls: Calls) 
 def _is_end_of_rows(x: Instruction) -> bool:
     """What ReduceWindowRewriter (`xla/hlo/transforms/simplifiers/reduce_window_rewriter.cc`) goes on from."""
     return x.opcode == "slice" and not x.op_name
-
-
-def _was_subtraction(x: Instruction) -> bool:
-    """Of a constant, which simplification adds with the other sign before anything is moved."""
-    return x.opcode == "add" and operation(x) == "sub"
 
 
 def _is_transposed_since(moved: Instruction) -> bool:

@@ -41,12 +41,12 @@ def with_last_in_place_of_folded(users: list[Instruction], gone: GonePlaces) -> 
     """The users of a matrix of which one is its product with its own transpose, `x @ x.T`.
 
     The transpose is written within the product and stood in front of it. TransposeFolding
-    (`xla/hlo/transforms/simplifiers/transpose_folding.cc`) makes the product anew, in its place, and the last
+    (`xla/service/transpose_folding.cc`) makes the product anew, in its place, and the last
     user takes that of the transpose.
     """
     for place, user in enumerate(users):
         product = user.users[0] if user.opcode == "pad" and len(user.users) == 1 else user
-        if not is_dot_of_program(product) or len(product.operands) < 2 or len(set(product.operands)) > 1:
+        if len(product.operands) < 2 or len(set(product.operands)) > 1 or not is_dot_of_program(product):
             continue
         here = extent_of(product)
         if here is not None and any(here.encloses(it) for it in gone.get(here.context, ())):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, operation
-from hlofuse.pipelines.users.common.ages import was_division
+from hlofuse.pipelines.names import is_of_program
+from hlofuse.pipelines.users.common.ages import was_division, was_subtraction
 from hlofuse.pipelines.users.common.holes import last_in_front
 
 
@@ -32,4 +32,4 @@ def _is_simplified(x: Instruction) -> bool:
     """Did simplification make this scalar, and so what has the id before as well?"""
     if x.shape.rank:
         return False
-    return was_division(x) or (x.opcode == "add" and operation(x) == "sub")
+    return was_division(x) or was_subtraction(x)
