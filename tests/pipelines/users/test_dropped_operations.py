@@ -225,21 +225,25 @@ def test_of_a_divisor_the_last_reader_takes_the_place_of_a_remainder_that_became
 
 
 @pytest.mark.parametrize(
-    ("number", "users"), [(8, ["add.12.0", "add.10.0"]), (9, ["add.10.0", "add.12.0"])], ids=["gone", "there"]
+    ("numbers", "users"),
+    [(51, ["add.12.0", "add.10.0"]), (60, ["add.10.0", "add.12.0"])],
+    ids=["of the word", "of none"],
 )
-def test_of_a_word_of_the_key_the_last_reader_takes_the_place_of_the_sum_that_comes_next_in_number(
-    number: int, users: list[str]
+def test_of_a_word_of_the_key_a_sum_with_its_number_tells_and_not_that_no_name_has_the_next_number(
+    numbers: int, users: list[str]
 ) -> None:
-    """All sums of random bits are of one place; the one that read the word first became one with another."""
     body = f"""  %k = u32[8]{{0}} parameter(0)
-  %word = u32[] constant(5)
-  %add.4.0 = u32[8]{{0}} add(%k, %k){named("jit(_uniform)/add", frame=5)}
-  %add.{number}.0 = u32[8]{{0}} broadcast(%word), dimensions={{}}{named("jit(_uniform)/add", frame=5)}
-  %add.10.0 = u32[8]{{0}} add(%add.4.0, %add.{number}.0){named("jit(_uniform)/add", frame=5)}
-  %add.12.0 = u32[8]{{0}} add(%add.10.0, %add.{number}.0){named("jit(_uniform)/add", frame=5)}
+  %xor.1 = u32[8]{{0}} xor(%k, %k){named("jit(_uniform)/xor", frame=5)}
+  %number = u32[] constant({numbers})
+  %numbers = u32[8]{{0}} broadcast(%number), dimensions={{}}{named("jit(_uniform)/add", frame=5)}
+  %sum.1 = u32[8]{{0}} add(%xor.1, %numbers){named("jit(_uniform)/add", frame=5)}
+  %word = u32[] constant(50)
+  %add.8.0 = u32[8]{{0}} broadcast(%word), dimensions={{}}{named("jit(_uniform)/add", frame=5)}
+  %add.10.0 = u32[8]{{0}} add(%sum.1, %add.8.0){named("jit(_uniform)/add", frame=5)}
+  %add.12.0 = u32[8]{{0}} add(%add.10.0, %add.8.0){named("jit(_uniform)/add", frame=5)}
   ROOT %r = (u32[8]{{0}}) tuple(%add.12.0)"""
-    ids = f"k word add.4.0 add.{number}.0 - add.10.0 add.12.0 r"
-    assert users_of(f"add.{number}.0", body, ids=ids) == users
+    ids = "k xor.1 number numbers sum.1 word add.8.0 - add.10.0 add.12.0 r"
+    assert users_of("add.8.0", body, ids=ids) == users
 
 
 @pytest.mark.parametrize(

@@ -48,8 +48,8 @@ def with_last_in_place_of_dropped(
     """
     if not is_of_program(producer):
         return users
-    if is_power_divided_by(producer):
-        return users
+    if is_power_divided_by(producer) or is_word_of_key(producer):
+        return users  # which rules of their own tell of
     if is_broadcast_of_constant(producer):
         return last_in_front(users) if _first_reader_is_gone(producer, users, numbers) else users
     if _bears_name_of_dropped(producer, numbers) and len(users) == 2 and users[-1].opcode == "add":
@@ -69,8 +69,7 @@ def _first_reader_is_gone(constant: Instruction, users: list[Instruction], numbe
         return False  # the program itself spread it; or it was in a function of its own
     if number + 1 in numbers[root] and not _is_alone_in_clone(constant):
         return False
-    # In random bits all sums are of one place, whichever word they add.
-    place = 0 if is_word_of_key(constant) else stack_frame(constant)
+    place = stack_frame(constant)
     if place and any((u.op_name, stack_frame(u)) == (constant.op_name, place) for u in users):
         return False  # it is there, and was given another number when it was cloned
     # A constant of a call was each call's own, until CSE made one of them.
