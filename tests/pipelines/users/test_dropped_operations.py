@@ -149,6 +149,32 @@ def test_the_first_sum_of_a_word_may_have_taken_a_number_along(
 
 
 @pytest.mark.parametrize(
+    ("word", "users"),
+    [
+        (3, ["add.1", "add.2", "shift.1", "add.4", "shift.2"]),
+        (4, ["add.1", "add.2", "shift.1", "shift.2", "add.4"]),
+    ],
+    ids=["number of the time", "another number"],
+)
+def test_a_word_that_is_the_number_of_the_time_lost_two_users(word: int, users: list[str]) -> None:
+    """`(x + 3) + 3` became one sum; the number of the time was what the function turns by."""
+    body = f"""  %k = u32[8]{{0}} parameter(0)
+  %word = u32[] constant({word})
+  %word.1 = u32[8]{{0}} broadcast(%word), dimensions={{}}{named("jit(_uniform)/add")}
+  %add.1 = u32[8]{{0}} add(%k, %word.1){named("jit(_uniform)/add")}
+  %add.2 = u32[8]{{0}} add(%add.1, %word.1){named("jit(_uniform)/add")}
+  %shift.1 = u32[8]{{0}} shift-right-logical(%add.2, %word.1){named("jit(_uniform)/shift_right_logical")}
+  %xor.1 = u32[8]{{0}} xor(%add.2, %shift.1){named("jit(_uniform)/xor")}
+  %number = u32[] constant({word + 3})
+  %numbers = u32[8]{{0}} broadcast(%number), dimensions={{}}{named("jit(_uniform)/add")}
+  %sum.1 = u32[8]{{0}} add(%xor.1, %numbers){named("jit(_uniform)/add")}
+  %shift.2 = u32[8]{{0}} shift-right-logical(%sum.1, %word.1){named("jit(_uniform)/shift_right_logical")}
+  %add.4 = u32[8]{{0}} add(%shift.2, %word.1){named("jit(_uniform)/add")}
+  ROOT %r = (u32[8]{{0}}) tuple(%add.4)"""
+    assert users_of("word.1", body) == users
+
+
+@pytest.mark.parametrize(
     ("frame", "users"), [(5, ["lt.9.0", "select_n.1"]), (6, ["select_n.1", "lt.9.0"])], ids=["cloned", "gone"]
 )
 def test_a_first_reader_that_was_numbered_anew_is_there(frame: int, users: list[str]) -> None:

@@ -41,6 +41,7 @@ def with_sums_of_word_gone(word: Instruction, users: list[Instruction], uses: Us
     Each time a word is added to what a round gave, the number of the time is as well, and
     `(x + word) + time` is one sum (`HandleAdd`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`):
     the last user takes the place. Such a sum of another key with the number of this word comes behind.
+    A word to turn by may be the number of the time itself, and was read for both.
     """
     if not is_word_of_key(word) or word.computation is None:
         return users
@@ -50,12 +51,25 @@ def with_sums_of_word_gone(word: Instruction, users: list[Instruction], uses: Us
     summed = [u for u in users if value > _TIMES and _is_with_time(u)]
     listed = [u for u in users if u not in summed]
     sums = _sums_with_times(word.computation.root)
-    gone = [s for time in range(1, _TIMES + 1) for s in sums.get((value + time, word.shape.dimensions), ())]
-    for s in gone:
-        met = uses[s.operands[1], s]
-        behind = [u for u in listed if u.opcode == "add" and uses.get((word, u), -1) > met]
-        listed.insert(listed.index(behind[0]) if behind else len(listed), s)
+    gone: list[Instruction] = []
+    for time in range(1, _TIMES + 1):
+        for s in sums.get((value + time, word.shape.dimensions), ()):
+            met = uses[s.operands[1], s]
+            given = s.operands[0]  # stands for the sum of it and the word
+            behind = (k for k, u in enumerate(listed) if u.opcode == "add" and uses.get((word, u), -1) > met)
+            added = next(behind, len(listed))
+            listed.insert(added, given)
+            if time == value and any(map(is_turn, users)):
+                listed.insert(_place_for_time(word, listed, uses, met), s)
+                gone.append(s)
+            gone.append(given)
     return [*without(listed, gone), *summed]
+
+
+def _place_for_time(word: Instruction, listed: list[Instruction], uses: Uses, met: int) -> int:
+    """The place among those that turn by the number, as the function has one of each."""
+    turns = [(k, uses[word, u]) for k, u in enumerate(listed) if is_turn(u)]
+    return next((k for k, at in turns if at > met), turns[-1][0] + 1)
 
 
 @lru_cache(maxsize=2)  # asked for one computation after the other
