@@ -149,24 +149,29 @@ def test_the_first_sum_of_a_word_may_have_taken_a_number_along(
 
 
 @pytest.mark.parametrize(
-    ("number", "users"),
-    [(4, ["add.9.0", "add.8.0"]), (3, ["add.9.0", "add.8.0"]), (7, ["add.8.0", "add.9.0"])],
-    ids=["with the time", "with a time that was there", "another"],
+    ("word", "users"),
+    [
+        (3, ["add.1", "add.2", "shift.1", "add.4", "shift.2"]),
+        (4, ["add.1", "add.2", "shift.1", "shift.2", "add.4"]),
+    ],
+    ids=["number of the time", "another number"],
 )
-def test_the_first_sum_that_took_a_number_along_leaves_its_place_once(number: int, users: list[str]) -> None:
-    """The number behind the word's is missing for the same reason."""
+def test_a_word_that_is_the_number_of_the_time_lost_two_users(word: int, users: list[str]) -> None:
+    """`(x + 3) + 3` became one sum; the number of the time was what the function turns by."""
     body = f"""  %k = u32[8]{{0}} parameter(0)
-  %xor.1 = u32[8]{{0}} xor(%k, %k){named("xor")}
-  %number = u32[] constant(51)
-  %numbers = u32[8]{{0}} broadcast(%number), dimensions={{}}
-  %add.{number}.0 = u32[8]{{0}} add(%xor.1, %numbers){named("add")}
-  %of_word = u32[] constant(50)
-  %add.1.0 = u32[8]{{0}} broadcast(%of_word), dimensions={{}}{named("add")}
-  %add.8.0 = u32[8]{{0}} add(%add.{number}.0, %add.1.0){named("add")}
-  %or.1 = u32[8]{{0}} or(%add.8.0, %k){named("or")}
-  %add.9.0 = u32[8]{{0}} add(%or.1, %add.1.0){named("add")}
-  ROOT %r = (u32[8]{{0}}) tuple(%add.9.0)"""
-    assert users_of("add.1.0", body) == users
+  %word = u32[] constant({word})
+  %word.1 = u32[8]{{0}} broadcast(%word), dimensions={{}}{named("jit(_uniform)/add")}
+  %add.1 = u32[8]{{0}} add(%k, %word.1){named("jit(_uniform)/add")}
+  %add.2 = u32[8]{{0}} add(%add.1, %word.1){named("jit(_uniform)/add")}
+  %shift.1 = u32[8]{{0}} shift-right-logical(%add.2, %word.1){named("jit(_uniform)/shift_right_logical")}
+  %xor.1 = u32[8]{{0}} xor(%add.2, %shift.1){named("jit(_uniform)/xor")}
+  %number = u32[] constant({word + 3})
+  %numbers = u32[8]{{0}} broadcast(%number), dimensions={{}}{named("jit(_uniform)/add")}
+  %sum.1 = u32[8]{{0}} add(%xor.1, %numbers){named("jit(_uniform)/add")}
+  %shift.2 = u32[8]{{0}} shift-right-logical(%sum.1, %word.1){named("jit(_uniform)/shift_right_logical")}
+  %add.4 = u32[8]{{0}} add(%shift.2, %word.1){named("jit(_uniform)/add")}
+  ROOT %r = (u32[8]{{0}}) tuple(%add.4)"""
+    assert users_of("word.1", body) == users
 
 
 @pytest.mark.parametrize(
@@ -246,21 +251,25 @@ def test_of_a_divisor_the_last_reader_takes_the_place_of_a_remainder_that_became
 
 
 @pytest.mark.parametrize(
-    ("number", "users"), [(8, ["add.12.0", "add.10.0"]), (9, ["add.10.0", "add.12.0"])], ids=["gone", "there"]
+    ("numbers", "users"),
+    [(51, ["add.12.0", "add.10.0"]), (60, ["add.10.0", "add.12.0"])],
+    ids=["of the word", "of none"],
 )
-def test_of_a_word_of_the_key_the_last_reader_takes_the_place_of_the_sum_that_comes_next_in_number(
-    number: int, users: list[str]
+def test_of_a_word_of_the_key_a_sum_with_its_number_tells_and_not_that_no_name_has_the_next_number(
+    numbers: int, users: list[str]
 ) -> None:
-    """All sums of random bits are of one place; the one that read the word first became one with another."""
     body = f"""  %k = u32[8]{{0}} parameter(0)
-  %word = u32[] constant(5)
-  %add.4.0 = u32[8]{{0}} add(%k, %k){named("jit(_uniform)/add", frame=5)}
-  %add.{number}.0 = u32[8]{{0}} broadcast(%word), dimensions={{}}{named("jit(_uniform)/add", frame=5)}
-  %add.10.0 = u32[8]{{0}} add(%add.4.0, %add.{number}.0){named("jit(_uniform)/add", frame=5)}
-  %add.12.0 = u32[8]{{0}} add(%add.10.0, %add.{number}.0){named("jit(_uniform)/add", frame=5)}
+  %xor.1 = u32[8]{{0}} xor(%k, %k){named("jit(_uniform)/xor", frame=5)}
+  %number = u32[] constant({numbers})
+  %numbers = u32[8]{{0}} broadcast(%number), dimensions={{}}{named("jit(_uniform)/add", frame=5)}
+  %sum.1 = u32[8]{{0}} add(%xor.1, %numbers){named("jit(_uniform)/add", frame=5)}
+  %word = u32[] constant(50)
+  %add.8.0 = u32[8]{{0}} broadcast(%word), dimensions={{}}{named("jit(_uniform)/add", frame=5)}
+  %add.10.0 = u32[8]{{0}} add(%sum.1, %add.8.0){named("jit(_uniform)/add", frame=5)}
+  %add.12.0 = u32[8]{{0}} add(%add.10.0, %add.8.0){named("jit(_uniform)/add", frame=5)}
   ROOT %r = (u32[8]{{0}}) tuple(%add.12.0)"""
-    ids = f"k word add.4.0 add.{number}.0 - add.10.0 add.12.0 r"
-    assert users_of(f"add.{number}.0", body, ids=ids) == users
+    ids = "k xor.1 number numbers sum.1 word add.8.0 - add.10.0 add.12.0 r"
+    assert users_of("add.8.0", body, ids=ids) == users
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.keys import is_word_of_key
 from hlofuse.pipelines.users.common.visits import Uses
-from hlofuse.pipelines.users.simplified.random_rounds import is_first_sum_with_time
 from hlofuse.pipelines.users.simplified.remainders import is_power_divided_by
 
 Numbers: TypeAlias = "dict[str, set[int]]"
@@ -49,8 +48,8 @@ def with_last_in_place_of_dropped(
     """
     if not is_of_program(producer):
         return users
-    if is_power_divided_by(producer):
-        return users
+    if is_power_divided_by(producer) or is_word_of_key(producer):
+        return users  # which rules of their own tell of
     if is_broadcast_of_constant(producer):
         return last_in_front(users) if _first_reader_is_gone(producer, users, numbers) else users
     if _bears_name_of_dropped(producer, numbers) and len(users) == 2 and users[-1].opcode == "add":
@@ -70,13 +69,7 @@ def _first_reader_is_gone(constant: Instruction, users: list[Instruction], numbe
         return False  # the program itself spread it; or it was in a function of its own
     if number + 1 in numbers[root] and not _is_alone_in_clone(constant):
         return False
-    if is_word_of_key(constant):
-        # All sums are of one place, whichever word they add. One with a time has had its place filled.
-        if is_first_sum_with_time(constant):
-            return False
-        place = 0
-    else:
-        place = stack_frame(constant)
+    place = stack_frame(constant)
     if place and any((u.op_name, stack_frame(u)) == (constant.op_name, place) for u in users):
         return False  # it is there, and was given another number when it was cloned
     # A constant of a call was each call's own, until CSE made one of them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import name_before_renaming, operation
+from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.keys import is_turn, is_word_of_key
@@ -41,38 +41,35 @@ def with_sums_of_word_gone(word: Instruction, users: list[Instruction], uses: Us
     Each time a word is added to what a round gave, the number of the time is as well, and
     `(x + word) + time` is one sum (`HandleAdd`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`):
     the last user takes the place. Such a sum of another key with the number of this word comes behind.
+    A word to turn by may be the number of the time itself, and was read for both.
     """
     if not is_word_of_key(word) or word.computation is None:
         return users
     if all(_is_with_time(u) or is_turn(u) for u in users):
         return users
-    summed = [u for u in users if _number_of(word) > _TIMES and _is_with_time(u)]
+    value = int(word.operands[0].literal.scalar or 0)
+    summed = [u for u in users if value > _TIMES and _is_with_time(u)]
     listed = [u for u in users if u not in summed]
-    gone = _sums_of(word, word.computation.root)
-    for s in gone:
-        met = uses[s.operands[1], s]
-        behind = [u for u in listed if u.opcode == "add" and uses.get((word, u), -1) > met]
-        listed.insert(listed.index(behind[0]) if behind else len(listed), s)
+    sums = _sums_with_times(word.computation.root)
+    gone: list[Instruction] = []
+    for time in range(1, _TIMES + 1):
+        for s in sums.get((value + time, word.shape.dimensions), ()):
+            met = uses[s.operands[1], s]
+            given = s.operands[0]  # stands for the sum of it and the word
+            behind = (k for k, u in enumerate(listed) if u.opcode == "add" and uses.get((word, u), -1) > met)
+            added = next(behind, len(listed))
+            listed.insert(added, given)
+            if time == value and any(map(is_turn, users)):
+                listed.insert(_place_for_time(word, listed, uses, met), s)
+                gone.append(s)
+            gone.append(given)
     return [*without(listed, gone), *summed]
 
 
-def is_first_sum_with_time(word: Instruction) -> bool:
-    """Was its first sum such a one? That, the time if it is new, and both were numbered right behind `word`."""
-    if word.computation is None:
-        return False
-    root, number = name_before_renaming(word)
-    next_ = {(root, number + 2), (root, number + 3)}
-    return any(name_before_renaming(s) in next_ for s in _sums_of(word, word.computation.root))
-
-
-def _sums_of(word: Instruction, root: Instruction) -> list[Instruction]:
-    """What became one with the number of a time, by times."""
-    sums, numbers = _sums_with_times(root), range(_number_of(word) + 1, _number_of(word) + _TIMES + 1)
-    return [s for number in numbers for s in sums.get((number, word.shape.dimensions), ())]
-
-
-def _number_of(word: Instruction) -> int:
-    return int(word.operands[0].literal.scalar or 0)
+def _place_for_time(word: Instruction, listed: list[Instruction], uses: Uses, met: int) -> int:
+    """The place among those that turn by the number, as the function has one of each."""
+    turns = [(k, uses[word, u]) for k, u in enumerate(listed) if is_turn(u)]
+    return next((k for k, at in turns if at > met), turns[-1][0] + 1)
 
 
 @lru_cache(maxsize=2)  # asked for one computation after the other
