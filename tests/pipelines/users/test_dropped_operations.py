@@ -120,6 +120,7 @@ def test_the_last_reader_of_a_word_takes_the_place_of_a_sum_that_took_a_number_a
     assert users_of("word.1", body) == users
 
 
+@pytest.mark.parametrize("name", ["word.1", "add.45.0"], ids=["not numbered", "next number gone"])
 @pytest.mark.parametrize(
     ("word", "numbers", "users"),
     [
@@ -130,7 +131,7 @@ def test_the_last_reader_of_a_word_takes_the_place_of_a_sum_that_took_a_number_a
     ids=["first", "of no time", "time itself"],
 )
 def test_the_first_sum_of_a_word_may_have_taken_a_number_along(
-    word: int, numbers: int, users: list[str]
+    name: str, word: int, numbers: int, users: list[str]
 ) -> None:
     """What of another key makes a sum with the same number was merged later, unless it is a time's number."""
     body = f"""  %k = u32[8]{{0}} parameter(0)
@@ -139,13 +140,13 @@ def test_the_first_sum_of_a_word_may_have_taken_a_number_along(
   %numbers = u32[8]{{0}} broadcast(%number), dimensions={{}}{named("add")}
   %sum.1 = u32[8]{{0}} add(%xor.1, %numbers){named("add")}
   %of_word = u32[] constant({word})
-  %word.1 = u32[8]{{0}} broadcast(%of_word), dimensions={{}}{named("add")}
-  %add.2 = u32[8]{{0}} add(%sum.1, %word.1){named("add")}
-  %add.3 = u32[8]{{0}} add(%add.2, %word.1){named("add")}
+  %{name} = u32[8]{{0}} broadcast(%of_word), dimensions={{}}{named("add")}
+  %add.2 = u32[8]{{0}} add(%sum.1, %{name}){named("add")}
+  %add.3 = u32[8]{{0}} add(%add.2, %{name}){named("add")}
   %xor.2 = u32[8]{{0}} xor(%add.3, %k){named("xor")}
-  %add.4 = u32[8]{{0}} add(%xor.2, %word.1){named("add")}
+  %add.4 = u32[8]{{0}} add(%xor.2, %{name}){named("add")}
   ROOT %r = (u32[8]{{0}}) tuple(%add.4)"""
-    assert users_of("word.1", body) == users
+    assert users_of(name, body) == users
 
 
 @pytest.mark.parametrize(
@@ -222,24 +223,6 @@ def test_of_a_divisor_the_last_reader_takes_the_place_of_a_remainder_that_became
   %add.2 = {kind}[8]{{0}} add(%add.1, %rem.1){named("jit(take)/add", frame=6)}
   ROOT %r = ({kind}[8]{{0}}) tuple(%add.2)"""
     assert users_of("rem.1", body, ids="p eight rem.1 - add.1 add.2 r") == users
-
-
-@pytest.mark.parametrize(
-    ("number", "users"), [(8, ["add.12.0", "add.10.0"]), (9, ["add.10.0", "add.12.0"])], ids=["gone", "there"]
-)
-def test_of_a_word_of_the_key_the_last_reader_takes_the_place_of_the_sum_that_comes_next_in_number(
-    number: int, users: list[str]
-) -> None:
-    """All sums of random bits are of one place; the one that read the word first became one with another."""
-    body = f"""  %k = u32[8]{{0}} parameter(0)
-  %word = u32[] constant(5)
-  %add.4.0 = u32[8]{{0}} add(%k, %k){named("jit(_uniform)/add", frame=5)}
-  %add.{number}.0 = u32[8]{{0}} broadcast(%word), dimensions={{}}{named("jit(_uniform)/add", frame=5)}
-  %add.10.0 = u32[8]{{0}} add(%add.4.0, %add.{number}.0){named("jit(_uniform)/add", frame=5)}
-  %add.12.0 = u32[8]{{0}} add(%add.10.0, %add.{number}.0){named("jit(_uniform)/add", frame=5)}
-  ROOT %r = (u32[8]{{0}}) tuple(%add.12.0)"""
-    ids = f"k word add.4.0 add.{number}.0 - add.10.0 add.12.0 r"
-    assert users_of(f"add.{number}.0", body, ids=ids) == users
 
 
 @pytest.mark.parametrize(

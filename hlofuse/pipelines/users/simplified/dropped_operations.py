@@ -65,12 +65,11 @@ def with_last_in_place_of_dropped(
 def _first_reader_is_gone(constant: Instruction, users: list[Instruction], numbers: Numbers) -> bool:
     """Is that gone for which the constant was spread? That is numbered right behind it."""
     root, number = name_before_renaming(constant)
-    if operation(constant) == "broadcast_in_dim" or not number:
-        return False  # the program itself spread it; or it was in a function of its own
+    if operation(constant) == "broadcast_in_dim" or not number or is_word_of_key(constant):
+        return False  # the program itself spread it; or it was in a function of its own; or sums tell more
     if number + 1 in numbers[root] and not _is_alone_in_clone(constant):
         return False
-    # In random bits all sums are of one place, whichever word they add.
-    place = 0 if is_word_of_key(constant) else stack_frame(constant)
+    place = stack_frame(constant)
     if place and any((u.op_name, stack_frame(u)) == (constant.op_name, place) for u in users):
         return False  # it is there, and was given another number when it was cloned
     # A constant of a call was each call's own, until CSE made one of them.
