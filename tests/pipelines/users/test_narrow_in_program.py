@@ -67,3 +67,28 @@ def test_what_a_narrow_mask_multiplies_was_narrow(mask: str) -> None:
     entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
     found = {x.name for x in widened(entry.post_order(), uses_in_order(entry))}
     assert ("product" in found) == (mask == "bf16")
+
+
+def test_what_reads_a_broadcast_of_its_own_precision_was_not_narrow() -> None:
+    """An RMS normalization: it is narrowed when it has been scaled, and narrow values are added."""
+    body = f"""  %p = bf16[8,4]{{1,0}} parameter(0)
+  %q = bf16[8,4]{{1,0}} parameter(1)
+  %w = bf16[8,4]{{1,0}} parameter(2)
+  %zero = f32[] constant(0)
+  %convert.1 = f32[8,4]{{1,0}} convert(%p)
+  %square.1 = f32[8,4]{{1,0}} multiply(%convert.1, %convert.1){named("square", frame=1)}
+  %bitcast.1 = f32[8,4]{{1,0}} bitcast(%square.1)
+  %reduce.1 = f32[8]{{0}} reduce(%bitcast.1, %zero), dimensions={{1}}, to_apply=%sum{named("reduce_sum")}
+  %rsqrt.1 = f32[8]{{0}} rsqrt(%reduce.1){named("rsqrt")}
+  %spread.1 = f32[8,4]{{1,0}} broadcast(%rsqrt.1), dimensions={{0}}{named("mul", frame=2)}
+  %mul.1 = f32[8,4]{{1,0}} multiply(%convert.1, %spread.1){named("mul", frame=2)}
+  %convert.2 = f32[8,4]{{1,0}} convert(%w)
+  %mul.2 = f32[8,4]{{1,0}} multiply(%mul.1, %convert.2){named("mul", frame=3)}
+  %convert.3 = bf16[8,4]{{1,0}} convert(%mul.2)
+  %convert.4 = f32[8,4]{{1,0}} convert(%q)
+  %add.1 = f32[8,4]{{1,0}} add(%convert.1, %convert.4){named("add", frame=4)}
+  %convert.5 = bf16[8,4]{{1,0}} convert(%add.1)
+  %bitcast.2 = f32[4,8]{{1,0}} bitcast(%add.1)
+  ROOT %r = (f32[4,8]{{1,0}}, bf16[8,4]{{1,0}}, bf16[8,4]{{1,0}}) tuple(%bitcast.2, %convert.5, %convert.3)"""
+    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
+    assert {x.name for x in widened(entry.post_order(), uses_in_order(entry))} == {"mul.2", "add.1"}

@@ -23,7 +23,7 @@ from hlofuse.pipelines.users.floats.inserted_converts import (
 )
 from hlofuse.pipelines.users.floats.widened import is_same_broadcast
 
-_SURE, _LIKELY = 4, 2
+_SURE, _LIKELY = 6, 2
 
 _NEVER_WIDENED = frozenset({"convert", "exponential", "log", "select"})
 """What every NVIDIA device computes or moves in bf16 (`xla/service/gpu/gpu_float_support.cc`)."""

@@ -26,7 +26,7 @@ _MADE_ANEW = _AS_THEIR_OPERANDS | {"broadcast", "iota", "reduce-window", "transp
 
 def made_anew(computation: Computation, *, ids_known: bool) -> frozenset[Instruction]:
     """What layout normalization made. It did so with all of what shares a layout or with none of it."""
-    first = min((x.id for x in computation if x.opcode == "bitcast" or _was_copied_input(x)), default=None)
+    first = min((x.id for x in computation if x.opcode == "bitcast" or _was_copied(x)), default=None)
     if first is None:
         return frozenset()
     if not ids_known:
@@ -72,7 +72,9 @@ def _of_one_layout(computation: Computation, likely: set[Instruction] | None) ->
         if _may_have_layouts(x):
             find(x)
             for user in x.users:
-                if likely is not None and _is_transposed_between(user, x, likely):
+                if likely is not None and (
+                    _is_transposed_between(user, x, likely) or _was_equal_in_either(user, x, likely)
+                ):
                     continue
                 if _shares_layout(user, x):
                     leader[find(user)] = find(x)
@@ -89,6 +91,11 @@ def _is_transposed_between(user: Instruction, x: Instruction, likely: set[Instru
     if is_of_product(x) or is_of_product(user):
         return False
     return (x in likely) != (user in likely)
+
+
+def _was_equal_in_either(user: Instruction, x: Instruction, likely: set[Instruction]) -> bool:
+    """Is it a scatter, of which those of either layout are equal once they are made anew, row-major?"""
+    return x.opcode == "scatter" and user in likely
 
 
 def is_of_product(x: Instruction) -> bool:
@@ -116,6 +123,8 @@ def in_other_layout(order: Iterable[Instruction], anew: frozenset[Instruction]) 
 def _had_other_layout(x: Instruction, anew: frozenset[Instruction], other: set[Instruction]) -> bool:
     if x in anew and x.opcode in _AS_THEIR_OPERANDS:
         return True
+    if x.opcode in _AS_THEIR_OPERANDS and any(map(_was_copied, x.users)):
+        return False  # it would have been made anew
     same = [u for u in x.users if _shares_layout(u, x) and not is_inserted_convert(u)]
     if same:
         if x.opcode == "bitcast" and any(is_inserted_convert(u) and u not in anew for u in x.users):
@@ -128,11 +137,14 @@ def _had_other_layout(x: Instruction, anew: frozenset[Instruction], other: set[I
     return x in anew and x.opcode in {"broadcast", "iota", "reduce-window"}
 
 
-def _was_copied_input(x: Instruction) -> bool:
-    """A parameter that layout assignment copied, before any bitcast was made."""
-    if x.opcode != "transpose" or x.operands[0].opcode != "parameter":
+def _was_copied(x: Instruction) -> bool:
+    """A parameter or an element-wise value that layout assignment copied, before any bitcast was made."""
+    if x.opcode != "transpose":
         return False
-    return was_copy(x) and x.op_name == x.operands[0].op_name
+    (source,) = x.operands
+    if source.opcode != "parameter" and (source.opcode not in _AS_THEIR_OPERANDS or is_of_product(source)):
+        return False
+    return was_copy(x) and x.op_name == source.op_name
 
 
 def was_copied_for_each(x: Instruction) -> bool:

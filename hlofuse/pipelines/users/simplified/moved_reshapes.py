@@ -184,9 +184,22 @@ def _was_reshaped_once(
     # The framework reshapes what is written in different places for each of them, and a scalar, which it
     # broadcasts to the dimensions of the other operand, for each operation.
     if len(moved) == 1:
+        if any(u.opcode == "reduce" and _was_argument_with(u, moved[0], passes) for u in others):
+            return True
         return all(is_inserted_convert(u) for u in others)
     is_scalar = not x.shape.rank
     return not is_scalar and len({(stack_frame(u), u.op_name and outermost_call(u)) for u in moved}) == 1
+
+
+def _was_argument_with(reduction: Instruction, moved: Instruction, passes: int) -> bool:
+    """Did both read an argument of one call, which was a transpose, of which the reduction is made anew now?
+
+    AlgebraicSimplifier reduces what was transposed instead (`HandleReduce`), before the other is moved.
+    """
+    function = outermost_call(moved)
+    if reduction.id < passes or not function or not is_of_called(reduction):
+        return False
+    return stack_frame(reduction) == stack_frame(moved) and is_of_same_call(reduction, moved, function)
 
 
 def _is_gradient(x: Instruction, users: list[Instruction]) -> bool:

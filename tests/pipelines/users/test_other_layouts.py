@@ -1,0 +1,47 @@
+"""Which values had another layout than row-major."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.users.layouts.other_layouts import in_other_layout, made_anew
+
+from .lists import HEAD, named
+
+
+def _in_other_layout(body: str) -> set[str]:
+    """The names of those; the text stands in the order of age."""
+    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
+    return {x.name for x in in_other_layout(entry.post_order(), made_anew(entry, ids_known=True))}
+
+
+@pytest.mark.parametrize(("name", "is_copy"), [("mul", True), ("transpose", False)])
+def test_what_is_made_anew_behind_a_copy_had_its_layout(name: str, is_copy: bool) -> None:
+    """All bitcasts are younger. What was copied is row-major, whoever reads it beside the copy."""
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %mul.1 = f32[8,8]{{1,0}} multiply(%p, %p){named("mul")}
+  %transpose.1 = f32[8,8]{{1,0}} transpose(%mul.1), dimensions={{1,0}}{named(name)}
+  %exponential.1 = f32[8,8]{{1,0}} exponential(%transpose.1){named("exp")}
+  %add.1 = f32[8,8]{{1,0}} add(%exponential.1, %mul.1){named("add")}
+  %bitcast.1 = f32[64]{{0}} bitcast(%add.1)
+  ROOT %r = (f32[64]{{0}}) tuple(%bitcast.1)"""
+    assert _in_other_layout(body) == ({"transpose.1", "exponential.1", "add.1"} if is_copy else set())
+
+
+def test_a_scatter_that_is_there_in_either_layout_joins_nothing() -> None:
+    """Made anew row-major the two of them are equal; `add.2` reads the one that always was."""
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %indices = s32[8,2]{{1,0}} parameter(1)
+  %updates = f32[8]{{0}} parameter(2)
+  %mul.1 = f32[8,8]{{1,0}} multiply(%p, %p){named("mul")}
+  %sine.1 = f32[8,8]{{1,0}} sine(%p){named("sin")}
+  %transpose.1 = f32[8,8]{{1,0}} transpose(%mul.1), dimensions={{1,0}}{named("mul")}
+  %exponential.1 = f32[8,8]{{1,0}} exponential(%transpose.1){named("exp")}
+  %scatter.1 = f32[8,8]{{1,0}} scatter(%p, %indices, %updates), update_window_dims={{}}, \
+inserted_window_dims={{0,1}}, scatter_dims_to_operand_dims={{0,1}}, index_vector_dim=1, to_apply=%sum
+  %add.1 = f32[8,8]{{1,0}} add(%scatter.1, %exponential.1){named("add_any")}
+  %add.2 = f32[8,8]{{1,0}} add(%scatter.1, %sine.1){named("add_any")}
+  %bitcast.1 = f32[64]{{0}} bitcast(%add.1)
+  ROOT %r = (f32[64]{{0}}, f32[8,8]{{1,0}}) tuple(%bitcast.1, %add.2)"""
+    assert {"transpose.1", "exponential.1", "add.1"} <= _in_other_layout(body)
