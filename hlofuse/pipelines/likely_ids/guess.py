@@ -52,7 +52,7 @@ def _by_age(computation: Computation, named: frozenset[Instruction]) -> list[Ins
         if maker == Maker.FRONT_END and not cloned:
             order += sorted(members, key=age.__getitem__)
         elif maker == Maker.ANY:
-            order += in_order_of_making(members)
+            order += in_order_of_making(members, frozenset(made.get(Maker.LAYOUT_NORMALIZATION, ())))
         elif maker == Maker.INLINER:
             order += in_order_of_pass(in_order_of_cloning(computation, members), [], frozenset())
         elif maker == Maker.SIMPLIFIER_AGAIN:

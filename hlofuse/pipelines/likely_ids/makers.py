@@ -257,8 +257,10 @@ class Makers:
         source = x.operands[0]
         if x.opcode == "slice" and not is_of_program(x):
             source = source.operands[0] if source.opcode == "bitcast" else source
-            if source.opcode in _CALLS:
+            if source.opcode in _CALLS or _is_of_padded_call(x):
                 return Maker.DOT_MERGER
+            if operation(x) == _UNSTACKING and source.opcode == "parameter":
+                return Maker.LAYOUT_NORMALIZATION  # rows of a transposed one
             # A slice of what is reshaped is made one of what is not, behind which the reshape goes.
             moved = source.opcode in ELEMENTWISE_OPCODES and self._by_name(source) == Maker.SIMPLIFIER_AGAIN
             return Maker.SIMPLIFIER_AGAIN if moved else self._by_name(x)
@@ -293,6 +295,21 @@ def _numbers_of(named: frozenset[Instruction]) -> dict[str, list[int]]:
         root, number = name_before_renaming(x)
         found.setdefault(root, []).append(number)
     return found
+
+
+_UNSTACKING = "unstack"
+"""What the framework calls the slices that it takes an array apart with."""
+
+
+def _is_of_padded_call(x: Instruction) -> bool:
+    """Does it cut off what CublasPadForGemms or the padding of convolutions added?"""
+    element = x.operands[0]
+    return (
+        element.opcode == "get-tuple-element"
+        and element.operands[0].opcode in _CALLS
+        and bool(operation(x))
+        and operation(x) == operation(element.operands[0])
+    )
 
 
 _TELLING = (ELEMENTWISE_OPCODES | _MOVES) - {"convert"}
