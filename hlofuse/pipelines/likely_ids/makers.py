@@ -194,12 +194,15 @@ class Makers:
 
     def _is_spread_by_pass(self, x: Instruction) -> bool:
         """Does nothing read it that had been where the front end would have put it?"""
-        new = [u for u in x.users if self._is_new(u)]
+        new = [u for u in x.users if self._is_new(u) or self._is_new_in_call(u)]
         if x.operands[0] in self._named and len(new) == len(x.users):
             return False
         return bool(new) and all(
             u.opcode in ELEMENTWISE_OPCODES and (u in new or is_of_call(u)) for u in x.users
         )
+
+    def _is_new_in_call(self, x: Instruction) -> bool:
+        return is_of_call(x) and not is_of_program(x) and self._by_name(x) == Maker.SIMPLIFIER
 
     def _is_made_with(self, x: Instruction, user: Instruction) -> bool:
         return operation(user) == operation(x) or self._by_name(user) == Maker.SIMPLIFIER
