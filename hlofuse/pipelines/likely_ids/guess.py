@@ -61,5 +61,6 @@ def _by_age(computation: Computation, named: frozenset[Instruction]) -> list[Ins
         else:
             # Those that take the place of broadcasts are met in the order of the program.
             broadcasts = [x for x in members if x in age and x.opcode == "broadcast"]
-            order += in_order_of_pass(members, sorted(broadcasts, key=age.__getitem__), named)
+            aged = sorted(broadcasts, key=age.__getitem__)
+            order += in_order_of_pass(members, aged, named, expanded=True)
     return order

@@ -137,9 +137,17 @@ class Makers:
             return is_of_program(x) and divisor.opcode == "multiply" and self._is_new(divisor)
         if x.opcode == "multiply":  # two constant factors became one
             factors = (o for o in x.operands if o.opcode == "broadcast" and o.op_name)
-            return is_of_program(x) and any(self._is_new(o) for o in factors)
+            return is_of_program(x) and any(
+                self._is_new(o) and not self._is_spread_in_program(o.operands[0]) for o in factors
+            )
         # The sum of what was negated is the negated sum.
         return x.opcode == "negate" and x.operands[0].opcode == "reduce" and not is_of_program(x)
+
+    def _is_spread_in_program(self, x: Instruction) -> bool:
+        """Is it a number converted that the front end had spread as it was?"""
+        return x.opcode == "convert" and any(
+            u.opcode == "broadcast" and u in self._named for u in x.operands[0].users
+        )
 
     def _of_broadcast(self, x: Instruction) -> Maker:
         source = x.operands[0]
