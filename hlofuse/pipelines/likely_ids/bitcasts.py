@@ -18,8 +18,12 @@ from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
 from hlofuse.pipelines.names import name_before_renaming
 
 
-def in_order_of_making(bitcasts: list[Instruction]) -> list[Instruction]:
+def in_order_of_making(
+    bitcasts: list[Instruction], normalized: frozenset[Instruction] = frozenset()
+) -> list[Instruction]:
     """The bitcasts of a computation, given in the order of the text, in that of their ages.
+
+    `normalized` is what LayoutNormalization made anew.
 
     ReductionDimensionGrouper and TreeReductionRewriter put bitcasts in front of reductions, and nobody else
     makes any meanwhile. What has a higher number was made by AlgebraicSimplifier behind them, which went
@@ -30,7 +34,7 @@ def in_order_of_making(bitcasts: list[Instruction]) -> list[Instruction]:
     top = max(number.values()) + 1
     first = number[grouped[0]] if grouped else top
     merged = {x for x in grouped if _was_two(x)}
-    remade = {x for x in bitcasts if number[x] < first and _is_remade(x, number)}
+    remade = {x for x in bitcasts if number[x] < first and _is_remade(x, number, normalized)}
     order = _before_reductions([x for x in bitcasts if number[x] < first and x not in remade])
     order += [x for x in bitcasts if x in remade]
     order += [x for x in grouped if x not in merged]
@@ -114,7 +118,9 @@ def _split_dimension(x: Instruction) -> int | None:
     return next((min(a, b) for a in sorted(later) for b in (a - 1, a + 1) if b in reduced), None)
 
 
-def _is_remade(x: Instruction, number: Mapping[Instruction, int]) -> bool:
+def _is_remade(
+    x: Instruction, number: Mapping[Instruction, int], normalized: frozenset[Instruction]
+) -> bool:
     """Has it an old name, but was made between the fusions of products and the grouping of reductions?
 
     Then something new was put between it and what it reads: the bitcast around a product that
@@ -132,6 +138,9 @@ def _is_remade(x: Instruction, number: Mapping[Instruction, int]) -> bool:
             return dropped and not x.op_name and not source.op_name
         case "transpose":
             return source.operands[0].opcode == "reduce" and not x.op_name
+        case "slice":
+            dropped = _without_ones(x) == _without_ones(source)
+            return source in normalized and dropped and bool(x.op_name) and x.computation.is_entry
         case "convert":
             return not x.op_name and number.get(source.operands[0], 0) > number[x]
     return False

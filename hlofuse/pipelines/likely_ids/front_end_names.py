@@ -62,7 +62,10 @@ def _top(numbers: list[int], others: list[int], told_apart: bool) -> int:
     def chosen(tops: list[int]) -> int:
         return max(tops, key=lambda top: (within(numbers, top) - 2 * within(others, top), top), default=-1)
 
+    def made_at_most(top: int) -> int:
+        return min(numbers[bisect_right(numbers, top // 2) :], default=-1)
+
     top = chosen(numbers)
-    if not told_apart or bisect_right(numbers, top) <= top - top // 2 + 1:
+    if not told_apart or bisect_right(numbers, top) <= made_at_most(top):
         return top
-    return chosen([t for k, t in enumerate(numbers, 1) if t > top and k <= t - t // 2 + 1])
+    return chosen([t for k, t in enumerate(numbers, 1) if t > top and k <= made_at_most(t)])

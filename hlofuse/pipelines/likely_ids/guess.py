@@ -52,7 +52,7 @@ def _by_age(computation: Computation, named: frozenset[Instruction]) -> list[Ins
         if maker == Maker.FRONT_END and not cloned:
             order += sorted(members, key=age.__getitem__)
         elif maker == Maker.ANY:
-            order += in_order_of_making(members)
+            order += in_order_of_making(members, frozenset(made.get(Maker.LAYOUT_NORMALIZATION, ())))
         elif maker == Maker.INLINER:
             order += in_order_of_pass(in_order_of_cloning(computation, members), [], frozenset())
         elif maker == Maker.SIMPLIFIER_AGAIN:
@@ -61,5 +61,6 @@ def _by_age(computation: Computation, named: frozenset[Instruction]) -> list[Ins
         else:
             # Those that take the place of broadcasts are met in the order of the program.
             broadcasts = [x for x in members if x in age and x.opcode == "broadcast"]
-            order += in_order_of_pass(members, sorted(broadcasts, key=age.__getitem__), named)
+            aged = sorted(broadcasts, key=age.__getitem__)
+            order += in_order_of_pass(members, aged, named, expanded=True)
     return order

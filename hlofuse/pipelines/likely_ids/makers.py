@@ -137,9 +137,17 @@ class Makers:
             return is_of_program(x) and divisor.opcode == "multiply" and self._is_new(divisor)
         if x.opcode == "multiply":  # two constant factors became one
             factors = (o for o in x.operands if o.opcode == "broadcast" and o.op_name)
-            return is_of_program(x) and any(self._is_new(o) for o in factors)
+            return is_of_program(x) and any(
+                self._is_new(o) and not self._is_spread_in_program(o.operands[0]) for o in factors
+            )
         # The sum of what was negated is the negated sum.
         return x.opcode == "negate" and x.operands[0].opcode == "reduce" and not is_of_program(x)
+
+    def _is_spread_in_program(self, x: Instruction) -> bool:
+        """Is it a number converted that the front end had spread as it was?"""
+        return x.opcode == "convert" and any(
+            u.opcode == "broadcast" and u in self._named for u in x.operands[0].users
+        )
 
     def _of_broadcast(self, x: Instruction) -> Maker:
         source = x.operands[0]
@@ -194,12 +202,15 @@ class Makers:
 
     def _is_spread_by_pass(self, x: Instruction) -> bool:
         """Does nothing read it that had been where the front end would have put it?"""
-        new = [u for u in x.users if self._is_new(u)]
+        new = [u for u in x.users if self._is_new(u) or self._is_new_in_call(u)]
         if x.operands[0] in self._named and len(new) == len(x.users):
             return False
         return bool(new) and all(
             u.opcode in ELEMENTWISE_OPCODES and (u in new or is_of_call(u)) for u in x.users
         )
+
+    def _is_new_in_call(self, x: Instruction) -> bool:
+        return is_of_call(x) and not is_of_program(x) and self._by_name(x) == Maker.SIMPLIFIER
 
     def _is_made_with(self, x: Instruction, user: Instruction) -> bool:
         return operation(user) == operation(x) or self._by_name(user) == Maker.SIMPLIFIER
@@ -257,8 +268,10 @@ class Makers:
         source = x.operands[0]
         if x.opcode == "slice" and not is_of_program(x):
             source = source.operands[0] if source.opcode == "bitcast" else source
-            if source.opcode in _CALLS:
+            if source.opcode in _CALLS or _is_of_padded_call(x):
                 return Maker.DOT_MERGER
+            if operation(x) == _UNSTACKING and source.opcode == "parameter":
+                return Maker.LAYOUT_NORMALIZATION  # rows of a transposed one
             # A slice of what is reshaped is made one of what is not, behind which the reshape goes.
             moved = source.opcode in ELEMENTWISE_OPCODES and self._by_name(source) == Maker.SIMPLIFIER_AGAIN
             return Maker.SIMPLIFIER_AGAIN if moved else self._by_name(x)
@@ -294,6 +307,21 @@ def _greatest_numbers(named: frozenset[Instruction]) -> dict[str, int]:
         root, number = name_before_renaming(x)
         found[root] = max(number, found.get(root, 0))
     return found
+
+
+_UNSTACKING = "unstack"
+"""What the framework calls the slices that it takes an array apart with."""
+
+
+def _is_of_padded_call(x: Instruction) -> bool:
+    """Does it cut off what CublasPadForGemms or the padding of convolutions added?"""
+    element = x.operands[0]
+    return (
+        element.opcode == "get-tuple-element"
+        and element.operands[0].opcode in _CALLS
+        and bool(operation(x))
+        and operation(x) == operation(element.operands[0])
+    )
 
 
 _TELLING = (ELEMENTWISE_OPCODES | _MOVES) - {"convert"}

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.makers import Maker
+from hlofuse.pipelines.names import is_of_program
 
 _BEFORE_IT_OR_ALIKE = (Maker.INLINER, Maker.SIMPLIFIER, Maker.LAYOUT_NORMALIZATION)
 """Whose instructions bear the same names as those that it makes in their place."""
@@ -20,7 +21,8 @@ _BEFORE_IT_OR_ALIKE = (Maker.INLINER, Maker.SIMPLIFIER, Maker.LAYOUT_NORMALIZATI
 def moved_along(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
     """The elementwise operations that read what was moved."""
     pending = [x for x, maker in makers.items() if maker == Maker.SIMPLIFIER_AGAIN and _is_elementwise(x)]
-    found: dict[Instruction, None] = {}
+    found = dict.fromkeys(x for x, maker in makers.items() if maker == Maker.INLINER and _was_moved(x, makers))
+    pending += found
     for source in pending:
         for x in source.users:
             if x not in found and _is_elementwise(x) and makers.get(x) in _BEFORE_IT_OR_ALIKE:
@@ -56,6 +58,18 @@ def is_spread_number(x: Instruction) -> bool:
 
 def _is_elementwise(x: Instruction) -> bool:
     return x.opcode in ELEMENTWISE_OPCODES
+
+
+def _was_moved(x: Instruction, makers: Mapping[Instruction, Maker]) -> bool:
+    """Was a number spread once more for a comparison in a call? The front end's would bear its name."""
+    return (
+        x.opcode == "compare"
+        and is_of_program(x)
+        and any(
+            is_spread_number(o) and makers.get(o) == Maker.SIMPLIFIER and o.op_name == x.op_name
+            for o in x.operands
+        )
+    )
 
 
 def _reads_one_array(x: Instruction) -> bool:

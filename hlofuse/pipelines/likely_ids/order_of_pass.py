@@ -7,19 +7,23 @@ be another one: operands have become others, users are gone. Numbers tell where 
 from __future__ import annotations
 
 from bisect import bisect_left
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import name_before_renaming
 
 
 def in_order_of_pass(
-    made: list[Instruction], aged: list[Instruction], named: frozenset[Instruction]
+    made: list[Instruction],
+    aged: list[Instruction],
+    named: frozenset[Instruction],
+    *,
+    expanded: bool = False,
 ) -> list[Instruction]:
     """What a pass `made`, given in the order of the text, in the order in which it did, if numbers tell.
 
     Numbers that the front end gave (those of `named`) tell nothing of a pass. `aged` are some of them of
-    which the order is known.
+    which the order is known. If operations were `expanded`, what one of them became stays together.
     """
     place = {x: k for k, x in enumerate(made)}
     chains: dict[str, list[Instruction]] = {}
@@ -32,7 +36,19 @@ def in_order_of_pass(
     for chain in (*chains.values(), aged):
         places = _raised([place[x] for x in chain])
         key.update((x, (p, k)) for k, (x, p) in enumerate(zip(chain, places, strict=True), 1))
+    if expanded:
+        for before, x in pairwise(made):
+            raised = place[before] < key[before][0] > key[x][0]
+            if raised and x.op_name and x.op_name == before.op_name and _are_of_one(before, x):
+                key[x] = key[before]
     return sorted(made, key=key.__getitem__)
+
+
+def _are_of_one(before: Instruction, x: Instruction) -> bool:
+    """Do they depend on each other, or does something on both? Numbers are spread for many."""
+    if "broadcast" in (before.opcode, x.opcode) or before.opcode == x.opcode:
+        return False
+    return before in x.operands or not set(before.users).isdisjoint(x.users)
 
 
 def _raised(places: list[int]) -> list[int]:
