@@ -154,13 +154,13 @@ def test_a_division_of_which_the_constants_were_multiplied_reads_another_now() -
 
 
 def test_the_last_user_takes_the_place_of_the_first_reader_of_a_constant() -> None:
-    body = f"""  %p = u32[2]{{0}} parameter(0)
-  %c = u32[] constant(7)
-  %x.1 = u32[2]{{0}} not(%p){named("jit(split)/x")}
-  %add.591.0 = u32[2]{{0}} broadcast(%c), dimensions={{}}{named("jit(split)/add")}
-  %add.NEXT.0 = u32[2]{{0}} add(%x.1, %add.591.0){named("jit(split)/add")}
-  %add.626.0 = u32[2]{{0}} multiply(%add.NEXT.0, %add.591.0){named("jit(split)/add")}
-  ROOT %r = (u32[2]{{0}}) tuple(%add.626.0)"""
+    body = f"""  %p = s32[2]{{0}} parameter(0)
+  %c = s32[] constant(7)
+  %x.1 = s32[2]{{0}} not(%p){named("jit(split)/x")}
+  %add.591.0 = s32[2]{{0}} broadcast(%c), dimensions={{}}{named("jit(split)/add")}
+  %add.NEXT.0 = s32[2]{{0}} add(%x.1, %add.591.0){named("jit(split)/add")}
+  %add.626.0 = s32[2]{{0}} multiply(%add.NEXT.0, %add.591.0){named("jit(split)/add")}
+  ROOT %r = (s32[2]{{0}}) tuple(%add.626.0)"""
     ids = "p r c add.591.0 x.1 add.NEXT.0 add.626.0"
     there = body.replace("NEXT", "592"), ids.replace("NEXT", "592")
     assert users_of("add.591.0", there[0], ids=there[1]) == ["add.592.0", "add.626.0"]
