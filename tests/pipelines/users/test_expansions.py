@@ -9,14 +9,14 @@ from .lists import named, users_of
 _BODY = """  %p = f32[8,4]{1,0} parameter(0)
   %q = f32[2,8,4,1]{3,2,1,0} parameter(1)
   %k = f32[2,4,1,8]{3,2,1,0} parameter(2)
-  %x.1 = f32[8,4]{1,0} cosine(%p)NAME_X
-  %broadcast.1 = f32[2,8,4,1]{3,2,1,0} broadcast(%x.1), dimensions={1,2}NAME_B
+  %cos.1 = f32[8,4]{1,0} cosine(%p)NAME_X
+  %broadcast.1 = f32[2,8,4,1]{3,2,1,0} broadcast(%cos.1), dimensions={1,2}NAME_B
   %multiply.1 = f32[2,8,4,1]{3,2,1,0} multiply(%q, %broadcast.1)NAME_M
-  %transpose.1 = f32[4,8]{1,0} transpose(%x.1), dimensions={1,0}NAME_X
+  %transpose.1 = f32[4,8]{1,0} transpose(%cos.1), dimensions={1,0}NAME_X
   %broadcast.2 = f32[2,4,1,8]{3,2,1,0} broadcast(%transpose.1), dimensions={1,3}NAME_B
   %multiply.2 = f32[2,4,1,8]{3,2,1,0} multiply(%k, %broadcast.2)NAME_M
   ROOT %r = (f32[2,8,4,1]{3,2,1,0}, f32[2,4,1,8]{3,2,1,0}) tuple(%multiply.1, %multiply.2)"""
-_IDS = "p q k x.1 r broadcast.1 multiply.1 transpose.1 broadcast.2 multiply.2"
+_IDS = "p q k cos.1 r broadcast.1 multiply.1 transpose.1 broadcast.2 multiply.2"
 
 
 def _listed(reader: str) -> list[str]:
@@ -24,7 +24,7 @@ def _listed(reader: str) -> list[str]:
     body = _BODY
     for place, name in names.items():
         body = body.replace(place, name)
-    return users_of("x.1", body, ids=_IDS)
+    return users_of("cos.1", body, ids=_IDS)
 
 
 def test_a_broadcast_in_another_layout_may_be_of_the_same_expansion() -> None:

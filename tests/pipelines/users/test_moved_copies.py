@@ -86,3 +86,37 @@ def test_older_readers_come_behind_what_was_made_anew_in_front_of_a_copy(
   %multiply.1 = f32[8,4]{{1,0}} multiply(%divide.1, %difference.1){named("mul")}
   ROOT %r = (f32[4,8]{{1,0}}, f32[8,4]{{1,0}}) tuple(%copy.1, %multiply.1)"""
     assert users_of("divide.1", body, ids=ids.replace(" r", " multiply.1 copy.1 r")) == users
+
+
+@pytest.mark.parametrize(
+    ("operand", "users"),
+    [("exponential", ["transpose.1", "mul.1"]), ("bitcast", ["mul.1", "transpose.1"])],
+)
+def test_so_does_the_copy_of_what_was_computed_in_front_of_it(operand: str, users: list[str]) -> None:
+    """What a library gives, behind a bitcast, is copied for each that reads it."""
+    name = named("convert_element_type")
+    body = f"""  %p = f64[8,16]{{1,0}} parameter(0)
+  %x.1 = f64[8,16]{{1,0}} {operand}(%p){named("exp")}
+  %convert.1 = f32[8,16]{{1,0}} convert(%x.1){name}
+  %mul.1 = f32[8,16]{{1,0}} multiply(%convert.1, %convert.1){named("integer_pow")}
+  %transpose.1 = f32[16,8]{{1,0}} transpose(%convert.1), dimensions={{1,0}}{name}
+  ROOT %r = (f32[8,16]{{1,0}}, f32[16,8]{{1,0}}) tuple(%mul.1, %transpose.1)"""
+    assert users_of("convert.1", body, ids="p convert.1 mul.1 transpose.1 x.1 r") == users
+
+
+@pytest.mark.parametrize(
+    ("window", "users"),
+    [
+        ("1x16 pad=0_0x15_0", ["transpose.1.0", "slice.1.0"]),
+        ("8x1 pad=7_0x0_0", ["slice.1.0", "transpose.1.0"]),
+    ],
+)
+def test_so_does_that_of_cumulative_sums(window: str, users: list[str]) -> None:
+    """Those along another dimension than the last have the layout of what they read."""
+    body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %reduce-window.1.0 = f32[8,16]{{1,0}} reduce-window(%p, %zero), window={{size={window}}}, to_apply=%sum
+  %slice.1.0 = f32[8,1]{{1,0}} slice(%reduce-window.1.0), slice={{[0:8], [15:16]}}
+  %transpose.1.0 = f32[16,8]{{1,0}} transpose(%reduce-window.1.0), dimensions={{1,0}}
+  ROOT %r = (f32[8,1]{{1,0}}, f32[16,8]{{1,0}}) tuple(%slice.1.0, %transpose.1.0)"""
+    assert users_of("reduce-window.1.0", body) == users

@@ -201,3 +201,22 @@ def test_a_reduction_of_what_is_squeezed_reads_the_value_behind_it(squeezed: str
   %neg.1 = f32{squeezed} negate(%squeezed){named("neg")}
   ROOT %r = (f32[], f32{squeezed}) tuple(%reduce_sum.1, %neg.1)"""
     assert users_of("exp.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"), [("", ["sin.1", "exp.1"]), (named("reduce_window_sum"), ["exp.1", "sin.1"])]
+)
+def test_the_last_takes_the_place_of_the_bitcast_back_behind_a_cumulative_sum(
+    name: str, users: list[str]
+) -> None:
+    """Along the last dimension, where nothing was transposed, the reshape has the name of the sum."""
+    body = f"""  %p = f32[8,16,3]{{2,1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %reduce-window.2 = f32[8,16,3]{{2,1,0}} reduce-window(%p, %zero),\
+ window={{size=1x16x1 pad=0_0x15_0x0_0}}, to_apply=%sum
+  %add.2 = f32[8,16,3]{{2,1,0}} add(%reduce-window.2, %p){named("reduce_window_sum")}
+  %bitcast.16 = f32[128,3]{{1,0}} bitcast(%add.2){name}
+  %exp.1 = f32[128,3]{{1,0}} exponential(%bitcast.16){named("exp")}
+  %sin.1 = f32[128,3]{{1,0}} sine(%bitcast.16){named("sin")}
+  ROOT %r = (f32[128,3]{{1,0}}, f32[128,3]{{1,0}}) tuple(%exp.1, %sin.1)"""
+    assert users_of("bitcast.16", body) == users

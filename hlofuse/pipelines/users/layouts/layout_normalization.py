@@ -33,6 +33,7 @@ from hlofuse.pipelines.users.layouts.other_layouts import (
     made_anew,
     was_copied_for_each,
     was_copy,
+    was_read_transposed,
     was_transposed_in_place,
 )
 
@@ -90,7 +91,12 @@ def with_last_in_place_of_layout(x: Instruction, users: list[Instruction]) -> li
     The bitcast back to that layout was the first user of the copy that was made anew. What read the transpose
     is older and reads the copy now, of which the layout is row-major already. What a library gives in another
     layout, or what is reshaped, was copied for each instead.
+
+    A reshape in such a layout was not made anew; of the two bitcasts behind it the one back went with the
+    transpose, and of those that read the other one the last took its place.
     """
+    if was_read_transposed(x):
+        return last_in_front(users)
     if not was_copy(x) or any(u.id > x.id or u.opcode == "bitcast" for u in users):
         return users
     (source,) = x.operands

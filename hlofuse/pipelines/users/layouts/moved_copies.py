@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.analysis.window import window_dimensions
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
 from hlofuse.pipelines.users.common.holes import last_in_front
@@ -25,11 +26,11 @@ def with_last_in_place_of_copy(users: list[Instruction]) -> list[Instruction]:
 
 
 def with_copy_of_part_in_front(part: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users of a part that was made so, of which the copy of it came first.
+    """The users of a part that was made so, or of what else was, of which the copy of it came first.
 
     What the copy is moved behind next (elementwise operations) reads the part as well from then on.
     """
-    if part.opcode != "slice" or is_of_program(part) or any(u.id < part.id for u in users):
+    if not _is_read_in_front(part) or is_of_program(part) or any(u.id < part.id for u in users):
         return users
     copies = [u for u in users if u.opcode == "transpose" and u.op_name == part.op_name]
     return [*copies, *(u for u in users if u not in copies)] if len(copies) == 1 else users
@@ -54,6 +55,22 @@ def with_last_part_of_product_in_front(product: Instruction, users: list[Instruc
     if not any(operation(u) == "dot_general" for u in users) or not all(map(_is_read_copied, users)):
         return users
     return last_in_front(users)
+
+
+def _is_read_in_front(part: Instruction) -> bool:
+    """Is it one that copies are moved behind?
+
+    What a library gives, and what is read by copies alone, is copied for each that reads it instead; a window
+    along another dimension than the last has the layout of what it reads.
+    """
+    if part.opcode in ELEMENTWISE_OPCODES:
+        is_alone = len(part.operands) == 1 and part.operands[0].opcode != "bitcast"
+        is_copied_for_each = all(u.opcode == "transpose" for u in part.users)
+        return is_alone and not is_copied_for_each and not is_inserted_convert(part)
+    if part.opcode == "reduce-window":
+        window = window_dimensions(part.attributes.raw("window"))
+        return bool(window) and window[-1].size > 1
+    return part.opcode == "slice"
 
 
 def _is_copied_part(x: Instruction) -> bool:

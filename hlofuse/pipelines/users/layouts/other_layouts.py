@@ -187,3 +187,22 @@ def was_copy(x: Instruction) -> bool:
         and bool(x.op_name)
         and operation(x) != "transpose"
     )
+
+
+def was_read_transposed(x: Instruction) -> bool:
+    """Is it a cumulative sum along another dimension than the last, transposed back?
+
+    ReduceWindowRewriter (`xla/hlo/transforms/simplifiers/reduce_window_rewriter.cc`) puts the dimension last
+    and takes it apart; what it puts together in the end is a reshape in the layout in which the transpose
+    behind it moves nothing.
+    """
+    if x.opcode != "bitcast" or x.op_name or x.shape.rank < 2 or not x.shape.is_row_major:
+        return False
+    (source,) = x.operands
+    return source.opcode in ELEMENTWISE_OPCODES and any(map(_is_part_of_window, source.operands))
+
+
+def _is_part_of_window(x: Instruction) -> bool:
+    while x.opcode in {"convert", "transpose"}:
+        x = x.operands[0]
+    return x.opcode == "reduce-window"
