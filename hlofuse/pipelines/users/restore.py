@@ -65,6 +65,7 @@ from hlofuse.pipelines.users.simplified.moved_transposes import (
     with_last_in_place_of_folded,
     with_last_in_place_of_transposes,
 )
+from hlofuse.pipelines.users.simplified.reshaped_scalars import with_reshaped_behind
 from hlofuse.pipelines.users.simplified.split_reductions import with_split_reductions_behind
 
 
@@ -138,6 +139,7 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
     users = with_last_in_place_of_folded(users, clues.gone)
     if clues.ids_known:
         users = with_last_in_place_of_layout(producer, users)
+        users = with_reshaped_behind(producer, users)
     aged = as_age_tells(producer, users, clues)
     return with_readers_in_place(producer, aged), aged != users
 

@@ -298,6 +298,24 @@ def test_a_part_of_a_complex_number_is_read_without_a_twin(opcode: str, first: s
     assert users_of("mul.1", body, tables=tables)[0] == first
 
 
+@pytest.mark.parametrize(
+    ("name", "users"),
+    [("broadcast_in_dim", ["product", "integer_pow.1"]), ("mul", ["integer_pow.1", "product"])],
+)
+def test_a_product_merged_with_a_broadcast_of_the_derivative_has_no_twin(name: str, users: list[str]) -> None:
+    """`2 * x * broadcast(d)` became `x * broadcast(2 * d)`, and bears the place of the broadcast."""
+    op_name = f"transpose(jvp())/mul;jit(f)/transpose(jvp())/{name}"
+    body = f"""  %p = f32[4]{{0}} parameter(0)
+  %two = f32[4]{{0}} parameter(1)
+  %sub.1 = f32[4]{{0}} subtract(%p, %two){named("jvp()/sub", frame=1)}
+  %{name}.3 = f32[4]{{0}} multiply(%sub.1, %two){named(op_name, frame=3)}
+  %integer_pow.1 = f32[4]{{0}} multiply(%sub.1, %sub.1){named("jvp()/integer_pow", frame=2)}
+  ROOT %r = (f32[4]{{0}}, f32[4]{{0}}) tuple(%{name}.3, %integer_pow.1)"""
+    tables = places_in_source(("f", 2, 20, 25), ("f", 2, 12, 30), ("f", 7, 2, 9))
+    found = users_of("sub.1", body, tables=tables)
+    assert ["product" if u == f"{name}.3" else u for u in found] == users
+
+
 @pytest.mark.parametrize(("last", "users"), [(5, ["a.2", "a.3"]), (4, ["a.3", "a.2"])])
 def test_a_scalar_that_was_computed_for_each_use_went_as_its_broadcasts_did(
     last: int, users: list[str]

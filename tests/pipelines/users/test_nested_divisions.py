@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .lists import users_in
+from .lists import users_in, users_of
 
 _MODULE = """HloModule m
 
@@ -97,3 +97,26 @@ ENTRY %main (a: f32[4], v: f32[4], w: f32[4]) -> (f32[4], f32[4]) {
 }
 """
     assert users_in(program, name, ids_known=True) == users
+
+
+_BY_RECIPROCAL = """  %c = f32[] constant(DIVIDEND)
+  %b.1 = f32[4]{0} broadcast(%c), dimensions={}
+  %x = f32[4]{0} parameter(0)
+  %exp.2 = f32[4]{0} exponential(%x), metadata={op_name="jit(f)/exp"}
+  %div.2 = f32[4]{0} divide(%b.1, %exp.2), metadata={op_name="jit(f)/div"}
+  %sin.1 = f32[4]{0} sine(%div.2), metadata={op_name="jit(f)/sin"}
+  %w = f32[4]{0} parameter(1)
+  %multiply.1 = f32[4]{0} multiply(%w, %exp.2), metadata={op_name="jit(f)/div"}
+  %exp.3 = f32[4]{0} exponential(%multiply.1), metadata={op_name="jit(f)/exp"}
+  %cos.1 = f32[4]{0} cosine(%div.2), metadata={op_name="jit(f)/cos"}
+  %log.1 = f32[4]{0} log(%div.2), metadata={op_name="jit(f)/log"}
+  ROOT %tuple.1 = (f32[4]{0}, f32[4]{0}, f32[4]{0}, f32[4]{0}) tuple(%sin.1, %exp.3, %cos.1, %log.1)"""
+_AGES = "c b.1 x w exp.2 div.2 sin.1 exp.3 cos.1 log.1 tuple.1 multiply.1"
+
+
+@pytest.mark.parametrize(
+    ("dividend", "users"), [("1", ["sin.1", "log.1", "cos.1"]), ("2", ["sin.1", "cos.1", "log.1"])]
+)
+def test_a_division_by_a_reciprocal_leaves_a_hole(dividend: str, users: list[str]) -> None:
+    """`w / (1 / e)` became `w * e`, and XLA has the first list; `w / (2 / e)` did not."""
+    assert users_of("div.2", _BY_RECIPROCAL.replace("DIVIDEND", dividend), ids=_AGES) == users

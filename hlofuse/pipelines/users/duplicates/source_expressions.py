@@ -117,11 +117,15 @@ def _users_of_expression(
 
 
 def _bears_place_of_another(u: Instruction, place: Extent | None) -> bool:
-    """Did a pass make it for one further on: a broadcast, or a product merged with one of the derivative?"""
+    """Did a pass make it for one further on: a broadcast, or a product merged with one of the derivative?
+
+    That may be named after the broadcast of the other factor.
+    """
     if u.opcode == "broadcast":
         return stack_frame(u) != 0 and not is_of_program(u) and operation(u) != "broadcast_in_dim"
     is_of_derivative = "transpose(jvp" in (u.op_name or "")
-    return u.opcode == "multiply" and is_of_derivative and (place is None or not is_of_program(u))
+    is_merged = not is_of_program(u) or operation(u) == "broadcast_in_dim"
+    return u.opcode == "multiply" and is_of_derivative and (place is None or is_merged)
 
 
 def _users_in_same_call(
