@@ -103,3 +103,21 @@ def test_numbers_of_several_names_may_be_equal() -> None:
   ROOT %tuple.1 = (f32[16], f32[64,4,4]) tuple(%reduce.2, %reshape.3)"""
     )
     assert in_order(body) == ["bitcast.3", "reshape.3"]
+
+
+def test_what_drops_a_dimension_of_a_slice_in_another_layout_was_two() -> None:
+    text = """HloModule m
+
+ENTRY %main {
+  %p = f32[8,4] parameter(0)
+  %slice.1.0 = f32[8,1] slice(%p), slice={[0:8], [1:2]}, metadata={op_name="unstack"}
+  %bitcast.1.0 = f32[8] bitcast(%slice.1.0), metadata={op_name="unstack"}
+  %sine.1.0 = f32[8] sine(%bitcast.1.0)
+  ROOT %bitcast.2.0 = f32[8,1] bitcast(%sine.1.0)
+}
+"""
+    entry = parse_module(text).entry
+    bitcasts = [x for x in entry if x.opcode == "bitcast"]
+    normalized = frozenset(x for x in entry if x.opcode == "slice")
+    assert [x.name for x in in_order_of_making(bitcasts)] == ["bitcast.1.0", "bitcast.2.0"]
+    assert [x.name for x in in_order_of_making(bitcasts, normalized)] == ["bitcast.2.0", "bitcast.1.0"]

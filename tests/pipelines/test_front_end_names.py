@@ -51,3 +51,9 @@ def test_constants_have_a_window_as_well() -> None:
     ]
     root = "ROOT %tuple.1.0 = (f32[8]{0}, f32[8]{0}) tuple(%broadcast.3.0, %broadcast.7.0)"
     assert named(*lines, root) == {"constant.3.0", "constant.4.0", "broadcast.3.0", "broadcast.4.0"}
+
+
+def test_two_that_stand_where_the_front_end_can_have_made_but_one_are_made_anew() -> None:
+    """Had there been one, its number would be 1; there were two, so theirs would be 2 and 3."""
+    assert named(mul(0), "ROOT " + mul(1)) == set()
+    assert named("ROOT " + mul(1)) == {"mul.1.0"}

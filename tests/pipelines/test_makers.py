@@ -284,3 +284,41 @@ def test_a_number_that_only_a_pass_reads_is_the_pass_s() -> None:
         f"%multiply.1.0 = f32[8]{{0}} multiply(%mul.5.0, %broadcast.5.0), {op('div')}",
     )
     assert maker("broadcast.5.0", *lines) == Maker.SIMPLIFIER
+
+
+def test_rows_of_a_transposed_parameter_are_columns_of_it_in_its_layout() -> None:
+    row = f"%slice.1.0 = f32[8,1]{{1,0}} slice(%q), slice={{[0:8], [1:2]}}, {op('unstack')}"
+    assert maker("slice.1.0", row) == Maker.LAYOUT_NORMALIZATION
+    assert maker("slice.1.0", row.replace("unstack", "pad")) == Maker.SIMPLIFIER
+
+
+def test_what_was_padded_for_a_call_is_sliced_behind_it() -> None:
+    shape = "(f32[8,4]{1,0}, s8[1]{0})"
+    call = f'%call.1 = {shape} custom-call(%q), custom_call_target="x", {op("dot_general")}'
+    element = "%call.1_0 = f32[8,4]{1,0} get-tuple-element(%call.1), index=0"
+    cut = f"%slice.1.0 = f32[7,4]{{1,0}} slice(%call.1_0), slice={{[0:7], [0:4]}}, {op('dot_general')}"
+    assert maker("slice.1.0", call, element, cut) == Maker.DOT_MERGER
+    assert maker("slice.1.0", call, element, cut.replace("dot_general", "pad")) == Maker.SIMPLIFIER
+
+
+def test_a_factor_that_was_converted_as_the_front_end_spread_it_is_no_merged_one() -> None:
+    number = f"%number.1.0 = f32[] constant(2), {op('mul')}"
+    spread = f"%mul.4.0 = f32[8]{{0}} broadcast(%number.1.0), dimensions={{}}, {op('mul')}"
+    lines = (
+        "%convert.1.0 = f32[] convert(%number.1.0)",
+        f"%broadcast.1.0 = f32[8]{{0}} broadcast(%convert.1.0), dimensions={{}}, {op('mul')}",
+        f"%mul.5.0 = f32[8]{{0}} multiply(%p, %broadcast.1.0), {op('mul')}",
+    )
+    assert maker("mul.5.0", number, *lines) == Maker.SIMPLIFIER
+    assert maker("mul.5.0", number, spread, *lines) == Maker.FRONT_END
+
+
+def test_zeros_that_a_remainder_in_a_call_compares_with_are_spread_for_it() -> None:
+    """They are merged with those that the call had."""
+    lines = (
+        "%constant.1.0 = f32[] constant(0), " + op("jit(remainder)"),
+        "%broadcast.1.0 = f32[8]{0} broadcast(%constant.1.0), dimensions={}",
+    )
+    rem = f"pred[8]{{0}} compare(%p, %broadcast.1.0), direction=LT, {op('jit(remainder)/rem')}"
+    assert maker("broadcast.1.0", *lines, f"%compare.1.0 = {rem}") == Maker.SIMPLIFIER
+    assert maker("broadcast.1.0", *lines, f"%rem.1.0 = {rem}") == Maker.FRONT_END

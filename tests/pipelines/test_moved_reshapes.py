@@ -30,3 +30,21 @@ def test_what_reads_what_was_moved_was_moved_and_a_number_that_nothing_else_read
     assert [x.name for x in along] == ["after"]
     makers.update(dict.fromkeys(along, Maker.SIMPLIFIER_AGAIN))
     assert [x.name for x in spread_for_moved(makers)] == ["spread.1"]
+
+
+def test_a_comparison_in_a_call_that_a_number_was_spread_for_once_more_was_moved() -> None:
+    text = """HloModule m
+
+ENTRY %main {
+  %p = f32[1,8]{1,0} parameter(0)
+  %c = f32[] constant(1)
+  %broadcast.1.0 = f32[1,8]{1,0} broadcast(%c), dimensions={}, metadata={op_name="while/eq"}
+  ROOT %eq.1.0 = pred[1,8]{1,0} compare(%p, %broadcast.1.0), direction=EQ, metadata={op_name="while/eq"}
+}
+"""
+    entry = parse_module(text).entry
+    named = {x.name: x for x in entry}
+    makers = {named["broadcast.1.0"]: Maker.SIMPLIFIER, named["eq.1.0"]: Maker.INLINER}
+    assert [x.name for x in moved_along(makers)] == ["eq.1.0"]
+    makers[named["broadcast.1.0"]] = Maker.INLINER
+    assert moved_along(makers) == []

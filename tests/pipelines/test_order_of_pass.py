@@ -53,3 +53,26 @@ def test_all_are_there_and_numbers_grow(names: list[tuple[str, int]]) -> None:
     for root in {root for root, _ in names}:
         numbers = [n.number for n in map(name_before_renaming, order) if n.root == root]
         assert numbers == sorted(numbers)
+
+
+EXPANDED = """HloModule m
+
+ENTRY %main {
+  %p = s64[] parameter(0)
+  %q = s64[] parameter(1)
+  %compare.9.0 = pred[] compare(%p, %q), direction=LT, metadata={op_name="rem"}
+  %negate.1.0 = s64[] negate(%p), metadata={op_name="rem"}
+  %select.1.0 = s64[] select(%compare.9.0, %negate.1.0, %p), metadata={op_name="rem"}
+  %compare.7.0 = pred[] compare(%select.1.0, %p), direction=LT
+  %compare.8.0 = pred[] compare(%select.1.0, %q), direction=LT
+  ROOT %select.2.0 = s64[] select(%compare.8.0, %p, %select.1.0)
+}
+"""
+
+
+def test_what_an_operation_was_expanded_into_is_moved_as_a_whole() -> None:
+    expanded = [x for x in parse_module(EXPANDED).entry if x.opcode != "parameter"]
+    apart = in_order_of_pass(expanded, [], frozenset())
+    assert names(apart) == ["negate.1", "select.1", "compare.7", "compare.8", "compare.9", "select.2"]
+    whole = in_order_of_pass(expanded, [], frozenset(), expanded=True)
+    assert names(whole) == ["compare.7", "compare.8", "compare.9", "negate.1", "select.1", "select.2"]

@@ -118,9 +118,7 @@ def _split_dimension(x: Instruction) -> int | None:
     return next((min(a, b) for a in sorted(later) for b in (a - 1, a + 1) if b in reduced), None)
 
 
-def _is_remade(
-    x: Instruction, number: Mapping[Instruction, int], normalized: frozenset[Instruction]
-) -> bool:
+def _is_remade(x: Instruction, number: Mapping[Instruction, int], normalized: frozenset[Instruction]) -> bool:
     """Has it an old name, but was made between the fusions of products and the grouping of reductions?
 
     Then something new was put between it and what it reads: the bitcast around a product that
@@ -139,8 +137,10 @@ def _is_remade(
         case "transpose":
             return source.operands[0].opcode == "reduce" and not x.op_name
         case "slice":
+            if x.computation is None or not x.computation.is_entry:
+                return False  # the names of clones tell less
             dropped = _without_ones(x) == _without_ones(source)
-            return source in normalized and dropped and bool(x.op_name) and x.computation.is_entry
+            return source in normalized and dropped and bool(x.op_name)
         case "convert":
             return not x.op_name and number.get(source.operands[0], 0) > number[x]
     return False

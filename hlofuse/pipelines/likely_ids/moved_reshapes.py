@@ -21,7 +21,9 @@ _BEFORE_IT_OR_ALIKE = (Maker.INLINER, Maker.SIMPLIFIER, Maker.LAYOUT_NORMALIZATI
 def moved_along(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
     """The elementwise operations that read what was moved."""
     pending = [x for x, maker in makers.items() if maker == Maker.SIMPLIFIER_AGAIN and _is_elementwise(x)]
-    found = dict.fromkeys(x for x, maker in makers.items() if maker == Maker.INLINER and _was_moved(x, makers))
+    found = dict.fromkeys(
+        x for x, maker in makers.items() if maker == Maker.INLINER and _was_moved(x, makers)
+    )
     pending += found
     for source in pending:
         for x in source.users:
