@@ -180,6 +180,21 @@ def test_the_body_of_a_loop_is_called_in_one_place_wherever_its_lines_are() -> N
     assert users_of("part.1", body.replace("FUNCTION", "jit(g)"), ids=ids) == ["exp.1", "sin.1"]
 
 
+def test_results_of_a_body_are_of_one_call_if_they_were_written_in_several_places() -> None:
+    body = f"""  %p = f32[5,8]{{1,0}} parameter(0)
+  %i = s32[] parameter(1)
+  %k = f32[1,8]{{1,0}} parameter(2)
+  %zero = s32[] constant(0)
+  %part.1 = f32[1,8]{{1,0}} dynamic-slice(%p, %i, %zero), dynamic_slice_sizes={{1,8}}{named("jit(get)/part")}
+  %add.1 = f32[1,8]{{1,0}} add(%k, %part.1){named("eval_jaxpr/add", frame=1)}
+  %neg.1 = f32[1,8]{{1,0}} negate(%add.1){named("neg", frame=7)}
+  %add.2 = f32[1,8]{{1,0}} add(%neg.1, %part.1){named("eval_jaxpr/add", frame=2)}
+  %exp.1 = f32[1,8]{{1,0}} exponential(%add.2){named("eval_jaxpr/exp", frame=4)}
+  %add.3 = f32[1,8]{{1,0}} add(%exp.1, %part.1){named("eval_jaxpr/add", frame=3)}
+  ROOT %r = (f32[1,8]{{1,0}}, f32[1,8]{{1,0}}, f32[1,8]{{1,0}}) tuple(%add.1, %add.2, %add.3)"""
+    assert users_of("part.1", body) == ["add.3", "add.1", "add.2"]
+
+
 def test_two_choices_by_different_predicates_are_of_one_call() -> None:
     """softplus(x) and what its derivative needs; the last of the call takes the place that it had."""
     call = "jvp(jit(softplus))"

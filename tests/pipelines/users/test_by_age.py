@@ -154,13 +154,13 @@ def test_a_division_of_which_the_constants_were_multiplied_reads_another_now() -
 
 
 def test_the_last_user_takes_the_place_of_the_first_reader_of_a_constant() -> None:
-    body = f"""  %p = s32[2]{{0}} parameter(0)
-  %c = s32[] constant(7)
-  %x.1 = s32[2]{{0}} not(%p){named("jit(split)/x")}
-  %add.591.0 = s32[2]{{0}} broadcast(%c), dimensions={{}}{named("jit(split)/add")}
-  %add.NEXT.0 = s32[2]{{0}} add(%x.1, %add.591.0){named("jit(split)/add")}
-  %add.626.0 = s32[2]{{0}} multiply(%add.NEXT.0, %add.591.0){named("jit(split)/add")}
-  ROOT %r = (s32[2]{{0}}) tuple(%add.626.0)"""
+    body = f"""  %p = f32[2]{{0}} parameter(0)
+  %c = f32[] constant(7)
+  %x.1 = f32[2]{{0}} negate(%p){named("jit(split)/x")}
+  %add.591.0 = f32[2]{{0}} broadcast(%c), dimensions={{}}{named("jit(split)/add")}
+  %add.NEXT.0 = f32[2]{{0}} add(%x.1, %add.591.0){named("jit(split)/add")}
+  %add.626.0 = f32[2]{{0}} multiply(%add.NEXT.0, %add.591.0){named("jit(split)/add")}
+  ROOT %r = (f32[2]{{0}}) tuple(%add.626.0)"""
     ids = "p r c add.591.0 x.1 add.NEXT.0 add.626.0"
     there = body.replace("NEXT", "592"), ids.replace("NEXT", "592")
     assert users_of("add.591.0", there[0], ids=there[1]) == ["add.592.0", "add.626.0"]
@@ -192,6 +192,20 @@ def test_the_last_user_takes_the_place_of_the_tuple_of_top_k() -> None:
   %b.1 = f32[8,2]{{1,0}} cosine(%slice.2){named("b")}
   ROOT %r = (f32[8,2]{{1,0}}, f32[8,2]{{1,0}}) tuple(%a.1, %b.1)"""
     assert users_of("slice.2", body, ids="p a.1 b.1 r slice.2") == ["b.1", "a.1"]
+
+
+@pytest.mark.parametrize(("name", "users"), [("a", ["a.1", "b.1"]), ("back", ["b.1", "a.1"])])
+def test_a_reshape_was_moved_behind_what_read_the_largest_when_that_tuple_had_gone(
+    name: str, users: list[str]
+) -> None:
+    """What it was moved behind was made anew and took its place; a reshape by that name tells of it."""
+    body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
+  %slice.2 = f32[8,2]{{1,0}} slice(%p), slice={{[0:8], [0:2]}}{named("top_k")}
+  %a.1 = f32[8,2]{{1,0}} sine(%slice.2){named("a")}
+  %back.1 = f32[16]{{0}} bitcast(%a.1){named(name)}
+  %b.1 = f32[2,4,2]{{2,1,0}} bitcast(%slice.2){named("top_k")}
+  ROOT %r = (f32[16]{{0}}, f32[2,4,2]{{2,1,0}}) tuple(%back.1, %b.1)"""
+    assert users_of("slice.2", body) == users
 
 
 # ---------------------------------------------------------------- made anew

@@ -367,7 +367,9 @@ def _is_like_elsewhere(user: Instruction, x: Instruction) -> bool:
 def _kind_in_call(x: Instruction) -> Hashable:
     """What tells it from others of a call: of a choice that is also what the call itself decides it by."""
     kind = (x.opcode, x.op_name)
-    if x.opcode != "select" or is_called_once(x) or outermost_call(x.operands[0]) != outermost_call(x):
+    if is_called_once(x):
+        return (*kind, stack_frame(x))
+    if x.opcode != "select" or outermost_call(x.operands[0]) != outermost_call(x):
         return kind
     return (*kind, x.operands[0].op_name)
 

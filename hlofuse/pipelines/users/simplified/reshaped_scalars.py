@@ -11,8 +11,11 @@ from hlofuse.pipelines.names import is_of_program
 
 
 def with_reshaped_behind(scalar: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users of a `scalar` where both broadcasts, and nothing else, read it. Ids have to be XLA's."""
-    if len(users) != 2 or scalar.shape.rank or any(u.opcode != "broadcast" for u in users):
+    """The users of a `scalar` where both broadcasts, and nothing else, read it. Ids have to be XLA's.
+
+    A number made wider or narrower for its readers was given to them anew, and is left alone.
+    """
+    if scalar.opcode == "convert" or scalar.shape.rank or [u.opcode for u in users] != ["broadcast"] * 2:
         return users
     written, reshaped = sorted(users, key=is_of_program, reverse=True)
     if not is_of_program(written) or is_of_program(reshaped) or written.op_name != reshaped.op_name:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.common.holes import last_in_front
@@ -11,8 +12,17 @@ def with_last_in_place_of_tuple(producer: Instruction, users: list[Instruction])
     """The users of such a slice with the last of them in front.
 
     TopkDecomposer (`xla/service/topk_rewriter.cc`) makes a sort, slices and a tuple of these. The tuple goes
-    when what was taken out of it has found its users, and the last user takes its place.
+    when what was taken out of it has found its users, and the last user takes its place. That was a reshape
+    where ReshapeMover made an operation anew in front of it, which took the place of the reshape in turn.
     """
     if producer.opcode != "slice" or is_of_program(producer) or operation(producer) != "top_k":
         return users
+    if len(users) == 2 and any(map(_is_in_front_of_reshape, users)):
+        return sorted(users, key=lambda u: u.opcode == "bitcast")
     return last_in_front(users)
+
+
+def _is_in_front_of_reshape(x: Instruction) -> bool:
+    """Is it read through a reshape alone that bears its name?"""
+    behind = all(u.opcode == "bitcast" and u.op_name == x.op_name for u in x.users)
+    return x.opcode in ELEMENTWISE_OPCODES and bool(x.users) and behind
