@@ -194,6 +194,22 @@ def test_the_last_user_takes_the_place_of_the_tuple_of_top_k() -> None:
     assert users_of("slice.2", body, ids="p a.1 b.1 r slice.2") == ["b.1", "a.1"]
 
 
+@pytest.mark.parametrize(
+    ("shape", "users"),
+    [("f32[8,2,1]{2,1,0}", ["bitcast.1", "a.1"]), ("f32[4,2,2]{2,1,0}", ["a.1", "bitcast.1"])],
+    ids=["as it is", "in two dimensions"],
+)
+def test_only_a_reshape_was_in_the_tuple_of_top_k_that_took_dimensions_as_one(
+    shape: str, users: list[str]
+) -> None:
+    body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
+  %slice.2 = f32[8,2]{{1,0}} slice(%p), slice={{[0:8], [0:2]}}{named("top_k")}
+  %a.1 = f32[8,2]{{1,0}} sine(%slice.2){named("a")}
+  %bitcast.1 = {shape} bitcast(%slice.2){named("top_k")}
+  ROOT %r = (f32[8,2]{{1,0}}, {shape}) tuple(%a.1, %bitcast.1)"""
+    assert users_of("slice.2", body, ids="p a.1 r slice.2 bitcast.1") == users
+
+
 # ---------------------------------------------------------------- made anew
 
 

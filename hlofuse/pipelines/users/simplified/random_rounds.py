@@ -57,7 +57,7 @@ def with_sums_of_word_gone(word: Instruction, users: list[Instruction], uses: Us
 
 
 def is_first_sum_with_time(word: Instruction) -> bool:
-    """Was its first sum such a one? That, the time if it is new, and both were numbered right behind `word`."""
+    """Was the first sum such a one? That, the time if it is new, and both were numbered behind the `word`."""
     if word.computation is None:
         return False
     root, number = name_before_renaming(word)

@@ -11,8 +11,13 @@ def with_last_in_place_of_tuple(producer: Instruction, users: list[Instruction])
     """The users of such a slice with the last of them in front.
 
     TopkDecomposer (`xla/service/topk_rewriter.cc`) makes a sort, slices and a tuple of these. The tuple goes
-    when what was taken out of it has found its users, and the last user takes its place.
+    when what was taken out of it has found its users, and the last user takes its place. Where dimensions had
+    been made one for it, that was the reshape back; other users were moved in front of that since.
     """
     if producer.opcode != "slice" or is_of_program(producer) or operation(producer) != "top_k":
         return users
-    return last_in_front(users)
+    return users if any(_splits(u, producer) for u in users) else last_in_front(users)
+
+
+def _splits(reshape: Instruction, x: Instruction) -> bool:
+    return reshape.opcode == "bitcast" and reshape.shape.true_rank > x.shape.true_rank
