@@ -105,19 +105,30 @@ def test_numbers_of_several_names_may_be_equal() -> None:
     assert in_order(body) == ["bitcast.3", "reshape.3"]
 
 
-def test_what_drops_a_dimension_of_a_slice_in_another_layout_was_two() -> None:
-    text = """HloModule m
+@pytest.mark.parametrize(
+    ("row", "slice_", "made"),
+    [
+        ("f32[8,1]", "{[0:8], [1:2]}", ["bitcast.2.0", "bitcast.1.0"]),
+        ("f32[1,4]", "{[1:2], [0:4]}", ["bitcast.1.0", "bitcast.2.0"]),
+    ],
+    ids=["transposed", "as it lies"],
+)
+def test_what_drops_a_dimension_of_a_slice_in_another_layout_was_two(
+    row: str, slice_: str, made: list[str]
+) -> None:
+    flat = "f32[8]" if "8" in row else "f32[4]"
+    text = f"""HloModule m
 
-ENTRY %main {
+ENTRY %main {{
   %p = f32[8,4] parameter(0)
-  %slice.1.0 = f32[8,1] slice(%p), slice={[0:8], [1:2]}, metadata={op_name="unstack"}
-  %bitcast.1.0 = f32[8] bitcast(%slice.1.0), metadata={op_name="unstack"}
-  %sine.1.0 = f32[8] sine(%bitcast.1.0)
-  ROOT %bitcast.2.0 = f32[8,1] bitcast(%sine.1.0)
-}
+  %slice.1.0 = {row} slice(%p), slice={slice_}, metadata={{op_name="unstack"}}
+  %bitcast.1.0 = {flat} bitcast(%slice.1.0), metadata={{op_name="unstack"}}
+  %sine.1.0 = {flat} sine(%bitcast.1.0)
+  ROOT %bitcast.2.0 = {row} bitcast(%sine.1.0)
+}}
 """
     entry = parse_module(text).entry
     bitcasts = [x for x in entry if x.opcode == "bitcast"]
     normalized = frozenset(x for x in entry if x.opcode == "slice")
     assert [x.name for x in in_order_of_making(bitcasts)] == ["bitcast.1.0", "bitcast.2.0"]
-    assert [x.name for x in in_order_of_making(bitcasts, normalized)] == ["bitcast.2.0", "bitcast.1.0"]
+    assert [x.name for x in in_order_of_making(bitcasts, normalized)] == made

@@ -139,7 +139,8 @@ def _is_remade(x: Instruction, number: Mapping[Instruction, int], normalized: fr
         case "slice":
             if x.computation is None or not x.computation.is_entry:
                 return False  # the names of clones tell less
-            dropped = _without_ones(x) == _without_ones(source)
+            # Rows of what lies transposed; where a first dimension goes nothing was.
+            dropped = source.shape.dimensions[0] != 1 and _without_ones(x) == _without_ones(source)
             return source in normalized and dropped and bool(x.op_name)
         case "convert":
             return not x.op_name and number.get(source.operands[0], 0) > number[x]
