@@ -39,7 +39,7 @@ def device_in_record(record: Path) -> DeviceDescription | None:
     from hlofuse.cost.gpu.device import DeviceError, device_from_text_proto
 
     try:
-        text = read_text(record, as_module=False)
+        text = "\n" + read_text(record, as_module=False)
         return _shipped(device_from_text_proto(text[text.rindex("\ngpu_device_info {") :]))
     except (HlofuseError, DeviceError, ValueError):
         return None  # a record that is torn, or of a release that wrote no device: the user is asked

@@ -28,6 +28,16 @@ def test_xla_s_record_tells_and_a_note_says_so(hlofuse: Run, folder: Path) -> No
     assert hlofuse("stats", folder).err == ""  # the same on every device
 
 
+def test_a_record_without_steps_tells_as_well(folder: Path) -> None:
+    """Where nothing can be fused the device is all that is in it."""
+    record = folder / "priority_fusion.txtpb"
+    text = record.read_text()
+    record.write_text(text[text.index("gpu_device_info {") :])
+    found = device_beside(str(folder / "before.hlo"))
+    assert found is not None
+    assert found.device.name == "h100_sxm"
+
+
 def test_of_numbers_that_no_device_has_it_is_asked(hlofuse: Run, folder: Path) -> None:
     record = folder / "priority_fusion.txtpb"
     text = record.read_text()
