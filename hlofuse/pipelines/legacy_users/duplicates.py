@@ -14,9 +14,9 @@ users of the one it keeps in the order of its walk. They are:
 
 from __future__ import annotations
 
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
-from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 
 _ANY_LAYOUT = frozenset({"custom-call", "scatter", "gather"})

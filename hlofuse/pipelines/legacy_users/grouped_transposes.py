@@ -45,7 +45,7 @@ class GroupedTransposes:
                 after is not None
                 and after.opcode == "bitcast"
                 and not after.is_root
-                and moved == _sizes(after)
+                and moved == after.shape.true_dimensions
             ):
                 self._behind[transpose] = after
                 graph.bypass(graph.of[after])
@@ -61,10 +61,6 @@ class GroupedTransposes:
             bitcast = self._behind.get(node.source)
             if bitcast is not None:
                 self._graph.put_behind(node, Node(bitcast, bitcast.shape.key, [], is_bitcast=True))
-
-
-def _sizes(instruction: Instruction) -> list[int]:
-    return [d for d in instruction.shape.dimensions if d != 1]
 
 
 def _groups(dimensions: Sequence[int], merged: Sequence[int]) -> list[list[int]] | None:

@@ -103,7 +103,7 @@ def _was_two(x: Instruction) -> bool:
     if at is not None:
         return given != (*made[:at], prod(made[at : at + 2]), *made[at + 2 :])
     if 1 in given:
-        return _without_ones(x.operands[0]) != _without_ones(x)
+        return x.operands[0].shape.true_dimensions != x.shape.true_dimensions
     return not {*accumulate(made, mul)} <= {*accumulate(given, mul)}
 
 
@@ -132,7 +132,7 @@ def _is_remade(x: Instruction, number: Mapping[Instruction, int], normalized: fr
             hoisted = any(number.get(o, 0) > number[x] + _MOST_OF_A_FUSION for o in source.operands)
             return bool(x.op_name) and batches and hoisted
         case "reduce":
-            dropped = _without_ones(x) == _without_ones(source)
+            dropped = x.shape.true_dimensions == source.shape.true_dimensions
             return dropped and not x.op_name and not source.op_name
         case "transpose":
             return source.operands[0].opcode == "reduce" and not x.op_name
@@ -140,7 +140,9 @@ def _is_remade(x: Instruction, number: Mapping[Instruction, int], normalized: fr
             if x.computation is None or not x.computation.is_entry:
                 return False  # the names of clones tell less
             # Rows of what lies transposed; where a first dimension goes nothing was.
-            dropped = source.shape.dimensions[0] != 1 and _without_ones(x) == _without_ones(source)
+            dropped = (
+                source.shape.dimensions[0] != 1 and x.shape.true_dimensions == source.shape.true_dimensions
+            )
             return source in normalized and dropped and bool(x.op_name)
         case "convert":
             return not x.op_name and number.get(source.operands[0], 0) > number[x]
@@ -149,7 +151,3 @@ def _is_remade(x: Instruction, number: Mapping[Instruction, int], normalized: fr
 
 _MOST_OF_A_FUSION = 20
 """HoistFusedBitcasts names what it puts around one fusion in a row."""
-
-
-def _without_ones(x: Instruction) -> list[int]:
-    return [d for d in x.shape.dimensions if d != 1]

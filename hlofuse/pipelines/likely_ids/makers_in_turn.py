@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.makers import Maker, Makers
-from hlofuse.pipelines.likely_ids.moved_reshapes import is_spread_number, moved_along, spread_for_moved
+from hlofuse.pipelines.likely_ids.moved_reshapes import moved_along, spread_for_moved
 from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation
 
 _TURNS = (Maker.SIMPLIFIER, Maker.SIMPLIFIER_AGAIN, Maker.LAYOUT_NORMALIZATION)
@@ -60,7 +61,7 @@ def _alone_in_layout(makers: dict[Instruction, Maker]) -> list[Instruction]:
                     if near not in seen:
                         seen.add(near)
                         group.append(near)
-                elif makers.get(near) == Maker.LAYOUT_NORMALIZATION and not is_spread_number(near):
+                elif makers.get(near) == Maker.LAYOUT_NORMALIZATION and not is_broadcast_of_constant(near):
                     told = True
         if not told:
             found += group
@@ -75,7 +76,7 @@ def _spread_beside_transposed(makers: dict[Instruction, Maker]) -> list[Instruct
     return [
         x
         for x, maker in makers.items()
-        if maker == Maker.SIMPLIFIER and is_spread_number(x) and x.users
+        if maker == Maker.SIMPLIFIER and is_broadcast_of_constant(x) and x.users
         if all(not transposed.isdisjoint(u.operands) for u in x.users)
     ]
 

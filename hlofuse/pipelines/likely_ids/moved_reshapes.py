@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.makers import Maker
@@ -49,13 +50,10 @@ def spread_for_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
                 found[x] = None
                 pending.append(x)
     readers = {*moved, *found}
-    spread = (o for x in readers for o in x.operands if is_spread_number(o) and readers.issuperset(o.users))
+    spread = (
+        o for x in readers for o in x.operands if is_broadcast_of_constant(o) and readers.issuperset(o.users)
+    )
     return [*dict.fromkeys(spread)]
-
-
-def is_spread_number(x: Instruction) -> bool:
-    """Is it one number everywhere?"""
-    return x.opcode == "broadcast" and x.operands[0].opcode == "constant"
 
 
 def _is_elementwise(x: Instruction) -> bool:
@@ -68,7 +66,7 @@ def _was_moved(x: Instruction, makers: Mapping[Instruction, Maker]) -> bool:
         x.opcode == "compare"
         and is_of_program(x)
         and any(
-            is_spread_number(o) and makers.get(o) == Maker.SIMPLIFIER and o.op_name == x.op_name
+            is_broadcast_of_constant(o) and makers.get(o) == Maker.SIMPLIFIER and o.op_name == x.op_name
             for o in x.operands
         )
     )
@@ -76,7 +74,7 @@ def _was_moved(x: Instruction, makers: Mapping[Instruction, Maker]) -> bool:
 
 def _reads_one_array(x: Instruction) -> bool:
     """So that a reshape behind it can only have come from there, and with numbers that tell nothing of it."""
-    arrays = [o for o in x.operands if not (is_spread_number(o) or o.opcode == "constant")]
+    arrays = [o for o in x.operands if not (is_broadcast_of_constant(o) or o.opcode == "constant")]
     return _is_elementwise(x) and len(arrays) == 1 < len(x.operands)
 
 

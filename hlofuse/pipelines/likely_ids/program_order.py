@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from itertools import pairwise
 
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import name_before_renaming
 
@@ -87,7 +88,7 @@ def _constant(x: Instruction) -> Instruction:
 
 
 def _is_constant(x: Instruction) -> bool:
-    return x.opcode == "constant" or (x.opcode == "broadcast" and x.operands[0].opcode == "constant")
+    return x.opcode == "constant" or is_broadcast_of_constant(x)
 
 
 def _sources(x: Instruction, members: dict[Instruction, int]) -> dict[Instruction, None]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.likely_ids.moved_reshapes import is_spread_number
 
 
 def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
@@ -37,11 +37,11 @@ def _takes_reshape(x: Instruction) -> bool:
 
 def _needed(x: Instruction) -> list[Instruction]:
     """What has to be there: of one number that is spread, all that it is spread for."""
-    return x.users if is_spread_number(x) else x.operands
+    return x.users if is_broadcast_of_constant(x) else x.operands
 
 
 def _arrays(x: Instruction) -> list[Instruction]:
-    return [o for o in x.operands if not is_spread_number(o)]
+    return [o for o in x.operands if not is_broadcast_of_constant(o)]
 
 
 def _moved(rest: dict[Instruction, None]) -> list[Instruction]:

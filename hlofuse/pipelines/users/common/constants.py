@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from struct import pack, unpack
 
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 
 
@@ -16,11 +17,6 @@ def is_made_of_nothing(x: Instruction) -> bool:
 def is_constant(x: Instruction) -> bool:
     """Is it, or every element of it, written in the program?"""
     return x.opcode == "constant" or is_broadcast_of_constant(x)
-
-
-def is_broadcast_of_constant(x: Instruction) -> bool:
-    """Is every element of it the same constant?"""
-    return x.opcode == "broadcast" and x.operands[0].opcode == "constant"
 
 
 def literal_of(broadcast: Instruction) -> Hashable:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation
-from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 
 _TURNS = frozenset({"shift-left", "shift-right-logical"})
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from hlofuse.analysis.bitcasts import without_bitcasts
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_called, operation, outermost_call, stack_frame
 from hlofuse.pipelines.users.common.ages import was_product_with_predicate
-from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 from hlofuse.pipelines.users.common.keys import is_turn, is_word_of_key
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
 from hlofuse.pipelines.users.floats.widened import served_by

@@ -85,5 +85,5 @@ def _is_about(here: Extent, place: Extent) -> bool:
 
 
 def _moves_dimensions(reshape: Instruction) -> bool:
-    before, after = ([d for d in s.dimensions if d != 1] for s in (reshape.operands[0].shape, reshape.shape))
+    before, after = (s.true_dimensions for s in (reshape.operands[0].shape, reshape.shape))
     return before != after and sorted(before) != sorted(after)

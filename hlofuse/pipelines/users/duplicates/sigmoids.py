@@ -9,9 +9,9 @@ A hyperbolic tangent of which the derivative is derived forward has two as well:
 
 from __future__ import annotations
 
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation, stack_frame
-from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 

@@ -43,13 +43,9 @@ def with_grouped_behind_squeezed(producer: Instruction, users: list[Instruction]
         return users
     grouped = [u for u in users if u.users and all(is_grouped(v, u) for v in u.users)]
     others = [u for u in users if u not in grouped]
-    if any(_without_ones(u) != _without_ones(producer) for u in others):
+    if any(u.shape.true_dimensions != producer.shape.true_dimensions for u in others):
         return users
     return [*others, *grouped]
-
-
-def _without_ones(x: Instruction) -> list[int]:
-    return [d for d in x.shape.dimensions if d != 1]
 
 
 def in_order_of_grouping(grouped: Instruction, users: list[Instruction]) -> list[Instruction]:

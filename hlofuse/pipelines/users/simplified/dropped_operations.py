@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable
 from functools import lru_cache
 from typing import TypeAlias
 
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import (
     is_of_program,
@@ -18,7 +19,6 @@ from hlofuse.pipelines.names import (
     outermost_call,
     stack_frame,
 )
-from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.keys import is_word_of_key
 from hlofuse.pipelines.users.common.visits import Uses

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program
 from hlofuse.pipelines.users.common.ages import was_division
-from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant, number_of
+from hlofuse.pipelines.users.common.constants import number_of
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.simplified.nested_divisions import is_made_for
 

@@ -9,10 +9,11 @@ where nobody else reads `x * c` that goes, and leaves it its place. What reads `
 from __future__ import annotations
 
 from hlofuse.analysis.bitcasts import without_bitcasts
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, is_one_missing, operation
-from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant, number_of
+from hlofuse.pipelines.users.common.constants import number_of
 from hlofuse.pipelines.users.common.holes import without
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Hashable, Iterable, Iterator
 from typing import TypeAlias
 
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.pipelines.names import (
@@ -17,7 +18,7 @@ from hlofuse.pipelines.names import (
     stack_frame,
 )
 from hlofuse.pipelines.users.common.ages import was_division
-from hlofuse.pipelines.users.common.constants import in_single_precision, is_broadcast_of_constant, number_of
+from hlofuse.pipelines.users.common.constants import in_single_precision, number_of
 from hlofuse.pipelines.users.common.fusions import is_gemm
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 

@@ -7,10 +7,10 @@ anew for each, and the next CSE makes one of them and of those that were there.
 
 from __future__ import annotations
 
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.pipelines.names import operation
-from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.duplicates.normalized_indices import with_sign_of_bounded_gone
 

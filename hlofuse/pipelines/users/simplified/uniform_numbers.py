@@ -5,9 +5,9 @@ They are `max(minval, numbers * (maxval - minval) + minval)`, with the one broad
 
 from __future__ import annotations
 
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program
-from hlofuse.pipelines.users.common.constants import is_broadcast_of_constant
 from hlofuse.pipelines.users.common.holes import without
 
 _LAST_OF_FUNCTION = "jit(_uniform)/max"

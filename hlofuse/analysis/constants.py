@@ -1,0 +1,10 @@
+"""Values that are one constant everywhere."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+
+
+def is_broadcast_of_constant(x: Instruction) -> bool:
+    """Is every element of it the same constant?"""
+    return x.opcode == "broadcast" and x.operands[0].opcode == "constant"
