@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from itertools import pairwise
 
-from hlofuse.analysis.constants import is_broadcast_of_constant
+from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import name_before_renaming
 
@@ -39,7 +39,7 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
         for source in needed:
             unread[source] += 1
     rank = {
-        x: (1, -number.get(_constant(x), 0), place[x]) if _is_constant(x) else (0, -place[x], 0)
+        x: (1, -number.get(_constant(x), 0), place[x]) if is_constant(x) else (0, -place[x], 0)
         for x in operations
     }
     heads = {chain[0] for chain in chains.values()}
@@ -85,10 +85,6 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
 
 def _constant(x: Instruction) -> Instruction:
     return x.operands[0] if x.operands else x
-
-
-def _is_constant(x: Instruction) -> bool:
-    return x.opcode == "constant" or is_broadcast_of_constant(x)
 
 
 def _sources(x: Instruction, members: dict[Instruction, int]) -> dict[Instruction, None]:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TypeAlias
 
+from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import number_in_name, operation, stack_frame
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
@@ -40,12 +41,12 @@ def given_to_branches(computation: Iterable[Instruction]) -> Given:
     for x in computation:
         for place, branch in _branches(x.op_name or ""):
             read = given.setdefault((place, branch), {})
-            read.update((o, None) for o in map(_behind_bitcasts, x.operands) if _is_given(o, place))
+            read.update((o, None) for o in map(without_bitcasts, x.operands) if _is_given(o, place))
         if x.op_name and is_result_of_branches(x):
             results.append((x.op_name, x))
     for place, result in results:
         for branch in (0, 1):
-            value = _behind_bitcasts(_gives(result, branch))
+            value = without_bitcasts(_gives(result, branch))
             if _is_given(value, place):
                 given.setdefault((place, branch), {})[value] = None
     found: Given = {}
@@ -56,12 +57,6 @@ def given_to_branches(computation: Iterable[Instruction]) -> Given:
 
 def _is_given(x: Instruction, place: str) -> bool:
     return not is_made_of_nothing(x) and all(place != inner for inner, _ in _branches(x.op_name or ""))
-
-
-def _behind_bitcasts(x: Instruction) -> Instruction:
-    while x.opcode == "bitcast":
-        x = x.operands[0]
-    return x
 
 
 def with_last_in_place_of_branches(

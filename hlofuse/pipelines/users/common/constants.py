@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable
 from struct import pack, unpack
 
-from hlofuse.analysis.constants import is_broadcast_of_constant
+from hlofuse.analysis.constants import is_broadcast_of_constant, is_constant
 from hlofuse.ir.instruction import Instruction
 
 
 def is_made_of_nothing(x: Instruction) -> bool:
     """Is it, or every element of it, a constant or a number of its own place?"""
     return x.opcode == "iota" or is_constant(x)
-
-
-def is_constant(x: Instruction) -> bool:
-    """Is it, or every element of it, written in the program?"""
-    return x.opcode == "constant" or is_broadcast_of_constant(x)
 
 
 def literal_of(broadcast: Instruction) -> Hashable:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
+from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import stack_frame
-from hlofuse.pipelines.users.common.constants import is_constant
 from hlofuse.pipelines.users.common.holes import last_at, without
 from hlofuse.pipelines.users.common.visits import Uses
 

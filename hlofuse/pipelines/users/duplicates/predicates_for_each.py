@@ -5,9 +5,9 @@ HloCSE (`xla/service/hlo_cse.cc`) kept the first, and gave it the users of the o
 
 from __future__ import annotations
 
+from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_called, operation
-from hlofuse.pipelines.users.common.constants import is_constant
 from hlofuse.pipelines.users.common.visits import Uses
 
 

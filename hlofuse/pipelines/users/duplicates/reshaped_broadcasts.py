@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.constants import is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_program
-from hlofuse.pipelines.users.common.constants import is_constant
 
 
 def with_moved_behind(broadcast: Instruction, users: list[Instruction]) -> list[Instruction]:

@@ -7,11 +7,11 @@ stands within the expressions of arrays, without a name, in a function called fo
 
 from __future__ import annotations
 
+from hlofuse.analysis.constants import is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_called, is_of_program, name_before_renaming
-from hlofuse.pipelines.users.common.constants import is_constant
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 
 

@@ -7,9 +7,9 @@ what that had read. In the program the walk came along the original with the dot
 from __future__ import annotations
 
 from hlofuse.analysis.bitcasts import without_bitcasts
+from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.users.common.constants import is_constant
 from hlofuse.pipelines.users.common.fusions import LAYOUT_ONLY
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_one_missing
-from hlofuse.pipelines.users.common.constants import is_constant
 
 
 def with_readers_in_place(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
