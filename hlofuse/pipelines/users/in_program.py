@@ -20,6 +20,10 @@ from hlofuse.pipelines.users.calls.selected_branches import (
 from hlofuse.pipelines.users.clues import Clues
 from hlofuse.pipelines.users.common.fusions import has_dot
 from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.duplicates.derived_twice import (
+    with_last_in_place_of_twins,
+    with_readers_of_twin_behind,
+)
 from hlofuse.pipelines.users.duplicates.infinities import with_infinities_merged
 from hlofuse.pipelines.users.duplicates.initial_values import in_order_of_initial_values
 from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_broadcasts
@@ -146,6 +150,8 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = with_last_in_place_of_sum(producer, users, clues.reductions)
     users = with_last_in_place_of_difference(producer, users, clues.order)
     users = with_ways_back_behind(producer, users)
+    users = with_last_in_place_of_twins(producer, users, clues.uses)
+    users = with_readers_of_twin_behind(producer, users, clues.uses)
     users = with_last_in_place_of_element(producer, users, clues.order)
     users = with_windows_behind(producer, users, clues.order)
     users = with_signs_of_index_merged(producer, users, clues.uses)

@@ -12,11 +12,9 @@ from __future__ import annotations
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation, stack_frame
+from hlofuse.pipelines.users.common.derivatives import is_derived_twice, is_on_first_way_back
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
-
-_DERIVED = "/jvp(jvp("
-_WAY_BACK = "jvp(transpose(jvp("
 
 
 def with_last_in_place_of_difference(
@@ -44,9 +42,11 @@ def with_ways_back_behind(difference: Instruction, users: list[Instruction]) -> 
     Where all that is derived once more, the way back of the forward derivative reads the difference it has;
     what comes last there is the way back of the tangent itself, which had a third one.
     """
-    path = (difference.op_name or "").rpartition("/")[0]
-    if _DERIVED not in path or not any(_is_difference(difference, o) for o in _tangents(difference)):
+    if not is_derived_twice(difference):
         return users
+    if not any(_is_difference(difference, o) for o in _tangents(difference)):
+        return users
+    path = (difference.op_name or "").rpartition("/")[0]
     program, _, derived = path.partition("/")
     back = [u for u in users if (u.op_name or "").startswith(f"{program}/transpose({derived})/")]
     own = {u for u in users if (u.op_name or "").startswith(f"{path}/")}.union(back[:-1])
@@ -65,8 +65,8 @@ def _first_ways_back(tangent: Instruction, order: dict[Instruction, int]) -> lis
     """What reads one minus the `tangent` first of all that had its own: nothing if that is no such value."""
     if not _is_tangent(tangent):
         return []
-    differences = [u for u in tangent.users if _is_difference(u, tangent) and _DERIVED in (u.op_name or "")]
-    back = [u for d in differences for u in d.users if _WAY_BACK in (u.op_name or "")]
+    differences = [u for u in tangent.users if _is_difference(u, tangent) and is_derived_twice(u)]
+    back = [u for d in differences for u in d.users if is_on_first_way_back(u)]
     return [min(back, key=order.__getitem__)] if back else []
 
 
