@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.users.calls.branch_predicates import in_order_of_results
+from hlofuse.pipelines.users.calls.branch_predicates import in_order_of_results, with_results_together
 from hlofuse.pipelines.users.calls.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.users.calls.loop_elements import (
     in_order_of_scan,
@@ -140,6 +140,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_last_in_place_of_split(producer, users, clues.order)
     users = with_merged_broadcasts(producer, users, clues.order, clues.for_each)
     users = in_order_of_results(producer, users)
+    users = with_results_together(producer, users, clues.uses)
     users = with_divisions_gone(producer, users, clues.order, clues.divided)
     users = with_twins_users_behind(producer, users, ids_known=clues.ids_known)
     users = in_order_of_first_uses(producer, users, clues.order, clues.for_each)

@@ -52,3 +52,20 @@ def test_a_reshaped_predicate_had_the_conditionals_in_reverse(opcode: str, users
     %select.3.0, %select.4.0, %select.5.0, %select.6.0, %select.7.0)"""
     go = find(parse_module(f"{HEAD}ENTRY %main {{\n{body}\n}}\n"), "go")
     assert [u.name for u in in_order_of_results(go, go.users)] == users
+
+
+@pytest.mark.parametrize(
+    ("frame", "users"),
+    [(1, ["select.1.0", "select.2.0", "select.3.0"]), (2, ["select.1.0", "select.3.0", "select.2.0"])],
+)
+def test_a_walk_comes_to_all_results_of_a_conditional_at_once(frame: int, users: list[str]) -> None:
+    body = f"""  %go = pred[] parameter(0)
+  %x = f32[8]{{0}} parameter(1)
+  %y = f32[8]{{0}} parameter(2)
+  %spread = pred[8]{{0}} broadcast(%go), dimensions={{}}
+  %select.1.0 = f32[8]{{0}} select(%spread, %x, %y){named("jvp()/cond", frame=1)}
+  %select.3.0 = f32[8]{{0}} select(%spread, %y, %select.1.0){named("transpose(jvp())/cond", frame=1)}
+  %select.2.0 = f32[8]{{0}} select(%spread, %select.1.0, %x){named("transpose(jvp())/cond", frame=frame)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%select.1.0, %select.3.0, %select.2.0)"""
+    made = "go x y r spread - select.1.0 - select.3.0 - select.2.0"
+    assert users_of("spread", body, ids=made) == users

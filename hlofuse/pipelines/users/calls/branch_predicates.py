@@ -13,8 +13,14 @@ from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import number_in_name, stack_frame
-from hlofuse.pipelines.users.calls.selected_branches import is_of_inlined_branch, results_by
+from hlofuse.pipelines.users.calls.selected_branches import (
+    is_of_inlined_branch,
+    is_result_of_branches,
+    results_beside,
+    results_by,
+)
 from hlofuse.pipelines.users.common.holes import last_in_front, without
+from hlofuse.pipelines.users.common.visits import Uses
 
 
 def in_order_of_results(predicate: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -47,6 +53,22 @@ def in_order_of_results(predicate: Instruction, users: list[Instruction]) -> lis
             if kept.setdefault(readers[result], result) is not result:
                 gone.append(result)
     return [readers.get(x, x) for x in without(listed, gone)]
+
+
+def with_results_together(spread: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
+    """The `users` of such a predicate that is `spread`: CSE came along all results of a conditional at once.
+
+    They were in a tuple, from which they are read.
+    """
+    if spread.opcode != "broadcast" or spread.shape.element_type != "pred":
+        return users
+    if not all(is_result_of_branches(u) and u.operands[0] is spread for u in users):
+        return users
+    groups = {u: results_beside(u) for u in users}
+    if not all(map(_are_all, groups.values())):
+        return users
+    met = {u: min(uses[spread, v] for v in group if v in groups) for u, group in groups.items()}
+    return sorted(users, key=lambda u: (met[u], number_in_name(u)))
 
 
 def _are_all(results: list[Instruction]) -> bool:

@@ -79,7 +79,7 @@ def with_last_in_place_of_branches(
     if place is None or any(x[0] == place for x in own):
         return users
     handed_on = [u for u in users if _hands_on(u, producer, place)]
-    results = _beside(handed_on[0]) if handed_on else []
+    results = results_beside(handed_on[0]) if handed_on else []
     handed_on = [u for u in handed_on if u in results]
     first = next(k for k, u in enumerate(users) if u in branches or u in handed_on)
     others = [u for u in users[first:] if u not in branches and u not in handed_on]
@@ -159,7 +159,7 @@ def _is_narrowed(x: Instruction, like: Instruction) -> bool:
     return all(u.opcode == "convert" and u.shape.element_type == like.shape.element_type for u in x.users)
 
 
-def _beside(result: Instruction) -> list[Instruction]:
+def results_beside(result: Instruction) -> list[Instruction]:
     """The results of the conditional that gave the `result`, in order."""
     predicate = result.operands[0]
     predicate = predicate.operands[0] if predicate.opcode == "broadcast" else predicate
