@@ -29,6 +29,8 @@ def with_merged_factors_behind(
         return users
     others = [u for u in users if u not in merged]
     for reader in _readers_as_product(users):
+        if reader in merged:
+            continue
         others.remove(reader)
         merged.insert(merged.index(users[users.index(reader) - 1]) + 1, reader)
     return [*others, *merged]
