@@ -19,7 +19,7 @@ from hlofuse.pipelines.users.layouts.normalized_convolutions import results_of_n
 from hlofuse.pipelines.users.operands_as_written import Program
 from hlofuse.pipelines.users.products.taken_constants import GemmReaders, gemm_readers
 from hlofuse.pipelines.users.products.taken_in_softmax import SoftmaxReaders, softmax_readers
-from hlofuse.pipelines.users.simplified.divisions import Divisions, divisions
+from hlofuse.pipelines.users.simplified.divisions import Divisions, divisions, made_again
 from hlofuse.pipelines.users.simplified.dropped_operations import Numbers, numbers_in_names
 from hlofuse.pipelines.users.simplified.hidden_casts import narrowed_places
 from hlofuse.pipelines.users.simplified.moved_reshapes import behind_moved_reshapes
@@ -36,6 +36,8 @@ class Ages(NamedTuple):
     anew: int
     """The first id of what a pass made anew of the program (`first_made_anew`)."""
     products: Divisions
+    again: frozenset[Instruction]
+    """Those of the products that took over the name of another, if ids are XLA's."""
     numbers: Numbers
     moved: frozenset[Instruction]
     """What ReshapeMover made."""
@@ -107,10 +109,12 @@ def _ages_of(computation: Computation, order: dict[Instruction, int], *, ids_kno
     anew = first_made_anew(computation)
     # A guess of ids goes by what is made anew, not by dots.
     of_dots = first_of_dots(computation) if ids_known else None
+    products = divisions(order)
     return Ages(
         anew if of_dots is None else min(anew, of_dots),
         anew,
-        divisions(order),
+        products,
+        made_again(products) if ids_known else frozenset(),
         numbers_in_names(order),
         behind_moved_reshapes(computation),
         # A guess has what calls brought in apart from all else: where one ends is not in it.

@@ -122,7 +122,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_slices_made_anew_in_place(producer, with_sums_of_zero_gone(producer, users))
     if is_element and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
-    users = with_swapped_reverses_behind(with_merged_factors_behind(producer, users))
+    users = with_swapped_reverses_behind(with_merged_factors_behind(producer, users, clues.ages.again))
     users = with_taken_into_broadcast_gone(producer, users, clues.order)
     users = with_taken_beneath_broadcast_gone(producer, users, clues.order)
     users = with_merged_gone(producer, users, clues.order)

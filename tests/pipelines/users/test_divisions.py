@@ -28,3 +28,29 @@ def test_a_library_multiplies_by_the_reciprocal_as_well(alpha: str, users: list[
   ROOT %r = (f32[8,8]{{1,0}}) tuple(%multiply.1)"""
     ids = "p c four q mul.1 mul.2 r d quarter multiply.1 call product"
     assert users_of("four", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("again", "users"),
+    [(True, ["multiply.1.0", "multiply.2.0"]), (False, ["multiply.2.0", "multiply.1.0"])],
+    ids=["made again", "made once"],
+)
+def test_a_division_with_the_number_of_a_product_merged_comes_behind(again: bool, users: list[str]) -> None:
+    """`x * c / d` took over the name of `(x * c) * (1 / d)`, older than what came later."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %c = f32[] constant(0.5)
+  %half = f32[8]{{0}} broadcast(%c), dimensions={{}}{named("div")}
+  %d = f32[] constant(3)
+  %three = f32[8]{{0}} broadcast(%d), dimensions={{}}{named("div")}
+  %sub.1 = f32[8]{{0}} subtract(%p, %q){named("sub")}
+  %multiply.2.0 = f32[8]{{0}} multiply(%sub.1, %three){named("transpose(jvp())/div")}
+  %neg.1 = f32[8]{{0}} negate(%multiply.2.0){named("neg")}
+  %multiply.1.0 = f32[8]{{0}} multiply(%sub.1, %half){named("div")}
+  %multiply.3.0 = f32[8]{{0}} multiply(%q, %half){named("div")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%neg.1, %multiply.1.0, %multiply.3.0)"""
+    early = "p q c d sub.1 neg.1 r half"
+    late = ["three multiply.1.0 multiply.2.0 multiply.3.0", "multiply.1.0 multiply.3.0 three multiply.2.0"][
+        again
+    ]
+    assert users_of("sub.1", body, ids=f"{early} {late}") == users

@@ -167,3 +167,30 @@ def test_what_a_call_is_given_is_computed_of_something(function: str, users: lis
   %back.1 = f32[8,8]{{1,0}} select(%mask.1, %q, %p){named("transpose(jvp(jit(g)))/select_n")}
   ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%a.1, %b.1, %back.1)"""
     assert users_of("x.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("operation", "users"),
+    [
+        ("convert_element_type", ["mul.1", "mul.2", "square.1", "mul.3", "add.1"]),
+        ("negate", ["square.1", "mul.1", "add.1", "mul.2", "mul.3"]),
+    ],
+    ids=["converted for each", "not converted"],
+)
+def test_what_an_operation_converts_of_its_own_is_read_by_it_and_what_derives_it(
+    operation: str, users: list[str]
+) -> None:
+    """`(x.wide() + f(x * y))`, and `square(x)` before that, of a narrow `x`: CSE made one of three."""
+    tables = places_in_source(("f", 5, 20, 26), ("f", 5, 8, 40), ("f", 2, 8, 20))
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %x.1 = f32[8]{{0}} convert(%p){named(operation, frame=1)}
+  %square.1 = f32[8]{{0}} multiply(%x.1, %x.1){named("square", frame=3)}
+  %mul.1 = f32[8]{{0}} multiply(%x.1, %q){named("mul", frame=1)}
+  %sine.1 = f32[8]{{0}} sine(%mul.1){named("sin", frame=2)}
+  %add.1 = f32[8]{{0}} add(%x.1, %sine.1){named("add", frame=2)}
+  %mul.2 = f32[8]{{0}} multiply(%x.1, %add.1){named("transpose(jvp())/mul", frame=1)}
+  %mul.3 = f32[8]{{0}} multiply(%x.1, %mul.2){named("transpose(jvp())/mul", frame=3)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%square.1, %mul.3)"""
+    ids = "p q square.1 x.1 sine.1 mul.1 add.1 mul.2 mul.3 r" if operation == "convert_element_type" else ""
+    assert users_of("x.1", body, ids=ids, tables=tables) == users

@@ -45,3 +45,18 @@ inserted_window_dims={{0,1}}, scatter_dims_to_operand_dims={{0,1}}, index_vector
   %bitcast.1 = f32[64]{{0}} bitcast(%add.1)
   ROOT %r = (f32[64]{{0}}, f32[8,8]{{1,0}}) tuple(%bitcast.1, %add.2)"""
     assert {"transpose.1", "exponential.1", "add.1"} <= _in_other_layout(body)
+
+
+@pytest.mark.parametrize(("name", "is_copy"), [("while", True), ("transpose", False)])
+def test_what_was_made_in_a_row_with_a_copy_was_made_anew(name: str, is_copy: bool) -> None:
+    """What was copied bears no name, and the first bitcast that is left came next."""
+    body = f"""  %t = (f32[8,8]{{1,0}}, f32[8]{{0}}) parameter(0)
+  %x = f32[8,8]{{1,0}} get-tuple-element(%t), index=0
+  %y = f32[8]{{0}} get-tuple-element(%t), index=1
+  %mul.1 = f32[8,8]{{1,0}} multiply(%x, %x){named("mul")}
+  %broadcast.1 = f32[8,8]{{1,0}} broadcast(%y), dimensions={{0}}{named("sub")}
+  %transpose.1 = f32[8,8]{{1,0}} transpose(%x), dimensions={{1,0}}{named(name)}
+  %subtract.1 = f32[8,8]{{1,0}} subtract(%broadcast.1, %transpose.1){named("sub")}
+  %bitcast.1 = f32[64]{{0}} bitcast(%subtract.1)
+  ROOT %r = (f32[64]{{0}}, f32[8,8]{{1,0}}) tuple(%bitcast.1, %mul.1)"""
+    assert _in_other_layout(body) == ({"broadcast.1", "transpose.1", "subtract.1"} if is_copy else set())

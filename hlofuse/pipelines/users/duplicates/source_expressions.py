@@ -48,6 +48,8 @@ def with_twins_users_behind(
     """The users of `producer` with those behind that must have read another like it."""
     if is_made_of_nothing(producer) and scope(producer):
         return users  # every function has its own
+    if ids_known and _is_converted_for_one(producer, users):
+        return _by_place(producer, users)
     if not _may_have_twin(producer, ids_known=ids_known):
         return users
     own: set[Instruction] = set()
@@ -70,9 +72,37 @@ def with_twins_users_behind(
     return sorted(users, key=rank)
 
 
+def _is_converted_for_one(x: Instruction, users: list[Instruction]) -> bool:
+    """Did an operation convert its own operand to `x`? Nobody else reads that, but what derives it.
+
+    What is younger and stands in the same place is of another turn of it. Ids have to be XLA's.
+    """
+    place = stack_frame(x)
+    if not place or not _is_converted(x) or _is_of_derivative(x):
+        return False
+    if not all(is_of_program(u) and stack_frame(u) for u in users):
+        return False
+    own = [u for u in users if stack_frame(u) == place]
+    if any(u.id < x.id for u in own):
+        return False
+    return any(not _is_of_derivative(u) and operation(u) != operation(x) for u in own)
+
+
+def _by_place(x: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The `users` of each place together, those in that of `x` first."""
+    rank = {stack_frame(x): -1}
+    for k, user in enumerate(users):
+        rank.setdefault(stack_frame(user), k)
+    return sorted(users, key=lambda u: rank[stack_frame(u)])
+
+
+def _is_of_derivative(x: Instruction) -> bool:
+    return "transpose(" in (x.op_name or "")
+
+
 def _is_operand_computed_before(user: Instruction, x: Instruction, here: Extent | None) -> bool:
     """Is the user within the expression that converts its operand to `x` when all in it is computed?"""
-    if here is None or not _is_converted(x) or "transpose(" in (x.op_name or ""):
+    if here is None or not _is_converted(x) or _is_of_derivative(x):
         return False
     while not user.op_name and user.opcode == "bitcast" and len(user.users) == 1:
         (user,) = user.users  # a pass reshapes for what was there

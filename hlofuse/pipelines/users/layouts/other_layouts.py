@@ -2,18 +2,20 @@
 
 That is told from ids: LayoutNormalization (`xla/service/layout_normalization.cc`) runs right behind
 ReshapeDecomposer (`xla/hlo/transforms/expanders/reshape_decomposer.cc`), which makes the first bitcasts, so
-that what is younger than these and bears the name of its opcode was made by it; element-wise operations have
-the layout of their operands.
+that what is younger than these and bears the name of its opcode was made by it, and what it made right ahead
+of the first that is left; element-wise operations have the layout of their operands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import takewhile
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import name_before_renaming, operation
+from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.products.reshaped_products import is_product, is_sum_of_split
 
@@ -29,14 +31,13 @@ def made_anew(computation: Computation, *, ids_known: bool) -> frozenset[Instruc
     first = min((x.id for x in computation if x.opcode == "bitcast" or _was_copied(x)), default=None)
     if first is None:
         return frozenset()
-    if not ids_known:
-        first = -1
-    likely = {
+    named = [
         x
         for x in computation
-        if x.id > first and x.opcode in _MADE_ANEW and name_before_renaming(x).root == x.opcode
-        if not is_sum_of_split(x)
-    }
+        if x.opcode in _MADE_ANEW and name_before_renaming(x).root == x.opcode and not is_sum_of_split(x)
+    ]
+    last = _last_before(named, first) if ids_known else -1
+    likely = {x for x in named if x.id > last}
     anew = {
         x
         for group in _of_one_layout(computation, likely if ids_known else None)
@@ -45,6 +46,23 @@ def made_anew(computation: Computation, *, ids_known: bool) -> frozenset[Instruc
     # Float normalization, later on, put these in front of or behind what had been made anew.
     late = [x for x in computation if is_inserted_convert(x)]
     return frozenset(anew.union(x for x in late if anew.intersection((*x.operands, *x.users))))
+
+
+def _last_before(named: list[Instruction], first: int) -> int:
+    """The id before those of the `named` that were made one right after the other, until `first` was.
+
+    The bitcasts of ReshapeDecomposer may all be gone, and so may those of the normalization itself. A copy
+    among them, which is a transpose now, tells that they are of the normalization.
+    """
+    made = {x.id: x for x in named if _is_of_row(x)}
+    row = list(takewhile(made.__contains__, range(first - 1, -1, -1)))
+    return row[-1] - 1 if any(was_copy(made[k]) for k in row) else first
+
+
+def _is_of_row(x: Instruction) -> bool:
+    if x.opcode in {"broadcast", "transpose"}:
+        return bool(x.op_name)
+    return x.opcode in ELEMENTWISE_OPCODES and x.opcode != "convert" and not was_division(x)
 
 
 def _anew_of(group: list[Instruction], likely: set[Instruction]) -> list[Instruction]:

@@ -20,6 +20,20 @@ def divisions(order: Iterable[Instruction]) -> Divisions:
     return sorted(found, key=number_in_name)
 
 
+def made_again(products: Divisions) -> frozenset[Instruction]:
+    """Those of the `products` that took over the name of an older one: younger than one with a higher number.
+
+    `(x * c) / d` became `(x * c) * (1 / d)` first, which `HandleMultiply` made `x * (c / d)`.
+    """
+    found = set()
+    oldest = products[-1].id if products else 0
+    for x in reversed(products):
+        if x.id > oldest and number_in_name(x):
+            found.add(x)
+        oldest = min(oldest, x.id)
+    return frozenset(found)
+
+
 def are_divisions(users: list[Instruction]) -> bool:
     """Were all of them, and were they made one after the other?"""
     by_age = sorted(users, key=lambda u: u.id)

@@ -17,13 +17,20 @@ from hlofuse.pipelines.users.common.constants import number_of
 from hlofuse.pipelines.users.common.holes import without
 
 
-def with_merged_factors_behind(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """Such products of `producer` behind, where the product with one of the numbers is still there."""
-    merged = _merged_products(producer, users)
+def with_merged_factors_behind(
+    producer: Instruction, users: list[Instruction], again: frozenset[Instruction]
+) -> list[Instruction]:
+    """Such products of `producer` behind, where the product with one of the numbers is still there.
+
+    Of what were divisions it is those `again`, that took over the name of another, and what is younger.
+    """
+    merged = _merged_products(producer, users, again)
     if not merged:
         return users
     others = [u for u in users if u not in merged]
     for reader in _readers_as_product(users):
+        if reader in merged:
+            continue
         others.remove(reader)
         merged.insert(merged.index(users[users.index(reader) - 1]) + 1, reader)
     return [*others, *merged]
@@ -47,9 +54,16 @@ def _are_numbered_around(before: Instruction, behind: Instruction) -> bool:
     return has_merged_factor(before) and has_merged_factor(behind) and is_one_missing(before, behind)
 
 
-def _merged_products(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+def _merged_products(
+    producer: Instruction, users: list[Instruction], again: frozenset[Instruction] = frozenset()
+) -> list[Instruction]:
     """Those of `users`; none where no product with one of the numbers is left."""
-    merged = [u for u in dict.fromkeys(users) if has_merged_factor(u)]
+    first = min((u.id for u in again.intersection(users)), default=None)
+    merged = [
+        u
+        for u in dict.fromkeys(users)
+        if has_merged_factor(u) or (first is not None and u.id >= first and _has_factor(u))
+    ]
     if is_broadcast_of_constant(producer) or not any(_has_factor(u) for u in users if u not in merged):
         return []
     return merged
