@@ -8,7 +8,7 @@ from hlofuse.ir import parse_module
 from hlofuse.pipelines.users.common.visits import uses_in_order
 from hlofuse.pipelines.users.floats.narrow_in_program import widened
 
-from .lists import HEAD, named
+from .lists import HEAD, named, users_of
 
 
 @pytest.mark.parametrize(
@@ -92,3 +92,22 @@ def test_what_reads_a_broadcast_of_its_own_precision_was_not_narrow() -> None:
   ROOT %r = (f32[4,8]{{1,0}}, bf16[8,4]{{1,0}}, bf16[8,4]{{1,0}}) tuple(%bitcast.2, %convert.5, %convert.3)"""
     entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
     assert {x.name for x in widened(entry.post_order(), uses_in_order(entry))} == {"mul.2", "add.1"}
+
+
+@pytest.mark.parametrize(
+    ("half", "expected"),
+    [("f16", ["half.1", "mul.3", "sin.1"]), ("s32", ["half.1", "sin.1", "mul.3"])],
+    ids=["a convert to f16", "of any other type it is read as the others are"],
+)
+def test_what_was_made_half_and_then_wide_has_its_convert_first(half: str, expected: list[str]) -> None:
+    """The other two read the halves converted to f32, as XLA's record of such a program shows."""
+    body = f"""  %a = bf16[8]{{0}} parameter(0)
+  %b = bf16[8]{{0}} parameter(1)
+  %convert.1 = f32[8]{{0}} convert(%a)
+  %convert.2 = f32[8]{{0}} convert(%b)
+  %mul.2 = f32[8]{{0}} multiply(%convert.1, %convert.2){named("mul", frame=1)}
+  %mul.3 = f32[8]{{0}} multiply(%mul.2, %mul.2){named("mul", frame=2)}
+  %sin.1 = f32[8]{{0}} sine(%mul.2){named("sin", frame=3)}
+  %half.1 = {half}[8]{{0}} convert(%mul.2){named("convert_element_type", frame=4)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, {half}[8]{{0}}) tuple(%mul.3, %sin.1, %half.1)"""
+    assert users_of("mul.2", body) == expected

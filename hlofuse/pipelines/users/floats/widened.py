@@ -73,6 +73,9 @@ def users_of_widened(
     `simplify_fp_conversions.cc`). `place` tells where each user stood before, by default the post-order.
     """
     back = next((u for u in users if is_narrowing(u)), producer)
+    half = _convert_to_half(producer, users)
+    if half is not None and wide.isdisjoint(users):
+        return sorted(users, key=lambda u: (u is not half, place[u]))
     at_once = [u for u in users if u not in wide and u is not back]
     later = [u for u in users if u in wide]
     narrow = back.users if back is not producer else []
@@ -89,6 +92,18 @@ def users_of_widened(
     if back is producer:
         listed = without(listed, [back])
     return [u for u in listed if u is not None]
+
+
+def _convert_to_half(producer: Instruction, users: list[Instruction]) -> Instruction | None:
+    """The program's convert of a narrow value to f16; likely the other users read that, converted to f32.
+
+    SimplifyFPConversions makes one convert of that and the convert back, which goes, before the others come.
+    They may have read the value itself, converted to f32: a text does not tell.
+    """
+    if producer.shape.element_type != "f32" or any(is_narrowing(u) for u in users):
+        return None
+    halves = [u for u in users if u.opcode == "convert" and u.shape.element_type == "f16"]
+    return halves[0] if len(halves) == 1 else None
 
 
 def users_through_convert(
