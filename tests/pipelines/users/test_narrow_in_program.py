@@ -111,3 +111,45 @@ def test_what_was_made_half_and_then_wide_has_its_convert_first(half: str, expec
   %half.1 = {half}[8]{{0}} convert(%mul.2){named("convert_element_type", frame=4)}
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, {half}[8]{{0}}) tuple(%mul.3, %sin.1, %half.1)"""
     assert users_of("mul.2", body) == expected
+
+
+@pytest.mark.parametrize("name", ["multiply", "mul"])
+def test_what_is_broadcast_since_tells_nothing_by_the_number_it_reads(name: str) -> None:
+    """Its place does: a product of the same place was narrow. One that is of the program read that number."""
+    body = f"""  %a = bf16[8]{{0}} parameter(0)
+  %zero = f32[] constant(0)
+  %two = f32[] constant(2)
+  %convert.1 = f32[8]{{0}} convert(%a)
+  %reduce.1 = f32[] reduce(%convert.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_max")}
+  %spread.1 = f32[] broadcast(%two), dimensions={{}}
+  %{name}.1 = f32[] multiply(%reduce.1, %spread.1){named("transpose(jvp())/mul", frame=1)}
+  %spread.2 = f32[4]{{0}} broadcast(%{name}.1), dimensions={{}}{named("transpose(jvp())/mul", frame=1)}
+  %mul.5 = f32[8]{{0}} multiply(%convert.1, %convert.1){named("mul", frame=1)}
+  %convert.3 = bf16[8]{{0}} convert(%mul.5)
+  ROOT %r = (f32[4]{{0}}, bf16[8]{{0}}) tuple(%spread.2, %convert.3)"""
+    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
+    found = {x.name for x in widened(entry.post_order(), uses_in_order(entry))}
+    assert (f"{name}.1" in found) == (name == "multiply")
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(4, ["convert.2", "add.2", "spread.1"]), (5, ["spread.1", "add.2", "convert.2"])],
+    ids=["the same broadcast", "of another size"],
+)
+def test_a_broadcast_made_wide_came_with_what_was_widened(size: int, expected: list[str]) -> None:
+    """Its convert was behind it; it is still there in less, though nobody reads it."""
+    body = f"""  %a = bf16[] parameter(0)
+  %b = bf16[4]{{0}} parameter(1)
+  %convert.1 = f32[] convert(%a)
+  %add.1 = f32[] add(%convert.1, %convert.1){named("add", frame=1)}
+  %spread.1 = f32[4]{{0}} broadcast(%add.1), dimensions={{}}{named("mul", frame=2)}
+  %convert.3 = f32[4]{{0}} convert(%b)
+  %mul.1 = f32[4]{{0}} multiply(%spread.1, %convert.3){named("mul", frame=2)}
+  %convert.4 = bf16[4]{{0}} convert(%mul.1)
+  %add.2 = f32[] add(%add.1, %convert.1){named("add", frame=3)}
+  %convert.5 = bf16[] convert(%add.2)
+  %convert.2 = bf16[] convert(%add.1)
+  %old.1 = bf16[{size}]{{0}} broadcast(%convert.2), dimensions={{}}
+  ROOT %r = (bf16[4]{{0}}, bf16[], bf16[{size}]{{0}}) tuple(%convert.4, %convert.5, %old.1)"""
+    assert users_of("add.1", body) == expected
