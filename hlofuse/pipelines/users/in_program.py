@@ -12,6 +12,7 @@ from hlofuse.pipelines.users.calls.loop_elements import (
     with_last_two_in_front,
 )
 from hlofuse.pipelines.users.calls.merged_ties import with_ties_merged
+from hlofuse.pipelines.users.calls.returned_arguments import with_reader_in_place_of_call
 from hlofuse.pipelines.users.calls.selected_branches import (
     with_last_in_place_of_branches,
     with_last_in_place_of_results,
@@ -24,6 +25,7 @@ from hlofuse.pipelines.users.duplicates.derived_twice import (
     with_last_in_place_of_twins,
     with_readers_of_twin_behind,
 )
+from hlofuse.pipelines.users.common.windows import slices_of_windows, with_those_of_program
 from hlofuse.pipelines.users.duplicates.infinities import with_infinities_merged
 from hlofuse.pipelines.users.duplicates.initial_values import in_order_of_initial_values
 from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_broadcasts
@@ -112,7 +114,10 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     elif is_merged_literal(producer):
         users = _as_literals_are_merged(producer, users, clues)
     elif not is_moved_with_reshape_dropped(producer, users, clues.ages.passes):
-        users = in_order_of_calls(producer, users, passes=clues.anew)
+        users = with_reader_in_place_of_call(producer, users)
+        sliced = slices_of_windows(producer)
+        users = with_those_of_program(users, sliced, clues.order)
+        users = without(in_order_of_calls(producer, users, passes=clues.anew), sliced)
         if clues.ids_known:
             users = with_ties_merged(producer, users, clues.order)
         users = with_concatenates_merged(producer, users, clues.order)

@@ -8,7 +8,7 @@ from hlofuse.ir import parse_module
 from hlofuse.pipelines.users.common.visits import uses_in_order
 from hlofuse.pipelines.users.floats.narrow_in_program import widened
 
-from .lists import HEAD, named
+from .lists import HEAD, named, users_of
 
 
 @pytest.mark.parametrize(
@@ -92,3 +92,64 @@ def test_what_reads_a_broadcast_of_its_own_precision_was_not_narrow() -> None:
   ROOT %r = (f32[4,8]{{1,0}}, bf16[8,4]{{1,0}}, bf16[8,4]{{1,0}}) tuple(%bitcast.2, %convert.5, %convert.3)"""
     entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
     assert {x.name for x in widened(entry.post_order(), uses_in_order(entry))} == {"mul.2", "add.1"}
+
+
+@pytest.mark.parametrize(
+    ("half", "expected"),
+    [("f16", ["half.1", "mul.3", "sin.1"]), ("s32", ["half.1", "sin.1", "mul.3"])],
+    ids=["a convert to f16", "of any other type it is read as the others are"],
+)
+def test_what_was_made_half_and_then_wide_has_its_convert_first(half: str, expected: list[str]) -> None:
+    """The other two read the halves converted to f32, as XLA's record of such a program shows."""
+    body = f"""  %a = bf16[8]{{0}} parameter(0)
+  %b = bf16[8]{{0}} parameter(1)
+  %convert.1 = f32[8]{{0}} convert(%a)
+  %convert.2 = f32[8]{{0}} convert(%b)
+  %mul.2 = f32[8]{{0}} multiply(%convert.1, %convert.2){named("mul", frame=1)}
+  %mul.3 = f32[8]{{0}} multiply(%mul.2, %mul.2){named("mul", frame=2)}
+  %sin.1 = f32[8]{{0}} sine(%mul.2){named("sin", frame=3)}
+  %half.1 = {half}[8]{{0}} convert(%mul.2){named("convert_element_type", frame=4)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, {half}[8]{{0}}) tuple(%mul.3, %sin.1, %half.1)"""
+    assert users_of("mul.2", body) == expected
+
+
+@pytest.mark.parametrize("name", ["multiply", "mul"])
+def test_what_is_broadcast_since_tells_nothing_by_the_number_it_reads(name: str) -> None:
+    """Its place does: a product of the same place was narrow. One that is of the program read that number."""
+    body = f"""  %a = bf16[8]{{0}} parameter(0)
+  %zero = f32[] constant(0)
+  %two = f32[] constant(2)
+  %convert.1 = f32[8]{{0}} convert(%a)
+  %reduce.1 = f32[] reduce(%convert.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_max")}
+  %spread.1 = f32[] broadcast(%two), dimensions={{}}
+  %{name}.1 = f32[] multiply(%reduce.1, %spread.1){named("transpose(jvp())/mul", frame=1)}
+  %spread.2 = f32[4]{{0}} broadcast(%{name}.1), dimensions={{}}{named("transpose(jvp())/mul", frame=1)}
+  %mul.5 = f32[8]{{0}} multiply(%convert.1, %convert.1){named("mul", frame=1)}
+  %convert.3 = bf16[8]{{0}} convert(%mul.5)
+  ROOT %r = (f32[4]{{0}}, bf16[8]{{0}}) tuple(%spread.2, %convert.3)"""
+    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
+    found = {x.name for x in widened(entry.post_order(), uses_in_order(entry))}
+    assert (f"{name}.1" in found) == (name == "multiply")
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(4, ["convert.2", "add.2", "spread.1"]), (5, ["spread.1", "add.2", "convert.2"])],
+    ids=["the same broadcast", "of another size"],
+)
+def test_a_broadcast_made_wide_came_with_what_was_widened(size: int, expected: list[str]) -> None:
+    """Its convert was behind it; it is still there in less, though nobody reads it."""
+    body = f"""  %a = bf16[] parameter(0)
+  %b = bf16[4]{{0}} parameter(1)
+  %convert.1 = f32[] convert(%a)
+  %add.1 = f32[] add(%convert.1, %convert.1){named("add", frame=1)}
+  %spread.1 = f32[4]{{0}} broadcast(%add.1), dimensions={{}}{named("mul", frame=2)}
+  %convert.3 = f32[4]{{0}} convert(%b)
+  %mul.1 = f32[4]{{0}} multiply(%spread.1, %convert.3){named("mul", frame=2)}
+  %convert.4 = bf16[4]{{0}} convert(%mul.1)
+  %add.2 = f32[] add(%add.1, %convert.1){named("add", frame=3)}
+  %convert.5 = bf16[] convert(%add.2)
+  %convert.2 = bf16[] convert(%add.1)
+  %old.1 = bf16[{size}]{{0}} broadcast(%convert.2), dimensions={{}}
+  ROOT %r = (bf16[4]{{0}}, bf16[], bf16[{size}]{{0}}) tuple(%convert.4, %convert.5, %old.1)"""
+    assert users_of("add.1", body) == expected

@@ -24,9 +24,10 @@ from hlofuse.pipelines.names import (
     stack_frame,
 )
 from hlofuse.pipelines.users.calls.equal_calls import merged_twins, with_twins_users_merged
-from hlofuse.pipelines.users.common.ages import is_in_nameless_function, was_division, with_clones_by_age
+from hlofuse.pipelines.users.common.ages import was_division, with_clones_by_age
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import last_in_front, without
+from hlofuse.pipelines.users.common.windows import is_cut_from_windows
 from hlofuse.pipelines.users.duplicates.merged_constants import in_order_of_merging
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, is_narrowing
 from hlofuse.pipelines.users.floats.widened import served_by
@@ -45,10 +46,12 @@ def in_order_of_calls(
     source = producer.operands[0] if is_narrowing(producer) else producer
     if is_made_of_nothing(source):
         return in_order_of_merging(source, users, passes=passes)
+    function = outermost_call(source)
+    if is_cut_from_windows(source):
+        return _with_calls_inlined(users, "", passes)
     if not source.op_name and not _is_element_of_program(source, passes):
         return users  # a pass made it; no call was given it
-    function = outermost_call(source)
-    if not function or _was_reduce_window(source):
+    if not function:
         return _with_calls_inlined(users, "", passes)
     served = {u: served_by(u) for u in users}
     within = {u for u, it in served.items() if is_of_same_call(it, source, function)}
@@ -122,13 +125,6 @@ def _is_cotangent(x: Instruction, function: str) -> bool:
     """
     is_derivative = function.rpartition("/")[2].startswith("transpose(")
     return is_derivative and x.shape.element_type in FLOATING_TYPES
-
-
-def _was_reduce_window(x: Instruction) -> bool:
-    """A running sum, which ReduceWindowRewriter cut to size; it bears the name of what reads it."""
-    if x.opcode != "slice" or is_of_program(x):
-        return False
-    return is_in_nameless_function(x.operands[0])
 
 
 def _is_element_of_program(x: Instruction, passes: int | None) -> bool:

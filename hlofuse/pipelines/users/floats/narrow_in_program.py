@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import operation, stack_frame
+from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import (
     is_inserted_convert,
-    is_narrow,
     is_narrowing,
     is_widening,
 )
-from hlofuse.pipelines.users.floats.widened import is_same_broadcast
+from hlofuse.pipelines.users.floats.widened import was_swapped
 
 _SURE, _LIKELY = 6, 2
 
@@ -124,25 +124,32 @@ def _sign(number: int) -> int:
 
 def _evidence(x: Instruction) -> int:
     """How much tells that `x` was narrow, apart from operations of its kind; negative if it was not."""
-    return sum(map(_of_operand, x.operands)) + sum(map(_of_user, x.users))
+    operands = x.operands
+    if _is_broadcast_since(x):
+        operands = [o for o in operands if not is_broadcast_of_constant(o)]
+    return sum(map(_of_operand, operands)) + sum(map(_of_user, x.users))
+
+
+def _is_broadcast_since(x: Instruction) -> bool:
+    """Was it computed of a broadcast in the program, and the result is broadcast instead?
+
+    A number that it reads was spread anew for that, in single precision either way
+    (`TryToSinkBroadcastAfterElementwiseOps`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
+    """
+    if len(x.users) != 1 or not x.op_name or is_of_program(x):
+        return False
+    (user,) = x.users
+    return user.opcode == "broadcast" and user.op_name == x.op_name
 
 
 def _of_operand(operand: Instruction) -> int:
     if operand.opcode == "broadcast":
-        return _SURE if _was_swapped(operand) else -_SURE
+        return _SURE if was_swapped(operand) else -_SURE
     if operand.opcode == "constant":
         return -_LIKELY
     if operand.opcode in _ANYTHING or (is_elementwise(operand) and operand.opcode not in _NEVER_WIDENED):
         return 0
     return 0 if operand.opcode == "reduce" or operand.opcode == "convert" else -1
-
-
-def _was_swapped(broadcast: Instruction) -> bool:
-    """Was there a broadcast in less with a convert behind it? It is still there, and nobody reads it."""
-    source = broadcast.operands[0]
-    origin = source.operands[0] if is_widening(source) else source
-    narrow = [origin, *(u for u in origin.users if u.opcode == "convert" and is_narrow(u))]
-    return any(is_same_broadcast(broadcast, old) for x in narrow for old in x.users if old is not broadcast)
 
 
 def _of_user(user: Instruction) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
-from hlofuse.pipelines.users.floats.inserted_converts import is_narrowing, is_widening
+from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_narrowing, is_widening
 
 
 def is_widened_broadcast(instruction: Instruction) -> bool:
@@ -22,6 +22,14 @@ def is_same_broadcast(new: Instruction, old: Instruction) -> bool:
         and old.shape.dimensions == new.shape.dimensions
         and old.attributes.get("dimensions") == new.attributes.get("dimensions")
     )
+
+
+def was_swapped(broadcast: Instruction) -> bool:
+    """Was there a broadcast in less with a convert behind it? It is still there, and nobody reads it."""
+    source = broadcast.operands[0]
+    origin = source.operands[0] if is_widening(source) else source
+    narrow = [origin, *(u for u in origin.users if u.opcode == "convert" and is_narrow(u))]
+    return any(is_same_broadcast(broadcast, old) for x in narrow for old in x.users if old is not broadcast)
 
 
 def served_by(user: Instruction) -> Instruction:
@@ -73,8 +81,11 @@ def users_of_widened(
     `simplify_fp_conversions.cc`). `place` tells where each user stood before, by default the post-order.
     """
     back = next((u for u in users if is_narrowing(u)), producer)
-    at_once = [u for u in users if u not in wide and u is not back]
-    later = [u for u in users if u in wide]
+    half = _convert_to_half(producer, users)
+    if half is not None and wide.isdisjoint(users):
+        return sorted(users, key=lambda u: (u is not half, place[u]))
+    later = [u for u in users if u in wide or (u.opcode == "broadcast" and was_swapped(u))]
+    at_once = [u for u in users if u not in later and u is not back]
     narrow = back.users if back is not producer else []
     of_program = [*dict.fromkeys(None if u in at_once else u for u in (*at_once, *later, *narrow))]
     place = {u: place[u if u in place else back] for u in (*users, *narrow)}
@@ -89,6 +100,18 @@ def users_of_widened(
     if back is producer:
         listed = without(listed, [back])
     return [u for u in listed if u is not None]
+
+
+def _convert_to_half(producer: Instruction, users: list[Instruction]) -> Instruction | None:
+    """The program's convert of a narrow value to f16; likely the other users read that, converted to f32.
+
+    SimplifyFPConversions makes one convert of that and the convert back, which goes, before the others come.
+    They may have read the value itself, converted to f32: a text does not tell.
+    """
+    if producer.shape.element_type != "f32" or any(is_narrowing(u) for u in users):
+        return None
+    halves = [u for u in users if u.opcode == "convert" and u.shape.element_type == "f16"]
+    return halves[0] if len(halves) == 1 else None
 
 
 def users_through_convert(
