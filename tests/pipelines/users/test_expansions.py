@@ -77,3 +77,16 @@ def test_the_way_back_of_a_tangent_read_what_was_computed_for_that(
   ROOT %r = (f32[8]{{0}}) tuple(%neg.2)"""
     assert users_of("cos.1", body) == of_sine
     assert users_of("zero", body) == of_zero
+
+
+@pytest.mark.parametrize(
+    ("narrow", "users"), [("s64", ["mul.1", "complex.1"]), ("bf16", ["complex.1", "mul.1"])]
+)
+def test_two_converts_made_one_leave_the_users_as_they_were(narrow: str, users: list[str]) -> None:
+    """One from a narrow type cannot have been two; it was moved, with a reshape that is gone behind it."""
+    body = f"""  %p = {narrow}[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %convert_element_type.1 = f32[8]{{0}} convert(%p){named("convert_element_type")}
+  %mul.1 = f32[8]{{0}} multiply(%convert_element_type.1, %q){named("mul")}
+  ROOT %complex.1 = c64[8]{{0}} complex(%convert_element_type.1, %mul.1){named("complex")}"""
+    assert users_of("convert_element_type.1", body, ids="p q mul.1 complex.1 convert_element_type.1") == users
