@@ -10,6 +10,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import Name
 from hlofuse.pipelines.users.calls.selected_branches import Given, given_to_branches
 from hlofuse.pipelines.users.common.ages import Calls, first_made_anew, first_of_dots, runs_of_calls
+from hlofuse.pipelines.users.common.numbers import Numbers, numbers_in_names
 from hlofuse.pipelines.users.common.visits import Uses, uses_in_order
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
@@ -20,7 +21,6 @@ from hlofuse.pipelines.users.operands_as_written import Program
 from hlofuse.pipelines.users.products.taken_constants import GemmReaders, gemm_readers
 from hlofuse.pipelines.users.products.taken_in_softmax import SoftmaxReaders, softmax_readers
 from hlofuse.pipelines.users.simplified.divisions import Divisions, divisions, made_again
-from hlofuse.pipelines.users.simplified.dropped_operations import Numbers, numbers_in_names
 from hlofuse.pipelines.users.simplified.hidden_casts import narrowed_places
 from hlofuse.pipelines.users.simplified.moved_reshapes import behind_moved_reshapes
 from hlofuse.pipelines.users.simplified.operations_on_equals import Readers, readers_of_operations_on_equals

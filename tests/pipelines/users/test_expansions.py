@@ -1,4 +1,4 @@
-"""Values that several operations broadcast alike, each case as XLA's records show it."""
+"""What single operations of the framework and their rules expand to, each case as XLA's records show it."""
 
 from __future__ import annotations
 
@@ -6,69 +6,87 @@ import pytest
 
 from .lists import named, users_of
 
-_BODY = """  %p = f32[8,4]{1,0} parameter(0)
-  %q = f32[2,8,4,1]{3,2,1,0} parameter(1)
-  %k = f32[2,4,1,8]{3,2,1,0} parameter(2)
-  %cos.1 = f32[8,4]{1,0} cosine(%p)NAME_X
-  %broadcast.1 = f32[2,8,4,1]{3,2,1,0} broadcast(%cos.1), dimensions={1,2}NAME_B
-  %multiply.1 = f32[2,8,4,1]{3,2,1,0} multiply(%q, %broadcast.1)NAME_M
-  %transpose.1 = f32[4,8]{1,0} transpose(%cos.1), dimensions={1,0}NAME_X
-  %broadcast.2 = f32[2,4,1,8]{3,2,1,0} broadcast(%transpose.1), dimensions={1,3}NAME_B
-  %multiply.2 = f32[2,4,1,8]{3,2,1,0} multiply(%k, %broadcast.2)NAME_M
-  ROOT %r = (f32[2,8,4,1]{3,2,1,0}, f32[2,4,1,8]{3,2,1,0}) tuple(%multiply.1, %multiply.2)"""
-_IDS = "p q k cos.1 r broadcast.1 multiply.1 transpose.1 broadcast.2 multiply.2"
+
+@pytest.mark.parametrize(
+    ("operation", "users"),
+    [("lgamma", ["lgamma.3", "lgamma.2", "lgamma.1"]), ("sub", ["lgamma.3", "lgamma.1", "lgamma.2"])],
+)
+def test_the_last_user_takes_the_place_of_a_difference_from_a_constant(
+    operation: str, users: list[str]
+) -> None:
+    """`x - 1` became `x + -1`; the framework's own subtraction had a one of its own."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %c = f32[] constant(1)
+  %one = f32[8]{{0}} broadcast(%c), dimensions={{}}
+  %lgamma.3 = f32[8]{{0}} subtract(%one, %p){named("lgamma")}
+  %d = f32[] constant(-1)
+  %minus = f32[8]{{0}} broadcast(%d), dimensions={{}}
+  %add.1 = f32[8]{{0}} add(%lgamma.3, %minus){named(operation)}
+  %lgamma.1 = f32[8]{{0}} add(%add.1, %one){named("lgamma")}
+  %lgamma.2 = f32[8]{{0}} add(%lgamma.1, %one){named("lgamma")}
+  ROOT %r = (f32[8]{{0}}) tuple(%lgamma.2)"""
+    assert users_of("one", body) == users
 
 
-def _listed(reader: str) -> list[str]:
-    names = {"NAME_X": named("jvp()/cos"), "NAME_B": named("jvp()/mul"), "NAME_M": named(reader)}
-    body = _BODY
-    for place, name in names.items():
-        body = body.replace(place, name)
-    return users_of("cos.1", body, ids=_IDS)
+@pytest.mark.parametrize(
+    ("number", "users"),
+    [
+        (5, ["lgamma.9.0", "lgamma.1.0", "add.2.0", "lgamma.2.0"]),
+        (10, ["lgamma.9.0", "lgamma.1.0", "lgamma.2.0", "add.2.0"]),
+    ],
+)
+def test_what_reads_a_value_numbered_behind_it_read_an_equal_one(number: int, users: list[str]) -> None:
+    """`lgamma.4` had been the absolute value that `lgamma.5` was made with; CSE met `lgamma.9` first."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %x = f32[8]{{0}} negate(%p){named("neg")}
+  %lgamma.9.0 = f32[8]{{0}} abs(%x){named("lgamma", frame=4)}
+  %lgamma.1.0 = pred[8]{{0}} compare(%x, %q), direction=LT{named("lgamma", frame=4)}
+  %lgamma.{number}.0 = f32[8]{{0}} floor(%lgamma.9.0){named("lgamma", frame=4)}
+  %lgamma.2.0 = f32[8]{{0}} negate(%x){named("lgamma", frame=4)}
+  %add.2.0 = f32[8]{{0}} add(%x, %q){named("lgamma", frame=4)}
+  %lgamma.3.0 = f32[8]{{0}} select(%lgamma.1.0, %lgamma.2.0, %add.2.0){named("lgamma", frame=4)}
+  ROOT %r = (f32[8]{{0}}, pred[8]{{0}}, f32[8]{{0}}, f32[8]{{0}})\
+ tuple(%lgamma.9.0, %lgamma.1.0, %lgamma.{number}.0, %lgamma.3.0)"""
+    assert users_of("x", body) == users
 
 
-def test_a_broadcast_in_another_layout_may_be_of_the_same_expansion() -> None:
-    """The last user takes the place of the reshape that put the dimensions in."""
-    assert _listed("jvp()/mul") == ["transpose.1", "broadcast.1"]
+@pytest.mark.parametrize(
+    ("back", "of_sine", "of_zero"),
+    [
+        ("transpose(jvp(jvp()))", ["mul.2", "mul.1"], ["ge.1", "neg.2", "mul.3"]),
+        ("transpose(jvp(transpose(jvp())))", ["mul.1", "mul.2"], ["ge.1", "mul.3", "neg.2"]),
+    ],
+)
+def test_the_way_back_of_a_tangent_read_what_was_computed_for_that(
+    back: str, of_sine: list[str], of_zero: list[str]
+) -> None:
+    """The rules of `sin` and `abs` compute `cos(x)` and `x >= 0` for the value and again for its tangent."""
+    derived, again = "jvp(jvp())", "transpose(jvp(transpose(jvp())))"
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %c = f32[] constant(0)
+  %zero = f32[8]{{0}} broadcast(%c), dimensions={{}}
+  %cos.1 = f32[8]{{0}} cosine(%p){named(f"{derived}/cos")}
+  %ge.1 = pred[8]{{0}} compare(%p, %zero), direction=GE{named(f"{derived}/ge")}
+  %select_n.1 = f32[8]{{0}} select(%ge.1, %p, %p){named(f"{again}/select_n")}
+  %mul.1 = f32[8]{{0}} multiply(%cos.1, %p){named(f"{back}/mul")}
+  %mul.2 = f32[8]{{0}} multiply(%cos.1, %select_n.1){named(f"{again}/mul")}
+  %select_n.2 = f32[8]{{0}} select(%ge.1, %mul.2, %mul.1){named(f"{back}/select_n")}
+  %mul.3 = f32[8]{{0}} multiply(%select_n.2, %zero){named("mul")}
+  %neg.2 = f32[8]{{0}} subtract(%mul.3, %zero){named("neg")}
+  ROOT %r = (f32[8]{{0}}) tuple(%neg.2)"""
+    assert users_of("cos.1", body) == of_sine
+    assert users_of("zero", body) == of_zero
 
 
-def test_of_broadcasts_made_anew_for_a_derivative_as_well_the_first_stay() -> None:
-    assert _listed("transpose(jvp())/mul") == ["broadcast.1", "transpose.1"]
-
-
-@pytest.mark.parametrize("at", ["%zero, %zero", "%i, %zero"], ids=["known", "computed"])
-def test_a_window_that_is_updated_by_a_scatter_comes_behind(at: str) -> None:
-    """The loop that took it out of the array had the place of scatter, its body came behind."""
-    is_known = at.startswith("%zero")
-    window = (
-        "slice(%x), slice={[0:1], [0:2]}"
-        if is_known
-        else f"dynamic-slice(%x, {at}), dynamic_slice_sizes={{1,2}}"
-    )
-    body = f"""  %p = f32[4,2]{{1,0}} parameter(0)
-  %i = s32[] parameter(1)
-  %update = f32[1,2]{{1,0}} parameter(2)
-  %zero = s32[] constant(0)
-  %x = f32[4,2]{{1,0}} tanh(%p)
-  %window.1 = f32[1,2]{{1,0}} {window}
-  %slice.1 = f32[2,2]{{1,0}} slice(%x), slice={{[0:2], [0:2]}}{named("slice")}
-  %sum.1 = f32[1,2]{{1,0}} add(%window.1, %update)
-  %new.1 = f32[4,2]{{1,0}} dynamic-update-slice(%x, %sum.1, {at}){named("scatter-add", frame=7)}
-  %exp.1 = f32[4,2]{{1,0}} exponential(%x){named("exp")}
-  ROOT %r = (f32[2,2]{{1,0}}, f32[4,2]{{1,0}}, f32[4,2]{{1,0}}) tuple(%slice.1, %new.1, %exp.1)"""
-    assert users_of("x", body) == ["slice.1", "new.1", "exp.1", "window.1"]
-
-
-def test_what_goes_on_from_the_ends_of_rows_comes_before_what_is_added_to_them() -> None:
-    """ReduceWindowRewriter calls a function for each element, which is young as it was inlined."""
-    body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
-  %one = f32[] constant(1)
-  %rows.1 = f32[8,16]{{1,0}} reduce-window(%p, %one), window={{size=1x16 pad=0_0x15_0}}, to_apply=%sum
-  %ends.1 = f32[8,1]{{1,0}} slice(%rows.1), slice={{[0:8], [15:16]}}
-  %end.1 = f32[8]{{0}} bitcast(%ends.1)
-  %all.1 = f32[8]{{0}} reduce-window(%end.1, %one), window={{size=8 pad=7_0}}, to_apply=%sum
-  %before.1 = f32[8,16]{{1,0}} broadcast(%all.1), dimensions={{0}}
-  %mul.1 = f32[8,16]{{1,0}} multiply(%rows.1, %before.1){named("mul")}
-  ROOT %r = (f32[8,16]{{1,0}}, f32[8,16]{{1,0}}) tuple(%mul.1, %p)"""
-    ids = "p one r rows.1 ends.1 end.1 all.1 before.1 mul.1"
-    assert users_of("rows.1", body, ids=ids) == ["ends.1", "mul.1"]
+@pytest.mark.parametrize(
+    ("narrow", "users"), [("s64", ["mul.1", "complex.1"]), ("bf16", ["complex.1", "mul.1"])]
+)
+def test_two_converts_made_one_leave_the_users_as_they_were(narrow: str, users: list[str]) -> None:
+    """One from a narrow type cannot have been two; it was moved, with a reshape that is gone behind it."""
+    body = f"""  %p = {narrow}[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %convert_element_type.1 = f32[8]{{0}} convert(%p){named("convert_element_type")}
+  %mul.1 = f32[8]{{0}} multiply(%convert_element_type.1, %q){named("mul")}
+  ROOT %complex.1 = c64[8]{{0}} complex(%convert_element_type.1, %mul.1){named("complex")}"""
+    assert users_of("convert_element_type.1", body, ids="p q mul.1 complex.1 convert_element_type.1") == users

@@ -246,6 +246,33 @@ def test_what_uses_an_index_in_another_place_had_normalized_it_there(frame: int,
 
 
 @pytest.mark.parametrize(
+    ("starts", "users"),
+    [
+        ("%select_n.1, %select_n.2", ["lt.1", "add.1", "select_n.1", "select_n.2", "add.2"]),
+        ("%select_n.1, %select_n.1, %select_n.2", ["lt.1", "add.1", "select_n.1", "add.2", "select_n.2"]),
+    ],
+)
+def test_an_index_was_normalized_for_each_dimension_in_each_place(starts: str, users: list[str]) -> None:
+    """What is equal goes as it is met, the last user in its place; the update had all once more."""
+    sizes = ",".join("1" for _ in starts.split(", "))
+    shape = ",".join("9" for _ in starts.split(", "))
+    body = f"""  %p = s32[] parameter(0)
+  %x = f32[{shape}] parameter(1)
+  %zero = s32[] constant(0)
+  %one = s32[] constant(1)
+  %many = s32[] constant(9)
+  %i = s32[] negate(%p){named("neg", frame=4)}
+  %lt.1 = pred[] compare(%i, %zero), direction=LT{named("lt", frame=5)}
+  %add.1 = s32[] add(%i, %one){named("add", frame=5)}
+  %select_n.1 = s32[] select(%lt.1, %add.1, %i){named("select_n", frame=5)}
+  %add.2 = s32[] add(%i, %many){named("add", frame=5)}
+  %select_n.2 = s32[] select(%lt.1, %add.2, %i){named("select_n", frame=5)}
+  %read.1 = f32[{sizes}] dynamic-slice(%x, {starts}), dynamic_slice_sizes={{{sizes}}}{named("read", frame=5)}
+  ROOT %write.1 = f32[{shape}] dynamic-update-slice(%x, %read.1, {starts}){named("write", frame=6)}"""
+    assert users_of("i", body) == users
+
+
+@pytest.mark.parametrize(
     ("name", "users"),
     [("jit(relu)/max", ["gt.1", "choice.1", "choice.2"]), ("max", ["gt.1", "choice.2", "choice.1"])],
 )

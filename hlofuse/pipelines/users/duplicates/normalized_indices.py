@@ -22,16 +22,18 @@ def with_signs_of_index_merged(index: Instruction, users: list[Instruction], use
     """
     if index.shape.element_type not in _OF_INDICES:
         return users
-    listed = _with_equal_ones_merged(index, users, uses)
+    listed: list[Hashable] = [*users]
+    for count, place in enumerate(_written_again(index, users, uses)):
+        behind = [k for k, u in enumerate(listed) if isinstance(u, Instruction) and uses[index, u] > place]
+        at = min(behind, default=len(listed))
+        listed[at:at] = [(kind, count) for kind in ("sign", "sum", "select")]
     for sign in users:
-        if sign.opcode != "compare" or len(sign.users) < 2 or not is_constant(sign.operands[1]):
-            continue
-        sums = {s for u in users for s in [_sum_of_index(u, sign, index)] if s in users}
-        others = sorted(sums, key=lambda s: uses[index, s])[1:]
-        signs: list[Hashable] = [("sign of", s) for s in others]
-        with_own = [x for u in listed for x in ([("sign of", u), u] if u in others else [u])]
-        listed = [u for u in without(with_own, signs) if isinstance(u, Instruction)]
-    return listed
+        if sign.opcode == "compare" and len(sign.users) > 1 and is_constant(sign.operands[1]):
+            sums = {s for u in users for s in [_sum_of_index(u, sign, index)] if s in users}
+            for moved in sorted(sums, key=lambda s: uses[index, s])[1:]:
+                listed.insert(listed.index(moved), ("sign of", moved))
+    merged = [x for x in listed if not isinstance(x, Instruction)]
+    return [u for u in without(listed, merged) if isinstance(u, Instruction)]
 
 
 def with_sign_of_bounded_gone(
@@ -54,26 +56,26 @@ def _is_index(x: Instruction) -> bool:
     return x.shape.element_type in _OF_INDICES and any(v.opcode in {"gather", "scatter"} for v in readers)
 
 
-def _with_equal_ones_merged(index: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
-    """The users, given that what reads a select of another place in the source had one of its own."""
+def _written_again(index: Instruction, users: list[Instruction], uses: Uses) -> list[int]:
+    """When the walk met selects that had been written once more: elsewhere, or for another dimension."""
+    written: dict[tuple[Instruction, int], int] = {}
+    readers: dict[Instruction, int] = {}
     for selected in users:
         if selected.opcode != "select" or not stack_frame(selected) or selected not in index.users:
             continue
-        sign, moved = selected.operands[0], _sum_of_index(selected, selected.operands[0], index)
-        if sign not in users or moved not in users:
-            continue
-        met: dict[int, int] = {}
-        for reader in selected.users:
-            if stack_frame(reader) not in {0, stack_frame(selected)}:
-                place = uses[selected, reader]
-                met[stack_frame(reader)] = min(place, met.get(stack_frame(reader), place))
-        for place in sorted(met.values()):
-            behind = [u for u in users if uses[index, u] > place and u is not selected]
-            at = users.index(behind[0]) if behind else len(users)
-            own: list[Hashable] = ["sign", "sum", "select"]
-            listed = without([*users[:at], *own, *users[at:]], own)
-            users = [u for u in listed if isinstance(u, Instruction)]
-    return users
+        if {selected.operands[0], _sum_of_index(selected, selected.operands[0], index)} <= set(users):
+            written |= {(selected, 0): 1, (selected, stack_frame(selected)): 1}
+            readers |= {reader: uses[selected, reader] for reader in selected.users}
+    again: list[int] = []
+    for reader in sorted(readers, key=readers.__getitem__):
+        frame, place = stack_frame(reader), 0
+        for k, operand in enumerate(reader.operands):
+            place = max(place, uses[operand, reader])
+            times = written.get((operand, frame), 0)
+            if (operand, 0) in written and reader.operands[: k + 1].count(operand) > times:
+                written[operand, frame] = times + 1
+                again.append(place)
+    return sorted(again)
 
 
 def _sum_of_index(selected: Instruction, sign: Instruction, index: Instruction) -> Instruction:

@@ -18,6 +18,15 @@ def is_narrow(x: Instruction) -> bool:
     return x.shape.is_array and x.shape.element_type in _NARROW
 
 
+def was_two_converts(x: Instruction) -> bool:
+    """Is it a young convert between types of which none is narrow? It was two, through a narrow one.
+
+    SimplifyFPConversions (`xla/hlo/transforms/simplifiers/simplify_fp_conversions.cc`) made one of them, with
+    the users as they were.
+    """
+    return x.opcode == "convert" and not is_narrow(x) and not is_narrow(x.operands[0])
+
+
 def is_inserted_convert(instruction: Instruction) -> bool:
     """Was it put in front of or behind what cannot compute in the program's precision?"""
     return is_narrowing(instruction) or is_widening(instruction)

@@ -6,7 +6,7 @@ from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
 from hlofuse.pipelines.users.common.holes import last_in_front
-from hlofuse.pipelines.users.floats.inserted_converts import is_narrow
+from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, was_two_converts
 from hlofuse.pipelines.users.simplified.moved_reshapes import was_scalar
 
 
@@ -49,7 +49,7 @@ def _was_product(x: Instruction) -> bool:
 
 def _was_moved(x: Instruction) -> bool:
     """A convert, or what was computed of scalars, that ReshapeMover moved, with a reshape behind it."""
-    return is_of_program(x) and (x.opcode == "convert" or was_scalar(x))
+    return is_of_program(x) and ((x.opcode == "convert" and not was_two_converts(x)) or was_scalar(x))
 
 
 def _was_widened_product(x: Instruction) -> bool:

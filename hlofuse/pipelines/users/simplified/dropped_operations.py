@@ -6,9 +6,8 @@ A number that none has tells of an operation that is gone.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from functools import lru_cache
-from typing import TypeAlias
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
@@ -21,20 +20,9 @@ from hlofuse.pipelines.names import (
 )
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.keys import is_word_of_key
+from hlofuse.pipelines.users.common.numbers import Numbers
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.simplified.remainders import is_power_divided_by
-
-Numbers: TypeAlias = "dict[str, set[int]]"
-"""By root of the name the numbers that instructions have."""
-
-
-def numbers_in_names(instructions: Iterable[Instruction]) -> Numbers:
-    """Those of the names of `instructions`."""
-    found: Numbers = {}
-    for x in instructions:
-        name = name_before_renaming(x)
-        found.setdefault(name.root, set()).add(name.number)
-    return found
 
 
 def with_last_in_place_of_dropped(

@@ -30,7 +30,7 @@ from hlofuse.pipelines.users.common.grouping import is_grouped_reduction
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
-from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
+from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, was_two_converts
 from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
 
 _BRANCH = re.compile(r"/branch_\d+_fun/")
@@ -267,7 +267,8 @@ def behind_moved_reshapes(computation: Computation) -> frozenset[Instruction]:
         if x.opcode not in ELEMENTWISE_OPCODES or not is_of_program(x):
             continue
         if (first is not None and x.id > first) or (is_made_by_pass(x) and not is_of_called(x)):
-            young.append(x)
+            if not was_two_converts(x):
+                young.append(x)
         elif not is_of_called(x):
             root, number = name_before_renaming(x)
             lowest[root] = min(number, lowest.get(root, number))

@@ -1,4 +1,7 @@
-"""Divided by a constant that became products with its reciprocal, of which CSE made one for all."""
+"""Divided by a constant that became products with its reciprocal, of which CSE made one for all.
+
+What had a constant subtracted became the sum with that negated in the same way.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from hlofuse.pipelines.users.common.holes import last_in_front, without
 _ALPHA = re.compile(r'"alpha_real":([\d.eE+-]+)')
 
 Divided: TypeAlias = "dict[Hashable, list[Instruction]]"
-"""The products that were divisions, by their size and the reciprocal of what they divided by."""
+"""The products and sums that were divisions and differences: by size and the constant that they have."""
 
 
 def divided_by_constants(order: Iterable[Instruction]) -> Divided:
@@ -37,12 +40,20 @@ def divided_by_constants(order: Iterable[Instruction]) -> Divided:
         if factor is not None:
             shape = x.shape if x.shape.is_array else x.shape.tuple_shapes[0]
             found.setdefault(_key(shape, factor), []).append(x)
+        if _was_difference(x) and (added := number_of(x.operands[1])) is not None:
+            found.setdefault(("add", _key(x.shape, added)), []).append(x)
         for product in _taken_along(x):
             factor, place = _factor(product), (product.op_name, stack_frame(product))
             if factor is not None and place not in taken:
                 taken.add(place)  # what feeds several dots is in the fusion of each
                 found.setdefault(_key(product.shape, factor), []).append(x)
     return found
+
+
+def _was_difference(x: Instruction) -> bool:
+    """Is it of an expansion, where equal constants are one? The framework spreads one for each `sub`."""
+    made_of = operation(x)
+    return x.opcode == "add" == name_before_renaming(x).root and made_of not in {"", "add", "add_any", "sub"}
 
 
 def _taken_along(x: Instruction) -> Iterator[Instruction]:
@@ -85,16 +96,18 @@ def with_divisions_gone(
 ) -> list[Instruction]:
     """The users of a broadcast `number`, given that what it divided is multiplied by its reciprocal now.
 
-    The divisions went one by one, in post-order (`order`), the last user always taking the place
-    (`HandleDivide`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
+    The divisions, or the differences, went one by one, in post-order (`order`), the last user always taking
+    the place (`HandleDivide` and `HandleSubtract`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
     """
     if not divided or number.op_name or any(u.id < number.id for u in users):
         return users
     value = number_of(number)
-    reciprocal = in_single_precision(1 / value) if value is not None else None
-    if reciprocal is None:
+    if value is None:
         return users
-    gone = divided.get(_key(number.shape, reciprocal), [])
+    gone = divided.get(("add", _key(number.shape, -value)), [])
+    if reciprocal := in_single_precision(1 / value):
+        gone = [*gone, *divided.get(_key(number.shape, reciprocal), [])]
+    gone = sorted(gone, key=order.__getitem__)
     return without(sorted([*users, *gone], key=order.__getitem__), gone) if gone else users
 
 
