@@ -35,10 +35,6 @@ from hlofuse.pipelines.users.duplicates.normalized_indices import with_signs_of_
 from hlofuse.pipelines.users.duplicates.older_equals import with_older_equals_gone
 from hlofuse.pipelines.users.duplicates.predicates_for_each import with_selects_where_met
 from hlofuse.pipelines.users.duplicates.scalars_for_each import in_order_of_first_uses
-from hlofuse.pipelines.users.duplicates.second_derivatives import (
-    with_those_of_tangent_gone,
-    with_ways_back_of_tangent_behind,
-)
 from hlofuse.pipelines.users.duplicates.shared_expansions import (
     with_last_in_place_of_expansion,
     with_last_in_place_of_leading,
@@ -166,8 +162,6 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_last_in_place_of_element(producer, users, clues.order)
     users = with_windows_behind(producer, users, clues.order)
     users = with_signs_of_index_merged(producer, users, clues.uses)
-    users = with_ways_back_of_tangent_behind(producer, users)
-    users = with_those_of_tangent_gone(producer, users, clues.uses)
     users = with_older_equals_gone(producer, users, clues.uses, clues.ages.numbers)
     users = with_signs_behind(producer, with_choice_in_place_of_remainder(producer, users), clues.order)
     users = with_last_in_place_of_remainder(producer, users)

@@ -52,34 +52,6 @@ def test_what_reads_a_value_numbered_behind_it_read_an_equal_one(number: int, us
 
 
 @pytest.mark.parametrize(
-    ("back", "of_sine", "of_zero"),
-    [
-        ("transpose(jvp(jvp()))", ["mul.2", "mul.1"], ["ge.1", "neg.2", "mul.3"]),
-        ("transpose(jvp(transpose(jvp())))", ["mul.1", "mul.2"], ["ge.1", "mul.3", "neg.2"]),
-    ],
-)
-def test_the_way_back_of_a_tangent_read_what_was_computed_for_that(
-    back: str, of_sine: list[str], of_zero: list[str]
-) -> None:
-    """The rules of `sin` and `abs` compute `cos(x)` and `x >= 0` for the value and again for its tangent."""
-    derived, again = "jvp(jvp())", "transpose(jvp(transpose(jvp())))"
-    body = f"""  %p = f32[8]{{0}} parameter(0)
-  %c = f32[] constant(0)
-  %zero = f32[8]{{0}} broadcast(%c), dimensions={{}}
-  %cos.1 = f32[8]{{0}} cosine(%p){named(f"{derived}/cos")}
-  %ge.1 = pred[8]{{0}} compare(%p, %zero), direction=GE{named(f"{derived}/ge")}
-  %select_n.1 = f32[8]{{0}} select(%ge.1, %p, %p){named(f"{again}/select_n")}
-  %mul.1 = f32[8]{{0}} multiply(%cos.1, %p){named(f"{back}/mul")}
-  %mul.2 = f32[8]{{0}} multiply(%cos.1, %select_n.1){named(f"{again}/mul")}
-  %select_n.2 = f32[8]{{0}} select(%ge.1, %mul.2, %mul.1){named(f"{back}/select_n")}
-  %mul.3 = f32[8]{{0}} multiply(%select_n.2, %zero){named("mul")}
-  %neg.2 = f32[8]{{0}} subtract(%mul.3, %zero){named("neg")}
-  ROOT %r = (f32[8]{{0}}) tuple(%neg.2)"""
-    assert users_of("cos.1", body) == of_sine
-    assert users_of("zero", body) == of_zero
-
-
-@pytest.mark.parametrize(
     ("narrow", "users"), [("s64", ["mul.1", "complex.1"]), ("bf16", ["complex.1", "mul.1"])]
 )
 def test_two_converts_made_one_leave_the_users_as_they_were(narrow: str, users: list[str]) -> None:
