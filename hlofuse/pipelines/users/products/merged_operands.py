@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, name_before_renaming
+from hlofuse.pipelines.users.products.merged_dots import starts_of_part
 from hlofuse.pipelines.users.products.reshaped_products import (
     PRODUCTS,
     computed_by,
@@ -65,7 +66,7 @@ def _part_of(operand: Instruction) -> Instruction | None:
     x, place = operand, 0
     while x.opcode != "slice":
         if len(x.users) != 1:
-            parts = sorted((u for u in x.users if u.opcode == "slice"), key=_starts)
+            parts = sorted((u for u in x.users if u.opcode == "slice"), key=starts_of_part)
             return parts[place] if len(parts) == len(x.users) > place else None
         reader = x.users[0]
         if reader.opcode == "fusion":
@@ -83,7 +84,3 @@ def _place_in_concatenate(x: Instruction) -> int:
             return reader.operands.index(x)
         x = reader
     return 0
-
-
-def _starts(part: Instruction) -> list[int]:
-    return [dimension.start for dimension in part.attributes["slice"]]
