@@ -26,9 +26,9 @@ class UsesAtCse:
         read = {(x.op_name, _summed(x)) for x in negations if is_of_program(x)}
         negated = [x for x in negations if _was_sum_of_negated(x) and (x.op_name, _summed(x)) not in read]
         starts = sorted((_summed(x) for x in negated if not outermost_call(x)), key=lambda x: x.id)
-        read = operands_before_merger(computation)
-        self._last_round = uses_in_order(computation, read=read) if read else uses
-        self._first_round = uses_in_order(computation, starts, read) if starts else self._last_round
+        apart = operands_before_merger(computation)
+        self._last_round = uses_in_order(computation, read=apart) if apart else uses
+        self._first_round = uses_in_order(computation, starts, apart) if starts else self._last_round
         self._end = max((x.id for x in negated), default=-1)
         self._ids = sorted(x.id for x in computation)
         self._normalized = min((x.id for x in computation if x.opcode == "bitcast"), default=None)
