@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.calls.moved_in_functions import with_moved_in_function_in_front
 from hlofuse.pipelines.users.clues import Ages, Clues
 from hlofuse.pipelines.users.duplicates.merged_literals import is_merged_literal
@@ -48,7 +49,7 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
         return users
     if is_bits_of_key(producer):
         return sorted(users, key=_age)
-    if producer.opcode == "broadcast" and _made_together(producer, users):
+    if producer.opcode == "broadcast" and _made_together(producer, users, ages.passes):
         users = _as_made(producer, users, clues, ages)
         return without_those_in_softmax(producer, users, clues.order, clues.in_softmax)
     users = with_moved_behind(producer, in_order_of_keys(producer, with_narrowed_behind(users)))
@@ -77,11 +78,17 @@ def _as_made(producer: Instruction, users: list[Instruction], clues: Clues, ages
     return with_last_for_first_product(producer, by_age)
 
 
-def _made_together(broadcast: Instruction, users: list[Instruction]) -> bool:
-    """The users were made one after the other, right behind the broadcast or by one pass for it."""
+def _made_together(broadcast: Instruction, users: list[Instruction], passes: int) -> bool:
+    """The users were made one after the other, right behind the broadcast or by one pass for it.
+
+    Of operations that the program has in places of their own ids run on by chance, where passes made anew
+    whatever was in between.
+    """
     if are_divisions(users):
         return True
     ids = [u.id for u in users]
+    if max(ids) < passes and len({stack_frame(u) for u in users}) == len(users):
+        return False
     return min(ids) > broadcast.id and max(ids) - broadcast.id == len(ids)
 
 

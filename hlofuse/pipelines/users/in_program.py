@@ -59,7 +59,10 @@ from hlofuse.pipelines.users.products.reduced_products import (
     with_last_in_place_of_reduction,
     with_sum_behind_reshape,
 )
-from hlofuse.pipelines.users.products.reshaped_products import with_reshape_in_front
+from hlofuse.pipelines.users.products.reshaped_products import (
+    with_last_in_place_of_operand,
+    with_reshape_in_front,
+)
 from hlofuse.pipelines.users.products.shared_vectors import with_vectors_made_one
 from hlofuse.pipelines.users.products.taken_constants import with_those_in_gemms
 from hlofuse.pipelines.users.products.taken_in_softmax import with_those_in_softmax
@@ -143,6 +146,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_last_in_place_of_sum_in_call(producer, users, clues.order)
     users = with_last_in_place_of_reduction(producer, users, clues.order)
     users = with_sum_behind_reshape(producer, users)
+    users = with_last_in_place_of_operand(producer, users, clues.order)
     users = with_last_in_place_of_split(producer, users, clues.order)
     users = with_merged_broadcasts(producer, users, clues.order, clues.for_each)
     users = in_order_of_results(producer, users)

@@ -63,6 +63,25 @@ def test_what_was_moved_in_one_round_reads_the_constant_before_what_was_moved_in
     assert users_of("broadcast.1", body, ids=program) == ["gt.1", "choice.1", "gt.2", "choice.2"]
 
 
+def test_a_convert_that_was_put_in_since_tells_of_no_round() -> None:
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %c = bf16[] constant(0)
+  %broadcast.1 = bf16[8]{{0}} broadcast(%c), dimensions={{}}
+  %convert.1 = f32[8]{{0}} convert(%broadcast.1)
+  %gt.1 = pred[8]{{0}} compare(%p, %broadcast.1), direction=GT{named("gt")}
+  %choice.1 = bf16[8]{{0}} select(%gt.1, %p, %broadcast.1){named("choice")}
+  %gt.2 = pred[8]{{0}} compare(%choice.1, %broadcast.1), direction=GT{named("gt")}
+  %choice.2 = bf16[8]{{0}} select(%gt.2, %p, %broadcast.1){named("choice")}
+  ROOT %r = (bf16[8]{{0}}) tuple(%choice.2)"""
+    entry = parse_module(f"HloModule m\n\nENTRY %main {{\n{body}\n}}\n").entry
+    by_name = {x.name: x for x in entry}
+    ids = "p r c gt.1 gt.2 broadcast.1 choice.1 choice.2 convert.1"
+    entry.reorder([by_name[name] for name in ids.split()])
+    walked = [by_name[name] for name in ("convert.1", "gt.1", "choice.1", "gt.2", "choice.2")]
+    listed = with_those_of_its_round_in_front(by_name["broadcast.1"], walked, by_name["gt.1"].id)
+    assert [u.name for u in listed] == ["convert.1", "gt.1", "gt.2", "choice.1", "choice.2"]
+
+
 @pytest.mark.parametrize(("operation", "users"), [("div", [1, 0, 2]), ("mul", [1, 2, 0])])
 def test_what_was_a_division_read_a_reciprocal_of_its_own_in_any_round(
     operation: str, users: list[int]

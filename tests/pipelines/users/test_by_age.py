@@ -451,3 +451,19 @@ def test_those_moved_in_front_of_a_transpose_come_as_a_walk_meets_them(layout: s
   ROOT %r = (f32[8,8]{layout}) tuple(%t)"""
     ids = "p zero m r - sub.1 exp.1 sub.2 total.1 log.1 t"
     assert users_of("sub.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(("frames", "users"), [((1, 2), ["sub.2", "sub.1"]), ((1, 1), ["sub.1", "sub.2"])])
+def test_operations_of_the_program_in_places_of_their_own_were_not_made_together(
+    frames: tuple[int, int], users: list[str]
+) -> None:
+    # What was in between has been made anew. XLA has the first for the derivative of two layers with tanh.
+    one, two = frames
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %q = f32[8,8]{{1,0}} parameter(1)
+  %c = f32[] constant(1)
+  %broadcast.1 = f32[8,8]{{1,0}} broadcast(%c), dimensions={{}}
+  %sub.2 = f32[8,8]{{1,0}} subtract(%broadcast.1, %p){named("jvp()/sub", frame=two)}
+  %sub.1 = f32[8,8]{{1,0}} subtract(%broadcast.1, %q){named("jvp()/sub", frame=one)}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%sub.2, %sub.1)"""
+    assert users_of("broadcast.1", body, ids="p q c broadcast.1 sub.1 sub.2 r") == users

@@ -17,3 +17,24 @@ def test_parts_of_a_product_that_were_transposed_come_by_age() -> None:
     ids = "p r slice.2 slice.3 call product convert.1"
     assert users_of("convert.1", body.replace("SOURCE", "%product"), ids=ids) == ["slice.2", "slice.3"]
     assert users_of("convert.1", body.replace("SOURCE", "%p"), ids=ids) == ["slice.3", "slice.2"]
+
+
+def test_products_that_were_merged_led_to_an_operand_of_their_own_when_equal_constants_were() -> None:
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %q = f32[8,8]{{1,0}} parameter(1)
+  %c = f32[] constant(0)
+  %broadcast.1 = f32[8,8]{{1,0}} broadcast(%c), dimensions={{}}
+  %max.1 = f32[8,8]{{1,0}} maximum(%p, %broadcast.1){named("jit(relu)/max", frame=1)}
+  %max.2 = f32[8,8]{{1,0}} maximum(%q, %broadcast.1){named("jvp()/jit(relu)/max", frame=2)}
+  %both.1 = f32[16,8]{{1,0}} concatenate(%max.1, %max.2), dimensions={{0}}
+  %call = (f32[16,8]{{1,0}}, s8[64]{{0}}) custom-call(%both.1, %p), custom_call_target="__cublas$lt$matmul"
+  %product = f32[16,8]{{1,0}} get-tuple-element(%call), index=0
+  %slice.1 = f32[8,8]{{1,0}} slice(%product), slice={{[0:8], [0:8]}}{named("NAME")}
+  %slice.2 = f32[8,8]{{1,0}} slice(%product), slice={{[8:16], [0:8]}}{named("NAME")}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%slice.2, %slice.1)"""
+    ids = "p q c r broadcast.1 - max.1 - - - max.2 both.1 call product slice.1 slice.2"
+    merged = body.replace("NAME", "dot_general")
+    assert users_of("broadcast.1", merged, ids=ids) == ["max.2", "max.1"]
+    in_order = merged.replace("tuple(%slice.2, %slice.1)", "tuple(%slice.1, %slice.2)")
+    assert users_of("broadcast.1", in_order, ids=ids) == ["max.1", "max.2"]
+    assert users_of("broadcast.1", body.replace("NAME", "reshape"), ids=ids) == ["max.1", "max.2"]

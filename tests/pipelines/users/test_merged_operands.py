@@ -124,3 +124,27 @@ def test_products_of_a_library_give_a_workspace_as_well() -> None:
         "  %gemm = f32[8,4]{1,0} get-tuple-element(%call), index=0",
     )
     assert users_of("product", body) == ["transpose.1", "reduce.1", "transpose.2"]
+
+
+@pytest.mark.parametrize(
+    ("convert", "users"),
+    [
+        ("convert(%product)", ["transpose.2", "transpose.1"]),
+        ("convert(%product), NAMED", ["transpose.1", "transpose.2"]),
+        ("copy(%narrow)", ["transpose.1", "transpose.2"]),
+    ],
+    ids=["narrowed", "named", "no-convert"],
+)
+def test_the_transpose_of_the_program_is_in_front_of_the_one_made_where_neither_has_a_name(
+    convert: str, users: list[str]
+) -> None:
+    body = f"""  %p = f32[2,4,8,16]{{3,2,1,0}} parameter(0)
+  %narrow = bf16[2,4,8,16]{{3,2,1,0}} parameter(1)
+  %call = (f32[2,4,8,16]{{3,2,1,0}}, s8[64]{{0}}) custom-call(%p, %p), custom_call_target="__cublas$lt$matmul"
+  %product = f32[2,4,8,16]{{3,2,1,0}} get-tuple-element(%call), index=0
+  %convert.1 = bf16[2,4,8,16]{{3,2,1,0}} {convert.partition(", NAMED")[0]}
+  %transpose.1 = bf16[4,16,2,8]{{3,2,1,0}} transpose(%convert.1), dimensions={{1,3,0,2}}
+  %transpose.2 = bf16[2,8,4,16]{{3,2,1,0}} transpose(%convert.1), dimensions={{0,2,1,3}}NAME
+  ROOT %r = (bf16[4,16,2,8]{{3,2,1,0}}, bf16[2,8,4,16]{{3,2,1,0}}) tuple(%transpose.1, %transpose.2)"""
+    body = body.replace("NAME", named("transpose") if "NAMED" in convert else "")
+    assert users_of("convert.1", body) == users

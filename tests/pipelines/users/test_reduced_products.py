@@ -50,6 +50,49 @@ def test_the_largest_of_what_a_gemm_computes_behind_the_product_had_stood_in_fro
 
 
 @pytest.mark.parametrize(
+    ("readers", "users"),
+    [
+        (["forward", "dot.1", "sub.1", "mul.1"], ["mul.1", "sub.1"]),
+        (["forward", "sub.1", "dot.1", "mul.1"], ["sub.1", "mul.1"]),
+        (["backward", "head.1", "sub.1", "mul.1", "dot.1"], ["head.1", "mul.1", "sub.1"]),
+    ],
+    ids=["in-front", "in-between", "of-derivative"],
+)
+def test_the_last_user_takes_the_place_of_the_reshape_that_the_next_product_read(
+    readers: list[str], users: list[str]
+) -> None:
+    # With tanh in `jax.grad` of layers over three dimensions XLA has the first and the third.
+    way, *listed = readers
+    derivative = {"forward": "jvp()", "backward": "transpose(jvp())"}[way]
+    gemm = """%gemm (l: f32[8,8]) -> f32[8,8] {
+  %l = f32[8,8]{1,0} parameter(0)
+  %d = f32[8,8]{1,0} dot(%l, %l), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT %n = f32[8,8]{1,0} tanh(%d), metadata={op_name="jit(f)/tanh"}
+}
+"""
+    made = {
+        "dot.1": f"f32[8,8]{{1,0}} multiply(%p, %layer){named(derivative + '/dot_general')}",
+        "head.1": f"f32[2,4,8]{{2,1,0}} negate(%bitcast.1){named('dot_general')}",
+        "sub.1": f"f32[2,4,8]{{2,1,0}} sine(%bitcast.1){named('jvp()/sub')}",
+        "mul.1": f"f32[2,4,8]{{2,1,0}} cosine(%bitcast.1){named('transpose(jvp())/mul')}",
+    }
+    shapes = ", ".join("f32[8,8]{1,0}" if name == "dot.1" else "f32[2,4,8]{2,1,0}" for name in listed)
+    body = "\n".join(
+        [
+            "  %p = f32[8,8]{1,0} parameter(0)",
+            "  %layer = f32[8,8]{1,0} fusion(%p), kind=kCustom, calls=%gemm",
+            f"  %bitcast.1 = f32[2,4,8]{{2,1,0}} bitcast(%layer){named('tanh')}",
+            *(f"  %{name} = {made[name]}" for name in listed),
+            f"  ROOT %r = ({shapes}) tuple({', '.join('%' + name for name in listed)})",
+        ]
+    )
+    assert users_of("bitcast.1", body, head=gemm) == users
+    # It was not moved if what is reshaped is another operation.
+    in_program = [name for name in listed if name != "dot.1"]
+    assert users_of("bitcast.1", body, head=gemm.replace("(f)/tanh", "(f)/sin")) == in_program
+
+
+@pytest.mark.parametrize(
     ("first", "matrix", "moved"),
     [
         ("get-tuple-element", ["back.1", "total.1"], ["mul.2", "mul.1"]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from hlofuse.ir.computation import Computation
@@ -32,28 +32,39 @@ def order_of_walk(
     return order
 
 
-def uses_in_order(computation: Computation, starts: Iterable[Instruction] = ()) -> Uses:
+def uses_in_order(
+    computation: Computation,
+    starts: Iterable[Instruction] = (),
+    read: Mapping[Instruction, Sequence[Instruction]] | None = None,
+) -> Uses:
     """The order of uses; that of the users themselves differs, as a user is through only after all operands.
 
     In `divide(x, reduce(x))` the reduce is visited first, the use of `x` by the divide comes first. The walk
-    goes to `starts` before it goes to what has no users.
+    goes to `starts` before it goes to what has no users. What `read` tells other operands of is gone through
+    with those, and then whatever that left out.
     """
     uses: Uses = {}
     seen: set[Instruction] = set()
-    for start in (*starts, *(x for x in computation if not x.users)):
+    read = read or {}
+    left_out = computation if read else ()
+    for start in (*starts, *(x for x in computation if not x.users), *left_out):
         if start in seen:
             continue
         seen.add(start)
         stack = [(start, 0)]
         while stack:
             user, slot = stack.pop()
+            operands = read.get(user) or user.operands
             if slot:
-                uses.setdefault((user.operands[slot - 1], user), len(uses))
-            if slot == len(user.operands):
+                uses.setdefault((operands[slot - 1], user), len(uses))
+            if slot == len(operands):
                 continue
             stack.append((user, slot + 1))
-            producer = user.operands[slot]
+            producer = operands[slot]
             if producer not in seen:
                 seen.add(producer)
                 stack.append((producer, 0))
+    for user in read:
+        for producer in user.operands:
+            uses.setdefault((producer, user), len(uses))
     return uses

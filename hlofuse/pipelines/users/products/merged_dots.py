@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.common.holes import last_in_front
@@ -32,6 +33,40 @@ def in_order_of_merged_products(users: list[Instruction]) -> list[Instruction]:
     return sorted(users, key=lambda u: u.id) if all(map(_is_part, users)) else users
 
 
+def operands_before_merger(computation: Computation) -> dict[Instruction, list[Instruction]]:
+    """What each product that is part of a merged one read, by the slice that stands for it.
+
+    DotMerger concatenates those of their operands that are not the same, in the order of its slices
+    (`CreateMergedConcatOperands`, `xla/hlo/transforms/simplifiers/dot_merger.cc`).
+    """
+    parts: dict[Instruction, list[Instruction]] = {}
+    for x in computation:
+        if x.opcode == "slice" and _is_part(x):
+            parts.setdefault(x.operands[0], []).append(x)
+    read = dict[Instruction, list[Instruction]]()
+    for merged, slices in parts.items():
+        call = _computed_by(merged)
+        listed = sorted(slices, key=starts_of_part)
+        for k, x in enumerate(listed):
+            of_part = [_operand_of_part(o, k, len(listed)) for o in call.operands]
+            if of_part != list(call.operands):
+                read[x] = of_part
+    return read
+
+
+def _operand_of_part(operand: Instruction, k: int, count: int) -> Instruction:
+    """The one for part `k` of the `count` that were concatenated, or the `operand` if it is that of all."""
+    x = operand
+    while x.opcode in {"bitcast", "transpose"} and len(x.users) == 1:
+        (x,) = x.operands
+    return x.operands[k] if x.opcode == "concatenate" and len(x.operands) == count else operand
+
+
+def starts_of_part(part: Instruction) -> list[int]:
+    """Where the slice for a part begins, by dimension."""
+    return [dimension.start for dimension in part.attributes["slice"]]
+
+
 def _is_part(x: Instruction) -> bool:
     """Was it cut of a merged product? What a library computed may have the name of a transpose of it."""
     if x.opcode != "slice" or is_of_program(x):
@@ -41,9 +76,13 @@ def _is_part(x: Instruction) -> bool:
 
 
 def _is_of_call(x: Instruction) -> bool:
+    return _computed_by(x).opcode == "custom-call"
+
+
+def _computed_by(x: Instruction) -> Instruction:
     while x.opcode in {"bitcast", "convert", "get-tuple-element"}:
-        x = x.operands[0]
-    return x.opcode == "custom-call"
+        (x,) = x.operands
+    return x
 
 
 def _was_product(x: Instruction) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, name_before_renaming
+from hlofuse.pipelines.users.products.merged_dots import starts_of_part
 from hlofuse.pipelines.users.products.reshaped_products import (
     PRODUCTS,
     computed_by,
@@ -20,6 +21,8 @@ def with_transposes_of_merger_behind(
     (`xla/hlo/transforms/simplifiers/dot_merger.cc`). A sum over it reads the product itself since
     simplification (`HandleReduce`), a user in between. `order` is the post-order.
     """
+    if product.opcode == "convert":
+        return _with_turned_behind(users)
     if not is_bitcast_of_product(product):
         return users
     call = computed_by(product.operands[0])
@@ -40,6 +43,19 @@ def with_transposes_of_merger_behind(
     if not is_told and not all(_is_older_sum(u, made[0], order) for u in sums):
         return users
     return [*transposes, *sums, *made]
+
+
+def _with_turned_behind(users: list[Instruction]) -> list[Instruction]:
+    """Those of a product made narrow: the transpose of the program, which lost its name, and the one made.
+
+    ConvertMover (`xla/hlo/transforms/simplifiers/convert_mover.cc`) took the former behind the convert.
+    It has the batch in front; the one made is that as a matrix, turned.
+    """
+    if len(users) != 2 or any(u.opcode != "transpose" or u.op_name for u in users):
+        return users
+    first, second = (list(u.dimensions) for u in users)
+    is_turned = any(first[k:] + first[:k] == second for k in range(1, len(first)))
+    return users[::-1] if is_turned and first[0] and not second[0] else users
 
 
 def _is_older_sum(reduce: Instruction, made: Instruction, order: dict[Instruction, int]) -> bool:
@@ -65,7 +81,7 @@ def _part_of(operand: Instruction) -> Instruction | None:
     x, place = operand, 0
     while x.opcode != "slice":
         if len(x.users) != 1:
-            parts = sorted((u for u in x.users if u.opcode == "slice"), key=_starts)
+            parts = sorted((u for u in x.users if u.opcode == "slice"), key=starts_of_part)
             return parts[place] if len(parts) == len(x.users) > place else None
         reader = x.users[0]
         if reader.opcode == "fusion":
@@ -83,7 +99,3 @@ def _place_in_concatenate(x: Instruction) -> int:
             return reader.operands.index(x)
         x = reader
     return 0
-
-
-def _starts(part: Instruction) -> list[int]:
-    return [dimension.start for dimension in part.attributes["slice"]]

@@ -11,6 +11,7 @@ from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation, stack_frame
+from hlofuse.pipelines.users.common.fusions import has_dot
 
 _PRODUCT = "dot_general"
 
@@ -40,6 +41,41 @@ def with_reshape_in_front(product: Instruction, users: list[Instruction]) -> lis
         # operations since, and the last of them took its place.
         return [*others[-1:], *reshapes, *others[:-1]]
     return reshapes + others
+
+
+def with_last_in_place_of_operand(
+    reshaped: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of what is computed of such a product, in the shape of the program.
+
+    ReshapeMover computes it in the shape of the matrix, which the next product came to read as it is: the
+    reshape for that goes (`HandleReshape`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), and the
+    last user takes its place. If only a product of the derivative is left, that of the program stood behind
+    the products that read what was reshaped itself. `order` is the post-order.
+    """
+    if not _is_moved_behind_elementwise(reshaped) or not all(map(_is_elementwise, users)):
+        return users
+    products = [u for u in reshaped.operands[0].users if operation(u) == _PRODUCT and u is not reshaped]
+    if not products:
+        return users
+    of_program = [order[u] for u in products if "transpose(" not in (u.op_name or "")]
+    if of_program:
+        place = sum(order[u] < min(of_program) for u in users)
+    else:
+        place = sum(operation(u) == _PRODUCT for u in users)
+    return [*users[:place], users[-1], *users[place:-1]] if place < len(users) else users
+
+
+def _is_moved_behind_elementwise(x: Instruction) -> bool:
+    """Is it a reshape with the name of an element-wise operation that gave more dimensions?"""
+    if x.opcode != "bitcast" or not x.op_name:
+        return False
+    (source,) = x.operands
+    if not source.shape.is_array or x.shape.true_rank <= source.shape.true_rank:
+        return False
+    if source.opcode == "fusion" and has_dot(source):
+        source = source.fused_computation.root
+    return _is_elementwise(source) and source.op_name == x.op_name
 
 
 def _is_elementwise(x: Instruction) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.common.ages import was_division
+from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.simplified.merged_factors import has_merged_factor
 
 
@@ -15,16 +16,20 @@ def with_those_of_its_round_in_front(
     ReshapeMover and AlgebraicSimplifier take turns. What was moved in one round reads a broadcast made at its
     end, younger than it is itself; what is younger than the broadcast was moved later, and read another until
     HloCSE made one of both (`xla/service/hlo_cse.cc`). A factor that simplification made of two comes right
-    ahead of the product it is for, which is of the first round. `passes` is the first id that a pass gave.
+    ahead of the product it is for, which is of the first round. `passes` is the first id that a pass gave;
+    a convert that was put in since stands for who read it then.
     """
     if constant.id < passes or not users or any(map(was_division, users)):
         return users
     is_factor = any(u.id == constant.id + 1 and has_merged_factor(u) for u in users)
     later: dict[Instruction, bool] = {}
     is_later = False
-    for user in users:
+    others = [u for u in users if not is_inserted_convert(u)]
+    for user in others:
         if user.computation is constant.computation:  # what a fusion took along was where others are
             is_later = user.id > constant.id and not (is_factor and has_merged_factor(user))
         later[user] = is_later
-    first = later[users[0]] and not is_factor
-    return sorted(users, key=lambda u: later[u] != first)
+    if not others:
+        return users
+    first = later[others[0]] and not is_factor
+    return sorted(users, key=lambda u: later.get(u, first) != first)
