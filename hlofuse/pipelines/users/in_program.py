@@ -20,6 +20,7 @@ from hlofuse.pipelines.users.calls.selected_branches import (
 from hlofuse.pipelines.users.clues import Clues
 from hlofuse.pipelines.users.common.fusions import has_dot
 from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.duplicates.converts_in_functions import readers_of_own_converts
 from hlofuse.pipelines.users.duplicates.infinities import with_infinities_merged
 from hlofuse.pipelines.users.duplicates.initial_values import in_order_of_initial_values
 from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_broadcasts
@@ -108,7 +109,8 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     elif is_merged_literal(producer):
         users = _as_literals_are_merged(producer, users, clues)
     elif not is_moved_with_reshape_dropped(producer, users, clues.ages.passes):
-        users = in_order_of_calls(producer, users, passes=clues.anew)
+        own = readers_of_own_converts(producer, users)
+        users = in_order_of_calls(producer, [u for u in users if u not in own], passes=clues.anew) + own
         if clues.ids_known:
             users = with_ties_merged(producer, users, clues.order)
         users = with_concatenates_merged(producer, users, clues.order)
