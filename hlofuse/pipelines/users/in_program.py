@@ -59,6 +59,9 @@ from hlofuse.pipelines.users.products.taken_constants import with_those_in_gemms
 from hlofuse.pipelines.users.products.taken_in_softmax import with_those_in_softmax
 from hlofuse.pipelines.users.simplified.bounded_maxima import with_last_in_place_of_bound
 from hlofuse.pipelines.users.simplified.converted_predicates import with_last_in_place_of_numbers
+from hlofuse.pipelines.users.simplified.degenerate_reductions import (
+    with_last_in_place_of_degenerate,
+)
 from hlofuse.pipelines.users.simplified.dropped_behind import is_moved_with_reshape_dropped
 from hlofuse.pipelines.users.simplified.expanded_scatters import (
     with_last_in_place_of_element,
@@ -115,6 +118,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
             users = with_ties_merged(producer, users, clues.order)
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
+    users = with_last_in_place_of_degenerate(producer, users)
     users = with_last_in_place_of_margin(producer, users, clues.order)
     users = with_trimmed_in_place_of_pad(producer, users, clues.order)
     users = with_slices_made_anew_in_place(producer, with_sums_of_zero_gone(producer, users))
