@@ -21,11 +21,12 @@ from hlofuse.pipelines.users.calls.selected_branches import (
 from hlofuse.pipelines.users.clues import Clues
 from hlofuse.pipelines.users.common.fusions import has_dot
 from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.windows import slices_of_windows, with_those_of_program
+from hlofuse.pipelines.users.duplicates.converts_in_functions import readers_of_own_converts
 from hlofuse.pipelines.users.duplicates.derived_twice import (
     with_last_in_place_of_twins,
     with_readers_of_twin_behind,
 )
-from hlofuse.pipelines.users.common.windows import slices_of_windows, with_those_of_program
 from hlofuse.pipelines.users.duplicates.infinities import with_infinities_merged
 from hlofuse.pipelines.users.duplicates.initial_values import in_order_of_initial_values
 from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_broadcasts
@@ -68,6 +69,9 @@ from hlofuse.pipelines.users.products.taken_constants import with_those_in_gemms
 from hlofuse.pipelines.users.products.taken_in_softmax import with_those_in_softmax
 from hlofuse.pipelines.users.simplified.bounded_maxima import with_last_in_place_of_bound
 from hlofuse.pipelines.users.simplified.converted_predicates import with_last_in_place_of_numbers
+from hlofuse.pipelines.users.simplified.degenerate_reductions import (
+    with_last_in_place_of_degenerate,
+)
 from hlofuse.pipelines.users.simplified.dropped_behind import is_moved_with_reshape_dropped
 from hlofuse.pipelines.users.simplified.expanded_scatters import (
     with_last_in_place_of_element,
@@ -121,11 +125,14 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = with_reader_in_place_of_call(producer, users)
         sliced = slices_of_windows(producer)
         users = with_those_of_program(users, sliced, clues.order)
-        users = without(in_order_of_calls(producer, users, passes=clues.anew), sliced)
+        own = readers_of_own_converts(producer, users)
+        called = in_order_of_calls(producer, [u for u in users if u not in own], passes=clues.anew)
+        users = without(called, sliced) + own
         if clues.ids_known:
             users = with_ties_merged(producer, users, clues.order)
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
+    users = with_last_in_place_of_degenerate(producer, users)
     users = with_last_in_place_of_margin(producer, users, clues.order)
     users = with_trimmed_in_place_of_pad(producer, users, clues.order)
     users = with_slices_made_anew_in_place(producer, with_sums_of_zero_gone(producer, users))

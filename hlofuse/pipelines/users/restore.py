@@ -133,7 +133,7 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
     users = with_grouped_of_program(producer, as_program_has_it(producer, clues), clues.uses)
     users = _as_converts_leave_it(producer, users, clues, clues.order)
     if producer.opcode == "broadcast":
-        users = with_last_in_place_of_merged_converts(users, clues.order)
+        users = with_last_in_place_of_merged_converts(users, clues.order, clues.uses)
     users = with_clamps_behind(producer, users, clues.order)
     users = with_dot_operands_in_place(producer, users, clues.order)
     users = with_last_in_place_of_folded(users, clues.gone)

@@ -450,3 +450,24 @@ def test_what_is_computed_ahead_of_a_broadcast_since_read_the_number_for_all(
   %b.1 = u64[32,32]{{1,0}} divide(%a.1, %wide.1){named("jit(f)/b")}
   ROOT %r = (u64[32,32]{{1,0}}, u64[32,32]{{1,0}}) tuple(%b.1, %p)"""
     assert users_of("wide.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("kind", "users"),
+    [("f16", ["sum.1", "abs.1", "sum.2", "sub.2"]), ("f64", ["sum.1", "sub.2", "abs.1", "sum.2"])],
+)
+def test_a_function_converts_what_it_is_given_itself(kind: str, users: list[str]) -> None:
+    """mean(x) and var(x), of which each is in the precision of `x`: what is given wide is not narrowed."""
+    in_call = ("jit(_var)/sum", "jit(_var)/sub", "jit(_var)/convert_element_type")
+    total, difference, back = (named(name, frame=2) for name in in_call)
+    body = f"""  %p = f16[8,8]{{1,0}} parameter(0)
+  %low = f32[] constant(0)
+  %convert_element_type.1 = f32[8,8]{{1,0}} convert(%p){named("convert_element_type", frame=1)}
+  %sum.1 = f32[8]{{0}} reduce(%convert_element_type.1, %low), dimensions={{1}}, to_apply=%sum{named("sum")}
+  %sum.2 = f32[8]{{0}} reduce(%convert_element_type.1, %low), dimensions={{1}}, to_apply=%sum{total}
+  %spread.2 = f32[8,8]{{1,0}} broadcast(%sum.2), dimensions={{0}}{difference}
+  %sub.2 = f32[8,8]{{1,0}} subtract(%convert_element_type.1, %spread.2){difference}
+  %convert_element_type.2 = {kind}[8,8]{{1,0}} convert(%sub.2){back}
+  %abs.1 = f32[8,8]{{1,0}} abs(%convert_element_type.1){named("abs")}
+  ROOT %r = (f32[8]{{0}}) tuple(%sum.1)"""
+    assert users_of("convert_element_type.1", body) == users

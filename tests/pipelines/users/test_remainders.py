@@ -48,6 +48,23 @@ def test_zeros_were_given_the_signs_last(first: str, users: list[str]) -> None:
     assert users_of("zero", body) == users
 
 
+def test_zeros_made_for_a_sign_were_given_the_signs_of_other_calls_last() -> None:
+    """(a % 32) and b % 8 of calls: the zeros of both signs are younger than what the calls brought."""
+    of = "jit(f)/jit(remainder)"
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = s32[8]{{0}} parameter(1)
+  %c = s32[] constant(0)
+  %zero = s32[8]{{0}} broadcast(%c), dimensions={{}}
+  %sign = pred[8]{{0}} compare(%p, %zero), direction=LT{named(f"{of}/rem", frame=1)}
+  %rest = s32[8]{{0}} select(%sign, %q, %p){named(f"{of}/rem", frame=1)}
+  %lt.1 = pred[8]{{0}} compare(%rest, %zero), direction=LT{named(f"{of}/lt", frame=1)}
+  %ne.1 = pred[8]{{0}} compare(%rest, %zero), direction=NE{named(f"{of}/ne", frame=1)}
+  %sign.2 = pred[8]{{0}} compare(%q, %zero), direction=LT{named(f"{of}/rem", frame=2)}
+  ROOT %r = (pred[8]{{0}}, pred[8]{{0}}, pred[8]{{0}}) tuple(%lt.1, %ne.1, %sign.2)"""
+    ids = "p q lt.1 ne.1 r - c zero sign rest - sign.2"
+    assert users_of("zero", body, ids=ids) == ["sign", "lt.1", "ne.1", "sign.2"]
+
+
 @pytest.mark.parametrize(
     ("reader", "users"),
     [("gather", ["ne.1", "max.1", "ne.3", "ne.2"]), ("negate", ["ne.1", "max.1", "ne.2", "ne.3"])],

@@ -43,6 +43,36 @@ def test_of_several_that_were_widened_the_first_leaves_its_convert() -> None:
     assert users_of("broadcast.1.0", second, ids=ids) == ["convert.1.0", "compare.1.0", "select.1.0"]
 
 
+_MOVED = f"""  %p = bf16[8,16]{{1,0}} parameter(0)
+  %i = s32[4,1]{{1,0}} parameter(1)
+  %gather.1 = bf16[4,1,16]{{2,1,0}} gather(%p, %i), offset_dims={{1,2}}, collapsed_slice_dims={{}}, \
+start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,16}}{named("gather")}
+  %c = bf16[] constant(1)
+  %one = bf16[4,1,16]{{2,1,0}} broadcast(%c), dimensions={{}}
+  %add.1 = bf16[4,1,16]{{2,1,0}} add(%gather.1, %one){named("add")}
+  %convert.1 = f32[4,1,16]{{2,1,0}} convert(%add.1)
+  %convert.4 = f32[] convert(%c)
+  %wide = f32[4,1,16]{{2,1,0}} broadcast(%convert.4), dimensions={{}}
+  %div.1 = f32[4,1,16]{{2,1,0}} divide(%wide, %convert.1){named("div")}
+  %convert.2 = f32[4,1,16]{{2,1,0}} convert(%gather.1)
+  %div.2 = f32[4,1,16]{{2,1,0}} divide(%wide, %convert.2){named("div")}
+  ROOT %r = (f32[4,1,16]{{2,1,0}}, f32[4,1,16]{{2,1,0}}) tuple(%div.1, %div.2)
+  %convert.3 = f32[4,1,16]{{2,1,0}} convert(%one)"""
+
+
+def test_a_row_taken_was_read_through_a_reshape_that_moved_behind_all_that_read_it() -> None:
+    """1 / (row + 1) and 1 / row: the last, widened since, took the place of the reshape.
+
+    Each had a one of its own, made when they had been moved; of the ones that of the first quotient was met
+    first.
+    """
+    ids = "p i c r gather.1 - wide add.1 div.2 div.1 one convert.1 convert.2 convert.3 convert.4"
+    assert users_of("gather.1", _MOVED, ids=ids) == ["convert.2", "add.1"]
+    assert users_of("one", _MOVED, ids=ids) == ["convert.3", "add.1"]
+    ids = ids.replace(" one", "").replace("wide", "wide one")
+    assert users_of("one", _MOVED, ids=ids) == ["add.1", "convert.3"]
+
+
 _SIGMOIDS = """  %p = bf16[16,4]{1,0} parameter(0)
   %q = bf16[16,4]{1,0} parameter(1)
   %c = bf16[] constant(1)

@@ -92,6 +92,11 @@ def was_product_with_predicate(x: Instruction) -> bool:
     return x.opcode == "select" and operation(x) == "mul" and not is_of_program(x)
 
 
+def is_sign_of_remainder(x: Instruction, zeros: Instruction) -> bool:
+    """Does `x` compare with `zeros` what was divided by a power of two? They were made anew for it."""
+    return x.opcode == "compare" and operation(x) in ("rem", "div") and x.operands[1] is zeros
+
+
 def was_subtraction(x: Instruction) -> bool:
     """Of a constant, which the first simplification adds with the other sign."""
     return x.opcode == "add" and operation(x) == "sub"

@@ -13,7 +13,7 @@ from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_called, operation, outermost_call, stack_frame
-from hlofuse.pipelines.users.common.ages import was_product_with_predicate
+from hlofuse.pipelines.users.common.ages import is_sign_of_remainder, was_product_with_predicate
 from hlofuse.pipelines.users.common.keys import is_turn, is_word_of_key
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
 from hlofuse.pipelines.users.floats.widened import served_by
@@ -71,6 +71,7 @@ def _in_one_call(
     found: dict[Instruction, Instruction] = {}
     last: Instruction | None = None
     called = [u for u in users if outermost_call(u) and not _is_in_fusion(u) and u.id > literal.id]
+    called = [u for u in called if not is_sign_of_remainder(u, literal)]
     for user in sorted(called, key=lambda u: u.id):
         alike = last is not None and outermost_call(last) == outermost_call(user)
         found[user] = found[last] if last and alike and at_cse.gone_between(last, user) < 2 else user

@@ -12,7 +12,9 @@ from typing import NamedTuple
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.reordering import reorder_users
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
+from hlofuse.pipelines.users.common.ages import came_behind_its_users
 from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 from hlofuse.pipelines.users.floats.widened import is_same_broadcast
 
@@ -33,18 +35,25 @@ def swapped_broadcasts(order: Iterable[Instruction]) -> list[Swapped]:
 
 
 def with_last_in_place_of_merged_converts(
-    users: list[Instruction], order: dict[Instruction, int]
+    users: list[Instruction], order: dict[Instruction, int], uses: Uses
 ) -> list[Instruction]:
     """The users of such a broadcast that several read: each had a convert of its own.
 
     HloCSE (`xla/service/hlo_cse.cc`) kept the first in post-order (`order`); the last user takes the place of
-    each of the others.
+    each of the others. Where ReshapeMover made the users, each had a broadcast of its own as well, younger
+    than it was itself, and CSE came to those in the order of `uses`.
     """
     swapped = next((x for x in map(_swapped_of, users) if x is not None), None)
     if swapped is None:
         return users
-    first, *others = sorted(map(order.__getitem__, swapped.wide.users))
-    place = {u: order[u] for u in users} | {swapped.convert: first}
+    narrow, convert, wide = swapped
+    place = {u: order[u] for u in (*users, *wide.users)}
+    readers = [*wide.users, *(u for u in users if u is not convert)]
+    if came_behind_its_users(narrow, readers):
+        place |= {u: uses[wide, u] for u in wide.users}
+        place |= {u: uses[narrow, u] for u in users if u is not convert}
+    first, *others = sorted(place[u] for u in wide.users)
+    place[convert] = first
     listed: list[Instruction | None] = [*users]
     if listed[-1] is swapped.convert:  # dead, it is the last in post-order
         listed.insert(sum(place[u] < first for u in users), listed.pop())

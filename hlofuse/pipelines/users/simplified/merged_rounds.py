@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.users.common.ages import was_division
+from hlofuse.pipelines.users.common.ages import is_sign_of_remainder, was_division
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.simplified.merged_factors import has_merged_factor
 
@@ -20,6 +20,8 @@ def with_those_of_its_round_in_front(
     a convert that was put in since stands for who read it then.
     """
     if constant.id < passes or not users or any(map(was_division, users)):
+        return users
+    if is_sign_of_remainder(users[0], constant):  # made in the round of the others like it
         return users
     is_factor = any(u.id == constant.id + 1 and has_merged_factor(u) for u in users)
     later: dict[Instruction, bool] = {}

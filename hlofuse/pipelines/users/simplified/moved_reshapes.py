@@ -31,6 +31,7 @@ from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, was_two_converts
+from hlofuse.pipelines.users.floats.widened import served_by
 from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
 
 _BRANCH = re.compile(r"/branch_\d+_fun/")
@@ -50,9 +51,11 @@ def with_moved_in_front(
     Where it was a transpose, each was made to read one of its own that undid it. CSE made those one in the
     order of a walk, in which `uses` are.
     """
-    if {"/branch_0_fun/", "/branch_1_fun/"} <= {b for u in users for b in _branches(u)}:
+    served = {u: _served_at_once(u) if _is_reshaped_once(producer, passes) else u for u in users}
+    if {"/branch_0_fun/", "/branch_1_fun/"} <= {b for u in users for b in _branches(served[u])}:
         return users  # those of branches are young because they were cloned out of these
-    moved = sorted((u for u in users if _is_moved(u, producer, passes, calls)), key=lambda u: u.id)
+    moved = [u for u in users if _is_moved(served[u], producer, passes, calls)]
+    moved.sort(key=lambda u: served[u].id)
     if are_around_product_with_one(users):
         moved = [u for u in moved if not has_merged_factor(u)]
     if was_scalar(producer):
@@ -153,6 +156,11 @@ def _with_each_place_moved(
     return [*listed, *(u for u in users if u not in moved)]
 
 
+def _served_at_once(x: Instruction) -> Instruction:
+    """What FloatNormalization put a convert `x` in front of, which took its place; `x` itself otherwise."""
+    return served_by(x) if len(x.users) == 1 else x
+
+
 def was_scalar(x: Instruction) -> bool:
     """Is it one element of an array that was reshaped to a scalar, or computed of several such?"""
     if not x.shape.is_array or not x.shape.rank or x.shape.element_count != 1:
@@ -174,7 +182,7 @@ def _was_reshaped_once(
     """Was it reshaped for those together that were `moved`?"""
     if x.opcode in {"broadcast", "iota"}:
         return False  # it is made anew in the shape of who reads it
-    if x.id >= passes or x.opcode not in _RESHAPED_FOR_EACH:
+    if _is_reshaped_once(x, passes):
         return not _is_of_several_calls(moved)
     if not is_of_program(x):
         return False
@@ -189,6 +197,11 @@ def _was_reshaped_once(
         return all(is_inserted_convert(u) for u in others)
     is_scalar = not x.shape.rank
     return not is_scalar and len({(stack_frame(u), u.op_name and outermost_call(u)) for u in moved}) == 1
+
+
+def _is_reshaped_once(x: Instruction, passes: int) -> bool:
+    """Does the framework reshape such an `x` for all that read it, but for calls?"""
+    return x.id >= passes or x.opcode not in _RESHAPED_FOR_EACH
 
 
 def _was_argument_with(reduction: Instruction, moved: Instruction, passes: int) -> bool:

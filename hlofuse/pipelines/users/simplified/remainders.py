@@ -11,6 +11,7 @@ from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.pipelines.names import operation
+from hlofuse.pipelines.users.common.ages import is_sign_of_remainder
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.duplicates.normalized_indices import with_sign_of_bounded_gone
 
@@ -46,16 +47,12 @@ def with_signs_behind(
     """The users of zeros: what remainders compare with them comes behind, but for what is read first."""
     if not is_broadcast_of_constant(producer):
         return users
-    signs = [u for u in users if _is_sign(u, producer)]
+    signs = [u for u in users if is_sign_of_remainder(u, producer)]
     others = [u for u in users if u not in signs]
     if not others:
         return users
     first = users.index(others[0])
     return [*users[:first], *with_sign_of_bounded_gone(producer, others, order), *signs[first:]]
-
-
-def _is_sign(x: Instruction, zeros: Instruction) -> bool:
-    return x.opcode == "compare" and operation(x) in ("rem", "div") and x.operands[1] is zeros
 
 
 def _is_by_sign(x: Instruction, value: Instruction, users: list[Instruction]) -> bool:
