@@ -57,3 +57,9 @@ def test_two_that_stand_where_the_front_end_can_have_made_but_one_are_made_anew(
     """Had there been one, its number would be 1; there were two, so theirs would be 2 and 3."""
     assert named(mul(0), "ROOT " + mul(1)) == set()
     assert named("ROOT " + mul(1)) == {"mul.1.0"}
+
+
+def test_no_window_ends_at_nothing() -> None:
+    """What bears no number is a pass's, however many others stand in the program's window."""
+    called = [mul(k, "jit(g)/mul") for k in (5, 6)]
+    assert named(mul(0), *called, mul(7), "ROOT " + mul(8)) == {"mul.7.0", "mul.8.0"}

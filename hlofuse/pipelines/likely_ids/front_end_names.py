@@ -65,7 +65,7 @@ def _top(numbers: list[int], others: list[int], told_apart: bool) -> int:
     def made_at_most(top: int) -> int:
         return min(numbers[bisect_right(numbers, top // 2) :], default=-1)
 
-    top = chosen(numbers)
+    top = chosen([number for number in numbers if number])  # one that ends at 0 is empty
     if not told_apart or bisect_right(numbers, top) <= made_at_most(top):
         return top
     return chosen([t for k, t in enumerate(numbers, 1) if t > top and k <= made_at_most(t)])

@@ -19,6 +19,7 @@ from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
 from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
 from hlofuse.pipelines.likely_ids.program_order import in_program_order
 from hlofuse.pipelines.likely_ids.simplification_rounds import in_rounds
+from hlofuse.pipelines.likely_ids.sort_keys import with_keys_as_made
 from hlofuse.pipelines.names import is_of_program
 
 
@@ -62,5 +63,5 @@ def _by_age(computation: Computation, named: frozenset[Instruction]) -> list[Ins
             # Those that take the place of broadcasts are met in the order of the program.
             broadcasts = [x for x in members if x in age and x.opcode == "broadcast"]
             aged = sorted(broadcasts, key=age.__getitem__)
-            order += in_order_of_pass(members, aged, named, expanded=True)
+            order += with_keys_as_made(in_order_of_pass(members, aged, named, expanded=True))
     return order

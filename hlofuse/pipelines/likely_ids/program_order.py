@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.places_in_source import as_met
 from hlofuse.pipelines.names import name_before_renaming
 
 
@@ -80,7 +81,8 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
             heads.add(lower[x])
             if unread[lower[x]] <= 0:
                 heapq.heappush(ready, (rank[lower[x]], place[lower[x]]))
-    return backwards[::-1]
+    reads = {x: [*sources[x], lower[x]] if x in lower else [*sources[x]] for x in operations}
+    return as_met(backwards[::-1], reads)
 
 
 def _constant(x: Instruction) -> Instruction:
