@@ -221,31 +221,6 @@ def test_the_last_user_of_an_index_takes_the_place_of_its_second_comparison_with
 
 
 @pytest.mark.parametrize(
-    ("frame", "users"),
-    [
-        (5, ["lt.1", "add.1", "select_n.1", "next.1", "add.2"]),
-        (6, ["lt.1", "add.1", "select_n.1", "add.2", "next.1"]),
-    ],
-)
-def test_what_uses_an_index_in_another_place_had_normalized_it_there(frame: int, users: list[str]) -> None:
-    """The last two users of the index take turns in the places of comparison, sum and select that went."""
-    body = f"""  %p = s32[] parameter(0)
-  %x = f32[9]{{0}} parameter(1)
-  %zero = s32[] constant(0)
-  %many = s32[] constant(9)
-  %one = s32[] constant(1)
-  %i = s32[] negate(%p){named("neg", frame=4)}
-  %lt.1 = pred[] compare(%i, %zero), direction=LT{named("lt", frame=5)}
-  %add.1 = s32[] add(%i, %many){named("add", frame=5)}
-  %select_n.1 = s32[] select(%lt.1, %add.1, %i){named("select_n", frame=5)}
-  %read.1 = f32[1]{{0}} dynamic-slice(%x, %select_n.1), dynamic_slice_sizes={{1}}{named("read", frame=frame)}
-  %next.1 = s32[] add(%i, %one){named("add", frame=7)}
-  %add.2 = s32[] add(%i, %many){named("add", frame=8)}
-  ROOT %r = (f32[1]{{0}}, s32[], s32[]) tuple(%read.1, %next.1, %add.2)"""
-    assert users_of("i", body) == users
-
-
-@pytest.mark.parametrize(
     ("name", "users"),
     [("jit(relu)/max", ["gt.1", "choice.1", "choice.2"]), ("max", ["gt.1", "choice.2", "choice.1"])],
 )

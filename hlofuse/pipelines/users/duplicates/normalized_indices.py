@@ -6,7 +6,6 @@ from collections.abc import Hashable, Mapping
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.common.holes import last_at, without
 from hlofuse.pipelines.users.common.visits import Uses
 
@@ -22,7 +21,7 @@ def with_signs_of_index_merged(index: Instruction, users: list[Instruction], use
     """
     if index.shape.element_type not in _OF_INDICES:
         return users
-    listed = _with_equal_ones_merged(index, users, uses)
+    listed = users
     for sign in users:
         if sign.opcode != "compare" or len(sign.users) < 2 or not is_constant(sign.operands[1]):
             continue
@@ -52,28 +51,6 @@ def with_sign_of_bounded_gone(
 def _is_index(x: Instruction) -> bool:
     readers = [v for u in x.users for v in (u.users if u.opcode == "bitcast" else [u])]
     return x.shape.element_type in _OF_INDICES and any(v.opcode in {"gather", "scatter"} for v in readers)
-
-
-def _with_equal_ones_merged(index: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
-    """The users, given that what reads a select of another place in the source had one of its own."""
-    for selected in users:
-        if selected.opcode != "select" or not stack_frame(selected) or selected not in index.users:
-            continue
-        sign, moved = selected.operands[0], _sum_of_index(selected, selected.operands[0], index)
-        if sign not in users or moved not in users:
-            continue
-        met: dict[int, int] = {}
-        for reader in selected.users:
-            if stack_frame(reader) not in {0, stack_frame(selected)}:
-                place = uses[selected, reader]
-                met[stack_frame(reader)] = min(place, met.get(stack_frame(reader), place))
-        for place in sorted(met.values()):
-            behind = [u for u in users if uses[index, u] > place and u is not selected]
-            at = users.index(behind[0]) if behind else len(users)
-            own: list[Hashable] = ["sign", "sum", "select"]
-            listed = without([*users[:at], *own, *users[at:]], own)
-            users = [u for u in listed if isinstance(u, Instruction)]
-    return users
 
 
 def _sum_of_index(selected: Instruction, sign: Instruction, index: Instruction) -> Instruction:

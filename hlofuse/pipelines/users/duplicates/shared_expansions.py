@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, operation
+from hlofuse.pipelines.names import is_made_by_pass, is_of_derivative, operation
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
@@ -90,4 +90,4 @@ def _was_moved_twice(broadcast: Instruction) -> bool:
     """
     if 1 not in broadcast.shape.dimensions:
         return False
-    return any("transpose(jvp" in (u.op_name or "") for u in broadcast.users)
+    return any(map(is_of_derivative, broadcast.users))

@@ -14,6 +14,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.names import (
     is_made_by_pass,
+    is_of_derivative,
     is_of_program,
     name_before_renaming,
     operation,
@@ -72,7 +73,7 @@ def with_twins_users_behind(
 
 def _is_operand_computed_before(user: Instruction, x: Instruction, here: Extent | None) -> bool:
     """Is the user within the expression that converts its operand to `x` when all in it is computed?"""
-    if here is None or not _is_converted(x) or "transpose(" in (x.op_name or ""):
+    if here is None or not _is_converted(x) or is_of_derivative(x):
         return False
     while not user.op_name and user.opcode == "bitcast" and len(user.users) == 1:
         (user,) = user.users  # a pass reshapes for what was there
@@ -123,9 +124,8 @@ def _bears_place_of_another(u: Instruction, place: Extent | None) -> bool:
     """
     if u.opcode == "broadcast":
         return stack_frame(u) != 0 and not is_of_program(u) and operation(u) != "broadcast_in_dim"
-    is_of_derivative = "transpose(jvp" in (u.op_name or "")
     is_merged = not is_of_program(u) or operation(u) == "broadcast_in_dim"
-    return u.opcode == "multiply" and is_of_derivative and (place is None or is_merged)
+    return u.opcode == "multiply" and is_of_derivative(u) and (place is None or is_merged)
 
 
 def _users_in_same_call(
