@@ -35,15 +35,13 @@ def with_reshape_in_front(product: Instruction, users: list[Instruction]) -> lis
     if all(u.opcode == "dynamic-update-slice" for u in reshapes[0].users):
         return users  # a loop reshapes what it stacks
     others = [u for u in users if u not in reshapes]
-    if stack_frame(reshapes[0]) != stack_frame(product) and all(map(_is_elementwise, others)):
+    if stack_frame(reshapes[0]) != stack_frame(product) and all(
+        u.opcode in ELEMENTWISE_OPCODES for u in others
+    ):
         # It is that of another product, whose operand this is. That of this one is behind the element-wise
         # operations since, and the last of them took its place.
         return [*others[-1:], *reshapes, *others[:-1]]
     return reshapes + others
-
-
-def _is_elementwise(x: Instruction) -> bool:
-    return x.opcode in ELEMENTWISE_OPCODES
 
 
 def is_sum_of_split(x: Instruction) -> bool:
