@@ -34,7 +34,8 @@ def command(
 ) -> int:
     """Why two instructions were fused, or were not; with one NAME, its whole story.
 
-    Names are those of the dump, of the result, or of fusions made on the way, with or without %.
+    Names are those of the dump, of the result, or of fusions made on the way, with or without %; a line of
+    the program, model.py:42, stands for the kernel that comes of it.
     """
     from hlofuse.cli.common.reporting import report
     from hlofuse.explainer.difference import difference_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hlofuse.ir.errors import any_of
 from hlofuse.present.escape import printable
 
 _ENOUGH = 20_000  # difflib takes its time; more names than this are thinned by their first letters
@@ -29,6 +30,4 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     found = close_matches(name, names)
     if not found:
         return ""
-    found = [printable(f) for f in found]
-    listed = " or ".join([", ".join(found[:-1]), found[-1]]) if len(found) > 1 else found[0]
-    return f"; did you mean {listed}?"
+    return f"; did you mean {any_of([printable(f) for f in found])}?"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class HlofuseError(Exception):
     """Anything wrong with the input or the call: printed as is, exit status 2, no traceback."""
@@ -33,3 +35,9 @@ class HloParseError(HlofuseError):
         shown = "".join(c if c.isprintable() else " " for c in before + window + after)
         caret = " " * (self.column - 1 - start + len(before)) + "^"
         return f"{where}: error: {self.message}\n  {shown}\n  {caret}"
+
+
+def any_of(names: Sequence[str]) -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last

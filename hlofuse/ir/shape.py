@@ -196,6 +196,7 @@ class Shape:
         return (self.element_type, self.dimensions, self.dynamic_dimensions)
 
     def with_element_type(self, element_type: str) -> Shape:
+        """The same array of another element type (`ShapeUtil::ChangeElementType`)."""
         return replace(self, element_type=element_type)
 
     def without_layout(self) -> Shape:

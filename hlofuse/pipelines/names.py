@@ -123,6 +123,11 @@ def is_in_branch(x: Instruction) -> bool:
     return "/branch_" in (x.op_name or "")
 
 
+def is_of_derivative(x: Instruction) -> bool:
+    """Is it of what differentiation in reverse made, `transpose(jvp(...))`?"""
+    return "transpose(" in (x.op_name or "")
+
+
 def scope(x: Instruction) -> str | None:
     """The call the instruction was inlined from, as its op_name tells: `jvp(jit(silu))`; "" for none.
 

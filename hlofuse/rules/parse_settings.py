@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.errors import HlofuseError, any_of
 from hlofuse.rules.catalogue import Knob, Rule, catalogue
 from hlofuse.rules.settings import AS_XLA, Settings
 
@@ -58,4 +58,4 @@ def all_knobs() -> dict[str, Knob]:
 
 def _meant(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.5)
-    return f"; did you mean {', '.join(close)}?" if close else ""
+    return f"; did you mean {any_of(close)}?" if close else ""

@@ -180,11 +180,19 @@ def test_unknown_names_get_suggestions(gpt2: Replay, hlofuse: Run, samples: Path
 def test_of_a_line_of_the_program_the_kernels_are_named(gpt2: Replay) -> None:
     with pytest.raises(HlofuseError) as told:
         why(gpt2, "programs.py:301")
-    kernels = str(told.value).split("; of that line are the kernels ")[1].split(", ")
+    kernels = str(told.value).split(" come of programs.py:301; name one: ")[1].split(", ")
     assert "broadcast_select_fusion" in kernels
     assert all(story(gpt2, k).fate in ("kernel", "fused") for k in kernels)
-    with pytest.raises(HlofuseError, match="nor does a kernel come from a line of that name"):
+    with pytest.raises(HlofuseError, match="and no kernel comes of a line of that name"):
         why(gpt2, "programs.py:9999")
+
+
+def test_a_line_of_one_kernel_stands_for_that(hlofuse: Run, samples: Path) -> None:
+    result = hlofuse("why", samples / "cpu" / "gpt2_block", "programs.py:302", "--format", "json")
+    assert result.status == 0
+    kernel = json.loads(result.out)["instruction"]["name"]
+    assert kernel != "programs.py:302"
+    assert hlofuse("why", samples / "cpu" / "gpt2_block", kernel, "--format", "json").out == result.out
 
 
 def test_an_operation_that_stays_for_another_user() -> None:

@@ -81,6 +81,7 @@ def test_settings_know_names_and_codes() -> None:
         (["code-duplication-limit"], [], "expected NAME=VALUE"),
         (["code-duplication-limit=many"], [], "'many' is not a number"),
         ([], ["CPU777"], "did you mean CPU0"),
+        ([], ["PF00"], "did you mean PF040, PF030 or PF020?"),
         ([], ["IF012"], "cannot be disabled"),
     ],
 )

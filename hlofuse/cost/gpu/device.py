@@ -16,6 +16,7 @@ from typing import Any
 
 from hlofuse.cost.gpu.text_proto import TextProtoError, parse_text_proto
 from hlofuse.cost.gpu.ticks import TICKS_PER_MICROSECOND, fp32
+from hlofuse.ir.errors import any_of
 
 _PACKAGED = Path(__file__).parent / "devices"  # importlib.resources takes longer to import than to read one
 _FRACTIONS = ("launch_overhead_us", "memory_compute_parallelism", "l2_cache_speedup", "l1_cache_speedup")
@@ -174,9 +175,7 @@ def load_device(name: str) -> DeviceDescription:
     if not path.is_file():
         known = device_names()
         if name and (like := [n for n in known if name.lower() in n]):
-            raise DeviceError(
-                f"no device {name!r}; did you mean {' or '.join(like)}? (hlofuse devices lists all)"
-            )
+            raise DeviceError(f"no device {name!r}; did you mean {any_of(like)}? (hlofuse devices lists all)")
         raise DeviceError(f"no device {name!r}; known are {', '.join(known)}, or give a file")
     try:
         text = path.read_text(encoding="utf-8")

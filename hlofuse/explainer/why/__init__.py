@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.analysis.source_lines import source_line
+from hlofuse.analysis.source_lines import SourceLine, source_line
 from hlofuse.explainer.costs import Costs
 from hlofuse.explainer.facts import Facts
 from hlofuse.explainer.why.decisions import Decision
@@ -22,7 +22,8 @@ _KERNELS = 8  # named of one line
 def why(replay: Replay, name: str, other: str | None = None, *, costs: Costs | None = None) -> Story | Pair:
     """The story of `name`, or what was decided about `name` and `other`.
 
-    Names are those of the input, of the result, or of fusions made on the way, with or without `%`.
+    Names are those of the input, of the result, or of fusions made on the way, with or without `%`; a line
+    of the program, `model.py:42`, stands for the one kernel that comes of it.
     HlofuseError with suggestions for a name that is none of them.
     """
     facts = Facts(replay, costs)
@@ -48,19 +49,23 @@ def _known_name(name: str, facts: Facts) -> str:
     inside = {i.name for i in facts.replay.after.instructions()}
     if plain in inside:
         return plain  # a clone inside a fusion that kept no original's name
-    meant = _kernels_of_line(plain, facts) or did_you_mean(plain, sorted(known))
+    line = source_line(plain)
+    if line is not None:
+        return _kernel_of(line, plain, facts)
+    meant = did_you_mean(plain, sorted(known))
     raise HlofuseError(f"{printable(facts.replay.before.name)} has no instruction {printable(plain)}{meant}")
 
 
-def _kernels_of_line(name: str, facts: Facts) -> str:
-    """Where a line of the program was named: what to ask about instead; empty for what is no such line."""
-    line = source_line(name)
-    if line is None:
-        return ""
+def _kernel_of(line: SourceLine, name: str, facts: Facts) -> str:
+    """The one kernel that comes of a line of the program; HlofuseError where there is none, or a choice."""
     of_line = [i.name for i in facts.before.values() if line.made(i, facts.replay.before)]
     kernels = list(dict.fromkeys(k for n in of_line for k in facts.lineage.kernels_of(n)))
-    kernels = [printable(k) for k in kernels if k in facts.launched_after]
+    kernels = [k for k in kernels if k in facts.launched_after]
+    if len(kernels) == 1:
+        return kernels[0]
+    module, asked = printable(facts.replay.before.name), printable(name)
     if not kernels:
-        return "; nor does a kernel come from a line of that name"
+        raise HlofuseError(f"{module} has no instruction {asked}, and no kernel comes of a line of that name")
     more = f" and {len(kernels) - _KERNELS} more" if len(kernels) > _KERNELS else ""
-    return f"; of that line are the kernels {', '.join(kernels[:_KERNELS])}{more}"
+    choice = ", ".join(map(printable, kernels[:_KERNELS]))
+    raise HlofuseError(f"{len(kernels)} kernels of {module} come of {asked}; name one: {choice}{more}")

@@ -40,6 +40,11 @@ def located(text: str, error: Rejected, filename: str | None) -> HloParseError:
     )
 
 
+def counted_dimensions(count: int) -> str:
+    """`1 dimension`, `2 dimensions`."""
+    return f"{count} dimension{'' if count == 1 else 's'}"
+
+
 def suggestion(word: str, known: Iterable[str]) -> str:
     """`; did you mean X?` when something known is close to `word`, otherwise nothing."""
     close = difflib.get_close_matches(word, list(known), 1, 0.7)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hlofuse.ir.parse.errors import Rejected
+from hlofuse.ir.parse.errors import Rejected, counted_dimensions
 from hlofuse.ir.parse.infer_given import Given, Unfit
 from hlofuse.ir.parse.infer_indexing import dot, gather, ragged_dot, scan, scatter
 from hlofuse.ir.parse.infer_windows import convolution, reduce_window, select_and_scatter
@@ -201,7 +201,7 @@ def _pad(given: Given) -> Shape:
     shape = _array(given.shapes[0])
     padding = given["padding"].dimensions
     if len(padding) != len(shape.dimensions):
-        raise Unfit(f"pads {len(padding)} dimensions of {shape}")
+        raise Unfit(f"pads {counted_dimensions(len(padding))} of {shape}")
     sizes = [
         d + p.low + p.high + max(d - 1, 0) * p.interior
         for d, p in zip(shape.dimensions, padding, strict=True)

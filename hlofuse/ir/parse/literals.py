@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from hlofuse.ir.parse.errors import Rejected
+from hlofuse.ir.parse.errors import Rejected, counted_dimensions
 from hlofuse.ir.parse.text import signed
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, Shape
 
@@ -105,7 +105,9 @@ def _check_array(shape: Shape, reader: _Reader) -> None:
         if word == "{":
             level += 1
             if level > rank:
-                raise Rejected(where, f"too many braces: {shape.text_without_layout} has {rank} dimensions")
+                raise Rejected(
+                    where, f"too many braces: {shape.text_without_layout} has {counted_dimensions(rank)}"
+                )
             if level > 1:
                 seen[level - 2] += 1
                 if seen[level - 2] > dimensions[level - 2]:
@@ -116,7 +118,9 @@ def _check_array(shape: Shape, reader: _Reader) -> None:
         elif word == "}":
             level -= 1
             if misplaced >= 0 and seen[level] != dimensions[level]:
-                raise Rejected(misplaced, f"expected '{{': {shape.text_without_layout} has {rank} dimensions")
+                raise Rejected(
+                    misplaced, f"expected '{{': {shape.text_without_layout} has {counted_dimensions(rank)}"
+                )
             if level < 0 or seen[level] != dimensions[level]:
                 count = seen[level] if level >= 0 else 0
                 raise Rejected(
@@ -163,7 +167,7 @@ def _check_complex(shape: Shape, reader: _Reader, innermost: bool) -> None:
         raise Rejected(where, "( begins a complex number, but the elements are not complex")
     if not innermost:
         raise Rejected(
-            where, f"expected {{: {shape.text_without_layout} has {len(shape.dimensions)} dimensions"
+            where, f"expected {{: {shape.text_without_layout} has {counted_dimensions(len(shape.dimensions))}"
         )
     part = "f32" if shape.element_type == "c64" else "f64"
     reader.advance()

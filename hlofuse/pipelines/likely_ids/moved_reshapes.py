@@ -21,14 +21,18 @@ _BEFORE_IT_OR_ALIKE = (Maker.INLINER, Maker.SIMPLIFIER, Maker.LAYOUT_NORMALIZATI
 
 def moved_along(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
     """The elementwise operations that read what was moved."""
-    pending = [x for x, maker in makers.items() if maker == Maker.SIMPLIFIER_AGAIN and _is_elementwise(x)]
+    pending = [
+        x
+        for x, maker in makers.items()
+        if maker == Maker.SIMPLIFIER_AGAIN and x.opcode in ELEMENTWISE_OPCODES
+    ]
     found = dict.fromkeys(
         x for x, maker in makers.items() if maker == Maker.INLINER and _was_moved(x, makers)
     )
     pending += found
     for source in pending:
         for x in source.users:
-            if x not in found and _is_elementwise(x) and makers.get(x) in _BEFORE_IT_OR_ALIKE:
+            if x not in found and x.opcode in ELEMENTWISE_OPCODES and makers.get(x) in _BEFORE_IT_OR_ALIKE:
                 found[x] = None
                 pending.append(x)
     return [*found]
@@ -36,7 +40,11 @@ def moved_along(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
 
 def spread_for_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
     """The broadcasts that only what was moved reads."""
-    moved = [x for x, maker in makers.items() if maker == Maker.SIMPLIFIER_AGAIN and _is_elementwise(x)]
+    moved = [
+        x
+        for x, maker in makers.items()
+        if maker == Maker.SIMPLIFIER_AGAIN and x.opcode in ELEMENTWISE_OPCODES
+    ]
     merged = [x for x, maker in makers.items() if maker == Maker.SIMPLIFIER_AGAIN and x.opcode == "broadcast"]
     found = dict.fromkeys(
         x for x, maker in makers.items() if maker == Maker.SIMPLIFIER and _ends_in_reshape(x)
@@ -56,10 +64,6 @@ def spread_for_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
     return [*dict.fromkeys(spread)]
 
 
-def _is_elementwise(x: Instruction) -> bool:
-    return x.opcode in ELEMENTWISE_OPCODES
-
-
 def _was_moved(x: Instruction, makers: Mapping[Instruction, Maker]) -> bool:
     """Was a number spread once more for a comparison in a call? The front end's would bear its name."""
     return (
@@ -75,7 +79,7 @@ def _was_moved(x: Instruction, makers: Mapping[Instruction, Maker]) -> bool:
 def _reads_one_array(x: Instruction) -> bool:
     """So that a reshape behind it can only have come from there, and with numbers that tell nothing of it."""
     arrays = [o for o in x.operands if not (is_broadcast_of_constant(o) or o.opcode == "constant")]
-    return _is_elementwise(x) and len(arrays) == 1 < len(x.operands)
+    return x.opcode in ELEMENTWISE_OPCODES and len(arrays) == 1 < len(x.operands)
 
 
 def _reads_reduction(x: Instruction) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import stack_frame
-from hlofuse.pipelines.users.calls.moved_in_functions import with_moved_in_function_in_front
 from hlofuse.pipelines.users.clues import Ages, Clues
 from hlofuse.pipelines.users.duplicates.merged_literals import is_merged_literal
 from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import with_moved_behind
@@ -62,7 +61,6 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
         users = with_moved_in_front(producer, users, ages.passes, ages.calls, clues.uses)
     users = with_slices_behind_reshape(producer, users, ages.passes)
     users = with_last_in_place_of_broadcast(producer, users, clues.order)
-    users = with_moved_in_function_in_front(producer, users)
     users = in_order_of_own_indices(producer, users, clues.at_cse.at_first)
     users = with_reshapes_of_indices_merged(users, clues.at_cse.at_first)
     return in_order_of_sinking(producer, users, ages.passes)

@@ -36,10 +36,7 @@ from hlofuse.pipelines.users.duplicates.normalized_indices import with_signs_of_
 from hlofuse.pipelines.users.duplicates.older_equals import with_older_equals_gone
 from hlofuse.pipelines.users.duplicates.predicates_for_each import with_selects_where_met
 from hlofuse.pipelines.users.duplicates.scalars_for_each import in_order_of_first_uses
-from hlofuse.pipelines.users.duplicates.shared_expansions import (
-    with_last_in_place_of_expansion,
-    with_last_in_place_of_leading,
-)
+from hlofuse.pipelines.users.duplicates.shared_expansions import with_last_in_place_of_expansion
 from hlofuse.pipelines.users.duplicates.sigmoids import (
     with_last_in_place_of_difference,
     with_ways_back_behind,
@@ -78,6 +75,7 @@ from hlofuse.pipelines.users.simplified.expanded_scatters import (
     with_windows_behind,
 )
 from hlofuse.pipelines.users.simplified.inverted_powers import with_negated_exponents_behind
+from hlofuse.pipelines.users.simplified.leading_dimensions import with_last_in_place_of_leading
 from hlofuse.pipelines.users.simplified.merged_concatenates import with_concatenates_merged
 from hlofuse.pipelines.users.simplified.merged_factors import (
     with_merged_factors_behind,

@@ -32,7 +32,6 @@ from hlofuse.pipelines.users.floats.widened import (
 from hlofuse.pipelines.users.floats.widened_products import is_read_through_pair
 from hlofuse.pipelines.users.in_program import as_program_has_it
 from hlofuse.pipelines.users.layouts.grouped_reductions import (
-    in_order_of_grouping,
     with_grouped_of_program,
     with_grouped_where_met,
 )
@@ -96,7 +95,6 @@ def _restore(computation: Computation, gone: GonePlaces, *, ids_known: bool) -> 
         users = with_copy_of_part_in_front(instruction, with_last_in_place_of_copy(users))
         if ids_known:
             users = with_older_behind(instruction, users)
-        users = in_order_of_grouping(instruction, users)
         if clues.wide.isdisjoint(users) and not is_cast_told:
             users = with_last_in_place_of_cast(instruction, users, clues.cast)
         users = with_last_in_place_of_rounding(instruction, users, rounded)

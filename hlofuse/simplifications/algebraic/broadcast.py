@@ -8,7 +8,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.literals import values_of, word_of
-from hlofuse.simplifications.common.shapes import is_sorted, ones_moved, with_type, without_ones
+from hlofuse.simplifications.common.shapes import is_sorted, ones_moved, without_ones
 
 
 def handle_broadcast(c: Context, broadcast: Instruction) -> None:
@@ -77,9 +77,9 @@ def _sink(c: Context, broadcast: Instruction) -> bool:
         for o in user.operands:
             inner = o.operands[0]
             if is_scalar(o):
-                inner = make.broadcast(o, with_type(operand.shape, o.shape.element_type), inner, ())
+                inner = make.broadcast(o, operand.shape.with_element_type(o.shape.element_type), inner, ())
             operands.append(inner)
-        small = make.copy_of(user, operands, with_type(operand.shape, user.shape.element_type))
+        small = make.copy_of(user, operands, operand.shape.with_element_type(user.shape.element_type))
         wide = make.broadcast(broadcast, user.shape, small, broadcast.dimensions)
         user.replace_all_uses_with(wide)
         sunk = True

@@ -14,7 +14,6 @@ from hlofuse.simplifications.common.shapes import (
     ones_moved,
     permuted,
     unmodified_dimensions,
-    with_type,
 )
 
 
@@ -123,9 +122,7 @@ def _combined(index: Instruction, inner: Instruction, bound: int, at: Instructio
     """The outer index and the inner one, which does not go beyond its bounds."""
     low, high = make.scalar_like(inner, 0), make.scalar_like(inner, bound)
     clamped = make.add(inner, "clamp", inner.shape, [low, inner, high])
-    if clamped.shape.element_type != index.shape.element_type:
-        clamped = make.add(inner, "convert", with_type(clamped.shape, index.shape.element_type), [clamped])
-    return make.binary(at, "add", index, clamped)
+    return make.binary(at, "add", index, make.convert(inner, clamped, index.shape.element_type))
 
 
 def handle_dynamic_update_slice(c: Context, x: Instruction) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.common import make
-from hlofuse.simplifications.common.shapes import array, with_type
+from hlofuse.simplifications.common.shapes import array
 
 
 def handle_gather(c: Context, gather: Instruction) -> None:
@@ -40,7 +40,7 @@ def _by_selecting(gather: Instruction) -> Instruction:
     result = value(0)
     for k in range(operand.shape.dimensions[0]):
         mask = make.compare(gather, "GE", indices, make.scalar_like(indices, k))
-        mask.shape = with_type(gather.shape, "pred")
+        mask.shape = gather.shape.with_element_type("pred")
         result = make.add(gather, "select", gather.shape, [mask, value(k), result])
     return result
 

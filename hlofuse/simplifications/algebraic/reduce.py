@@ -14,7 +14,7 @@ from hlofuse.simplifications.algebraic.functions import (
 )
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.literals import highest, lowest, scalar_of
-from hlofuse.simplifications.common.shapes import is_sorted, unmodified_dimensions, with_type
+from hlofuse.simplifications.common.shapes import is_sorted, unmodified_dimensions
 
 
 def handle_reduce(c: Context, reduce: Instruction) -> None:
@@ -95,7 +95,7 @@ def _extreme_of_constant(c: Context, reduce: Instruction) -> None:
     zero = make.scalar(reduce, index_type, 0)
     parts = [
         make.broadcast(reduce, shape, value, ()),
-        make.broadcast(reduce, with_type(shape, index_type), zero, ()),
+        make.broadcast(reduce, shape.with_element_type(index_type), zero, ()),
     ]
     c.replace(reduce, make.tuple_of(reduce, parts))
 

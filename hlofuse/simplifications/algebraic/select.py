@@ -6,7 +6,6 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications.algebraic.context import Context
 from hlofuse.simplifications.algebraic.facts import is_all
 from hlofuse.simplifications.common import make
-from hlofuse.simplifications.common.shapes import with_type
 
 _OF_PREDS = {"GT": "or", "GE": "or", "LT": "and", "LE": "and"}
 
@@ -57,7 +56,7 @@ def _with_update(c: Context, select: Instruction) -> None:
         new_condition = condition
         if condition.shape.dimensions:
             new_condition = make.dynamic_slice(select, condition, starts, sizes)
-            new_condition.shape = with_type(part.shape, "pred")
+            new_condition.shape = part.shape.with_element_type("pred")
         old = make.dynamic_slice(select, other, starts, sizes)
         branches = (old, part) if update is no else (part, old)
         chosen = make.select(select, new_condition, *branches)

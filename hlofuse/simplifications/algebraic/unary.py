@@ -15,7 +15,6 @@ from hlofuse.simplifications.algebraic.facts import (
 )
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.literals import scalar_of
-from hlofuse.simplifications.common.shapes import with_type
 
 
 def handle_abs(c: Context, x: Instruction) -> None:
@@ -163,7 +162,7 @@ def _narrow_integer_operation(c: Context, convert: Instruction) -> None:
         return
     a, b = (o.operands[0] for o in op.operands)
     if a.shape.element_type == narrow == b.shape.element_type:
-        c.replace(convert, make.copy_of(op, [a, b], with_type(op.shape, narrow)))
+        c.replace(convert, make.copy_of(op, [a, b], op.shape.with_element_type(narrow)))
 
 
 def handle_reduce_precision(c: Context, x: Instruction) -> None:

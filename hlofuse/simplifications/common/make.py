@@ -17,7 +17,7 @@ from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from hlofuse.ir.values.window import PaddingConfig, SliceRange, SliceRanges
 from hlofuse.simplifications.common import literals
 from hlofuse.simplifications.common.literals import Value
-from hlofuse.simplifications.common.shapes import array, permuted, with_dimensions, with_type, without
+from hlofuse.simplifications.common.shapes import array, permuted, with_dimensions, without
 
 
 class NotRepresentable(Exception):
@@ -140,14 +140,14 @@ def select(at: Instruction, pred: Instruction, yes: Instruction, no: Instruction
 
 
 def compare(at: Instruction, direction: str, a: Instruction, b: Instruction) -> Instruction:
-    return add(at, "compare", with_type(a.shape, "pred"), [a, b], direction=direction)
+    return add(at, "compare", a.shape.with_element_type("pred"), [a, b], direction=direction)
 
 
 def convert(at: Instruction, operand: Instruction, element_type: str) -> Instruction:
     """`operand` itself where it has that type."""
     if operand.shape.element_type == element_type:
         return operand
-    return add(at, "convert", with_type(operand.shape, element_type), [operand])
+    return add(at, "convert", operand.shape.with_element_type(element_type), [operand])
 
 
 def iota(at: Instruction, shape: Shape, dimension: int) -> Instruction:

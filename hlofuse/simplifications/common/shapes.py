@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 from hlofuse.cost.gpu.shapes import inverse
@@ -54,11 +53,6 @@ def inserted(shape: Shape, place: int, sizes: Sequence[int]) -> Shape:
 def without_ones(shape: Shape) -> Shape:
     """`shape` with no dimension of size 1 (`ShapeUtil::DropDegenerateDimensions`)."""
     return without(shape, [d for d, size in enumerate(shape.dimensions) if size == 1])
-
-
-def with_type(shape: Shape, element_type: str) -> Shape:
-    """The same array of another element type (`ShapeUtil::ChangeElementType`)."""
-    return replace(shape, element_type=element_type)
 
 
 def permuted(shape: Shape, permutation: Sequence[int]) -> Shape:

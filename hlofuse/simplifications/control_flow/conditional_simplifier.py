@@ -16,7 +16,6 @@ from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.inlining import inline
 from hlofuse.simplifications.common.literals import scalar_of
-from hlofuse.simplifications.common.shapes import with_type
 from hlofuse.simplifications.control_flow.conditional_elements import (
     empty_unread,
     merge_duplicates,
@@ -111,7 +110,7 @@ def _chosen(x: Instruction, yes: Instruction, no: Instruction) -> Instruction:
     if shape.is_array:
         predicate = x.operands[0]
         if shape.dimensions:
-            predicate = make.broadcast(x, with_type(shape, "pred"), predicate, ())
+            predicate = make.broadcast(x, shape.with_element_type("pred"), predicate, ())
         return make.select(x, predicate, yes, no)
     if not shape.is_tuple:
         return make.add(x, "after-all", shape, [yes, no])

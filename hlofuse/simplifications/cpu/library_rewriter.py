@@ -14,7 +14,6 @@ from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction, set_attribute
 from hlofuse.simplifications.common import make
-from hlofuse.simplifications.common.shapes import with_type
 from hlofuse.simplifications.cpu.ynn_support import is_preferred, is_supported
 
 _CONFIG = '{"outer_dimension_partitions":[],"fusion_config":{"kind":"__ynn_fusion"}}'
@@ -154,4 +153,4 @@ def _widen(inner: Instruction, original: Instruction) -> None:
         return
     converted = make.add(inner, "convert", inner.shape, [inner])
     inner.replace_all_uses_with(converted)
-    inner.shape = with_type(inner.shape, "f32")
+    inner.shape = inner.shape.with_element_type("f32")

@@ -13,7 +13,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.simplifications.common import make
-from hlofuse.simplifications.common.shapes import is_identity, is_sorted, kept_by_reshape, with_type
+from hlofuse.simplifications.common.shapes import is_identity, is_sorted, kept_by_reshape
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class ReshapeMover:
         first = self._first_to_move(i)
         assert first is not None
         operands = [_undone(first, o) for o in i.operands]
-        small = with_type(first.operands[0].shape, i.shape.element_type)
+        small = first.operands[0].shape.with_element_type(i.shape.element_type)
         new = make.copy_of(i, operands, small)
         new.attributes = new.attributes.without("sharding")
         if first.opcode == "reshape":
@@ -118,7 +118,7 @@ def _undone(rearrangement: Instruction, operand: Instruction) -> Instruction:
         if is_identity(rearrangement.dimensions):
             return operand
         return make.transpose(operand, operand, inverse(rearrangement.dimensions))
-    shape = with_type(rearrangement.operands[0].shape, operand.shape.element_type)
+    shape = rearrangement.operands[0].shape.with_element_type(operand.shape.element_type)
     if operand.shape.key == shape.key:
         return operand
     if operand.opcode == "reshape" and operand.operands[0].shape.key == shape.key:

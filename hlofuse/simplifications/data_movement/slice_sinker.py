@@ -10,7 +10,6 @@ from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.simplifications.common import make
-from hlofuse.simplifications.common.shapes import with_type
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def _is_alike(i: Instruction, candidate: Instruction) -> bool:
 
 
 def _sink(group: list[Instruction], sources: list[Instruction]) -> None:
-    shape = with_type(sources[0].shape, group[0].shape.element_type)
+    shape = sources[0].shape.with_element_type(group[0].shape.element_type)
     whole = make.copy_of(group[0], sources, shape)
     for user in group:
         user.replace_all_uses_with(make.copy_of(user.operands[0], [whole], user.shape))

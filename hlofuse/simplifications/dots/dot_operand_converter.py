@@ -11,7 +11,6 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES
 from hlofuse.simplifications.base import NotRepeatedHere
 from hlofuse.simplifications.common.make import derived
-from hlofuse.simplifications.common.shapes import with_type
 
 _UNCONVERTED = frozenset({"f8e4m3fn", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz"})
 _FLOATS = {"f16": (16, 11), "bf16": (128, 8), "f32": (128, 24), "f64": (1024, 53)}
@@ -39,7 +38,7 @@ def _convert(dot: Instruction) -> bool:
     wider = max(types, key=_precision)
     narrow = 1 if wider == types[0] else 0
     operand = dot.operands[narrow]
-    dot.replace_operand(narrow, derived(dot, "convert", with_type(operand.shape, wider), [operand]))
+    dot.replace_operand(narrow, derived(dot, "convert", operand.shape.with_element_type(wider), [operand]))
     return True
 
 

@@ -10,7 +10,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.simplifications.common import make
-from hlofuse.simplifications.common.shapes import array, with_type
+from hlofuse.simplifications.common.shapes import array
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def _bits(at: Instruction, operand: Instruction, element_type: str) -> Instructi
     """`MakeBitcastConvertToHlo`"""
     if operand.shape.element_type == element_type:
         return operand
-    return make.add(at, "bitcast-convert", with_type(operand.shape, element_type), [operand])
+    return make.add(at, "bitcast-convert", operand.shape.with_element_type(element_type), [operand])
 
 
 def _narrower(x: Instruction, width: int, new_width: int) -> Instruction:

@@ -11,7 +11,6 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.simplifications.common import make
-from hlofuse.simplifications.common.shapes import with_type
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class ChangeOpDataType:
                 if any(o.shape.element_type != self.low for o in x.operands):
                     continue
                 operands = [make.convert(o, o, self.high) for o in x.operands]
-                wide = make.copy_of(x, operands, with_type(x.shape, self.high))
+                wide = make.copy_of(x, operands, x.shape.with_element_type(self.high))
                 new = make.convert(wide, wide, x.shape.element_type)
                 changed |= replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)
         return changed

@@ -11,7 +11,6 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.literals import highest, lowest
-from hlofuse.simplifications.common.shapes import with_type
 
 _FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 
@@ -36,7 +35,7 @@ class ComparisonExpander:
 
 
 def _expanded(x: Instruction) -> Instruction:
-    shape = with_type(x.operands[0].shape, f"s{x.operands[0].shape.bit_width}")
+    shape = x.operands[0].shape.with_element_type(f"s{x.operands[0].shape.bit_width}")
     bounds = []
     for value in (0, lowest(shape.element_type), highest(shape.element_type)):
         assert value is not None

@@ -17,7 +17,6 @@ from hlofuse.simplifications.base import NotRepeatedHere
 from hlofuse.simplifications.common.literals import Value, rounded, values_of
 from hlofuse.simplifications.common.make import added, derived
 from hlofuse.simplifications.common.rewriting import replaced
-from hlofuse.simplifications.common.shapes import with_type
 
 _COMMUTES = frozenset({"concatenate", "pad", "reshape", "slice", "transpose"})
 
@@ -78,7 +77,7 @@ def _move_up(computation: Computation) -> bool:
 
 def _again(x: Instruction, operands: list[Instruction], element_type: str) -> Instruction:
     new = clone_of(x, operands)
-    new.shape = with_type(x.shape, element_type)
+    new.shape = x.shape.with_element_type(element_type)
     computation = x.computation
     assert computation is not None
     return computation.add_instruction(new)
@@ -86,7 +85,7 @@ def _again(x: Instruction, operands: list[Instruction], element_type: str) -> In
 
 def _converted(x: Instruction, element_type: str) -> Instruction:
     """`MakeConvertToHlo`."""
-    return derived(x, "convert", with_type(x.shape, element_type), [x])
+    return derived(x, "convert", x.shape.with_element_type(element_type), [x])
 
 
 def _is_packed(element_type: str) -> bool:

@@ -16,7 +16,6 @@ from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.cloning import clone_computation, set_called
 from hlofuse.simplifications.common.rewriting import visit
-from hlofuse.simplifications.common.shapes import with_type
 from hlofuse.trace import Recorder
 
 _LEFT_ALONE = frozenset(
@@ -154,7 +153,7 @@ class _Normalizing:
 def _retyped(shape: Shape, low: str, high: str) -> Shape:
     if shape.is_tuple:
         return replace(shape, tuple_shapes=tuple(_retyped(s, low, high) for s in shape.tuple_shapes))
-    return with_type(shape, high) if shape.element_type == low else shape
+    return shape.with_element_type(high) if shape.element_type == low else shape
 
 
 def _rebuilt(x: Instruction, leaf: Callable[[Instruction], Instruction]) -> Instruction:

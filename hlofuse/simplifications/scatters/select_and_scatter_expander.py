@@ -14,7 +14,7 @@ from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.inlining import inline
-from hlofuse.simplifications.common.shapes import array, with_type
+from hlofuse.simplifications.common.shapes import array
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class SelectAndScatterExpander:
 def _expanded(x: Instruction) -> Instruction:
     operand, source, init = x.operands
     called = dict(x.called)
-    places, found = with_type(operand.shape, "s32"), with_type(source.shape, "s32")
+    places, found = operand.shape.with_element_type("s32"), source.shape.with_element_type("s32")
     rank = operand.shape.rank
     counters = [make.iota(x, places, d) for d in range(rank)]
     window = make.add(

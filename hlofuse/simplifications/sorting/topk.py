@@ -18,7 +18,7 @@ from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.literals import scalar_of
 from hlofuse.simplifications.common.reading import ranges_of
 from hlofuse.simplifications.common.rewriting import visit
-from hlofuse.simplifications.common.shapes import array, with_type
+from hlofuse.simplifications.common.shapes import array
 
 _TOTAL = frozenset({"f16", "bf16", "f32", "f64"})
 _COMPARED = frozenset({"bf16", "f32", "s32", "u32"})
@@ -88,7 +88,7 @@ def _decompose(topk: Instruction) -> None:
         new = first(sort(data.shape, [data]), 0)
         replace_instruction(topk.users[0], new, has_side_effect, relay_control_dependencies=True)
         return
-    places = with_type(data.shape, "s32")
+    places = data.shape.with_element_type("s32")
     sorted_ = sort(Shape.tuple_of([data.shape, places]), [data, make.iota(topk, places, last)])
     elements = [first(make.get_tuple_element(topk, sorted_, k), k) for k in (0, 1)]
     replace_instruction(topk, make.tuple_of(topk, elements), has_side_effect, relay_control_dependencies=True)

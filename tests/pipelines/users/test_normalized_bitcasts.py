@@ -61,17 +61,6 @@ def test_a_reduction_beside_a_product_stays() -> None:
     assert users_of("x.1.0", body) == ["neg.1.0", "sum.1.0", "sub.1.0", "cublas-gemm.1"]
 
 
-def test_reductions_that_were_grouped_read_their_bitcast_in_the_order_of_grouping() -> None:
-    body = f"""  %p = f32[2,4,32]{{2,1,0}} parameter(0)
-  %zero = f32[] constant(0)
-  %x.1 = f32[8,32]{{1,0}} bitcast(%p){named("max")}
-  %total.1 = f32[32]{{0}} reduce(%x.1, %zero), dimensions={{0}}, to_apply=%sum{named("total")}
-  %most.1 = f32[32]{{0}} reduce(%x.1, %zero), dimensions={{0}}, to_apply=%sum{named("most")}
-  ROOT %r = (f32[32]{{0}}, f32[32]{{0}}) tuple(%total.1, %most.1)"""
-    assert users_of("x.1", body, ids="p r zero x.1 most.1 total.1") == ["most.1", "total.1"]
-    assert users_of("x.1", body, ids="p r zero most.1 x.1 total.1") == ["total.1", "most.1"]
-
-
 def test_two_bitcasts_that_became_one_keep_the_order_of_the_users_of_each() -> None:
     """Those of the second come behind those of the first; both have lost a bitcast in front."""
     shape = "f32[2,4,32]{2,1,0}"

@@ -109,6 +109,15 @@ def test_a_product_with_two_merged_numbers_comes_behind_the_one_that_it_was_of()
     assert users_as_guessed("x", _FACTORS.replace("BROADCAST", "broadcast.97")) == ["mul.1", "mul.2"]
 
 
+def test_twice_a_value_is_gone_that_the_derivative_of_its_square_had() -> None:
+    """What was of that has its place, whatever other product of the value with a number is left."""
+    text = _FACTORS.replace("BROADCAST", "broadcast.97")
+    text = text.replace('jit(f)/mul"', 'jit(f)/transpose(jvp())/mul"')
+    square = f"  %square.1 = f32[64]{{0}} multiply(%x, %OF){named('square')}\n  ROOT"
+    for of, users in (("x", ["mul.2", "mul.1", "square.1"]), ("p", ["mul.1", "square.1", "mul.2"])):
+        assert users_as_guessed("x", text.replace("  ROOT", square.replace("OF", of))) == users
+
+
 def test_a_product_with_a_number_of_the_program_keeps_its_place() -> None:
     assert users_as_guessed("x", _FACTORS.replace("BROADCAST", "mul.7")) == ["mul.2", "mul.1"]
 
@@ -130,28 +139,6 @@ def test_the_reshape_behind_a_product_of_three_dimensions_was_its_first_user() -
 
 def test_a_reshape_of_the_program_behind_a_product_keeps_its_place() -> None:
     assert users_as_guessed("x", _PRODUCT.replace("NAME", "reshape")) == ["total", "shaped"]
-
-
-_IN_FUNCTION = "jvp(jit(softmax))"
-_SOFTMAX = f"""  %p = f32[8,16]{{1,0}} parameter(0)
-  %zero = f32[] constant(0)
-  %exp = f32[8,16]{{1,0}} exponential(%p){named(f"{_IN_FUNCTION}/exp")}
-  %total = f32[8]{{0}} reduce(%exp, %zero), dimensions={{1}}, to_apply=%sum{named(f"{_IN_FUNCTION}/sum")}
-  %log.2 = f32[8]{{0}} log(%total){named(f"{_IN_FUNCTION}/log")}
-  %div.1 = f32[8]{{0}} negate(%total){named(f"transpose({_IN_FUNCTION})/div")}
-  %mul.1 = f32[8,16]{{1,0}} multiply(%exp, %exp){named(f"transpose({_IN_FUNCTION})/mul")}
-  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8,16]{{1,0}}) tuple(%log.2, %div.1, %mul.1)"""
-
-
-def test_a_moved_reshape_left_its_place_to_the_last_user_in_functions_too() -> None:
-    """mul.1, of another function, is older than what reads the sum, which therefore was made anew."""
-    inlined = "p zero exp total mul.1"
-    assert users_of("total", _SOFTMAX, ids=f"{inlined} log.2 div.1 r") == ["div.1", "log.2"]
-
-
-def test_what_was_inlined_with_a_sum_stands_next_to_it() -> None:
-    ids = "p zero exp total log.2 div.1 mul.1 r"
-    assert users_of("total", _SOFTMAX, ids=ids) == ["log.2", "div.1"]
 
 
 _REVERSE = f"""  %p = f32[8,8]{{1,0}} parameter(0)

@@ -6,7 +6,7 @@ from typing import Any
 
 from lark import Token
 
-from hlofuse.ir.parse.errors import Rejected
+from hlofuse.ir.parse.errors import Rejected, counted_dimensions
 from hlofuse.ir.parse.text import signed
 from hlofuse.ir.parse.tree.handlers import Span, handler, place, spanning
 from hlofuse.ir.shape import UNBOUNDED, Layout, Shape
@@ -45,10 +45,8 @@ def _array(parts: list[Any]) -> Shape:
         raise Rejected(parts[1].start, f"{primitive} has no dimensions")
     layout = parts[2].value if len(parts) > 2 else None
     if layout is not None and len(layout.minor_to_major) != len(sizes):
-        raise Rejected(
-            parts[2].start,
-            f"the layout orders {len(layout.minor_to_major)} dimensions but the shape has {len(sizes)}",
-        )
+        ordered = counted_dimensions(len(layout.minor_to_major))
+        raise Rejected(parts[2].start, f"the layout orders {ordered} but the shape has {len(sizes)}")
     return Shape(str(primitive), sizes, layout, (), dynamic)
 
 

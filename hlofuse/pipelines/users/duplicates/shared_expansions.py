@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, operation
+from hlofuse.pipelines.names import is_of_derivative, operation
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import last_in_front
-from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
-from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 
 _LAYOUT_ONLY = frozenset({"bitcast", "copy", "transpose"})
 
@@ -33,29 +31,6 @@ def with_last_in_place_of_expansion(producer: Instruction, users: list[Instructi
         return users
     known = {way.dimensions for way in ways if way is not None} - {None}
     return last_in_front(users) if len(known) == 1 else users
-
-
-def with_last_in_place_of_leading(
-    producer: Instruction, users: list[Instruction], gone: GonePlaces
-) -> list[Instruction]:
-    """The users of `producer`, of which one is the broadcast of `x[None]`. Ids have to be XLA's.
-
-    Operations on that are made anew in front of it (`TryToSinkBroadcastAfterElementwiseOps` and others,
-    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). They and the broadcast read `producer` then, in
-    the order of a walk, instead of the reshape that put the dimension in, and the last takes its place.
-    """
-    if producer.opcode == "bitcast" and operation(producer) == "broadcast_in_dim":
-        return users  # that is the reshape
-    spread = [u for u in users if u.opcode == "broadcast" and operation(u) == "broadcast_in_dim"]
-    if len(spread) != 1 or spread[0].shape.rank != producer.shape.rank + 1 or 0 in spread[0].dimensions:
-        return users
-    here = extent_of(spread[0])
-    if here is None or not any(here.encloses(place) for place in gone.get(here.context, ())):
-        return users
-    anew = [u for u in users if u in spread or (u.opcode != "bitcast" and is_made_by_pass(u))]
-    there = [u for u in users if u not in anew]
-    place = sum(users.index(u) < users.index(spread[0]) for u in there)
-    return [*there[:place], anew[-1], *there[place:], *anew[:-1]]
 
 
 class _Way(NamedTuple):
@@ -90,4 +65,4 @@ def _was_moved_twice(broadcast: Instruction) -> bool:
     """
     if 1 not in broadcast.shape.dimensions:
         return False
-    return any("transpose(jvp" in (u.op_name or "") for u in broadcast.users)
+    return any(map(is_of_derivative, broadcast.users))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import stack_frame
+from hlofuse.pipelines.names import is_of_derivative, stack_frame
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
@@ -74,19 +74,15 @@ def _forward(readers: list[Instruction]) -> dict[Instruction, Instruction]:
     """By derivative what it is the derivative of, written in the same place: the last one's comes first."""
     found: dict[Instruction, Instruction] = {}
     written: dict[Hashable, list[Instruction]] = {}
-    for x in sorted(readers, key=lambda x: (_is_derivative(x), x.id)):
+    for x in sorted(readers, key=lambda x: (is_of_derivative(x), x.id)):
         width = x.shape.dimensions if x.opcode == "scatter" else x.operands[0].shape.dimensions
         extent = extent_of(x)
         there = written.setdefault((extent and (extent.start, extent.end), width), [])
-        if not _is_derivative(x):
+        if not is_of_derivative(x):
             there.append(x)
         elif there:
             found[x] = there.pop()
     return found
-
-
-def _is_derivative(x: Instruction) -> bool:
-    return "transpose(jvp" in (x.op_name or "")
 
 
 def _is_like(x: Instruction, other: Instruction) -> bool:

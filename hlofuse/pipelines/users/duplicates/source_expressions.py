@@ -14,6 +14,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.names import (
     is_made_by_pass,
+    is_of_derivative,
     is_of_program,
     name_before_renaming,
     operation,
@@ -78,14 +79,14 @@ def _is_converted_for_one(x: Instruction, users: list[Instruction]) -> bool:
     What is younger and stands in the same place is of another turn of it. Ids have to be XLA's.
     """
     place = stack_frame(x)
-    if not place or not _is_converted(x) or _is_of_derivative(x):
+    if not place or not _is_converted(x) or is_of_derivative(x):
         return False
     if not all(is_of_program(u) and stack_frame(u) for u in users):
         return False
     own = [u for u in users if stack_frame(u) == place]
     if any(u.id < x.id for u in own):
         return False
-    return any(not _is_of_derivative(u) and operation(u) != operation(x) for u in own)
+    return any(not is_of_derivative(u) and operation(u) != operation(x) for u in own)
 
 
 def _by_place(x: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -96,13 +97,9 @@ def _by_place(x: Instruction, users: list[Instruction]) -> list[Instruction]:
     return sorted(users, key=lambda u: rank[stack_frame(u)])
 
 
-def _is_of_derivative(x: Instruction) -> bool:
-    return "transpose(" in (x.op_name or "")
-
-
 def _is_operand_computed_before(user: Instruction, x: Instruction, here: Extent | None) -> bool:
     """Is the user within the expression that converts its operand to `x` when all in it is computed?"""
-    if here is None or not _is_converted(x) or _is_of_derivative(x):
+    if here is None or not _is_converted(x) or is_of_derivative(x):
         return False
     while not user.op_name and user.opcode == "bitcast" and len(user.users) == 1:
         (user,) = user.users  # a pass reshapes for what was there
@@ -153,9 +150,8 @@ def _bears_place_of_another(u: Instruction, place: Extent | None) -> bool:
     """
     if u.opcode == "broadcast":
         return stack_frame(u) != 0 and not is_of_program(u) and operation(u) != "broadcast_in_dim"
-    is_of_derivative = "transpose(jvp" in (u.op_name or "")
     is_merged = not is_of_program(u) or operation(u) == "broadcast_in_dim"
-    return u.opcode == "multiply" and is_of_derivative and (place is None or is_merged)
+    return u.opcode == "multiply" and is_of_derivative(u) and (place is None or is_merged)
 
 
 def _users_in_same_call(

@@ -46,13 +46,3 @@ def with_grouped_behind_squeezed(producer: Instruction, users: list[Instruction]
     if any(u.shape.true_dimensions != producer.shape.true_dimensions for u in others):
         return users
     return [*others, *grouped]
-
-
-def in_order_of_grouping(grouped: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users of the bitcast `grouped`, reductions made behind it and no others.
-
-    Each had a bitcast of its own, of which the one made first stayed.
-    """
-    if any(u.id < grouped.id or not is_grouped(u, grouped) for u in users):
-        return users
-    return sorted(users, key=lambda u: u.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_of_derivative
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.products.reshaped_products import (
     PRODUCTS,
@@ -46,5 +47,5 @@ def _was_canonical(product: Instruction) -> bool:
         return True
     left, right, result = found.groups()
     batch = "".join(x for x in result if x in left and x in right)
-    terms = (left, right, result) if "transpose(" in (product.op_name or "") else (left, right)
+    terms = (left, right, result) if is_of_derivative(product) else (left, right)
     return all(term.startswith(batch) and len(term) == len(batch) + 2 for term in terms)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import operation, stack_frame
+from hlofuse.pipelines.names import is_of_derivative, operation, stack_frame
 from hlofuse.pipelines.users.common.fusions import has_dot
 
 _PRODUCT = "dot_general"
@@ -36,7 +36,9 @@ def with_reshape_in_front(product: Instruction, users: list[Instruction]) -> lis
     if all(u.opcode == "dynamic-update-slice" for u in reshapes[0].users):
         return users  # a loop reshapes what it stacks
     others = [u for u in users if u not in reshapes]
-    if stack_frame(reshapes[0]) != stack_frame(product) and all(map(_is_elementwise, others)):
+    if stack_frame(reshapes[0]) != stack_frame(product) and all(
+        u.opcode in ELEMENTWISE_OPCODES for u in others
+    ):
         # It is that of another product, whose operand this is. That of this one is behind the element-wise
         # operations since, and the last of them took its place.
         return [*others[-1:], *reshapes, *others[:-1]]
@@ -53,12 +55,12 @@ def with_last_in_place_of_operand(
     last user takes its place. If only a product of the derivative is left, that of the program stood behind
     the products that read what was reshaped itself. `order` is the post-order.
     """
-    if not _is_moved_behind_elementwise(reshaped) or not all(map(_is_elementwise, users)):
+    if not _is_moved_behind_elementwise(reshaped) or any(u.opcode not in ELEMENTWISE_OPCODES for u in users):
         return users
     products = [u for u in reshaped.operands[0].users if operation(u) == _PRODUCT and u is not reshaped]
     if not products:
         return users
-    of_program = [order[u] for u in products if "transpose(" not in (u.op_name or "")]
+    of_program = [order[u] for u in products if not is_of_derivative(u)]
     if of_program:
         place = sum(order[u] < min(of_program) for u in users)
     else:
@@ -75,11 +77,7 @@ def _is_moved_behind_elementwise(x: Instruction) -> bool:
         return False
     if source.opcode == "fusion" and has_dot(source):
         source = source.fused_computation.root
-    return _is_elementwise(source) and source.op_name == x.op_name
-
-
-def _is_elementwise(x: Instruction) -> bool:
-    return x.opcode in ELEMENTWISE_OPCODES
+    return source.opcode in ELEMENTWISE_OPCODES and source.op_name == x.op_name
 
 
 def is_sum_of_split(x: Instruction) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import operation
+from hlofuse.pipelines.names import is_of_derivative, operation
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrowing
@@ -30,7 +30,8 @@ def narrowed_places(computation: Computation) -> frozenset[Hashable]:
         place, there = extent_of(x), extent_of(convert)
         if place and there and place.function == there.function and x.users == [convert]:
             found.update(
-                (place.function, place.start, place.end, y) for y in (False, is_any_wide or _is_derived(x))
+                (place.function, place.start, place.end, y)
+                for y in (False, is_any_wide or is_of_derivative(x))
             )
     return frozenset(found)
 
@@ -46,7 +47,7 @@ def with_last_in_place_of_cast(
     if not places or producer.shape.is_tuple or producer.shape.element_type != "f32":
         return users
     place = extent_of(producer)
-    if place is None or (place.function, place.start, place.end, _is_derived(producer)) not in places:
+    if place is None or (place.function, place.start, place.end, is_of_derivative(producer)) not in places:
         return users
     if any(u.opcode == "convert" and u.shape.element_type in _NARROW for u in users):
         return users
@@ -60,7 +61,3 @@ def _is_made_wide_outside(x: Instruction) -> bool:
     if x.opcode != "convert" or x.shape.element_type != "f32" or operation(x) != "convert_element_type":
         return False
     return x.operands[0].shape.element_type in _NARROW and "jvp(" not in (x.op_name or "")
-
-
-def _is_derived(x: Instruction) -> bool:
-    return "transpose(jvp(" in (x.op_name or "")

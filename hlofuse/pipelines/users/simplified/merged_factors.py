@@ -12,7 +12,7 @@ from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, is_one_missing, operation
+from hlofuse.pipelines.names import is_of_derivative, is_of_program, is_one_missing, operation
 from hlofuse.pipelines.users.common.constants import number_of
 from hlofuse.pipelines.users.common.holes import without
 
@@ -54,16 +54,25 @@ def _are_numbered_around(before: Instruction, behind: Instruction) -> bool:
     return has_merged_factor(before) and has_merged_factor(behind) and is_one_missing(before, behind)
 
 
+def _is_square(x: Instruction) -> bool:
+    return x.opcode == "multiply" and x.operands[0] is x.operands[1]
+
+
 def _merged_products(
     producer: Instruction, users: list[Instruction], again: frozenset[Instruction] = frozenset()
 ) -> list[Instruction]:
-    """Those of `users`; none where no product with one of the numbers is left."""
+    """Those of `users`; none where no product with one of the numbers is left.
+
+    Where `producer` was squared, the derivative of that had twice `producer`, which nobody else read.
+    """
     first = min((u.id for u in again.intersection(users)), default=None)
     merged = [
         u
         for u in dict.fromkeys(users)
         if has_merged_factor(u) or (first is not None and u.id >= first and _has_factor(u))
     ]
+    if any(map(_is_square, users)):
+        merged = [u for u in merged if not is_of_derivative(u)]
     if is_broadcast_of_constant(producer) or not any(_has_factor(u) for u in users if u not in merged):
         return []
     return merged

@@ -12,6 +12,7 @@ from hlofuse.pipelines.names import (
     is_in_branch,
     is_made_by_pass,
     is_of_called,
+    is_of_derivative,
     is_of_program,
     name_before_renaming,
     operation,
@@ -217,11 +218,7 @@ def _was_argument_with(reduction: Instruction, moved: Instruction, passes: int) 
 
 def _is_gradient(x: Instruction, users: list[Instruction]) -> bool:
     """Is it the result of a derivative? That of what was broadcast ends in a reshape, which all read."""
-    return _is_of_derivative(x) and not any(map(_is_of_derivative, users))
-
-
-def _is_of_derivative(x: Instruction) -> bool:
-    return "transpose(" in (x.op_name or "")
+    return is_of_derivative(x) and not any(map(is_of_derivative, users))
 
 
 def _is_of_several_calls(moved: list[Instruction]) -> bool:

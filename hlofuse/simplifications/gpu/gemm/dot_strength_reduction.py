@@ -16,7 +16,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common.dots import DotDimensions
 from hlofuse.simplifications.common.make import added, numbers, zero
 from hlofuse.simplifications.common.rewriting import replaced
-from hlofuse.simplifications.common.shapes import inserted, permuted, with_type, without
+from hlofuse.simplifications.common.shapes import inserted, permuted, without
 from hlofuse.simplifications.gpu.gemm.legacy_support import can_handle_gemm
 from hlofuse.simplifications.gpu.gemm.splitk import sum_type
 from hlofuse.simplifications.gpu.matrix_layout import is_tiny
@@ -100,7 +100,7 @@ def _summed(x: Instruction, count: int, dot: Instruction) -> Instruction:
     return added(
         dot,
         "reduce",
-        with_type(without(x.shape, range(rank - count, rank)), kind),
+        without(x.shape, range(rank - count, rank)).with_element_type(kind),
         [_converted(x, kind, dot), start],
         like=dot,
         dimensions=numbers(range(rank - count, rank)),

@@ -12,7 +12,7 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.rewriting import replaced, visit_module
-from hlofuse.simplifications.common.shapes import with_layout, with_type, without
+from hlofuse.simplifications.common.shapes import with_layout, without
 from hlofuse.simplifications.gpu.reductions.reduces import (
     has_own_emitter,
     inputs_of,
@@ -71,5 +71,5 @@ def _decompose(reduce: Instruction) -> bool:
         # The two stay side by side.
         convert = reduce.users[0]
         wide = make.convert(convert, new, convert.shape.element_type)
-        return replaced(convert, make.copied(wide, with_type(shape, convert.shape.element_type)))
+        return replaced(convert, make.copied(wide, shape.with_element_type(convert.shape.element_type)))
     return replaced(reduce, make.copied(new, shape))
