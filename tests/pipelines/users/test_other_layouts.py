@@ -47,6 +47,22 @@ inserted_window_dims={{0,1}}, scatter_dims_to_operand_dims={{0,1}}, index_vector
     assert {"transpose.1", "exponential.1", "add.1"} <= _in_other_layout(body)
 
 
+@pytest.mark.parametrize(("value", "is_made_anew"), [("exponential.1", True), ("mul.1", False)])
+def test_a_broadcast_that_was_there_in_either_layout_joins_nothing(value: str, is_made_anew: bool) -> None:
+    """Made anew row-major the two of them are equal; `mul.2` reads the one that always was."""
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %mask = pred[8]{{0}} parameter(1)
+  %broadcast_in_dim.1 = pred[8,8]{{1,0}} broadcast(%mask), dimensions={{1}}{named("broadcast_in_dim")}
+  %mul.1 = f32[8,8]{{1,0}} multiply(%p, %p){named("mul")}
+  %select_n.1 = f32[8,8]{{1,0}} select(%broadcast_in_dim.1, %mul.1, %mul.1){named("select_n")}
+  %transpose.1 = f32[8,8]{{1,0}} transpose(%mul.1), dimensions={{1,0}}{named("mul")}
+  %exponential.1 = f32[8,8]{{1,0}} exponential(%transpose.1){named("exp")}
+  %select.1 = f32[8,8]{{1,0}} select(%broadcast_in_dim.1, %{value}, %{value}){named("select_n")}
+  %bitcast.1 = f32[64]{{0}} bitcast(%exponential.1)
+  ROOT %r = (f32[64]{{0}}, f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%bitcast.1, %select_n.1, %select.1)"""
+    assert ("select.1" in _in_other_layout(body)) is is_made_anew
+
+
 @pytest.mark.parametrize(("name", "is_copy"), [("while", True), ("transpose", False)])
 def test_what_was_made_in_a_row_with_a_copy_was_made_anew(name: str, is_copy: bool) -> None:
     """What was copied bears no name, and the first bitcast that is left came next."""

@@ -112,7 +112,12 @@ def _is_transposed_between(user: Instruction, x: Instruction, likely: set[Instru
 
 
 def _was_equal_in_either(user: Instruction, x: Instruction, likely: set[Instruction]) -> bool:
-    """Is it a scatter, of which those of either layout are equal once they are made anew, row-major?"""
+    """Is it a scatter or a broadcast, of which those of either layout are equal once made anew, row-major?
+
+    CSE keeps the broadcast that was row-major. What reads it besides something made anew had another.
+    """
+    if x.opcode == "broadcast" and x not in likely and not was_division(user):
+        return user in likely and any(o in likely for o in user.operands)
     return x.opcode == "scatter" and user in likely
 
 
