@@ -209,3 +209,20 @@ def test_the_last_takes_the_place_of_the_bitcast_back_behind_a_cumulative_sum(
   %sin.1 = f32[128,3]{{1,0}} sine(%bitcast.16){named("sin")}
   ROOT %r = (f32[128,3]{{1,0}}, f32[128,3]{{1,0}}) tuple(%exp.1, %sin.1)"""
     assert users_of("bitcast.16", body) == users
+
+
+@pytest.mark.parametrize(("named_after", "listed"), [("", ["multiply.1", "broadcast.1"]), ("sum", None)])
+def test_what_read_a_reduction_through_a_transpose_that_moves_nothing_comes_first(
+    named_after: str, listed: list[str] | None
+) -> None:
+    """The reduction itself was row-major, so that what was made anew of its layout read another value."""
+    of_reduction = named(named_after) if named_after else ""
+    body = f"""  %p = f32[4,2,3,64,4]{{4,3,2,1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %reduce.1 = f32[4,2,64,4]{{2,3,1,0}} reduce(%p, %zero), dimensions={{2}}, to_apply=%sum{of_reduction}
+  %bitcast.1 = f32[4,2,4,64]{{3,2,1,0}} bitcast(%reduce.1){named("reduce_sum")}
+  %broadcast.1 = f32[4,2,16,4,64]{{4,3,2,1,0}} broadcast(%bitcast.1), dimensions={{0,1,3,4}}{named("div")}
+  %multiply.1 = f32[4,2,4,64]{{3,2,1,0}} multiply(%bitcast.1, %bitcast.1){named("mul")}
+  ROOT %r = (f32[4,2,16,4,64]{{4,3,2,1,0}}, f32[4,2,4,64]{{3,2,1,0}}) tuple(%broadcast.1, %multiply.1)"""
+    ids = "p zero bitcast.1 reduce.1 broadcast.1 multiply.1 r"
+    assert users_of("bitcast.1", body, ids=ids) == (listed or ["broadcast.1", "multiply.1"])

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
@@ -79,9 +80,15 @@ def with_last_in_place_of_bitcast(x: Instruction, users: list[Instruction]) -> l
 
     ReductionLayoutNormalizer (`xla/backends/gpu/transforms/reduction_layout_normalizer.cc`) put a bitcast
     behind the new one, which names nothing. When that went its users were appended.
+
+    The bitcast has the name of the reduction where it is left, which was row-major. What is element-wise and
+    was made anew read it through a transpose of the program then: the bitcast that this became was the first
+    user, and the last of its own took its place.
     """
     if x.opcode == "reduce" and not x.op_name:
         return last_in_front(users)
+    if _is_of_reduction(x):
+        return sorted(users, key=lambda u: u.opcode not in ELEMENTWISE_OPCODES)
     return sorted(users, key=lambda u: x.opcode == "transpose" and not _brings_back(u))
 
 
@@ -102,6 +109,16 @@ def with_last_in_place_of_layout(x: Instruction, users: list[Instruction]) -> li
     (source,) = x.operands
     given = source.operands[0] if source.opcode == "get-tuple-element" else source
     return users if given.opcode == "custom-call" else last_in_front(users)
+
+
+def _is_of_reduction(x: Instruction) -> bool:
+    return (
+        x.opcode == "bitcast"
+        and bool(x.op_name)
+        and x.shape.is_row_major
+        and x.operands[0].opcode == "reduce"
+        and not x.operands[0].op_name
+    )
 
 
 def _brings_back(x: Instruction) -> bool:
