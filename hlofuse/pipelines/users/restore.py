@@ -79,7 +79,9 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
 def _restore(computation: Computation, gone: GonePlaces, *, ids_known: bool) -> None:
     program = _put_in_order_of_program(computation)
     clues = clues_of(computation, program, gone, ids_known=ids_known)
-    normalized = restore_normalized_users(computation, clues.order, clues.uses, ids_known=ids_known)
+    normalized = restore_normalized_users(
+        computation, clues.order, clues.uses, clues.wide, ids_known=ids_known
+    )
     rounded, called = rounded_values(computation), called_slices(computation)
     for instruction in computation:
         users = instruction.users
@@ -148,7 +150,7 @@ def _as_converts_leave_it(
     """What FloatNormalization and the fusions that came first made of it; `place` is what is known of it."""
     uses, wide = clues.uses, clues.wide
     if is_widening(producer) or is_widened_broadcast(producer):
-        return users_of_widening(producer, uses, wide, clues.order)
+        return users_of_widening(producer, uses, wide, place)
     if producer in wide:
         users = users_of_widened(producer, users, uses, wide, place)
     elif producer.opcode != "broadcast" and not wide.isdisjoint(users):

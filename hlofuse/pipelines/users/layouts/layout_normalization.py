@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.reordering import reorder_users
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
 from hlofuse.pipelines.users.common.grouping import is_grouped
 from hlofuse.pipelines.users.common.holes import last_in_front
@@ -42,11 +43,17 @@ _ROW_MAJOR, _OTHER = 0, 1
 
 
 def restore_normalized_users(
-    computation: Computation, order: Iterable[Instruction], uses: Uses, *, ids_known: bool
+    computation: Computation,
+    order: Iterable[Instruction],
+    uses: Uses,
+    wide: frozenset[Instruction],
+    *,
+    ids_known: bool,
 ) -> frozenset[Instruction]:
     """Put the users of what had another layout into XLA's order; which those are.
 
-    `order` is the post-order of the computation, `uses` the order in which a walk comes along each use.
+    `order` is the post-order of the computation, `uses` the order in which a walk comes along each use,
+    `wide` what was narrow in the program.
     """
     anew = made_anew(computation, ids_known=ids_known)
     other = in_other_layout(order, anew)
@@ -56,12 +63,19 @@ def restore_normalized_users(
     swapped = {x.broadcast: x for x in swapped_broadcasts(graph.of) if x.broadcast in other}
     swap_back(graph, swapped.values())
     copied = put_results_together(graph)
+    converts = {x: _take_from_wide(graph, x, wide) for x in _merged_converts(order, anew, other, wide)}
     _Normalization(graph, anew, other, copied).run()
     _Simplification(graph, other, copied).run()
     found: set[Instruction] = set()
     for node in graph.nodes:
         x = node.source
-        if node.dead or x is None or x not in other or is_widening(x):
+        if node.dead or x is None or x not in other:
+            continue
+        if is_widening(x):
+            if x in converts:
+                listed = [*node.users, *converts[x].users]
+                if reorder_users(x, [u.source for u in listed if u.source is not None]):
+                    found.add(x)
             continue
         if was_copied_for_each(x):
             # Layout assignment made a copy for every use; CSE made them one, in the order of the walk.
@@ -73,6 +87,28 @@ def restore_normalized_users(
         if give_order_as_swapped(node, swapped[x]) if x in swapped else give_order_of(node, x):
             found.add(x)
     return frozenset(found)
+
+
+def _merged_converts(
+    order: Iterable[Instruction],
+    anew: frozenset[Instruction],
+    other: frozenset[Instruction],
+    wide: frozenset[Instruction],
+) -> list[Instruction]:
+    """Converts of the program which several read that were made anew, and what was `wide` since CSE."""
+    converts = [x for x in order if x in other and is_widening(x)]
+    return [x for x in converts if not wide.isdisjoint(x.users) and len(anew & {*x.users} - wide) > 1]
+
+
+def _take_from_wide(graph: ShadowGraph, convert: Instruction, wide: frozenset[Instruction]) -> Node:
+    """What was `wide` reads the narrow value as yet, here by a node that stands for the converts to come."""
+    node = graph.of[convert]
+    apart = graph.add(Node(None, node.shape, list(node.operands)))
+    apart.users = [u for u in node.users if u.source in wide]
+    node.users = [u for u in node.users if u.source not in wide]
+    for user in apart.users:
+        user.operands = [apart if o is node else o for o in user.operands]
+    return apart
 
 
 def with_last_in_place_of_bitcast(x: Instruction, users: list[Instruction]) -> list[Instruction]:
