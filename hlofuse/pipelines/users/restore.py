@@ -20,7 +20,7 @@ from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces, places_of_gone
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
-from hlofuse.pipelines.users.floats.merged_converts import with_last_in_place_of_convert
+from hlofuse.pipelines.users.floats.merged_converts import with_last_in_place_of_converts
 from hlofuse.pipelines.users.floats.swapped_broadcasts import with_last_in_place_of_merged_converts
 from hlofuse.pipelines.users.floats.swapped_converts import with_swapped_behind
 from hlofuse.pipelines.users.floats.widened import (
@@ -154,7 +154,7 @@ def _as_converts_leave_it(
     elif producer.opcode != "broadcast" and not wide.isdisjoint(users):
         users = users_through_convert(producer, users, uses, wide)
     else:
-        users = with_last_in_place_of_convert(users, wide, clues.order)
+        users = with_last_in_place_of_converts(users, wide, clues.order, uses)
     users = with_swapped_behind(users)
     users = with_split_reductions_behind(producer, users, clues.order)
     return with_gemms_behind(producer, users, clues.order)
