@@ -32,6 +32,7 @@ from hlofuse.pipelines.users.floats.widened import (
 from hlofuse.pipelines.users.floats.widened_products import is_read_through_pair
 from hlofuse.pipelines.users.in_program import as_program_has_it
 from hlofuse.pipelines.users.layouts.grouped_reductions import (
+    reductions_but_last,
     with_grouped_of_program,
     with_grouped_where_met,
 )
@@ -121,7 +122,9 @@ def _made_anew(producer: Instruction, clues: Clues) -> tuple[list[Instruction], 
     users = with_last_in_place_of_bitcast(producer, producer.users)
     users = with_grouped_where_met(producer, users, clues.uses)
     place = {u: k for k, u in enumerate(users)}
-    users = _as_converts_leave_it(producer, users, clues, place)
+    behind = reductions_but_last(users, clues.order) if producer in clues.wide else []
+    users = [u for u in users if u not in behind]
+    users = [*_as_converts_leave_it(producer, users, clues, place), *behind]
     is_cast_told = is_read_through_pair(producer, clues.wide)
     return (last_in_front(users) if is_cast_told else users), is_cast_told
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.users.layouts.grouped_reductions import with_grouped_where_met
+from hlofuse.pipelines.users.layouts.grouped_reductions import reductions_but_last, with_grouped_where_met
 
 from .lists import HEAD, named, users_of
 
@@ -209,3 +209,18 @@ def test_the_last_takes_the_place_of_the_bitcast_back_behind_a_cumulative_sum(
   %sin.1 = f32[128,3]{{1,0}} sine(%bitcast.16){named("sin")}
   ROOT %r = (f32[128,3]{{1,0}}, f32[128,3]{{1,0}}) tuple(%exp.1, %sin.1)"""
     assert users_of("bitcast.16", body) == users
+
+
+def test_the_last_of_several_reductions_took_the_place_of_the_bitcast_that_all_read() -> None:
+    body = f"""  %p = f32[4,16,8]{{2,1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %rows = f32[4,16]{{1,0}} reduce(%p, %zero), dimensions={{2}}, to_apply=%sum
+  %grouped = f32[4,128]{{1,0}} bitcast(%p)
+  %each = f32[4]{{0}} reduce(%grouped, %zero), dimensions={{1}}, to_apply=%sum
+  %columns = f32[16,8]{{1,0}} reduce(%p, %zero), dimensions={{0}}, to_apply=%sum
+  %flat = f32[512]{{0}} bitcast(%p)
+  ROOT %r = (f32[4,16]{{1,0}}, f32[4]{{0}}, f32[16,8]{{1,0}}, f32[512]{{0}}) tuple(%rows, %each, %columns, %flat)"""
+    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
+    order = {x: k for k, x in enumerate(entry.post_order())}
+    users = entry.parameters[0].users
+    assert [x.name for x in reductions_but_last(users[::-1], order)] == ["rows", "grouped"]

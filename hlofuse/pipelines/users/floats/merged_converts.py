@@ -7,6 +7,7 @@ are equal. HloCSE (`xla/service/hlo_cse.cc`) keeps the one that it meets first.
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
@@ -18,7 +19,8 @@ def with_last_in_place_of_converts(
     """The users of a narrow value, one of which is such a convert: the last took the places of its equals.
 
     What is in `wide` got a convert each, in its own place; what else is in single precision read that of the
-    program. All but the one met first went, as CSE met them. `order` is the post-order.
+    program. All but the one met first went, as CSE met them. `order` is the post-order, which tells of a
+    constant, merged of many, no more than where the first convert stood.
     """
     convert = next((u for u in users if is_widening(u)), None)
     if convert is None:
@@ -27,6 +29,8 @@ def with_last_in_place_of_converts(
     of_program = [u for u in convert.users if u not in wide]
     if not met or len(met) + bool(of_program) < 2:
         return users
+    if is_made_of_nothing(convert.operands[0]):
+        met = {min(met): -1}
     if of_program:
         met[min(map(order.__getitem__, of_program))] = min(uses[convert, u] for u in of_program)
     kept, *gone = sorted(met, key=met.__getitem__)
