@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.users.layouts.grouped_reductions import with_grouped_where_met
+from hlofuse.pipelines.users.layouts.grouped_reductions import reductions_but_last, with_grouped_where_met
 
 from .lists import HEAD, named, users_of
 
@@ -226,3 +226,17 @@ def test_what_read_a_reduction_through_a_transpose_that_moves_nothing_comes_firs
   ROOT %r = (f32[4,2,16,4,64]{{4,3,2,1,0}}, f32[4,2,4,64]{{3,2,1,0}}) tuple(%broadcast.1, %multiply.1)"""
     ids = "p zero bitcast.1 reduce.1 broadcast.1 multiply.1 r"
     assert users_of("bitcast.1", body, ids=ids) == (listed or ["broadcast.1", "multiply.1"])
+
+
+def test_the_last_of_several_reductions_took_the_place_of_the_bitcast_that_all_read() -> None:
+    body = """  %p = f32[4,16,8]{2,1,0} parameter(0)
+  %zero = f32[] constant(0)
+  %rows = f32[4,16]{1,0} reduce(%p, %zero), dimensions={2}, to_apply=%sum
+  %grouped = f32[4,128]{1,0} bitcast(%p)
+  %each = f32[4]{0} reduce(%grouped, %zero), dimensions={1}, to_apply=%sum
+  %columns = f32[16,8]{1,0} reduce(%p, %zero), dimensions={0}, to_apply=%sum
+  ROOT %r = (f32[4,16]{1,0}, f32[4]{0}, f32[16,8]{1,0}) tuple(%rows, %each, %columns)"""
+    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
+    order = {x: k for k, x in enumerate(entry.post_order())}
+    users = entry.parameters[0].users
+    assert [x.name for x in reductions_but_last(users[::-1], order)] == ["rows", "grouped"]
