@@ -50,7 +50,9 @@ def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
     told = []
     if g.us_saved is not None:
         told.append(saves_text(g.us_saved * copies))
-    if g.bytes_saved:
+    if g.bytes_saved < 0:
+        told.append(f"{bytes_text(-g.bytes_saved * copies)} more traffic")
+    elif g.bytes_saved:
         verb = "" if told and (g.us_saved or 0.0) >= 0 else "saves "
         told.append(verb + bytes_text(g.bytes_saved * copies))
     if told:

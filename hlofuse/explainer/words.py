@@ -51,11 +51,11 @@ def result_line(e: Explanation) -> str:
 def notes(e: Explanation) -> list[str]:
     """What the figures leave out, and what they do not show."""
     found = []
-    before, after = e.before.cost.transcendentals, e.after.cost.transcendentals
-    if after > before:
+    costs = e.before.cost, e.after.cost
+    before, after = (quantity(c.transcendentals) for c in costs)
+    if costs[1].transcendentals > costs[0].transcendentals and after != before:
         # Copies of an operation in several kernels; of these the copies are dear.
-        counts = f"{quantity(before)} → {quantity(after)}"
-        found.append(f"{counts} of exp, tanh and the like: some are computed in two kernels")
+        found.append(f"{before} → {after} of exp, tanh and the like: some are computed in two kernels")
     if e.before.cost.unknown:
         calls = plural(e.before.cost.unknown, "custom call")
         found.append(f"{calls} not in these figures: XLA does not know their cost")

@@ -177,9 +177,12 @@ class DumpDirectory:
                     f"{printable(str(path))} holds HLO protos (.hlo.pb) only, and hlofuse reads text:"
                     " add --xla_dump_hlo_as_text to XLA_FLAGS"
                 )
+            text = next((name for name in names if name.endswith((".hlo", ".hlo.gz"))), None)
+            hint = f"; of other files name one, such as {printable(str(self.path / text))}" if text else ""
             raise HlofuseError(
                 f"{printable(str(path))} holds no module dumps (files like"
                 f" module_0001.jit_f.before_optimizations.txt, as XLA_FLAGS=--xla_dump_to=DIR writes them)"
+                + hint
             )
 
     def main(self) -> DumpedModule | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from pathlib import Path
@@ -147,6 +148,10 @@ def _refuse_early(first: bytes, name: str) -> None:
 def _refuse_binary(first: bytes, name: str) -> None:
     if b"\0" not in first[:65536]:
         return
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise HlofuseError(
+            f"{printable(name)} is text in UTF-16 (as PowerShell's > writes it): save it in UTF-8"
+        )
     hint = ""
     if b"HloModule" not in first[:65536]:
         hint = (

@@ -7,7 +7,7 @@ _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 def quantity(value: float, unit: str = "") -> str:
     """`1_234_567, "B"` → `1.23 MB`; below a thousand the number itself."""
-    sign = "-" if value < 0 else ""
+    sign = "−" if value < 0 else ""
     value = abs(value)
     step = 0
     while value >= 999.5 and step < len(_PREFIXES) - 1:
@@ -30,12 +30,12 @@ def us_text(value: float) -> str:
     """`12.3 µs`, `45.6 ms`, `7.89 s`: three figures, and no finer than the hundredth of a microsecond."""
     size = abs(value)
     if size >= 999_950:
-        return f"{value / 1e6:,.{2 if size < 9_995_000 else 1}f} s"
-    if size >= 9_999.5:
-        return f"{value / 1000:.1f} ms"
-    digits = 0 if size >= 999.5 else 1 if size >= 99.95 else 2
-    text = f"{value:,.{digits}f} µs"
-    return text[1:] if text.startswith("-") and not any(c in "123456789" for c in text) else text
+        text = f"{size / 1e6:,.{2 if size < 9_995_000 else 1}f} s"
+    elif size >= 9_999.5:
+        text = f"{size / 1000:.1f} ms"
+    else:
+        text = f"{size:,.{0 if size >= 999.5 else 1 if size >= 99.95 else 2}f} µs"
+    return f"−{text}" if value < 0 and any(c in "123456789" for c in text) else text
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:

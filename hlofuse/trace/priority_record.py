@@ -49,6 +49,10 @@ class PriorityRecord:
     device: dict[str, int] = field(default_factory=dict)
     """Whole numbers of the device it was made for (`gpu_device_info`), as far as the record tells."""
 
+    def is_of(self, device: object) -> bool:
+        """It was made for this device, or does not say for which."""
+        return all(getattr(device, name, number) == number for name, number in self.device.items())
+
     def fusions(self) -> list[FusionStep]:
         return [s for s in self.steps if isinstance(s, FusionStep)]
 

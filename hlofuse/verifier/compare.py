@@ -15,6 +15,7 @@ from hlofuse.ir.parse import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes.priority_fusion.following import Follower
 from hlofuse.pipelines import Replay, replay
+from hlofuse.pipelines.device import device_of
 from hlofuse.present.escape import printable
 from hlofuse.trace.priority_record import PriorityRecord
 from hlofuse.verifier.records import compare_record, follow_record
@@ -62,6 +63,7 @@ def verify_module(
     if difference is None and not exact:
         difference = compare.difference(end, after, None, ours)
     named, total = compare.fusion_names(before, end, after)
+    other_device = record is not None and not record.is_of(device_of(target, device)[0])
     return Verdict(
         name or before.name,
         exact,
@@ -74,11 +76,11 @@ def verify_module(
         None,
         seconds,
         _record_verdict(record, follower, ours),
-        _remark(before, after, ours, target) if not exact else None,
+        _remark(before, after, ours, target, other_device) if not exact else None,
     )
 
 
-def _remark(before: Module, after: Module, ours: Replay, target: str) -> str | None:
+def _remark(before: Module, after: Module, ours: Replay, target: str, other_device: bool) -> str | None:
     """What is odd about the two modules, and may be all the difference; None for nothing."""
     found = [doubt(before, "BEFORE", target)]
     if before.name != after.name:
@@ -89,6 +91,8 @@ def _remark(before: Module, after: Module, ours: Replay, target: str) -> str | N
         found.append("AFTER shows the module after all optimizations, to which later passes have added.")
     elif not stage_of(after, target).is_fused and any(e.event == "fuse" for e in ours.events):
         found.append("AFTER shows no sign of fusion.")
+    if other_device:
+        found.append("XLA's own record beside it is of another device.")
     return " ".join(filter(None, found)) or None
 
 

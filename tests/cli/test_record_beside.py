@@ -22,6 +22,10 @@ def test_it_is_followed_where_it_is_about_this_device(hlofuse: Run, samples: Pat
     assert record_of(hlofuse, folder, "--device", "v100") is None
     assert hlofuse("explain", folder, "--device", "h100_sxm").err == ""
     assert "is of another device, and not followed" in hlofuse("explain", folder, "--device", "v100").err
+    told = hlofuse("verify", folder, "--device", "v100", "--target", "gpu")
+    assert "XLA's own record beside it is of another device." in told.out
+    told = hlofuse("verify", folder, "--device", "h100_sxm", "--target", "gpu")
+    assert (told.status, "another device" in told.out) == (0, False)
     # What may be asked of many modules keeps quiet.
     checked = hlofuse("check", folder, "--device", "v100", "--max-kernels", 9)
     assert (checked.status, checked.err) == (0, "")

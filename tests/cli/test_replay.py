@@ -65,7 +65,7 @@ def test_a_wrong_call_writes_nothing(hlofuse: Run, samples: Path, tmp_path: Path
         (["--disable", "QQQ"], "there is no rule 'QQQ' (hlofuse rule lists them)"),
         (["--device", "h101"], "no device 'h101'; known are a100_pcie_80, "),
         (["--device", "H100"], "no device 'H100'; did you mean h100_pcie or h100_sxm?"),
-        (["--device", str(sample(samples))], "before describes no device: line 1: unexpected ','"),
+        (["--device", str(sample(samples))], "before.hlo describes no device: line 1: unexpected ','"),
         (["--module", "nope"], "--module"),
     ):
         result = hlofuse("replay", sample(samples), "-o", out, *arguments)

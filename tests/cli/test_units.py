@@ -22,7 +22,7 @@ from hlofuse.present.units import bytes_text, plural, quantity, ranges, us_text
         (999_499, "999 kB"),
         (999_500, "1.00 MB"),
         (8_388_608, "8.39 MB"),
-        (-12, "-12 B"),
+        (-12, "−12 B"),
         (10**30, "1000000000000 EB"),
     ],
 )
@@ -41,7 +41,7 @@ def test_bytes(value: int, text: str) -> None:
         (999_949, "999.9 ms"),
         (999_950, "1.00 s"),
         (2_669_600, "2.67 s"),
-        (-12_345_678, "-12.3 s"),
+        (-12_345_678, "−12.3 s"),
     ],
 )
 def test_times(value: float, text: str) -> None:

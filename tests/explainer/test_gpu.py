@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.explainer.compare_devices import compare_devices
 from hlofuse.explainer.costs import PairDetail, observed_replay
 from hlofuse.explainer.explain import explain
+from hlofuse.explainer.explain_text_costs import print_timed_kernel
 from hlofuse.explainer.model import Explanation
 from hlofuse.explainer.why import Pair, why
+from hlofuse.explainer.words import notes
 from hlofuse.inputs import load
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir import parse_module
@@ -285,3 +289,28 @@ def test_one_thread_is_one(hlofuse: Run, tmp_path: Path) -> None:
     file.write_text(SUM_OF_SUM)
     answer = hlofuse("why", file, *H100, "sum", "r")
     assert "runs on 1 thread, not 32" in " ".join(answer.out.split())
+
+
+def test_exponentials_are_told_of_where_their_number_shows(samples: Path) -> None:
+    """A few more of many thousand read as the same number."""
+    e = explained(samples / "gpu" / "softmax")
+
+    def told(before: int, after: int) -> list[str]:
+        totals = [
+            replace(t, cost=replace(t.cost, transcendentals=n))
+            for t, n in ((e.before, before), (e.after, after))
+        ]
+        return [n for n in notes(replace(e, before=totals[0], after=totals[1])) if "exp, tanh" in n]
+
+    assert told(51_400, 51_410) == []
+    assert told(51_400, 51_500) == [
+        "51.4 k → 51.5 k of exp, tanh and the like: some are computed in two kernels"
+    ]
+
+
+def test_a_fusion_that_moves_more_says_so(samples: Path) -> None:
+    (made,) = [g for story in explained(samples / "gpu" / "softmax").passes for g in story.fused]
+    out = io.StringIO()
+    made = replace(made, bytes_saved=-17_300, us_saved=10.25)
+    print_timed_kernel(made, Console(file=out, width=100), 0)
+    assert "saves 10.25 µs, 17.3 kB more traffic" in out.getvalue()

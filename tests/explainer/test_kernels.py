@@ -113,6 +113,25 @@ def test_a_product_with_a_vector_is_no_library_call() -> None:
     assert kernel.figures["reduces"] == "1,024 columns of 512"
 
 
+def test_one_row_is_one_row() -> None:
+    text = """\
+HloModule m
+%add {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}
+ENTRY %main {
+  %p = f32[6400]{0} parameter(0)
+  %exp = f32[6400]{0} exponential(%p)
+  %zero = f32[] constant(0)
+  ROOT %sum = f32[] reduce(%exp, %zero), dimensions={0}, to_apply=%add
+}
+"""
+    (kernel,) = fused_on_gpu(text)
+    assert kernel.figures["reduces"] == "1 row of 6,400"
+
+
 def test_a_product_no_library_takes() -> None:
     text = """\
 HloModule m

@@ -225,3 +225,11 @@ def test_a_long_tuple_is_cut_behind_an_element() -> None:
     element = "f32[32,4,4,128]{3,2,1,0}"
     assert _shape_text(f"(f32[8], {element})") == f"(f32[8], {element})"
     assert _shape_text(f"(f32[8], {', '.join(3 * [element])})") == f"(f32[8], {element}, … 4 in all)"
+
+
+def test_a_name_given_twice_is_one_instruction(hlofuse: Run, samples: Path) -> None:
+    """It is said, and described once."""
+    for form in ("text", "markdown"):
+        told = hlofuse("why", samples / "cpu" / "gpt2_block", "add.9", "add.9", "--format", form).out
+        assert "is one instruction: name two, or only this one." in told
+        assert told.count("f32[4,64,128]") == 1

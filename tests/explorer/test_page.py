@@ -453,3 +453,11 @@ def test_figures_that_xla_does_not_know_are_not_noughts(visit: Open) -> None:
     text = str(seen.page.text_content("#panes svg"))
     assert "1 operation · 64 B" in text
     assert "0 B" not in text
+
+
+def test_the_welcome_leads_to_the_first_decision(visit: Open) -> None:
+    """The page opens at the end, where the arrow leads nowhere."""
+    seen = visit("gpu/softmax")
+    assert seen.at > 1
+    seen.page.click("#details >> text=Begin with the first decision")
+    assert seen.at == 1

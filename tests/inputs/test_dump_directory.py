@@ -87,7 +87,10 @@ def test_directories_that_are_no_dumps(tmp_path: Path) -> None:
     with pytest.raises(HlofuseError, match="holds no module dumps"):
         load(tmp_path)
     (tmp_path / "notes.txt").write_text("x")
-    with pytest.raises(HlofuseError, match="holds no module dumps"):
+    with pytest.raises(HlofuseError, match=r"holds no module dumps .* writes them\)$"):
+        load(tmp_path)
+    (tmp_path / "step.hlo").write_text("HloModule m")
+    with pytest.raises(HlofuseError, match=r"; of other files name one, such as .*step\.hlo$"):
         load(tmp_path)
 
 

@@ -322,3 +322,9 @@ def test_zeros_that_a_remainder_in_a_call_compares_with_are_spread_for_it() -> N
     rem = f"pred[8]{{0}} compare(%p, %broadcast.1.0), direction=LT, {op('jit(remainder)/rem')}"
     assert maker("broadcast.1.0", *lines, f"%compare.1.0 = {rem}") == Maker.SIMPLIFIER
     assert maker("broadcast.1.0", *lines, f"%rem.1.0 = {rem}") == Maker.FRONT_END
+
+
+def test_the_front_end_makes_the_root_last_unless_it_was_made_anew() -> None:
+    root = "%tuple{} = (f32[8]{{0}}, f32[8]{{0}}) tuple(%mul.5.0, %mul.5.0)"
+    assert maker("tuple.1.0", MUL, root.format(".1.0")) == Maker.FRONT_END
+    assert maker("tuple.1", MUL, root.format(".1")) == Maker.SIMPLIFIER

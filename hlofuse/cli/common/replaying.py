@@ -241,7 +241,7 @@ class Subject:
         record = self.record
         if record is None and self.record_path is not None:
             record = _read_record(self.record_path)
-            if not self._is_about_us(record):
+            if not record.is_of(self.variant.device):
                 record = None
                 if not one_of_many:
                     name = printable(self.record_path.name)
@@ -256,11 +256,6 @@ class Subject:
         if observed.xla is not None:
             observed.xla.remark = self.remark
         return observed
-
-    def _is_about_us(self, record: PriorityRecord) -> bool:
-        """It was made for the device of this replay, or does not say for which."""
-        device = self.variant.device if self.variant is not None else None
-        return all(getattr(device, name, number) == number for name, number in record.device.items())
 
     def replay(self, *, keep_modules: bool = False) -> Replay:
         """Replay it from the module alone; XLA's record is followed only where it was asked for."""

@@ -181,15 +181,23 @@ def load_device(name: str) -> DeviceDescription:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeError):
         raise DeviceError(f"{name} is no text that describes a device") from None
-    return _from_toml(text, name) if path.suffix == ".toml" else device_from_text_proto(text, path.stem)
+    return (
+        _from_toml(text, name)
+        if path.suffix == ".toml"
+        else device_from_text_proto(text, path.stem, source=name)
+    )
 
 
-def device_from_text_proto(text: str, name: str = "device") -> DeviceDescription:
-    """The device in the text of a `GpuTargetConfigProto` or `GpuDeviceInfoProto`."""
+def device_from_text_proto(text: str, name: str = "device", *, source: str = "") -> DeviceDescription:
+    """The device in the text of a `GpuTargetConfigProto` or `GpuDeviceInfoProto`.
+
+    It is called `name` where the text has no name for it; an error calls the text `source`.
+    """
+    source = source or name
     try:
         config = parse_text_proto(text)
     except TextProtoError as error:
-        raise DeviceError(f"{name} describes no device: {error}") from None
+        raise DeviceError(f"{source} describes no device: {error}") from None
     info = _message(config, "gpu_device_info") if "gpu_device_info" in config else config
     values = {f.name: info[f.name] for f in fields(DeviceDescription) if f.name in info}
     values["name"] = info.get("name") or config.get("device_description_str") or name
@@ -204,7 +212,7 @@ def device_from_text_proto(text: str, name: str = "device") -> DeviceDescription
     values["matrix_units"] = _matrix_units(_message(info, "matrix_unit_description") or {})
     if "compile_time_toolkit_version" in info:
         values["toolkit_version"] = info["compile_time_toolkit_version"]
-    return _device(values, name)
+    return _device(values, source)
 
 
 def _message(within: dict[str, Any], name: str) -> Any:

@@ -54,7 +54,7 @@ def _pair(p: Pair, limit: int) -> list[str]:
         out.append(f"{markdown(not_considered(p))}\n")
     elif p.path:
         out.append("Its value gets there by " + " → ".join(markdown_code(n) for n in p.path[:8]) + "\n")
-    out.append(_places((p.producer, p.consumer)))
+    out.append(_places(tuple(dict.fromkeys((p.producer, p.consumer)))))
     where = kernels_line(p)
     if where:
         out.append(f"{markdown(where)}\n")

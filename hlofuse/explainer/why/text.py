@@ -100,7 +100,7 @@ def _print_pair(p: Pair, console: Console, input_words: Sequence[str], limit: in
         _indented(console, "Its value gets there by " + " → ".join(printable(n) for n in shown))
         print_command(console, 2, "why", *input_words, p.path[0], p.path[1])
     console.print()
-    _print_places(console, (p.producer, p.consumer))
+    _print_places(console, tuple(dict.fromkeys((p.producer, p.consumer))))
     where = kernels_line(p)
     if where:
         _indented(console, where)

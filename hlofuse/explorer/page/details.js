@@ -120,7 +120,8 @@ function welcome(app) {
       el("strong", {}, ` ${countText(held.length, "pair")}, ${worthOf(held)}`),
       el("div", {}, data.rules.get(code)?.title ?? "")))),
     kindsOf(run),
-    el("p", {}, "Press → for the first decision, or choose from the lists."),
+    run.length ? el("p", {}, el("button", { type: "button", class: "link-button", onclick: () => app.goTo(1) }, "Begin with the first decision"),
+      " (→ goes on), or choose from the lists.") : null,
     ...run.notes.map((note) => el("p", { class: "note" }, note)));
 }
 

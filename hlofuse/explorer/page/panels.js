@@ -147,7 +147,7 @@ class Panels {
     return [
       el("span", { class: "dot ineligible", "aria-hidden": "true" }),
       el("span", { class: "first" }, `${h.producer} → ${h.consumer}`),
-      el("span", { class: "worth" }, h.us !== null ? timeText(h.us) : bytesText(h.bytes)),
+      el("span", { class: "worth" }, h.us === null ? bytesText(h.bytes) : h.us < 0 ? `${timeText(-h.us)} slower` : timeText(h.us)),
       el("span", { class: "second" }, `${h.rule} · ${title}`),
     ];
   }

@@ -17,6 +17,10 @@ from hlofuse.pipelines.likely_ids.inlined_calls import in_order_of_cloning
 from hlofuse.pipelines.likely_ids.makers import Maker, is_cloned_whole
 from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
 from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
+from hlofuse.pipelines.likely_ids.parts_of_concatenations import (
+    with_slices_behind_parts,
+    with_wholes_in_front,
+)
 from hlofuse.pipelines.likely_ids.program_order import in_program_order
 from hlofuse.pipelines.likely_ids.simplification_rounds import in_rounds
 from hlofuse.pipelines.likely_ids.sort_keys import with_keys_as_made
@@ -51,17 +55,19 @@ def _by_age(computation: Computation, named: frozenset[Instruction]) -> list[Ins
     for maker in sorted(made):
         members = made[maker]
         if maker == Maker.FRONT_END and not cloned:
-            order += sorted(members, key=age.__getitem__)
+            order += with_wholes_in_front(sorted(members, key=age.__getitem__), named)
         elif maker == Maker.ANY:
             order += in_order_of_making(members, frozenset(made.get(Maker.LAYOUT_NORMALIZATION, ())))
         elif maker == Maker.INLINER:
-            order += in_order_of_pass(in_order_of_cloning(computation, members), [], frozenset())
+            cloned_in_turn = in_order_of_pass(in_order_of_cloning(computation, members), [], frozenset())
+            order += with_wholes_in_front(cloned_in_turn, named)
         elif maker == Maker.SIMPLIFIER_AGAIN:
-            for turn in in_rounds(members):
-                order += in_order_of_pass(turn, [], named)
+            rounds = (x for turn in in_rounds(members) for x in in_order_of_pass(turn, [], named))
+            order += with_slices_behind_parts([*rounds], named)
         else:
             # Those that take the place of broadcasts are met in the order of the program.
             broadcasts = [x for x in members if x in age and x.opcode == "broadcast"]
             aged = sorted(broadcasts, key=age.__getitem__)
-            order += with_keys_as_made(in_order_of_pass(members, aged, named, expanded=True))
+            made_in_turn = in_order_of_pass(members, aged, named, expanded=True)
+            order += with_slices_behind_parts(with_keys_as_made(made_in_turn), named)
     return order

@@ -100,6 +100,8 @@ class Makers:
                 return self._with_operands(x)
             case "transpose":
                 return self._of_transpose(x)
+            case "tuple" if x is self._computation.root and name_before_renaming(x) != ("tuple", 0):
+                return Maker.FRONT_END  # LayoutAssignment gives one that it makes anew no number
         if self._is_simplified(x):
             return Maker.SIMPLIFIER
         return self._of_moved(x) if x.opcode in _MOVES else self._by_name(x)

@@ -7,7 +7,9 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.makers import Maker, Makers
+from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
 from hlofuse.pipelines.likely_ids.moved_reshapes import moved_along, spread_for_moved
+from hlofuse.pipelines.likely_ids.parts_of_concatenations import made_for_slices
 from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation
 
 _TURNS = (Maker.SIMPLIFIER, Maker.SIMPLIFIER_AGAIN, Maker.LAYOUT_NORMALIZATION)
@@ -29,11 +31,13 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
         chain.sort(key=lambda x: name_before_renaming(x).number)
         turns = _never_back([_TURNS.index(makers[x]) for x in chain])
         makers.update((x, _TURNS[turn]) for x, turn in zip(chain, turns, strict=True))
+    makers.update(made_for_slices(makers, named))
     makers.update(dict.fromkeys(_alone_in_layout(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(_spread_beside_transposed(makers), Maker.LAYOUT_NORMALIZATION))
     makers.update(dict.fromkeys(_spread_beside_merged(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(moved_along(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(spread_for_moved(makers), Maker.SIMPLIFIER_AGAIN))
+    makers.update((x, Maker.SIMPLIFIER_AGAIN) for x in makers if is_of_merged_quotient(x))
     return makers
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
 
 
 def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
@@ -22,7 +23,7 @@ def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
         moved = _moved(rest)
         for x in moved:
             del rest[x]
-        taken = [x for x in rest if _takes_reshape(x) and rest.keys().isdisjoint(_needed(x))]
+        taken = [x for x in rest if is_of_merged_quotient(x) or _takes_reshape(x, rest)]
         for x in taken:
             del rest[x]
         turns += [moved, taken]
@@ -31,7 +32,11 @@ def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
     return turns
 
 
-def _takes_reshape(x: Instruction) -> bool:
+def _takes_reshape(x: Instruction, rest: dict[Instruction, None]) -> bool:
+    return _has_dimensions_of_its_own(x) and rest.keys().isdisjoint(_needed(x))
+
+
+def _has_dimensions_of_its_own(x: Instruction) -> bool:
     return x.opcode in ("broadcast", "iota")
 
 
@@ -46,7 +51,12 @@ def _arrays(x: Instruction) -> list[Instruction]:
 
 def _moved(rest: dict[Instruction, None]) -> list[Instruction]:
     """Those that read nothing that is still to be made, unless somebody who stays reads it as well."""
-    moved = {x for x in rest if not _takes_reshape(x) and rest.keys().isdisjoint(_arrays(x))}
+    moved = {
+        x
+        for x in rest
+        if not _has_dimensions_of_its_own(x) and not is_of_merged_quotient(x)
+        if rest.keys().isdisjoint(_arrays(x))
+    }
     stay: set[Instruction] | None = None
     while stay is None or stay:
         stay = {x for x in moved if any(u in rest and u not in moved for o in x.operands for u in o.users)}

@@ -20,7 +20,7 @@ from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces, places_of_gone
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
-from hlofuse.pipelines.users.floats.merged_converts import with_last_in_place_of_convert
+from hlofuse.pipelines.users.floats.merged_converts import with_last_in_place_of_converts
 from hlofuse.pipelines.users.floats.swapped_broadcasts import with_last_in_place_of_merged_converts
 from hlofuse.pipelines.users.floats.swapped_converts import with_swapped_behind
 from hlofuse.pipelines.users.floats.widened import (
@@ -32,6 +32,7 @@ from hlofuse.pipelines.users.floats.widened import (
 from hlofuse.pipelines.users.floats.widened_products import is_read_through_pair
 from hlofuse.pipelines.users.in_program import as_program_has_it
 from hlofuse.pipelines.users.layouts.grouped_reductions import (
+    reductions_but_last,
     with_grouped_of_program,
     with_grouped_where_met,
 )
@@ -79,7 +80,9 @@ def restore_users(module: Module, *, ids_known: bool) -> None:
 def _restore(computation: Computation, gone: GonePlaces, *, ids_known: bool) -> None:
     program = _put_in_order_of_program(computation)
     clues = clues_of(computation, program, gone, ids_known=ids_known)
-    normalized = restore_normalized_users(computation, clues.order, clues.uses, ids_known=ids_known)
+    normalized = restore_normalized_users(
+        computation, clues.order, clues.uses, clues.wide, ids_known=ids_known
+    )
     rounded, called = rounded_values(computation), called_slices(computation)
     for instruction in computation:
         users = instruction.users
@@ -121,7 +124,9 @@ def _made_anew(producer: Instruction, clues: Clues) -> tuple[list[Instruction], 
     users = with_last_in_place_of_bitcast(producer, producer.users)
     users = with_grouped_where_met(producer, users, clues.uses)
     place = {u: k for k, u in enumerate(users)}
-    users = _as_converts_leave_it(producer, users, clues, place)
+    behind = reductions_but_last(users, clues.order) if producer in clues.wide else []
+    users = [u for u in users if u not in behind]
+    users = [*_as_converts_leave_it(producer, users, clues, place), *behind]
     is_cast_told = is_read_through_pair(producer, clues.wide)
     return (last_in_front(users) if is_cast_told else users), is_cast_told
 
@@ -148,13 +153,13 @@ def _as_converts_leave_it(
     """What FloatNormalization and the fusions that came first made of it; `place` is what is known of it."""
     uses, wide = clues.uses, clues.wide
     if is_widening(producer) or is_widened_broadcast(producer):
-        return users_of_widening(producer, uses, wide, clues.order)
+        return users_of_widening(producer, uses, wide, place)
     if producer in wide:
         users = users_of_widened(producer, users, uses, wide, place)
     elif producer.opcode != "broadcast" and not wide.isdisjoint(users):
         users = users_through_convert(producer, users, uses, wide)
     else:
-        users = with_last_in_place_of_convert(users, wide, clues.order)
+        users = with_last_in_place_of_converts(users, wide, clues.order, uses)
     users = with_swapped_behind(users)
     users = with_split_reductions_behind(producer, users, clues.order)
     return with_gemms_behind(producer, users, clues.order)

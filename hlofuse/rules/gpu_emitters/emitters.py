@@ -44,7 +44,8 @@ def reduction(kernel: GpuKernel) -> dict[str, Any] | None:
     assert first is not None
     assert first.reduction is not None
     is_row, (outer, kept, minor) = first.reduction
-    reduces = f"{kept:,} rows of {outer * minor:,}" if is_row else f"{outer * minor:,} columns of {kept:,}"
+    lines, length, word = (kept, outer * minor, "row") if is_row else (outer * minor, kept, "column")
+    reduces = f"{lines:,} {word}{'s' if lines != 1 else ''} of {length:,}"
     return {"hero": hero_names(kernel), "reduces": reduces}
 
 

@@ -294,3 +294,22 @@ def test_numbers_that_were_of_a_stretched_dimension_are_of_no_sum_with_zero(
   %add.5.0 = f32[8,4]{{1,0}} add(%add.4.0, %add.1.0){named("add")}
   ROOT %r = (f32[8,4]{{1,0}}, f32[8,4]{{1,0}}) tuple(%select_n.1, %add.5.0)"""
     assert users_of("add.1.0", body) == users
+
+
+@pytest.mark.parametrize(
+    ("behind", "listed"), [(3, ["two.1.0", "one.1.0"]), (2, ["one.1.0", "two.1.0"])], ids=["dropped", "none"]
+)
+def test_the_last_reader_takes_the_place_of_a_convert_back_for_a_sum_of_derivatives(
+    behind: int, listed: list[str]
+) -> None:
+    """The sum of `x` made wide and narrow again and of what comes of the first reader of the wide value."""
+    shape = "[32]{0}"
+    body = f"""  %p = bf16{shape} parameter(0)
+  %x.1.0 = bf16{shape} negate(%p){named("neg")}
+  %convert_element_type.1.0 = f32{shape} convert(%x.1.0){named("convert_element_type")}
+  %one.1.0 = f32{shape} negate(%convert_element_type.1.0){named("one")}
+  %convert_element_type.{behind}.0 = bf16{shape} convert(%one.1.0){named("convert_element_type")}
+  %add_any.1.0 = bf16{shape} add(%x.1.0, %convert_element_type.{behind}.0){named("add_any")}
+  %two.1.0 = f32{shape} exponential(%convert_element_type.1.0){named("two")}
+  ROOT %r = (bf16{shape}, f32{shape}) tuple(%add_any.1.0, %two.1.0)"""
+    assert users_of("convert_element_type.1.0", body) == listed

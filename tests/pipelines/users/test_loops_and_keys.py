@@ -174,6 +174,24 @@ def test_an_exponent_is_negated_later_than_it_is_read() -> None:
     assert users_of("c.1", body) == ["pow.1", "negate.1"]
 
 
+@pytest.mark.parametrize(
+    ("read", "users"), [("v", ["mul.1", "exp.1", "negate.1"]), ("q", ["negate.1", "mul.1"])]
+)
+def test_an_exponent_of_e_is_negated_later_than_it_is_read(read: str, users: list[str]) -> None:
+    """`a / exp(v)` becomes `a * exp(-v)`, as XLA's record shows it where `exp(v)` is still read."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %v = f32[8]{{0}} sine(%p){named("sin")}
+  %negate.1 = f32[8]{{0}} negate(%v){named("div")}
+  %exponential.1 = f32[8]{{0}} exponential(%negate.1){named("exp")}
+  %multiply.1 = f32[8]{{0}} multiply(%q, %exponential.1){named("div")}
+  %mul.1 = f32[8]{{0}} multiply(%v, %q){named("mul")}
+  %exp.1 = f32[8]{{0}} exponential(%{read}){named("exp")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%multiply.1, %mul.1, %exp.1)"""
+    ids = "p q v mul.1 exp.1 r negate.1 exponential.1 multiply.1"
+    assert users_of("v", body, ids=ids) == users
+
+
 def test_a_constant_alone_in_a_clone_lost_what_it_was_made_for() -> None:
     """The numbers of a clone are new; that nothing else of the place is there says the same."""
     body = f"""  %p = f32[8]{{0}} parameter(0)

@@ -153,3 +153,31 @@ def test_a_broadcast_made_wide_came_with_what_was_widened(size: int, expected: l
   %old.1 = bf16[{size}]{{0}} broadcast(%convert.2), dimensions={{}}
   ROOT %r = (bf16[4]{{0}}, bf16[], bf16[{size}]{{0}}) tuple(%convert.4, %convert.5, %old.1)"""
     assert users_of("add.1", body) == expected
+
+
+@pytest.mark.parametrize(
+    ("sum_reads", "expected"),
+    [
+        ("convert.1, %convert.2", ["convert.1", "select", "max", "equal"]),
+        ("convert.2, %convert.2", ["convert.1", "max", "equal", "select"]),
+    ],
+)
+def test_the_last_took_the_place_of_a_convert_that_cse_found_again(
+    sum_reads: str, expected: list[str]
+) -> None:
+    """Difference and sum, computed wide, got a convert each in their places; there is one of both since."""
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %q = bf16[8]{{0}} parameter(1)
+  %part = bf16[4]{{0}} slice(%p), slice={{[0:4]}}
+  %convert.1 = f32[4]{{0}} convert(%part)
+  %other = bf16[4]{{0}} slice(%q), slice={{[0:4]}}
+  %convert.2 = f32[4]{{0}} convert(%other)
+  %difference = f32[4]{{0}} subtract(%convert.1, %convert.2){named("sub", frame=1)}
+  %convert.3 = bf16[4]{{0}} convert(%difference)
+  %sum = f32[4]{{0}} add(%{sum_reads}){named("add", frame=2)}
+  %convert.4 = bf16[4]{{0}} convert(%sum)
+  %max = bf16[4]{{0}} maximum(%part, %other){named("max", frame=3)}
+  %equal = pred[4]{{0}} compare(%part, %max), direction=EQ{named("eq", frame=4)}
+  %select = bf16[4]{{0}} select(%equal, %max, %part){named("select_n", frame=5)}
+  ROOT %r = (bf16[4]{{0}}, bf16[4]{{0}}, bf16[4]{{0}}) tuple(%convert.3, %convert.4, %select)"""
+    assert users_of("part", body) == expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.users.layouts.grouped_reductions import with_grouped_where_met
+from hlofuse.pipelines.users.layouts.grouped_reductions import reductions_but_last, with_grouped_where_met
 
 from .lists import HEAD, named, users_of
 
@@ -209,3 +209,34 @@ def test_the_last_takes_the_place_of_the_bitcast_back_behind_a_cumulative_sum(
   %sin.1 = f32[128,3]{{1,0}} sine(%bitcast.16){named("sin")}
   ROOT %r = (f32[128,3]{{1,0}}, f32[128,3]{{1,0}}) tuple(%exp.1, %sin.1)"""
     assert users_of("bitcast.16", body) == users
+
+
+@pytest.mark.parametrize(("named_after", "listed"), [("", ["multiply.1", "broadcast.1"]), ("sum", None)])
+def test_what_read_a_reduction_through_a_transpose_that_moves_nothing_comes_first(
+    named_after: str, listed: list[str] | None
+) -> None:
+    """The reduction itself was row-major, so that what was made anew of its layout read another value."""
+    of_reduction = named(named_after) if named_after else ""
+    body = f"""  %p = f32[4,2,3,64,4]{{4,3,2,1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %reduce.1 = f32[4,2,64,4]{{2,3,1,0}} reduce(%p, %zero), dimensions={{2}}, to_apply=%sum{of_reduction}
+  %bitcast.1 = f32[4,2,4,64]{{3,2,1,0}} bitcast(%reduce.1){named("reduce_sum")}
+  %broadcast.1 = f32[4,2,16,4,64]{{4,3,2,1,0}} broadcast(%bitcast.1), dimensions={{0,1,3,4}}{named("div")}
+  %multiply.1 = f32[4,2,4,64]{{3,2,1,0}} multiply(%bitcast.1, %bitcast.1){named("mul")}
+  ROOT %r = (f32[4,2,16,4,64]{{4,3,2,1,0}}, f32[4,2,4,64]{{3,2,1,0}}) tuple(%broadcast.1, %multiply.1)"""
+    ids = "p zero bitcast.1 reduce.1 broadcast.1 multiply.1 r"
+    assert users_of("bitcast.1", body, ids=ids) == (listed or ["broadcast.1", "multiply.1"])
+
+
+def test_the_last_of_several_reductions_took_the_place_of_the_bitcast_that_all_read() -> None:
+    body = """  %p = f32[4,16,8]{2,1,0} parameter(0)
+  %zero = f32[] constant(0)
+  %rows = f32[4,16]{1,0} reduce(%p, %zero), dimensions={2}, to_apply=%sum
+  %grouped = f32[4,128]{1,0} bitcast(%p)
+  %each = f32[4]{0} reduce(%grouped, %zero), dimensions={1}, to_apply=%sum
+  %columns = f32[16,8]{1,0} reduce(%p, %zero), dimensions={0}, to_apply=%sum
+  ROOT %r = (f32[4,16]{1,0}, f32[4]{0}, f32[16,8]{1,0}) tuple(%rows, %each, %columns)"""
+    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
+    order = {x: k for k, x in enumerate(entry.post_order())}
+    users = entry.parameters[0].users
+    assert [x.name for x in reductions_but_last(users[::-1], order)] == ["rows", "grouped"]

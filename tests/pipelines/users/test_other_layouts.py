@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir import parse_module
+from hlofuse.pipelines.users.common.visits import uses_in_order
+from hlofuse.pipelines.users.layouts.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.users.layouts.other_layouts import in_other_layout, made_anew
 
 from .lists import HEAD, named
@@ -76,3 +78,31 @@ def test_what_was_made_in_a_row_with_a_copy_was_made_anew(name: str, is_copy: bo
   %bitcast.1 = f32[64]{{0}} bitcast(%subtract.1)
   ROOT %r = (f32[64]{{0}}, f32[8,8]{{1,0}}) tuple(%bitcast.1, %mul.1)"""
     assert _in_other_layout(body) == ({"broadcast.1", "transpose.1", "subtract.1"} if is_copy else set())
+
+
+@pytest.mark.parametrize("wide", [(), ("add.1",)])
+def test_a_convert_of_the_program_was_made_anew_before_widened_ones_joined_it(wide: tuple[str, ...]) -> None:
+    """A bitcast that `multiply.2` read went first of all, so it took that place, as in a residual block."""
+    body = f"""  %p = bf16[8,8]{{1,0}} parameter(0)
+  %q = f32[8,8]{{1,0}} parameter(1)
+  %mul.1 = bf16[8,8]{{1,0}} multiply(%p, %p){named("mul")}
+  %sin.1 = f32[8,8]{{1,0}} sine(%q){named("sin")}
+  %transpose.1 = bf16[8,8]{{1,0}} transpose(%mul.1), dimensions={{1,0}}{named("mul")}
+  %transpose.2 = f32[8,8]{{1,0}} transpose(%sin.1), dimensions={{1,0}}{named("sin")}
+  %negate.1 = bf16[8,8]{{1,0}} negate(%transpose.1){named("neg")}
+  %convert.1 = f32[8,8]{{1,0}} convert(%negate.1)
+  %multiply.1 = f32[8,8]{{1,0}} multiply(%convert.1, %transpose.2){named("mul")}
+  %subtract.1 = f32[8,8]{{1,0}} subtract(%transpose.2, %multiply.1){named("sub")}
+  %multiply.2 = f32[8,8]{{1,0}} multiply(%subtract.1, %convert.1){named("mul")}
+  %add.1 = f32[8,8]{{1,0}} add(%convert.1, %transpose.2){named("add")}
+  %bitcast.1 = f32[64]{{0}} bitcast(%multiply.2)
+  %bitcast.2 = f32[64]{{0}} bitcast(%add.1)
+  ROOT %r = (f32[64]{{0}}, f32[64]{{0}}) tuple(%bitcast.1, %bitcast.2)"""
+    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
+    named_so = {x.name: x for x in entry}
+    order = {x: k for k, x in enumerate(entry.post_order())}
+    narrow = frozenset(named_so[name] for name in wide)
+    restore_normalized_users(entry, order, uses_in_order(entry), narrow, ids_known=True)
+    users = [u.name for u in named_so["convert.1"].users]
+    merged = ["multiply.2", "multiply.1", "add.1"]
+    assert users == (merged if wide else ["multiply.1", "multiply.2", "add.1"])

@@ -43,6 +43,20 @@ def test_the_tuple_of_one_value_took_the_place_of_the_conditional(ids_known: boo
     assert users_in(alone, "v", ids_known=ids_known) == ["exp.2", "cos.1", "sin.1", "mul.1"]
 
 
+@pytest.mark.parametrize("ids_known", [False, True])
+def test_fusions_of_what_read_the_result_are_younger_than_its_tuple(ids_known: bool) -> None:
+    """The last of the program filled the hole, and SoftmaxRewriterTriton made the fusion then."""
+    softmax = """%softmax (p: f32[4]) -> f32[4] {
+  %p = f32[4]{0} parameter(0)
+  ROOT %sin.2 = f32[4]{0} sine(%p)
+}
+
+ENTRY"""
+    text = _MODULE.replace("OTHER", "%w").replace("ENTRY", softmax)
+    text = text.replace("negate(%select.1)", "fusion(%select.1), kind=kCustom, calls=%softmax")
+    assert users_in(text, "select.1", ids_known=ids_known) == ["exp.1", "neg.1"]
+
+
 _BOTH = """HloModule m
 
 ENTRY %main (go: pred[4], v: f32[4], w: f32[4]) -> f32[4] {

@@ -20,6 +20,7 @@ from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import number_in_name, operation, stack_frame
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+from hlofuse.pipelines.users.common.fusions import has_dot
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 
 _BRANCH = re.compile(r"/branch_(\d+)_fun(?=/)")
@@ -213,8 +214,14 @@ def _branches(op_name: str) -> tuple[tuple[str, int], ...]:
 
 
 def with_last_in_place_of_results(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The `users` of such a select: at first it was an element of a tuple, even of one."""
-    return last_in_front(users) if is_result_of_branches(producer) else users
+    """The `users` of such a select: at first it was an element of a tuple, even of one.
+
+    Fusions around what read it were made since.
+    """
+    if not is_result_of_branches(producer):
+        return users
+    made = [u for u in users if u.opcode == "fusion" and not has_dot(u)]
+    return last_in_front([u for u in users if u not in made]) + made
 
 
 def is_result_of_branches(x: Instruction) -> bool:

@@ -7,25 +7,35 @@ are equal. HloCSE (`xla/service/hlo_cse.cc`) keeps the one that it meets first.
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 
 
-def with_last_in_place_of_convert(
-    users: list[Instruction], wide: frozenset[Instruction], order: dict[Instruction, int]
+def with_last_in_place_of_converts(
+    users: list[Instruction], wide: frozenset[Instruction], order: dict[Instruction, int], uses: Uses
 ) -> list[Instruction]:
-    """The users of a narrow value, one of which is such a convert: the last took the place of the program's.
+    """The users of a narrow value, one of which is such a convert: the last took the places of its equals.
 
-    What is in single precision and not in `wide` read that one. `order` is the post-order.
+    What is in `wide` got a convert each, in its own place; what else is in single precision read that of the
+    program. All but the one met first went, as CSE met them. `order` is the post-order, which tells of a
+    constant, merged of many, no more than where the first convert stood.
     """
     convert = next((u for u in users if is_widening(u)), None)
     if convert is None:
         return users
-    of_program = [order[u] for u in convert.users if u not in wide]
-    widened = [order[u] for u in convert.users if u in wide]
-    if not of_program or not widened:
+    met = {order[u]: uses[convert, u] for u in convert.users if u in wide}
+    of_program = [u for u in convert.users if u not in wide]
+    if not met or len(met) + bool(of_program) < 2:
         return users
-    listed: list[Instruction | None] = list(users)
-    place = {u: order[u] for u in users} | {convert: min(widened)}
-    listed.insert(sum(place[u] < min(of_program) for u in users), None)
-    return [u for u in without(listed, [None]) if u is not None]
+    if is_made_of_nothing(convert.operands[0]):
+        met = {min(met): -1}
+    if of_program:
+        met[min(map(order.__getitem__, of_program))] = min(uses[convert, u] for u in of_program)
+    kept, *gone = sorted(met, key=met.__getitem__)
+    place = {u: order[u] for u in users} | {convert: kept}
+    listed: list[Instruction | int] = list(users)
+    for one in sorted(gone, reverse=True):
+        listed.insert(sum(place[u] < one for u in users), one)
+    return [u for u in without(listed, gone) if not isinstance(u, int)]

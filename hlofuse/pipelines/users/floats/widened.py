@@ -54,15 +54,15 @@ def is_read_wide(producer: Instruction, wide: frozenset[Instruction]) -> bool:
 
 
 def users_of_widening(
-    convert: Instruction, uses: Uses, wide: frozenset[Instruction], order: dict[Instruction, int]
+    convert: Instruction, uses: Uses, wide: frozenset[Instruction], place: dict[Instruction, int]
 ) -> list[Instruction]:
     """The users of an inserted convert, one for each use, which CSE made one in the order of the walk.
 
     What was in single precision read a convert of the program instead, all the same one, which CSE met
-    with the first of them. `order` is the post-order.
+    with the first of them. `place` tells where those stood, by default the post-order.
     """
     shared = min((uses[convert, u] for u in convert.users if u not in wide), default=0)
-    return sorted(convert.users, key=lambda u: (uses[convert, u], 0) if u in wide else (shared, order[u]))
+    return sorted(convert.users, key=lambda u: (uses[convert, u], 0) if u in wide else (shared, place[u]))
 
 
 def users_of_widened(

@@ -46,3 +46,19 @@ def with_grouped_behind_squeezed(producer: Instruction, users: list[Instruction]
     if any(u.shape.true_dimensions != producer.shape.true_dimensions for u in others):
         return users
     return [*others, *grouped]
+
+
+def reductions_but_last(users: list[Instruction], order: dict[Instruction, int]) -> list[Instruction]:
+    """Of several reductions among the `users` of what was made anew, all but the last in post-order, `order`.
+
+    LayoutNormalization (`xla/service/layout_normalization.cc`) leaves reductions alone: they read one bitcast
+    back, and get bitcasts of their own behind all others since. The last took the place of that bitcast.
+    """
+    reductions = [u for u in users if _is_reduced(u)]
+    return sorted(reductions, key=order.__getitem__)[:-1]
+
+
+def _is_reduced(x: Instruction) -> bool:
+    if x.opcode == "bitcast" and x.users:
+        return all(u.opcode == "reduce" for u in x.users)
+    return x.opcode == "reduce"

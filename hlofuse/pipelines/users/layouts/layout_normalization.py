@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.reordering import reorder_users
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
 from hlofuse.pipelines.users.common.grouping import is_grouped
 from hlofuse.pipelines.users.common.holes import last_in_front
@@ -41,11 +43,17 @@ _ROW_MAJOR, _OTHER = 0, 1
 
 
 def restore_normalized_users(
-    computation: Computation, order: Iterable[Instruction], uses: Uses, *, ids_known: bool
+    computation: Computation,
+    order: Iterable[Instruction],
+    uses: Uses,
+    wide: frozenset[Instruction],
+    *,
+    ids_known: bool,
 ) -> frozenset[Instruction]:
     """Put the users of what had another layout into XLA's order; which those are.
 
-    `order` is the post-order of the computation, `uses` the order in which a walk comes along each use.
+    `order` is the post-order of the computation, `uses` the order in which a walk comes along each use,
+    `wide` what was narrow in the program.
     """
     anew = made_anew(computation, ids_known=ids_known)
     other = in_other_layout(order, anew)
@@ -55,12 +63,19 @@ def restore_normalized_users(
     swapped = {x.broadcast: x for x in swapped_broadcasts(graph.of) if x.broadcast in other}
     swap_back(graph, swapped.values())
     copied = put_results_together(graph)
+    converts = {x: _take_from_wide(graph, x, wide) for x in _merged_converts(order, anew, other, wide)}
     _Normalization(graph, anew, other, copied).run()
     _Simplification(graph, other, copied).run()
     found: set[Instruction] = set()
     for node in graph.nodes:
         x = node.source
-        if node.dead or x is None or x not in other or is_widening(x):
+        if node.dead or x is None or x not in other:
+            continue
+        if is_widening(x):
+            if x in converts:
+                listed = [*node.users, *converts[x].users]
+                if reorder_users(x, [u.source for u in listed if u.source is not None]):
+                    found.add(x)
             continue
         if was_copied_for_each(x):
             # Layout assignment made a copy for every use; CSE made them one, in the order of the walk.
@@ -74,14 +89,42 @@ def restore_normalized_users(
     return frozenset(found)
 
 
+def _merged_converts(
+    order: Iterable[Instruction],
+    anew: frozenset[Instruction],
+    other: frozenset[Instruction],
+    wide: frozenset[Instruction],
+) -> list[Instruction]:
+    """Converts of the program which several read that were made anew, and what was `wide` since CSE."""
+    converts = [x for x in order if x in other and is_widening(x)]
+    return [x for x in converts if not wide.isdisjoint(x.users) and len(anew & {*x.users} - wide) > 1]
+
+
+def _take_from_wide(graph: ShadowGraph, convert: Instruction, wide: frozenset[Instruction]) -> Node:
+    """What was `wide` reads the narrow value as yet, here by a node that stands for the converts to come."""
+    node = graph.of[convert]
+    apart = graph.add(Node(None, node.shape, list(node.operands)))
+    apart.users = [u for u in node.users if u.source in wide]
+    node.users = [u for u in node.users if u.source not in wide]
+    for user in apart.users:
+        user.operands = [apart if o is node else o for o in user.operands]
+    return apart
+
+
 def with_last_in_place_of_bitcast(x: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of such a value, of a reduction with the last in front if it was made anew once more.
 
     ReductionLayoutNormalizer (`xla/backends/gpu/transforms/reduction_layout_normalizer.cc`) put a bitcast
     behind the new one, which names nothing. When that went its users were appended.
+
+    The bitcast has the name of the reduction where it is left, which was row-major. What is element-wise and
+    was made anew read it through a transpose of the program then: the bitcast that this became was the first
+    user, and the last of its own took its place.
     """
     if x.opcode == "reduce" and not x.op_name:
         return last_in_front(users)
+    if _is_of_reduction(x):
+        return sorted(users, key=lambda u: u.opcode not in ELEMENTWISE_OPCODES)
     return sorted(users, key=lambda u: x.opcode == "transpose" and not _brings_back(u))
 
 
@@ -102,6 +145,16 @@ def with_last_in_place_of_layout(x: Instruction, users: list[Instruction]) -> li
     (source,) = x.operands
     given = source.operands[0] if source.opcode == "get-tuple-element" else source
     return users if given.opcode == "custom-call" else last_in_front(users)
+
+
+def _is_of_reduction(x: Instruction) -> bool:
+    return (
+        x.opcode == "bitcast"
+        and bool(x.op_name)
+        and x.shape.is_row_major
+        and x.operands[0].opcode == "reduce"
+        and not x.operands[0].op_name
+    )
 
 
 def _brings_back(x: Instruction) -> bool:

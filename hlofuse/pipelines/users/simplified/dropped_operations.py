@@ -22,6 +22,7 @@ from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.keys import is_word_of_key
 from hlofuse.pipelines.users.common.numbers import Numbers
 from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.floats.inserted_converts import is_narrow
 from hlofuse.pipelines.users.simplified.remainders import is_power_divided_by
 
 
@@ -30,9 +31,9 @@ def with_last_in_place_of_dropped(
 ) -> list[Instruction]:
     """The users of `producer`, given that an operation that read it as well is gone.
 
-    The last user took its place (`HandleAdd` and others,
-    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`): of a constant whoever that was, of other values
-    who read `x + 0`, which was appended before.
+    The last user took its place (`HandleAdd`, `HandleConvert` and others,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`): of a constant or a convert whoever that was, of
+    other values who read `x + 0`, which was appended before.
     """
     if not is_of_program(producer):
         return users
@@ -42,6 +43,9 @@ def with_last_in_place_of_dropped(
         return last_in_front(users) if _first_reader_is_gone(producer, users, numbers) else users
     if _bears_name_of_dropped(producer, numbers) and len(users) == 2 and users[-1].opcode == "add":
         return last_in_front(users)
+    place = _place_of_convert_back(producer, users, uses, numbers)
+    if place is not None:
+        return [*users[:place], users[-1], *users[place:-1]]
     reader = _reader_of_dropped(producer, users, numbers)
     if reader is None:
         return users
@@ -87,6 +91,26 @@ def _bears_name_of_dropped(x: Instruction, numbers: Numbers) -> bool:
     if x.opcode != "add" or root != x.opcode or {number - 1, number - 2} & numbers[root]:
         return False
     return any(name_before_renaming(o) == (root, number - 3) for o in x.operands)
+
+
+def _place_of_convert_back(
+    wide: Instruction, users: list[Instruction], uses: Uses, numbers: Numbers
+) -> int | None:
+    """Where a convert of `wide` to what it was before stood, made for a sum of derivatives.
+
+    It is numbered right behind that to `wide`, and the sum reads what both came of.
+    """
+    if wide.opcode != "convert" or not is_narrow(wide.operands[0]):
+        return None
+    (narrow,) = wide.operands
+    root, number = name_before_renaming(wide)
+    if operation(wide) != root or number + 1 in numbers[root]:
+        return None
+    sums = [uses[narrow, u] for u in narrow.users if operation(u) == "add_any"]
+    if len(sums) != 1:
+        return None
+    place = sum(uses[wide, u] < sums[0] for u in users)
+    return place if place < len(users) else None
 
 
 def _reader_of_dropped(

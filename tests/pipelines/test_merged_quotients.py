@@ -1,0 +1,47 @@
+"""Quotients of products that became one product in two rounds of simplification."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.likely_ids.makers import Maker
+from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
+from hlofuse.pipelines.likely_ids.simplification_rounds import in_rounds
+
+_PRODUCT = """HloModule m
+
+ENTRY %main {{
+  %p = f32[8]{{0}} parameter(0)
+  %constant.3.0 = f32[] constant({number})
+  %broadcast.6.0 = f32[8]{{0}} broadcast(%constant.3.0), dimensions={{}}{spread_for}
+  ROOT %multiply.1.0 = f32[8]{{0}} multiply(%p, %broadcast.6.0){of_quotient}
+}}
+"""
+_OF_QUOTIENT = ', metadata={op_name="jit(f)/div"}'
+
+
+def _makers(number: str, spread_for: str = _OF_QUOTIENT) -> list[Maker]:
+    text = _PRODUCT.format(number=number, spread_for=spread_for, of_quotient=_OF_QUOTIENT)
+    return [*makers_in_turn(parse_module(text).entry, frozenset()).values()][1:]
+
+
+def test_what_is_no_inverse_of_a_number_was_made_of_two() -> None:
+    assert _makers("0.0909090862") == [Maker.SIMPLIFIER_AGAIN] * 2  # 0.1 / 1.1
+
+
+@pytest.mark.parametrize("number", ["0.111111112", "0.015625", "1e+06", "0"])
+def test_an_inverse_was_made_the_first_time_around(number: str) -> None:
+    assert _makers(number) == [Maker.SIMPLIFIER] * 2
+
+
+def test_a_broadcast_that_was_not_made_for_the_quotient_tells_nothing() -> None:
+    assert _makers("0.0909090862", "") == [Maker.SIMPLIFIER] * 2
+
+
+def test_it_is_made_when_reshapes_have_been_moved_once() -> None:
+    text = _PRODUCT.format(number="0.0909090862", spread_for=_OF_QUOTIENT, of_quotient=_OF_QUOTIENT)
+    text = text.replace("  ROOT", "  %q = f32[8]{0} parameter(1)\n  %moved = f32[8]{0} negate(%q)\n  ROOT")
+    made = [x for x in parse_module(text).entry if x.opcode not in ("parameter", "constant")]
+    turns = [[x.name for x in turn] for turn in in_rounds(made) if turn]
+    assert turns == [["moved"], ["broadcast.6.0", "multiply.1.0"]]
