@@ -11,15 +11,16 @@ def copy_module(module: Module) -> Module:
     """A deep copy that a pass cannot tell from the original.
 
     Names, ids (with the holes that removed instructions left), the order of users and of callers and
-    the state of both name uniquers carry over, because XLA's decisions show all of them. Shapes,
-    attributes and source tables are shared: nobody changes those.
+    the state of both name uniquers carry over, because XLA's decisions show all of them. Shapes and
+    attributes are shared: nobody changes those.
     """
     new = Module(module.name, module.attributes)
     new.filename = module.filename
     new.lowered_from = module.lowered_from
     new.has_played_order = module.has_played_order
     new.print_options = module.print_options
-    new._stack_frames = module._stack_frames
+    frames = module._stack_frames
+    new._stack_frames = frames if callable(frames) else frames.copy()
     new.instruction_names = module.instruction_names.copy()
     new.computation_names = module.computation_names.copy()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 
 _PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
 
@@ -41,6 +42,11 @@ class StackFrames:
     functions: dict[int, str] = field(default_factory=dict)
     locations: dict[int, dict[str, int]] = field(default_factory=dict)
     frames: dict[int, dict[str, int]] = field(default_factory=dict)
+    _numbers: dict[tuple[int, int], int] = field(default_factory=dict, repr=False, compare=False)
+
+    def copy(self) -> StackFrames:
+        """Tables to which frames can be added without the others being told."""
+        return StackFrames(self.files, self.functions, self.locations, self.frames.copy())
 
     def __bool__(self) -> bool:
         return bool(self.frames or self.files or self.functions or self.locations)
@@ -71,6 +77,30 @@ class StackFrames:
             seen.add(frame_id)
             yield frame_id
             frame_id = _caller(self.frames.get(frame_id, {}))
+
+    def joined(self, outer: int, inner: int) -> int:
+        """The frame `inner` with its callers, all called out of `outer`; added where there is none yet.
+
+        Mirrors `StackFrames::Concatenate` (`xla/hlo/ir/stack_frames.cc`). `inner` itself where it has been
+        called out of `outer` already, or the tables lack that.
+        """
+        callers = [*self.with_callers(inner)]
+        if outer not in self.frames or outer in callers:
+            return inner
+        if not self._numbers:
+            for number, frame in self.frames.items():
+                self._numbers.setdefault((frame.get("file_location_id", 0), _caller(frame)), number)
+        for number in reversed(callers):
+            outer = self._called_out_of(outer, self.frames.get(number, {}).get("file_location_id", 0))
+        return outer
+
+    def _called_out_of(self, caller: int, location: int) -> int:
+        number = self._numbers.get((location, caller))
+        if number is None:
+            number = next(n for n in count(len(self.frames) + 1) if n not in self.frames)
+            self._numbers[location, caller] = number
+            self.frames[number] = {"file_location_id": location, "parent_frame_id": caller + 1}
+        return number
 
     def callers(self) -> set[int]:
         """The frames out of which another one was called, and 0 for none."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.fusing import clone_of, computation_of
+from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.replacing import move_control_dependencies
+from hlofuse.simplifications.common.call_metadata import hand_on_metadata
 
 
 def inline(call: Instruction) -> None:
     """Clones of the body, of which the last takes over from the call (`SubcomputationInsertionVisitor`)."""
     computation, body = computation_of(call), call.called_computations[0]
+    module = module_of(computation)
     clones: dict[Instruction, Instruction] = {}
     for inner in body.post_order():
         if inner.opcode == "parameter":
@@ -17,6 +19,7 @@ def inline(call: Instruction) -> None:
             continue
         clone = computation.add_instruction(clone_of(inner, [clones[o] for o in inner.operands]))
         clones[inner] = clone
+        hand_on_metadata(call, clone, module)
         for predecessor in inner.control_predecessors:
             clones[predecessor].add_control_dependency_to(clone)
         for predecessor in call.control_predecessors:
