@@ -109,6 +109,14 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     """The users of `producer` in that order."""
     if producer.opcode == "constant" and clues.ids_known:
         return in_order_of_initial_values(producer, clues.order, clues.ages.passes)
+    users = _as_called(producer, clues)
+    users = _as_simplified(producer, users, clues)
+    users = _as_computed_by_products(producer, users, clues)
+    return _as_merged(producer, users, clues)
+
+
+def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
+    """As calls, loops and branches left them when they were inlined."""
     users = with_last_in_place_of_tuple(producer, producer.users)
     # Fusions that are there already were made last, around operations that had been there before.
     # GemmFusion (`xla/backends/gpu/transforms/gemm_fusion.cc`) puts one where the dot was.
@@ -131,39 +139,60 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
     users = with_last_in_place_of_degenerate(producer, users)
+    if is_element and is_result_of_changed_loop(producer):
+        users = with_last_two_in_front(users)
+    users = with_last_in_place_of_branches(producer, users, clues.order, clues.given)
+    users = with_last_in_place_of_results(producer, users)
+    return with_other_branches_behind(producer, users)
+
+
+def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:
+    """As AlgebraicSimplifier and expanders left them."""
     users = with_last_in_place_of_margin(producer, users, clues.order)
     users = with_trimmed_in_place_of_pad(producer, users, clues.order)
     users = with_slices_made_anew_in_place(producer, with_sums_of_zero_gone(producer, users))
-    if is_element and is_result_of_changed_loop(producer):
-        users = with_last_two_in_front(users)
     users = with_swapped_reverses_behind(with_merged_factors_behind(producer, users, clues.ages.again))
     users = with_taken_into_broadcast_gone(producer, users, clues.order)
     users = with_taken_beneath_broadcast_gone(producer, users, clues.order)
     users = with_merged_gone(producer, users, clues.order)
-    users = with_last_in_place_of_branches(producer, users, clues.order, clues.given)
-    users = with_last_in_place_of_results(producer, users)
-    users = with_other_branches_behind(producer, users)
-    users = with_reshape_in_front(producer, users)
     users = with_last_in_place_of_numbers(producer, users)
     users = with_last_in_place_of_bound(producer, with_first_round_behind(producer, users))
+    users = with_last_in_place_of_split(producer, users, clues.order)
+    users = with_divisions_gone(producer, users, clues.order, clues.divided)
+    if producer in clues.of_convolutions:
+        users = users_of_normalized(users)
+    if not is_read_wide(producer, clues.wide):
+        users = with_last_in_place_of_sum(producer, users, clues.reductions)
+    users = with_signs_behind(producer, with_choice_in_place_of_remainder(producer, users), clues.order)
+    users = with_last_in_place_of_remainder(producer, users)
+    users = with_grouped_behind_squeezed(producer, in_order_of_expansion(producer, users))
+    users = with_stacks_behind_scalar(producer, users)
+    users = with_negated_exponents_behind(users)
+    return with_last_in_place_of_leading(producer, users, clues.gone) if clues.ids_known else users
+
+
+def _as_computed_by_products(
+    producer: Instruction, users: list[Instruction], clues: Clues
+) -> list[Instruction]:
+    """As the passes left them that rewrite, merge and move what matrix products read and compute."""
+    users = with_reshape_in_front(producer, users)
     users = with_last_behind_merged_in_front(producer, users)
     users = with_last_in_place_of_no_reshape(producer, users)
     users = with_last_in_place_of_sum_in_call(producer, users, clues.order)
     users = with_last_in_place_of_reduction(producer, users, clues.order)
     users = with_sum_behind_reshape(producer, users)
     users = with_last_in_place_of_operand(producer, users, clues.order)
-    users = with_last_in_place_of_split(producer, users, clues.order)
+    return with_vectors_made_one(producer, users)
+
+
+def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:
+    """As HloCSE left them, and scatters that were expanded when slices of what they read were one."""
     users = with_merged_broadcasts(producer, users, clues.order, clues.for_each)
     users = in_order_of_results(producer, users)
     users = with_results_together(producer, users, clues.uses)
-    users = with_divisions_gone(producer, users, clues.order, clues.divided)
     users = with_twins_users_behind(producer, users, ids_known=clues.ids_known)
     users = in_order_of_first_uses(producer, users, clues.order, clues.for_each)
     users = in_order_of_slices(producer, users, clues.order)
-    if producer in clues.of_convolutions:
-        users = users_of_normalized(users)
-    if not is_read_wide(producer, clues.wide):
-        users = with_last_in_place_of_sum(producer, users, clues.reductions)
     users = with_last_in_place_of_difference(producer, users, clues.order)
     users = with_ways_back_behind(producer, users)
     users = with_last_in_place_of_twins(producer, users, clues.uses)
@@ -172,16 +201,9 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_windows_behind(producer, users, clues.order)
     users = with_signs_of_index_merged(producer, users, clues.uses)
     users = with_older_equals_gone(producer, users, clues.uses, clues.ages.numbers)
-    users = with_signs_behind(producer, with_choice_in_place_of_remainder(producer, users), clues.order)
-    users = with_last_in_place_of_remainder(producer, users)
-    users = with_grouped_behind_squeezed(producer, in_order_of_expansion(producer, users))
     users = with_selects_where_met(producer, users, clues.uses)
     users = with_reshapes_merged(producer, users, clues.order, clues.gone)
     users = with_infinities_merged(producer, users, clues.order)
-    users = with_stacks_behind_scalar(producer, users)
-    users = with_vectors_made_one(producer, with_negated_exponents_behind(users))
-    if clues.ids_known:
-        users = with_last_in_place_of_leading(producer, users, clues.gone)
     return with_last_in_place_of_expansion(producer, users)
 
 
