@@ -20,12 +20,13 @@ def hand_on_metadata(call: Instruction, inlined: Instruction, module: Module) ->
     given = call.attributes.get("metadata")
     if given is None or not (given.op_name or given.stack_frame_id):
         return
+    prefix = (given.op_name or "").removesuffix("/")
     pending = [inlined]
     for x in pending:
         if x.opcode in _CONTROL_FLOW:
             pending += [y for computation in x.called_computations for y in computation]
         own = x.attributes.get("metadata") or OpMetadata()
-        name = _behind((given.op_name or "").removesuffix("/"), own.op_name or "")
+        name = _behind(prefix, own.op_name or "")
         frame = module.stack_frames.joined(given.stack_frame_id, own.stack_frame_id)
         if (name, frame) != (own.op_name or "", own.stack_frame_id):
             metadata = replace(own, op_name=name or None, stack_frame_id=frame)

@@ -12,6 +12,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_derivative, operation, stack_frame
 from hlofuse.pipelines.users.common.fusions import has_dot
+from hlofuse.pipelines.users.common.holes import last_at
 
 _PRODUCT = "dot_general"
 
@@ -65,7 +66,7 @@ def with_last_in_place_of_operand(
         place = sum(order[u] < min(of_program) for u in users)
     else:
         place = sum(operation(u) == _PRODUCT for u in users)
-    return [*users[:place], users[-1], *users[place:-1]] if place < len(users) else users
+    return last_at(users, place)
 
 
 def _is_moved_behind_elementwise(x: Instruction) -> bool:

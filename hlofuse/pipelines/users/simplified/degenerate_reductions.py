@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, stack_frame
+from hlofuse.pipelines.users.common.holes import last_at
 
 
 def with_last_in_place_of_degenerate(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -22,5 +23,5 @@ def with_last_in_place_of_degenerate(producer: Instruction, users: list[Instruct
     for k, u in enumerate(others):
         is_twice = u.opcode == "add" and u.operands == [producer, producer] and is_of_program(u)
         if is_twice and u in last.operands and last.shape.is_array and stack_frame(u) != stack_frame(last):
-            return [*others[:k], last, *others[k:]]
+            return last_at(users, k)
     return users

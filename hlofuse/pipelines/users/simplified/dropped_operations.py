@@ -18,7 +18,7 @@ from hlofuse.pipelines.names import (
     outermost_call,
     stack_frame,
 )
-from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.users.common.holes import last_at, last_in_front
 from hlofuse.pipelines.users.common.keys import is_word_of_key
 from hlofuse.pipelines.users.common.numbers import Numbers
 from hlofuse.pipelines.users.common.visits import Uses
@@ -45,7 +45,7 @@ def with_last_in_place_of_dropped(
         return last_in_front(users)
     place = _place_of_convert_back(producer, users, uses, numbers)
     if place is not None:
-        return [*users[:place], users[-1], *users[place:-1]]
+        return last_at(users, place)
     reader = _reader_of_dropped(producer, users, numbers)
     if reader is None:
         return users
