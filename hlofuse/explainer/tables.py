@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+_GAP = 2
 
 
 def plain_table(*columns: tuple[str, str]) -> Table:
     """A table of (heading, `left` or `right`) columns; figures stay on one line, words may fold."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="dim", pad_edge=False)
     for heading, justify in columns:
         table.add_column(
             heading,
@@ -17,3 +23,34 @@ def plain_table(*columns: tuple[str, str]) -> Table:
             vertical="top",
         )
     return table
+
+
+def print_rows(
+    console: Console, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str | Text]]
+) -> None:
+    """A plain table that breaks no word: where it has no room, each row's figures stand below its words."""
+    cells = [[str(cell) for cell in column] for column in zip(*rows, strict=True)]
+    words = [n for n, (_, justify) in enumerate(columns) if justify == "left"]
+    figures = [n for n in range(len(columns)) if n not in words]
+    whole = [max(map(len, (heading, *column))) for (heading, _), column in zip(columns, cells, strict=True)]
+    folding = words[-1]
+    longest = max(len(word) for text in (columns[folding][0], *cells[folding]) for word in text.split(" "))
+    if sum(whole) - whole[folding] + longest + _GAP * (len(columns) - 1) <= console.width:
+        table = plain_table(*columns)
+        for n in words[:-1]:
+            table.columns[n].no_wrap = True
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+        return
+
+    def below(texts: Sequence[str]) -> str:
+        return "".join(f"{' ' * _GAP}{texts[n]:>{whole[n]}}" for n in figures)
+
+    headings = [heading for heading, _ in columns]
+    console.print(Text("  ".join(filter(None, (headings[n] for n in words))), style="dim"))
+    console.print(Text(below(headings), style="dim"))
+    for number, row in enumerate(rows):
+        line = Text("  ").join([cell for n in words if (cell := Text.assemble(row[n]))])
+        console.print(line)
+        console.print(Text(below([column[number] for column in cells])))

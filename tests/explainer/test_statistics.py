@@ -84,3 +84,19 @@ def test_custom_calls_are_named_as_unknown(hlofuse: Run, tmp_path: Path) -> None
     result = hlofuse("stats", path)
     assert "1 custom call not counted: XLA does not know their cost" in result.out
     assert "unknown" in result.out
+
+
+@pytest.mark.parametrize("columns", [45, 60, 100])
+def test_no_word_is_broken_where_it_fits(
+    hlofuse: Run, samples: Path, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.chdir(samples)
+    path = Path("cartpole", "cpu", "scan", "before.hlo")
+    out = hlofuse("stats", path, "--limit", 0, columns=columns).out
+    found = statistics(load(path), heaviest=None)
+    names = [c.name for c in found.computations] + [k.name for k in found.heaviest]
+    words = {"computation", "instructions", "kernels", "bytes", "flops"} | {
+        n for n in names if len(n) <= columns
+    }
+    assert words - set(out.replace(",", " ").split()) == set()
+    assert max(map(len, out.splitlines())) <= columns

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from hlofuse.explainer.statistics import ModuleStatistics
 from hlofuse.explainer.statistics.words import ONE_TURN, where
-from hlofuse.explainer.tables import plain_table
+from hlofuse.explainer.tables import print_rows
 from hlofuse.present.escape import printable
 from hlofuse.present.loops import times_text
 from hlofuse.present.units import bytes_text, plural, quantity
@@ -52,7 +52,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
 
     console.print()
     loops = any(c.turns > 1 for c in m.computations)
-    table = plain_table(
+    columns = [
         ("computation", "left"),
         ("", "left"),
         *([("turns", "right")] if loops else []),
@@ -60,9 +60,9 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         ("kernels", "right"),
         ("bytes", "right"),
         ("flops", "right"),
-    )
-    for c in m.computations:
-        table.add_row(
+    ]
+    rows: list[list[str | Text]] = [
+        [
             Text(printable(c.name)),
             Text(c.role, style="dim"),
             *([f"{c.turns:,}"] if loops else []),
@@ -70,8 +70,10 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
             f"{c.kernels:,}",
             bytes_text(c.cost.bytes_accessed),
             quantity(c.cost.flops),
-        )
-    console.print(table)
+        ]
+        for c in m.computations
+    ]
+    print_rows(console, columns, rows)
     if loops:
         console.print(Text(ONE_TURN, style="dim"))
     inside = []
@@ -89,22 +91,24 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
 
     if m.heaviest:
         console.print()
-        table = plain_table(
+        columns = [
             ("heaviest kernels", "left"),
             ("holds", "right"),
             ("bytes", "right"),
             ("flops", "right"),
             ("", "left"),
-        )
-        for k in m.heaviest:
-            table.add_row(
+        ]
+        rows = [
+            [
                 Text(printable(k.name) + times_text(k.turns)),
                 str(k.holds) if k.opcode == "fusion" else "",
                 bytes_text(k.cost.bytes_accessed) if not k.cost.unknown else "unknown",
                 quantity(k.cost.flops + k.cost.transcendentals) if not k.cost.unknown else "unknown",
                 Text(" ".join(filter(None, (k.kind, printable(where(k))))), style="dim"),
-            )
-        console.print(table)
+            ]
+            for k in m.heaviest
+        ]
+        print_rows(console, columns, rows)
         left = m.kernels - len(m.heaviest)
         if left > 0:
             console.print(Text(f"and {left:,} more (--limit)", style="dim"))
