@@ -245,3 +245,14 @@ def test_the_layer_is_told_with_the_place_and_kept_in_no_baseline(hlofuse: Run, 
     module.write_text(LAYERED.replace("layer_", "block_"))
     again = hlofuse("check", module, "--target", "cpu", "--baseline", baseline, "--strict")
     assert again.status == 0, again.out
+
+
+@pytest.mark.parametrize(("columns", "after"), [(64, "between"), (80, "programs.py")])
+def test_lines_end_at_the_terminal_s_width(hlofuse: Run, samples: Path, columns: int, after: str) -> None:
+    words = samples / "cpu" / "gpt2_block", "--max-kernels", "3"
+    wide, out = (hlofuse("check", *words, columns=n).out for n in (300, columns))
+    lines = out.splitlines()
+    assert len(max(wide.splitlines(), key=len)) > columns >= len(max(lines, key=len))
+    assert out.split() == wide.split()
+    held = next(n for n, line in enumerate(lines) if "CPU005" in line)
+    assert lines[held + 1].startswith(" " * lines[held].index("ynn_fusion.1") + after)

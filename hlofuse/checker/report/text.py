@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
 
 from hlofuse.checker.model import Check, Finding, Level
 from hlofuse.checker.report.words import figures, listed, origin, pair, verdict, worth
@@ -26,18 +28,28 @@ def print_check(check: Check, console: Console) -> None:
     told: set[str] = set()
     for m in check.modules:
         base = m.baseline
-        line = f"{'FAIL' if m.failed else 'ok':<5} {printable(m.profile.name)}  {figures(m.profile.figures)}"
+        line = f"{printable(m.profile.name)}  {figures(m.profile.figures)}"
         if base is not None and base.figures != m.profile.figures:
             line += f"  (baseline {figures(base.figures)})"
-        console.print(line, style="red" if m.failed else None, soft_wrap=True)
+        _hanging(console, f"{'FAIL' if m.failed else 'ok':<6}", line, "red" if m.failed else None)
         if m.profile.loops:
-            console.print(f"      {loops_line(m.profile.loops)}", style="dim", soft_wrap=True)
+            _hanging(console, " " * 6, loops_line(m.profile.loops), "dim")
         if base is not None and base.release != m.profile.release:
-            console.print(f"      baseline of {_release(base.release)}, now {_release(m.profile.release)}")
+            line = f"baseline of {_release(base.release)}, now {_release(m.profile.release)}"
+            _hanging(console, " " * 6, line)
         for f in m.findings:
             _finding(f, console, told)
     for f in check.others:
-        console.print(f"      {printable(f.module)}: {f.message}", style=_STYLES[f.level])
+        _hanging(console, " " * 6, f"{printable(f.module)}: {f.message}", _STYLES[f.level])
+
+
+def _hanging(console: Console, lead: str, text: str, style: str | None = None) -> None:
+    """`text` after `lead`, its further lines below its first."""
+    grid = Table.grid()
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(Text(lead), Text(text))
+    console.print(grid, style=style)
 
 
 def _release(name: str) -> str:
@@ -47,16 +59,16 @@ def _release(name: str) -> str:
 def _finding(f: Finding, console: Console, told: set[str]) -> None:
     """`told`: rules that have been explained further up."""
     place = printable(origin(f.where))
-    head = f"  {f.level.value}  {f.message}  [{f.code.value}]"
-    console.print(f"{head}  {place}" if place else head, style=_STYLES[f.level], soft_wrap=True)
+    head = f"{f.message}  [{f.code.value}]"
+    _hanging(console, f"  {f.level.value}  ", f"{head}  {place}" if place else head, _STYLES[f.level])
     for title, kernels in (("was", f.before), ("now", f.now)):
         for n, line in enumerate(listed(kernels)):
-            console.print(f"      {title if n == 0 else '':<5}{printable(line)}", soft_wrap=True)
+            _hanging(console, f"      {title if n == 0 else '':<5}", printable(line))
     for h in f.held:
         source = printable(origin(h.where))
-        console.print(f"      {h.rule}  {printable(pair(h))}  {worth(h)}  {source}".rstrip(), soft_wrap=True)
+        line = f"{printable(pair(h))}  {worth(h)}  {source}".rstrip()
+        _hanging(console, f"      {h.rule}  ", line)
         if h.rule not in told:
             told.add(h.rule)
             for words, style in ((h.title, None), (h.advice, "dim")):
-                for line in textwrap.wrap(printable(words), max(console.width - 13, 30)):
-                    console.print(f"             {line}", style=style)
+                _hanging(console, " " * 13, printable(words), style)
