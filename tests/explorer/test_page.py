@@ -401,6 +401,20 @@ def test_no_figure_is_broken_and_the_part_that_is_drawn_is_named(visit: Open, wi
     assert box["width"] > 100
 
 
+@pytest.mark.parametrize("width", [1400, 1000])
+def test_the_buttons_above_the_picture_stay_together(visit: Open, width: int) -> None:
+    seen = visit("gpu/gpt2_block", "#view=steps&step=137")
+    seen.page.set_viewport_size({"width": width, "height": 780})
+    tops = {}
+    for name in ("views", "splits", "where", "region-back", "region-next", "fit"):
+        box = seen.page.locator(f"#{name}").bounding_box()
+        assert box is not None
+        tops[name] = box["y"] + box["height"] / 2
+    assert tops["views"] == tops["splits"]
+    assert tops["region-back"] == tops["region-next"] == tops["fit"]
+    assert (tops["fit"] == tops["views"]) == (width == 1400)
+
+
 def test_on_paper_there_is_what_was_asked_and_no_button(visit: Open) -> None:
     seen = visit("cpu/softmax", "#step=2")
     seen.page.emulate_media(media="print")

@@ -247,7 +247,7 @@ class App {
     }
     shown.forEach(([number, step, label], n) => this.drawPane(this.panes[n], number, step, label));
     const many = this.run.regions.length, steps = this.drawn === "steps";
-    byId("where").textContent = steps && many > 1 ? `part ${this.region + 1} of ${many}  ${regionWords(this.run, this.region)}` : "";
+    byId("where").textContent = byId("where").title = steps && many > 1 ? `part ${this.region + 1} of ${many}  ${regionWords(this.run, this.region)}` : "";
     byId("region-back").hidden = byId("region-next").hidden = !steps || many < 2;
     byId("region-back").disabled = this.region === 0;
     byId("region-next").disabled = this.region === many - 1;
