@@ -1,4 +1,4 @@
-"""Language models of libraries that programs on both sides, open and held out, are made of."""
+"""Language models, and parts of them, that several programs are made of."""
 
 import functools
 
@@ -173,3 +173,20 @@ def maxtext(dtype, quantized=False, layers=4, d=128, heads=8, kv=2, hd=16, ff=25
             return General((vocab,), name="logits")(Norm(name="final")(x)).astype(F32)
 
     return Net
+
+
+def rms(x, scale):
+    wide = x.astype(F32)
+    return (wide * lax.rsqrt(jnp.mean(wide**2, -1, keepdims=True) + 1e-5) * scale).astype(x.dtype)
+
+
+def attend(q, k, v, causal=False):
+    """Grouped queries, with no algorithm asked for that old devices have not."""
+    b, t, heads, d = q.shape
+    q = q.reshape(b, t, k.shape[2], -1, d)
+    s = jnp.einsum("bqkgd,bskd->bkgqs", q, k).astype(F32) * d**-0.5
+    if causal:
+        s = jnp.where(jnp.tril(jnp.ones((t, t), bool)), s, -1e30)
+    p = jnp.exp(s - s.max(-1, keepdims=True))
+    p = (p / p.sum(-1, keepdims=True)).astype(v.dtype)
+    return jnp.einsum("bkgqs,bskd->bqkgd", p, v).reshape(b, t, heads, d)

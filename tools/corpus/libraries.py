@@ -6,10 +6,34 @@ to be compiled and never run. Where a library is not installed the program is le
 The figures of docs/fidelity.md are of the versions in libraries.txt.
 """
 
-from by_library import control, equations, equinox, haiku, inference, keras, linen, nnx, optax, physics
+from by_library import (
+    control,
+    equations,
+    equinox,
+    haiku,
+    inference,
+    keras,
+    linen,
+    linen_sequences,
+    nnx,
+    optax,
+    physics,
+    plain,
+)
 
-PROGRAMS = {
-    name: make
-    for part in (keras, linen, nnx, equinox, optax, equations, inference, haiku, control, physics)
-    for name, make in part.PROGRAMS.items()
-}
+PARTS = (
+    keras,
+    linen,
+    linen_sequences,
+    nnx,
+    equinox,
+    optax,
+    equations,
+    inference,
+    haiku,
+    control,
+    physics,
+    plain,
+)
+
+PROGRAMS = {name: make for part in PARTS for name, make in part.PROGRAMS.items()}

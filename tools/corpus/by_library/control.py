@@ -259,3 +259,82 @@ def brax_spring_rollout():
         return lax.scan(one, env.reset(key), length=8)[1].sum()
 
     return jax.vmap(rollout), (S(8, 2, dtype=U32), S(8, env.observation_size, env.action_size))
+
+
+@program
+def haiku_soft_actor_critic():
+    import distrax
+    import haiku as hk
+    import optax
+
+    def actor(obs):
+        mean, scale = jnp.split(hk.nets.MLP([64, 64, 6])(obs), 2, -1)
+        base = distrax.MultivariateNormalDiag(mean, jnp.exp(jnp.clip(scale, -20, 2)))
+        return distrax.Transformed(base, distrax.Block(distrax.Tanh(), 1))
+
+    def critics(obs, action):
+        x = jnp.concatenate([obs, action], -1)
+        return jnp.concatenate([hk.nets.MLP([64, 64, 1])(x) for _ in range(2)], -1)
+
+    actor, critics = (hk.without_apply_rng(hk.transform(f)) for f in (actor, critics))
+    a = jax.eval_shape(actor.init, KEY, S(1, 11))
+    c = jax.eval_shape(critics.init, KEY, S(1, 11), S(1, 3))
+    tx = optax.adam(3e-4)
+    states = [jax.eval_shape(tx.init, p) for p in (a, c, S())]
+
+    def update(a, c, target, log_alpha, states, key, obs, action, reward, discount, following):
+        k1, k2 = random.split(key)
+        alpha = jnp.exp(log_alpha)
+        new, logp = actor.apply(a, following).sample_and_log_prob(seed=k1)
+        value = critics.apply(target, following, new).min(-1) - alpha * logp
+        goal = lax.stop_gradient(reward + discount * 0.99 * value)
+
+        def critic_loss(c):
+            return jnp.mean((critics.apply(c, obs, action) - goal[:, None]) ** 2)
+
+        def actor_loss(a):
+            act, logp = actor.apply(a, obs).sample_and_log_prob(seed=k2)
+            return jnp.mean(alpha * logp - critics.apply(c, obs, act).min(-1)), logp.mean()
+
+        lc, gc = jax.value_and_grad(critic_loss)(c)
+        (la, entropy), ga = jax.value_and_grad(actor_loss, has_aux=True)(a)
+        galpha = jax.grad(lambda x: -jnp.exp(x) * lax.stop_gradient(entropy - 3.0))(log_alpha)
+        out = []
+        for grad, state, params in zip((ga, gc, galpha), states, (a, c, log_alpha)):
+            updates, state = tx.update(grad, state, params)
+            out.append((optax.apply_updates(params, updates), state))
+        target = optax.incremental_update(out[1][0], target, 0.005)
+        return out, target, la, lc
+
+    batch = S(128, 11), S(128, 3), S(128), S(128), S(128, 11)
+    return update, (a, c, c, S(), states, KEY, *batch)
+
+
+@program
+def evosax_snes_policy():
+    from evosax.algorithms import SNES
+
+    search = SNES(population_size=16, solution=jnp.zeros(6 * 8 + 8))
+    settings = search.default_params
+
+    def play(weights, key):
+        first, last = weights[:48].reshape(6, 8), weights[48:]
+
+        def one(x, key):
+            force = jnp.tanh(jnp.tanh(x @ first) @ last)
+            x = x + 0.05 * jnp.concatenate([x[3:], -jnp.sin(x[:3]) + force])
+            return x + 0.01 * random.normal(key, (6,)), -jnp.sum(x**2)
+
+        return lax.scan(one, random.normal(key, (6,)), random.split(key, 20))[1].sum()
+
+    def run(key, mean):
+        def one(state, key):
+            a, b, c = random.split(key, 3)
+            population, state = search.ask(a, state, settings)
+            fitness = -jax.vmap(play, (0, None))(population, b)
+            state, _metrics = search.tell(c, population, fitness, state, settings)
+            return state, fitness.min()
+
+        return lax.scan(one, search.init(key, mean, settings), random.split(key, 5))[1]
+
+    return run, (KEY, S(56))

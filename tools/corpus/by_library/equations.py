@@ -90,3 +90,38 @@ def diffrax_stochastic():
         return jax.vmap(one)(random.split(key, 64), y0).mean(0)
 
     return solve, (KEY, S(64, 3), S())
+
+
+@program
+def diffrax_continuous_flow():
+    import diffrax
+    import equinox as eqx
+    import optax
+
+    def loss(model, key, x):
+        def field(t, state, given):
+            (y, _), (model, noise) = state, given
+            f = lambda y: model(jnp.append(y, t))
+            value, back = jax.vjp(f, y)
+            return value, jnp.sum(back(noise)[0] * noise)
+
+        def one(x, key):
+            out = diffrax.diffeqsolve(
+                diffrax.ODETerm(field),
+                diffrax.Bosh3(),
+                1.0,
+                0.0,
+                -0.1,
+                (x, 0.0),
+                (model, random.normal(key, x.shape)),
+                adjoint=diffrax.BacksolveAdjoint(),
+                stepsize_controller=diffrax.ConstantStepSize(),
+                max_steps=16,
+            )
+            z, change = out.ys
+            return -0.5 * jnp.sum(z[0] ** 2) - jnp.log(2 * jnp.pi) + change[0]
+
+        return -jax.vmap(one)(x, random.split(key, x.shape[0])).mean()
+
+    make = lambda key: eqx.nn.MLP(3, 2, 32, 2, activation=jnp.tanh, key=key)
+    return eqx_train(make, optax.adamw(1e-3), loss, S(64, 2))

@@ -214,3 +214,34 @@ def tinygp_quasiseparable():
         return jaxopt.GradientDescent(loss, maxiter=5, maxls=4).run(p, x, y).params
 
     return fit, ({k: S() for k in ("sigma", "omega", "scale", "noise")}, S(100), S(100))
+
+
+@program
+def blackjax_tempered_smc():
+    import blackjax
+
+    def run(key, particles):
+        prior = lambda x: -0.5 * jnp.sum(x**2) / 9
+        likelihood = lambda x: nn.logsumexp(
+            jnp.array([-2 * jnp.sum((x - 2) ** 2), -2 * jnp.sum((x + 2) ** 2)])
+        )
+        smc = blackjax.adaptive_tempered_smc(
+            prior,
+            likelihood,
+            blackjax.mala.build_kernel(),
+            blackjax.mala.init,
+            {"step_size": jnp.full((1,), 0.05)},
+            blackjax.smc.resampling.systematic,
+            0.5,
+            num_mcmc_steps=4,
+        )
+        more = lambda c: c[0].tempering_param < 1
+
+        def one(carry):
+            state, key = carry
+            key, now = random.split(key)
+            return smc.step(now, state)[0], key
+
+        return lax.while_loop(more, one, (smc.init(particles), key))[0].particles
+
+    return run, (KEY, S(256, 2))

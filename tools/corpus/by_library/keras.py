@@ -228,3 +228,23 @@ def keras_conv_lstm_adamax():
         return keras.Model(video, layers.Dense(7)(layers.PReLU()(layers.Dense(64)(x))))
 
     return keras_train(build, lambda: keras.optimizers.Adamax(1e-3), sparse, S(4, 6, 32, 32, 1), ints(4))
+
+
+@program
+def keras_efficientnet_b0_sgd():
+    import keras
+
+    schedule = lambda: keras.optimizers.schedules.ExponentialDecay(0.1, 100, 0.96, staircase=True)
+    return keras_train(
+        lambda: keras.Sequential(
+            [
+                keras.layers.Input((64, 64, 3)),
+                keras.layers.RandomFlip("horizontal"),
+                keras.applications.EfficientNetB0(input_shape=(64, 64, 3), classes=10, **IMAGES),
+            ]
+        ),
+        lambda: keras.optimizers.SGD(schedule(), momentum=0.9, weight_decay=1e-5),
+        sparse,
+        S(4, 64, 64, 3),
+        ints(4),
+    )

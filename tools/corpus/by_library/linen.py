@@ -1,4 +1,4 @@
-"""Programs of flax linen."""
+"""Programs of flax linen on images, graphs and tables."""
 
 import functools
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from arguments import BF16, F32, S, entering_when_asked, ints
 from jax import lax, nn, random
-from language import maxtext, sinusoids, wmt
+from language import sinusoids
 from steps import labelled, linen_train
 
 PROGRAMS = {}
@@ -43,80 +43,6 @@ def linen_resnet_lamb_bf16():
             return linen.Dense(10, dtype=BF16)(x.mean((1, 2)))
 
     return linen_train(Net(), optax.lamb(1e-3), labelled, S(8, 64, 64, 3), ints(8))
-
-
-@program
-def linen_lstm_language_model():
-    import optax
-    from flax import linen
-
-    class Net(linen.Module):
-        @linen.compact
-        def __call__(self, tokens):
-            x = linen.Embed(1000, 64)(tokens)
-            x = linen.RNN(linen.OptimizedLSTMCell(128))(x)
-            x = linen.Dropout(0.2, deterministic=False)(x)
-            return linen.Dense(1000)(linen.RNN(linen.GRUCell(64))(x))
-
-    tx = optax.chain(optax.clip_by_global_norm(1.0), optax.rmsprop(1e-3, momentum=0.9))
-    return linen_train(Net(), tx, labelled, ints(8, 24), ints(8, 24))
-
-
-def linen_blocks(scan, dtype):
-    from flax import linen
-
-    class Block(linen.Module):
-        @linen.compact
-        def __call__(self, x, _):
-            y = linen.LayerNorm(dtype=dtype)(x)
-            mask = linen.make_causal_mask(jnp.ones(x.shape[:2]))
-            x = x + linen.MultiHeadDotProductAttention(4, dtype=dtype, dropout_rate=0.1, deterministic=False)(
-                y, y, mask=mask
-            )
-            y = linen.LayerNorm(dtype=dtype)(x)
-            y = linen.Dense(64, dtype=dtype)(linen.gelu(linen.Dense(256, dtype=dtype)(y)))
-            return x + linen.Dropout(0.1, deterministic=False)(y), None
-
-    class Net(linen.Module):
-        @linen.compact
-        def __call__(self, tokens):
-            x = linen.Embed(512, 64, dtype=dtype)(tokens)
-            x = x + self.param("positions", linen.initializers.normal(0.02), (64, 64)).astype(dtype)
-            if scan:
-                layers = linen.scan(
-                    linen.remat(Block, prevent_cse=False),
-                    variable_axes={"params": 0},
-                    split_rngs={"params": True, "dropout": True},
-                    length=3,
-                )
-                x, _ = layers()(x, None)
-            else:
-                for _ in range(2):
-                    x, _ = Block()(x, None)
-            return linen.Dense(512, dtype=dtype)(linen.LayerNorm(dtype=dtype)(x))
-
-    return Net()
-
-
-@program
-def linen_transformer_adamw():
-    import optax
-
-    tx = optax.chain(
-        optax.clip_by_global_norm(1.0),
-        optax.adamw(
-            optax.warmup_cosine_decay_schedule(0.0, 1e-3, 100, 1000),
-            mask=lambda p: jax.tree.map(lambda x: x.ndim > 1, p),
-        ),
-    )
-    return linen_train(linen_blocks(False, F32), tx, labelled, ints(4, 64), ints(4, 64))
-
-
-@program
-def linen_transformer_scan_remat_bf16():
-    import optax
-
-    return linen_train(linen_blocks(True, BF16), optax.adafactor(1e-3), labelled, ints(4, 64), ints(4, 64))
 
 
 @program
@@ -162,46 +88,6 @@ def linen_gcn_spectral_sgdr():
         )
     )
     return linen_train(Net(), tx, lambda out, y: optax.huber_loss(out, y).mean(), S(32, 16), S(32, 1))
-
-
-@program
-def linen_seq2seq_teacher_forcing():
-    import optax
-    from flax import linen
-
-    class Decoder(linen.Module):
-        @functools.partial(
-            linen.scan,
-            variable_broadcast="params",
-            in_axes=1,
-            out_axes=1,
-            split_rngs={"params": False, "dropout": True},
-        )
-        @linen.compact
-        def __call__(self, carry, x):
-            state, last = carry
-            x = last if self.is_initializing() else x
-            state, y = linen.LSTMCell(128)(state, x)
-            logits = linen.Dense(15)(y)
-            drawn = random.categorical(self.make_rng("dropout"), logits)
-            return (state, nn.one_hot(drawn, 15)), (logits, drawn)
-
-    class Net(linen.Module):
-        @linen.compact
-        def __call__(self, batch):
-            source, target, lengths = batch
-            rnn = linen.RNN(linen.LSTMCell(128), return_carry=True)
-            state, _ = rnn(source, seq_lengths=lengths)
-            _, out = Decoder()((state, target[:, 0]), target[:, :-1])
-            return out[0]
-
-    def loss(logits, target):
-        mask = jnp.cumsum(target[..., 1], 1) < 1
-        each = optax.softmax_cross_entropy(logits, target[:, 1:])
-        return jnp.sum(each * mask[:, 1:]) / jnp.sum(mask[:, 1:])
-
-    batch = (S(16, 8, 15), S(16, 6, 15), ints(16))
-    return linen_train(Net(), optax.adam(3e-3), loss, batch, S(16, 6, 15))
 
 
 @program
@@ -275,39 +161,6 @@ def linen_pixelcnn():
 
     tx = optax.chain(optax.adam(optax.exponential_decay(1e-3, 1, 0.999995), b1=0.95, b2=0.9995))
     return linen_train(Net(), tx, loss, S(4, 16, 16, 3), S(4, 16, 16, 3))
-
-
-@program
-def linen_translation_bf16():
-    import optax
-
-    def loss(logits, target):
-        logp = nn.log_softmax(logits)
-        confident, low = 0.9, 0.1 / 255
-        soft = nn.one_hot(target, 256) * (confident - low) + low
-        weight = (target > 0).astype(F32)
-        return -(soft * logp).sum(-1).ravel() @ weight.ravel() / weight.sum()
-
-    rate = optax.join_schedules(
-        [optax.linear_schedule(0.0, 2e-3, 100), lambda s: 2e-3 * (100 / (s + 100)) ** 0.5], [100]
-    )
-    tx = optax.adamw(rate, b2=0.98, eps=1e-9, weight_decay=1e-4)
-    return linen_train(wmt(dtype=BF16), tx, loss, (ints(4, 32), ints(4, 32)), ints(4, 32))
-
-
-@program
-def maxtext_scan_remat_bf16():
-    import optax
-
-    def loss(logits, target, weight):
-        top = nn.logsumexp(logits, -1)
-        each = top - jnp.take_along_axis(logits, target[..., None], -1)[..., 0] + 1e-4 * top**2
-        return jnp.sum(each * weight) / (jnp.sum(weight) + 1e-8)
-
-    rate = optax.warmup_cosine_decay_schedule(0.0, 3e-4, 100, 1000, 3e-5)
-    tx = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rate, 0.9, 0.95, weight_decay=0.1))
-    batch = ints(4, 64), ints(4, 64), ints(4, 64)
-    return linen_train(maxtext(BF16)(), tx, loss, batch, ints(4, 64), S(4, 64))
 
 
 @program
@@ -398,40 +251,66 @@ def linen_masked_autoencoder():
 
 
 @program
-def linen_bert_question_answering():
+def linen_dlrm_bags_adagrad():
     import optax
     from flax import linen
-
-    class Layer(linen.Module):
-        @linen.compact
-        def __call__(self, x, mask):
-            drop = linen.Dropout(0.1, deterministic=False)
-            q, k, v = (linen.DenseGeneral((4, 32), name=n)(x) for n in ("query", "key", "value"))
-            s = jnp.einsum("bqhd,bkhd->bhqk", q, k) / np.sqrt(32) + mask
-            y = jnp.einsum("bhqk,bkhd->bqhd", drop(nn.softmax(s)), v)
-            x = linen.LayerNorm(1e-12)(x + drop(linen.DenseGeneral(128, axis=(-2, -1))(y)))
-            y = linen.Dense(128)(nn.gelu(linen.Dense(512)(x), approximate=False))
-            return linen.LayerNorm(1e-12)(x + drop(y))
 
     class Net(linen.Module):
         @linen.compact
         def __call__(self, batch):
-            ids, kinds, attend = batch
-            x = linen.Embed(2000, 128)(ids) + linen.Embed(2, 128)(kinds)
-            x = x + linen.Embed(64, 128)(jnp.arange(64))[None]
-            x = linen.Dropout(0.1, deterministic=False)(linen.LayerNorm(1e-12)(x))
-            mask = (1.0 - attend[:, None, None].astype(F32)) * jnp.finfo(F32).min
+            dense, ids, rows = batch
+            for n in (64, 32):
+                dense = linen.relu(linen.Dense(n)(dense))
+            bags = [dense]
+            for n in range(ids.shape[0]):
+                found = linen.Embed(1000, 32)(ids[n] % 1000)
+                bags.append(jax.ops.segment_sum(found, rows[n], dense.shape[0], indices_are_sorted=True))
+            every = jnp.stack(bags, 1)
+            pairs = jnp.einsum("bid,bjd->bij", every, every)
+            low = np.tril_indices(every.shape[1], -1)
+            x = jnp.concatenate([dense, pairs[:, low[0], low[1]]], -1)
+            cross = x
             for _ in range(2):
-                x = Layer()(x, mask)
-            return linen.Dense(2)(x)
+                cross = x * linen.Dense(x.shape[-1])(linen.Dense(16, use_bias=False)(cross)) + cross
+            return linen.Dense(1)(linen.relu(linen.Dense(64)(cross)))[:, 0]
 
-    def loss(out, start, end):
-        start_logits, end_logits = out[..., 0], out[..., 1]
-        return (labelled(start_logits, start) + labelled(end_logits, end)) / 2
+    def loss(out, y):
+        return optax.sigmoid_focal_loss(out, y).mean()
 
-    decayed = lambda p: jax.tree.map_with_path(lambda path, _: "LayerNorm" not in str(path), p)
-    rate = optax.linear_schedule(5e-5, 0.0, 1000)
-    tx = optax.MultiSteps(
-        optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rate, weight_decay=0.01, mask=decayed)), 2
-    )
-    return linen_train(Net(), tx, loss, (ints(4, 64), ints(4, 64), ints(4, 64)), ints(4), ints(4))
+    return linen_train(Net(), optax.adagrad(0.02), loss, (S(128, 13), ints(5, 512), ints(5, 512)), S(128))
+
+
+@program
+def linen_molecules_graphs():
+    import jraph
+    import optax
+    from flax import linen
+
+    class Mlp(linen.Module):
+        @linen.compact
+        def __call__(self, x):
+            for _ in range(2):
+                x = linen.Dropout(0.1, deterministic=False)(linen.relu(linen.Dense(64)(x)))
+            return x
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, graph):
+            graph = jraph.GraphsTuple(**graph, globals=jnp.zeros((8, 1)))
+            graph = jraph.GraphMapFeatures(linen.Dense(64), linen.Dense(64), linen.Dense(64))(graph)
+            for _ in range(2):
+                update = jraph.concatenated_args(Mlp())
+                convolve = jraph.GraphConvolution(update, add_self_edges=True)
+                new = convolve(graph)
+                graph = graph._replace(nodes=linen.LayerNorm()(new.nodes + graph.nodes))
+            owner = jnp.repeat(jnp.arange(8), graph.n_node, total_repeat_length=128)
+            return linen.Dense(12)(jraph.segment_mean(graph.nodes, owner, 8))
+
+    def loss(logits, labels):
+        known = ~jnp.isnan(labels)
+        each = optax.sigmoid_binary_cross_entropy(logits, jnp.where(known, labels, 0.0))
+        return jnp.sum(jnp.where(known, each, 0.0)) / known.sum()
+
+    graph = {"nodes": S(128, 9), "edges": S(256, 3), "senders": ints(256), "receivers": ints(256)}
+    graph |= {"n_node": ints(8), "n_edge": ints(8)}
+    return linen_train(Net(), optax.adam(1e-3), loss, graph, S(8, 12))

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from arguments import BF16, F32, KEY, S, entering_when_asked, ints
 from jax import lax, nn, random
+from language import sinusoids
 from steps import labelled, nnx_model, nnx_train
 
 PROGRAMS = {}
@@ -292,3 +293,126 @@ def nnx_realnvp_lion():
 
     loss = lambda model, x: -model(x).mean() / (16 * 16 * 3 * np.log(2))
     return nnx_train(Net, optax.lion(1e-4, weight_decay=1e-3), loss, S(8, 16, 16, 3))
+
+
+@program
+def nnx_mixture_of_experts_adamw():
+    import optax
+    from flax import nnx
+
+    class Layer(nnx.Module):
+        def __init__(self, rngs, d=64, experts=4, ff=128):
+            self.norms = nnx.List([nnx.RMSNorm(d, rngs=rngs) for _ in range(2)])
+            self.attend = nnx.MultiHeadAttention(4, d, decode=False, use_bias=False, rngs=rngs)
+            self.router = nnx.Linear(d, experts, use_bias=False, rngs=rngs)
+            make = lambda *shape: nnx.Param(random.normal(rngs.params(), shape) * 0.02)
+            self.gate, self.up, self.down = (
+                make(experts, d, ff),
+                make(experts, d, ff),
+                make(experts, ff, d),
+            )
+
+        def __call__(self, x):
+            x = x + self.attend(self.norms[0](x), mask=nnx.make_causal_mask(x[..., 0]))
+            y = self.norms[1](x).reshape(-1, x.shape[-1])
+            weight = nn.softmax(self.router(y))
+            best, which = lax.top_k(weight, 2)
+            best = best / best.sum(-1, keepdims=True)
+            order = jnp.argsort(which.ravel(), stable=True)
+            sorted_rows = y[order // 2]
+            sizes = jnp.bincount(which.ravel(), length=4).astype(jnp.int32)
+            h = nn.silu(lax.ragged_dot(sorted_rows, self.gate[...], sizes))
+            h = h * lax.ragged_dot(sorted_rows, self.up[...], sizes)
+            out = lax.ragged_dot(h, self.down[...], sizes)
+            out = jnp.zeros_like(out).at[order].set(out).reshape(-1, 2, y.shape[-1])
+            share = jnp.mean(nn.one_hot(which, 4).sum(1), 0)
+            return x + (out * best[..., None]).sum(1).reshape(x.shape), 4 * jnp.sum(share * weight.mean(0))
+
+    class Net(nnx.Module):
+        def __init__(self, rngs):
+            self.embed = nnx.Embed(400, 64, rngs=rngs)
+            self.layers = nnx.List([Layer(rngs) for _ in range(2)])
+            self.norm = nnx.RMSNorm(64, rngs=rngs)
+
+        def __call__(self, tokens):
+            x, extra = self.embed(tokens), 0.0
+            for layer in self.layers:
+                x, balance = layer(x)
+                extra += balance
+            return self.embed.attend(self.norm(x)), extra
+
+    def loss(model, x, y):
+        logits, extra = model(x)
+        return labelled(logits, y) + 0.01 * extra
+
+    return nnx_train(Net, optax.adamw(1e-3), loss, ints(4, 32), ints(4, 32))
+
+
+@program
+def nnx_whisper_greedy_decode():
+    from flax import nnx
+
+    d, frames = 64, 50
+
+    class Net(nnx.Module):
+        def __init__(self, rngs):
+            self.convs = nnx.List([nnx.Conv(40, d, (3,), rngs=rngs), nnx.Conv(d, d, (3,), (2,), rngs=rngs)])
+            attention = lambda **k: nnx.MultiHeadAttention(4, d, rngs=rngs, **k)
+            norms = lambda n: nnx.List([nnx.LayerNorm(d, rngs=rngs) for _ in range(n)])
+            feed = lambda: nnx.List([nnx.Linear(d, 4 * d, rngs=rngs), nnx.Linear(4 * d, d, rngs=rngs)])
+            self.encoder = nnx.List([nnx.List([norms(2), attention(decode=False), feed()]) for _ in range(2)])
+            self.decoder = nnx.List(
+                [
+                    nnx.List([norms(3), attention(decode=True), attention(decode=False), feed()])
+                    for _ in range(2)
+                ]
+            )
+            self.embed, self.place = nnx.Embed(500, d, rngs=rngs), nnx.Embed(32, d, rngs=rngs)
+            self.norms = norms(2)
+
+        def encode(self, mel):
+            x = mel
+            for conv in self.convs:
+                x = nn.gelu(conv(x), approximate=False)
+            x = x + sinusoids(frames, d)
+            for norms, attend, (up, down) in self.encoder:
+                x = x + attend(norms[0](x))
+                x = x + down(nn.gelu(up(norms[1](x)), approximate=False))
+            return self.norms[0](x)
+
+        def __call__(self, token, at, encoded):
+            x = self.embed(token) + self.place(at)
+            for norms, attend, look, (up, down) in self.decoder:
+                x = x + attend(norms[0](x))
+                x = x + look(norms[1](x), encoded, encoded)
+                x = x + down(nn.gelu(up(norms[2](x)), approximate=False))
+            return self.embed.attend(self.norms[1](x))
+
+    def make(rngs):
+        model = Net(rngs)
+        for block in model.decoder:
+            block[1].init_cache((2, 32, d))
+        return model
+
+    graph, state = nnx_model(make)
+
+    def transcribe(state, mel):
+        encoded = nnx.merge(graph, state).encode(mel)
+
+        def more(carry):
+            _, _, at, ended = carry
+            return (at < 31) & ~jnp.all(ended)
+
+        def one(carry):
+            state, text, at, ended = carry
+            model = nnx.merge(graph, state)
+            token = lax.dynamic_slice_in_dim(text, at, 1, 1)
+            logits = model(token, at[None], encoded)[:, 0]
+            token = jnp.where(ended, 3, jnp.where(jnp.arange(500) < 3, -jnp.inf, logits).argmax(-1))
+            text = lax.dynamic_update_slice_in_dim(text, token[:, None].astype(jnp.int32), at + 1, 1)
+            return nnx.state(model), text, at + 1, ended | (token == 3)
+
+        start = state, jnp.zeros((2, 32), jnp.int32), jnp.int32(0), jnp.zeros(2, bool)
+        return lax.while_loop(more, one, start)[1]
+
+    return transcribe, (state, S(2, 2 * frames, 40))

@@ -140,3 +140,10 @@ def optax_shampoo_like():
 
     tx = optax.chain(scale_by_shampoo(), optax.trace(0.9, nesterov=True), optax.scale(-0.1))
     return optax_train(tx, sizes=(32, 64, 10))
+
+
+@program
+def optax_mechanized_madgrad():
+    import optax.contrib
+
+    return optax_train(optax.contrib.mechanize(optax.contrib.madgrad(1e-2)), sizes=(64, 128, 128, 10))

@@ -145,22 +145,39 @@ def jax_md_neighbour_list():
 
 
 @program
-def leapfrog_bodies_grad():
-    def run(mass, position, velocity):
-        def pull(x):
-            apart = x[None] - x[:, None]
-            distance = jnp.sum(apart**2, -1) + 1e-2
-            return jnp.einsum("ijd,ij,j->id", apart, distance**-1.5, mass)
+def ott_gromov_wasserstein():
+    from ott.geometry import pointcloud
+    from ott.problems.linear import linear_problem
+    from ott.problems.quadratic import quadratic_problem
+    from ott.solvers.linear import sinkhorn
+    from ott.solvers.quadratic import gromov_wasserstein
 
-        def one(state, _):
-            x, v = state
-            v = v + 0.005 * pull(x)
-            x = x + 0.01 * v
-            return (x, v + 0.005 * pull(x)), None
+    def solve(x, y, a):
+        first, second = pointcloud.PointCloud(x), pointcloud.PointCloud(y)
+        problem = quadratic_problem.QuadraticProblem(first, second, a=a)
+        inner = sinkhorn.Sinkhorn(max_iterations=20)
+        solver = gromov_wasserstein.GromovWasserstein(
+            linear_solver=inner, epsilon=0.1, max_iterations=5, min_iterations=0
+        )
+        out = solver(problem)
+        fused = linear_problem.LinearProblem(pointcloud.PointCloud(out.matrix @ y, y, epsilon=0.1))
+        return out.matrix, inner(fused).f
 
-        (x, v), _ = lax.scan(jax.checkpoint(one), (position, velocity), length=16)
-        kinetic = 0.5 * jnp.sum(mass * jnp.sum(v**2, -1))
-        apart = jnp.sqrt(jnp.sum((x[None] - x[:, None]) ** 2, -1) + 1e-2)
-        return kinetic - 0.5 * jnp.sum(mass[:, None] * mass / apart) + jnp.sum(x[0] ** 2)
+    return solve, (S(40, 2), S(32, 3), S(40))
 
-    return jax.value_and_grad(run, (0, 2)), (S(96), S(96, 3), S(96, 3))
+
+@program
+def jaxopt_projected_implicit():
+    import jaxopt
+
+    def inner(w, c, x, y):
+        return jnp.mean(jnp.maximum(0, 1 - y * (x @ w)) ** 2) + jnp.exp(c) * jnp.sum(w**2)
+
+    def outer(c, x, y, xv, yv):
+        solver = jaxopt.ProjectedGradient(
+            inner, jaxopt.projection.projection_simplex, maxiter=30, implicit_diff=True
+        )
+        w = solver.run(jnp.full(x.shape[1], 1 / x.shape[1]), c=c, x=x, y=y).params
+        return jnp.mean((xv @ w - yv) ** 2)
+
+    return jax.value_and_grad(outer), (S(), S(64, 16), S(64), S(32, 16), S(32))
