@@ -81,7 +81,8 @@ def broken(word: str = "") -> Check:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_each_says(golden: Golden, form: str, tmp_path: Path) -> None:
+def test_what_each_says(golden: Golden, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     (tmp_path / "m.py").touch()
     golden(f"check/{form}.txt", written(broken(), form, tmp_path))
 
