@@ -36,7 +36,7 @@ from hlofuse.pipelines.users.floats.widened import served_by
 from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
 
 _BRANCH = re.compile(r"/branch_\d+_fun/")
-_RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"parameter", "slice"}
+_RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"dynamic-slice", "parameter", "slice"}
 
 
 def with_moved_in_front(
