@@ -378,3 +378,22 @@ def test_what_a_derivative_reads_itself_is_none_of_its_results(
   %abs.1 = {kind}[9]{{0}} abs(%pad.1){named("abs")}
   ROOT %r = ({kind}[9]{{0}}, {kind}[1]{{0}}, {kind}[7]{{0}}) tuple(%abs.1, %split.1, %split.2)"""
     assert users_of("neg.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("operation", "users"), [("sub", ["sub.1", "neg.1"]), ("broadcast_in_dim", ["neg.1", "sub.1"])]
+)
+def test_a_broadcast_that_took_in_a_reshape_is_where_that_had_been(operation: str, users: list[str]) -> None:
+    """WhileLoopSimplifier has cloned the body of the loop since, and ids say no more when it was made."""
+    call = "while/body/eval_jaxpr"
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8,4]{{1,0}} parameter(1)
+  %abs.1 = f32[8]{{0}} abs(%p){named(f"{call}/abs")}
+  %sub.1 = f32[8,4]{{1,0}} broadcast(%abs.1), dimensions={{0}}{named(f"{call}/{operation}")}
+  %sub.2 = f32[8,4]{{1,0}} subtract(%q, %sub.1){named(f"{call}/sub")}
+  %neg.1 = f32[8]{{0}} negate(%abs.1){named(f"{call}/neg")}
+  ROOT %r = (f32[8,4]{{1,0}}, f32[8]{{0}}) tuple(%sub.2, %neg.1)"""
+    if operation != "sub":
+        body, users = body.replace("%sub.1", f"%{operation}.1"), [u.replace("sub", operation) for u in users]
+    ids = f"p q r abs.1 neg.1 {operation}.1 sub.2"
+    assert users_of("abs.1", body, ids=ids) == users
