@@ -57,6 +57,7 @@ from hlofuse.pipelines.users.products.reduced_products import (
     with_last_in_place_of_reduction,
     with_sum_behind_reshape,
 )
+    with_last_in_place_of_squeezed,
 from hlofuse.pipelines.users.products.reshaped_products import (
     with_last_in_place_of_operand,
     with_reshape_in_front,
@@ -185,6 +186,7 @@ def _as_computed_by_products(
     return with_vectors_made_one(producer, users)
 
 
+    users = with_last_in_place_of_squeezed(producer, users)
 def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:
     """As HloCSE left them, and scatters that were expanded when slices of what they read were one."""
     users = with_merged_broadcasts(producer, users, clues.order, clues.for_each)
