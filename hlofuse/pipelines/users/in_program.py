@@ -6,7 +6,9 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.calls.branch_predicates import in_order_of_results, with_results_together
 from hlofuse.pipelines.users.calls.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.users.calls.loop_elements import (
+    in_order_of_merging,
     in_order_of_scan,
+    is_merged_counter,
     is_read_in_scan,
     is_result_of_changed_loop,
     with_last_two_in_front,
@@ -55,9 +57,9 @@ from hlofuse.pipelines.users.products.canonical_dots import with_last_in_place_o
 from hlofuse.pipelines.users.products.merged_dots import with_last_behind_merged_in_front
 from hlofuse.pipelines.users.products.reduced_products import (
     with_last_in_place_of_reduction,
+    with_last_in_place_of_squeezed,
     with_sum_behind_reshape,
 )
-    with_last_in_place_of_squeezed,
 from hlofuse.pipelines.users.products.reshaped_products import (
     with_last_in_place_of_operand,
     with_reshape_in_front,
@@ -110,6 +112,8 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     """The users of `producer` in that order."""
     if producer.opcode == "constant" and clues.ids_known:
         return in_order_of_initial_values(producer, clues.order, clues.ages.passes)
+    if is_merged_counter(producer):
+        return in_order_of_merging(producer)
     users = _as_called(producer, clues)
     users = _as_simplified(producer, users, clues)
     users = _as_computed_by_products(producer, users, clues)
@@ -182,11 +186,11 @@ def _as_computed_by_products(
     users = with_last_in_place_of_sum_in_call(producer, users, clues.order)
     users = with_last_in_place_of_reduction(producer, users, clues.order)
     users = with_sum_behind_reshape(producer, users)
+    users = with_last_in_place_of_squeezed(producer, users)
     users = with_last_in_place_of_operand(producer, users, clues.order)
     return with_vectors_made_one(producer, users)
 
 
-    users = with_last_in_place_of_squeezed(producer, users)
 def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:
     """As HloCSE left them, and scatters that were expanded when slices of what they read were one."""
     users = with_merged_broadcasts(producer, users, clues.order, clues.for_each)
