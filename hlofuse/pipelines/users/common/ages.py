@@ -106,6 +106,11 @@ def is_sign_of_remainder(x: Instruction, zeros: Instruction) -> bool:
     return x.opcode == "compare" and operation(x) in ("rem", "div") and x.operands[1] is zeros
 
 
+def is_choice_of_remainder(x: Instruction) -> bool:
+    """Does `x` choose by that sign? No call was given it: CSE made it one with what compares outside."""
+    return x.opcode == "select" and operation(x) in ("rem", "div")
+
+
 def was_subtraction(x: Instruction) -> bool:
     """Of a constant, which the first simplification adds with the other sign."""
     return x.opcode == "add" and operation(x) == "sub"
