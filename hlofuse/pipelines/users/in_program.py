@@ -122,10 +122,9 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
 
 def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
     """As calls, loops and branches left them when they were inlined."""
-    users = with_last_in_place_of_tuple(producer, producer.users)
     # Fusions that are there already were made last, around operations that had been there before.
     # GemmFusion (`xla/backends/gpu/transforms/gemm_fusion.cc`) puts one where the dot was.
-    users = sorted(users, key=lambda u: u.opcode == "fusion" and not has_dot(u))
+    users = sorted(producer.users, key=lambda u: u.opcode == "fusion" and not has_dot(u))
     users = with_copies_where_read(producer, users, clues.order, clues.uses, clues.ages.passes)
     is_element = producer.opcode == "get-tuple-element"
     if is_element and is_read_in_scan(producer):
@@ -143,6 +142,7 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
             users = with_ties_merged(producer, users, clues.order)
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
+    users = with_last_in_place_of_tuple(producer, users)
     users = with_last_in_place_of_degenerate(producer, users)
     if is_element and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
