@@ -397,3 +397,22 @@ def test_a_broadcast_that_took_in_a_reshape_is_where_that_had_been(operation: st
         body, users = body.replace("%sub.1", f"%{operation}.1"), [u.replace("sub", operation) for u in users]
     ids = f"p q r abs.1 neg.1 {operation}.1 sub.2"
     assert users_of("abs.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [("multiply.1 ge.2", ["lt.1", "ge.1", "ge.2"]), ("ge.2 multiply.1", ["lt.1", "ge.2", "ge.1"])],
+    ids=["moved", "of the call"],
+)
+def test_what_was_moved_in_a_call_came_behind_what_the_program_compares_with_zeros_too(
+    ids: str, users: list[str]
+) -> None:
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %zero = s32[] constant(0)
+  %broadcast.1 = s32[8]{{0}} broadcast(%zero), dimensions={{}}{named("jit(_take)", frame=1)}
+  %lt.1 = pred[8]{{0}} compare(%p, %broadcast.1), direction=LT{named("jit(_take)/lt", frame=1)}
+  %ge.2 = pred[8]{{0}} compare(%p, %broadcast.1), direction=GE{named("jit(_take)/ge", frame=1)}
+  %ge.1 = pred[8]{{0}} compare(%broadcast.1, %p), direction=GE{named("ge")}
+  %multiply.1 = s32[8]{{0}} multiply(%p, %p){named("div")}
+  ROOT %r = (pred[8]{{0}}, pred[8]{{0}}, pred[8]{{0}}, s32[8]{{0}}) tuple(%lt.1, %ge.2, %ge.1, %multiply.1)"""
+    assert users_of("broadcast.1", body, ids=f"p zero ge.1 r broadcast.1 lt.1 {ids}") == users
