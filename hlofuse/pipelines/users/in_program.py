@@ -6,7 +6,9 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.calls.branch_predicates import in_order_of_results, with_results_together
 from hlofuse.pipelines.users.calls.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.users.calls.loop_elements import (
+    in_order_of_merging,
     in_order_of_scan,
+    is_merged_counter,
     is_read_in_scan,
     is_result_of_changed_loop,
     with_last_two_in_front,
@@ -55,6 +57,7 @@ from hlofuse.pipelines.users.products.canonical_dots import with_last_in_place_o
 from hlofuse.pipelines.users.products.merged_dots import with_last_behind_merged_in_front
 from hlofuse.pipelines.users.products.reduced_products import (
     with_last_in_place_of_reduction,
+    with_last_in_place_of_squeezed,
     with_sum_behind_reshape,
 )
 from hlofuse.pipelines.users.products.reshaped_products import (
@@ -109,6 +112,8 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     """The users of `producer` in that order."""
     if producer.opcode == "constant" and clues.ids_known:
         return in_order_of_initial_values(producer, clues.order, clues.ages.passes)
+    if is_merged_counter(producer):
+        return in_order_of_merging(producer)
     users = _as_called(producer, clues)
     users = _as_simplified(producer, users, clues)
     users = _as_computed_by_products(producer, users, clues)
@@ -117,10 +122,9 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
 
 def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
     """As calls, loops and branches left them when they were inlined."""
-    users = with_last_in_place_of_tuple(producer, producer.users)
     # Fusions that are there already were made last, around operations that had been there before.
     # GemmFusion (`xla/backends/gpu/transforms/gemm_fusion.cc`) puts one where the dot was.
-    users = sorted(users, key=lambda u: u.opcode == "fusion" and not has_dot(u))
+    users = sorted(producer.users, key=lambda u: u.opcode == "fusion" and not has_dot(u))
     users = with_copies_where_read(producer, users, clues.order, clues.uses, clues.ages.passes)
     is_element = producer.opcode == "get-tuple-element"
     if is_element and is_read_in_scan(producer):
@@ -138,6 +142,7 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
             users = with_ties_merged(producer, users, clues.order)
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
+    users = with_last_in_place_of_tuple(producer, users)
     users = with_last_in_place_of_degenerate(producer, users)
     if is_element and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
@@ -181,6 +186,7 @@ def _as_computed_by_products(
     users = with_last_in_place_of_sum_in_call(producer, users, clues.order)
     users = with_last_in_place_of_reduction(producer, users, clues.order)
     users = with_sum_behind_reshape(producer, users)
+    users = with_last_in_place_of_squeezed(producer, users)
     users = with_last_in_place_of_operand(producer, users, clues.order)
     return with_vectors_made_one(producer, users)
 

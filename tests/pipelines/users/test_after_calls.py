@@ -378,3 +378,41 @@ def test_what_a_derivative_reads_itself_is_none_of_its_results(
   %abs.1 = {kind}[9]{{0}} abs(%pad.1){named("abs")}
   ROOT %r = ({kind}[9]{{0}}, {kind}[1]{{0}}, {kind}[7]{{0}}) tuple(%abs.1, %split.1, %split.2)"""
     assert users_of("neg.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("operation", "users"), [("sub", ["sub.1", "neg.1"]), ("broadcast_in_dim", ["neg.1", "sub.1"])]
+)
+def test_a_broadcast_that_took_in_a_reshape_is_where_that_had_been(operation: str, users: list[str]) -> None:
+    """WhileLoopSimplifier has cloned the body of the loop since, and ids say no more when it was made."""
+    call = "while/body/eval_jaxpr"
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8,4]{{1,0}} parameter(1)
+  %abs.1 = f32[8]{{0}} abs(%p){named(f"{call}/abs")}
+  %sub.1 = f32[8,4]{{1,0}} broadcast(%abs.1), dimensions={{0}}{named(f"{call}/{operation}")}
+  %sub.2 = f32[8,4]{{1,0}} subtract(%q, %sub.1){named(f"{call}/sub")}
+  %neg.1 = f32[8]{{0}} negate(%abs.1){named(f"{call}/neg")}
+  ROOT %r = (f32[8,4]{{1,0}}, f32[8]{{0}}) tuple(%sub.2, %neg.1)"""
+    if operation != "sub":
+        body, users = body.replace("%sub.1", f"%{operation}.1"), [u.replace("sub", operation) for u in users]
+    ids = f"p q r abs.1 neg.1 {operation}.1 sub.2"
+    assert users_of("abs.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [("multiply.1 ge.2", ["lt.1", "ge.1", "ge.2"]), ("ge.2 multiply.1", ["lt.1", "ge.2", "ge.1"])],
+    ids=["moved", "of the call"],
+)
+def test_what_was_moved_in_a_call_came_behind_what_the_program_compares_with_zeros_too(
+    ids: str, users: list[str]
+) -> None:
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %zero = s32[] constant(0)
+  %broadcast.1 = s32[8]{{0}} broadcast(%zero), dimensions={{}}{named("jit(_take)", frame=1)}
+  %lt.1 = pred[8]{{0}} compare(%p, %broadcast.1), direction=LT{named("jit(_take)/lt", frame=1)}
+  %ge.2 = pred[8]{{0}} compare(%p, %broadcast.1), direction=GE{named("jit(_take)/ge", frame=1)}
+  %ge.1 = pred[8]{{0}} compare(%broadcast.1, %p), direction=GE{named("ge")}
+  %multiply.1 = s32[8]{{0}} multiply(%p, %p){named("div")}
+  ROOT %r = (pred[8]{{0}}, pred[8]{{0}}, pred[8]{{0}}, s32[8]{{0}}) tuple(%lt.1, %ge.2, %ge.1, %multiply.1)"""
+    assert users_of("broadcast.1", body, ids=f"p zero ge.1 r broadcast.1 lt.1 {ids}") == users

@@ -29,3 +29,19 @@ def test_what_the_decomposer_had_to_turn_leaves_its_place_to_the_last(op_name: s
   ROOT %r = (f32[2,4,16,16]{{3,2,1,0}}, f32[2,4,16,16]{{3,2,1,0}}) tuple(%div.1, %mul.1)"""
     ids = "p q o div.1 mul.1 r bitcast.1 call product"
     assert users_of("bitcast.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("operation", "users"),
+    [("ragged_dot_general", ["neg.1", "mul.1", "mul.2"]), ("dot_general", ["mul.1", "mul.2", "neg.1"])],
+)
+def test_a_product_of_groups_of_rows_sums_over_the_groups_as_well(operation: str, users: list[str]) -> None:
+    """A mixture of experts: two dimensions that are summed are reshaped to one, and the result to itself."""
+    body = f"""  %p = f32[4,8,8]{{2,1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %reduce.1 = f32[8,8]{{1,0}} reduce(%p, %zero), dimensions={{0}}, to_apply=%sum{named(operation)}
+  %mul.1 = f32[8,8]{{1,0}} sine(%reduce.1){named("mul")}
+  %mul.2 = f32[8,8]{{1,0}} cosine(%reduce.1){named("mul")}
+  %neg.1 = f32[8,8]{{1,0}} negate(%reduce.1){named("neg")}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%mul.1, %mul.2, %neg.1)"""
+    assert users_of("reduce.1", body) == users

@@ -194,6 +194,16 @@ def test_the_last_user_takes_the_place_of_the_tuple_of_top_k() -> None:
     assert users_of("slice.2", body, ids="p a.1 b.1 r slice.2") == ["b.1", "a.1"]
 
 
+def test_that_tuple_went_when_the_call_that_read_the_largest_had_been_inlined() -> None:
+    body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
+  %slice.2 = f32[8,2]{{1,0}} slice(%p), slice={{[0:8], [0:2]}}{named("top_k")}
+  %a.1 = f32[8,2]{{1,0}} sine(%slice.2){named("jit(g)/a", frame=1)}
+  %b.1 = f32[8,2]{{1,0}} cosine(%slice.2){named("jit(g)/b", frame=1)}
+  %c.1 = f32[8,2]{{1,0}} negate(%slice.2){named("c")}
+  ROOT %r = (f32[8,2]{{1,0}}, f32[8,2]{{1,0}}, f32[8,2]{{1,0}}) tuple(%a.1, %b.1, %c.1)"""
+    assert users_of("slice.2", body, ids="p c.1 r a.1 b.1 slice.2") == ["a.1", "b.1", "c.1"]
+
+
 @pytest.mark.parametrize(("name", "users"), [("a", ["a.1", "b.1"]), ("back", ["b.1", "a.1"])])
 def test_a_reshape_was_moved_behind_what_read_the_largest_when_that_tuple_had_gone(
     name: str, users: list[str]

@@ -47,6 +47,24 @@ def test_what_stands_behind_another_call_was_moved_out_of_its_own(ids: str, user
     assert users_of("select_n.1", body, ids=ids) == users
 
 
+def test_a_gather_took_the_place_of_the_reshape_of_its_indices() -> None:
+    """GatherSimplifier made it anew; the range was looked at in front of another reshape, the first."""
+    body = f"""  %p = s32[8,1]{{1,0}} parameter(0)
+  %q = s32[8,1]{{1,0}} parameter(1)
+  %x = s32[16]{{0}} parameter(2)
+  %select_n.1 = s32[8,1]{{1,0}} negate(%p){named("jit(_take)/select_n", frame=1)}
+  %other.1 = s32[8,1]{{1,0}} negate(%q){named("jit(g)/other", frame=2)}
+  %ge.1 = s32[8,1]{{1,0}} subtract(%select_n.1, %q){named("jit(_take)/ge", frame=1)}
+  %le.1 = s32[8,1]{{1,0}} add(%select_n.1, %q){named("jit(_take)/le", frame=1)}
+  %both.1 = s32[8,1]{{1,0}} subtract(%ge.1, %le.1){named("jit(_take)/and", frame=1)}
+  %gather.1 = s32[8]{{0}} gather(%x, %select_n.1), offset_dims={{}}, collapsed_slice_dims={{0}}, \
+start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1}}{named("jit(_take)/gather", frame=1)}
+  %sum.1 = s32[8,1]{{1,0}} add(%both.1, %other.1){named("add")}
+  ROOT %root = (s32[8,1]{{1,0}}, s32[8]{{0}}) tuple(%sum.1, %gather.1)"""
+    ids = "p q x sum.1 root select_n.1 gather.1 other.1 ge.1 le.1 both.1"
+    assert users_of("select_n.1", body, ids=ids) == ["le.1", "gather.1", "ge.1"]
+
+
 _SOFTMAX = """%softmaxK (p.K: f32[8]) -> f32[8] {
   %p.K = f32[8]{0} parameter(0)
   %c.K = f32[] constant(0.5)

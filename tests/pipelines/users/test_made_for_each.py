@@ -37,6 +37,50 @@ def test_only_where_a_scalar_was_one_from_the_beginning_a_broadcast_that_goes_le
 
 
 @pytest.mark.parametrize(
+    ("number", "users"), [(7, ["mul.1", "mul.2", "mul.3"]), (6, ["mul.1", "mul.3", "mul.2"])]
+)
+def test_as_many_numbers_as_a_scalar_has_other_uses_are_missing_behind_it(
+    number: int, users: list[str]
+) -> None:
+    """A norm over another norm, computed anew for every array of a tree."""
+    body = f"""  %p = f32[] parameter(0)
+  %s = f32[] parameter(1)
+  %q = f32[8]{{0}} parameter(2)
+  %div.3.0 = f32[] divide(%p, %s){named("div")}
+  %mul.1 = f32[8]{{0}} broadcast(%div.3.0), dimensions={{}}{named("mul")}
+  %a.1 = f32[8]{{0}} multiply(%q, %mul.1){named("a")}
+  %b.1 = f32[8]{{0}} add(%q, %mul.1){named("b")}
+  %mul.2 = f32[4]{{0}} broadcast(%div.3.0), dimensions={{}}{named("mul")}
+  %mul.3 = f32[2]{{0}} broadcast(%div.3.0), dimensions={{}}{named("mul")}
+  %c.1 = f32[4]{{0}} negate(%mul.2){named("c")}
+  %d.1 = f32[2]{{0}} negate(%mul.3){named("d")}
+  %div.{number}.0 = f32[8]{{0}} divide(%a.1, %b.1){named("div")}
+  ROOT %r = (f32[8]{{0}}, f32[4]{{0}}, f32[2]{{0}}) tuple(%div.{number}.0, %c.1, %d.1)"""
+    assert users_of("div.3.0", body) == users
+
+
+@pytest.mark.parametrize(
+    ("function", "users"),
+    [("update.<locals>.<lambda>", ["mul.1", "mul.2", "mul.3"]), ("update", ["mul.1", "mul.3", "mul.2"])],
+)
+def test_a_lambda_may_sum_for_each_array(function: str, users: list[str]) -> None:
+    places = places_in_source((function, 2, 8, 20))
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %zero = f32[] constant(0)
+  %total.1 = f32[] reduce(%p, %zero), dimensions={{0}}, to_apply=%sum{named("total", frame=1)}
+  %mul.1 = f32[8]{{0}} broadcast(%total.1), dimensions={{}}{named("mul", frame=1)}
+  %a.1 = f32[8]{{0}} multiply(%q, %mul.1){named("mul", frame=1)}
+  %b.1 = f32[8]{{0}} add(%q, %mul.1){named("mul", frame=1)}
+  %mul.2 = f32[4]{{0}} broadcast(%total.1), dimensions={{}}{named("mul", frame=1)}
+  %mul.3 = f32[2]{{0}} broadcast(%total.1), dimensions={{}}{named("mul", frame=1)}
+  %c.1 = f32[4]{{0}} negate(%mul.2){named("mul", frame=1)}
+  %d.1 = f32[2]{{0}} negate(%mul.3){named("mul", frame=1)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[4]{{0}}, f32[2]{{0}}) tuple(%a.1, %b.1, %c.1, %d.1)"""
+    assert users_of("total.1", body, tables=places) == users
+
+
+@pytest.mark.parametrize(
     ("function", "users"),
     [("jit(g)", ["add.1", "add.2", "xor.1"]), ("jit(h)", ["add.1", "xor.1", "add.2"])],
     ids=["of the same", "of another"],

@@ -38,3 +38,13 @@ def test_products_that_were_merged_led_to_an_operand_of_their_own_when_equal_con
     in_order = merged.replace("tuple(%slice.2, %slice.1)", "tuple(%slice.1, %slice.2)")
     assert users_of("broadcast.1", in_order, ids=ids) == ["max.1", "max.2"]
     assert users_of("broadcast.1", body.replace("NAME", "reshape"), ids=ids) == ["max.1", "max.2"]
+
+
+def test_parts_of_a_product_of_groups_come_by_age_too() -> None:
+    body = f"""  %p = f32[4,8,16]{{2,1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %reduce.1 = f32[8,16]{{1,0}} reduce(%p, %zero), dimensions={{0}}, to_apply=%sum{named("ragged_dot_general")}
+  %slice.3 = f32[8,8]{{1,0}} slice(%reduce.1), slice={{[0:8], [8:16]}}{named("ragged_dot_general")}
+  %slice.2 = f32[8,8]{{1,0}} slice(%reduce.1), slice={{[0:8], [0:8]}}{named("ragged_dot_general")}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%slice.3, %slice.2)"""
+    assert users_of("reduce.1", body, ids="p zero r slice.2 slice.3 reduce.1") == ["slice.2", "slice.3"]

@@ -9,7 +9,7 @@ from hlofuse.pipelines.users.common.visits import uses_in_order
 from hlofuse.pipelines.users.layouts.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.users.layouts.other_layouts import in_other_layout, made_anew
 
-from .lists import HEAD, named
+from .lists import HEAD, named, users_of
 
 
 def _in_other_layout(body: str) -> set[str]:
@@ -106,3 +106,21 @@ def test_a_convert_of_the_program_was_made_anew_before_widened_ones_joined_it(wi
     users = [u.name for u in named_so["convert.1"].users]
     merged = ["multiply.2", "multiply.1", "add.1"]
     assert users == (merged if wide else ["multiply.1", "multiply.2", "add.1"])
+
+
+@pytest.mark.parametrize(
+    ("name", "users"), [("", ["transpose.1", "multiply.2"]), ("mul", ["multiply.2", "transpose.1"])]
+)
+def test_a_copy_of_what_the_body_of_a_loop_is_given_has_no_name(name: str, users: list[str]) -> None:
+    """What reads it was row-major; an FFT had what it reads, and gives, in the other layout."""
+    body = f"""  %p = (f32[8,4]{{0,1}}, f32[8,4]{{1,0}}) parameter(0)
+  %e = f32[8,4]{{0,1}} get-tuple-element(%p), index=0
+  %q = f32[8,4]{{1,0}} get-tuple-element(%p), index=1
+  %bitcast.1 = f32[4,8]{{1,0}} bitcast(%e)
+  %transpose.1 = f32[8,4]{{1,0}} transpose(%bitcast.1), dimensions={{1,0}}{named(name) if name else ""}
+  %mul.1 = f32[8,4]{{1,0}} multiply(%transpose.1, %q){named("mul")}
+  %multiply.2 = f32[4,8]{{1,0}} multiply(%bitcast.1, %bitcast.1){named("mul")}
+  %bitcast.2 = f32[8,4]{{0,1}} bitcast(%multiply.2)
+  ROOT %r = (f32[8,4]{{1,0}}, f32[8,4]{{0,1}}) tuple(%mul.1, %bitcast.2)"""
+    ids = "p e q mul.1 r bitcast.1 transpose.1 multiply.2 bitcast.2"
+    assert users_of("bitcast.1", body, ids=ids) == users

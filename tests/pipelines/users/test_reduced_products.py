@@ -177,3 +177,52 @@ def test_a_dimension_of_one_that_a_sum_keeps_says_nothing() -> None:
   %reshaped = f32[2,4,128]{{2,1,0}} bitcast(%m){named("exp")}
   ROOT %r = (f32[8,1]{{1,0}}, f32[2,4,128]{{2,1,0}}) tuple(%kept, %reshaped)"""
     assert users_of("m", body) == ["total", "reshaped"]
+
+
+@pytest.mark.parametrize("kept", ["f32[8,1]{1,0}", "f32[8]{0}"], ids=["kept", "gone"])
+def test_a_sum_that_kept_a_dimension_of_one_has_the_last_user_in_its_place(kept: str) -> None:
+    """XLA does so in the norms behind the projections of one token at a time."""
+    body = f"""  %p = f32[8,64]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %call = (f32[8,64]{{1,0}}, s8[64]{{0}}) custom-call(%p, %p), custom_call_target="__cublas$lt$matmul"
+  %matrix = f32[8,64]{{1,0}} get-tuple-element(%call), index=0
+  %reduce.1 = f32[8]{{0}} reduce(%matrix, %zero), dimensions={{1}}, to_apply=%sum{named("total")}
+  %bitcast.2 = {kept} bitcast(%reduce.1){named("total")}
+  %bitcast.1 = f32[8,1,64]{{2,1,0}} bitcast(%matrix){named("add")}
+  %sub.1 = f32[8,1,64]{{2,1,0}} sine(%bitcast.1){named("sub")}
+  %mul.1 = f32[8,1,64]{{2,1,0}} cosine(%bitcast.1){named("mul")}
+  ROOT %r = ({kept}, f32[8,1,64]{{2,1,0}}, f32[8,1,64]{{2,1,0}}) tuple(%bitcast.2, %sub.1, %mul.1)"""
+    users = ["mul.1", "sub.1"] if kept.endswith("{1,0}") else ["sub.1", "mul.1"]
+    assert users_of("bitcast.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("computed", "users"),
+    [
+        ("dot(%l, %l), lhs_contracting_dims={1}, rhs_contracting_dims={1}", ["add.2", "bitcast.1", "mul.1"]),
+        ("multiply(%l, %l)", ["bitcast.1", "mul.1", "add.2"]),
+    ],
+    ids=["gemm", "none"],
+)
+def test_such_a_sum_came_to_read_what_a_gemm_read_without_the_dimension(
+    computed: str, users: list[str]
+) -> None:
+    gemm = f"""%gemm (l: f32[8,64]) -> f32[8,8] {{
+  %l = f32[8,64]{{1,0}} parameter(0)
+  ROOT %d = f32[8,8]{{1,0}} {computed}
+}}
+"""
+    gemm = gemm if "dot" in computed else gemm.replace("f32[8,8]", "f32[8,64]")
+    result = "f32[8,8]{1,0}" if "dot" in computed else "f32[8,64]{1,0}"
+    kinds = f"f32[8,1]{{1,0}}, f32[8,1,64]{{2,1,0}}, {result}, f32[8,1,64]{{2,1,0}}"
+    body = f"""  %p = f32[8,1,64]{{2,1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %add.1 = f32[8,1,64]{{2,1,0}} sine(%p){named("add")}
+  %bitcast.1 = f32[8,64]{{1,0}} bitcast(%add.1){named("dot_general")}
+  %reduce.1 = f32[8]{{0}} reduce(%bitcast.1, %zero), dimensions={{1}}, to_apply=%sum{named("total")}
+  %bitcast.2 = f32[8,1]{{1,0}} bitcast(%reduce.1){named("total")}
+  %mul.1 = f32[8,1,64]{{2,1,0}} cosine(%add.1){named("mul")}
+  %gemm.1 = {result} fusion(%bitcast.1), kind=kCustom, calls=%gemm{named("dot_general")}
+  %add.2 = f32[8,1,64]{{2,1,0}} negate(%add.1){named("add")}
+  ROOT %r = ({kinds}) tuple(%bitcast.2, %mul.1, %gemm.1, %add.2)"""
+    assert users_of("add.1", body, head=gemm) == users

@@ -90,3 +90,25 @@ def test_an_index_that_is_not_negative_was_compared_with_zeros(reader: str, user
   %ne.3 = pred[8]{{0}} compare(%i, %zero), direction=NE{named("ne")}
   ROOT %r = ({read.split(" ")[0]}, pred[8]{{0}}, pred[8]{{0}}) tuple(%read, %ne.2, %ne.3)"""
     assert users_of("zero", body) == users
+
+
+@pytest.mark.parametrize(
+    ("operations", "users"),
+    [
+        (("rem", "div"), ["select_n.1", "select.1", "select.2"]),
+        (("a", "b"), ["select_n.1", "select.2", "select.1"]),
+    ],
+)
+def test_the_sign_that_a_remainder_chooses_by_was_given_to_no_call(
+    operations: tuple[str, str], users: list[str]
+) -> None:
+    """The program looks for negative indices itself: HloCSE had the choices read its comparison."""
+    first, second = (named(f"jit(floor_divide)/{x}", frame=1) for x in operations)
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = s32[8]{{0}} parameter(1)
+  %lt.1 = pred[8]{{0}} compare(%p, %q), direction=LT{named("lt")}
+  %select_n.1 = s32[8]{{0}} select(%lt.1, %p, %q){named("select_n")}
+  %select.1 = s32[8]{{0}} select(%lt.1, %q, %p){first}
+  %select.2 = s32[8]{{0}} select(%lt.1, %q, %q){second}
+  ROOT %r = (s32[8]{{0}}, s32[8]{{0}}, s32[8]{{0}}) tuple(%select_n.1, %select.1, %select.2)"""
+    assert users_of("lt.1", body, ids="p q lt.1 select_n.1 r select.1 select.2") == users

@@ -61,3 +61,15 @@ def test_slices_that_were_sunk_come_as_they_were_made(ids: str, users: list[str]
   %front = f32[8,3]{1,0} slice(%mul.1), slice={[0:8], [0:3]}
   ROOT %r = (f32[8,1]{1,0}, f32[8,3]{1,0}) tuple(%back, %front)"""
     assert users_of("mul.1", body.replace("{NAMED}", named("mul")), ids=ids) == users
+
+
+@pytest.mark.parametrize(("other", "users"), [(2, ["abs.1", "neg.1"]), (1, ["neg.1", "abs.1"])])
+def test_what_is_taken_at_an_index_was_reshaped_in_every_place_too(other: int, users: list[str]) -> None:
+    at = named("dynamic_slice", frame=1)
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %i = s32[] parameter(1)
+  %dynamic_slice.1 = f32[1]{{0}} dynamic-slice(%p, %i), dynamic_slice_sizes={{1}}{at}
+  %abs.1 = f32[1]{{0}} abs(%dynamic_slice.1){named("abs", frame=1)}
+  %neg.1 = f32[1]{{0}} negate(%dynamic_slice.1){named("neg", frame=other)}
+  ROOT %r = (f32[1]{{0}}, f32[1]{{0}}) tuple(%abs.1, %neg.1)"""
+    assert users_of("dynamic_slice.1", body, ids="p i dynamic_slice.1 r abs.1 neg.1") == users

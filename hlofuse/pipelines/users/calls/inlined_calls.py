@@ -24,7 +24,7 @@ from hlofuse.pipelines.names import (
     stack_frame,
 )
 from hlofuse.pipelines.users.calls.equal_calls import merged_twins, with_twins_users_merged
-from hlofuse.pipelines.users.common.ages import was_division, with_clones_by_age
+from hlofuse.pipelines.users.common.ages import is_choice_of_remainder, was_division, with_clones_by_age
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.windows import is_cut_from_windows
@@ -230,7 +230,7 @@ def _place_of_call(x: Instruction, around: str) -> Hashable | None:
     The body of a loop is called in one place, wherever its own lines are.
     """
     function = outermost_call(x)
-    if not function or function == around:
+    if not function or function == around or is_choice_of_remainder(x):
         return None
     return function, "" if is_called_once(x) else stack_frame(x)
 

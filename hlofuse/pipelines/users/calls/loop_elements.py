@@ -16,10 +16,11 @@ from __future__ import annotations
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.common.holes import last_in_front, without
+from hlofuse.pipelines.users.common.visits import order_of_walk
 from hlofuse.pipelines.users.floats.widened import served_by
 
 _BODY, _FUNCTION = "/body/", "eval_jaxpr"
-_MERGED_AND_DROPPED = 3
+_MERGED, _MERGED_AND_DROPPED = 2, 3
 
 
 def is_read_in_scan(element: Instruction) -> bool:
@@ -51,6 +52,33 @@ def is_result_of_changed_loop(element: Instruction) -> bool:
 def with_last_two_in_front(users: list[Instruction]) -> list[Instruction]:
     """The users of such an element: there were two tuples, one after the other."""
     return last_in_front(last_in_front(users))
+
+
+def is_merged_counter(x: Instruction) -> bool:
+    """Was it computed of the counter that is left, in place of one that ran alike?
+
+    The lists of loops that were cloned for other reasons as well were turned more often than can be told,
+    and so were those of functions.
+    """
+    if x.opcode != "add" or x.op_name or x.computation is None or any(map(_is_of_function, x.users)):
+        return False
+    if any(o.opcode != "get-tuple-element" or o.operands[0].opcode != "parameter" for o in x.operands):
+        return False
+    return x.computation.name.split(".").count("clone") == _MERGED
+
+
+def in_order_of_merging(counter: Instruction) -> list[Instruction]:
+    """The users of such a sum: those of the counter of the program, in a body its increment among them.
+
+    That went, and so did the tuple of all elements as they had been, which was the first user.
+    """
+    listed: list[Instruction | None] = list(counter.users)
+    root = counter.computation.root if counter.computation is not None else None
+    if root is None or root.opcode != "tuple":
+        return last_in_front(counter.users)
+    before = order_of_walk(root.operands[: counter.operands[0].tuple_index], lambda x: x.operands)
+    listed.insert(sum(u in before for u in counter.users), None)
+    return [u for u in without(last_in_front(listed), [None]) if u is not None]
 
 
 def _were_counters_merged(body: Computation | None) -> bool:

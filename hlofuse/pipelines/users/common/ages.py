@@ -70,11 +70,20 @@ def with_clones_by_age(
     """The `users` with those by age, each in the place of another, that are of called functions.
 
     Those serve (`served_by`) operations of the program with one of the `ids`; what passes made stays where it
-    is.
+    is, and so does a broadcast of what got dimensions of one before it: it took the place of that reshape.
     """
-    cloned = {u for u in users if served[u].id in ids and is_of_program(served[u])}
+    cloned = {
+        u
+        for u in users
+        if served[u].id in ids and is_of_program(served[u]) and not _is_of_reshaped(served[u])
+    }
     by_age = iter(sorted(cloned, key=lambda u: served[u].id))
     return [next(by_age) if u in cloned else u for u in users]
+
+
+def _is_of_reshaped(x: Instruction) -> bool:
+    """Is it a broadcast that two became, as the framework makes of `x[:, None] - y`?"""
+    return x.opcode == "broadcast" and x.operands[0].shape.rank > 0 and operation(x) != "broadcast_in_dim"
 
 
 def is_in_nameless_function(x: Instruction) -> bool:
@@ -95,6 +104,11 @@ def was_product_with_predicate(x: Instruction) -> bool:
 def is_sign_of_remainder(x: Instruction, zeros: Instruction) -> bool:
     """Does `x` compare with `zeros` what was divided by a power of two? They were made anew for it."""
     return x.opcode == "compare" and operation(x) in ("rem", "div") and x.operands[1] is zeros
+
+
+def is_choice_of_remainder(x: Instruction) -> bool:
+    """Does `x` choose by that sign? No call was given it: CSE made it one with what compares outside."""
+    return x.opcode == "select" and operation(x) in ("rem", "div")
 
 
 def was_subtraction(x: Instruction) -> bool:

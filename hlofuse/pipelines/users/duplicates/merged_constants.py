@@ -31,6 +31,7 @@ def in_order_of_merging(
             return users
         if all(served[u].id > broadcast.id for u in called if is_of_program(served[u])):
             called = _as_met(called, served, passes)
+            place = min(place, sum(served[u].id < passes for u in called))
     return [*called[:place], *own, *called[place:]]
 
 

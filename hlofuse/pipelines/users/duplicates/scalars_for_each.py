@@ -29,7 +29,8 @@ def in_order_of_first_uses(
 
 def made_for_each(computation: Computation, numbers: dict[str, set[int]]) -> frozenset[Instruction]:
     """Those of a `computation` whose names have these `numbers`, by root."""
-    return _told_by_numbers(computation, numbers) | {x for x in computation if _is_written_around(x)}
+    told = _told_by_numbers(computation, numbers)
+    return told | {x for x in computation if _is_written_around(x) or _is_followed_by_gap(x, numbers)}
 
 
 def _told_by_numbers(computation: Computation, numbers: dict[str, set[int]]) -> frozenset[Instruction]:
@@ -49,6 +50,18 @@ def _told_by_numbers(computation: Computation, numbers: dict[str, set[int]]) -> 
     return frozenset(found)
 
 
+def _is_followed_by_gap(x: Instruction, numbers: dict[str, set[int]]) -> bool:
+    """Is it a scalar, computed of whatever, behind which the numbers of just as many others are missing?"""
+    if x.shape.rank or not x.shape.is_array or not x.users or not is_of_program(x) or is_of_called(x):
+        return False
+    if x.opcode == "broadcast" or not all(u.opcode == "broadcast" for u in x.users):
+        return False
+    root, first = name_before_renaming(x)
+    others = len(uses_of_scalar(x)) - 1
+    later = [number for number in numbers[root] if number > first]
+    return others > 1 and bool(later) and min(later) == first + others + 1
+
+
 def _may_be_made_for_each(x: Instruction) -> bool:
     if not _is_scalar_of_one(x) or not x.users or not is_of_program(x) or is_of_called(x):
         return False
@@ -58,7 +71,7 @@ def _may_be_made_for_each(x: Instruction) -> bool:
 def _is_written_around(x: Instruction) -> bool:
     """Are the arrays computed with a scalar written around it, or all together where nothing has a name?"""
     here = extent_of(x)
-    if here is None or x.shape.rank or x.opcode not in ELEMENTWISE_OPCODES:
+    if here is None or x.shape.rank or x.opcode not in ELEMENTWISE_OPCODES | {"reduce"}:
         return False
     if not x.users or not all(map(_is_spread, x.users)):
         return False

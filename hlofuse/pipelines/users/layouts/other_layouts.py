@@ -104,6 +104,8 @@ def _of_one_layout(computation: Computation, likely: set[Instruction] | None) ->
 
 def _is_transposed_between(user: Instruction, x: Instruction, likely: set[Instruction]) -> bool:
     """Was a transpose between the two that moved nothing? One was made anew then, the other row-major."""
+    if x.opcode == "transpose" and not x.op_name:
+        return x in likely and user not in likely
     if is_inserted_convert(x) or is_inserted_convert(user) or x.opcode not in _AS_THEIR_OPERANDS:
         return False
     if is_of_product(x) or is_of_product(user):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_derivative
+from hlofuse.pipelines.names import is_of_derivative, operation
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.products.reshaped_products import (
     PRODUCTS,
@@ -14,6 +14,7 @@ from hlofuse.pipelines.users.products.reshaped_products import (
 )
 
 _EINSUM = re.compile(r"[/(]([a-zA-Z]+),([a-zA-Z]+)->([a-zA-Z]*)[/)]")
+_MATRIX = 2
 
 
 def with_last_in_place_of_no_reshape(product: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -24,6 +25,8 @@ def with_last_in_place_of_no_reshape(product: Instruction, users: list[Instructi
     already the reshape goes: its users are appended, and the last takes its place. DotDimensionMerger then
     makes one of several dimensions of the batch, with a reshape that keeps the order.
     """
+    if _is_ragged(product):
+        return last_in_front(users)
     if not is_bitcast_of_product(product):
         return users
     source = product.operands[0]
@@ -35,6 +38,14 @@ def with_last_in_place_of_no_reshape(product: Instruction, users: list[Instructi
         return users
     # What the program transposed had no other users.
     return users if any(u.opcode == "transpose" for u in users) else last_in_front(users)
+
+
+def _is_ragged(x: Instruction) -> bool:
+    """Is it the product of every group of rows with a matrix of its own, or the slice of one for one of two?
+
+    RaggedDotRewriter (`xla/hlo/transforms/expanders/ragged_dot_rewriter.cc`) sums over the groups, too.
+    """
+    return operation(x) == "ragged_dot_general" and x.opcode != "bitcast" and x.shape.rank == _MATRIX
 
 
 def _was_canonical(product: Instruction) -> bool:

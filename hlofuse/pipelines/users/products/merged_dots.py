@@ -72,7 +72,9 @@ def _is_part(x: Instruction) -> bool:
     if x.opcode != "slice" or is_of_program(x):
         return False  # or it is a slice of the program that was made anew
     name = operation(x)
-    return name == "dot_general" or (name == "transpose" and _is_of_call(x.operands[0]))
+    return name in {"dot_general", "ragged_dot_general"} or (
+        name == "transpose" and _is_of_call(x.operands[0])
+    )
 
 
 def _is_of_call(x: Instruction) -> bool:

@@ -8,8 +8,8 @@ apart are summed, or none of them, and puts a reshape behind it in that case (`H
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.users.common.fusions import has_dot
-from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.fusions import has_dot, is_gemm
+from hlofuse.pipelines.users.common.holes import last_at, without
 from hlofuse.pipelines.users.products.reshaped_products import is_bitcast_of_product, is_sum_of_products
 
 
@@ -26,7 +26,8 @@ def with_last_in_place_of_reduction(
     (source,) = reshaped.operands
     sums = [u for u in source.users if u.opcode == "reduce"]
     if not is_bitcast_of_product(reshaped) and not _is_gemm_or_sum(source):
-        sums = [u for u in sums if _is_reshaped_back(u)]
+        had_one = 1 in reshaped.shape.dimensions
+        sums = [u for u in sums if _is_reshaped_back(u) or (had_one and _kept_one(u))]
     if len(sums) != 1:
         return users
     return without(sorted([*users, *sums], key=order.__getitem__), sums)
@@ -40,16 +41,46 @@ def with_sum_behind_reshape(source: Instruction, users: list[Instruction]) -> li
     return [*(u for u in users if u not in sums), *sums]
 
 
+def with_last_in_place_of_squeezed(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of what a gemm reads without its dimensions of one, in which a sum of it was as well.
+
+    The bitcast that ReductionDegenerateDimRemover put in front of the sum stood where the sum had been, until
+    HloCSE had the sum read that of the gemm: the last user took its place.
+    """
+    if not producer.shape.is_array or 1 not in producer.shape.dimensions:
+        return users
+    for k, user in enumerate(users):
+        if user.opcode != "bitcast" or list(user.shape.dimensions) != producer.shape.true_dimensions:
+            continue
+        if any(map(is_gemm, user.users)) and any(map(_kept_one, user.users)):
+            return last_at(users, k)
+    return users
+
+
+def _kept_one(x: Instruction) -> bool:
+    """Is it a sum that had a dimension of one in the program?
+
+    ReductionDegenerateDimRemover (`xla/backends/gpu/transforms/reduction_degenerate_dim_remover.cc`) made it
+    anew without, with a bitcast in front and one behind.
+    """
+    if x.opcode != "reduce":
+        return False
+    return any(_is_named_after(u, x) and u.shape.rank > x.shape.rank for u in x.users)
+
+
 def _is_reshaped_back(sum_: Instruction) -> bool:
     """Has it less dimensions than the sum of the program?"""
     return any(_is_reshape_of(u, sum_) for u in sum_.users)
 
 
 def _is_reshape_of(x: Instruction, source: Instruction) -> bool:
-    """Such a reshape has the name of what it reshapes. More dimensions of one change nothing."""
-    if x.opcode != "bitcast" or not x.op_name or x.op_name != source.op_name:
-        return False
-    return x.shape.true_rank > source.shape.true_rank
+    """Does it tell dimensions of that apart? More dimensions of one change nothing."""
+    return _is_named_after(x, source) and x.shape.true_rank > source.shape.true_rank
+
+
+def _is_named_after(x: Instruction, source: Instruction) -> bool:
+    """A reshape has the name of what it reshapes."""
+    return x.opcode == "bitcast" and bool(x.op_name) and x.op_name == source.op_name
 
 
 def _is_gemm_or_sum(x: Instruction) -> bool:

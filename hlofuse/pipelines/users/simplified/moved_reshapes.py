@@ -36,7 +36,7 @@ from hlofuse.pipelines.users.floats.widened import served_by
 from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
 
 _BRANCH = re.compile(r"/branch_\d+_fun/")
-_RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"parameter", "slice"}
+_RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"dynamic-slice", "parameter", "slice"}
 
 
 def with_moved_in_front(
@@ -81,6 +81,8 @@ def with_moved_in_front(
     # Made anew itself, it was given its reshape before what another like it had been read by.
     is_first = was_scalar(producer) or (producer.id >= passes and is_of_program(producer))
     in_front = users[: min(map(users.index, moved))] if not is_first else []
+    # A gather was made anew since, and took the place of the reshape that had been put in front of it.
+    in_front = [u for u in in_front if u.opcode != "gather"]
     place = sum(u.id < passes and not is_made_by_pass(u) for u in in_front)
     return [*others[:place], moved[-1], *others[place:], *moved[:-1]]
 
