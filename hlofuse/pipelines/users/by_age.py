@@ -59,7 +59,8 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
         users = with_last_in_place_of_equals(producer, users, clues.uses, ages.on_equals)
     users = with_last_of_older_in_front(producer, users, ages.passes)
     if producer not in clues.wide:  # what was widened was given its users in the order of the walk
-        users = with_moved_in_front(producer, users, ages.passes, ages.calls, clues.uses)
+        passes = producer.id if producer in ages.younger else ages.passes
+        users = with_moved_in_front(producer, users, passes, ages.calls, clues.uses)
     users = with_slices_behind_reshape(producer, users, ages.passes)
     if clues.ids_known:
         users = with_made_for_quotients_behind(producer, users)

@@ -22,7 +22,7 @@ from hlofuse.pipelines.users.products.taken_constants import GemmReaders, gemm_r
 from hlofuse.pipelines.users.products.taken_in_softmax import SoftmaxReaders, softmax_readers
 from hlofuse.pipelines.users.simplified.divisions import Divisions, divisions, made_again
 from hlofuse.pipelines.users.simplified.hidden_casts import narrowed_places
-from hlofuse.pipelines.users.simplified.moved_reshapes import behind_moved_reshapes
+from hlofuse.pipelines.users.simplified.moved_reshapes import behind_moved_reshapes, younger_than_results
 from hlofuse.pipelines.users.simplified.operations_on_equals import Readers, readers_of_operations_on_equals
 from hlofuse.pipelines.users.simplified.reciprocals import Divided, divided_by_constants
 from hlofuse.pipelines.users.simplified.summed_again import names_of_reductions
@@ -41,6 +41,8 @@ class Ages(NamedTuple):
     numbers: Numbers
     moved: frozenset[Instruction]
     """What ReshapeMover made."""
+    younger: frozenset[Instruction]
+    """What was made anew in the body of a loop."""
     calls: Calls
     on_equals: Readers
     """What read an operation that gave back its operand."""
@@ -117,6 +119,7 @@ def _ages_of(computation: Computation, order: dict[Instruction, int], *, ids_kno
         made_again(products) if ids_known else frozenset(),
         numbers_in_names(order),
         behind_moved_reshapes(computation),
+        younger_than_results(computation) if ids_known else frozenset(),
         # A guess has what calls brought in apart from all else: where one ends is not in it.
         runs_of_calls(computation) if ids_known else {},
         readers_of_operations_on_equals(computation) if ids_known else {},

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from .lists import named, users_of
+from hlofuse.ir import parse_module
+
+from ...running import find
+from .lists import HEAD, named, users_in, users_of
 
 # ---------------------------------------------------------------- calls
 
@@ -477,3 +480,52 @@ def test_operations_of_the_program_in_places_of_their_own_were_not_made_together
   %sub.1 = f32[8,8]{{1,0}} subtract(%broadcast.1, %q){named("jvp()/sub", frame=one)}
   ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%sub.2, %sub.1)"""
     assert users_of("broadcast.1", body, ids="p q c broadcast.1 sub.1 sub.2 r") == users
+
+
+_SCAN = f"""{HEAD}
+%body (arg: (s32[], f32[1,8], f32[1,8])) -> (s32[], f32[1,8], f32[1,8]) {{
+  %arg = (s32[], f32[1,8]{{1,0}}, f32[1,8]{{1,0}}) parameter(0)
+  %i.1 = s32[] get-tuple-element(%arg), index=0
+  %x.1 = f32[1,8]{{1,0}} get-tuple-element(%arg), index=1
+  %y.1 = f32[1,8]{{1,0}} get-tuple-element(%arg), index=2
+  %mul.1 = f32[1,8]{{1,0}} multiply(%x.1, %y.1){named("while/body/eval_jaxpr/mul")}
+  %bitcast.1 = f32[8]{{0}} bitcast(%x.1)
+  %neg.1 = f32[8]{{0}} negate(%bitcast.1){named("while/body/eval_jaxpr/neg")}
+  %bitcast.2 = f32[1,8]{{1,0}} bitcast(%neg.1)
+  %div.1 = f32[1,8]{{1,0}} divide(%mul.1, %bitcast.2){named("while/body/eval_jaxpr/div")}
+  %mul.2 = f32[1,8]{{1,0}} multiply(%mul.1, %y.1){named("while/body/eval_jaxpr/mul")}
+  %sub.1 = f32[1,8]{{1,0}} subtract(%div.1, %mul.2){named("while/body/jit(g)/sub")}
+  ROOT %r = (s32[], f32[1,8]{{1,0}}, f32[1,8]{{1,0}}) tuple(%i.1, %sub.1, %y.1)
+}}
+
+%cond (arg.2: (s32[], f32[1,8], f32[1,8])) -> pred[] {{
+  %arg.2 = (s32[], f32[1,8]{{1,0}}, f32[1,8]{{1,0}}) parameter(0)
+  %i.2 = s32[] get-tuple-element(%arg.2), index=0
+  ROOT %lt.1 = pred[] compare(%i.2, %i.2), direction=LT
+}}
+
+ENTRY %main {{
+  %p = (s32[], f32[1,8]{{1,0}}, f32[1,8]{{1,0}}) parameter(0)
+  ROOT %while.1 = (s32[], f32[1,8]{{1,0}}, f32[1,8]{{1,0}}) while(%p), condition=%cond, body=%body
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("young", "users"),
+    [
+        ("mul.1 bitcast.1 div.1 mul.2 neg.1", ["mul.2", "div.1"]),
+        ("bitcast.1 mul.1 div.1 mul.2 neg.1", ["div.1", "mul.2"]),  # moved at once
+    ],
+)
+def test_of_what_the_body_of_a_loop_computes_the_last_took_the_place_of_a_reshape(
+    young: str, users: list[str]
+) -> None:
+    """The call that reads the result came after the one that computes it, and yet is older."""
+    module = parse_module(_SCAN)
+    age = f"arg i.1 x.1 y.1 r sub.1 {young} bitcast.2".split()
+    body = find(module, "sub.1").computation
+    assert body is not None
+    for x in body:
+        x.id = age.index(x.name)
+    assert users_in(module, "mul.1", ids_known=True) == users

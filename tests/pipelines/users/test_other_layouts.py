@@ -124,3 +124,26 @@ def test_a_copy_of_what_the_body_of_a_loop_is_given_has_no_name(name: str, users
   ROOT %r = (f32[8,4]{{1,0}}, f32[8,4]{{0,1}}) tuple(%mul.1, %bitcast.2)"""
     ids = "p e q mul.1 r bitcast.1 transpose.1 multiply.2 bitcast.2"
     assert users_of("bitcast.1", body, ids=ids) == users
+
+
+def test_what_was_widened_read_the_narrow_value_that_others_read_too() -> None:
+    """`add.1` got its convert later; what it left when that became `convert.1` is not where that stood."""
+    body = f"""  %p = bf16[8,8]{{1,0}} parameter(0)
+  %mul.1 = bf16[8,8]{{1,0}} multiply(%p, %p){named("mul")}
+  %transpose.1 = bf16[8,8]{{1,0}} transpose(%mul.1), dimensions={{1,0}}{named("mul")}
+  %negate.1 = bf16[8,8]{{1,0}} negate(%transpose.1){named("neg")}
+  %transpose.3 = bf16[8,8]{{1,0}} transpose(%negate.1), dimensions={{1,0}}{named("neg")}
+  %convert.1 = f32[8,8]{{1,0}} convert(%negate.1){named("convert_element_type")}
+  %add.1 = f32[8,8]{{1,0}} add(%convert.1, %convert.1){named("add")}
+  %multiply.1 = f32[8,8]{{1,0}} multiply(%convert.1, %convert.1){named("mul")}
+  %bitcast.3 = bf16[64]{{0}} bitcast(%transpose.3)
+  %bitcast.2 = f32[64]{{0}} bitcast(%add.1)
+  %bitcast.1 = f32[64]{{0}} bitcast(%multiply.1)
+  ROOT %r = (bf16[64]{{0}}, f32[64]{{0}}, f32[64]{{0}}) tuple(%bitcast.3, %bitcast.2, %bitcast.1)"""
+    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
+    named_so = {x.name: x for x in entry}
+    order = {x: k for k, x in enumerate(entry.post_order())}
+    narrow = frozenset({named_so["add.1"]})
+    restore_normalized_users(entry, order, uses_in_order(entry), narrow, ids_known=True)
+    users = [u.name for u in named_so["negate.1"].users]
+    assert users == ["transpose.3", "convert.1"]

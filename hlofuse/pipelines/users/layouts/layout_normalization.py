@@ -22,7 +22,7 @@ from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
 from hlofuse.pipelines.users.common.grouping import is_grouped
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
-from hlofuse.pipelines.users.floats.inserted_converts import is_widening
+from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_widening
 from hlofuse.pipelines.users.floats.swapped_broadcasts import (
     give_order_as_swapped,
     swap_back,
@@ -64,18 +64,19 @@ def restore_normalized_users(
     swap_back(graph, swapped.values())
     copied = put_results_together(graph)
     converts = {x: _take_from_wide(graph, x, wide) for x in _merged_converts(order, anew, other, wide)}
-    _Normalization(graph, anew, other, copied).run()
+    _Normalization(graph, anew, other, copied, frozenset(converts.values())).run()
     _Simplification(graph, other, copied).run()
     found: set[Instruction] = set()
     for node in graph.nodes:
         x = node.source
         if node.dead or x is None or x not in other:
             continue
+        if x in converts:
+            listed = [*node.users, *converts[x].users]
+            if reorder_users(x, [u.source for u in listed if u.source is not None]):
+                found.add(x)
+            continue
         if is_widening(x):
-            if x in converts:
-                listed = [*node.users, *converts[x].users]
-                if reorder_users(x, [u.source for u in listed if u.source is not None]):
-                    found.add(x)
             continue
         if was_copied_for_each(x):
             # Layout assignment made a copy for every use; CSE made them one, in the order of the walk.
@@ -95,9 +96,22 @@ def _merged_converts(
     other: frozenset[Instruction],
     wide: frozenset[Instruction],
 ) -> list[Instruction]:
-    """Converts of the program which several read that were made anew, and what was `wide` since CSE."""
-    converts = [x for x in order if x in other and is_widening(x)]
-    return [x for x in converts if not wide.isdisjoint(x.users) and len(anew & {*x.users} - wide) > 1]
+    """Converts of the program which several read that were made anew, and what was `wide` since CSE.
+
+    One with its name is told apart from those that were put in only by others that read the narrow value.
+    """
+    converts = [x for x in order if x in other and not wide.isdisjoint(x.users)]
+    return [
+        x
+        for x in converts
+        if (is_widening(x) and len(anew & {*x.users} - wide) > 1) or _is_of_narrow_read_by_others(x)
+    ]
+
+
+def _is_of_narrow_read_by_others(x: Instruction) -> bool:
+    if x.opcode != "convert" or x.shape.element_type != "f32" or not x.op_name:
+        return False
+    return is_narrow(x.operands[0]) and len(x.operands[0].users) > 1
 
 
 def _take_from_wide(graph: ShadowGraph, convert: Instruction, wide: frozenset[Instruction]) -> Node:
@@ -171,11 +185,13 @@ class _Normalization:
         anew: frozenset[Instruction],
         other: frozenset[Instruction],
         copied: frozenset[Instruction],
+        converts: frozenset[Node],
     ) -> None:
         self._graph = graph
         self._anew = anew
         self._other = other
         self._copied = copied
+        self._converts = converts
 
     def run(self) -> None:
         for node in self._graph.nodes:
@@ -189,6 +205,9 @@ class _Normalization:
         if source is None or source not in self._anew:
             if source is not None and is_of_product(source):
                 self._read_row_major(node)
+            if node in self._converts:  # what reads it is made anew
+                for operand in filter(_is_shadow, node.operands):
+                    operand.give_user(node, operand.operands[0])
             if node.shape != _OTHER:
                 return
             if source is not None and was_transposed_in_place(source):

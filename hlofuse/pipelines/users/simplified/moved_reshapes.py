@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Hashable
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
@@ -290,6 +291,34 @@ def behind_moved_reshapes(computation: Computation) -> frozenset[Instruction]:
         for x, name in names.items()
         if name.number < lowest.get(name.root, 0 if _is_younger_product(x) else name.number + 1)
     )
+
+
+def younger_than_results(computation: Computation) -> frozenset[Instruction]:
+    """Element-wise operations of a loop's body that ReshapeMover made anew before it came to their users.
+
+    What calls brought in was cloned operands first, one call after the other: what is younger than something
+    computed of it was made since. What it moves at once is made together, without a reshape in between.
+    Ids have to be XLA's.
+    """
+    if computation.module is None or computation.module.entry is computation:
+        return frozenset()
+    oldest: dict[Instruction, int] = {}
+    found: set[Instruction] = set()
+    for x in reversed(computation.post_order()):
+        below = min((oldest[u] for u in x.users if u in oldest), default=x.id)
+        if is_of_program(x) and outermost_call(x) and not is_in_branch(x):
+            if below < x.id and x.opcode in ELEMENTWISE_OPCODES:
+                found.add(x)
+            below = min(below, x.id)
+        elif below == x.id:
+            continue
+        oldest[x] = below
+    others = sorted(x.id for x in computation if x not in found)
+    return frozenset(x for x in found if _is_any_between(others, x.id, min(u.id for u in x.users)))
+
+
+def _is_any_between(ids: list[int], low: int, high: int) -> bool:
+    return bisect(ids, low) < bisect(ids, high - 1)
 
 
 def _is_younger_product(x: Instruction) -> bool:
