@@ -378,3 +378,17 @@ def test_what_a_derivative_reads_itself_is_none_of_its_results(
   %abs.1 = {kind}[9]{{0}} abs(%pad.1){named("abs")}
   ROOT %r = ({kind}[9]{{0}}, {kind}[1]{{0}}, {kind}[7]{{0}}) tuple(%abs.1, %split.1, %split.2)"""
     assert users_of("neg.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("made", "users"), [("sort", ["made.1", "neg.1"]), ("exponential", ["neg.1", "made.1"])]
+)
+def test_in_a_call_the_age_of_a_sort_made_anew_tells_nothing(made: str, users: list[str]) -> None:
+    """It took the place of the one that was cloned; what else is young was cloned later."""
+    how = ", dimensions={0}, to_apply=%sum" if made == "sort" else ""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %sub.1 = f32[8]{{0}} subtract(%p, %p){named("jit(g)/sub")}
+  %made.1 = f32[8]{{0}} {made}(%sub.1){how}{named("jit(g)/made")}
+  %neg.1 = f32[8]{{0}} negate(%sub.1){named("jit(g)/neg")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%made.1, %neg.1)"""
+    assert users_of("sub.1", body, ids="p r sub.1 neg.1 made.1") == users
