@@ -20,6 +20,7 @@ from hlofuse.pipelines.users.simplified.dropped_behind import with_last_of_older
 from hlofuse.pipelines.users.simplified.dropped_operations import with_last_in_place_of_dropped
 from hlofuse.pipelines.users.simplified.inverted_powers import with_made_for_quotients_behind
 from hlofuse.pipelines.users.simplified.moved_reshapes import (
+    with_last_in_place_of_moved,
     with_last_in_place_of_reshape,
     with_moved_in_front,
 )
@@ -61,6 +62,7 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
     if producer not in clues.wide:  # what was widened was given its users in the order of the walk
         passes = producer.id if producer in ages.younger else ages.passes
         users = with_moved_in_front(producer, users, passes, ages.calls, clues.uses)
+    users = with_last_in_place_of_moved(producer, users)
     users = with_slices_behind_reshape(producer, users, ages.passes)
     if clues.ids_known:
         users = with_made_for_quotients_behind(producer, users)

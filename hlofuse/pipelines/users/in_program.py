@@ -84,6 +84,7 @@ from hlofuse.pipelines.users.simplified.merged_factors import (
     with_merged_factors_behind,
     with_merged_gone,
     with_taken_beneath_broadcast_gone,
+    with_taken_into_broadcast_behind,
     with_taken_into_broadcast_gone,
 )
 from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
@@ -157,6 +158,7 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
     users = with_trimmed_in_place_of_pad(producer, users, clues.order)
     users = with_slices_made_anew_in_place(producer, with_sums_of_zero_gone(producer, users))
     users = with_swapped_reverses_behind(with_merged_factors_behind(producer, users, clues.ages.again))
+    users = with_taken_into_broadcast_behind(producer, users)
     users = with_taken_into_broadcast_gone(producer, users, clues.order)
     users = with_taken_beneath_broadcast_gone(producer, users, clues.order)
     users = with_merged_gone(producer, users, clues.order)

@@ -416,3 +416,17 @@ def test_what_was_moved_in_a_call_came_behind_what_the_program_compares_with_zer
   %multiply.1 = s32[8]{{0}} multiply(%p, %p){named("div")}
   ROOT %r = (pred[8]{{0}}, pred[8]{{0}}, pred[8]{{0}}, s32[8]{{0}}) tuple(%lt.1, %ge.2, %ge.1, %multiply.1)"""
     assert users_of("broadcast.1", body, ids=f"p zero ge.1 r broadcast.1 lt.1 {ids}") == users
+
+
+@pytest.mark.parametrize(
+    ("made", "users"), [("sort", ["made.1", "neg.1"]), ("exponential", ["neg.1", "made.1"])]
+)
+def test_in_a_call_the_age_of_a_sort_made_anew_tells_nothing(made: str, users: list[str]) -> None:
+    """It took the place of the one that was cloned; what else is young was cloned later."""
+    how = ", dimensions={0}, to_apply=%sum" if made == "sort" else ""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %sub.1 = f32[8]{{0}} subtract(%p, %p){named("jit(g)/sub")}
+  %made.1 = f32[8]{{0}} {made}(%sub.1){how}{named("jit(g)/made")}
+  %neg.1 = f32[8]{{0}} negate(%sub.1){named("jit(g)/neg")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%made.1, %neg.1)"""
+    assert users_of("sub.1", body, ids="p r sub.1 neg.1 made.1") == users

@@ -157,6 +157,45 @@ def test_what_is_unstacked_of_several_arrays_was_reshaped_at_once_too(kind: str,
     assert users_of(f"{kind}.1", body, ids=ids) == users
 
 
+@pytest.mark.parametrize(("reader", "users"), [("mul", ["b.1", "sub.9"]), ("bitcast", ["sub.9", "b.1"])])
+def test_what_is_unstacked_was_reshaped_apart_for_a_broadcast(reader: str, users: list[str]) -> None:
+    """That reshape was made one with the one that a difference reads, and stood in front of it."""
+    at = named("unstack")
+    read = "broadcast(%b.1), dimensions={1}" if reader == "mul" else "bitcast(%s.1)"
+    body = f"""  %p = f32[2,4]{{1,0}} parameter(0)
+  %t = f32[1,4]{{1,0}} parameter(1)
+  %s.1 = f32[16]{{0}} parameter(2)
+  %unstack.1 = f32[1,4]{{1,0}} slice(%p), slice={{[0:1], [0:4]}}{at}
+  %b.1 = f32[4]{{0}} bitcast(%unstack.1){at}
+  %c.1 = f32[4]{{0}} cosine(%b.1){named("cos")}
+  %d.1 = f32[4,4]{{1,0}} {read}{named("mul")}
+  %sub.9 = f32[1,4]{{1,0}} subtract(%t, %unstack.1){named("sub")}
+  ROOT %r = (f32[4]{{0}}, f32[4,4]{{1,0}}, f32[1,4]{{1,0}}) tuple(%c.1, %d.1, %sub.9)"""
+    if reader == "mul":
+        body = body.replace(f"  %c.1 = f32[4]{{0}} cosine(%b.1){named('cos')}\n", "")
+        body = body.replace("(f32[4]{0}, ", "(").replace("%c.1, ", "")
+    ids = "p t s.1 unstack.1 r sub.9 b.1 c.1 d.1"
+    assert users_of("unstack.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("spread", "users"),
+    [("mul.2.0", ["mul.9.0", "mul.6.0"]), ("mul.5.0", ["mul.6.0", "mul.9.0"])],
+)
+def test_the_last_takes_the_place_of_a_product_moved_in_front_of_a_reshape(
+    spread: str, users: list[str]
+) -> None:
+    """The scalar was spread for a product that is gone, or for one that is there."""
+    body = f"""  %p = f32[] parameter(0)
+  %x = f32[8]{{0}} parameter(1)
+  %y = f32[8]{{0}} parameter(2)
+  %{spread} = f32[8]{{0}} broadcast(%p), dimensions={{}}{named("mul")}
+  %mul.6.0 = f32[8]{{0}} multiply(%x, %{spread}){named("mul")}
+  %mul.9.0 = f32[8]{{0}} multiply(%y, %{spread}){named("mul")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%mul.6.0, %mul.9.0)"""
+    assert users_of(spread, body, ids=f"p x y {spread} - mul.6.0 - mul.9.0 r") == users
+
+
 def test_what_is_sliced_alone_may_have_been_reshaped_for_one() -> None:
     named_so = _key("slice").replace("%k.1", "%slice.1")
     ids = _IDS.replace("k.1", "slice.1")

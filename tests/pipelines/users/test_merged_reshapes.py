@@ -58,3 +58,24 @@ def test_what_a_cumulative_sum_is_split_in_reshapes_last(length: int, users: lis
   %sum = f32[256,8]{{1,0}} reduce(%x, %zero), dimensions={{1}}, to_apply=%sum{named("reduce_sum")}
   ROOT %r = (f32[512,8], f32[256,2,8], f32[256,8]) tuple(%add, %double, %sum)"""
     assert users_of("x", body, tables=_places(length)) == users
+
+
+@pytest.mark.parametrize(
+    ("spread", "users"),
+    [("mul", ["bitcast.1", "mul.3", "sub.3"]), ("broadcast_in_dim", ["bitcast.1", "sub.3", "mul.3"])],
+)
+def test_a_derivative_spreads_what_it_reads_once_more(spread: str, users: list[str]) -> None:
+    """The reshape ahead of its broadcast went, and the last user took the place of that."""
+    body = f"""  %p = f32[4,1,8]{{2,1,0}} parameter(0)
+  %q = f32[4,2,8]{{2,1,0}} parameter(1)
+  %g = f32[4,2,8]{{2,1,0}} parameter(2)
+  %one = f32[4,1,8]{{2,1,0}} parameter(3)
+  %div.1 = f32[4,1,8]{{2,1,0}} negate(%p){named("div")}
+  %bitcast.1 = f32[4,8]{{1,0}} bitcast(%div.1){named("div")}
+  %{spread}.1 = f32[4,2,8]{{2,1,0}} broadcast(%bitcast.1), dimensions={{0,2}}{named(spread)}
+  %mul.7 = f32[4,2,8]{{2,1,0}} multiply(%q, %{spread}.1){named("mul")}
+  %mul.8 = f32[4,2,8]{{2,1,0}} multiply(%g, %{spread}.1){named("mul")}
+  %sub.3 = f32[4,1,8]{{2,1,0}} subtract(%one, %div.1){named("sub")}
+  %mul.3 = f32[4,1,8]{{2,1,0}} multiply(%div.1, %sub.3){named("mul")}
+  ROOT %r = (f32[4,2,8]{{2,1,0}}, f32[4,2,8]{{2,1,0}}, f32[4,1,8]{{2,1,0}}) tuple(%mul.7, %mul.8, %mul.3)"""
+    assert users_of("div.1", body) == users

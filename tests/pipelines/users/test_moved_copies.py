@@ -120,3 +120,23 @@ def test_so_does_that_of_cumulative_sums(window: str, users: list[str]) -> None:
   %transpose.1.0 = f32[16,8]{{1,0}} transpose(%reduce-window.1.0), dimensions={{1,0}}
   ROOT %r = (f32[8,1]{{1,0}}, f32[16,8]{{1,0}}) tuple(%slice.1.0, %transpose.1.0)"""
     assert users_of("reduce-window.1.0", body) == users
+
+
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("bitcast.1 multiply.1 add.7 transpose.1", ["transpose.1", "multiply.1", "add.7"]),
+        ("bitcast.1 transpose.1 multiply.1 add.7", ["add.7", "multiply.1", "transpose.1"]),
+    ],
+)
+def test_what_a_copy_behind_a_bitcast_was_moved_behind_comes_as_it_was_made(
+    ids: str, users: list[str]
+) -> None:
+    """What layout normalization made in front of the others is not what became of a copy moved since."""
+    body = f"""  %p = f32[128]{{0}} parameter(0)
+  %bitcast.1 = f32[8,16]{{1,0}} bitcast(%p){named("div")}
+  %add.7 = f32[8,16]{{1,0}} add(%bitcast.1, %bitcast.1){named("add")}
+  %multiply.1 = f32[8,16]{{1,0}} multiply(%bitcast.1, %bitcast.1){named("square")}
+  %transpose.1 = f32[16,8]{{1,0}} transpose(%bitcast.1), dimensions={{1,0}}{named("div")}
+  ROOT %r = (f32[8,16]{{1,0}}, f32[8,16]{{1,0}}, f32[16,8]{{1,0}}) tuple(%add.7, %multiply.1, %transpose.1)"""
+    assert users_of("bitcast.1", body, ids=f"p r {ids}") == users

@@ -69,3 +69,20 @@ def test_a_walk_comes_to_all_results_of_a_conditional_at_once(frame: int, users:
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%select.1.0, %select.3.0, %select.2.0)"""
     made = "go x y r spread - select.1.0 - select.3.0 - select.2.0"
     assert users_of("spread", body, ids=made) == users
+
+
+@pytest.mark.parametrize(
+    ("scope", "users"),
+    [("jvp()", ["select_n.1", "select_n.2"]), ("transpose(jvp())", ["select_n.2", "select_n.1"])],
+)
+def test_a_derivative_chooses_by_what_was_spread_before(scope: str, users: list[str]) -> None:
+    """Two of the derivative had a predicate each."""
+    back = "transpose(jvp())/select_n"
+    body = f"""  %p = pred[] parameter(0)
+  %x = f32[8]{{0}} parameter(1)
+  %q = f32[8]{{0}} parameter(2)
+  %broadcast_in_dim.1 = pred[8]{{0}} broadcast(%p), dimensions={{}}{named("jvp()/broadcast_in_dim")}
+  %select_n.1 = f32[8]{{0}} select(%broadcast_in_dim.1, %x, %q){named(f"{scope}/select_n", frame=1)}
+  %cos.1 = f32[8]{{0}} cosine(%select_n.1){named("cos")}
+  ROOT %select_n.2 = f32[8]{{0}} select(%broadcast_in_dim.1, %cos.1, %q){named(back, frame=1)}"""
+    assert users_of("broadcast_in_dim.1", body) == users

@@ -141,6 +141,34 @@ def test_a_product_whose_factor_went_into_its_broadcast_left_a_hole(ids: str, ex
 
 
 @pytest.mark.parametrize(
+    ("producer", "number", "users"),
+    [
+        ("multiply.1", 3, ["sum.1", "tanh.1"]),
+        ("multiply.1", 2, ["tanh.1", "sum.1"]),
+        ("x", 3, ["multiply.1", "mul.2"]),
+        ("x", 2, ["mul.2", "multiply.1"]),
+    ],
+)
+def test_so_did_one_whose_divisor_did(producer: str, number: int, users: list[str]) -> None:
+    """It came behind the product that the division became; another number is of no such division."""
+    body = f"""  %x = f32[8,4]{{1,0}} parameter(0)
+  %y = f32[8]{{0}} parameter(1)
+  %c = f32[] constant(3)
+  %e = f32[] constant({number})
+  %scale = f32[8,4]{{1,0}} broadcast(%c), dimensions={{}}
+  %mul.9 = f32[8]{{0}} broadcast(%e), dimensions={{}}{named("mul")}
+  %multiply.2 = f32[8]{{0}} multiply(%y, %mul.9){named("mul")}
+  %broadcast.1 = f32[8,4]{{1,0}} broadcast(%multiply.2), dimensions={{0}}{named("mul")}
+  %mul.2 = f32[8,4]{{1,0}} multiply(%x, %broadcast.1){named("mul")}
+  %multiply.1 = f32[8,4]{{1,0}} multiply(%x, %scale){named("div")}
+  %tanh.1 = f32[8,4]{{1,0}} tanh(%multiply.1){named("tanh")}
+  %sum.1 = f32[8,4]{{1,0}} add(%multiply.1, %scale){named("sum")}
+  ROOT %r = (f32[8,4]{{1,0}}, f32[8,4]{{1,0}}, f32[8,4]{{1,0}}) tuple(%mul.2, %tanh.1, %sum.1)"""
+    ids = "x y c e scale tanh.1 sum.1 r multiply.1 mul.9 multiply.2 broadcast.1 mul.2"
+    assert users_of(producer, body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
     ("first", "expected"),
     [("mul.7", ["cos.1", "tanh.1", "exp.1"]), ("tanh.1", ["tanh.1", "cos.1", "exp.1"])],
 )

@@ -24,7 +24,12 @@ from hlofuse.pipelines.names import (
     stack_frame,
 )
 from hlofuse.pipelines.users.calls.equal_calls import merged_twins, with_twins_users_merged
-from hlofuse.pipelines.users.common.ages import is_choice_of_remainder, was_division, with_clones_by_age
+from hlofuse.pipelines.users.common.ages import (
+    MADE_ANEW,
+    is_choice_of_remainder,
+    was_division,
+    with_clones_by_age,
+)
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.windows import is_cut_from_windows
@@ -32,7 +37,6 @@ from hlofuse.pipelines.users.duplicates.merged_constants import in_order_of_merg
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, is_narrowing
 from hlofuse.pipelines.users.floats.widened import served_by
 
-_MADE_ANEW = frozenset({"gather", "sort"})
 _TRANSPOSED = re.compile(r"(?<![^/])transpose\((jvp\([^/]*\))\)(?=/|$)")
 
 
@@ -190,8 +194,7 @@ def _with_calls_inlined(users: list[Instruction], function: str, passes: int | N
         for call, clones in calls.items():
             calls[call] = with_clones_by_age(clones, clone_of, range(passes))
         # They were inlined in the order in which they stood.
-        # What GatherSimplifier or StableSortExpander made took the place of a clone, its id tells nothing.
-        ages = {c: clone_of[them[0]].id for c, them in calls.items() if them[0].opcode not in _MADE_ANEW}
+        ages = {c: clone_of[them[0]].id for c, them in calls.items() if them[0].opcode not in MADE_ANEW}
         slots = iter(sorted(ages, key=ages.__getitem__))
         listed = [next(slots) if x in ages else x for x in listed]
         calls = {call: calls[call] for call in listed if not isinstance(call, Instruction)}

@@ -22,6 +22,8 @@ from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 
 Calls: TypeAlias = "dict[Instruction, int]"
 """By instruction, after how many calls of functions, each another than the one before, it was made."""
+MADE_ANEW = frozenset({"gather", "sort"})
+"""What GatherSimplifier or StableSortExpander made anew took the place of another: its id tells nothing."""
 
 
 def first_of_dots(computation: Computation) -> int | None:
@@ -69,13 +71,17 @@ def with_clones_by_age(
 ) -> list[Instruction]:
     """The `users` with those by age, each in the place of another, that are of called functions.
 
-    Those serve (`served_by`) operations of the program with one of the `ids`; what passes made stays where it
-    is, and so does a broadcast of what got dimensions of one before it: it took the place of that reshape.
+    Those serve (`served_by`) operations of the program with one of the `ids`; what passes made, or made anew,
+    stays where it is, and so does a broadcast of what got dimensions of one before it: it took the place of that
+    reshape.
     """
     cloned = {
         u
         for u in users
-        if served[u].id in ids and is_of_program(served[u]) and not _is_of_reshaped(served[u])
+        if served[u].id in ids
+        and is_of_program(served[u])
+        and served[u].opcode not in MADE_ANEW
+        and not _is_of_reshaped(served[u])
     }
     by_age = iter(sorted(cloned, key=lambda u: served[u].id))
     return [next(by_age) if u in cloned else u for u in users]

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.names import stack_frame
+from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.duplicates.source_expressions import Extent, extent_of, extent_of_frame
 
@@ -65,19 +65,27 @@ def _readers_of_others(
     kept: Instruction, order: dict[Instruction, int], gone: GonePlaces
 ) -> list[Instruction]:
     """The readers that had another reshape than the first, one for each."""
+    if kept.users and all(map(_is_spread_for_each, kept.users)):
+        readers = sorted({v for u in kept.users for v in u.users}, key=order.__getitem__)
+        return readers[1:]
     if not _moves_dimensions(kept):
         return []
-    readers: dict[Extent, Instruction] = {}
+    by_place: dict[Extent, Instruction] = {}
     for u in sorted(kept.users, key=order.__getitem__):
         here = extent_of(u)
         for place in gone.get(here.context, ()) if here is not None else ():
             if here is not None and _is_about(here, place):
-                readers.setdefault(place, u)
+                by_place.setdefault(place, u)
     lengths = defaultdict(list)
-    for place in sorted(readers, key=lambda p: p.start):
+    for place in sorted(by_place, key=lambda p: p.start):
         if place.start[0] == place.end[0]:
-            lengths[place.end[1] - place.start[1]].append(readers[place])
+            lengths[place.end[1] - place.start[1]].append(by_place[place])
     return [u for of_length in lengths.values() for u in of_length[1:]]
+
+
+def _is_spread_for_each(x: Instruction) -> bool:
+    """Did an operation spread its operand itself? It drops the dimensions of one first, and so does each."""
+    return x.opcode == "broadcast" and is_of_program(x) and operation(x) != "broadcast_in_dim"
 
 
 def _is_about(here: Extent, place: Extent) -> bool:

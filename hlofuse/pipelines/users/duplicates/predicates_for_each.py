@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_called, operation
+from hlofuse.pipelines.names import is_of_called, is_of_derivative, is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.common.visits import Uses
 
 
@@ -22,4 +22,13 @@ def with_selects_where_met(predicate: Instruction, users: list[Instruction], use
         return users
     if any(u.opcode != "select" or u.operands[0] is not predicate for u in users):
         return users
+    if _are_of_one_choice(users):
+        return users
     return sorted(users, key=lambda u: uses[predicate, u])
+
+
+def _are_of_one_choice(users: list[Instruction]) -> bool:
+    """Are they a choice of the program and its derivative, which chooses by what was spread for that?"""
+    if len({stack_frame(u) for u in users}) > 1 or not all(map(is_of_program, users)):
+        return False
+    return {is_of_derivative(u) for u in users} == {False, True}

@@ -28,12 +28,18 @@ def with_last_in_place_of_copy(users: list[Instruction]) -> list[Instruction]:
 def with_copy_of_part_in_front(part: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of a part that was made so, or of what else was, of which the copy of it came first.
 
-    What the copy is moved behind next (elementwise operations) reads the part as well from then on.
+    What the copy is moved behind next (elementwise operations) reads the part as well from then on, as it is
+    made. ReshapeDecomposer puts a copy behind a bitcast, too.
     """
-    if not _is_read_in_front(part) or is_of_program(part) or any(u.id < part.id for u in users):
+    if any(u.id < part.id for u in users):
         return users
     copies = [u for u in users if u.opcode == "transpose" and u.op_name == part.op_name]
-    return [*copies, *(u for u in users if u not in copies)] if len(copies) == 1 else users
+    if len(copies) != 1:
+        return users
+    others = [u for u in users if u not in copies]
+    if _were_moved_in_front(others, part, copies[0]):
+        return [*copies, *sorted(others, key=lambda u: u.id)]
+    return [*copies, *others] if _is_read_in_front(part) and not is_of_program(part) else users
 
 
 def with_older_behind(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -71,6 +77,15 @@ def _is_read_in_front(part: Instruction) -> bool:
         window = window_dimensions(part.attributes.raw("window"))
         return bool(window) and window[-1].size > 1
     return part.opcode == "slice"
+
+
+def _were_moved_in_front(users: list[Instruction], part: Instruction, copy: Instruction) -> bool:
+    """Were all made between `part` and what became of its copy, in front of which they were moved?"""
+    if part.opcode != "bitcast" and part.opcode not in _MADE_IN_FRONT:
+        return False
+    if is_of_program(part) and not is_made_by_pass(part):
+        return False
+    return all(part.id < u.id < copy.id and u.opcode in _MADE_IN_FRONT | {"reduce"} for u in users)
 
 
 def _is_copied_part(x: Instruction) -> bool:

@@ -13,6 +13,7 @@ from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_derivative, is_of_program, is_one_missing, operation
+from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.constants import number_of
 from hlofuse.pipelines.users.common.holes import without
 
@@ -121,11 +122,23 @@ def with_taken_into_broadcast_gone(
     if product.opcode != "multiply" or not any(map(is_broadcast_of_constant, product.operands)):
         return users
     x, factor = sorted(product.operands, key=is_broadcast_of_constant)
-    if is_broadcast_of_constant(x) or not is_of_program(product):
+    if is_broadcast_of_constant(x) or not (is_of_program(product) or was_division(product)):
         return users
     gone = [u for u in x.users if u is not product and _has_in_broadcast(u, factor)]
     gone.sort(key=order.__getitem__)
     return without(sorted([*users, *gone], key=order.__getitem__), gone) if gone else users
+
+
+def with_taken_into_broadcast_behind(x: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of `x`, with what read its product with a number, and took that in so, behind all older."""
+    factors = [f for u in users for f in u.operands if u.opcode == "multiply" and is_broadcast_of_constant(f)]
+    listed = list(users)
+    for user in users:
+        if any(_has_in_broadcast(user, f) for f in factors):
+            here = listed.index(user)
+            place = max((k for k, u in enumerate(listed) if u.id < user.id), default=here)
+            listed.insert(max(here, place), listed.pop(here))
+    return listed
 
 
 def with_taken_beneath_broadcast_gone(

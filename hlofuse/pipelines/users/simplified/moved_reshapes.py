@@ -6,6 +6,7 @@ import re
 from bisect import bisect
 from collections.abc import Hashable
 
+from hlofuse.analysis.constants import is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
@@ -84,8 +85,40 @@ def with_moved_in_front(
     in_front = users[: min(map(users.index, moved))] if not is_first else []
     # A gather was made anew since, and took the place of the reshape that had been put in front of it.
     in_front = [u for u in in_front if u.opcode != "gather"]
-    place = sum(u.id < passes and not is_made_by_pass(u) for u in in_front)
+    place = sum((u.id < passes and not is_made_by_pass(u)) or _is_reshaped_on(u) for u in in_front)
     return [*others[:place], moved[-1], *others[place:], *moved[:-1]]
+
+
+def with_last_in_place_of_moved(broadcast: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of a `broadcast` that was made for an operation which ReshapeMover moved since.
+
+    The framework spreads a scalar for every operation and numbers it right behind the broadcast. CSE gave the
+    first of equal ones the users of the others; the reshape that the one moved had left, of the broadcast as
+    well, went after that, and the last took its place.
+    """
+    if broadcast.opcode != "broadcast" or not is_of_program(broadcast) or is_of_called(broadcast):
+        return users
+    root, number = name_before_renaming(broadcast)
+    if (
+        broadcast.operands[0].shape.rank
+        or is_constant(broadcast)
+        or operation(broadcast) == "broadcast_in_dim"
+    ):
+        return users
+    names = [name_before_renaming(u) for u in users if is_of_program(u)]
+    if len(names) < len(users) or any(n.root != root or n.number <= number + 1 for n in names):
+        return users
+    return last_in_front(users)
+
+
+def _is_reshaped_on(x: Instruction) -> bool:
+    """Was what is unstacked reshaped for a broadcast, in one with the reshape that others read?
+
+    What a function is called with is reshaped ahead of that.
+    """
+    if x.opcode != "bitcast" or not _is_element(x.operands[0]) or is_of_called(x):
+        return False
+    return all(u.opcode == "broadcast" for u in x.users)
 
 
 def _is_reshaped(moved: Instruction) -> bool:
