@@ -13,6 +13,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import (
     is_made_by_pass,
     is_of_program,
+    is_of_several,
     last_of_program,
     name_before_renaming,
     operation,
@@ -72,9 +73,13 @@ def with_clones_by_age(
     Those serve (`served_by`) operations of the program with one of the `ids`; what passes made stays where it
     is.
     """
-    cloned = {u for u in users if served[u].id in ids and is_of_program(served[u])}
+    cloned = {u for u in users if served[u].id in ids and _is_cloned(served[u])}
     by_age = iter(sorted(cloned, key=lambda u: served[u].id))
     return [next(by_age) if u in cloned else u for u in users]
+
+
+def _is_cloned(x: Instruction) -> bool:
+    return is_of_program(x) and not is_of_several(x)
 
 
 def is_in_nameless_function(x: Instruction) -> bool:
