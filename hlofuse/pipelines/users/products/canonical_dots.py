@@ -1,16 +1,19 @@
-"""Products of batches of matrices that had to be written as such: a reshape behind each changed nothing."""
+"""Products that had to be written as such of matrices: a reshape behind each changed nothing."""
 
 from __future__ import annotations
 
 import re
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_derivative
+from hlofuse.pipelines.names import is_of_derivative, operation
+from hlofuse.pipelines.users.common.fusions import LAYOUT_ONLY
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.products.reshaped_products import (
     PRODUCTS,
     computed_by,
     is_bitcast_of_product,
+    is_product,
+    split_of,
 )
 
 _EINSUM = re.compile(r"[/(]([a-zA-Z]+),([a-zA-Z]+)->([a-zA-Z]*)[/)]")
@@ -25,7 +28,8 @@ def with_last_in_place_of_no_reshape(product: Instruction, users: list[Instructi
     makes one of several dimensions of the batch, with a reshape that keeps the order.
     """
     if not is_bitcast_of_product(product):
-        return users
+        is_reshaped = any(u.opcode == "bitcast" and u.shape.true_rank > product.shape.rank for u in users)
+        return users if is_reshaped or not _adds_up_several(product) else last_in_front(users)
     source = product.operands[0]
     if computed_by(source).opcode not in PRODUCTS or not source.shape.is_array or source.shape.rank < 3:
         return users
@@ -35,6 +39,47 @@ def with_last_in_place_of_no_reshape(product: Instruction, users: list[Instructi
         return users
     # What the program transposed had no other users.
     return users if any(u.opcode == "transpose" for u in users) else last_in_front(users)
+
+
+def _adds_up_several(product: Instruction) -> bool:
+    """Is it a matrix of sums over several dimensions, as the derivative by the weights of a layer is?"""
+    if product.shape.rank != 2 or not is_product(product):
+        return False
+    made = computed_by(split_of(product) or product)
+    if made.opcode == "fusion":
+        made = next(x for x in made.fused_computation if x.opcode == "dot")
+    sources = [_of_most_dimensions(o) for o in made.operands[:2]]
+    told = [x.shape.true_rank > 2 for x in sources]
+    return any(told) and all(
+        is_told or operation(x) == "dot_general" for x, is_told in zip(sources, told, strict=True)
+    )
+
+
+def _of_most_dimensions(operand: Instruction) -> Instruction:
+    """What the `operand` of a product was made of, as the program has it; products are matrices since."""
+    found, pending, sources = {operand}, [operand], []
+    while pending:
+        x = pending.pop()
+        near = _read_by(x)
+        if not near:
+            sources.append(x)
+        pending += [o for o in near if o not in found]
+        found.update(near)
+    return max(sources, key=lambda s: s.shape.true_rank)
+
+
+def _read_by(x: Instruction) -> list[Instruction]:
+    """What `x` reads, up to what the fusion of a product reads that changes more than the shape."""
+    fusion = x.computation and x.computation.fusion
+    if fusion:
+        return [fusion.operands[x.parameter_number]] if x.opcode == "parameter" else x.operands
+    is_shape = _is_of_split(x) or (x.opcode in LAYOUT_ONLY and operation(x) != "reshape")
+    return x.operands[:1] if is_shape else []
+
+
+def _is_of_split(x: Instruction) -> bool:
+    """Does SplitkRewriter (`xla/backends/gpu/transforms/splitk_rewriter.cc`) fill it up to equal parts?"""
+    return x.opcode == "pad" and not x.op_name
 
 
 def _was_canonical(product: Instruction) -> bool:
