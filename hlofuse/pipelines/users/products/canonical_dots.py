@@ -6,7 +6,7 @@ import re
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_derivative, operation
-from hlofuse.pipelines.users.common.fusions import LAYOUT_ONLY
+from hlofuse.pipelines.users.common.fusions import LAYOUT_ONLY, has_dot
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.products.reshaped_products import (
     PRODUCTS,
@@ -47,6 +47,8 @@ def _adds_up_several(product: Instruction) -> bool:
         return False
     made = computed_by(split_of(product) or product)
     if made.opcode == "fusion":
+        if not has_dot(made):
+            return False
         made = next(x for x in made.fused_computation if x.opcode == "dot")
     sources = [_of_most_dimensions(o) for o in made.operands[:2]]
     told = [x.shape.true_rank > 2 for x in sources]
