@@ -28,7 +28,7 @@ def with_last_in_place_of_no_reshape(product: Instruction, users: list[Instructi
     makes one of several dimensions of the batch, with a reshape that keeps the order.
     """
     if not is_bitcast_of_product(product):
-        is_reshaped = any(u.opcode == "bitcast" and u.shape.true_rank > product.shape.rank for u in users)
+        is_reshaped = any(u.opcode == "bitcast" and u.shape.rank > product.shape.rank for u in users)
         return users if is_reshaped or not _adds_up_several(product) else last_in_front(users)
     source = product.operands[0]
     if computed_by(source).opcode not in PRODUCTS or not source.shape.is_array or source.shape.rank < 3:
@@ -43,7 +43,7 @@ def with_last_in_place_of_no_reshape(product: Instruction, users: list[Instructi
 
 def _adds_up_several(product: Instruction) -> bool:
     """Is it a matrix of sums over several dimensions, as the derivative by the weights of a layer is?"""
-    if product.shape.rank != 2 or not is_product(product):
+    if product.shape.rank != 2 or not is_product(product) or not is_of_derivative(computed_by(product)):
         return False
     made = computed_by(split_of(product) or product)
     if made.opcode == "fusion":
