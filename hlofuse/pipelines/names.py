@@ -44,6 +44,11 @@ def _before_renaming(text: str, renamed: bool) -> Name:
     return Name(match[1], int(match[2]) if numbered else 0)
 
 
+def is_of_several(x: Instruction) -> bool:
+    """Did a pass make it of several operations, of which it has the names of all?"""
+    return ";" in (x.op_name or "")
+
+
 def is_one_missing(before: Instruction, behind: Instruction) -> bool:
     """Is there a number of the same root between theirs, of what is gone?"""
     first, last = name_before_renaming(before), name_before_renaming(behind)

@@ -27,6 +27,23 @@ def test_a_product_that_was_a_division_tells_since_when_passes_made_operations()
     assert users_of("index.1", body, ids=inlined) == ["ge.1", "le.1", "bitcast.1"]
 
 
+def test_a_product_with_two_numbers_stands_where_the_one_with_the_first_was() -> None:
+    """AlgebraicSimplifier made it of two operations, of which it has both names; the rest are clones."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %n = f32[] constant(0.25)
+  %ns = f32[8]{{0}} broadcast(%n), dimensions={{}}
+  %max.1 = f32[8]{{0}} maximum(%p, %q){named("jvp(jit(update))/max")}
+  %mul.1 = f32[8]{{0}} multiply(%max.1, %ns){named("jvp(jit(update))/mul;transpose(jvp())/mul")}
+  %eq.1 = pred[8]{{0}} compare(%max.1, %p), direction=EQ{named("jvp(jit(update))/eq")}
+  %eq.2 = pred[8]{{0}} compare(%q, %max.1), direction=EQ{named("jvp(jit(update))/eq")}
+  ROOT %r = (f32[8]{{0}}, pred[8]{{0}}, pred[8]{{0}}) tuple(%mul.1, %eq.1, %eq.2)"""
+    ids = "p q r max.1 eq.2 eq.1 n ns mul.1"
+    assert users_of("max.1", body, ids=ids) == ["mul.1", "eq.2", "eq.1"]
+    once = body.replace(";transpose(jvp())/mul", "")
+    assert users_of("max.1", once, ids=ids) == ["eq.2", "eq.1", "mul.1"]
+
+
 def test_of_indices_that_each_reader_had_reshaped_the_first_stays() -> None:
     """The walk meets the scatter first: the gather's reshape went, and the last user took its place."""
     body = f"""  %p = s32[8]{{0}} parameter(0)

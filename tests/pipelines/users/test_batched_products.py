@@ -45,3 +45,39 @@ def test_a_product_of_groups_of_rows_sums_over_the_groups_as_well(operation: str
   %neg.1 = f32[8,8]{{1,0}} negate(%reduce.1){named("neg")}
   ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%mul.1, %mul.2, %neg.1)"""
     assert users_of("reduce.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "users"),
+    [
+        ("8,4,16", "8,4,32", ["pow.1", "mul.1"]),
+        ("32,16", "32,32", ["mul.1", "pow.1"]),
+        ("8,4,16", "32,32", ["mul.1", "pow.1"]),
+    ],
+    ids=["sums over two dimensions", "over one", "one operand is a matrix"],
+)
+def test_where_a_product_is_the_matrix_that_the_program_has_the_last_user_is_in_front(
+    left: str, right: str, users: list[str]
+) -> None:
+    """As is the case with the sum of what SplitkRewriter made of it."""
+    op_name = "transpose(jvp())/dot_general"
+    head = """
+%split (x: f32[2,16,16], y: f32[2,16,32]) -> f32[2,16,32] {
+  %x = f32[2,16,16]{2,1,0} parameter(0)
+  %y = f32[2,16,32]{2,1,0} parameter(1)
+  ROOT %dot.1 = f32[2,16,32]{2,1,0} dot(%x, %y), lhs_batch_dims={0}, lhs_contracting_dims={1},\
+ rhs_batch_dims={0}, rhs_contracting_dims={1}
+}
+"""
+    body = f"""  %p = f32[{left}] parameter(0)
+  %q = f32[{right}] parameter(1)
+  %o = f32[16,32]{{1,0}} parameter(2)
+  %zero = f32[] constant(0)
+  %ps = f32[2,16,16]{{2,1,0}} bitcast(%p)
+  %qs = f32[2,16,32]{{2,1,0}} bitcast(%q)
+  %gemm.1 = f32[2,16,32]{{2,1,0}} fusion(%ps, %qs), kind=kCustom, calls=%split{named(op_name)}
+  %reduce.1 = f32[16,32]{{1,0}} reduce(%gemm.1, %zero), dimensions={{0}}, to_apply=%sum{named(op_name)}
+  %mul.1 = f32[16,32]{{1,0}} multiply(%reduce.1, %o){named("mul")}
+  %pow.1 = f32[16,32]{{1,0}} multiply(%reduce.1, %reduce.1){named("integer_pow")}
+  ROOT %r = (f32[16,32]{{1,0}}, f32[16,32]{{1,0}}) tuple(%mul.1, %pow.1)"""
+    assert users_of("reduce.1", body, head=head) == users

@@ -39,12 +39,20 @@ def test_a_choice_of_the_program_is_no_product() -> None:
     ("reduction", "users"),
     [("reduce_max", ["select_n.1", "is_finite.1"]), ("reduce_sum", ["is_finite.1", "select_n.1"])],
 )
-def test_a_maximum_that_may_not_be_finite_was_bounded(reduction: str, users: list[str]) -> None:
-    """`max(x, -inf)` went, and the last user took its place."""
+@pytest.mark.parametrize(
+    "computed",
+    ["reduce(%p, %zero), dimensions={1}, to_apply=%sum", "maximum(%q, %zeros)"],
+    ids=["reduce", "maximum"],
+)
+def test_a_maximum_that_may_not_be_finite_was_bounded(
+    reduction: str, users: list[str], computed: str
+) -> None:
+    """`max(x, -inf)` went, and the last user took its place; the reduction may be of one element."""
     body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
   %zero = f32[] constant(0)
   %zeros = f32[8]{{0}} broadcast(%zero), dimensions={{}}
-  %top.1 = f32[8]{{0}} reduce(%p, %zero), dimensions={{1}}, to_apply=%sum{named(reduction)}
+  %top.1 = f32[8]{{0}} {computed}{named(reduction)}
   %is_finite.1 = pred[8]{{0}} is-finite(%top.1){named("is_finite")}
   %select_n.1 = f32[8]{{0}} select(%is_finite.1, %top.1, %zeros){named("select_n")}
   ROOT %r = (f32[8]{{0}}) tuple(%select_n.1)"""

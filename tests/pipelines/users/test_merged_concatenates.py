@@ -49,3 +49,8 @@ def test_one_that_was_made_anew_for_older_readers_comes_behind_others(ids: str, 
   ROOT""",
     )
     assert users_of("p", body, ids=f"{ids} behind.1 tuple.2") == users
+
+
+def test_an_inner_one_that_a_pass_made_was_never_read_by_another() -> None:
+    body = _program("%p, %q, %p").replace(named("inner"), "")
+    assert users_of("inner.1", body, ids=_IDS) == ["early.1", "late.1", "last.1"]

@@ -13,6 +13,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import (
     is_made_by_pass,
     is_of_program,
+    is_of_several,
     last_of_program,
     name_before_renaming,
     operation,
@@ -72,19 +73,16 @@ def with_clones_by_age(
     """The `users` with those by age, each in the place of another, that are of called functions.
 
     Those serve (`served_by`) operations of the program with one of the `ids`; what passes made, or made anew,
-    stays where it is, and so does a broadcast of what got dimensions of one before it: it took the place of that
-    reshape.
+    stays where it is, and so does a broadcast of what got dimensions of one before it: it took the place of
+    that reshape.
     """
-    cloned = {
-        u
-        for u in users
-        if served[u].id in ids
-        and is_of_program(served[u])
-        and served[u].opcode not in MADE_ANEW
-        and not _is_of_reshaped(served[u])
-    }
+    cloned = {u for u in users if served[u].id in ids and _is_cloned(served[u])}
     by_age = iter(sorted(cloned, key=lambda u: served[u].id))
     return [next(by_age) if u in cloned else u for u in users]
+
+
+def _is_cloned(x: Instruction) -> bool:
+    return is_of_program(x) and not (x.opcode in MADE_ANEW or is_of_several(x) or _is_of_reshaped(x))
 
 
 def _is_of_reshaped(x: Instruction) -> bool:

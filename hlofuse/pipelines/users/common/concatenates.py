@@ -21,8 +21,8 @@ def is_of_merged(outer: Instruction) -> bool:
 
 
 def outer_ones(inner: Instruction) -> list[Instruction]:
-    """Those that read `inner`; what read one of them has all of its operands, too."""
-    if inner.opcode != "concatenate":
+    """Those that read `inner`, of the program; what read one of them has all of its operands, too."""
+    if inner.opcode != "concatenate" or not is_of_program(inner):
         return []
     around = dict.fromkeys(u for u in inner.operands[0].users if _is_around(u, inner))
     return [x for x in around if not any(_is_around(x, y) for y in around)]

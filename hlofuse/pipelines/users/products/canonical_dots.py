@@ -1,4 +1,4 @@
-"""Products of batches of matrices that had to be written as such: a reshape behind each changed nothing."""
+"""Products that had to be written as such of matrices: a reshape behind each changed nothing."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import re
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_derivative, operation
+from hlofuse.pipelines.users.common.fusions import LAYOUT_ONLY, has_dot
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.products.reshaped_products import (
     PRODUCTS,
     computed_by,
     is_bitcast_of_product,
+    is_product,
+    split_of,
 )
 
 _EINSUM = re.compile(r"[/(]([a-zA-Z]+),([a-zA-Z]+)->([a-zA-Z]*)[/)]")
@@ -28,7 +31,8 @@ def with_last_in_place_of_no_reshape(product: Instruction, users: list[Instructi
     if _is_ragged(product):
         return last_in_front(users)
     if not is_bitcast_of_product(product):
-        return users
+        is_reshaped = any(u.opcode == "bitcast" and u.shape.rank > product.shape.rank for u in users)
+        return users if is_reshaped or not _adds_up_several(product) else last_in_front(users)
     source = product.operands[0]
     if computed_by(source).opcode not in PRODUCTS or not source.shape.is_array or source.shape.rank < 3:
         return users
@@ -46,6 +50,49 @@ def _is_ragged(x: Instruction) -> bool:
     RaggedDotRewriter (`xla/hlo/transforms/expanders/ragged_dot_rewriter.cc`) sums over the groups, too.
     """
     return operation(x) == "ragged_dot_general" and x.opcode != "bitcast" and x.shape.rank == _MATRIX
+
+
+def _adds_up_several(product: Instruction) -> bool:
+    """Is it a matrix of sums over several dimensions, as the derivative by the weights of a layer is?"""
+    if product.shape.rank != _MATRIX or not is_product(product) or not is_of_derivative(computed_by(product)):
+        return False
+    made = computed_by(split_of(product) or product)
+    if made.opcode == "fusion":
+        if not has_dot(made):
+            return False
+        made = next(x for x in made.fused_computation if x.opcode == "dot")
+    sources = [_of_most_dimensions(o) for o in made.operands[:2]]
+    told = [x.shape.true_rank > 2 for x in sources]
+    return any(told) and all(
+        is_told or operation(x) == "dot_general" for x, is_told in zip(sources, told, strict=True)
+    )
+
+
+def _of_most_dimensions(operand: Instruction) -> Instruction:
+    """What the `operand` of a product was made of, as the program has it; products are matrices since."""
+    found, pending, sources = {operand}, [operand], []
+    while pending:
+        x = pending.pop()
+        near = _read_by(x)
+        if not near:
+            sources.append(x)
+        pending += [o for o in near if o not in found]
+        found.update(near)
+    return max(sources, key=lambda s: s.shape.true_rank)
+
+
+def _read_by(x: Instruction) -> list[Instruction]:
+    """What `x` reads, up to what the fusion of a product reads that changes more than the shape."""
+    fusion = x.computation and x.computation.fusion
+    if fusion:
+        return [fusion.operands[x.parameter_number]] if x.opcode == "parameter" else x.operands
+    is_shape = _is_of_split(x) or (x.opcode in LAYOUT_ONLY and operation(x) != "reshape")
+    return x.operands[:1] if is_shape else []
+
+
+def _is_of_split(x: Instruction) -> bool:
+    """Does SplitkRewriter (`xla/backends/gpu/transforms/splitk_rewriter.cc`) fill it up to equal parts?"""
+    return x.opcode == "pad" and not x.op_name
 
 
 def _was_canonical(product: Instruction) -> bool:

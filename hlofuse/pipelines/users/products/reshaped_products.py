@@ -83,11 +83,17 @@ def _is_moved_behind_elementwise(x: Instruction) -> bool:
 
 def is_sum_of_split(x: Instruction) -> bool:
     """Is it the sum of what a product was split in (SplitK), or that made narrow again?"""
+    return split_of(x) is not None
+
+
+def split_of(x: Instruction) -> Instruction | None:
+    """What a product was split in, of which `x` is the sum (SplitK), or that made narrow again."""
     if x.opcode == "convert" and operation(x) == _PRODUCT:
         (x,) = x.operands
     if x.opcode != "reduce" or operation(x) != _PRODUCT:
-        return False
-    return without_bitcasts(x.operands[0]).opcode == "fusion"
+        return None
+    split = without_bitcasts(x.operands[0])
+    return split if computed_by(split).opcode in PRODUCTS else None
 
 
 def is_sum_of_products(x: Instruction) -> bool:

@@ -11,12 +11,12 @@ def with_last_in_place_of_bound(maximum: Instruction, users: list[Instruction]) 
     """The users of such a `maximum`, with the last of them in place of `max(maximum, -inf)`, which they read.
 
     The framework's sum of exponentials starts from minus infinity, and replaces a maximum that is not finite.
+    Over a dimension of one element it is no reduction any more.
     (`HandleMaximum`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`.)
     """
     source = maximum.operands[0] if maximum.opcode == "bitcast" else maximum
-    if source.opcode != "reduce" or operation(source) != "reduce_max":
+    if source.opcode not in {"reduce", "maximum"} or operation(source) != "reduce_max":
         return users
     finite = [u for u in users if u.opcode == "is-finite" and is_of_program(u)]
-    if not any(u.opcode == "select" and u.operands[0] in finite for u in users):
-        return users
-    return last_in_front(users)
+    chosen = [u for u in users if u.opcode == "select" and u.operands[0] in finite]
+    return users if not chosen or users[0] in chosen else last_in_front(users)

@@ -29,4 +29,13 @@ def with_sums_of_zero_gone(zero: Instruction, users: list[Instruction]) -> list[
 def _is_bounded_by(x: Instruction, zero: Instruction) -> bool:
     if x.opcode != "maximum" or x.operands[0] is not zero or not is_of_program(x):
         return False
-    return (x.op_name or "").endswith(_LAST_OF_FUNCTION)
+    op_name = x.op_name or ""
+    return op_name.endswith(_LAST_OF_FUNCTION) and not _are_of_scalars(x, op_name)
+
+
+def _are_of_scalars(x: Instruction, op_name: str) -> bool:
+    """Are they of a batch, one for each? The zero is spread for them at once, and the sum goes ahead of CSE.
+
+    Otherwise it is reshaped first, to as many dimensions as the numbers have.
+    """
+    return op_name.count("vmap(") == len(x.shape.dimensions)
