@@ -7,6 +7,7 @@ from hlofuse.pipelines.users.calls.branch_predicates import in_order_of_results,
 from hlofuse.pipelines.users.calls.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.users.calls.loop_elements import (
     in_order_of_scan,
+    is_read_in_changed_body,
     is_read_in_scan,
     is_result_of_changed_loop,
     with_last_two_in_front,
@@ -20,7 +21,7 @@ from hlofuse.pipelines.users.calls.selected_branches import (
 )
 from hlofuse.pipelines.users.clues import Clues
 from hlofuse.pipelines.users.common.fusions import has_dot
-from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.windows import slices_of_windows, with_those_of_program
 from hlofuse.pipelines.users.duplicates.converts_in_functions import readers_of_own_converts
 from hlofuse.pipelines.users.duplicates.derived_twice import (
@@ -112,7 +113,9 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = _as_called(producer, clues)
     users = _as_simplified(producer, users, clues)
     users = _as_computed_by_products(producer, users, clues)
-    return _as_merged(producer, users, clues)
+    users = _as_merged(producer, users, clues)
+    is_element = producer.opcode == "get-tuple-element"
+    return last_in_front(users) if is_element and is_read_in_changed_body(producer) else users
 
 
 def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:

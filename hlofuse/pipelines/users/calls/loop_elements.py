@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import caller_of, is_named_around_loop
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.floats.widened import served_by
 
@@ -33,11 +34,20 @@ def in_order_of_scan(element: Instruction, users: list[Instruction]) -> list[Ins
         return last_in_front(users)
     clones = {u: None for u in users if _is_of_function(u)}
     call = next(iter(clones))
-    listed: list[Instruction | None] = [
-        None if u is call else u for u in users if u is call or u not in clones
-    ]
-    left = [u for u in without([*listed, *clones], [None]) if u is not None]
-    return last_in_front(left) if _were_counters_merged(element.computation) else left
+    others = [u for u in users if u is call or u not in clones]
+    others.sort(key=lambda u: is_named_around_loop(served_by(u)))  # what is stacked was made last
+    listed: list[Instruction | None] = [None if u is call else u for u in others]
+    return [u for u in without([*listed, *clones], [None]) if u is not None]
+
+
+def is_read_in_changed_body(element: Instruction) -> bool:
+    """Is this get-tuple-element one of the parameter of a body in which counters were merged?
+
+    What has no name is no older: the counters that were merged are computed by it.
+    """
+    if element.operands[0].opcode != "parameter" or not _were_counters_merged(element.computation):
+        return False
+    return all(u.op_name or u.opcode == "tuple" for u in map(served_by, element.users))
 
 
 def is_result_of_changed_loop(element: Instruction) -> bool:
@@ -62,4 +72,11 @@ def _was_cloned_once(body: Computation | None) -> bool:
 
 
 def _is_of_function(user: Instruction) -> bool:
-    return (served_by(user).op_name or "").rpartition(_BODY)[2].startswith(_FUNCTION)
+    served = served_by(user)
+    if is_named_around_loop(served):
+        return False
+    name, caller = served.op_name or "", caller_of(served)
+    if caller is not None and caller.op_name and name.startswith(f"{caller.op_name}/"):
+        return name.startswith(f"{caller.op_name}{_BODY}{_FUNCTION}")
+    # A loop that came with a call got a longer name, what is in it did not.
+    return name.rpartition(_BODY)[2].startswith(_FUNCTION)
