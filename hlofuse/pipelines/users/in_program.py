@@ -11,6 +11,7 @@ from hlofuse.pipelines.users.calls.loop_elements import (
     is_read_in_scan,
     is_result_of_changed_loop,
     with_last_two_in_front,
+    with_tuple_gone,
 )
 from hlofuse.pipelines.users.calls.merged_ties import with_ties_merged
 from hlofuse.pipelines.users.calls.returned_arguments import with_reader_in_place_of_call
@@ -21,7 +22,7 @@ from hlofuse.pipelines.users.calls.selected_branches import (
 )
 from hlofuse.pipelines.users.clues import Clues
 from hlofuse.pipelines.users.common.fusions import has_dot
-from hlofuse.pipelines.users.common.holes import last_in_front, without
+from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.windows import slices_of_windows, with_those_of_program
 from hlofuse.pipelines.users.duplicates.converts_in_functions import readers_of_own_converts
 from hlofuse.pipelines.users.duplicates.derived_twice import (
@@ -113,9 +114,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = _as_called(producer, clues)
     users = _as_simplified(producer, users, clues)
     users = _as_computed_by_products(producer, users, clues)
-    users = _as_merged(producer, users, clues)
-    is_element = producer.opcode == "get-tuple-element"
-    return last_in_front(users) if is_element and is_read_in_changed_body(producer) else users
+    return _as_merged(producer, users, clues)
 
 
 def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
@@ -141,6 +140,8 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
             users = with_ties_merged(producer, users, clues.order)
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
+        if is_element and is_read_in_changed_body(producer):
+            users = with_tuple_gone(users)
     users = with_last_in_place_of_degenerate(producer, users)
     if is_element and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)

@@ -21,6 +21,7 @@ from hlofuse.pipelines.users.floats.widened import served_by
 
 _BODY, _FUNCTION = "/body/", "eval_jaxpr"
 _MERGED_AND_DROPPED = 3
+_WINDOWS = frozenset({"dynamic-slice", "slice"})
 
 
 def is_read_in_scan(element: Instruction) -> bool:
@@ -37,17 +38,25 @@ def in_order_of_scan(element: Instruction, users: list[Instruction]) -> list[Ins
     others = [u for u in users if u is call or u not in clones]
     others.sort(key=lambda u: is_named_around_loop(served_by(u)))  # what is stacked was made last
     listed: list[Instruction | None] = [None if u is call else u for u in others]
-    return [u for u in without([*listed, *clones], [None]) if u is not None]
+    left = [u for u in without([*listed, *clones], [None]) if u is not None]
+    return last_in_front(left) if _were_counters_merged(element.computation) else left
 
 
 def is_read_in_changed_body(element: Instruction) -> bool:
-    """Is this get-tuple-element one of the parameter of a body in which counters were merged?
+    """Is this get-tuple-element one of the parameter of a body in which counters were merged?"""
+    return element.operands[0].opcode == "parameter" and _were_counters_merged(element.computation)
 
-    What has no name is no older: the counters that were merged are computed by it.
+
+def with_tuple_gone(users: list[Instruction]) -> list[Instruction]:
+    """The users of such an element, of which that tuple had been the first.
+
+    What has no name is younger: counters are computed by it of the one they were merged with, and windows are
+    taken by it to be scattered into, by a loop then.
     """
-    if element.operands[0].opcode != "parameter" or not _were_counters_merged(element.computation):
-        return False
-    return all(u.op_name or u.opcode == "tuple" for u in map(served_by, element.users))
+    younger = [u for u in users if not served_by(u).op_name and u.opcode != "tuple"]
+    if any(u.opcode not in _WINDOWS for u in younger):
+        return users
+    return [*last_in_front([u for u in users if u not in younger]), *younger]
 
 
 def is_result_of_changed_loop(element: Instruction) -> bool:
