@@ -91,11 +91,12 @@ def test_what_the_function_of_a_scan_computes_is_of_its_one_call() -> None:
 @pytest.mark.parametrize(
     ("clones", "counted", "users"),
     [
-        (3, "sub", ["r", "sin.1"]),
-        (3, "", ["sin.1", "r"]),
+        (4, "sub", ["r", "sin.1"]),
+        (4, "", ["sin.1", "r"]),
+        (3, "sub", ["sin.1", "r"]),
         (2, "sub", ["sin.1", "r"]),
     ],
-    ids=["changed", "what counts for it is younger", "not changed"],
+    ids=["changed", "what counts for it is younger", "dropped alone", "not changed"],
 )
 def test_a_tuple_was_in_front_where_counters_were_merged(clones: int, counted: str, users: list[str]) -> None:
     """The tuple of the elements as they had been was their first user, and the last took its place."""

@@ -43,8 +43,14 @@ def in_order_of_scan(element: Instruction, users: list[Instruction]) -> list[Ins
 
 
 def is_read_in_changed_body(element: Instruction) -> bool:
-    """Is this get-tuple-element one of the parameter of a body in which counters were merged?"""
-    return element.operands[0].opcode == "parameter" and _were_counters_merged(element.computation)
+    """Is this get-tuple-element one of the parameter of a loop's body in which counters were merged?
+
+    One that is no scan's may have been cloned three times for what was dropped alone.
+    """
+    loop = caller_of(element)
+    if loop is None or loop.opcode != "while" or element.operands[0].opcode != "parameter":
+        return False
+    return _times_cloned(element.computation) > _MERGED_AND_DROPPED
 
 
 def with_tuple_gone(users: list[Instruction]) -> list[Instruction]:
@@ -73,11 +79,15 @@ def with_last_two_in_front(users: list[Instruction]) -> list[Instruction]:
 
 
 def _were_counters_merged(body: Computation | None) -> bool:
-    return body is not None and body.name.split(".").count("clone") >= _MERGED_AND_DROPPED
+    return _times_cloned(body) >= _MERGED_AND_DROPPED
 
 
 def _was_cloned_once(body: Computation | None) -> bool:
-    return body is not None and body.name.split(".").count("clone") == 1
+    return _times_cloned(body) == 1
+
+
+def _times_cloned(body: Computation | None) -> int:
+    return 0 if body is None else body.name.split(".").count("clone")
 
 
 def _is_of_function(user: Instruction) -> bool:
