@@ -179,7 +179,26 @@ def outermost_call(x: Instruction) -> str:
     if not op_name:
         return ""
     function, is_in_body = _outermost_call(op_name)
-    return function if is_in_body or _is_in_entry(x) else ""
+    if is_in_body:
+        return "" if is_named_around_loop(x) else function
+    return function if _is_in_entry(x) else ""
+
+
+def is_named_around_loop(x: Instruction) -> bool:
+    """Is it of a body, but bears the name of the loop, or of what is around that?
+
+    So does the tuple a body gives back, what a scan stacks, and what a loop over a batch selects by its
+    predicate.
+    """
+    loop = caller_of(x)
+    if loop is None or loop.opcode not in {"while", "conditional"} or not loop.op_name or not x.op_name:
+        return False
+    return f"{loop.op_name}/".startswith(f"{x.op_name}/")
+
+
+def caller_of(x: Instruction) -> Instruction | None:
+    """What calls the computation of `x`, a loop or a conditional; None in the entry."""
+    return next(iter(x.computation.callers), None) if x.computation else None
 
 
 @lru_cache(maxsize=_REMEMBERED)

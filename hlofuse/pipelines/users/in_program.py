@@ -9,9 +9,11 @@ from hlofuse.pipelines.users.calls.loop_elements import (
     in_order_of_merging,
     in_order_of_scan,
     is_merged_counter,
+    is_read_in_changed_body,
     is_read_in_scan,
     is_result_of_changed_loop,
     with_last_two_in_front,
+    with_tuple_gone,
 )
 from hlofuse.pipelines.users.calls.merged_ties import with_ties_merged
 from hlofuse.pipelines.users.calls.returned_arguments import with_reader_in_place_of_call
@@ -143,6 +145,8 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
             users = with_ties_merged(producer, users, clues.order)
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
+        if is_element and is_read_in_changed_body(producer):
+            users = with_tuple_gone(users)
     users = with_last_in_place_of_tuple(producer, users)
     users = with_last_in_place_of_degenerate(producer, users)
     if is_element and is_result_of_changed_loop(producer):

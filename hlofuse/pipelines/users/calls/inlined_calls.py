@@ -151,6 +151,8 @@ def is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
         return bool(x.op_name and x.users and within)
     if outermost_call(x) != function:
         return False
+    if is_called_once(source):
+        return True
     return not (_is_result(source) and _leads_to_like(source, x, function))
 
 

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import caller_of, is_named_around_loop
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.visits import order_of_walk
 from hlofuse.pipelines.users.floats.widened import served_by
 
 _BODY, _FUNCTION = "/body/", "eval_jaxpr"
 _MERGED, _MERGED_AND_DROPPED = 2, 3
+_WINDOWS = frozenset({"dynamic-slice", "slice"})
 
 
 def is_read_in_scan(element: Instruction) -> bool:
@@ -34,11 +36,34 @@ def in_order_of_scan(element: Instruction, users: list[Instruction]) -> list[Ins
         return last_in_front(users)
     clones = {u: None for u in users if _is_of_function(u)}
     call = next(iter(clones))
-    listed: list[Instruction | None] = [
-        None if u is call else u for u in users if u is call or u not in clones
-    ]
+    others = [u for u in users if u is call or u not in clones]
+    others.sort(key=lambda u: is_named_around_loop(served_by(u)))  # what is stacked was made last
+    listed: list[Instruction | None] = [None if u is call else u for u in others]
     left = [u for u in without([*listed, *clones], [None]) if u is not None]
     return last_in_front(left) if _were_counters_merged(element.computation) else left
+
+
+def is_read_in_changed_body(element: Instruction) -> bool:
+    """Is this get-tuple-element one of the parameter of a loop's body in which counters were merged?
+
+    One that is no scan's may have been cloned three times for what was dropped alone.
+    """
+    loop = caller_of(element)
+    if loop is None or loop.opcode != "while" or element.operands[0].opcode != "parameter":
+        return False
+    return _times_cloned(element.computation) > _MERGED_AND_DROPPED
+
+
+def with_tuple_gone(users: list[Instruction]) -> list[Instruction]:
+    """The users of such an element, of which that tuple had been the first.
+
+    What has no name is younger: counters are computed by it of the one they were merged with, and windows are
+    taken by it to be scattered into, by a loop then.
+    """
+    younger = [u for u in users if not served_by(u).op_name and u.opcode != "tuple"]
+    if any(u.opcode not in _WINDOWS for u in younger):
+        return users
+    return [*last_in_front([u for u in users if u not in younger]), *younger]
 
 
 def is_result_of_changed_loop(element: Instruction) -> bool:
@@ -64,7 +89,7 @@ def is_merged_counter(x: Instruction) -> bool:
         return False
     if any(o.opcode != "get-tuple-element" or o.operands[0].opcode != "parameter" for o in x.operands):
         return False
-    return x.computation.name.split(".").count("clone") == _MERGED
+    return _times_cloned(x.computation) == _MERGED
 
 
 def in_order_of_merging(counter: Instruction) -> list[Instruction]:
@@ -82,12 +107,23 @@ def in_order_of_merging(counter: Instruction) -> list[Instruction]:
 
 
 def _were_counters_merged(body: Computation | None) -> bool:
-    return body is not None and body.name.split(".").count("clone") >= _MERGED_AND_DROPPED
+    return _times_cloned(body) >= _MERGED_AND_DROPPED
 
 
 def _was_cloned_once(body: Computation | None) -> bool:
-    return body is not None and body.name.split(".").count("clone") == 1
+    return _times_cloned(body) == 1
+
+
+def _times_cloned(body: Computation | None) -> int:
+    return 0 if body is None else body.name.split(".").count("clone")
 
 
 def _is_of_function(user: Instruction) -> bool:
-    return (served_by(user).op_name or "").rpartition(_BODY)[2].startswith(_FUNCTION)
+    served = served_by(user)
+    if is_named_around_loop(served):
+        return False
+    name, caller = served.op_name or "", caller_of(served)
+    if caller is not None and caller.op_name and name.startswith(f"{caller.op_name}/"):
+        return name.startswith(f"{caller.op_name}{_BODY}{_FUNCTION}")
+    # A loop that came with a call got a longer name, what is in it did not.
+    return name.rpartition(_BODY)[2].startswith(_FUNCTION)

@@ -1,0 +1,107 @@
+"""The users of what the body of a loop takes out of its parameter, where the loop is in a scan's function."""
+
+from __future__ import annotations
+
+import pytest
+
+from .lists import HEAD, named, users_in
+
+_SCAN = "while/body/eval_jaxpr"
+_KINDS = "(s32[], f32[8]{0}, f32[8]{0})"
+
+
+def _program(loop: str, body: str) -> str:
+    """A `loop` of that name, with the `body`."""
+    return f"""{HEAD}
+%goes_on {{
+  %q = {_KINDS} parameter(0)
+  %j = s32[] get-tuple-element(%q), index=0
+  %many = s32[] constant(5)
+  ROOT %lt.1 = pred[] compare(%j, %many), direction=LT{named(f"{loop}/cond/lt")}
+}}
+
+%body {{
+  %p = {_KINDS} parameter(0)
+  %i.1 = s32[] get-tuple-element(%p), index=0
+  %k.1 = f32[8]{{0}} get-tuple-element(%p), index=1
+  %x.1 = f32[8]{{0}} get-tuple-element(%p), index=2
+  %one = s32[] constant(1)
+  %next.1 = s32[] add(%i.1, %one){named(f"{loop}/body/add")}
+{body}
+}}
+
+ENTRY %main {{
+  %s = {_KINDS} parameter(0)
+  ROOT %w.1 = {_KINDS} while(%s), condition=%goes_on, body=%body{named(loop)}
+}}
+"""
+
+
+def test_the_tuple_that_a_body_gives_back_is_of_no_call() -> None:
+    """It bears the name of the function around. The last clone of `g` took the place of the call."""
+    loop = f"{_SCAN}/while"
+    body = f"""  %sin.1 = f32[8]{{0}} sine(%k.1){named(f"{loop}/body/jit(g)/sin")}
+  %cos.1 = f32[8]{{0}} cosine(%k.1){named(f"{loop}/body/jit(g)/cos")}
+  %mul.1 = f32[8]{{0}} multiply(%sin.1, %cos.1){named(f"{loop}/body/jit(g)/mul")}
+  %sub.1 = f32[8]{{0}} subtract(%mul.1, %x.1){named(f"{loop}/body/sub")}
+  ROOT %r = {_KINDS} tuple(%next.1, %k.1, %sub.1){named(_SCAN)}"""
+    assert users_in(_program(loop, body), "k.1", ids_known=True) == ["cos.1", "r", "sin.1"]
+
+
+@pytest.mark.parametrize(
+    ("loop", "equal", "users"),
+    [
+        (f"{_SCAN}/vmap()/while", "eq", ["eq.1", "while.3"]),
+        ("while", "eval_jaxpr/eq", ["while.3", "eq.1"]),
+    ],
+    ids=["of a batch, within a scan", "a scan"],
+)
+def test_what_a_loop_over_a_batch_selects_is_not_computed_by_a_function(
+    loop: str, equal: str, users: list[str]
+) -> None:
+    """In a scan's own body it is: the last clone of the function took the place of its call."""
+    body = f"""  %eq.1 = pred[8]{{0}} compare(%k.1, %x.1), direction=EQ{named(f"{loop}/body/{equal}")}
+  %while.3 = f32[8]{{0}} select(%eq.1, %k.1, %x.1){named(f"{_SCAN}/vmap()/while")}
+  ROOT %r = {_KINDS} tuple(%next.1, %x.1, %while.3){named(_SCAN)}"""
+    program = _program(loop, body).replace("%body", "%body.clone")
+    assert users_in(program, "k.1", ids_known=True) == users
+
+
+def test_what_a_scan_within_a_scan_stacks_was_made_behind_the_call() -> None:
+    loop = f"{_SCAN}/while"
+    body = f"""  %b.1 = f32[1,8]{{1,0}} bitcast(%k.1){named(_SCAN)}
+  %neg.1 = f32[1,8]{{1,0}} negate(%b.1){named(f"{loop}/body/jit(h)/neg")}
+  %b.2 = f32[8]{{0}} bitcast(%neg.1){named(f"{loop}/body/jit(h)/neg")}
+  %add.1 = f32[8]{{0}} add(%k.1, %x.1){named(f"{loop}/body/eval_jaxpr/add")}
+  ROOT %r = {_KINDS} tuple(%next.1, %b.2, %add.1){named(_SCAN)}"""
+    assert users_in(_program(loop, body), "k.1", ids_known=True) == ["add.1", "b.1"]
+
+
+def test_what_the_function_of_a_scan_computes_is_of_its_one_call() -> None:
+    """The next operation of that name is not another call's; its tuple went, and the root took the place."""
+    loop = "while"
+    at = f"{loop}/body/eval_jaxpr"
+    body = f"""  %add.1 = f32[8]{{0}} add(%k.1, %x.1){named(f"{at}/add")}
+  %div.1 = f32[8]{{0}} divide(%add.1, %x.1){named(f"{at}/div")}
+  %add.2 = f32[8]{{0}} add(%div.1, %x.1){named(f"{at}/add")}
+  ROOT %r = {_KINDS} tuple(%next.1, %add.1, %add.2){named("while")}"""
+    assert users_in(_program(loop, body), "add.1", ids_known=True) == ["div.1", "r"]
+
+
+@pytest.mark.parametrize(
+    ("clones", "counted", "users"),
+    [
+        (4, "sub", ["r", "sin.1"]),
+        (4, "", ["sin.1", "r"]),
+        (3, "sub", ["sin.1", "r"]),
+        (2, "sub", ["sin.1", "r"]),
+    ],
+    ids=["changed", "what counts for it is younger", "dropped alone", "not changed"],
+)
+def test_a_tuple_was_in_front_where_counters_were_merged(clones: int, counted: str, users: list[str]) -> None:
+    """The tuple of the elements as they had been was their first user, and the last took its place."""
+    name = named(f"while/body/{counted}") if counted else ""
+    body = f"""  %sin.1 = f32[8]{{0}} subtract(%k.1, %x.1){name}
+  ROOT %r = {_KINDS} tuple(%next.1, %k.1, %sin.1){named("while")}"""
+    program = _program("while", body).replace("%body", "%body" + ".clone" * clones)
+    assert users_in(program, "k.1", ids_known=True) == users
