@@ -85,6 +85,7 @@ from hlofuse.pipelines.users.simplified.merged_factors import (
 )
 from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
 from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
+from hlofuse.pipelines.users.simplified.parts_of_complex import with_angles_behind
 from hlofuse.pipelines.users.simplified.random_rounds import (
     with_first_round_behind,
     with_sums_of_word_gone,
@@ -148,6 +149,7 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
 
 def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:
     """As AlgebraicSimplifier and expanders left them."""
+    users = with_angles_behind(producer, users)
     users = with_last_in_place_of_margin(producer, users, clues.order)
     users = with_trimmed_in_place_of_pad(producer, users, clues.order)
     users = with_slices_made_anew_in_place(producer, with_sums_of_zero_gone(producer, users))

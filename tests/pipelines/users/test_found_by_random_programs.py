@@ -159,3 +159,40 @@ rhs_contracting_dims={{1}}{named("dot_general", frame=1)}
   %neg.1 = f32[8,4]{{1,0}} negate(%sin.1){named("neg", frame=3)}
   ROOT %r = (f32[8,8]{{1,0}}, f32[8,4]{{1,0}}, f32[8,4]{{1,0}}) tuple(%dot.1, %exp.1, %neg.1)"""
     assert users_of("sin.1", body, tables=tables) == users
+
+
+def test_who_reads_a_part_of_a_complex_number_comes_behind_who_reads_what_it_is_put_together_of() -> None:
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %add.1 = f32[8]{{0}} add(%p, %q){named("add")}
+  %complex.1 = c64[8]{{0}} complex(%add.1, %q){named("complex")}
+  %atan2.1 = f32[8]{{0}} atan2(%q, %add.1){named("jit(angle)/atan2")}
+  %neg.1 = f32[8]{{0}} negate(%q){named("neg")}
+  %complex.2 = c64[8]{{0}} complex(%add.1, %neg.1){named("complex")}
+  %mul.1 = c64[8]{{0}} multiply(%complex.1, %complex.2){named("mul")}
+  ROOT %r = (f32[8]{{0}}, c64[8]{{0}}) tuple(%atan2.1, %mul.1)"""
+    assert users_of("add.1", body) == ["complex.1", "complex.2", "atan2.1"]
+    assert users_of("q", body) == ["add.1", "complex.1", "neg.1", "atan2.1"]
+
+
+def test_either_part_of_a_complex_number_was_a_convert_of_its_own() -> None:
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %to.1 = f32[8]{{0}} convert(%p){named("convert_element_type")}
+  %complex.1 = c64[8]{{0}} complex(%to.1, %to.1){named("complex")}
+  %atan2.1 = f32[8]{{0}} atan2(%to.1, %to.1){named("jit(angle)/atan2")}
+  %neg.1 = f32[8]{{0}} negate(%to.1){named("neg")}
+  %complex.2 = c64[8]{{0}} complex(%to.1, %neg.1){named("complex")}
+  %mul.1 = c64[8]{{0}} multiply(%complex.1, %complex.2){named("mul")}
+  ROOT %r = (f32[8]{{0}}, c64[8]{{0}}) tuple(%atan2.1, %mul.1)"""
+    assert users_of("to.1", body) == ["complex.1", "complex.2", "atan2.1", "neg.1"]
+
+
+def test_what_is_added_to_its_own_transpose_was_not_moved_in_front_of_a_reshape() -> None:
+    """The symmetric matrix of `cholesky`: layout normalization made both the copy and the sum anew."""
+    body = f"""  %p = f64[4,4]{{1,0}} parameter(0)
+  %exp.1 = f64[4,4]{{1,0}} exponential(%p){named("exp")}
+  %bitcast.1 = f64[1,4,4]{{2,1,0}} bitcast(%exp.1){named("exp")}
+  %transpose.1 = f64[1,4,4]{{2,1,0}} transpose(%bitcast.1), dimensions={{0,2,1}}{named("exp")}
+  %add.1 = f64[1,4,4]{{2,1,0}} add(%transpose.1, %bitcast.1){named("jit(cholesky)/add")}
+  ROOT %r = (f64[1,4,4]{{2,1,0}}) tuple(%add.1)"""
+    assert users_of("bitcast.1", body) == ["transpose.1", "add.1"]

@@ -148,6 +148,8 @@ def _had_other_layout(x: Instruction, anew: frozenset[Instruction], other: set[I
         return True
     if x.opcode in _AS_THEIR_OPERANDS and any(map(_was_copied, x.users)):
         return False  # it would have been made anew
+    if x.opcode == "bitcast" and any(was_copy(u) and u.op_name == x.op_name and u in anew for u in x.users):
+        return False
     same = [u for u in x.users if _shares_layout(u, x) and not is_inserted_convert(u)]
     if same:
         if x.opcode == "bitcast" and any(is_inserted_convert(u) and u not in anew for u in x.users):
