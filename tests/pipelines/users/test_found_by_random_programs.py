@@ -196,3 +196,33 @@ def test_what_is_added_to_its_own_transpose_was_not_moved_in_front_of_a_reshape(
   %add.1 = f64[1,4,4]{{2,1,0}} add(%transpose.1, %bitcast.1){named("jit(cholesky)/add")}
   ROOT %r = (f64[1,4,4]{{2,1,0}}) tuple(%add.1)"""
     assert users_of("bitcast.1", body) == ["transpose.1", "add.1"]
+
+
+def test_the_copy_is_in_front_of_what_was_moved_in_front_of_it() -> None:
+    """MoveCopyToUsers: the copy was the first user, and what layout normalization made of it the last."""
+    body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %exp.1 = f32[8,4]{{1,0}} exponential(%p){named("exp")}
+  %bitcast.1 = f32[2,4,4]{{2,1,0}} bitcast(%exp.1){named("jvp()/add")}
+  %compare.1 = pred[2,4,4]{{2,1,0}} compare(%bitcast.1, %bitcast.1), direction=NE{named("jit(g)/ne")}
+  %transpose.1 = f32[4,2,4]{{2,1,0}} transpose(%bitcast.1), dimensions={{1,0,2}}{named("jvp()/add")}
+  %abs.1 = f32[2,4,4]{{2,1,0}} abs(%bitcast.1){named("jit(g)/abs")}
+  ROOT %r = (pred[2,4,4]{{2,1,0}}, f32[4,2,4]{{2,1,0}}, f32[2,4,4]{{2,1,0}}) tuple(%compare.1, \
+%transpose.1, %abs.1)"""
+    assert users_of("bitcast.1", body) == ["transpose.1", "compare.1", "abs.1"]
+
+
+@pytest.mark.parametrize(
+    ("other", "users"), [("mul", ["add_any.2", "add_any.1"]), ("add", ["add_any.1", "add_any.2"])]
+)
+def test_two_results_of_the_body_of_a_loop_are_of_one_call(other: str, users: list[str]) -> None:
+    """What each adds to is of another operation; otherwise the body was called twice."""
+    where = "transpose(jvp())/while/body/eval_jaxpr"
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %ct.1 = f32[8]{{0}} negate(%p){named("transpose(jvp())/while/body/neg")}
+  %add.1 = f32[8]{{0}} add(%q, %q){named(f"{where}/add", frame=2)}
+  %mul.1 = f32[8]{{0}} multiply(%add.1, %q){named(f"{where}/{other}", frame=2)}
+  %add_any.1 = f32[8]{{0}} add(%ct.1, %mul.1){named(f"{where}/add_any", frame=1)}
+  %add_any.2 = f32[8]{{0}} add(%ct.1, %add.1){named(f"{where}/add_any", frame=1)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%add_any.1, %add_any.2)"""
+    assert users_of("ct.1", body) == users

@@ -26,6 +26,7 @@ from hlofuse.pipelines.names import (
 from hlofuse.pipelines.users.calls.equal_calls import merged_twins, with_twins_users_merged
 from hlofuse.pipelines.users.common.ages import was_division, with_clones_by_age
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+from hlofuse.pipelines.users.common.copies import was_bitcast_copied
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.windows import is_cut_from_windows
 from hlofuse.pipelines.users.duplicates.merged_constants import in_order_of_merging
@@ -49,6 +50,8 @@ def in_order_of_calls(
     function = outermost_call(source)
     if is_cut_from_windows(source):
         return _with_calls_inlined(users, "", passes)
+    if was_bitcast_copied(source):
+        return users
     if not source.op_name and not _is_element_of_program(source, passes):
         return users  # a pass made it; no call was given it
     if not function:
@@ -364,7 +367,11 @@ def _kind_in_call(x: Instruction) -> Hashable:
     """What tells it from others of a call: of a choice that is also what the call itself decides it by."""
     kind = (x.opcode, x.op_name)
     if is_called_once(x):
-        return (*kind, stack_frame(x))
+        function = outermost_call(x)
+        if scope(x) != function:
+            return (*kind, stack_frame(x))  # it may be called in several places
+        computed = (o.op_name for o in x.operands if outermost_call(o) == function)
+        return (*kind, stack_frame(x), *computed)
     if x.opcode != "select" or outermost_call(x.operands[0]) != outermost_call(x):
         return kind
     return (*kind, x.operands[0].op_name)

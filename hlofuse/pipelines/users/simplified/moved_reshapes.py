@@ -27,13 +27,13 @@ from hlofuse.pipelines.users.common.ages import (
     was_division,
     was_subtraction,
 )
+from hlofuse.pipelines.users.common.copies import was_bitcast_copied
 from hlofuse.pipelines.users.common.grouping import is_grouped_reduction
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, was_two_converts
 from hlofuse.pipelines.users.floats.widened import served_by
-from hlofuse.pipelines.users.layouts.other_layouts import was_copy
 from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
 
 _BRANCH = re.compile(r"/branch_\d+_fun/")
@@ -237,8 +237,8 @@ def _is_moved(x: Instruction, producer: Instruction, passes: int, calls: Calls) 
         return False  # `x` was called for each element and inlined
     if is_in_branch(x) and is_in_branch(producer):
         return False  # both were cloned out of it, operands first
-    if any(was_copy(o) and o.operands[0] is producer for o in x.operands):
-        return False  # layout normalization made it
+    if was_bitcast_copied(producer):
+        return False
     return x.id >= passes or _is_out_of_its_call(x, producer, calls)
 
 
