@@ -226,3 +226,29 @@ def test_two_results_of_the_body_of_a_loop_are_of_one_call(other: str, users: li
   %add_any.2 = f32[8]{{0}} add(%ct.1, %add.1){named(f"{where}/add_any", frame=1)}
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%add_any.1, %add_any.2)"""
     assert users_of("ct.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("given", "users"),
+    [
+        ("slice.1", ["add.1", "slice.1", "concatenate.1", "sub.1"]),
+        ("q", ["add.1", "slice.1", "sub.1"]),
+    ],
+)
+def test_the_last_user_is_in_place_of_a_slice_that_another_call_takes_as_well(
+    given: str, users: list[str]
+) -> None:
+    """`diff(x, prepend=x[:1]) + roll(x, 1)`: HloCSE kept the slice in `roll`."""
+    sizes = "f32[9]" if given == "slice.1" else "f32[2]"
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[1]{{0}} parameter(1)
+  %exp.1 = f32[8]{{0}} exponential(%p){named("exp")}
+  %add.1 = f32[8]{{0}} add(%exp.1, %p){named("add")}
+  %slice.1 = f32[1]{{0}} slice(%exp.1), slice={{[0:1]}}{named("jit(roll)/slice", frame=2)}
+  %neg.1 = f32[1]{{0}} negate(%slice.1){named("jit(roll)/neg", frame=2)}
+  %concatenate.1 = {sizes}{{0}} concatenate(%{given}, %{"exp.1" if given == "slice.1" else "q"}), \
+dimensions={{0}}{named("jit(diff)/concatenate", frame=1)}
+  %sub.1 = f32[8]{{0}} subtract(%exp.1, %p){named("jit(diff)/sub", frame=1)}
+  ROOT %r = (f32[8]{{0}}, f32[1]{{0}}, {sizes}{{0}}, f32[8]{{0}}) tuple(%add.1, %neg.1, \
+%concatenate.1, %sub.1)"""
+    assert users_of("exp.1", body) == users

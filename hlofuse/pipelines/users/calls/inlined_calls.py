@@ -198,9 +198,32 @@ def _with_calls_inlined(users: list[Instruction], function: str, passes: int | N
         slots = iter(sorted(ages, key=ages.__getitem__))
         listed = [next(slots) if x in ages else x for x in listed]
         calls = {call: calls[call] for call in listed if not isinstance(call, Instruction)}
+    gone = []
+    for call, clones in calls.items():
+        given = [(x, -1) for x in _slices_given_to(clones, users)]
+        place = listed.index(call)
+        listed[place:place] = given
+        gone += given
     for call, clones in calls.items():
         listed = without([*listed, *clones], [call])
-    return [u for u in listed if isinstance(u, Instruction)]
+    return [u for u in without(listed, gone) if isinstance(u, Instruction)]
+
+
+def _slices_given_to(clones: list[Instruction], users: list[Instruction]) -> list[Instruction]:
+    """What of `users` is a slice in another call, and was taken anew for the call the `clones` are of.
+
+    CSE kept the one of the other call.
+    """
+    function = outermost_call(clones[0])
+    operands = [o for clone in clones for o in clone.operands]
+    return [
+        u
+        for u in dict.fromkeys(operands)
+        if u.opcode == "slice"
+        and u in users
+        and outermost_call(u) not in {"", function}
+        and any(outermost_call(v) == outermost_call(u) for v in u.users)
+    ]
 
 
 def _clone(user: Instruction) -> Instruction:
