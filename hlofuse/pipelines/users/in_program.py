@@ -34,7 +34,11 @@ from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_funct
 from hlofuse.pipelines.users.duplicates.merged_reshapes import with_reshapes_merged
 from hlofuse.pipelines.users.duplicates.normalized_indices import with_signs_of_index_merged
 from hlofuse.pipelines.users.duplicates.older_equals import with_older_equals_gone
-from hlofuse.pipelines.users.duplicates.predicates_for_each import with_selects_where_met
+from hlofuse.pipelines.users.duplicates.predicates_for_each import (
+    with_last_in_place_of_predicate,
+    with_nested_selects_behind,
+    with_selects_where_met,
+)
 from hlofuse.pipelines.users.duplicates.scalars_for_each import in_order_of_first_uses
 from hlofuse.pipelines.users.duplicates.shared_expansions import with_last_in_place_of_expansion
 from hlofuse.pipelines.users.duplicates.sigmoids import (
@@ -204,6 +208,7 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_signs_of_index_merged(producer, users, clues.uses)
     users = with_older_equals_gone(producer, users, clues.uses, clues.ages.numbers)
     users = with_selects_where_met(producer, users, clues.uses)
+    users = with_nested_selects_behind(producer, with_last_in_place_of_predicate(producer, users))
     users = with_reshapes_merged(producer, users, clues.order, clues.gone)
     users = with_infinities_merged(producer, users, clues.order)
     return with_last_in_place_of_expansion(producer, users)

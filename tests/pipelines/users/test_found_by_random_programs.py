@@ -252,3 +252,41 @@ dimensions={{0}}{named("jit(diff)/concatenate", frame=1)}
   ROOT %r = (f32[8]{{0}}, f32[1]{{0}}, {sizes}{{0}}, f32[8]{{0}}) tuple(%add.1, %neg.1, \
 %concatenate.1, %sub.1)"""
     assert users_of("exp.1", body) == users
+
+
+def test_of_equal_predicates_that_of_the_outer_select_is_met_first() -> None:
+    """`hypot`: both are computed of `max.1`, of which the last user takes the place of the other one."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %max.1 = f32[8]{{0}} maximum(%p, %q){named("jit(hypot)/max")}
+  %eq.1 = pred[8]{{0}} compare(%max.1, %q), direction=EQ{named("jit(hypot)/eq")}
+  %select_n.1 = f32[8]{{0}} select(%eq.1, %p, %max.1){named("jit(hypot)/jit(_where)/select_n")}
+  %div.1 = f32[8]{{0}} divide(%p, %select_n.1){named("jit(hypot)/div")}
+  %mul.1 = f32[8]{{0}} multiply(%max.1, %div.1){named("jit(hypot)/mul")}
+  %select_n.2 = f32[8]{{0}} select(%eq.1, %max.1, %mul.1){named("jit(hypot)/jit(_where)/select_n")}
+  ROOT %r = (f32[8]{{0}}) tuple(%select_n.2)"""
+    assert users_of("eq.1", body) == ["select_n.2", "select_n.1"]
+    assert users_of("max.1", body) == ["eq.1", "select_n.2", "select_n.1", "mul.1"]
+
+
+def test_a_difference_of_the_same_infinity_is_gone_from_among_other_users() -> None:
+    """The derivative of `logaddexp` replaces the infinities of its result for either operand."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %l = f32[8]{{0}} parameter(2)
+  %inf = f32[] constant(inf)
+  %infs = f32[8]{{0}} broadcast(%inf), dimensions={{}}
+  %zero = f32[] constant(0)
+  %zeros = f32[8]{{0}} broadcast(%zero), dimensions={{}}
+  %eq.1 = pred[8]{{0}} compare(%p, %infs), direction=EQ{named("eq")}
+  %select_n.1 = f32[8]{{0}} select(%eq.1, %zeros, %p){named("select_n")}
+  %eq.3 = pred[8]{{0}} compare(%l, %infs), direction=EQ{named("eq")}
+  %select_n.3 = f32[8]{{0}} select(%eq.3, %zeros, %l){named("select_n")}
+  %sub.1 = f32[8]{{0}} subtract(%select_n.1, %select_n.3){named("sub")}
+  %eq.2 = pred[8]{{0}} compare(%q, %infs), direction=EQ{named("eq")}
+  %select_n.2 = f32[8]{{0}} select(%eq.2, %zeros, %q){named("select_n")}
+  %sub.2 = f32[8]{{0}} subtract(%select_n.2, %select_n.3){named("sub")}
+  %ge.1 = pred[8]{{0}} compare(%q, %zeros), direction=GE{named("ge")}
+  %max.1 = f32[8]{{0}} maximum(%q, %zeros){named("max")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, pred[8]{{0}}, f32[8]{{0}}) tuple(%sub.1, %sub.2, %ge.1, %max.1)"""
+    assert users_of("zeros", body) == ["select_n.1", "select_n.3", "select_n.2", "max.1", "ge.1"]

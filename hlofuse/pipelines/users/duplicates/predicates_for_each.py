@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_called, operation
+from hlofuse.pipelines.names import is_of_called, is_of_derivative, is_of_program, operation, outermost_call
+from hlofuse.pipelines.users.common.holes import last_at
 from hlofuse.pipelines.users.common.visits import Uses
 
 
@@ -23,3 +24,44 @@ def with_selects_where_met(predicate: Instruction, users: list[Instruction], use
     if any(u.opcode != "select" or u.operands[0] is not predicate for u in users):
         return users
     return sorted(users, key=lambda u: uses[predicate, u])
+
+
+def with_nested_selects_behind(predicate: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of a `predicate` that a function computed for each of two selects, one within the other.
+
+    A walk comes to that of the outer select first, and HloCSE gave it the users of the other.
+    """
+    inner = _nested_selects(predicate)
+    return sorted(users, key=lambda u: u in inner) if inner else users
+
+
+def with_last_in_place_of_predicate(x: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of what is compared for such a predicate, the last in place of the other comparison."""
+    place = next((k for k, u in enumerate(users, 1) if u.operands[0] is x and _nested_selects(u)), None)
+    return users if place is None else last_at(users, place)
+
+
+def _nested_selects(predicate: Instruction) -> frozenset[Instruction]:
+    """Those of two selects by `predicate` in one call that the other chooses a function of."""
+    function = outermost_call(predicate)
+    if predicate.opcode != "compare" or not function or not is_of_program(predicate):
+        return frozenset()
+    selects = [u for u in predicate.users if u.opcode == "select" and u.operands[0] is predicate]
+    if len(selects) != 2 or predicate.users != selects or any(map(is_of_derivative, selects)):
+        return frozenset()
+    if any(outermost_call(u) != function for u in selects):
+        return frozenset()
+    return frozenset(u for u in selects if any(_is_computed_of(v, u, function) for v in selects))
+
+
+def _is_computed_of(x: Instruction, of: Instruction, function: str) -> bool:
+    """Does `x`, of the call of the `function`, depend on another of it?"""
+    found, pending = {x}, [x]
+    while pending:
+        for o in pending.pop().operands:
+            if o is of:
+                return True
+            if o not in found and outermost_call(o) == function:
+                found.add(o)
+                pending.append(o)
+    return False

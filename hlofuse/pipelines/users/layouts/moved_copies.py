@@ -69,7 +69,8 @@ def _is_read_in_front(part: Instruction) -> bool:
         is_copied_for_each = all(u.opcode == "transpose" for u in part.users)
         return is_alone and not is_copied_for_each and not is_inserted_convert(part)
     if part.opcode == "bitcast":
-        return was_bitcast_copied(part)
+        # A broadcast is left where it is, and may have read it ahead of the copy.
+        return was_bitcast_copied(part) and all(u.opcode != "broadcast" for u in part.users)
     if part.opcode == "reduce-window":
         window = window_dimensions(part.attributes.raw("window"))
         return bool(window) and window[-1].size > 1
