@@ -290,3 +290,34 @@ def test_a_difference_of_the_same_infinity_is_gone_from_among_other_users() -> N
   %max.1 = f32[8]{{0}} maximum(%q, %zeros){named("max")}
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, pred[8]{{0}}, f32[8]{{0}}) tuple(%sub.1, %sub.2, %ge.1, %max.1)"""
     assert users_of("zeros", body) == ["select_n.1", "select_n.3", "select_n.2", "max.1", "ge.1"]
+
+
+def test_what_the_derivative_chooses_is_with_the_select_it_is_of() -> None:
+    """`elu` compares for its result and for what it gives `expm1`; the users of the first predicate first."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %zero = f32[8]{{0}} parameter(1)
+  %ct = f32[8]{{0}} parameter(2)
+  %gt.1 = pred[8]{{0}} compare(%p, %zero), direction=GT{named("jvp(jit(elu))/gt")}
+  %select_n.1 = f32[8]{{0}} select(%gt.1, %zero, %p){named("jvp(jit(elu))/jit(_where)/select_n")}
+  %expm1.1 = f32[8]{{0}} exponential-minus-one(%select_n.1){named("jvp(jit(elu))/expm1")}
+  %select_n.2 = f32[8]{{0}} select(%gt.1, %p, %expm1.1){named("jvp(jit(elu))/jit(_where)/select_n")}
+  %select_n.3 = f32[8]{{0}} select(%gt.1, %ct, %zero){named("transpose(jvp(jit(elu)))/jit(_where)/select_n")}
+  %select_n.4 = f32[8]{{0}} select(%gt.1, %zero, %ct){named("transpose(jvp(jit(elu)))/jit(_where)/select_n")}
+  %mul.1 = f32[8]{{0}} multiply(%select_n.4, %select_n.2){named("transpose(jvp(jit(elu)))/mul")}
+  %select_n.5 = f32[8]{{0}} select(%gt.1, %zero, %mul.1){named("transpose(jvp(jit(elu)))/jit(_where)/select_n")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%select_n.3, %select_n.5)"""
+    of_result, of_operand = ["select_n.2", "select_n.3", "select_n.4"], ["select_n.1", "select_n.5"]
+    assert users_of("gt.1", body) == [*of_result, *of_operand]
+
+
+def test_a_comparison_that_was_moved_in_front_of_a_reshape_left_its_place_to_the_last_user() -> None:
+    body = f"""  %p = s32[2,4]{{1,0}} parameter(0)
+  %q = s32[8]{{0}} parameter(1)
+  %zero = s32[] constant(0)
+  %zeros = s32[2,4]{{1,0}} broadcast(%zero), dimensions={{}}{named("jit(floor_divide)/ne")}
+  %flat = s32[8]{{0}} broadcast(%zero), dimensions={{}}{named("jit(floor_divide)/ne")}
+  %ne.1 = pred[8]{{0}} compare(%q, %flat), direction=NE{named("jit(floor_divide)/ne")}
+  %lt.2 = pred[2,4]{{1,0}} compare(%p, %zeros), direction=LT{named("jit(remainder)/lt")}
+  %ne.2 = pred[2,4]{{1,0}} compare(%p, %zeros), direction=NE{named("jit(remainder)/ne")}
+  ROOT %r = (pred[8]{{0}}, pred[2,4]{{1,0}}, pred[2,4]{{1,0}}) tuple(%ne.1, %lt.2, %ne.2)"""
+    assert users_of("zeros", body) == ["ne.2", "lt.2"]

@@ -29,10 +29,11 @@ def with_selects_where_met(predicate: Instruction, users: list[Instruction], use
 def with_nested_selects_behind(predicate: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of a `predicate` that a function computed for each of two selects, one within the other.
 
-    A walk comes to that of the outer select first, and HloCSE gave it the users of the other.
+    A walk comes to that of the outer select first, and HloCSE gave it the users of the other. Either had what
+    the derivative chooses by it behind, from where the result of the call was read.
     """
     inner = _nested_selects(predicate)
-    return sorted(users, key=lambda u: u in inner) if inner else users
+    return sorted(predicate.users, key=lambda u: u in inner) if inner else users
 
 
 def with_last_in_place_of_predicate(x: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -42,21 +43,25 @@ def with_last_in_place_of_predicate(x: Instruction, users: list[Instruction]) ->
 
 
 def _nested_selects(predicate: Instruction) -> frozenset[Instruction]:
-    """Those of two selects by `predicate` in one call that the other chooses a function of."""
-    function = outermost_call(predicate)
-    if predicate.opcode != "compare" or not function or not is_of_program(predicate):
+    """Those of two selects by `predicate` in one call that the other chooses a function of.
+
+    What the derivative chooses is nested the other way round.
+    """
+    if predicate.opcode != "compare" or not outermost_call(predicate) or not is_of_program(predicate):
         return frozenset()
-    selects = [u for u in predicate.users if u.opcode == "select" and u.operands[0] is predicate]
-    if len(selects) != 2 or predicate.users != selects or any(map(is_of_derivative, selects)):
+    if any(u.opcode != "select" or u.operands[0] is not predicate for u in predicate.users):
         return frozenset()
-    if any(outermost_call(u) != function for u in selects):
+    derived = [u for u in predicate.users if is_of_derivative(u)]
+    selects = [u for u in predicate.users if u not in derived]
+    if len(selects) != 2 or any(outermost_call(u) != outermost_call(predicate) for u in selects):
         return frozenset()
-    return frozenset(u for u in selects if any(_is_computed_of(v, u, function) for v in selects))
+    inner = {u for u in selects if any(_is_computed_of(v, u) for v in selects)}
+    return frozenset(inner | {u for u in derived if inner and any(_is_computed_of(u, v) for v in derived)})
 
 
-def _is_computed_of(x: Instruction, of: Instruction, function: str) -> bool:
-    """Does `x`, of the call of the `function`, depend on another of it?"""
-    found, pending = {x}, [x]
+def _is_computed_of(x: Instruction, of: Instruction) -> bool:
+    """Does `x` depend on another of the same call?"""
+    found, pending, function = {x}, [x], outermost_call(x)
     while pending:
         for o in pending.pop().operands:
             if o is of:
