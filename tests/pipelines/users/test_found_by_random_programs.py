@@ -304,7 +304,7 @@ def test_what_the_derivative_chooses_is_with_the_select_it_is_of() -> None:
   %select_n.3 = f32[8]{{0}} select(%gt.1, %ct, %zero){named("transpose(jvp(jit(elu)))/jit(_where)/select_n")}
   %select_n.4 = f32[8]{{0}} select(%gt.1, %zero, %ct){named("transpose(jvp(jit(elu)))/jit(_where)/select_n")}
   %mul.1 = f32[8]{{0}} multiply(%select_n.4, %select_n.2){named("transpose(jvp(jit(elu)))/mul")}
-  %select_n.5 = f32[8]{{0}} select(%gt.1, %zero, %mul.1){named("transpose(jvp(jit(elu)))/jit(_where)/select_n")}
+  %select_n.5 = f32[8]{{0}} select(%gt.1, %zero, %mul.1){named("transpose(jvp(jit(elu)))/select_n")}
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%select_n.3, %select_n.5)"""
     of_result, of_operand = ["select_n.2", "select_n.3", "select_n.4"], ["select_n.1", "select_n.5"]
     assert users_of("gt.1", body) == [*of_result, *of_operand]

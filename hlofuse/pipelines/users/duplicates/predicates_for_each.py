@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_called, is_of_derivative, is_of_program, operation, outermost_call
+from hlofuse.pipelines.names import (
+    is_of_called,
+    is_of_derivative,
+    is_of_program,
+    operation,
+    outermost_call,
+    stack_frame,
+)
 from hlofuse.pipelines.users.common.holes import last_at
 from hlofuse.pipelines.users.common.visits import Uses
 
@@ -53,10 +60,15 @@ def _nested_selects(predicate: Instruction) -> frozenset[Instruction]:
         return frozenset()
     derived = [u for u in predicate.users if is_of_derivative(u)]
     selects = [u for u in predicate.users if u not in derived]
-    if len(selects) != 2 or any(outermost_call(u) != outermost_call(predicate) for u in selects):
+    # A function of the framework is in one place; in others a predicate that has a name is one.
+    if len(selects) != 2 or not all(is_of_program(u) and _is_beside(u, predicate) for u in selects):
         return frozenset()
     inner = {u for u in selects if any(_is_computed_of(v, u) for v in selects)}
     return frozenset(inner | {u for u in derived if inner and any(_is_computed_of(u, v) for v in derived)})
+
+
+def _is_beside(x: Instruction, y: Instruction) -> bool:
+    return (stack_frame(x), outermost_call(x)) == (stack_frame(y), outermost_call(y))
 
 
 def _is_computed_of(x: Instruction, of: Instruction) -> bool:
