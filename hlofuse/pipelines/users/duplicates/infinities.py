@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_call, operation
-from hlofuse.pipelines.users.common.holes import last_in_front, without
+from hlofuse.pipelines.users.common.holes import last_at, without
 
 
 def with_infinities_merged(
@@ -31,8 +31,8 @@ def with_infinities_merged(
             (k for k, (_, reader) in enumerate(listed) if order[reader] > order[use[1]]), len(listed)
         )
         listed.insert(place, use)
-    if replaced == users and all(map(is_of_call, users)):
-        listed = last_in_front(listed)
+    if replaced and all(map(is_of_call, users)):
+        listed = last_at(listed, users.index(replaced[0]))
     return [u for u, _ in without(listed, gone)]
 
 
