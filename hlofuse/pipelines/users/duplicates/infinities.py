@@ -31,7 +31,7 @@ def with_infinities_merged(
             (k for k, (_, reader) in enumerate(listed) if order[reader] > order[use[1]]), len(listed)
         )
         listed.insert(place, use)
-    if replaced and all(map(is_of_call, users)):
+    if (gone or replaced == users) and all(map(is_of_call, users)):
         listed = last_at(listed, users.index(replaced[0]))
     return [u for u, _ in without(listed, gone)]
 

@@ -155,9 +155,12 @@ def _read_reshaped(literal: Instruction) -> list[Instruction]:
 
     ReshapeMover (`xla/hlo/transforms/simplifiers/reshape_mover.cc`) moved it in front of the reshape.
     """
+    if not is_of_program(literal):
+        return []
     size = literal.shape.element_count
     like = (b for b in literal.operands[0].users if b.op_name == literal.op_name and b.id > literal.id)
-    reshaped = (b for b in like if b.opcode == "broadcast" and b.shape.element_count == size)
+    made = (b for b in like if b.opcode == "broadcast" and not is_of_program(b))
+    reshaped = (b for b in made if b.shape.element_count == size)
     moved = {u: None for b in reshaped if b.shape.rank != literal.shape.rank for u in b.users}
     return [u for u in moved if u.op_name == literal.op_name]
 
