@@ -314,10 +314,10 @@ def test_a_comparison_that_was_moved_in_front_of_a_reshape_left_its_place_to_the
     body = f"""  %p = s32[2,4]{{1,0}} parameter(0)
   %q = s32[8]{{0}} parameter(1)
   %zero = s32[] constant(0)
-  %zeros = s32[2,4]{{1,0}} broadcast(%zero), dimensions={{}}{named("jit(floor_divide)/ne")}
-  %flat = s32[8]{{0}} broadcast(%zero), dimensions={{}}{named("jit(floor_divide)/ne")}
-  %ne.1 = pred[8]{{0}} compare(%q, %flat), direction=NE{named("jit(floor_divide)/ne")}
-  %lt.2 = pred[2,4]{{1,0}} compare(%p, %zeros), direction=LT{named("jit(remainder)/lt")}
-  %ne.2 = pred[2,4]{{1,0}} compare(%p, %zeros), direction=NE{named("jit(remainder)/ne")}
+  %ne.0 = s32[2,4]{{1,0}} broadcast(%zero), dimensions={{}}{named("jit(floor_divide)/ne")}
+  %broadcast.1 = s32[8]{{0}} broadcast(%zero), dimensions={{}}{named("jit(floor_divide)/ne")}
+  %ne.1 = pred[8]{{0}} compare(%q, %broadcast.1), direction=NE{named("jit(floor_divide)/ne")}
+  %lt.2 = pred[2,4]{{1,0}} compare(%p, %ne.0), direction=LT{named("jit(remainder)/lt")}
+  %ne.2 = pred[2,4]{{1,0}} compare(%p, %ne.0), direction=NE{named("jit(remainder)/ne")}
   ROOT %r = (pred[8]{{0}}, pred[2,4]{{1,0}}, pred[2,4]{{1,0}}) tuple(%ne.1, %lt.2, %ne.2)"""
-    assert users_of("zeros", body) == ["ne.2", "lt.2"]
+    assert users_of("ne.0", body) == ["ne.2", "lt.2"]

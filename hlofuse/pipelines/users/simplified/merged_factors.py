@@ -153,9 +153,10 @@ def with_taken_beneath_broadcast_gone(
 def _read_reshaped(literal: Instruction) -> list[Instruction]:
     """What reads the number of a `literal` in another shape since, as what else it reads was reshaped.
 
-    ReshapeMover (`xla/hlo/transforms/simplifiers/reshape_mover.cc`) moved it in front of the reshape.
+    ReshapeMover (`xla/hlo/transforms/simplifiers/reshape_mover.cc`) moved it in front of the reshape. It is
+    what the `literal` was made for, and bears its name.
     """
-    if not is_of_program(literal):
+    if not is_of_program(literal) or any(u.op_name == literal.op_name for u in literal.users):
         return []
     size = literal.shape.element_count
     like = (b for b in literal.operands[0].users if b.op_name == literal.op_name and b.id > literal.id)
