@@ -38,7 +38,11 @@ from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_funct
 from hlofuse.pipelines.users.duplicates.merged_reshapes import with_reshapes_merged
 from hlofuse.pipelines.users.duplicates.normalized_indices import with_signs_of_index_merged
 from hlofuse.pipelines.users.duplicates.older_equals import with_older_equals_gone
-from hlofuse.pipelines.users.duplicates.predicates_for_each import with_selects_where_met
+from hlofuse.pipelines.users.duplicates.predicates_for_each import (
+    with_last_in_place_of_predicate,
+    with_nested_selects_behind,
+    with_selects_where_met,
+)
 from hlofuse.pipelines.users.duplicates.scalars_for_each import in_order_of_first_uses
 from hlofuse.pipelines.users.duplicates.shared_expansions import with_last_in_place_of_expansion
 from hlofuse.pipelines.users.duplicates.sigmoids import (
@@ -91,6 +95,7 @@ from hlofuse.pipelines.users.simplified.merged_factors import (
 )
 from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
 from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
+from hlofuse.pipelines.users.simplified.parts_of_complex import with_angles_behind
 from hlofuse.pipelines.users.simplified.random_rounds import (
     with_first_round_behind,
     with_sums_of_word_gone,
@@ -158,6 +163,7 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
 
 def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:
     """As AlgebraicSimplifier and expanders left them."""
+    users = with_angles_behind(producer, users)
     users = with_last_in_place_of_margin(producer, users, clues.order)
     users = with_trimmed_in_place_of_pad(producer, users, clues.order)
     users = with_slices_made_anew_in_place(producer, with_sums_of_zero_gone(producer, users))
@@ -214,6 +220,7 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_signs_of_index_merged(producer, users, clues.uses)
     users = with_older_equals_gone(producer, users, clues.uses, clues.ages.numbers)
     users = with_selects_where_met(producer, users, clues.uses)
+    users = with_nested_selects_behind(producer, with_last_in_place_of_predicate(producer, users))
     users = with_reshapes_merged(producer, users, clues.order, clues.gone)
     users = with_infinities_merged(producer, users, clues.order)
     return with_last_in_place_of_expansion(producer, users)

@@ -159,3 +159,165 @@ rhs_contracting_dims={{1}}{named("dot_general", frame=1)}
   %neg.1 = f32[8,4]{{1,0}} negate(%sin.1){named("neg", frame=3)}
   ROOT %r = (f32[8,8]{{1,0}}, f32[8,4]{{1,0}}, f32[8,4]{{1,0}}) tuple(%dot.1, %exp.1, %neg.1)"""
     assert users_of("sin.1", body, tables=tables) == users
+
+
+def test_who_reads_a_part_of_a_complex_number_comes_behind_who_reads_what_it_is_put_together_of() -> None:
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %add.1 = f32[8]{{0}} add(%p, %q){named("add")}
+  %complex.1 = c64[8]{{0}} complex(%add.1, %q){named("complex")}
+  %atan2.1 = f32[8]{{0}} atan2(%q, %add.1){named("jit(angle)/atan2")}
+  %neg.1 = f32[8]{{0}} negate(%q){named("neg")}
+  %complex.2 = c64[8]{{0}} complex(%add.1, %neg.1){named("complex")}
+  %mul.1 = c64[8]{{0}} multiply(%complex.1, %complex.2){named("mul")}
+  ROOT %r = (f32[8]{{0}}, c64[8]{{0}}) tuple(%atan2.1, %mul.1)"""
+    assert users_of("add.1", body) == ["complex.1", "complex.2", "atan2.1"]
+    assert users_of("q", body) == ["add.1", "complex.1", "neg.1", "atan2.1"]
+
+
+def test_either_part_of_a_complex_number_was_a_convert_of_its_own() -> None:
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %to.1 = f32[8]{{0}} convert(%p){named("convert_element_type")}
+  %complex.1 = c64[8]{{0}} complex(%to.1, %to.1){named("complex")}
+  %atan2.1 = f32[8]{{0}} atan2(%to.1, %to.1){named("jit(angle)/atan2")}
+  %neg.1 = f32[8]{{0}} negate(%to.1){named("neg")}
+  %complex.2 = c64[8]{{0}} complex(%to.1, %neg.1){named("complex")}
+  %mul.1 = c64[8]{{0}} multiply(%complex.1, %complex.2){named("mul")}
+  ROOT %r = (f32[8]{{0}}, c64[8]{{0}}) tuple(%atan2.1, %mul.1)"""
+    assert users_of("to.1", body) == ["complex.1", "complex.2", "atan2.1", "neg.1"]
+
+
+def test_what_is_added_to_its_own_transpose_was_not_moved_in_front_of_a_reshape() -> None:
+    """The symmetric matrix of `cholesky`: layout normalization made both the copy and the sum anew."""
+    body = f"""  %p = f64[4,4]{{1,0}} parameter(0)
+  %exp.1 = f64[4,4]{{1,0}} exponential(%p){named("exp")}
+  %bitcast.1 = f64[1,4,4]{{2,1,0}} bitcast(%exp.1){named("exp")}
+  %transpose.1 = f64[1,4,4]{{2,1,0}} transpose(%bitcast.1), dimensions={{0,2,1}}{named("exp")}
+  %add.1 = f64[1,4,4]{{2,1,0}} add(%transpose.1, %bitcast.1){named("jit(cholesky)/add")}
+  ROOT %r = (f64[1,4,4]{{2,1,0}}) tuple(%add.1)"""
+    assert users_of("bitcast.1", body) == ["transpose.1", "add.1"]
+
+
+def test_the_copy_is_in_front_of_what_was_moved_in_front_of_it() -> None:
+    """MoveCopyToUsers: the copy was the first user, and what layout normalization made of it the last."""
+    body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %exp.1 = f32[8,4]{{1,0}} exponential(%p){named("exp")}
+  %bitcast.1 = f32[2,4,4]{{2,1,0}} bitcast(%exp.1){named("jvp()/add")}
+  %compare.1 = pred[2,4,4]{{2,1,0}} compare(%bitcast.1, %bitcast.1), direction=NE{named("jit(g)/ne")}
+  %transpose.1 = f32[4,2,4]{{2,1,0}} transpose(%bitcast.1), dimensions={{1,0,2}}{named("jvp()/add")}
+  %abs.1 = f32[2,4,4]{{2,1,0}} abs(%bitcast.1){named("jit(g)/abs")}
+  ROOT %r = (pred[2,4,4]{{2,1,0}}, f32[4,2,4]{{2,1,0}}, f32[2,4,4]{{2,1,0}}) tuple(%compare.1, \
+%transpose.1, %abs.1)"""
+    assert users_of("bitcast.1", body) == ["transpose.1", "compare.1", "abs.1"]
+
+
+@pytest.mark.parametrize(
+    ("other", "users"), [("mul", ["add_any.2", "add_any.1"]), ("add", ["add_any.1", "add_any.2"])]
+)
+def test_two_results_of_the_body_of_a_loop_are_of_one_call(other: str, users: list[str]) -> None:
+    """What each adds to is of another operation; otherwise the body was called twice."""
+    where = "transpose(jvp())/while/body/eval_jaxpr"
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %ct.1 = f32[8]{{0}} negate(%p){named("transpose(jvp())/while/body/neg")}
+  %add.1 = f32[8]{{0}} add(%q, %q){named(f"{where}/add", frame=2)}
+  %mul.1 = f32[8]{{0}} multiply(%add.1, %q){named(f"{where}/{other}", frame=2)}
+  %add_any.1 = f32[8]{{0}} add(%ct.1, %mul.1){named(f"{where}/add_any", frame=1)}
+  %add_any.2 = f32[8]{{0}} add(%ct.1, %add.1){named(f"{where}/add_any", frame=1)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%add_any.1, %add_any.2)"""
+    assert users_of("ct.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("given", "users"),
+    [
+        ("slice.1", ["add.1", "slice.1", "concatenate.1", "sub.1"]),
+        ("q", ["add.1", "slice.1", "sub.1"]),
+    ],
+)
+def test_the_last_user_is_in_place_of_a_slice_that_another_call_takes_as_well(
+    given: str, users: list[str]
+) -> None:
+    """`diff(x, prepend=x[:1]) + roll(x, 1)`: HloCSE kept the slice in `roll`."""
+    sizes = "f32[9]" if given == "slice.1" else "f32[2]"
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[1]{{0}} parameter(1)
+  %exp.1 = f32[8]{{0}} exponential(%p){named("exp")}
+  %add.1 = f32[8]{{0}} add(%exp.1, %p){named("add")}
+  %slice.1 = f32[1]{{0}} slice(%exp.1), slice={{[0:1]}}{named("jit(roll)/slice", frame=2)}
+  %neg.1 = f32[1]{{0}} negate(%slice.1){named("jit(roll)/neg", frame=2)}
+  %concatenate.1 = {sizes}{{0}} concatenate(%{given}, %{"exp.1" if given == "slice.1" else "q"}), \
+dimensions={{0}}{named("jit(diff)/concatenate", frame=1)}
+  %sub.1 = f32[8]{{0}} subtract(%exp.1, %p){named("jit(diff)/sub", frame=1)}
+  ROOT %r = (f32[8]{{0}}, f32[1]{{0}}, {sizes}{{0}}, f32[8]{{0}}) tuple(%add.1, %neg.1, \
+%concatenate.1, %sub.1)"""
+    assert users_of("exp.1", body) == users
+
+
+def test_of_equal_predicates_that_of_the_outer_select_is_met_first() -> None:
+    """`hypot`: both are computed of `max.1`, of which the last user takes the place of the other one."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %max.1 = f32[8]{{0}} maximum(%p, %q){named("jit(hypot)/max")}
+  %eq.1 = pred[8]{{0}} compare(%max.1, %q), direction=EQ{named("jit(hypot)/eq")}
+  %select_n.1 = f32[8]{{0}} select(%eq.1, %p, %max.1){named("jit(hypot)/jit(_where)/select_n")}
+  %div.1 = f32[8]{{0}} divide(%p, %select_n.1){named("jit(hypot)/div")}
+  %mul.1 = f32[8]{{0}} multiply(%max.1, %div.1){named("jit(hypot)/mul")}
+  %select_n.2 = f32[8]{{0}} select(%eq.1, %max.1, %mul.1){named("jit(hypot)/jit(_where)/select_n")}
+  ROOT %r = (f32[8]{{0}}) tuple(%select_n.2)"""
+    assert users_of("eq.1", body) == ["select_n.2", "select_n.1"]
+    assert users_of("max.1", body) == ["eq.1", "select_n.2", "select_n.1", "mul.1"]
+
+
+def test_a_difference_of_the_same_infinity_is_gone_from_among_other_users() -> None:
+    """The derivative of `logaddexp` replaces the infinities of its result for either operand."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %l = f32[8]{{0}} parameter(2)
+  %inf = f32[] constant(inf)
+  %infs = f32[8]{{0}} broadcast(%inf), dimensions={{}}
+  %zero = f32[] constant(0)
+  %zeros = f32[8]{{0}} broadcast(%zero), dimensions={{}}
+  %eq.1 = pred[8]{{0}} compare(%p, %infs), direction=EQ{named("eq")}
+  %select_n.1 = f32[8]{{0}} select(%eq.1, %zeros, %p){named("select_n")}
+  %eq.3 = pred[8]{{0}} compare(%l, %infs), direction=EQ{named("eq")}
+  %select_n.3 = f32[8]{{0}} select(%eq.3, %zeros, %l){named("select_n")}
+  %sub.1 = f32[8]{{0}} subtract(%select_n.1, %select_n.3){named("sub")}
+  %eq.2 = pred[8]{{0}} compare(%q, %infs), direction=EQ{named("eq")}
+  %select_n.2 = f32[8]{{0}} select(%eq.2, %zeros, %q){named("select_n")}
+  %sub.2 = f32[8]{{0}} subtract(%select_n.2, %select_n.3){named("sub")}
+  %ge.1 = pred[8]{{0}} compare(%q, %zeros), direction=GE{named("ge")}
+  %max.1 = f32[8]{{0}} maximum(%q, %zeros){named("max")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, pred[8]{{0}}, f32[8]{{0}}) tuple(%sub.1, %sub.2, %ge.1, %max.1)"""
+    assert users_of("zeros", body) == ["select_n.1", "select_n.3", "select_n.2", "max.1", "ge.1"]
+
+
+def test_what_the_derivative_chooses_is_with_the_select_it_is_of() -> None:
+    """`elu` compares for its result and for what it gives `expm1`; the users of the first predicate first."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %zero = f32[8]{{0}} parameter(1)
+  %ct = f32[8]{{0}} parameter(2)
+  %gt.1 = pred[8]{{0}} compare(%p, %zero), direction=GT{named("jvp(jit(elu))/gt")}
+  %select_n.1 = f32[8]{{0}} select(%gt.1, %zero, %p){named("jvp(jit(elu))/jit(_where)/select_n")}
+  %expm1.1 = f32[8]{{0}} exponential-minus-one(%select_n.1){named("jvp(jit(elu))/expm1")}
+  %select_n.2 = f32[8]{{0}} select(%gt.1, %p, %expm1.1){named("jvp(jit(elu))/jit(_where)/select_n")}
+  %select_n.3 = f32[8]{{0}} select(%gt.1, %ct, %zero){named("transpose(jvp(jit(elu)))/jit(_where)/select_n")}
+  %select_n.4 = f32[8]{{0}} select(%gt.1, %zero, %ct){named("transpose(jvp(jit(elu)))/jit(_where)/select_n")}
+  %mul.1 = f32[8]{{0}} multiply(%select_n.4, %select_n.2){named("transpose(jvp(jit(elu)))/mul")}
+  %select_n.5 = f32[8]{{0}} select(%gt.1, %zero, %mul.1){named("transpose(jvp(jit(elu)))/select_n")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%select_n.3, %select_n.5)"""
+    of_result, of_operand = ["select_n.2", "select_n.3", "select_n.4"], ["select_n.1", "select_n.5"]
+    assert users_of("gt.1", body) == [*of_result, *of_operand]
+
+
+def test_a_comparison_that_was_moved_in_front_of_a_reshape_left_its_place_to_the_last_user() -> None:
+    body = f"""  %p = s32[2,4]{{1,0}} parameter(0)
+  %q = s32[8]{{0}} parameter(1)
+  %zero = s32[] constant(0)
+  %ne.0 = s32[2,4]{{1,0}} broadcast(%zero), dimensions={{}}{named("jit(floor_divide)/ne")}
+  %broadcast.1 = s32[8]{{0}} broadcast(%zero), dimensions={{}}{named("jit(floor_divide)/ne")}
+  %ne.1 = pred[8]{{0}} compare(%q, %broadcast.1), direction=NE{named("jit(floor_divide)/ne")}
+  %lt.2 = pred[2,4]{{1,0}} compare(%p, %ne.0), direction=LT{named("jit(remainder)/lt")}
+  %ne.2 = pred[2,4]{{1,0}} compare(%p, %ne.0), direction=NE{named("jit(remainder)/ne")}
+  ROOT %r = (pred[8]{{0}}, pred[2,4]{{1,0}}, pred[2,4]{{1,0}}) tuple(%ne.1, %lt.2, %ne.2)"""
+    assert users_of("ne.0", body) == ["ne.2", "lt.2"]

@@ -31,6 +31,7 @@ from hlofuse.pipelines.users.common.ages import (
     with_clones_by_age,
 )
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+from hlofuse.pipelines.users.common.copies import was_bitcast_copied
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.windows import is_cut_from_windows
 from hlofuse.pipelines.users.duplicates.merged_constants import in_order_of_merging
@@ -53,6 +54,8 @@ def in_order_of_calls(
     function = outermost_call(source)
     if is_cut_from_windows(source):
         return _with_calls_inlined(users, "", passes)
+    if was_bitcast_copied(source):
+        return users
     if not source.op_name and not _is_element_of_program(source, passes):
         return users  # a pass made it; no call was given it
     if not function:
@@ -200,9 +203,32 @@ def _with_calls_inlined(users: list[Instruction], function: str, passes: int | N
         slots = iter(sorted(ages, key=ages.__getitem__))
         listed = [next(slots) if x in ages else x for x in listed]
         calls = {call: calls[call] for call in listed if not isinstance(call, Instruction)}
+    gone = []
+    for call, clones in calls.items():
+        given = [(x, -1) for x in _slices_given_to(clones, users)]
+        place = listed.index(call)
+        listed[place:place] = given
+        gone += given
     for call, clones in calls.items():
         listed = without([*listed, *clones], [call])
-    return [u for u in listed if isinstance(u, Instruction)]
+    return [u for u in without(listed, gone) if isinstance(u, Instruction)]
+
+
+def _slices_given_to(clones: list[Instruction], users: list[Instruction]) -> list[Instruction]:
+    """What of `users` is a slice in another call, and was taken anew for the call the `clones` are of.
+
+    CSE kept the one of the other call.
+    """
+    function = outermost_call(clones[0])
+    operands = [o for clone in clones for o in clone.operands]
+    return [
+        u
+        for u in dict.fromkeys(operands)
+        if u.opcode == "slice"
+        and u in users
+        and outermost_call(u) not in {"", function}
+        and any(outermost_call(v) == outermost_call(u) for v in u.users)
+    ]
 
 
 def _clone(user: Instruction) -> Instruction:
@@ -369,7 +395,11 @@ def _kind_in_call(x: Instruction) -> Hashable:
     """What tells it from others of a call: of a choice that is also what the call itself decides it by."""
     kind = (x.opcode, x.op_name)
     if is_called_once(x):
-        return (*kind, stack_frame(x))
+        function = outermost_call(x)
+        if scope(x) != function:
+            return (*kind, stack_frame(x))  # it may be called in several places
+        computed = (o.op_name for o in x.operands if outermost_call(o) == function)
+        return (*kind, stack_frame(x), *computed)
     if x.opcode != "select" or outermost_call(x.operands[0]) != outermost_call(x):
         return kind
     return (*kind, x.operands[0].op_name)

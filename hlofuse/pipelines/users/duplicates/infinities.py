@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_call, operation
-from hlofuse.pipelines.users.common.holes import last_in_front, without
+from hlofuse.pipelines.users.common.holes import last_at, without
 
 
 def with_infinities_merged(
@@ -16,17 +16,24 @@ def with_infinities_merged(
     HloCSE (`xla/service/hlo_cse.cc`) kept the first of equal ones, and the last user took the place of each
     other one. Where the call of a function had been the user, the last of all stood in place of that.
     """
-    if len(users) < 2 or not is_broadcast_of_constant(zero) or not all(_is_replaced(u, zero) for u in users):
+    if len(users) < 2 or not is_broadcast_of_constant(zero):
         return users
-    uses = [(u, difference) for u in users for difference in set(u.users)]
+    replaced = [u for u in users if _is_replaced(u, zero)]
+    uses = [(u, difference) for u in replaced for difference in set(u.users)]
     if any(operation(difference) != "sub" for _, difference in uses):
         return users
     uses.sort(key=lambda use: (order[use[1]], use[1].operands.index(use[0])))
     kept: dict[Instruction, tuple[Instruction, Instruction]] = {}
     gone = [use for use in uses if kept.setdefault(use[0], use) != use]
-    if all(map(is_of_call, users)):
-        uses = last_in_front(uses)
-    return [u for u, _ in without(uses, gone)]
+    listed = [(u, u) for u in users]
+    for use in gone:
+        place = next(
+            (k for k, (_, reader) in enumerate(listed) if order[reader] > order[use[1]]), len(listed)
+        )
+        listed.insert(place, use)
+    if (gone or replaced == users) and all(map(is_of_call, users)):
+        listed = last_at(listed, users.index(replaced[0]))
+    return [u for u, _ in without(listed, gone)]
 
 
 def _is_replaced(user: Instruction, zero: Instruction) -> bool:

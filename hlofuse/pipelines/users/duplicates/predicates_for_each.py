@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_called, is_of_derivative, is_of_program, operation, stack_frame
+from hlofuse.pipelines.names import (
+    is_of_called,
+    is_of_derivative,
+    is_of_program,
+    operation,
+    outermost_call,
+    stack_frame,
+)
+from hlofuse.pipelines.users.common.holes import last_at
 from hlofuse.pipelines.users.common.visits import Uses
 
 
@@ -32,3 +40,54 @@ def _are_of_one_choice(users: list[Instruction]) -> bool:
     if len({stack_frame(u) for u in users}) > 1 or not all(map(is_of_program, users)):
         return False
     return {is_of_derivative(u) for u in users} == {False, True}
+
+
+def with_nested_selects_behind(predicate: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of a `predicate` that a function computed for each of two selects, one within the other.
+
+    A walk comes to that of the outer select first, and HloCSE gave it the users of the other. Either had what
+    the derivative chooses by it behind, from where the result of the call was read.
+    """
+    inner = _nested_selects(predicate)
+    return sorted(predicate.users, key=lambda u: u in inner) if inner else users
+
+
+def with_last_in_place_of_predicate(x: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of what is compared for such a predicate, the last in place of the other comparison."""
+    place = next((k for k, u in enumerate(users, 1) if u.operands[0] is x and _nested_selects(u)), None)
+    return users if place is None else last_at(users, place)
+
+
+def _nested_selects(predicate: Instruction) -> frozenset[Instruction]:
+    """Those of two selects by `predicate` in one call that the other chooses a function of.
+
+    What the derivative chooses is nested the other way round.
+    """
+    if predicate.opcode != "compare" or not outermost_call(predicate) or not is_of_program(predicate):
+        return frozenset()
+    if any(u.opcode != "select" or u.operands[0] is not predicate for u in predicate.users):
+        return frozenset()
+    derived = [u for u in predicate.users if is_of_derivative(u)]
+    selects = [u for u in predicate.users if u not in derived]
+    # A function of the framework is in one place; in others a predicate that has a name is one.
+    if len(selects) != 2 or not all(is_of_program(u) and _is_beside(u, predicate) for u in selects):
+        return frozenset()
+    inner = {u for u in selects if any(_is_computed_of(v, u) for v in selects)}
+    return frozenset(inner | {u for u in derived if inner and any(_is_computed_of(u, v) for v in derived)})
+
+
+def _is_beside(x: Instruction, y: Instruction) -> bool:
+    return (stack_frame(x), outermost_call(x)) == (stack_frame(y), outermost_call(y))
+
+
+def _is_computed_of(x: Instruction, of: Instruction) -> bool:
+    """Does `x` depend on another of the same call?"""
+    found, pending, function = {x}, [x], outermost_call(x)
+    while pending:
+        for o in pending.pop().operands:
+            if o is of:
+                return True
+            if o not in found and outermost_call(o) == function:
+                found.add(o)
+                pending.append(o)
+    return False

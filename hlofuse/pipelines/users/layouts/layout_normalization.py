@@ -19,6 +19,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.reordering import reorder_users
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
+from hlofuse.pipelines.users.common.copies import was_copy
 from hlofuse.pipelines.users.common.grouping import is_grouped
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
@@ -34,7 +35,6 @@ from hlofuse.pipelines.users.layouts.other_layouts import (
     is_of_product,
     made_anew,
     was_copied_for_each,
-    was_copy,
     was_read_transposed,
     was_transposed_in_place,
 )

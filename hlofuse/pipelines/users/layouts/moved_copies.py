@@ -6,6 +6,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.window import window_dimensions
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
+from hlofuse.pipelines.users.common.copies import was_bitcast_copied
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 
@@ -73,6 +74,9 @@ def _is_read_in_front(part: Instruction) -> bool:
         is_alone = len(part.operands) == 1 and part.operands[0].opcode != "bitcast"
         is_copied_for_each = all(u.opcode == "transpose" for u in part.users)
         return is_alone and not is_copied_for_each and not is_inserted_convert(part)
+    if part.opcode == "bitcast":
+        # A broadcast is left where it is, and may have read it ahead of the copy.
+        return was_bitcast_copied(part) and all(u.opcode != "broadcast" for u in part.users)
     if part.opcode == "reduce-window":
         window = window_dimensions(part.attributes.raw("window"))
         return bool(window) and window[-1].size > 1

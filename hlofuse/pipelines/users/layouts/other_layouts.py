@@ -16,6 +16,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import name_before_renaming, operation
 from hlofuse.pipelines.users.common.ages import was_division
+from hlofuse.pipelines.users.common.copies import was_bitcast_copied, was_copy
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.products.reshaped_products import is_product, is_sum_of_split
 
@@ -150,6 +151,8 @@ def _had_other_layout(x: Instruction, anew: frozenset[Instruction], other: set[I
         return True
     if x.opcode in _AS_THEIR_OPERANDS and any(map(_was_copied, x.users)):
         return False  # it would have been made anew
+    if was_bitcast_copied(x) and not anew.isdisjoint(x.users):
+        return False
     same = [u for u in x.users if _shares_layout(u, x) and not is_inserted_convert(u)]
     if same:
         if x.opcode == "bitcast" and any(is_inserted_convert(u) and u not in anew for u in x.users):
@@ -202,16 +205,6 @@ def was_transposed_in_place(x: Instruction) -> bool:
     if any(u.opcode == "slice" and u.op_name == made.op_name for u in users):
         return False
     return is_product(x) and names <= {made.op_name}
-
-
-def was_copy(x: Instruction) -> bool:
-    """A transpose that is a copy to another layout, normalized: it bears the name of what was copied."""
-    return (
-        x.opcode == "transpose"
-        and name_before_renaming(x).root == "transpose"
-        and bool(x.op_name)
-        and operation(x) != "transpose"
-    )
 
 
 def was_read_transposed(x: Instruction) -> bool:

@@ -155,11 +155,28 @@ def with_taken_beneath_broadcast_gone(
     smaller = [b for b in literal.operands[0].users if b is not literal and b.op_name == literal.op_name]
     made = [(b, p, q) for b in smaller for p in b.users for q in p.users if b.id + 1 == p.id == q.id - 1]
     gone = [q for b, p, q in made if _was_computed_of(literal, q, p) and b.id > literal.id]
+    gone += _read_reshaped(literal)
     listed = list(users)
     for q in sorted(gone, key=order.__getitem__):
         place = next((k for k, u in enumerate(listed) if order[u] > order[q]), len(listed))
         listed.insert(place, q)
     return without(listed, gone)
+
+
+def _read_reshaped(literal: Instruction) -> list[Instruction]:
+    """What reads the number of a `literal` in another shape since, as what else it reads was reshaped.
+
+    ReshapeMover (`xla/hlo/transforms/simplifiers/reshape_mover.cc`) moved it in front of the reshape. It is
+    what the `literal` was made for, and bears its name.
+    """
+    if not is_of_program(literal) or any(u.op_name == literal.op_name for u in literal.users):
+        return []
+    size = literal.shape.element_count
+    like = (b for b in literal.operands[0].users if b.op_name == literal.op_name and b.id > literal.id)
+    made = (b for b in like if b.opcode == "broadcast" and not is_of_program(b))
+    reshaped = (b for b in made if b.shape.element_count == size)
+    moved = {u: None for b in reshaped if b.shape.rank != literal.shape.rank for u in b.users}
+    return [u for u in moved if u.op_name == literal.op_name]
 
 
 def _was_computed_of(literal: Instruction, broadcast: Instruction, x: Instruction) -> bool:

@@ -29,6 +29,7 @@ from hlofuse.pipelines.users.common.ages import (
     was_division,
     was_subtraction,
 )
+from hlofuse.pipelines.users.common.copies import was_bitcast_copied
 from hlofuse.pipelines.users.common.grouping import is_grouped_reduction
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
@@ -272,6 +273,8 @@ def _is_moved(x: Instruction, producer: Instruction, passes: int, calls: Calls) 
         return False  # `x` was called for each element and inlined
     if is_in_branch(x) and is_in_branch(producer):
         return False  # both were cloned out of it, operands first
+    if was_bitcast_copied(producer):
+        return False
     return x.id >= passes or _is_out_of_its_call(x, producer, calls)
 
 
