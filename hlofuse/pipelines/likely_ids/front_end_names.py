@@ -11,13 +11,14 @@ entry's are the last ones up to 2N - 1.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from itertools import chain
+from itertools import chain, takewhile
 from math import inf
 
+from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.names import is_of_call, is_of_program, name_before_renaming
+from hlofuse.pipelines.names import is_of_call, is_of_program, loops_around, name_before_renaming
 
 
 def named_by_front_end(module: Module) -> frozenset[Instruction]:
@@ -29,13 +30,14 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
         if computation.fusion is not None:
             continue
         is_clone = _is_clone(computation)
+        constants = _constants_of_program(computation)
         for x in computation:
             if x.opcode == "parameter":
                 continue
             root, number = name_before_renaming(x)
             if is_clone:
                 in_clones.setdefault(root, []).append(number)
-            elif _is_constant_of_program(x) or (is_of_program(x) and not is_of_call(x)):
+            elif x in constants or (is_of_program(x) and not is_of_call(x)):
                 candidates.setdefault(root, {}).setdefault(computation, {})[x] = number
             else:
                 others.setdefault(root, []).append(number)
@@ -62,11 +64,34 @@ def _is_clone(computation: Computation) -> bool:
     return ".clone" in computation.name or ".sunk" in computation.name
 
 
-def _is_constant_of_program(x: Instruction) -> bool:
-    """What the front end makes for constants bears no op_name, unless there is but one reader."""
-    if x.opcode == "broadcast":
-        return x.operands[0].opcode == "constant" and not x.op_name
-    return x.opcode == "constant" and not x.op_name
+def constants_of_clone(computation: Computation) -> frozenset[Instruction]:
+    """Constants that had been the front end's in what the computation is a clone of, if it is one.
+
+    They were cloned first: behind the first one of a call or a pass, passes made all of that root.
+    """
+    if not _is_clone(computation):
+        return frozenset()
+    of_program = _constants_of_program(computation)
+    numbered: dict[str, list[tuple[int, Instruction]]] = {}
+    for x in computation:
+        root, number = name_before_renaming(x)
+        if root in _SHARED and (x in of_program or x.op_name):
+            numbered.setdefault(root, []).append((number, x))
+    ordered = (sorted(of_root, key=lambda e: e[0]) for of_root in numbered.values())
+    return frozenset(x for of_root in ordered for _, x in takewhile(lambda e: e[1] in of_program, of_root))
+
+
+def _constants_of_program(computation: Computation) -> frozenset[Instruction]:
+    """What the front end makes for constants bears no op_name, unless there is but one reader.
+
+    In a loop or a branch it has been given that of a call around it, if that was inlined
+    (`CallInliner::Inline`).
+    """
+    depths = (loops_around(x) for x in computation if x.op_name and not is_constant(x) and is_of_program(x))
+    depth = min(depths, default=0)
+    return frozenset(
+        x for x in computation if is_constant(x) and (not x.op_name or loops_around(x) < depth)
+    )
 
 
 _SHARED = frozenset({"broadcast", "constant"})
