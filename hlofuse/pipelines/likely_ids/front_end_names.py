@@ -35,12 +35,12 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
             if x.opcode == "parameter":
                 continue
             root, number = name_before_renaming(x)
-            if is_clone:
-                in_clones.setdefault(root, []).append(number)
-            elif x in constants or (is_of_program(x) and not is_of_call(x)):
-                candidates.setdefault(root, {}).setdefault(computation, {})[x] = number
-            else:
+            if x not in constants and (not is_of_program(x) or is_of_call(x)):
                 others.setdefault(root, []).append(number)
+            elif is_clone:
+                in_clones.setdefault(root, []).append(number)
+            else:
+                candidates.setdefault(root, {}).setdefault(computation, {})[x] = number
     found: set[Instruction] = set()
     for root, members in candidates.items():
         passes = sorted(others.get(root, ()))
