@@ -89,9 +89,7 @@ def _constants_of_program(computation: Computation) -> frozenset[Instruction]:
     """
     depths = (loops_around(x) for x in computation if x.op_name and not is_constant(x) and is_of_program(x))
     depth = min(depths, default=0)
-    return frozenset(
-        x for x in computation if is_constant(x) and (not x.op_name or loops_around(x) < depth)
-    )
+    return frozenset(x for x in computation if is_constant(x) and (not x.op_name or loops_around(x) < depth))
 
 
 _SHARED = frozenset({"broadcast", "constant"})
