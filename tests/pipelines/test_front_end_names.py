@@ -94,11 +94,11 @@ def test_a_clone_has_no_window() -> None:
 
 def test_constants_of_a_loop_may_bear_the_name_of_a_call_around() -> None:
     """As CallInliner gives it to what has none; what was inlined within the loop bears that of the loop."""
+    around = 'metadata={op_name="jit(f)/jit(g)"}'
     body = [
-        '%constant.3.0 = f32[] constant(2), metadata={op_name="jit(f)/jit(g)"}',
+        f"%constant.3.0 = f32[] constant(2), {around}",
         '%constant.9.0 = f32[] constant(3), metadata={op_name="jit(f)/jit(g)/while/body/jit(h)"}',
-        "%broadcast.3.0 = f32[8]{0} broadcast(%constant.3.0), dimensions={}, "
-        'metadata={op_name="jit(f)/jit(g)"}',
+        f"%broadcast.3.0 = f32[8]{{0}} broadcast(%constant.3.0), dimensions={{}}, {around}",
         mul(5, "jit(g)/while/body/mul", "broadcast.3.0"),
         "ROOT %tuple.1.0 = (f32[8]{0}, f32[]) tuple(%mul.5.0, %constant.9.0)",
     ]

@@ -227,6 +227,7 @@ def test_constants_of_the_program_are_the_first_of_a_clone() -> None:
 
 ENTRY %main {{
   %q = f32[8]{{0}} parameter(0)
+{KEPT}
   ROOT %call = f32[8]{{0}} call(%q), to_apply=%body.clone
 }}
 """
@@ -237,6 +238,11 @@ ENTRY %main {{
     assert [made[f"broadcast.{k}.0"] for k in (6, 7, 8)] == [*THREE]
 
 
+KEPT = "\n".join(
+    f"  %constant.{k}.0 = f32[] constant({k})\n  %broadcast.{k}.0 = f32[8]{{0}} broadcast(%constant.{k}.0), "
+    "dimensions={}"
+    for k in range(20, 24)
+)
 THREE = (Maker.FRONT_END, Maker.INLINER, Maker.SIMPLIFIER)
 
 
