@@ -220,6 +220,16 @@ def is_loop_of_one_turn(x: Instruction) -> bool:
     return is_called_once(x) and _is_in_entry(x)
 
 
+def loops_around(x: Instruction) -> int:
+    """How many loops and branches its op_name tells of, the parts of each of them counted."""
+    return _loops(x.op_name or "")
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _loops(op_name: str) -> int:
+    return sum(_BODIES.fullmatch(part) is not None for part in _parts(op_name))
+
+
 def _parts(op_name: str) -> list[str]:
     """What stands between the program's name and the end; of several names the first counts."""
     return op_name.partition(";")[0].split("/")[1:]

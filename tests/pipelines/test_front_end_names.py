@@ -59,6 +59,53 @@ def test_two_that_stand_where_the_front_end_can_have_made_but_one_are_made_anew(
     assert named("ROOT " + mul(1)) == {"mul.1.0"}
 
 
+def named_beside_body(body: list[str], *lines: str, name: str = "body") -> set[str]:
+    text = f"HloModule m\n\n%{name} {{\n  %p = f32[8]{{0}} parameter(0)\n"
+    text += "\n".join(f"  {line}" for line in body)
+    text += "\n}\n\nENTRY %main {\n  %q = f32[8]{0} parameter(0)\n"
+    text += f"  %p = f32[8]{{0}} call(%q), to_apply=%{name}\n"
+    module = parse_module(text + "\n".join(f"  {line}" for line in lines) + "\n}\n")
+    return {x.name for x in named_by_front_end(module)}
+
+
+IN_LOOP = "while/body/mul"
+
+
+def test_a_body_has_a_window_of_its_own() -> None:
+    """It is named before what comes behind it in the entry, whose window ends at twice as many."""
+    body = [mul(2, IN_LOOP), mul(3, IN_LOOP), "ROOT " + mul(20, IN_LOOP)]
+    entry = [mul(k) for k in (1, 10, 11)]
+    kept = {f"mul.{k}.0" for k in (2, 3, 10, 11, 12)}
+    assert named_beside_body(body, *entry, "ROOT " + mul(12)) == kept
+
+
+def test_others_between_do_not_belong_to_the_entry() -> None:
+    """What a body has kept was finished first, and what bears less than that was made anew."""
+    body = [mul(9, IN_LOOP), "ROOT " + mul(10, IN_LOOP)]
+    entry = [mul(k) for k in (8, 11, 12, 13)]
+    kept = {f"mul.{k}.0" for k in (9, 10, 11, 12, 13, 14)}
+    assert named_beside_body(body, *entry, "ROOT " + mul(14)) == kept
+
+
+def test_a_clone_has_no_window() -> None:
+    body = [mul(6, IN_LOOP), "ROOT " + mul(7, IN_LOOP)]
+    assert named_beside_body(body, mul(9), "ROOT " + mul(10), name="body.clone") == {"mul.9.0", "mul.10.0"}
+
+
+def test_constants_of_a_loop_may_bear_the_name_of_a_call_around() -> None:
+    """As CallInliner gives it to what has none; what was inlined within the loop bears that of the loop."""
+    around = 'metadata={op_name="jit(f)/jit(g)"}'
+    body = [
+        f"%constant.3.0 = f32[] constant(2), {around}",
+        '%constant.9.0 = f32[] constant(3), metadata={op_name="jit(f)/jit(g)/while/body/jit(h)"}',
+        f"%broadcast.3.0 = f32[8]{{0}} broadcast(%constant.3.0), dimensions={{}}, {around}",
+        mul(5, "jit(g)/while/body/mul", "broadcast.3.0"),
+        "ROOT %tuple.1.0 = (f32[8]{0}, f32[]) tuple(%mul.5.0, %constant.9.0)",
+    ]
+    kept = {"constant.3.0", "broadcast.3.0", "mul.5.0"}
+    assert named_beside_body(body, "ROOT %tuple.2.0 = (f32[8]{0}) tuple(%q)") == kept
+
+
 def test_no_window_ends_at_nothing() -> None:
     """What bears no number is a pass's, however many others stand in the program's window."""
     called = [mul(k, "jit(g)/mul") for k in (5, 6)]

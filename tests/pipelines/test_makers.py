@@ -208,6 +208,44 @@ def test_a_computation_of_mostly_other_numbers_was_cloned_whole() -> None:
     }
 
 
+def test_constants_of_the_program_are_the_first_of_a_clone() -> None:
+    """Behind the first one of what was called all are a pass's."""
+    text = f"""HloModule m
+
+%body.clone {{
+  %p = f32[8]{{0}} parameter(0)
+  %constant.4.0 = f32[] constant(2)
+  %broadcast.6.0 = f32[8]{{0}} broadcast(%constant.4.0), dimensions={{}}
+  %mul.9.0 = f32[8]{{0}} multiply(%p, %broadcast.6.0), {op("while/body/mul")}
+  %constant.5.0 = f32[] constant(3), {op("while/body/jit(g)")}
+  %broadcast.7.0 = f32[8]{{0}} broadcast(%constant.5.0), dimensions={{}}, {op("while/body/jit(g)")}
+  %add.9.0 = f32[8]{{0}} add(%mul.9.0, %broadcast.7.0), {op("while/body/jit(g)/add")}
+  %constant.6.0 = f32[] constant(4)
+  %broadcast.8.0 = f32[8]{{0}} broadcast(%constant.6.0), dimensions={{}}
+  ROOT %multiply.0.0 = f32[8]{{0}} multiply(%add.9.0, %broadcast.8.0), {op("while/body/div")}
+}}
+
+ENTRY %main {{
+  %q = f32[8]{{0}} parameter(0)
+{KEPT}
+  ROOT %call = f32[8]{{0}} call(%q), to_apply=%body.clone
+}}
+"""
+    module = parse_module(text)
+    body = next(c for c in module.computations if c is not module.entry)
+    made = {x.name: maker for x, maker in makers_in_turn(body, named_by_front_end(module)).items()}
+    assert [made[f"constant.{k}.0"] for k in (4, 5, 6)] == [*THREE]
+    assert [made[f"broadcast.{k}.0"] for k in (6, 7, 8)] == [*THREE]
+
+
+KEPT = "\n".join(
+    f"  %constant.{k}.0 = f32[] constant({k})\n  %broadcast.{k}.0 = f32[8]{{0}} broadcast(%constant.{k}.0), "
+    "dimensions={}"
+    for k in range(20, 24)
+)
+THREE = (Maker.FRONT_END, Maker.INLINER, Maker.SIMPLIFIER)
+
+
 @pytest.mark.parametrize(
     ("name", "made"),
     [

@@ -1,47 +1,95 @@
 """Which instructions still bear the name and number that the front end gave them.
 
-JAX's module is named twice on its way to the compiler: at first the operations of a root get the numbers 1
-to N all over the module, then N + 1 to 2N, functions that are called before those of the entry. Up to N
-all are free again, and what passes make (clones of what is called, too) takes them, the smallest first, then
-goes on behind 2N. So the numbers of the program lie in a window (N, 2N], in the order of the program.
+JAX's module is named while its functions are lowered, one within another: the operations of a root get the
+next free numbers when they are made, and once more when their computation is finished, callees before
+callers and the entry last. The first numbers are free again then, and what passes make (clones of what is
+called, too) takes them, the smallest first, and goes on behind the last one. So the numbers of a computation
+lie in a window of its own, in the order of the program, and nobody else's are in there. Of N operations the
+entry's are the last ones up to 2N - 1.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from itertools import chain, takewhile
+from math import inf
 
+from hlofuse.analysis.constants import is_constant
+from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.names import is_of_call, is_of_program, name_before_renaming
+from hlofuse.pipelines.names import is_of_call, is_of_program, loops_around, name_before_renaming
 
 
 def named_by_front_end(module: Module) -> frozenset[Instruction]:
-    """The instructions outside of fusions whose numbers lie in the window of their root."""
-    candidates: dict[str, list[tuple[int, Instruction]]] = {}
+    """The instructions outside of fusions whose numbers lie in the window of their root and computation."""
+    candidates: dict[str, dict[Computation, dict[Instruction, int]]] = {}
     others: dict[str, list[int]] = {}
+    in_clones: dict[str, list[int]] = {}
     for computation in module.computations:
         if computation.fusion is not None:
             continue
+        is_clone = _is_clone(computation)
+        constants = _constants_of_program(computation)
         for x in computation:
             if x.opcode == "parameter":
                 continue
             root, number = name_before_renaming(x)
-            if _is_constant_of_program(x) or (is_of_program(x) and not is_of_call(x)):
-                candidates.setdefault(root, []).append((number, x))
-            else:
+            if x not in constants and (not is_of_program(x) or is_of_call(x)):
                 others.setdefault(root, []).append(number)
+            elif is_clone:
+                in_clones.setdefault(root, []).append(number)
+            else:
+                candidates.setdefault(root, {}).setdefault(computation, {})[x] = number
     found: set[Instruction] = set()
-    for root, numbered in candidates.items():
-        top = _top([number for number, _ in numbered], others.get(root, []), root not in _SHARED)
-        found.update(x for number, x in numbered if top // 2 < number <= top)
+    for root, members in candidates.items():
+        passes = sorted(others.get(root, ()))
+        end = inf
+        for computation in sorted(members, key=lambda c: not c.is_entry):
+            own = sorted(members[computation].values())
+            elsewhere = (members[c].values() for c in members if c is not computation)
+            foreign = sorted(chain(passes, in_clones.get(root, ()), *elsewhere))
+            if computation.is_entry:
+                top = _top(own, passes, root not in _SHARED)
+                window = _ending_at_last([n for n in own if top // 2 < n <= top], foreign)
+                end = window.start or inf
+            else:
+                window = _fullest([n for n in own if n < end], foreign)
+            found.update(x for x, number in members[computation].items() if number in window)
     return frozenset(found)
 
 
-def _is_constant_of_program(x: Instruction) -> bool:
-    """What the front end makes for constants bears no op_name, unless there is but one reader."""
-    if x.opcode == "broadcast":
-        return x.operands[0].opcode == "constant" and not x.op_name
-    return x.opcode == "constant" and not x.op_name
+def _is_clone(computation: Computation) -> bool:
+    """Has all in it been made anew?"""
+    return ".clone" in computation.name or ".sunk" in computation.name
+
+
+def constants_of_clone(computation: Computation) -> frozenset[Instruction]:
+    """Constants that had been the front end's in what the computation is a clone of, if it is one.
+
+    They were cloned first: behind the first one of a call or a pass, passes made all of that root.
+    """
+    if not _is_clone(computation):
+        return frozenset()
+    of_program = _constants_of_program(computation)
+    numbered: dict[str, list[tuple[int, Instruction]]] = {}
+    for x in computation:
+        root, number = name_before_renaming(x)
+        if root in _SHARED and (x in of_program or x.op_name):
+            numbered.setdefault(root, []).append((number, x))
+    ordered = (sorted(of_root, key=lambda e: e[0]) for of_root in numbered.values())
+    return frozenset(x for of_root in ordered for _, x in takewhile(lambda e: e[1] in of_program, of_root))
+
+
+def _constants_of_program(computation: Computation) -> frozenset[Instruction]:
+    """What the front end makes for constants bears no op_name, unless there is but one reader.
+
+    In a loop or a branch it has been given that of a call around it, if that was inlined
+    (`CallInliner::Inline`).
+    """
+    depths = (loops_around(x) for x in computation if x.op_name and not is_constant(x) and is_of_program(x))
+    depth = min(depths, default=0)
+    return frozenset(x for x in computation if is_constant(x) and (not x.op_name or loops_around(x) < depth))
 
 
 _SHARED = frozenset({"broadcast", "constant"})
@@ -49,18 +97,17 @@ _SHARED = frozenset({"broadcast", "constant"})
 
 
 def _top(numbers: list[int], others: list[int], told_apart: bool) -> int:
-    """The upper end of the window that holds the most of the numbers, and the fewest of the others.
+    """The upper end of the entry's window: it holds the most of the numbers, and the fewest of the others.
 
     What a pass makes anew takes a free number and leaves one in the window: those in it and below it are no
     more than the front end made. If there is no such window, all have been made anew.
     """
-    numbers, others = sorted(numbers), sorted(others)
-
-    def within(values: list[int], top: int) -> int:
-        return bisect_right(values, top) - bisect_left(values, top // 2 + 1)
 
     def chosen(tops: list[int]) -> int:
-        return max(tops, key=lambda top: (within(numbers, top) - 2 * within(others, top), top), default=-1)
+        def agreed(top: int) -> int:
+            return _within(numbers, top // 2 + 1, top) - 2 * _within(others, top // 2 + 1, top)
+
+        return max(tops, key=lambda top: (agreed(top), top), default=-1)
 
     def made_at_most(top: int) -> int:
         return min(numbers[bisect_right(numbers, top // 2) :], default=-1)
@@ -69,3 +116,28 @@ def _top(numbers: list[int], others: list[int], told_apart: bool) -> int:
     if not told_apart or bisect_right(numbers, top) <= made_at_most(top):
         return top
     return chosen([t for k, t in enumerate(numbers, 1) if t > top and k <= made_at_most(t)])
+
+
+def _ending_at_last(numbers: list[int], foreign: list[int]) -> range:
+    """Of the windows up to the last of these numbers the one with the most of them, few others among them."""
+    agreed = ((len(numbers) - k - 2 * _within(foreign, n, numbers[-1]), n) for k, n in enumerate(numbers))
+    score, first = max(agreed, default=(0, 0))
+    return range(first, numbers[-1] + 1) if score > 0 else range(0)
+
+
+def _fullest(numbers: list[int], foreign: list[int]) -> range:
+    """Of all windows, as the body of a loop and a branch may have any, the last of the best."""
+    best, found = 0, range(0)
+    score, first = 0, 0
+    for k, number in enumerate(numbers):
+        score -= 2 * _within(foreign, numbers[k - 1], number) if k else 0
+        if score <= 0:
+            score, first = 0, number
+        score += 1
+        if score >= best:
+            best, found = score, range(first, number + 1)
+    return found
+
+
+def _within(numbers: list[int], first: int, last: int) -> int:
+    return bisect_right(numbers, last) - bisect_left(numbers, first)

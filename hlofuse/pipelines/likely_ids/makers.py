@@ -15,6 +15,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.shape import FLOATING_TYPES
+from hlofuse.pipelines.likely_ids.front_end_names import constants_of_clone
 from hlofuse.pipelines.names import Name, is_of_call, is_of_program, name_before_renaming, operation
 
 
@@ -78,6 +79,7 @@ class Makers:
         """Are its numbers those of the clones of a computation, of which a few fall into the windows?"""
         self._known = set() if self._all_cloned else {(operation(x), x.opcode) for x in kept}
         self._cloned_whole = is_cloned_whole(computation)
+        self._cloned_constants = constants_of_clone(computation)
 
     def of(self, x: Instruction) -> Maker:
         """The last one to make it."""
@@ -193,6 +195,8 @@ class Makers:
     def _of_spread_constant(self, x: Instruction) -> Maker:
         if not x.op_name and x in self._named and self._is_spread_by_pass(x):
             return Maker.SIMPLIFIER
+        if x in self._cloned_constants or (x in self._named and not is_of_program(x)):
+            return Maker.FRONT_END
         if is_of_program(x) or not x.op_name:
             if is_of_call(x):
                 return self._inliner()
@@ -221,7 +225,7 @@ class Makers:
         return all(self._by_name(u) == Maker.LAYOUT_NORMALIZATION for u in users)
 
     def _of_constant(self, x: Instruction) -> Maker:
-        if x in self._named:
+        if x in self._named or x in self._cloned_constants:
             return Maker.FRONT_END
         return self._inliner() if is_of_call(x) else Maker.SIMPLIFIER
 
