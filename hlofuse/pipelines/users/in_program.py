@@ -144,7 +144,8 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
         sliced = slices_of_windows(producer)
         users = with_those_of_program(users, sliced, clues.order)
         own = readers_of_own_converts(producer, users)
-        called = in_order_of_calls(producer, [u for u in users if u not in own], passes=clues.anew)
+        left = [u for u in users if u not in own]
+        called = in_order_of_calls(producer, left, clues.order, passes=clues.anew)
         users = without(called, sliced) + own
         if clues.ids_known:
             users = with_ties_merged(producer, users, clues.order)

@@ -398,6 +398,34 @@ def test_what_a_derivative_reads_itself_is_none_of_its_results(
 
 
 @pytest.mark.parametrize(
+    ("call", "users"),
+    [
+        ("transpose(jvp(jit(roll)))/split", ["pad.1", "abs.2", "add_any.1", "abs.1", "neg.1"]),
+        ("transpose(jvp())/abs", ["pad.1", "add_any.1", "abs.1", "neg.1", "abs.2"]),
+    ],
+)
+def test_a_negation_that_was_given_to_another_call_has_left_the_last_in_its_place(
+    call: str, users: list[str]
+) -> None:
+    """CSE kept that of the first call, in which it is read as well, so that it was none of the results."""
+    diff, roll = "transpose(jvp(jit(diff)))", "transpose(jvp(jit(roll)))"
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %zero = f32[] constant(0)
+  %x.1 = f32[8]{{0}} multiply(%p, %p){named("transpose(jvp())/mul")}
+  %neg.1 = f32[8]{{0}} negate(%x.1){named(f"{diff}/neg", frame=3)}
+  %pad.1 = f32[9]{{0}} pad(%x.1, %zero), padding=1_0{named(f"{diff}/pad", frame=3)}
+  %pad.2 = f32[9]{{0}} pad(%neg.1, %zero), padding=0_1{named(f"{diff}/pad", frame=3)}
+  %split.1 = f32[8]{{0}} sine(%neg.1){named(call, frame=5)}
+  %add_any.1 = f32[8]{{0}} add(%split.1, %x.1){named("transpose(jvp())/add_any", frame=7)}
+  %abs.2 = f32[8]{{0}} abs(%x.1){named(f"{roll}/abs", frame=9)}
+  %abs.1 = f32[8]{{0}} tanh(%x.1){named(f"{roll}/tanh", frame=9)}
+  %pads.1 = f32[9]{{0}} add(%pad.1, %pad.2){named(f"{diff}/add_any", frame=3)}
+  ROOT %r = (f32[9]{{0}}, f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%pads.1, %add_any.1, %abs.1, %abs.2)"""
+    ids = "p zero x.1 add_any.1 r pads.1 neg.1 pad.1 pad.2 split.1 abs.2 abs.1"
+    assert users_of("x.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
     ("operation", "users"), [("sub", ["sub.1", "neg.1"]), ("broadcast_in_dim", ["neg.1", "sub.1"])]
 )
 def test_a_broadcast_that_took_in_a_reshape_is_where_that_had_been(operation: str, users: list[str]) -> None:

@@ -42,7 +42,11 @@ _TRANSPOSED = re.compile(r"(?<![^/])transpose\((jvp\([^/]*\))\)(?=/|$)")
 
 
 def in_order_of_calls(
-    producer: Instruction, users: list[Instruction], *, passes: int | None
+    producer: Instruction,
+    users: list[Instruction],
+    order: dict[Instruction, int],
+    *,
+    passes: int | None,
 ) -> list[Instruction]:
     """The users of `producer` with those in the same function first, by age if it is known.
 
@@ -53,13 +57,13 @@ def in_order_of_calls(
         return in_order_of_merging(source, users, passes=passes)
     function = outermost_call(source)
     if is_cut_from_windows(source):
-        return _with_calls_inlined(users, "", passes)
+        return _with_calls_inlined(users, "", order, passes)
     if was_bitcast_copied(source):
         return users
     if not source.op_name and not _is_element_of_program(source, passes):
         return users  # a pass made it; no call was given it
     if not function:
-        return _with_calls_inlined(users, "", passes)
+        return _with_calls_inlined(users, "", order, passes)
     served = {u: served_by(u) for u in users}
     within = {u for u, it in served.items() if is_of_same_call(it, source, function)}
     inner = [u for u in users if u in within]
@@ -67,7 +71,7 @@ def in_order_of_calls(
     twins = merged_twins(inner, outer, function)
     if twins:
         return with_twins_users_merged(inner, outer, twins)
-    outer = _with_calls_inlined(outer, function, passes)
+    outer = _with_calls_inlined(outer, function, order, passes)
     if passes is not None:
         inner = with_clones_by_age(inner, served, range(source.id, passes))
     inner = _as_call_within_leaves_it(source, inner, function)
@@ -175,7 +179,9 @@ def _leads_to_like(result: Instruction, start: Instruction, function: str) -> bo
     return again
 
 
-def _with_calls_inlined(users: list[Instruction], function: str, passes: int | None) -> list[Instruction]:
+def _with_calls_inlined(
+    users: list[Instruction], function: str, order: dict[Instruction, int], passes: int | None
+) -> list[Instruction]:
     """Each call was a user itself; its clones came behind all, the last of them into its place."""
     calls: dict[tuple[Hashable, int], list[Instruction]] = {}
     results: dict[Hashable, list[frozenset[Instruction]]] = {}
@@ -203,12 +209,17 @@ def _with_calls_inlined(users: list[Instruction], function: str, passes: int | N
         slots = iter(sorted(ages, key=ages.__getitem__))
         listed = [next(slots) if x in ages else x for x in listed]
         calls = {call: calls[call] for call in listed if not isinstance(call, Instruction)}
-    gone = []
+    gone: list[tuple[Hashable, int]] = []
     for call, clones in calls.items():
         given = [(x, -1) for x in _slices_given_to(clones, users)]
         place = listed.index(call)
         listed[place:place] = given
         gone += given
+    for twin, read in _given_to_other_calls(calls, order):
+        first = {x: order[calls[x][0] if x in calls else x] for x in listed if x not in gone}
+        place = next((k for k, x in enumerate(listed) if first.get(x, -1) > read), len(listed))
+        gone.append((twin, -2))
+        listed.insert(place, gone[-1])
     for call, clones in calls.items():
         listed = without([*listed, *clones], [call])
     return [u for u in without(listed, gone) if isinstance(u, Instruction)]
@@ -229,6 +240,24 @@ def _slices_given_to(clones: list[Instruction], users: list[Instruction]) -> lis
         and outermost_call(u) not in {"", function}
         and any(outermost_call(v) == outermost_call(u) for v in u.users)
     ]
+
+
+def _given_to_other_calls(
+    calls: dict[tuple[Hashable, int], list[Instruction]], order: dict[Instruction, int]
+) -> Iterator[tuple[Instruction, int]]:
+    """What a call made and its caller as well, which gave it to a second call, and where that reads it.
+
+    CSE kept the one of the first call; the other had stood among the users outside. Only who calls a
+    derivative reads what it results in, so that it is none of the results.
+    """
+    for x in (_clone(u) for clones in calls.values() for u in clones):
+        function = outermost_call(x)
+        if not _is_cotangent(x, function) or any(outermost_call(o) == function for o in x.operands):
+            continue
+        readers = list(_readers(x))
+        others = [order[v] for v in readers if outermost_call(v) not in {"", function}]
+        if others and any(outermost_call(v) == function for v in readers):
+            yield x, min(others)
 
 
 def _clone(user: Instruction) -> Instruction:
