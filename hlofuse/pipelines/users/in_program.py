@@ -95,6 +95,7 @@ from hlofuse.pipelines.users.simplified.merged_factors import (
 )
 from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
 from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
+from hlofuse.pipelines.users.simplified.operations_on_equals import with_larger_and_smaller_gone
 from hlofuse.pipelines.users.simplified.parts_of_complex import with_angles_behind
 from hlofuse.pipelines.users.simplified.random_rounds import (
     with_first_round_behind,
@@ -222,6 +223,7 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_older_equals_gone(producer, users, clues.uses, clues.ages.numbers)
     users = with_selects_where_met(producer, users, clues.uses)
     users = with_nested_selects_behind(producer, with_last_in_place_of_predicate(producer, users))
+    users = with_larger_and_smaller_gone(producer, users)
     users = with_reshapes_merged(producer, users, clues.order, clues.gone)
     users = with_infinities_merged(producer, users, clues.order)
     return with_last_in_place_of_expansion(producer, users)

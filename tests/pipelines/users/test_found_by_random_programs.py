@@ -269,6 +269,45 @@ def test_of_equal_predicates_that_of_the_outer_select_is_met_first() -> None:
     assert users_of("max.1", body) == ["eq.1", "select_n.2", "select_n.1", "mul.1"]
 
 
+@pytest.mark.parametrize(
+    ("function", "users"),
+    [
+        ("hypot", ["eq.0", "mul.1", "div.1", "eq.1", "select_n.2", "select_n.1"]),
+        ("other", ["eq.0", "eq.1", "select_n.2", "select_n.1", "div.1", "mul.1"]),
+    ],
+)
+def test_the_larger_and_the_smaller_of_equals_have_left_the_last_in_their_places(
+    function: str, users: list[str]
+) -> None:
+    """`hypot(x, x)`: whether it is infinite was looked at first; the users of the larger were appended."""
+    call = f"jit({function})"
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %abs.0 = f32[8]{{0}} abs(%p){named(f"{call}/abs")}
+  %eq.0 = pred[8]{{0}} compare(%abs.0, %q), direction=EQ{named(f"{call}/eq")}
+  %or.0 = pred[8]{{0}} or(%eq.0, %eq.0){named(f"{call}/or")}
+  %eq.1 = pred[8]{{0}} compare(%abs.0, %q), direction=EQ{named(f"{call}/eq")}
+  %select_n.1 = f32[8]{{0}} select(%eq.1, %q, %abs.0){named(f"{call}/jit(_where)/select_n")}
+  %div.1 = f32[8]{{0}} divide(%abs.0, %select_n.1){named(f"{call}/div")}
+  %mul.1 = f32[8]{{0}} multiply(%abs.0, %div.1){named(f"{call}/mul")}
+  %select_n.2 = f32[8]{{0}} select(%eq.1, %abs.0, %mul.1){named(f"{call}/jit(_where)/select_n")}
+  ROOT %r = (pred[8]{{0}}, f32[8]{{0}}) tuple(%or.0, %select_n.2)"""
+    assert users_of("abs.0", body) == users
+
+
+def test_what_is_chosen_may_be_computed_through_converts() -> None:
+    """The outer select of two by one predicate is met first, whether or not arithmetic is widened."""
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %q = bf16[8]{{0}} parameter(1)
+  %eq.1 = pred[8]{{0}} compare(%p, %q), direction=EQ{named("jit(hypot)/eq")}
+  %select_n.1 = bf16[8]{{0}} select(%eq.1, %q, %p){named("jit(hypot)/jit(_where)/select_n")}
+  %convert.1 = f32[8]{{0}} convert(%select_n.1)
+  %mul.1 = f32[8]{{0}} multiply(%convert.1, %convert.1){named("jit(hypot)/mul")}
+  %convert.2 = bf16[8]{{0}} convert(%mul.1)
+  ROOT %select_n.2 = bf16[8]{{0}} select(%eq.1, %p, %convert.2){named("jit(hypot)/jit(_where)/select_n")}"""
+    assert users_of("eq.1", body) == ["select_n.2", "select_n.1"]
+
+
 def test_a_difference_of_the_same_infinity_is_gone_from_among_other_users() -> None:
     """The derivative of `logaddexp` replaces the infinities of its result for either operand."""
     body = f"""  %p = f32[8]{{0}} parameter(0)

@@ -216,7 +216,8 @@ def _with_calls_inlined(
         listed[place:place] = given
         gone += given
     for twin, read in _given_to_other_calls(calls, order):
-        first = {x: order[calls[x][0] if x in calls else x] for x in listed if x not in gone}
+        first: dict[Hashable, int] = {x: order[x] for x in listed if isinstance(x, Instruction)}
+        first |= {call: order[clones[0]] for call, clones in calls.items()}
         place = next((k for k, x in enumerate(listed) if first.get(x, -1) > read), len(listed))
         gone.append((twin, -2))
         listed.insert(place, gone[-1])

@@ -17,6 +17,7 @@ from hlofuse.pipelines.names import (
 )
 from hlofuse.pipelines.users.common.holes import last_at
 from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 
 
 def with_selects_where_met(predicate: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
@@ -87,7 +88,7 @@ def _is_computed_of(x: Instruction, of: Instruction) -> bool:
         for o in pending.pop().operands:
             if o is of:
                 return True
-            if o not in found and outermost_call(o) == function:
+            if o not in found and (outermost_call(o) == function or is_inserted_convert(o)):
                 found.add(o)
                 pending.append(o)
     return False

@@ -14,9 +14,12 @@ from typing import NamedTuple, TypeAlias
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import last_of_program, operation, scope, stack_frame
+from hlofuse.pipelines.names import last_of_program, operation, outermost_call, scope, stack_frame
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
+from hlofuse.pipelines.users.floats.widened import served_by
 
 Readers: TypeAlias = "dict[Instruction, frozenset[Instruction]]"
 """By value what may have read the operation that gave it back."""
@@ -61,6 +64,34 @@ def with_last_in_place_of_equals(
     others = users[:-1]
     place = sum(uses[producer, u] < first for u in others)
     return [*others[:place], users[-1], *others[place:]]
+
+
+def with_larger_and_smaller_gone(x: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of `x`, of which the framework's `hypot(x, x)` took the larger of both, and the smaller.
+
+    It looks whether one is infinite before that. Both came to be `x` (`HandleMaximum`, `HandleMinimum`); the
+    smaller of them is divided by the larger.
+    """
+    infinite = [u for u in users if any(map(_is_of_twice_the_same, u.users))]
+    divided = [u for u in users if _is_divided_by_itself(served_by(u), x)]
+    if len(infinite) != 1 or len(divided) != 1:
+        return users
+    larger = [u for u in users if u not in infinite and u not in divided]
+    listed: list[Instruction | str] = [*infinite, "larger", "smaller", *larger]
+    listed = without([*without(listed, ["larger"]), *divided], ["smaller"])
+    return [u for u in listed if isinstance(u, Instruction)]
+
+
+def _is_of_twice_the_same(x: Instruction) -> bool:
+    return x.opcode == "or" and x.operands[0] is x.operands[1] and operation(x) == "or"
+
+
+def _is_divided_by_itself(quotient: Instruction, x: Instruction) -> bool:
+    """Is it `x` by `where(x == 0, 1, x)`?"""
+    if quotient.opcode != "divide" or outermost_call(quotient).rpartition("/")[2] != "jit(hypot)":
+        return False
+    above, beneath = (o.operands[0] if is_inserted_convert(o) else o for o in quotient.operands)
+    return above is x and beneath.opcode == "select" and x in beneath.operands
 
 
 def _gaps(computation: Computation, own: list[Instruction]) -> Iterator[_Gap]:
