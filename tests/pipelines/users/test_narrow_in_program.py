@@ -181,3 +181,40 @@ def test_the_last_took_the_place_of_a_convert_that_cse_found_again(
   %select = bf16[4]{{0}} select(%equal, %max, %part){named("select_n", frame=5)}
   ROOT %r = (bf16[4]{{0}}, bf16[4]{{0}}, bf16[4]{{0}}) tuple(%convert.3, %convert.4, %select)"""
     assert users_of("part", body) == expected
+
+
+@pytest.mark.parametrize(
+    ("frame", "of_added", "of_difference"),
+    [
+        (1, ["difference", "reduce"], ["square", "whole", "backward", "forward"]),
+        (2, ["reduce", "difference"], ["whole", "backward", "square", "forward"]),
+    ],
+)
+def test_cse_merged_what_the_program_had_in_both_precisions(
+    frame: int, of_added: list[str], of_difference: list[str]
+) -> None:
+    """A mean that has its own place, not that of the narrow one, was subtracted in single precision."""
+    body = f"""  %p = bf16[8,4]{{1,0}} parameter(0)
+  %q = bf16[8,4]{{1,0}} parameter(1)
+  %w = f32[8,4]{{1,0}} parameter(2)
+  %convert.1 = f32[8,4]{{1,0}} convert(%p)
+  %convert.2 = f32[8,4]{{1,0}} convert(%q)
+  %added = f32[8,4]{{1,0}} add(%convert.1, %convert.2){named("add", frame=3)}
+  %zero = f32[] constant(0)
+  %reduce = f32[8]{{0}} reduce(%added, %zero), dimensions={{1}}, to_apply=%sum{named("reduce_sum", frame=4)}
+  %less = bf16[8]{{0}} convert(%reduce){named("convert_element_type", frame=5)}
+  %spread = bf16[8,4]{{1,0}} broadcast(%less), dimensions={{0}}{named("sub", frame=2)}
+  %convert.3 = f32[8,4]{{1,0}} convert(%spread)
+  %mean = f32[8,4]{{1,0}} broadcast(%reduce), dimensions={{0}}{named("sub", frame=frame)}
+  %difference = f32[8,4]{{1,0}} subtract(%added, %mean){named("sub", frame=frame)}
+  %square = f32[8,4]{{1,0}} multiply(%difference, %difference){named("square", frame=6)}
+  %total = f32[8]{{0}} reduce(%square, %zero), dimensions={{1}}, to_apply=%sum{named("reduce_sum", frame=6)}
+  %forward = f32[8,4]{{1,0}} multiply(%difference, %convert.1){named("mul", frame=7)}
+  %convert.4 = bf16[8,4]{{1,0}} convert(%forward)
+  %backward = f32[8,4]{{1,0}} multiply(%difference, %convert.2){named("mul", frame=8)}
+  %convert.5 = bf16[8,4]{{1,0}} convert(%backward)
+  %whole = f32[8,4]{{1,0}} multiply(%difference, %w){named("mul", frame=6)}
+  %bitcast = f32[32]{{0}} bitcast(%whole)
+  ROOT %r = (f32[8], bf16[8,4], bf16[8,4], f32[32]) tuple(%total, %convert.4, %convert.5, %bitcast)"""
+    assert users_of("added", body) == of_added
+    assert users_of("difference", body) == of_difference

@@ -21,7 +21,7 @@ from hlofuse.pipelines.users.floats.inserted_converts import (
     is_narrowing,
     is_widening,
 )
-from hlofuse.pipelines.users.floats.widened import was_swapped
+from hlofuse.pipelines.users.floats.widened import was_merged, was_swapped
 
 _SURE, _LIKELY = 6, 2
 
@@ -144,7 +144,7 @@ def _is_broadcast_since(x: Instruction) -> bool:
 
 def _of_operand(operand: Instruction) -> int:
     if operand.opcode == "broadcast":
-        return _SURE if was_swapped(operand) else -_SURE
+        return _SURE if was_swapped(operand) and not was_merged(operand) else -_SURE
     if operand.opcode == "constant":
         return -_LIKELY
     if operand.opcode in _ANYTHING or (is_elementwise(operand) and operand.opcode not in _NEVER_WIDENED):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_narrowing, is_widening
@@ -26,10 +27,35 @@ def is_same_broadcast(new: Instruction, old: Instruction) -> bool:
 
 def was_swapped(broadcast: Instruction) -> bool:
     """Was there a broadcast in less with a convert behind it? It is still there, and nobody reads it."""
+    return bool(_narrow_ones(broadcast))
+
+
+def was_merged(broadcast: Instruction) -> bool:
+    """Was there such a one beside this, which the program had in single precision, too?
+
+    CSE made the swapped one and this one: it has the name that it had, not that of the one in less. What read
+    the two became one as well.
+    """
+    if broadcast.opcode != "broadcast" or not broadcast.op_name:
+        return False
+    narrow = _narrow_ones(broadcast)
+    return bool(narrow) and not any(_has_place_of(broadcast, old) for old in narrow)
+
+
+def _has_place_of(broadcast: Instruction, old: Instruction) -> bool:
+    """Has it the name of `old` in the program, and the place?"""
+    same = broadcast.op_name == old.op_name and stack_frame(broadcast) == stack_frame(old)
+    return same or not old.op_name
+
+
+def _narrow_ones(broadcast: Instruction) -> list[Instruction]:
+    """The same broadcast of the number in less."""
     source = broadcast.operands[0]
     origin = source.operands[0] if is_widening(source) else source
     narrow = [origin, *(u for u in origin.users if u.opcode == "convert" and is_narrow(u))]
-    return any(is_same_broadcast(broadcast, old) for x in narrow for old in x.users if old is not broadcast)
+    return [
+        old for x in narrow for old in x.users if old is not broadcast and is_same_broadcast(broadcast, old)
+    ]
 
 
 def served_by(user: Instruction) -> Instruction:
@@ -127,6 +153,9 @@ def users_through_convert(
     others = [u for u in users if u not in wide]
     place = next(k for k, u in enumerate(users) if u in wide)
     later.sort(key=lambda user: uses[producer, user])
+    if any(map(was_merged, producer.operands)):
+        # What they read was computed beside, and had a convert back in front of them: CSE made the two one.
+        return [*others, *(u for u in without([None, *later], [None]) if u is not None)]
     if producer.opcode == "convert" or any(map(_narrows, others)):
         return [*others, *later]
     listed: list[Instruction | None] = [*users[:place], None, *(u for u in users[place:] if u not in wide)]
