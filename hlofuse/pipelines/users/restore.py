@@ -19,6 +19,7 @@ from hlofuse.pipelines.users.clues import Clues, clues_of
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces, places_of_gone
+from hlofuse.pipelines.users.floats.distributed_factors import merged_beside_sum
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 from hlofuse.pipelines.users.floats.merged_converts import with_last_in_place_of_converts
 from hlofuse.pipelines.users.floats.swapped_broadcasts import with_last_in_place_of_merged_converts
@@ -155,7 +156,9 @@ def _as_converts_leave_it(
     if is_widening(producer) or is_widened_broadcast(producer):
         return users_of_widening(producer, uses, wide, place)
     if producer in wide:
-        users = users_of_widened(producer, users, uses, wide, place)
+        merged = merged_beside_sum(producer)
+        users = [u for u in users if u not in merged]
+        users = [*users_of_widened(producer, users, uses, wide, place), *merged]
     elif producer.opcode != "broadcast" and not wide.isdisjoint(users):
         users = users_through_convert(producer, users, uses, wide)
     else:

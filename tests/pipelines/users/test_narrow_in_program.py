@@ -218,3 +218,71 @@ def test_cse_merged_what_the_program_had_in_both_precisions(
   ROOT %r = (f32[8], bf16[8,4], bf16[8,4], f32[32]) tuple(%total, %convert.4, %convert.5, %bitcast)"""
     assert users_of("added", body) == of_added
     assert users_of("difference", body) == of_difference
+
+
+@pytest.mark.parametrize(
+    ("operation", "is_narrow"),
+    [("broadcast_in_dim", False), ("add_any", True)],
+    ids=["a product of a sum since", "a sum of the program"],
+)
+def test_a_sum_of_derivatives_of_squares_was_made_when_all_was_wide(operation: str, is_narrow: bool) -> None:
+    """What was squared had been made wide for that; the sum takes the place of the product with two."""
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %q = bf16[8]{{0}} parameter(1)
+  %r = bf16[8]{{0}} parameter(2)
+  %zero = f32[] constant(0)
+  %two = f32[] constant(2)
+  %convert.1 = f32[8]{{0}} convert(%p)
+  %convert.2 = f32[8]{{0}} convert(%q)
+  %add.1 = f32[8]{{0}} add(%convert.1, %convert.2){named("add", frame=1)}
+  %square.1 = f32[8]{{0}} multiply(%add.1, %add.1){named("square", frame=2)}
+  %sum.1 = f32[] reduce(%square.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum", frame=3)}
+  %convert.3 = f32[8]{{0}} convert(%r)
+  %convert.4 = bf16[8]{{0}} convert(%add.1)
+  %add.2 = f32[8]{{0}} add(%add.1, %convert.3){named("add", frame=4)}
+  %convert.6 = bf16[8]{{0}} convert(%add.2)
+  %square.2 = f32[8]{{0}} multiply(%add.2, %add.2){named("square", frame=2)}
+  %sum.2 = f32[] reduce(%square.2, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum", frame=3)}
+  %add.3 = f32[8]{{0}} add(%add.2, %add.1){named(f"transpose(jvp())/{operation}", frame=5)}
+  %spread = f32[8]{{0}} broadcast(%two), dimensions={{}}{named("mul", frame=5)}
+  %multiply.3 = f32[8]{{0}} multiply(%add.3, %spread){named("transpose(jvp())/add_any", frame=4)}
+  %convert.5 = bf16[8]{{0}} convert(%multiply.3)
+  %all = (f32[], f32[], bf16[8]{{0}}) tuple(%sum.1, %sum.2, %convert.4)
+  ROOT %t = ((f32[], f32[], bf16[8]{{0}}), bf16[8]{{0}}, bf16[8]{{0}}) tuple(%all, %convert.5, %convert.6)"""
+    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
+    assert ("add.3" in {x.name for x in widened(entry.post_order(), uses_in_order(entry))}) == is_narrow
+
+
+@pytest.mark.parametrize(
+    ("product", "expected"),
+    [
+        ("multiply.5", ["add.3", "square.1", "multiply.5"]),
+        ("mul.5", ["add.3", "mul.5", "square.1"]),
+    ],
+    ids=["merged since", "of the program"],
+)
+def test_a_product_merged_beside_such_a_sum_comes_last(product: str, expected: list[str]) -> None:
+    """It had read the product that went into the sum, which in turn had the place of that."""
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %q = bf16[8]{{0}} parameter(1)
+  %r = bf16[8]{{0}} parameter(2)
+  %zero = f32[] constant(0)
+  %two = f32[] constant(2)
+  %tenth = f32[] constant(0.1)
+  %convert.1 = f32[8]{{0}} convert(%p)
+  %convert.2 = f32[8]{{0}} convert(%q)
+  %convert.3 = f32[8]{{0}} convert(%r)
+  %add.1 = f32[8]{{0}} add(%convert.1, %convert.2){named("add", frame=1)}
+  %square.1 = f32[8]{{0}} multiply(%add.1, %add.1){named("square", frame=2)}
+  %sum.1 = f32[] reduce(%square.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum", frame=3)}
+  %spread.1 = f32[8]{{0}} broadcast(%tenth), dimensions={{}}{named("mul", frame=6)}
+  %{product} = f32[8]{{0}} multiply(%add.1, %spread.1){named("mul", frame=6)}
+  %add.2 = f32[8]{{0}} add(%convert.2, %convert.3){named("add", frame=4)}
+  %square.2 = f32[8]{{0}} multiply(%add.2, %add.2){named("square", frame=2)}
+  %sum.2 = f32[] reduce(%square.2, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum", frame=3)}
+  %add.3 = f32[8]{{0}} add(%add.2, %add.1){named("transpose(jvp())/broadcast_in_dim", frame=5)}
+  %spread.2 = f32[8]{{0}} broadcast(%two), dimensions={{}}{named("mul", frame=5)}
+  %multiply.3 = f32[8]{{0}} multiply(%add.3, %spread.2){named("transpose(jvp())/add_any", frame=4)}
+  %convert.5 = bf16[8]{{0}} convert(%multiply.3)
+  ROOT %t = (f32[], f32[8]{{0}}, f32[], bf16[8]{{0}}) tuple(%sum.1, %{product}, %sum.2, %convert.5)"""
+    assert users_of("add.1", body) == expected

@@ -16,6 +16,7 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.floats.distributed_factors import is_sum_of_factors
 from hlofuse.pipelines.users.floats.inserted_converts import (
     is_inserted_convert,
     is_narrowing,
@@ -47,7 +48,7 @@ def widened(order: Iterable[Instruction], uses: Uses) -> frozenset[Instruction]:
     own = {
         x: _evidence(x) + _SURE * (x in first)
         for x in order
-        if is_elementwise(x) and _is_wide(x) and x.opcode not in never
+        if is_elementwise(x) and _is_wide(x) and x.opcode not in never and not is_sum_of_factors(x)
     }
     own = _with_that_of_place(own)
     side = {x: _sign(known) for x, known in own.items()} | dict.fromkeys(found, 1)

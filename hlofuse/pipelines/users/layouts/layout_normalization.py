@@ -23,6 +23,7 @@ from hlofuse.pipelines.users.common.copies import was_copy
 from hlofuse.pipelines.users.common.grouping import is_grouped
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.floats.distributed_factors import merged_beside_sum
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_widening
 from hlofuse.pipelines.users.floats.swapped_broadcasts import (
     give_order_as_swapped,
@@ -63,6 +64,7 @@ def restore_normalized_users(
     swapped = {x.broadcast: x for x in swapped_broadcasts(graph.of) if x.broadcast in other}
     swap_back(graph, swapped.values())
     copied = put_results_together(graph)
+    merged = {x: _take_merged(graph, x) for x in anew}
     converts = {x: _take_from_wide(graph, x, wide) for x in _merged_converts(order, anew, other, wide)}
     _Normalization(graph, anew, other, copied, frozenset(converts.values())).run()
     _Simplification(graph, other, copied).run()
@@ -71,6 +73,7 @@ def restore_normalized_users(
         x = node.source
         if node.dead or x is None or x not in other:
             continue
+        node.users += merged.get(x, ())
         if x in converts:
             listed = [*node.users, *converts[x].users]
             if reorder_users(x, [u.source for u in listed if u.source is not None]):
@@ -159,6 +162,16 @@ def with_last_in_place_of_layout(x: Instruction, users: list[Instruction]) -> li
     (source,) = x.operands
     given = source.operands[0] if source.opcode == "get-tuple-element" else source
     return users if given.opcode == "custom-call" else last_in_front(users)
+
+
+def _take_merged(graph: ShadowGraph, factor: Instruction) -> list[Node]:
+    """The products that did not read the `factor` as yet; that they do not is told here, too."""
+    node = graph.of[factor]
+    later = [graph.of[u] for u in merged_beside_sum(factor)]
+    for product in later:
+        node.remove_user(product)
+        product.operands = [o for o in product.operands if o is not node]
+    return later
 
 
 def _is_of_reduction(x: Instruction) -> bool:
