@@ -7,7 +7,7 @@ import pytest
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
 
-from .lists import named, users_in, users_of
+from .lists import named, places_in_source, users_in, users_of
 
 
 def test_a_product_that_was_a_division_tells_since_when_passes_made_operations() -> None:
@@ -475,3 +475,26 @@ def test_in_a_call_the_age_of_a_sort_made_anew_tells_nothing(made: str, users: l
   %neg.1 = f32[8]{{0}} negate(%sub.1){named("jit(g)/neg")}
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%made.1, %neg.1)"""
     assert users_of("sub.1", body, ids="p r sub.1 neg.1 made.1") == users
+
+
+def test_each_of_equal_calls_had_a_tuple_of_its_own() -> None:
+    """leaky_relu(x) in two losses: what the second chose went when its predicate had gone."""
+    call = "jvp(jit(leaky_relu))"
+    back = f"transpose({call})/select_n"
+    line = ("leaky_relu", 2, 8, 20)
+    callers = ("f", 4, 8, 20), ("f", 5, 8, 20)
+    tables = places_in_source(line, line, *callers, called_from={1: 3, 2: 4})
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %g = f32[8]{{0}} parameter(2)
+  %h = f32[8]{{0}} parameter(3)
+  %ge.1 = pred[8]{{0}} compare(%p, %q), direction=GE{named(f"{call}/ge", frame=1)}
+  %select_n.1 = f32[8]{{0}} select(%ge.1, %p, %q){named(f"{call}/select_n", frame=1)}
+  %select_n.2 = f32[8]{{0}} select(%ge.1, %g, %q){named(back, frame=1)}
+  %select_n.3 = f32[8]{{0}} select(%ge.1, %q, %g){named(back, frame=1)}
+  %select_n.4 = f32[8]{{0}} select(%ge.1, %h, %q){named(back, frame=2)}
+  %select_n.5 = f32[8]{{0}} select(%ge.1, %q, %h){named(back, frame=2)}
+  %neg.1 = f32[8]{{0}} negate(%select_n.1){named("jvp()/neg")}
+  %own = (f32[8], f32[8]) tuple(%select_n.2, %select_n.3)
+  ROOT %r = (f32[8], (f32[8], f32[8]), f32[8], f32[8]) tuple(%neg.1, %own, %select_n.4, %select_n.5)"""
+    assert users_of("ge.1", body, tables=tables) == [f"select_n.{k}" for k in (1, 2, 3, 5, 4)]

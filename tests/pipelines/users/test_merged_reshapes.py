@@ -79,3 +79,31 @@ def test_a_derivative_spreads_what_it_reads_once_more(spread: str, users: list[s
   %mul.3 = f32[4,1,8]{{2,1,0}} multiply(%div.1, %sub.3){named("mul")}
   ROOT %r = (f32[4,2,8]{{2,1,0}}, f32[4,2,8]{{2,1,0}}, f32[4,1,8]{{2,1,0}}) tuple(%mul.7, %mul.8, %mul.3)"""
     assert users_of("div.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("second", "users"),
+    [
+        ("dot_general", ["reshape", "of.first", "of.third", "of.second"]),
+        ("mul", ["reshape", "of.first", "of.second", "of.third"]),
+    ],
+)
+def test_the_vector_of_each_product_is_reshaped_until_cse(second: str, users: list[str]) -> None:
+    """As a network that ends in one value for every example has it, which is called for two batches."""
+    back = named("transpose(jvp())/dot_general")
+    body = f"""  %p = f32[4,2,8]{{2,1,0}} parameter(0)
+  %q = f32[4,2,8]{{2,1,0}} parameter(1)
+  %g = f32[4,16]{{1,0}} parameter(2)
+  %w = f32[16]{{0}} parameter(3)
+  %vector = f32[4,16]{{1,0}} broadcast(%w), dimensions={{1}}{named("dot_general")}
+  %reshape = f32[4,2,8]{{2,1,0}} bitcast(%vector){named("dot_general")}
+  %first = f32[4,2,8]{{2,1,0}} multiply(%p, %reshape){named("dot_general")}
+  %of.first = f32[4,16]{{1,0}} multiply(%g, %vector){back}
+  %second = f32[4,2,8]{{2,1,0}} multiply(%q, %reshape){named(second)}
+  %of.second = f32[4,16]{{1,0}} add(%g, %vector){back}
+  %of.third = f32[4,16]{{1,0}} subtract(%g, %vector){back}
+  %firsts = (f32[4,2,8], f32[4,16]) tuple(%first, %of.first)
+  %seconds = (f32[4,2,8], f32[4,16]) tuple(%second, %of.second)
+  %both = ((f32[4,2,8], f32[4,16]), (f32[4,2,8], f32[4,16])) tuple(%firsts, %seconds)
+  ROOT %r = (((f32[4,2,8], f32[4,16]), (f32[4,2,8], f32[4,16])), f32[4,16]) tuple(%both, %of.third)"""
+    assert users_of("vector", body) == users

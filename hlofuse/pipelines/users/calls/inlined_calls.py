@@ -35,6 +35,7 @@ from hlofuse.pipelines.users.common.copies import was_bitcast_copied
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.windows import is_cut_from_windows
 from hlofuse.pipelines.users.duplicates.merged_constants import in_order_of_merging
+from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, is_narrowing
 from hlofuse.pipelines.users.floats.widened import served_by
 
@@ -83,7 +84,8 @@ def in_order_of_calls(
         and not (inner and _is_cotangent(source, function))
         and (is_loop_of_one_turn(source) or _has_other_results(source, function))
     ):
-        return _without_tuples(inner, outer)
+        own, elsewhere = _by_place_of_call(source, inner, outer)
+        return _with_other_calls_merged(_without_tuples(inner, own), elsewhere, len(inner))
     return [*inner, *outer]
 
 
@@ -294,6 +296,43 @@ def _place_of_call(x: Instruction, around: str) -> Hashable | None:
     if not function or function == around or is_choice_of_remainder(x):
         return None
     return function, "" if is_called_once(x) else stack_frame(x)
+
+
+def _by_place_of_call(
+    source: Instruction, inner: list[Instruction], outer: list[Instruction]
+) -> tuple[list[Instruction], list[list[Instruction]]]:
+    """The users outside of the function in the place that called it, and those in each other that did.
+
+    What read it in those calls is gone: the `inner` users are all of this one.
+    """
+    here = extent_of(source)
+    extents = {u: extent_of(served_by(u)) for u in (*inner, *outer)}
+    if here is None or any(extent is None or extent.function != here.function for extent in extents.values()):
+        return outer, []
+    places = {u: extent.context for u, extent in extents.items() if extent is not None}
+    own = [u for u in outer if places[u] == here.context]
+    if not own or any(places[u] != here.context for u in inner):
+        return outer, []
+    groups: dict[Hashable, list[Instruction]] = {}
+    for u in outer:
+        if u not in own:
+            groups.setdefault(places[u], []).append(u)
+    return own, list(groups.values())
+
+
+def _with_other_calls_merged(
+    users: list[Instruction], elsewhere: list[list[Instruction]], inner: int
+) -> list[Instruction]:
+    """The users of a result of a call, the first, with those that equal calls' results had outside.
+
+    Each had a tuple. HloCSE (`xla/service/hlo_cse.cc`) gave them to the first result, and what read it in the
+    other calls, as many as the `inner` users here, went after that, as there was the like of each.
+    """
+    for outer in elsewhere:
+        gone = [object() for _ in range(inner)]
+        listed: list[object] = [*users, *gone, *last_in_front(outer)]
+        users = [u for u in without(listed, gone) if isinstance(u, Instruction)]
+    return users
 
 
 def _without_tuples(inner: list[Instruction], outer: list[Instruction]) -> list[Instruction]:

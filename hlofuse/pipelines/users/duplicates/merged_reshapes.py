@@ -70,6 +70,8 @@ def _readers_of_others(
         return readers[1:]
     if not _moves_dimensions(kept):
         return []
+    if operation(kept.operands[0]) == "dot_general":
+        return _products(kept, order)[1:]
     by_place: dict[Extent, Instruction] = {}
     for u in sorted(kept.users, key=order.__getitem__):
         here = extent_of(u)
@@ -81,6 +83,20 @@ def _readers_of_others(
         if place.start[0] == place.end[0]:
             lengths[place.end[1] - place.start[1]].append(by_place[place])
     return [u for of_length in lengths.values() for u in of_length[1:]]
+
+
+def _products(reshape: Instruction, order: dict[Instruction, int]) -> list[Instruction]:
+    """What was multiplied by the vector of a matrix product, spread, that the `reshape` is of.
+
+    Each was reshaped for that, and ReshapeMover (`xla/hlo/transforms/simplifiers/reshape_mover.cc`) put a
+    reshape of its own behind the vector instead.
+    """
+    vector = reshape.operands[0]
+    if vector.opcode != "broadcast":
+        return []
+    readers = [v for u in reshape.users for v in (u.users if u.opcode == "transpose" else [u])]
+    found = [u for u in readers if u.opcode == "multiply" and operation(u) == "dot_general"]
+    return sorted(dict.fromkeys(found), key=order.__getitem__)
 
 
 def _is_spread_for_each(x: Instruction) -> bool:
