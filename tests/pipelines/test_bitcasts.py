@@ -90,6 +90,35 @@ def test_what_changes_the_type_is_met_among_what_layout_normalization_left() -> 
     assert in_order(body) == ["bitcast.1.0", "bitcast.9.0", "bitcast.3.0"]
 
 
+def _from_numbers(*numbered: str) -> str:
+    """A bitcast each: `n` with a name of the program, `-` without, `*` one that changes the type."""
+    body, names = "  %p = u32[32] parameter(0)\n", []
+    for k, given in enumerate(numbered):
+        number, kind = given[:-1], given[-1]
+        shape = f"{'f32' if kind == '*' else 'u32'}[{2**k},{32 // 2**k}]"
+        named = "" if kind == "-" else ', metadata={op_name="jit(f)/x"}'
+        body += f"  %bitcast.{number}.0 = {shape} bitcast(%p){named}\n"
+        names.append((f"%bitcast.{number}.0", shape))
+    shapes, operands = ", ".join(s for _, s in names), ", ".join(n for n, _ in names)
+    return body + f"  ROOT %tuple.1.0 = ({shapes}) tuple({operands})"
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [
+        (["1n", "12n", "9*", "3-"], "1 9 3 12"),
+        (["1-", "5*", "2n", "3n"], "1 2 3 5"),
+        (["1n", "2n", "9*", "8*", "4-"], "1 2 8 9 4"),
+        (["1n", "2n", "9*", "3-", "12-"], "1 2 9 3 12"),
+    ],
+    ids=["made since", "from before LayoutNormalization", "as met", "normalized since"],
+)
+def test_what_changes_the_type_is_behind_what_the_program_had_and_before_what_was_made_since(
+    text: list[str], order: str
+) -> None:
+    assert in_order(_from_numbers(*text)) == [f"bitcast.{number}.0" for number in order.split()]
+
+
 def test_numbers_of_several_names_may_be_equal() -> None:
     """Before XLA renames instructions, a bitcast has the name of the operation that it was."""
     body = (

@@ -40,6 +40,17 @@ def test_numbers_behind_the_programs_are_passes_again() -> None:
     assert named(mul(3), mul(4), *called[:-1], "ROOT " + called[-1]) == {"mul.3.0", "mul.4.0"}
 
 
+def test_a_branch_that_the_framework_inlined_is_in_the_window() -> None:
+    """As where the predicate of jax.lax.cond is a number."""
+    branch = [mul(k, "cond/branch_0_fun/mul") for k in (6, 7)]
+    assert named(mul(5), *branch, "ROOT " + mul(8)) == {f"mul.{k}.0" for k in (5, 6, 7, 8)}
+
+
+def test_a_branch_that_the_compiler_inlined_is_not() -> None:
+    branch = [mul(k, "cond/branch_0_fun/mul") for k in (0, 9)]
+    assert named(mul(5), mul(6), *branch, "ROOT " + mul(8)) == {f"mul.{k}.0" for k in (5, 6, 8)}
+
+
 def test_constants_have_a_window_as_well() -> None:
     """A broadcast of a constant without op_name is the front end's, one with op_name is not."""
     lines = [

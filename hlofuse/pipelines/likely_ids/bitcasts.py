@@ -47,19 +47,38 @@ def _before_reductions(bitcasts: list[Instruction]) -> list[Instruction]:
     """In the order of their numbers, but for those that change the type.
 
     BitcastDtypesExpander leaves them to AlgebraicSimplifier, which meets them where LayoutNormalization has
-    put bitcasts without a name of the program, and two in a row have become one.
+    put bitcasts without a name of the program, and two in a row have become one. What has a higher number
+    than those has been made since.
     """
     changing = frozenset(x for x in bitcasts if x.shape.element_type != x.operands[0].shape.element_type)
-    if not changing:
+    number = {x: name_before_renaming(x).number for x in bitcasts}
+    end = max((number[x] for x in changing), default=-1)
+    start = _first_of_normalization([(n, bool(x.op_name)) for x, n in number.items() if n < end])
+    if start is None:
         return in_order_of_pass(bitcasts, [], frozenset())
-    normal = sorted((x for x in bitcasts if not x.op_name), key=lambda x: name_before_renaming(x).number)
-    if not normal:
-        return in_order_of_pass(bitcasts, [], frozenset())
-    start = name_before_renaming(normal[0]).number
-    early = [x for x in bitcasts if x not in changing and name_before_renaming(x).number < start]
-    seen = {*early}
-    rest = [x for x in bitcasts if x not in seen]
-    return in_order_of_pass(early, [], frozenset()) + in_order_of_pass(rest, [], changing)
+    turns: list[list[Instruction]] = [[], [], []]
+    for x in bitcasts:
+        turns[1 if x in changing else (number[x] >= start) + (number[x] > end)].append(x)
+    aged = sorted(changing, key=number.__getitem__)
+    first, met, last = turns
+    return [
+        *in_order_of_pass(first, [], frozenset()),
+        *in_order_of_pass(met, aged, changing),
+        *in_order_of_pass(last, [], frozenset()),
+    ]
+
+
+def _first_of_normalization(bitcasts: list[tuple[int, bool]]) -> int | None:
+    """The number that parts those of the program best from those of LayoutNormalization, if any does.
+
+    Given is which numbers are on something with an op_name. Other passes had made a few without one.
+    """
+    best, found, score = -len(bitcasts), None, 0
+    for number, is_named in sorted(bitcasts):
+        if not is_named and score > best:
+            best, found = score, number
+        score += 1 if is_named else -1
+    return found if score <= best else None
 
 
 def _last_in_a_row(numbered: list[Instruction]) -> list[Instruction]:

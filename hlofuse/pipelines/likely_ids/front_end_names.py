@@ -18,11 +18,34 @@ from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.names import is_of_call, is_of_program, loops_around, name_before_renaming
+from hlofuse.pipelines.names import (
+    is_in_branch,
+    is_of_call,
+    is_of_program,
+    loops_around,
+    name_before_renaming,
+    outermost_call,
+)
 
 
 def named_by_front_end(module: Module) -> frozenset[Instruction]:
-    """The instructions outside of fusions whose numbers lie in the window of their root and computation."""
+    """The instructions outside of fusions whose numbers lie in the window of their root and computation.
+
+    A branch in the entry may have been inlined by framework or compiler. Clones take the free numbers, of
+    which some are outside of the window.
+    """
+    branches = frozenset(x for x in module.entry if is_in_branch(x) and is_of_program(x) and _is_direct(x))
+    found = _in_windows(module, branches)
+    return found if branches <= found else _in_windows(module, frozenset())
+
+
+def _is_direct(x: Instruction) -> bool:
+    """Does nothing that a branch calls stand between the branch and it?"""
+    return x.opcode != "parameter" and is_of_call(x) and not outermost_call(x)
+
+
+def _in_windows(module: Module, branches: frozenset[Instruction]) -> frozenset[Instruction]:
+    """With what was inlined from `branches` before the compiler had it."""
     candidates: dict[str, dict[Computation, dict[Instruction, int]]] = {}
     others: dict[str, list[int]] = {}
     in_clones: dict[str, list[int]] = {}
@@ -35,7 +58,7 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
             if x.opcode == "parameter":
                 continue
             root, number = name_before_renaming(x)
-            if x not in constants and (not is_of_program(x) or is_of_call(x)):
+            if x not in constants and (not is_of_program(x) or (is_of_call(x) and x not in branches)):
                 others.setdefault(root, []).append(number)
             elif is_clone:
                 in_clones.setdefault(root, []).append(number)

@@ -112,7 +112,7 @@ class Makers:
 
     def _by_name(self, x: Instruction) -> Maker:
         if is_of_program(x):
-            if is_of_call(x):
+            if is_of_call(x) and x not in self._named:
                 return self._inliner()
             if x in self._named or self._all_cloned:
                 return Maker.FRONT_END
