@@ -8,6 +8,7 @@ from hlofuse.pipelines.users.calls.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.users.calls.loop_elements import (
     in_order_of_merging,
     in_order_of_scan,
+    in_order_of_turns,
     is_merged_counter,
     is_read_in_changed_body,
     is_read_in_scan,
@@ -140,6 +141,8 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = in_order_of_scan(producer, users)
     elif is_merged_literal(producer):
         users = _as_literals_are_merged(producer, users, clues)
+    elif (in_turns := in_order_of_turns(users)) != users:
+        users = in_turns
     elif not is_moved_with_reshape_dropped(producer, users, clues.ages.passes):
         users = with_reader_in_place_of_call(producer, users)
         sliced = slices_of_windows(producer)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hlofuse.ir import parse_module
+
+from ...running import find
 from .lists import HEAD, named, users_in
 
 _SCAN = "while/body/eval_jaxpr"
@@ -86,6 +89,47 @@ def test_what_the_function_of_a_scan_computes_is_of_its_one_call() -> None:
   %add.2 = f32[8]{{0}} add(%div.1, %x.1){named(f"{at}/add")}
   ROOT %r = {_KINDS} tuple(%next.1, %add.1, %add.2){named("while")}"""
     assert users_in(_program(loop, body), "add.1", ids_known=True) == ["div.1", "r"]
+
+
+def _slices(*starts: int) -> str:
+    return "\n".join(
+        f"  %s.{k + 1} = f32[1]{{0}} slice(%x.1), slice={{[{k}:{k + 1}]}}{named('while/body/slice')}"
+        for k in starts
+    )
+
+
+def test_the_function_of_a_scan_that_was_unrolled_is_called_for_each_turn() -> None:
+    """What the next call reads comes behind what is of the call itself."""
+    at = "while/body/eval_jaxpr"
+    body = f"""{_slices(0, 1)}
+  %b.1 = f32[] bitcast(%s.1){named("while/body/squeeze")}
+  %b.2 = f32[8]{{0}} broadcast(%b.1), dimensions={{}}{named(f"{at}/sub")}
+  %add.1 = f32[8]{{0}} add(%k.1, %b.2){named(f"{at}/add")}
+  %mul.1 = f32[8]{{0}} multiply(%add.1, %x.1){named(f"{at}/mul")}
+  %b.3 = f32[] bitcast(%s.2){named("while/body/squeeze")}
+  %b.4 = f32[8]{{0}} broadcast(%b.3), dimensions={{}}{named(f"{at}/sub")}
+  %add.2 = f32[8]{{0}} add(%mul.1, %b.4){named(f"{at}/add")}
+  %sin.1 = f32[8]{{0}} sine(%add.1){named(f"{at}/sin")}
+  %b.5 = f32[1,8]{{1,0}} bitcast(%add.1){named(f"{at}/add")}
+  %neg.1 = f32[1,8]{{1,0}} negate(%b.5){named("while/body/neg")}
+  %b.6 = f32[8]{{0}} bitcast(%neg.1){named("while/body/neg")}
+  %sub.1 = f32[8]{{0}} subtract(%sin.1, %b.6){named("while/body/sub")}
+  ROOT %r = {_KINDS} tuple(%next.1, %sub.1, %add.2){named("while")}"""
+    assert users_in(_program("while", body), "add.1", ids_known=True)[0] == "sin.1"
+
+
+def test_slices_for_the_turns_of_a_scan_come_in_the_order_of_their_calls() -> None:
+    """Going backwards, as in a derivative, the last row was taken first."""
+    body = f"""{_slices(0, 1)}
+  ROOT %r = {_KINDS} tuple(%next.1, %s.1, %s.2){named("while")}"""
+    module = parse_module(
+        _program("while", body)
+        .replace("x.1)", "m.1)")
+        .replace("  %one =", f"  %m.1 = f32[8]{{0}} negate(%x.1){named('while/body/neg')}\n  %one =")
+    )
+    first, second = find(module, "s.1"), find(module, "s.2")
+    first.id, second.id = second.id, first.id
+    assert users_in(module, "m.1", ids_known=True) == ["s.2", "s.1"]
 
 
 @pytest.mark.parametrize(

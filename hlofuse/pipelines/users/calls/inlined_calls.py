@@ -160,9 +160,22 @@ def is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
         return bool(x.op_name and x.users and within)
     if outermost_call(x) != function:
         return False
-    if is_called_once(source):
+    if not (_is_result(source) and _leads_to_like(source, x, function)):
         return True
-    return not (_is_result(source) and _leads_to_like(source, x, function))
+    return is_called_once(source) and not _is_unrolled(source)
+
+
+def _is_unrolled(x: Instruction) -> bool:
+    """Is the function of its body called for several turns at once (`scan` with `unroll`)?
+
+    The body takes the turns' parts out of what it takes at the index, and puts their results together again.
+    """
+    around = outermost_call(x).rpartition("/")[0]
+    ends = {f"{around}/slice", f"{around}/concatenate"}
+    return x.computation is not None and any(
+        i.opcode in {"slice", "concatenate"} and (i.op_name or "").partition("/")[2] in ends
+        for i in x.computation
+    )
 
 
 def _leads_to_like(result: Instruction, start: Instruction, function: str) -> bool:

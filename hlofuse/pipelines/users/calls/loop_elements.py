@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import caller_of, is_named_around_loop
+from hlofuse.pipelines.names import caller_of, is_named_around_loop, outermost_call
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.visits import order_of_walk
 from hlofuse.pipelines.users.floats.widened import served_by
 
+_SLICED = "/body/slice"
 _BODY, _FUNCTION = "/body/", "eval_jaxpr"
 _MERGED, _MERGED_AND_DROPPED = 2, 3
 _WINDOWS = frozenset({"dynamic-slice", "slice"})
@@ -41,6 +42,19 @@ def in_order_of_scan(element: Instruction, users: list[Instruction]) -> list[Ins
     listed: list[Instruction | None] = [None if u is call else u for u in others]
     left = [u for u in without([*listed, *clones], [None]) if u is not None]
     return last_in_front(left) if _were_counters_merged(element.computation) else left
+
+
+def in_order_of_turns(users: list[Instruction]) -> list[Instruction]:
+    """The users of what the body of a loop takes slices of by itself, one for each call of a function.
+
+    Those are what it does in several turns (`scan` with `unroll`); their order was that of the calls, which
+    read all there is of one turn, and is told by ids alone since.
+    """
+    if any(
+        u.opcode != "slice" or not (u.op_name or "").endswith(_SLICED) or outermost_call(u) for u in users
+    ):
+        return users
+    return sorted(users, key=lambda u: u.id)
 
 
 def is_read_in_changed_body(element: Instruction) -> bool:
