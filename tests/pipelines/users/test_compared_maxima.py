@@ -9,7 +9,8 @@ from .lists import users_of
 
 _CHOICE = 'metadata={op_name="jit(f)/jvp()/while/body/%sselect_n"}'
 _COMPARISON = 'metadata={op_name="jit(f)/jvp()/while/body/%seq"}'
-_IDS = "c t one two zero ones twos zeros max of_c of_t share_of_c all_of_c share_of_t all_of_t inverse by_c by_t r"
+_CHOICES = "share_of_c all_of_c share_of_t all_of_t"
+_IDS = f"c t one two zero ones twos zeros max of_c of_t {_CHOICES} inverse by_c by_t r"
 
 
 def _of_maximum(function: str) -> str:
