@@ -471,3 +471,22 @@ def test_a_function_converts_what_it_is_given_itself(kind: str, users: list[str]
   %abs.1 = f32[8,8]{{1,0}} abs(%convert_element_type.1){named("abs")}
   ROOT %r = (f32[8]{{0}}) tuple(%sum.1)"""
     assert users_of("convert_element_type.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("called_from", "users"), [({3: 2}, ["div.1", "mul.1", "neg.1"]), ({}, ["div.1", "neg.1", "mul.1"])]
+)
+def test_what_is_called_around_an_expression_is_around_it(
+    called_from: dict[int, int], users: list[str]
+) -> None:
+    body = f"""
+  %x = f32[8]{{0}} parameter(0)
+  %y = f32[8]{{0}} parameter(1)
+  %add.1 = f32[8]{{0}} add(%x, %y){named("add", frame=1)}
+  %div.1 = f32[8]{{0}} divide(%x, %add.1){named("div", frame=2)}
+  %mul.1 = f32[8]{{0}} multiply(%add.1, %add.1){named("mul", frame=3)}
+  %neg.1 = f32[8]{{0}} negate(%add.1){named("neg", frame=1)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%div.1, %mul.1, %neg.1)
+"""
+    tables = places_in_source(("f", 2, 41, 46), ("f", 2, 22, 51), ("g", 7, 2, 9), called_from=called_from)
+    assert users_of("add.1", body, tables=tables) == users

@@ -15,6 +15,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_called, operation, outermost_call, stack_frame
 from hlofuse.pipelines.users.common.ages import is_sign_of_remainder, was_product_with_predicate
 from hlofuse.pipelines.users.common.keys import is_turn, is_word_of_key
+from hlofuse.pipelines.users.duplicates.compared_maxima import function_given, with_last_in_place_of_call
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
 from hlofuse.pipelines.users.floats.widened import served_by
 
@@ -49,7 +50,7 @@ def in_order_of_functions(
         younger = producer if user.opcode == "tuple" else max(producer, user, key=lambda x: x.id)
         uses = at_cse.of(younger)
         last = place[user] = uses.get((producer, user), last)
-        function = together.get(user) or _function(user, producer, at_cse)
+        function = function_given(producer, user) or together.get(user) or _function(user, producer, at_cse)
         groups.setdefault(function, []).append(user)
     # The one that is left is the one that CSE met first, and bears the name of what it was made for.
     own = [u for u in users if producer.op_name and served_by(u).op_name == producer.op_name]
@@ -57,7 +58,7 @@ def in_order_of_functions(
     if own:
         place[min(own, key=place.__getitem__)] = -1
     ordered = sorted(groups.values(), key=lambda group: min(place[user] for user in group))
-    return [user for group in ordered for user in _as_in_function(group, together)]
+    return [user for group in ordered for user in _as_in_function(producer, group, together)]
 
 
 def _in_one_call(
@@ -79,7 +80,11 @@ def _in_one_call(
     return found
 
 
-def _as_in_function(group: list[Instruction], together: dict[Instruction, Instruction]) -> list[Instruction]:
+def _as_in_function(
+    literal: Instruction, group: list[Instruction], together: dict[Instruction, Instruction]
+) -> list[Instruction]:
+    if function_given(literal, group[0]):
+        return with_last_in_place_of_call(group)
     return sorted(group, key=lambda u: u.id) if all(u in together for u in group) else group
 
 

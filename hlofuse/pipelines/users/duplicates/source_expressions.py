@@ -139,8 +139,20 @@ def _users_of_expression(
     return {
         u
         for u, place in places.items()
-        if u in around or _bears_place_of_another(u, place) or leads_to_gemm_with_prologue(u, x)
+        if u in around
+        or _is_called_around(u, here)
+        or _bears_place_of_another(u, place)
+        or leads_to_gemm_with_prologue(u, x)
     }
+
+
+def _is_called_around(u: Instruction, here: Extent) -> bool:
+    """Is it in a function that is called by what stands around the place `here`?"""
+    if u.computation is None or u.computation.module is None:
+        return False
+    module = u.computation.module
+    places = (extent_of_frame(module, frame) for frame in _callers(u))
+    return any(place is not None and place != here and place.encloses(here) for place in places)
 
 
 def _bears_place_of_another(u: Instruction, place: Extent | None) -> bool:
