@@ -21,7 +21,7 @@ from hlofuse.pipelines.names import (
     outermost_call,
     stack_frame,
 )
-from hlofuse.pipelines.users.calls.inlined_calls import is_of_same_call
+from hlofuse.pipelines.users.calls.clones import is_of_same_call
 from hlofuse.pipelines.users.common.ages import (
     Calls,
     came_behind_its_users,

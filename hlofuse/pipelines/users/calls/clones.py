@@ -1,0 +1,98 @@
+"""What CallInliner (`xla/service/call_inliner.cc`) cloned out of a call: which one, and what reads that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import FLOATING_TYPES
+from hlofuse.pipelines.names import is_called_once, outermost_call
+from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
+from hlofuse.pipelines.users.floats.widened import served_by
+
+
+def is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
+    """Was `x` cloned with `source`, out of one call of `function`?"""
+    if x.opcode == "bitcast":  # it bears the name of what it was put behind
+        readers = [u for u in x.users if u.op_name] or [x.operands[0]]
+        within = all(outermost_call(u) == function and u.opcode != "bitcast" for u in readers)
+        return bool(x.op_name and x.users and within)
+    if outermost_call(x) != function:
+        return False
+    if not (is_result(source) and _leads_to_like(source, x, function)):
+        return True
+    return is_called_once(source) and not _is_unrolled(source)
+
+
+def _is_unrolled(x: Instruction) -> bool:
+    """Is the function of its body called for several turns at once (`scan` with `unroll`)?
+
+    The body takes the turns' parts out of what it takes at the index, and puts their results together again.
+    """
+    around = outermost_call(x).rpartition("/")[0]
+    ends = {f"{around}/slice", f"{around}/concatenate"}
+    return x.computation is not None and any(
+        i.opcode in {"slice", "concatenate"} and (i.op_name or "").partition("/")[2] in ends
+        for i in x.computation
+    )
+
+
+def _leads_to_like(result: Instruction, start: Instruction, function: str) -> bool:
+    """Is `start` of a call that has no other result than one like `result`? Then it is another call."""
+    found, pending, again = {start}, [start], False
+    while pending:
+        x = pending.pop()
+        if (x.opcode, x.op_name, x.shape) == (result.opcode, result.op_name, result.shape):
+            again = again or not x.users or is_result(x)
+            continue
+        if is_result(x):
+            return False
+        near = [u for u in x.users if outermost_call(u) == function and u not in found]
+        found.update(near)
+        pending += near
+    return again
+
+
+def is_result(x: Instruction) -> bool:
+    function = outermost_call(x)
+    return any(outermost_call(v) != function for v in readers_of(x))
+
+
+def clone_of(user: Instruction) -> Instruction:
+    """What was cloned out of a call: the user, or what it was put in front of."""
+    clone = served_by(user)
+    if clone.opcode == "bitcast" and len(clone.users) == 1 and outermost_call(clone) == "":
+        return clone.users[0]
+    return clone
+
+
+def readers_of(x: Instruction, but: Instruction | None = None) -> Iterator[Instruction]:
+    """What reads `x`, or what passes put behind it; not `but`, nor what reads that."""
+    for user in x.users:
+        if user is but:
+            continue
+        if user.opcode == "bitcast" or is_inserted_convert(user):
+            yield from user.users
+        else:
+            yield user
+
+
+def operands_of(x: Instruction) -> list[Instruction]:
+    return [o.operands[0] if is_inserted_convert(o) else o for o in x.operands]
+
+
+def twins_of(x: Instruction) -> list[Instruction]:
+    """What the same operation, written once, makes of the same operands in another order."""
+    operands = set(x.operands)
+    others = (u for o in x.operands if not is_made_of_nothing(o) for u in o.users if u is not x)
+    return [u for u in others if u.op_name == x.op_name and operands == set(u.operands)]
+
+
+def is_cotangent(x: Instruction, function: str) -> bool:
+    """Is it of a derivative, of which nothing reads the results but who called it?
+
+    Who reads it elsewhere as well had one like it, until CSE made them one.
+    """
+    is_derivative = function.rpartition("/")[2].startswith("transpose(")
+    return is_derivative and x.shape.element_type in FLOATING_TYPES
