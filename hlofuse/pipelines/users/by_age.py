@@ -19,9 +19,9 @@ from hlofuse.pipelines.users.simplified.divisions import are_divisions, in_order
 from hlofuse.pipelines.users.simplified.dropped_behind import with_last_of_older_in_front
 from hlofuse.pipelines.users.simplified.dropped_operations import with_last_in_place_of_dropped
 from hlofuse.pipelines.users.simplified.inverted_powers import with_made_for_quotients_behind
+from hlofuse.pipelines.users.simplified.moved_operations import with_last_in_place_of_reshape
 from hlofuse.pipelines.users.simplified.moved_reshapes import (
     with_last_in_place_of_moved,
-    with_last_in_place_of_reshape,
     with_moved_in_front,
 )
 from hlofuse.pipelines.users.simplified.narrowed_concatenates import with_narrowed_behind

@@ -22,7 +22,7 @@ from hlofuse.pipelines.users.products.taken_constants import GemmReaders, gemm_r
 from hlofuse.pipelines.users.products.taken_in_softmax import SoftmaxReaders, softmax_readers
 from hlofuse.pipelines.users.simplified.divisions import Divisions, divisions, made_again
 from hlofuse.pipelines.users.simplified.hidden_casts import narrowed_places
-from hlofuse.pipelines.users.simplified.moved_reshapes import behind_moved_reshapes, younger_than_results
+from hlofuse.pipelines.users.simplified.moved_operations import behind_moved_reshapes, younger_than_results
 from hlofuse.pipelines.users.simplified.operations_on_equals import Readers, readers_of_operations_on_equals
 from hlofuse.pipelines.users.simplified.reciprocals import Divided, divided_by_constants
 from hlofuse.pipelines.users.simplified.summed_again import names_of_reductions

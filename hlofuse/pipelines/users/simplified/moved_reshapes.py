@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect
 from collections.abc import Hashable
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import (
     is_in_branch,
@@ -24,9 +22,7 @@ from hlofuse.pipelines.names import (
 from hlofuse.pipelines.users.calls.clones import is_of_same_call
 from hlofuse.pipelines.users.common.ages import (
     Calls,
-    came_behind_its_users,
     is_in_nameless_function,
-    was_division,
     was_subtraction,
 )
 from hlofuse.pipelines.users.common.copies import was_bitcast_copied
@@ -34,7 +30,7 @@ from hlofuse.pipelines.users.common.grouping import is_grouped_reduction
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
-from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, was_two_converts
+from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.floats.widened import served_by
 from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
 
@@ -300,81 +296,3 @@ def _is_out_of_its_call(x: Instruction, producer: Instruction, calls: Calls) -> 
     if not function or calls.get(x) == calls.get(producer):
         return False
     return x.id > producer.id and is_of_same_call(x, producer, function)
-
-
-def behind_moved_reshapes(computation: Computation) -> frozenset[Instruction]:
-    """Element-wise operations that ReshapeMover cloned to compute in front of a reshape.
-
-    A clone is young and asks for the name of what it was cloned of, which is taken; it gets the first
-    number that is free, which is lower than those of the program. Ids have to be XLA's. A product that
-    took in the number of another is young as well, and took over its name: it has no lower one.
-    """
-    first = min((x.id for x in computation if was_division(x)), default=None)
-    young: list[Instruction] = []
-    lowest: dict[str, int] = {}
-    for x in computation:
-        if x.opcode not in ELEMENTWISE_OPCODES or not is_of_program(x):
-            continue
-        if (first is not None and x.id > first) or (is_made_by_pass(x) and not is_of_called(x)):
-            if not was_two_converts(x):
-                young.append(x)
-        elif not is_of_called(x):
-            root, number = name_before_renaming(x)
-            lowest[root] = min(number, lowest.get(root, number))
-    names = {x: name_before_renaming(x) for x in young}
-    return frozenset(
-        x
-        for x, name in names.items()
-        if name.number < lowest.get(name.root, 0 if _is_younger_product(x) else name.number + 1)
-    )
-
-
-def younger_than_results(computation: Computation) -> frozenset[Instruction]:
-    """Element-wise operations of a loop's body that ReshapeMover made anew before it came to their users.
-
-    What calls brought in was cloned operands first, one call after the other: what is younger than something
-    computed of it was made since. What it moves at once is made together, without a reshape in between.
-    Ids have to be XLA's.
-    """
-    if computation.module is None or computation.module.entry is computation:
-        return frozenset()
-    oldest: dict[Instruction, int] = {}
-    found: set[Instruction] = set()
-    for x in reversed(computation.post_order()):
-        below = min((oldest[u] for u in x.users if u in oldest), default=x.id)
-        if is_of_program(x) and outermost_call(x) and not is_in_branch(x):
-            if below < x.id and x.opcode in ELEMENTWISE_OPCODES:
-                found.add(x)
-            below = min(below, x.id)
-        elif below == x.id:
-            continue
-        oldest[x] = below
-    others = sorted(x.id for x in computation if x not in found)
-    return frozenset(x for x in found if _is_any_between(others, x.id, min(u.id for u in x.users)))
-
-
-def _is_any_between(ids: list[int], low: int, high: int) -> bool:
-    return bisect(ids, low) < bisect(ids, high - 1)
-
-
-def _is_younger_product(x: Instruction) -> bool:
-    """Was it made anew when it took in a number? Where a call alone read it, the last user took its place."""
-    return has_merged_factor(x) and any(u.op_name and not is_of_called(u) for u in x.users)
-
-
-def with_last_in_place_of_reshape(
-    producer: Instruction, users: list[Instruction], moved: frozenset[Instruction]
-) -> list[Instruction]:
-    """The users of one of `moved`. A reshape was the only one, until it went as well.
-
-    Simplification appended what had read it, and the last took its place (`ReplaceInstruction`,
-    `xla/hlo/ir/hlo_computation.cc`); or it went with its last reader, which was moved in front of it.
-    """
-    if came_behind_its_users(producer, users):
-        # What calls brought in when they were inlined may be younger than what reads it for no such reason.
-        return users if is_of_called(producer) else last_in_front(users)
-    *others, last = sorted(users, key=lambda u: u.id)
-    if others[0].id < producer.id or last.opcode not in ELEMENTWISE_OPCODES or not is_of_program(last):
-        return users
-    came_alone = not any(u in moved for u in others) if last in moved else all(u in moved for u in others)
-    return [last, *others] if came_alone else users
