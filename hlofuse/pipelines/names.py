@@ -86,24 +86,51 @@ def is_made_by_pass(x: Instruction) -> bool:
     The framework makes the root last; what calls bring in when they are inlined comes behind it, and then
     what passes make.
     """
-    return x.computation is not None and x.id > last_of_program(x.computation.root) and not scope(x)
+    if x.computation is None or x.opcode == "tuple":
+        return False  # a pass that made another tuple put it in the place of the one there was
+    return x.id > last_of_program(x.computation.root) and not scope(x)
 
 
 def last_of_program(root: Instruction) -> int:
     """The greatest id of what the framework made. Ids have to be XLA's.
 
     That is the root, if no pass made another, as LayoutAssignment does where a result is copied: the tuple of
-    the program has a number. If one did, all goes before what was inlined or is named by a pass.
+    the program has a number, and is older than what was inlined. If one did, all goes before what was inlined
+    or is named by a pass.
     """
-    if root.opcode == "tuple" and name_before_renaming(root) != ("tuple", 0):
+    is_tuple_of_program = root.opcode == "tuple" and name_before_renaming(root) != ("tuple", 0)
+    if not is_tuple_of_program and is_of_program(root):
         return root.id
-    return root.id if is_of_program(root) else _last_before_passes(root, root.id)
+    return _last_before_passes(root, root.id, is_tuple_of_program)
 
 
 @lru_cache(maxsize=2)  # asked for one computation after the other
-def _last_before_passes(root: Instruction, id_of_root: int) -> int:
+def _last_before_passes(root: Instruction, id_of_root: int, is_numbered: bool) -> int:
+    if is_numbered and not _is_behind_calls(root):
+        return id_of_root
     young = (x.id for x in root.computation or () if _is_surely_young(x))
     return min(young, default=id_of_root) - 1
+
+
+def _is_behind_calls(root: Instruction) -> bool:
+    """Is it the root of the entry, and younger than what was inlined there?
+
+    What the first call brought in came together, and what reads its result is older.
+    """
+    if not _is_in_entry(root):
+        return False
+    is_called = False
+    for x in sorted(root.computation or (), key=lambda x: x.id):
+        if x is root:
+            return False
+        if not x.operands or not is_of_program(x):
+            continue
+        if is_called and not scope(x):
+            return False  # ids were given anew, operands first
+        is_called = bool(scope(x))
+        if is_called and any(u.id < x.id and not scope(u) for u in x.users):
+            return True
+    return False
 
 
 def _is_surely_young(x: Instruction) -> bool:
