@@ -19,6 +19,7 @@ from hlofuse.pipelines.users.clues import Clues, clues_of
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces, places_of_gone
+from hlofuse.pipelines.users.duplicates.widened_in_functions import with_functions_as_met
 from hlofuse.pipelines.users.floats.distributed_factors import merged_beside_sum
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 from hlofuse.pipelines.users.floats.merged_converts import with_last_in_place_of_converts
@@ -154,10 +155,12 @@ def _as_converts_leave_it(
     """What FloatNormalization and the fusions that came first made of it; `place` is what is known of it."""
     uses, wide = clues.uses, clues.wide
     if is_widening(producer) or is_widened_broadcast(producer):
-        return users_of_widening(producer, uses, wide, place)
+        users = with_functions_as_met(producer, sorted(users, key=place.__getitem__), uses, wide)
+        return users_of_widening(producer, uses, wide, {u: k for k, u in enumerate(users)})
     if producer in wide:
         merged = merged_beside_sum(producer)
         users = [u for u in users if u not in merged]
+        users = with_functions_as_met(producer, users, uses, wide)
         users = [*users_of_widened(producer, users, uses, wide, place), *merged]
     elif producer.opcode != "broadcast" and not wide.isdisjoint(users):
         users = users_through_convert(producer, users, uses, wide)

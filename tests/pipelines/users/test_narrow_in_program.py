@@ -286,3 +286,29 @@ def test_a_product_merged_beside_such_a_sum_comes_last(product: str, expected: l
   %convert.5 = bf16[8]{{0}} convert(%multiply.3)
   ROOT %t = (f32[], f32[8]{{0}}, f32[], bf16[8]{{0}}) tuple(%sum.1, %{product}, %sum.2, %convert.5)"""
     assert users_of("add.1", body) == expected
+
+
+@pytest.mark.parametrize(("call", "is_narrow"), [("jit(_var)/", True), ("", False)])
+def test_a_sum_is_as_narrow_as_what_stands_beside_a_call(call: str, is_narrow: bool) -> None:
+    """What the call computes in single precision was narrow when it came out."""
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %q = bf16[8,4]{{1,0}} parameter(1)
+  %n = f32[8]{{0}} parameter(2)
+  %half = f32[] constant(0.5)
+  %zero = bf16[] constant(0)
+  %convert.1 = f32[8]{{0}} convert(%p)
+  %convert.2 = f32[8,4]{{1,0}} convert(%q)
+  %convert.3 = f32[] convert(%zero)
+  %reduce_sum.1 = f32[8]{{0}} reduce(%convert.2, %convert.3), dimensions={{1}}, to_apply=%sum
+  %mul.1 = f32[8]{{0}} multiply(%reduce_sum.1, %convert.1){named("transpose(jvp())/mul", frame=1)}
+  %halves = f32[8]{{0}} broadcast(%half), dimensions={{}}
+  %mul.2 = f32[8]{{0}} multiply(%n, %halves){named(f"transpose(jvp())/{call}mul", frame=2)}
+  %add_any.1 = f32[8]{{0}} add(%mul.2, %n){named(f"transpose(jvp())/{call}add_any", frame=2)}
+  %add_any.2 = f32[8]{{0}} add(%mul.1, %add_any.1){named("transpose(jvp())/add_any", frame=2)}
+  %reduce_sum.2 = f32[] reduce(%mul.1, %convert.3), dimensions={{0}}, to_apply=%sum
+  %out = f32[4,2]{{1,0}} bitcast(%add_any.2)
+  ROOT %r = (f32[4,2]{{1,0}}, f32[]) tuple(%out, %reduce_sum.2)"""
+    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
+    found = {x.name for x in widened(entry.post_order(), uses_in_order(entry))}
+    assert "mul.1" in found
+    assert ("add_any.2" in found) == is_narrow

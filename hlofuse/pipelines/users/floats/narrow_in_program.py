@@ -9,12 +9,12 @@ was narrow, so that each takes side with what is known around it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, operation, stack_frame
+from hlofuse.pipelines.names import is_of_program, operation, scope, stack_frame
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.distributed_factors import is_sum_of_factors
 from hlofuse.pipelines.users.floats.inserted_converts import (
@@ -55,7 +55,7 @@ def widened(order: Iterable[Instruction], uses: Uses) -> frozenset[Instruction]:
     for sweep in (own, reversed(own), own):
         readers = _readers(side)
         for x in sweep:
-            votes = [_vote(o, x, side, readers) for o in x.operands]
+            votes = [_vote(o, x, side, readers) for o in _told_by(x)]
             near = min(votes) if min(votes) < 0 else max(votes)
             side[x] = _sign(own[x] + 2 * near + _sign(sum(side.get(u, 0) for u in x.users)))
     return frozenset(x for x, narrow in side.items() if narrow > 0)
@@ -91,6 +91,17 @@ def _readers(side: dict[Instruction, int]) -> dict[tuple[Instruction, int], int]
         for operand in set(x.operands):
             count[operand, one] = count.get((operand, one), 0) + 1
     return count
+
+
+def _told_by(x: Instruction) -> Sequence[Instruction]:
+    """The operands that tell of `x`.
+
+    A sum of derivatives adds what a function gave back to what stands beside the call, as narrow as that is;
+    what is in the function may have been converted where it began.
+    """
+    if operation(x) != "add_any":
+        return x.operands
+    return [o for o in x.operands if scope(o) in {None, scope(x)}] or x.operands
 
 
 def _vote(
