@@ -173,7 +173,8 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
     users = with_trimmed_in_place_of_pad(producer, users, clues.order)
     users = with_slices_made_anew_in_place(producer, with_sums_of_zero_gone(producer, users))
     users = with_swapped_reverses_behind(with_merged_factors_behind(producer, users, clues.ages.again))
-    users = with_taken_into_broadcast_behind(producer, users)
+    if producer not in clues.wide:  # what was widened was given its users in the order of a walk
+        users = with_taken_into_broadcast_behind(producer, users)
     users = with_taken_into_broadcast_gone(producer, users, clues.order)
     users = with_taken_beneath_broadcast_gone(producer, users, clues.order)
     users = with_merged_gone(producer, users, clues.order)
