@@ -141,7 +141,8 @@ def _is_surely_young(x: Instruction) -> bool:
 
 _BODIES = re.compile(r"body|cond|branch_\d+_fun")
 """The computations of loops and conditionals."""
-_CALLS = frozenset({"eval_jaxpr"})
+FUNCTION_OF_SCAN = "eval_jaxpr"
+_CALLS = frozenset({FUNCTION_OF_SCAN})
 """Functions that the framework makes of parts of a program without jit, such as the body of a scan."""
 
 

@@ -6,7 +6,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.calls.branch_predicates import in_order_of_results, with_results_together
 from hlofuse.pipelines.users.calls.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.users.calls.loop_elements import (
-    in_order_of_merging,
+    in_order_of_merged_counters,
     in_order_of_scan,
     in_order_of_turns,
     is_merged_counter,
@@ -123,7 +123,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     if producer.opcode == "constant" and clues.ids_known:
         return in_order_of_initial_values(producer, clues.order, clues.ages.passes)
     if is_merged_counter(producer):
-        return in_order_of_merging(producer)
+        return in_order_of_merged_counters(producer)
     users = _as_called(producer, clues)
     users = _as_simplified(producer, users, clues)
     users = _as_computed_by_products(producer, users, clues)

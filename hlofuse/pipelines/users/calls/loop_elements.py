@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import caller_of, is_named_around_loop, outermost_call
+from hlofuse.pipelines.names import FUNCTION_OF_SCAN, caller_of, is_named_around_loop, outermost_call
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.visits import order_of_walk
 from hlofuse.pipelines.users.floats.widened import served_by
 
 _SLICED = "/body/slice"
-_BODY, _FUNCTION = "/body/", "eval_jaxpr"
+_BODY = "/body/"
 _MERGED, _MERGED_AND_DROPPED = 2, 3
 _WINDOWS = frozenset({"dynamic-slice", "slice"})
 
@@ -106,7 +106,7 @@ def is_merged_counter(x: Instruction) -> bool:
     return _times_cloned(x.computation) == _MERGED
 
 
-def in_order_of_merging(counter: Instruction) -> list[Instruction]:
+def in_order_of_merged_counters(counter: Instruction) -> list[Instruction]:
     """The users of such a sum: those of the counter of the program, in a body its increment among them.
 
     That went, and so did the tuple of all elements as they had been, which was the first user.
@@ -138,6 +138,6 @@ def _is_of_function(user: Instruction) -> bool:
         return False
     name, caller = served.op_name or "", caller_of(served)
     if caller is not None and caller.op_name and name.startswith(f"{caller.op_name}/"):
-        return name.startswith(f"{caller.op_name}{_BODY}{_FUNCTION}")
+        return name.startswith(f"{caller.op_name}{_BODY}{FUNCTION_OF_SCAN}")
     # A loop that came with a call got a longer name, what is in it did not.
-    return name.rpartition(_BODY)[2].startswith(_FUNCTION)
+    return name.rpartition(_BODY)[2].startswith(FUNCTION_OF_SCAN)
