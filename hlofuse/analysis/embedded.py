@@ -14,5 +14,5 @@ _EMBEDDING = frozenset(
 
 def is_embedded(computation: Computation) -> bool:
     """True if the first caller applies the computation element by element; the others are not asked."""
-    first = next(iter(computation.callers), None)
+    first = computation.first_caller
     return first is not None and first.opcode in _EMBEDDING

@@ -64,6 +64,12 @@ class Computation:
     def callers(self, callers: dict[Instruction, int]) -> None:
         self._callers = callers
 
+    @property
+    def first_caller(self) -> Instruction | None:
+        """The first of the callers; of a body of a loop or a branch the only one. None for the entry."""
+        callers = self._callers
+        return next(iter(callers), None) if isinstance(callers, dict) else callers
+
     def add_caller(self, instruction: Instruction) -> None:
         """Note that `instruction` calls this, once more."""
         if self._callers is None:

@@ -34,7 +34,7 @@ class MultiOutputFusion(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in non_fusion_computations(module):
-            first = next(iter(computation.callers), None)
+            first = computation.first_caller
             if is_embedded(computation) or (first is not None and first.opcode.startswith("async-")):
                 continue
             changed |= self.driver(self, computation, recorder).run()

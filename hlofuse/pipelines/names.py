@@ -226,7 +226,7 @@ def is_named_around_loop(x: Instruction) -> bool:
 
 def caller_of(x: Instruction) -> Instruction | None:
     """What calls the computation of `x`, a loop or a conditional; None in the entry."""
-    return next(iter(x.computation.callers), None) if x.computation else None
+    return x.computation.first_caller if x.computation is not None else None
 
 
 @lru_cache(maxsize=_REMEMBERED)

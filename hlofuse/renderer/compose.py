@@ -187,7 +187,7 @@ def _panel_title(computation: Computation) -> str:
     name = shorten(computation.name, 50)
     if computation.is_entry:
         return f"entry {name}"
-    caller = next(iter(computation.callers), None)
+    caller = computation.first_caller
     if caller is None:
         return name
     attribute = next((a for a, c in caller.called if c is computation), "")

@@ -109,7 +109,7 @@ def _instruction(i: Instruction, module: Module) -> dict[str, Any]:
         "name": i.name,
         "opcode": i.opcode,
         "shape": str(i.shape),
-        "computation": i.computation.name if i.computation else None,
+        "computation": i.computation.name if i.computation is not None else None,
         "op_name": i.op_name,
         "source": str(source) if source else None,
     }

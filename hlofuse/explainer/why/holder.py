@@ -25,5 +25,5 @@ def holder_of(name: str, facts: Facts) -> Instruction | None:
     while holder is not None and holder.computation not in running and holder not in seen:
         seen.add(holder)
         home = holder.computation
-        holder = (home.fusion or next(iter(home.callers), None)) if home is not None else None
+        holder = (home.fusion or home.first_caller) if home is not None else None
     return holder if holder is not instruction and holder not in seen else None

@@ -48,7 +48,7 @@ def _first_place(computation: Computation, written: dict[Computation, int]) -> T
     if not _is_clone(computation.name):
         number = _NUMBERED.fullmatch(computation.name)
         return (0, 0, int(number[1])) if number is not None else (0, 1, written[computation])
-    caller = next(iter(computation.callers), None)
+    caller = computation.first_caller
     if caller is None:
         return (1, 0)
     called = caller.called_computations
@@ -59,7 +59,7 @@ def _first_place(computation: Computation, written: dict[Computation, int]) -> T
 def _depth(computation: Computation) -> int:
     depth = 0
     outer: Computation | None = computation
-    while outer is not None and (caller := next(iter(outer.callers), None)) is not None:
+    while outer is not None and (caller := outer.first_caller) is not None:
         depth += 1
         outer = caller.computation
     return depth

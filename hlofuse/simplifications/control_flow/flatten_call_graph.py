@@ -44,7 +44,8 @@ def _by_age(computation: Computation) -> list[Instruction]:
     assert module is not None
     place = {c: k for k, c in enumerate(module.computations)}
     return sorted(
-        computation.callers, key=lambda i: (place.get(i.computation, -1) if i.computation else -1, i.id)
+        computation.callers,
+        key=lambda i: (place.get(i.computation, -1) if i.computation is not None else -1, i.id),
     )
 
 
