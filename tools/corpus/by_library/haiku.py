@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from arguments import BF16, F32, KEY, S, entering_when_asked, ints
 from jax import nn, random
 from steps import haiku_train, labelled
@@ -169,3 +170,60 @@ def pix_augmentations():
         return share * x + (1 - share) * x[order], share * y + (1 - share) * y[order]
 
     return batch, (KEY, S(16, 32, 32, 3, dtype=jnp.uint8), ints(16))
+
+
+@program
+def haiku_mesh_weather_rollout_bf16():
+    import haiku as hk
+    import jraph
+    import optax
+
+    generate = np.random.RandomState(0)
+    grid, mesh = 128, 40
+    near = np.sort(generate.randint(0, mesh, (2, grid)), 0)
+    edges = {
+        "up": (np.tile(np.arange(grid), 2), near.ravel()),
+        "mesh": (np.repeat(np.arange(mesh), 6), generate.randint(0, mesh, 6 * mesh)),
+        "down": (near.ravel(), np.tile(np.arange(grid), 2)),
+    }
+    place = {"grid": generate.randn(grid, 3), "mesh": generate.randn(mesh, 3)}
+    kinds = {"up": ("grid", "mesh"), "mesh": ("mesh", "mesh"), "down": ("mesh", "grid")}
+
+    def mlp(name, n=32):
+        dense = hk.nets.MLP([48, n], activation=nn.swish, name=name)
+        return lambda *x: hk.LayerNorm(-1, True, True, name=f"{name}_norm")(dense(jnp.concatenate(x, -1)))
+
+    def narrow(following, value, context):
+        return following(value.astype(BF16))
+
+    class Step(hk.Module):
+        def __call__(self, x):
+            with hk.custom_getter(narrow):
+                rows = x.shape[1]
+                wide = lambda v: jnp.broadcast_to(jnp.asarray(v, BF16)[:, None], (len(v), rows, v.shape[-1]))
+                nodes = {
+                    "grid": mlp("grid")(x.astype(BF16), wide(place["grid"])),
+                    "mesh": mlp("mesh")(wide(place["mesh"])),
+                }
+                for kind, name in (("up", "up"), ("mesh", "first"), ("mesh", "second"), ("down", "down")):
+                    (source, target), (i, j) = kinds[kind], edges[kind]
+                    apart = wide(place[source][i] - place[target][j])
+                    sent = mlp(f"{name}_edge")(apart, nodes[source][i], nodes[target][j])
+                    total = jraph.segment_sum(sent.astype(F32), j, len(place[target])).astype(BF16)
+                    nodes[target] = nodes[target] + mlp(f"{name}_node")(nodes[target], total)
+                out = hk.nets.MLP([48, 6], activation=nn.swish, name="out")(nodes["grid"])
+            return x + out.astype(F32)
+
+    def net(x):
+        one = Step()
+
+        def more(x, _):
+            new = hk.remat(one)(x)
+            return new, new
+
+        return hk.scan(more, x, None, length=3)[1]
+
+    weight = np.cos(np.linspace(-1.5, 1.5, grid)).astype(np.float32)[:, None, None]
+    loss = lambda out, goal: jnp.mean(weight * (out - goal) ** 2)
+    tx = optax.chain(optax.clip_by_global_norm(32.0), optax.adamw(1e-3, 0.9, 0.95, weight_decay=0.1))
+    return haiku_train(net, tx, loss, S(grid, 2, 6), S(3, grid, 2, 6))

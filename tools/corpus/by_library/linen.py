@@ -314,3 +314,107 @@ def linen_molecules_graphs():
     graph = {"nodes": S(128, 9), "edges": S(256, 3), "senders": ints(256), "receivers": ints(256)}
     graph |= {"n_node": ints(8), "n_edge": ints(8)}
     return linen_train(Net(), optax.adam(1e-3), loss, graph, S(8, 12))
+
+
+@program
+def linen_switch_experts_capacity_bf16():
+    import optax
+    from flax import linen
+
+    class Experts(linen.Module):
+        count: int = 4
+
+        @linen.compact
+        def __call__(self, x):
+            _, t, d = x.shape
+            room = int(1.25 * t / self.count)
+            wide = x.astype(F32) * random.uniform(self.make_rng("dropout"), x.shape, F32, 0.99, 1.01)
+            logits = linen.Dense(self.count, use_bias=False)(wide)
+            gates = nn.softmax(logits)
+            chosen = nn.one_hot(jnp.argmax(gates, -1), self.count)
+            place = jnp.cumsum(chosen, 1) * chosen
+            kept = chosen * (place <= room)
+            send = kept[..., None] * nn.one_hot((place - 1).astype(jnp.int32), room)
+            combine = send * jnp.sum(gates * kept, -1)[..., None, None]
+            make = linen.initializers.variance_scaling(1.0, "fan_in", "truncated_normal", batch_axis=0)
+            up = self.param("up", make, (self.count, d, 4 * d)).astype(BF16)
+            down = self.param("down", make, (self.count, 4 * d, d)).astype(BF16)
+            h = jnp.einsum("btec,btd->ebcd", send.astype(BF16), x)
+            h = nn.gelu(jnp.einsum("ebcd,edf->ebcf", h, up))
+            y = jnp.einsum("ebcf,efd->ebcd", h, down)
+            y = jnp.einsum("btec,ebcd->btd", combine.astype(BF16), y)
+            balance = self.count * jnp.sum(chosen.mean((0, 1)) * gates.mean((0, 1)))
+            return y, 1e-2 * balance + 1e-3 * jnp.mean(nn.logsumexp(logits, -1) ** 2)
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, tokens):
+            x = linen.Embed(512, 64, dtype=BF16)(tokens)
+            extra = 0.0
+            for _ in range(2):
+                y = linen.RMSNorm(dtype=BF16)(x)
+                attend = linen.MultiHeadDotProductAttention(4, dtype=BF16, use_bias=False, normalize_qk=True)
+                x = x + attend(y, mask=linen.make_causal_mask(tokens))
+                y, more = Experts()(linen.RMSNorm(dtype=BF16)(x))
+                x, extra = x + y, extra + more
+            return linen.Dense(512, dtype=BF16)(linen.RMSNorm(dtype=BF16)(x)), extra
+
+    loss = lambda out, y: labelled(out[0], y) + out[1]
+    tx = optax.adafactor(1e-2, multiply_by_parameter_scale=True, clipping_threshold=1.0)
+    return linen_train(Net(), tx, loss, ints(4, 64), ints(4, 64))
+
+
+@program
+def linen_shifted_windows_bf16():
+    import optax
+    from flax import linen
+
+    w = 4
+    row, col = (g.ravel() for g in np.meshgrid(np.arange(w), np.arange(w), indexing="ij"))
+    index = (row[:, None] - row + w - 1) * (2 * w - 1) + col[:, None] - col + w - 1
+
+    def windows(x):
+        b, h, wide, d = x.shape
+        return x.reshape(b, h // w, w, wide // w, w, d).swapaxes(2, 3).reshape(-1, w * w, d)
+
+    class Block(linen.Module):
+        shift: int
+
+        @linen.compact
+        def __call__(self, x):
+            b, h, wide, d = x.shape
+            y = jnp.roll(linen.LayerNorm(dtype=BF16)(x), (-self.shift, -self.shift), (1, 2))
+            y = windows(y)
+            q, k, v = jnp.moveaxis(linen.Dense(3 * d, dtype=BF16)(y).reshape(-1, w * w, 3, 4, d // 4), 2, 0)
+            table = self.param("bias", linen.initializers.truncated_normal(0.02), ((2 * w - 1) ** 2, 4))
+            s = jnp.einsum("nqhd,nkhd->nhqk", q, k).astype(F32) * (d // 4) ** -0.5
+            s = s + table[index].transpose(2, 0, 1)
+            if self.shift:
+                zone = np.zeros((1, h, wide, 1))
+                for a, m in enumerate((slice(-w), slice(-w, -self.shift), slice(-self.shift, None))):
+                    for c, n in enumerate((slice(-w), slice(-w, -self.shift), slice(-self.shift, None))):
+                        zone[:, m, n] = 3 * a + c
+                zone = windows(zone)[..., 0]
+                apart = jnp.where(zone[:, :, None] != zone[:, None], -100.0, 0.0)
+                s = (s.reshape(b, -1, *s.shape[1:]) + apart[None, :, None]).reshape(s.shape)
+            y = jnp.einsum("nhqk,nkhd->nqhd", nn.softmax(s).astype(BF16), v).reshape(-1, w * w, d)
+            y = linen.Dense(d, dtype=BF16)(y)
+            y = y.reshape(b, h // w, wide // w, w, w, d).swapaxes(2, 3).reshape(x.shape)
+            x = x + jnp.roll(y, (self.shift, self.shift), (1, 2))
+            y = linen.gelu(linen.Dense(2 * d, dtype=BF16)(linen.LayerNorm(dtype=BF16)(x)))
+            return x + linen.Dense(d, dtype=BF16)(y)
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, x):
+            x = linen.LayerNorm(dtype=BF16)(linen.Conv(32, (4, 4), (4, 4), dtype=BF16)(x))
+            for d in (32, 64):
+                for shift in (0, w // 2):
+                    x = Block(shift)(x)
+                b, h, wide, d = x.shape
+                x = x.reshape(b, h // 2, 2, wide // 2, 2, d).transpose(0, 1, 3, 4, 2, 5)
+                x = x.reshape(b, h // 2, wide // 2, 4 * d)
+                x = linen.Dense(2 * d, use_bias=False, dtype=BF16)(linen.LayerNorm(dtype=BF16)(x))
+            return linen.Dense(10)(linen.LayerNorm()(x.mean((1, 2))))
+
+    return linen_train(Net(), optax.nadamw(1e-3, weight_decay=0.05), labelled, S(4, 64, 64, 3), ints(4))

@@ -1,10 +1,12 @@
 """Programs of no library but JAX."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from arguments import F32, S, entering_when_asked, ints
-from jax import lax
+from arguments import BF16, F32, KEY, S, entering_when_asked, ints
+from jax import lax, nn, random
 
 PROGRAMS = {}
 program = entering_when_asked(PROGRAMS)
@@ -129,3 +131,70 @@ def retrieval_quantized_clusters():
         return jnp.take_along_axis(which, keys, 1), best, order, seen, sums
 
     return search, (S(16, 32), ints(1024, 8), S(64, 32), S(8, 256, 4), ints(1024), S(1024, 32))
+
+
+def gpt(dtype, vocab=512, d=96, heads=4, layers=3, length=64):
+    block = {"qkv": S(d, 3 * d), "out": S(d, d), "up": S(d, 4 * d), "down": S(4 * d, d)}
+    block |= {"up_b": S(4 * d), "down_b": S(d), "ln": S(2, d), "lnb": S(2, d)}
+    params = {"wte": S(vocab, d), "wpe": S(length, d), "h": [block] * layers, "lnf": S(2, d)}
+
+    def drop(key, x):
+        return jnp.where(random.bernoulli(key, 0.9, x.shape), x / 0.9, 0).astype(x.dtype)
+
+    def normed(x, g, b):
+        wide = x.astype(F32)
+        mean = wide.mean(-1, keepdims=True)
+        var = jnp.square(wide - mean).mean(-1, keepdims=True)
+        return ((wide - mean) * lax.rsqrt(var + 1e-5) * g + b).astype(x.dtype)
+
+    def forward(p, tokens, key):
+        b, t = tokens.shape
+        cast = lambda w: w.astype(dtype)
+        x = drop(random.fold_in(key, 99), cast(p["wte"][tokens] + p["wpe"][:t]))
+        for n, l in enumerate(p["h"]):
+            k1, k2, k3 = random.split(random.fold_in(key, n), 3)
+            q, k, v = jnp.split(normed(x, l["ln"][0], l["lnb"][0]) @ cast(l["qkv"]), 3, -1)
+            q, k, v = (z.reshape(b, t, heads, -1).transpose(0, 2, 1, 3) for z in (q, k, v))
+            s = (q @ k.swapaxes(-1, -2)).astype(F32) / math.sqrt(d // heads)
+            s = jnp.where(jnp.tril(jnp.ones((t, t), bool)), s, -jnp.inf)
+            y = drop(k1, cast(nn.softmax(s, -1))) @ v
+            x = x + drop(k2, y.transpose(0, 2, 1, 3).reshape(b, t, d) @ cast(l["out"]))
+            y = nn.gelu(normed(x, l["ln"][1], l["lnb"][1]) @ cast(l["up"]) + cast(l["up_b"]))
+            x = x + drop(k3, y @ cast(l["down"]) + cast(l["down_b"]))
+        return normed(x, *p["lnf"]) @ cast(p["wte"]).T
+
+    def loss(p, tokens, labels, key):
+        logits = forward(p, tokens, key).astype(F32)
+        picked = jnp.take_along_axis(logits, labels[..., None], -1)[..., 0]
+        return jnp.mean(nn.logsumexp(logits, -1) - picked)
+
+    def step(p, m, v, at, key, tokens, labels):
+        def micro(carry, batch):
+            total, grads = carry
+            value, new = jax.value_and_grad(loss)(p, *batch)
+            return (total + value, jax.tree.map(jnp.add, grads, new)), None
+
+        keys = random.split(key, tokens.shape[0])
+        zero = 0.0, jax.tree.map(jnp.zeros_like, p)
+        (value, grads), _ = lax.scan(micro, zero, (tokens, labels, keys))
+        grads = jax.tree.map(lambda g: g / tokens.shape[0], grads)
+        norm = jnp.sqrt(sum(jnp.vdot(g, g) for g in jax.tree.leaves(grads)))
+        grads = jax.tree.map(lambda g: g * jnp.minimum(1.0, 1.0 / (norm + 1e-6)), grads)
+        along = jnp.clip((at - 100) / 900, 0, 1)
+        rate = jnp.where(at < 100, 6e-4 * (at + 1) / 100, 6e-5 + 2.7e-4 * (1 + jnp.cos(jnp.pi * along)))
+        m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, grads)
+        v = jax.tree.map(lambda v, g: 0.95 * v + 0.05 * jnp.square(g), v, grads)
+
+        def update(p, m, v):
+            size = m / (1 - 0.9 ** (at + 1)) / (jnp.sqrt(v / (1 - 0.95 ** (at + 1))) + 1e-8)
+            return p * (1 - rate * 0.1) - rate * size if p.ndim == 2 else p - rate * size
+
+        return jax.tree.map(update, p, m, v), m, v, at + 1, value / tokens.shape[0], norm
+
+    batch = ints(2, 4, length), ints(2, 4, length)
+    return step, (params, params, params, S(), KEY, *batch)
+
+
+@program
+def gpt_dropout_accumulated_bf16():
+    return gpt(BF16)
