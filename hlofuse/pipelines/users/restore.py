@@ -31,7 +31,7 @@ from hlofuse.pipelines.users.floats.widened import (
     users_of_widening,
     users_through_convert,
 )
-from hlofuse.pipelines.users.floats.widened_products import is_read_through_pair
+from hlofuse.pipelines.users.floats.widened_products import is_read_through_pair, with_pair_gone
 from hlofuse.pipelines.users.in_program import as_program_has_it
 from hlofuse.pipelines.users.layouts.grouped_reductions import (
     reductions_but_last,
@@ -136,6 +136,7 @@ def _made_anew(producer: Instruction, clues: Clues) -> tuple[list[Instruction], 
 def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]:
     """The same of a value that it left alone."""
     users = with_grouped_of_program(producer, as_program_has_it(producer, clues), clues.uses)
+    users = with_pair_gone(producer, users, clues.wide)
     users = _as_converts_leave_it(producer, users, clues, clues.order)
     if producer.opcode == "broadcast":
         users = with_last_in_place_of_merged_converts(users, clues.order, clues.uses)

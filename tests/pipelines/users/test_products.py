@@ -205,3 +205,27 @@ def test_a_product_made_anew_with_the_next_number_was_not_moved_past_a_reshape()
   ROOT %r = (f32[4,8]{{1,0}}, f32[4,8]{{1,0}}, f32[4,8]{{1,0}}) tuple(%square.1, %add_any.1, %mul.10)"""
     ids = "x add.1 square.1 mul.11 add_any.1 mul.10 r c broadcast.1 broadcast_in_dim.3"
     assert users_of("broadcast_in_dim.3", body, ids=ids) == ["mul.11", "add_any.1", "mul.10"]
+
+
+@pytest.mark.parametrize(
+    ("operand", "users"),
+    [
+        ("f32[8,8]{1,0} convert(%narrow)", ["square", "div", "mul"]),
+        ("f32[8,8]{1,0} cosine(%given)", ["mul", "div", "square"]),
+    ],
+)
+def test_a_product_made_wide_lost_the_convert_of_the_program_and_the_convert_back(
+    operand: str, users: list[str]
+) -> None:
+    """The other operand was made wide outside of the loop."""
+    body = f"""  %given = f32[8,8]{{1,0}} parameter(0)
+  %narrow = bf16[8,8]{{1,0}} parameter(1)
+  %p = f32[8,8]{{1,0}} parameter(2)
+  %wide = {operand}
+  %call = (f32[8,8]{{1,0}}, s8[4]{{0}}) custom-call(%wide, %given), custom_call_target="__cublas$gemm"
+  %product = f32[8,8]{{1,0}} get-tuple-element(%call), index=0
+  %mul = f32[8,8]{{1,0}} multiply(%product, %p){named("jvp()/mul")}
+  %div = f32[8,8]{{1,0}} divide(%product, %p){named("jvp()/div")}
+  %square = f32[8,8]{{1,0}} multiply(%product, %product){named("jvp()/square")}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%mul, %div, %square)"""
+    assert users_of("product", body) == users

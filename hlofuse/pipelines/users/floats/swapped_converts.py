@@ -14,7 +14,8 @@ def with_swapped_behind(users: list[Instruction]) -> list[Instruction]:
 
     Simplification makes `broadcast(convert(x))` of `convert(broadcast(x))`, behind all that uses `x`. What
     it stands for is still there: nothing has taken away dead instructions since. If `x` was a convert
-    back to single precision, the two converts have gone as well.
+    back to single precision, the two converts have gone as well. If `x` is a convert to less that nobody
+    else reads, a walk comes to it behind all else now: it stood where it was broadcast.
     """
     converts = [u for u in users if u.opcode == "convert"]
     broadcasts = [u for u in users if u.opcode == "broadcast"]
@@ -25,7 +26,18 @@ def with_swapped_behind(users: list[Instruction]) -> list[Instruction]:
     for convert in converts:
         if any(_was_swapped(v, old) for v in convert.users for old in broadcasts):
             swapped.add(convert)
-    return sorted(users, key=lambda user: user in swapped)
+    listed = list(users)
+    for convert in converts:
+        stand_in = next((u for u in users if u in swapped and _stands_for(u, convert)), None)
+        if stand_in is not None and listed.index(stand_in) < listed.index(convert):
+            listed.remove(convert)
+            listed.insert(listed.index(stand_in), convert)
+    return sorted(listed, key=lambda user: user in swapped)
+
+
+def _stands_for(broadcast: Instruction, convert: Instruction) -> bool:
+    """Is it read in place of all that was broadcast of the convert?"""
+    return bool(convert.users) and all(_was_swapped(broadcast, old) for old in convert.users)
 
 
 def _was_swapped(new: Instruction, old: Instruction) -> bool:
