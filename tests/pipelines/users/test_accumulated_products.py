@@ -43,3 +43,27 @@ def test_the_call_may_add_to_what_no_call_computed() -> None:
         "cos.1",
     ]
     assert users_of("bitcast.1", body.replace("TARGET", "other"), ids=ids) == ["sin.1", "cos.1", "tan.1"]
+
+
+def _sum_in_call(name: str) -> str:
+    """A product added to another value, read by two operations as LayoutNormalization makes them."""
+    return f"""  %m = f32[8,5]{{1,0}} parameter(0)
+  %n = f32[5,4]{{1,0}} parameter(1)
+  %o = f32[8,4]{{1,0}} parameter(2)
+  %y = f32[8,4]{{1,0}} parameter(3)
+  %bitcast.1.0 = f32[2,4,4]{{2,1,0}} bitcast(%y)
+  %exponential.1.0 = f32[2,4,4]{{2,1,0}} exponential(%bitcast.1.0){named("exp")}
+  %call.1.0 = (f32[8,4]{{1,0}}, s8[4]{{0}}) custom-call(%m, %n, %o), \
+custom_call_target="__cublas$lt$matmul"{named("dot_general")}
+  %product.1.0 = f32[8,4]{{1,0}} get-tuple-element(%call.1.0), index=0{named("dot_general")}
+  %bitcast.2.0 = f32[2,4,4]{{2,1,0}} bitcast(%product.1.0){named(name)}
+  %multiply.1.0 = f32[2,4,4]{{2,1,0}} multiply(%bitcast.2.0, %exponential.1.0){named("mul")}
+  %multiply.2.0 = f32[2,4,4]{{2,1,0}} multiply(%exponential.1.0, %bitcast.2.0){named("mul")}
+  ROOT %r = (f32[2,4,4]{{2,1,0}}, f32[2,4,4]{{2,1,0}}) tuple(%multiply.1.0, %multiply.2.0)"""
+
+
+def test_of_readers_made_anew_of_a_sum_the_last_took_the_place_of_the_bitcast_behind_it() -> None:
+    """LayoutNormalization had made the sum anew, before GemmRewriter took it into the call."""
+    ids = "m n o y call.1.0 r product.1.0 bitcast.1.0 exponential.1.0 multiply.1.0 multiply.2.0 bitcast.2.0"
+    assert users_of("bitcast.2.0", _sum_in_call("add_any"), ids=ids) == ["multiply.2.0", "multiply.1.0"]
+    assert users_of("bitcast.2.0", _sum_in_call("reshape"), ids=ids) == ["multiply.1.0", "multiply.2.0"]

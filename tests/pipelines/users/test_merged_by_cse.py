@@ -66,6 +66,43 @@ def test_what_compares_indices_with_their_bounds_goes_with_the_indices() -> None
     assert users_of("i", body, tables=_PLACES) == [*first, "gather.2", "scatter.2"]
 
 
+def test_a_scatter_goes_with_the_gather_it_is_the_derivative_of_whose_layout_is_another() -> None:
+    """Convolutions want dimensions in another order; in a text the scatter may come first."""
+    forward = named("jvp()/gather", frame=_HERE)
+    derivative = named("transpose(jvp())/scatter-add", frame=_HERE)
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = f32[9,4]{{1,0}} parameter(1)
+  %o = f32[4,9]{{1,0}} parameter(2)
+  %u = f32[4,8,1]{{2,1,0}} parameter(3)
+  %x = s32[8]{{0}} negate(%p){named("neg")}
+  %i = s32[8,1]{{1,0}} bitcast(%x){named("neg")}
+  %scatter.1 = f32[4,9]{{1,0}} scatter(%o, %i, %u), update_window_dims={{0,2}}, inserted_window_dims={{}}, \
+scatter_dims_to_operand_dims={{1}}, index_vector_dim=1, to_apply=%sum{derivative}
+  {_gather("gather.1", forward)}
+  ROOT %r = (f32[4,9]{{1,0}}, f32[8,1,4]{{2,1,0}}) tuple(%scatter.1, %gather.1)"""
+    assert users_of("i", body, tables=_PLACES) == ["gather.1", "scatter.1"]
+
+
+def test_the_derivative_of_a_merged_gather_comes_where_its_indices_were() -> None:
+    """Two layers; in each, CSE made what is gathered again for the messages one with the first gather."""
+    forward, derivative = "jvp()/gather", "transpose(jvp())/scatter-add"
+    tables = places_in_source(*(("f", line, 12, 20) for line in (2, 3)))
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = f32[9,4]{{1,0}} parameter(1)
+  %x = s32[8]{{0}} negate(%p){named("neg")}
+  %i = s32[8,1]{{1,0}} bitcast(%x){named("neg")}
+  {_gather("gather.1", named(forward, frame=1))}
+  %n = f32[8,1,4]{{2,1,0}} negate(%gather.1)
+  {_gather("gather.2", named(forward, frame=1))}
+  {_scatter("scatter.4", "n", named(derivative, frame=2))}
+  {_scatter("scatter.3", "gather.2", named(derivative, frame=1))}
+  {_scatter("scatter.2", "n", named(derivative, frame=2))}
+  {_scatter("scatter.1", "gather.1", named(derivative, frame=1))}
+  ROOT %r = ({", ".join(4 * ["f32[9,4]{1,0}"])}) tuple(%scatter.4, %scatter.3, %scatter.2, %scatter.1)"""
+    users = ["gather.1", "scatter.1", "scatter.2", "gather.2", "scatter.3", "scatter.4"]
+    assert users_of("i", body, tables=tables) == users
+
+
 _SUM = named("jvp()/reduce_sum")
 _LOSS = f"""  %p = s32[8]{{0}} parameter(0)
   %q = f32[9,4]{{1,0}} parameter(1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .lists import named, users_of
 
 _BODY = f"""  %p = bf16[8,4]{{1,0}} parameter(0)
@@ -41,6 +43,26 @@ def test_of_several_that_were_widened_the_first_leaves_its_convert() -> None:
     )
     ids = _IDS.replace("maximum.1.0", "maximum.1.0 maximum.2.0")
     assert users_of("broadcast.1.0", second, ids=ids) == ["convert.1.0", "compare.1.0", "select.1.0"]
+
+
+@pytest.mark.parametrize(
+    ("opcode", "users"), [("add", ["add.2.0", "add.1.0"]), ("divide", ["divide.1.0", "divide.2.0"])]
+)
+def test_the_last_user_takes_a_converts_place_where_broadcasts_were_one_before(
+    opcode: str, users: list[str]
+) -> None:
+    """Devices that add in bf16 have Triton, for which HloCSE runs before anything is widened."""
+    result = "  ROOT %r = (f32[2,4,4]{2,1,0}) tuple(%maximum.1.0)"
+    end = f"""  %{opcode}.1.0 = bf16[2,4,4]{{2,1,0}} {opcode}(%select.1.0, %broadcast.1.0){named(opcode)}
+  %convert.4.0 = f32[2,4,4]{{2,1,0}} convert(%{opcode}.1.0)
+  %maximum.2.0 = f32[2,4,4]{{2,1,0}} maximum(%convert.4.0, %broadcast.2.0){named("max")}
+  %{opcode}.2.0 = bf16[2,4,4]{{2,1,0}} {opcode}(%{opcode}.1.0, %broadcast.1.0){named(opcode)}
+  ROOT %r = (f32[2,4,4]{{2,1,0}}, f32[2,4,4]{{2,1,0}}, bf16[2,4,4]{{2,1,0}}) \
+tuple(%maximum.1.0, %maximum.2.0, %{opcode}.2.0)"""
+    ids = _IDS.replace("maximum.1.0", f"maximum.1.0 maximum.2.0 {opcode}.1.0 {opcode}.2.0")
+    ids += " convert.4.0"
+    listed = users_of("broadcast.1.0", _BODY.replace(result, end), ids=ids)
+    assert listed == ["convert.1.0", "compare.1.0", "select.1.0", *users]
 
 
 _MOVED = f"""  %p = bf16[8,16]{{1,0}} parameter(0)

@@ -24,3 +24,19 @@ def test_the_last_user_took_the_place_of_the_vector_of_another_product() -> None
 
 def test_the_vector_of_one_product_was_alone() -> None:
     assert users_as_guessed("w", _WEIGHTS.replace("ROWS", "h")) == ["vector", "decay", "step"]
+
+
+def test_the_vector_of_a_value_that_was_reshaped_for_its_product_comes_behind() -> None:
+    """A scatter takes the derivatives in as well; what was reshaped twice is a reshape made anew."""
+    body = f"""  %p = f32[64,32]{{1,0}} parameter(0)
+  %w = f32[128]{{0}} parameter(1)
+  %x = f32[64,32]{{1,0}} negate(%p){named("transpose(jvp())/neg")}
+  %vector = f32[2048]{{0}} bitcast(%x){named("transpose(jvp())/neg")}
+  %rows = f32[2048,128]{{1,0}} broadcast(%vector), dimensions={{0}}{named("transpose(jvp())/dot_general")}
+  %columns = f32[2048,128]{{1,0}} broadcast(%w), dimensions={{1}}{named("transpose(jvp())/dot_general")}
+  %product = f32[2048,128]{{1,0}} multiply(%rows, %columns){named("transpose(jvp())/dot_general")}
+  %elements = f32[2048,1]{{1,0}} bitcast(%x){named("transpose(jvp())/neg")}
+  ROOT %r = (f32[2048,128]{{1,0}}, f32[2048,1]{{1,0}}) tuple(%product, %elements)"""
+    assert users_as_guessed("x", body) == ["elements", "vector"]
+    plain = body.replace("dot_general", "mul")
+    assert users_as_guessed("x", plain) == ["vector", "elements"]

@@ -53,7 +53,14 @@ def in_order_of_own_indices(indices: Instruction, users: list[Instruction], uses
     for user in users:
         reader = user if user in readers else at.get(stack_frame(user), user)
         groups.setdefault(first.get(reader, reader), []).append(user)
-    listed = sorted(groups.values(), key=lambda group: min(_met(indices, user, uses) for user in group))
+    for head, group in groups.items():
+        derivatives = [u for u in group[: group.index(head)] if u in first] if head in group else []
+        if derivatives:
+            group.remove(head)
+            group.insert(group.index(derivatives[0]), head)
+    met = {head: min(_met(indices, user, uses) for user in group) for head, group in groups.items()}
+    behind = _behind_forward(readers, first)
+    listed = [groups[x] for x in sorted(groups, key=lambda x: (met[behind.get(x, x)], x in behind, -x.id))]
     compared = [u for u in listed[0] if u not in readers]
     merged: list[Hashable] = [*listed[0]]
     gone: list[Hashable] = []
@@ -75,13 +82,31 @@ def _forward(readers: list[Instruction]) -> dict[Instruction, Instruction]:
     found: dict[Instruction, Instruction] = {}
     written: dict[Hashable, list[Instruction]] = {}
     for x in sorted(readers, key=lambda x: (is_of_derivative(x), x.id)):
-        width = x.shape.dimensions if x.opcode == "scatter" else x.operands[0].shape.dimensions
+        into = x.shape if x.opcode == "scatter" else x.operands[0].shape
+        width = tuple(sorted(into.dimensions))  # layouts may have put them in another order
         extent = extent_of(x)
         there = written.setdefault((extent and (extent.start, extent.end), width), [])
         if not is_of_derivative(x):
             there.append(x)
         elif there:
             found[x] = there.pop()
+    return found
+
+
+def _behind_forward(
+    readers: list[Instruction], first: dict[Instruction, Instruction]
+) -> dict[Instruction, Instruction]:
+    """Derivatives of gathers that CSE made one with older ones, by what had its indices right before theirs.
+
+    Derivatives are taken last ones first: the next one's is of what came right before.
+    """
+    found: dict[Instruction, Instruction] = {}
+    before: Instruction | None = None
+    for x in sorted(readers, key=lambda x: -x.id):
+        if x in first:
+            before = first[x]
+        elif before is not None and x.opcode == "scatter" and is_of_derivative(x):
+            found[x] = before
     return found
 
 

@@ -130,6 +130,11 @@ def _computed_narrow(order: list[Instruction]) -> frozenset[str]:
     return _NEVER_WIDENED | _SINCE_AMPERE if narrow & _SINCE_AMPERE else _NEVER_WIDENED
 
 
+def is_computed_narrow(x: Instruction) -> bool:
+    """Is it computed in bf16, which only devices since Ampere do?"""
+    return x.shape.is_array and x.shape.element_type == "bf16" and x.opcode in _SINCE_AMPERE | _SINCE_HOPPER
+
+
 def _sign(number: int) -> int:
     return (number > 0) - (number < 0)
 

@@ -16,6 +16,7 @@ from hlofuse.pipelines.users.common.ages import came_behind_its_users
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
+from hlofuse.pipelines.users.floats.narrow_in_program import is_computed_narrow
 from hlofuse.pipelines.users.floats.widened import is_same_broadcast
 
 
@@ -93,8 +94,14 @@ def swap_back(graph: ShadowGraph, swapped: Iterable[Swapped]) -> None:
 def give_order_as_swapped(node: Node, x: Swapped) -> bool:
     """Give the broadcast the order of the node's users; False where these are not its users.
 
-    What was widened read the convert from then on, which took the place of the first of it.
+    What was widened read a convert of its own from then on, which took its place; HloCSE kept the first.
+    Where Triton is used (`OptimizeHloPostLayoutAssignment`, `xla/service/gpu/nvptx_compiler.cc` and
+    `gpu_compiler.cc`) HloCSE had made the broadcasts one before; elsewhere it did so as it came to the
+    converts, and each was the last when it went.
     """
     readers = [u.source for u in node.users if u.source is not None]
-    listed = dict.fromkeys(x.convert if u in x.wide.users else u for u in readers)
+    widened = [u for u in x.wide.users if u in readers]
+    if any(is_computed_narrow(u) for u in readers):
+        readers = without(readers, widened[1:])
+    listed = dict.fromkeys(x.convert if u in widened else u for u in readers)
     return reorder_users(x.broadcast, list(listed))

@@ -39,6 +39,7 @@ from hlofuse.pipelines.users.layouts.other_layouts import (
     was_read_transposed,
     was_transposed_in_place,
 )
+from hlofuse.pipelines.users.products.accumulated_products import is_sum_in_call
 
 _ROW_MAJOR, _OTHER = 0, 1
 
@@ -90,7 +91,15 @@ def restore_normalized_users(
             continue
         if give_order_as_swapped(node, swapped[x]) if x in swapped else give_order_of(node, x):
             found.add(x)
+    for x in order:
+        if is_sum_in_call(x) and len(x.users) > 1 and all(_is_elementwise_of(u, other) for u in x.users):
+            reorder_users(x, last_in_front(x.users))  # the sum had been made anew, a bitcast behind it
+            found.add(x)
     return frozenset(found)
+
+
+def _is_elementwise_of(x: Instruction, other: frozenset[Instruction]) -> bool:
+    return x in other and x.opcode in ELEMENTWISE_OPCODES
 
 
 def _merged_converts(

@@ -1,8 +1,9 @@
-"""Values that a library call adds its product to."""
+"""Values that a library call adds its product to, and the sums that it gives."""
 
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.users.common.holes import without
 
 
@@ -21,6 +22,16 @@ def with_last_in_place_of_sum_in_call(
         return users
     place = next((k for k, u in enumerate(users) if order[u] > order[sums[0]]), len(users))
     return without([*users[:place], *sums, *users[place:]], sums)
+
+
+def is_sum_in_call(x: Instruction) -> bool:
+    """Is it a bitcast of what such a call gives, in place of the sum?"""
+    if x.opcode != "bitcast" or x.operands[0].opcode != "get-tuple-element":
+        return False
+    call = x.operands[0].operands[0]
+    return (
+        len(call.operands) > 2 and _is_added_to(call.operands[2], call) and operation(x) in {"add", "add_any"}
+    )
 
 
 def _all_of(source: Instruction) -> list[Instruction]:

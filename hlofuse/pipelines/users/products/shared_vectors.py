@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.common.holes import without
@@ -13,10 +14,14 @@ def with_vectors_made_one(producer: Instruction, users: list[Instruction]) -> li
     A product with a vector is made a broadcast, a multiplication and a sum (`DotStrengthReduction`,
     `xla/backends/gpu/transforms/dot_strength_reduction.cc`). Each, the derivatives of another among them, had
     a reshape of its own until they were made one, and the last users took the places of the rest. So has
-    either side of an outer product, which HloCSE (`xla/service/hlo_cse.cc`) makes one.
+    either side of an outer product, which HloCSE (`xla/service/hlo_cse.cc`) makes one. Where the program
+    reshaped for the product, the two reshapes become a new one (`HandleReshape`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), behind what else there is.
     """
     if len(users) < 2:
         return users
+    late = [u for u in users if _is_of_reshaped(u, producer)]
+    users = [*(u for u in users if u not in late), *late]
     gone = range((_products_of(users[0]) if _is_vector(users[0], producer) else _sides_of(users[0])) - 1)
     listed: list[Instruction | int] = [users[0], *gone, *users[1:]]
     return [u for u in without(listed, gone) if isinstance(u, Instruction)]
@@ -26,6 +31,14 @@ def _is_vector(user: Instruction, matrix: Instruction) -> bool:
     if user.opcode != "bitcast" or not matrix.shape.is_array or matrix.shape.rank != 2:
         return False
     return user.shape.rank == 1 and 1 in matrix.shape.dimensions
+
+
+def _is_of_reshaped(user: Instruction, value: Instruction) -> bool:
+    """Is it a vector that a product spreads, of a value that has more dimensions, none of them one?"""
+    if user.opcode != "bitcast" or user.shape.rank != 1 or not is_elementwise(value):
+        return False
+    is_matrix = value.shape.rank > 1 and 1 not in value.shape.dimensions
+    return is_matrix and all(x.opcode == "broadcast" and _is_of_product(x) for x in user.users)
 
 
 def _products_of(vector: Instruction) -> int:
