@@ -20,6 +20,7 @@ from hlofuse.pipelines.users.layouts.normalized_convolutions import results_of_n
 from hlofuse.pipelines.users.operands_as_written import Program
 from hlofuse.pipelines.users.products.taken_constants import GemmReaders, gemm_readers
 from hlofuse.pipelines.users.products.taken_in_softmax import SoftmaxReaders, softmax_readers
+from hlofuse.pipelines.users.products.taken_readers import Taken, readers_in_gemms
 from hlofuse.pipelines.users.simplified.divisions import Divisions, divisions, made_again
 from hlofuse.pipelines.users.simplified.hidden_casts import narrowed_places
 from hlofuse.pipelines.users.simplified.moved_operations import behind_moved_reshapes, younger_than_results
@@ -67,6 +68,8 @@ class Clues(NamedTuple):
     """The scalars that the program computed anew for each use."""
     in_softmax: SoftmaxReaders
     in_gemms: GemmReaders
+    taken: Taken
+    """What gemms took along that read a value which is still there."""
     given: Given
     """What the branches of conditionals that became selects were given."""
     of_convolutions: frozenset[Instruction]
@@ -99,6 +102,7 @@ def clues_of(computation: Computation, program: Program, gone: GonePlaces, *, id
         made_for_each(computation, ages.numbers),
         softmax_readers(order),
         gemm_readers(order),
+        readers_in_gemms(order),
         given_to_branches(order),
         results_of_normalized(computation),
         ages,

@@ -55,6 +55,7 @@ from hlofuse.pipelines.users.products.merged_dots import in_order_of_merged_prod
 from hlofuse.pipelines.users.products.merged_operands import with_transposes_of_merger_behind
 from hlofuse.pipelines.users.products.sliced_products import called_slices, without_called_slices
 from hlofuse.pipelines.users.products.taken_prologues import with_gemms_behind
+from hlofuse.pipelines.users.products.taken_readers import with_last_in_place_of_taken
 from hlofuse.pipelines.users.simplified.clamps import with_clamps_behind
 from hlofuse.pipelines.users.simplified.dropped_identities import with_readers_in_place
 from hlofuse.pipelines.users.simplified.dropped_roundings import (
@@ -169,4 +170,7 @@ def _as_converts_leave_it(
         users = with_last_in_place_of_converts(users, wide, clues.order, uses)
     users = with_swapped_behind(users)
     users = with_split_reductions_behind(producer, users, clues.order)
+    if producer.id < clues.ages.passes:  # layout normalization made others anew, with users of its own
+        order = clues.program.order or clues.order
+        users = with_last_in_place_of_taken(producer, users, order, clues.taken)
     return with_gemms_behind(producer, users, clues.order)

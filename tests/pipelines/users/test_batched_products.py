@@ -33,6 +33,29 @@ def test_what_the_decomposer_had_to_turn_leaves_its_place_to_the_last(op_name: s
 
 @pytest.mark.parametrize(
     ("operation", "users"),
+    [("reshape", ["mul.1", "div.1"]), ("transpose", ["div.1", "mul.1"])],
+    ids=["by a pass", "by the program"],
+)
+def test_a_batched_einsum_may_have_had_its_batch_anywhere(operation: str, users: list[str]) -> None:
+    """Its name does not say where: the operand that a pass turned does."""
+    op_name = "transpose(jvp())/vmap(sS,Sd->sd)/dot_general"
+    body = f"""  %p = f32[16,2,4,16]{{3,2,1,0}} parameter(0)
+  %q = f32[8,16,16]{{2,1,0}} parameter(1)
+  %o = f32[2,4,16,16]{{3,2,1,0}} parameter(2)
+  %turned = f32[2,4,16,16]{{3,2,1,0}} transpose(%p), dimensions={{1,2,0,3}}{named(operation)}
+  %left = f32[8,16,16]{{2,1,0}} bitcast(%turned)
+  %call = (f32[8,16,16]{{2,1,0}}, s8[64]{{0}}) custom-call(%left, %q), custom_call_target="__cublas$lt$matmul"
+  %product = f32[8,16,16]{{2,1,0}} get-tuple-element(%call), index=0
+  %bitcast.1 = f32[2,4,16,16]{{3,2,1,0}} bitcast(%product){named(op_name)}
+  %div.1 = f32[2,4,16,16]{{3,2,1,0}} divide(%bitcast.1, %o){named("div")}
+  %mul.1 = f32[2,4,16,16]{{3,2,1,0}} multiply(%bitcast.1, %o){named("mul")}
+  ROOT %r = (f32[2,4,16,16]{{3,2,1,0}}, f32[2,4,16,16]{{3,2,1,0}}) tuple(%div.1, %mul.1)"""
+    ids = "p q o div.1 mul.1 r turned left bitcast.1 call product"
+    assert users_of("bitcast.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("operation", "users"),
     [("ragged_dot_general", ["neg.1", "mul.1", "mul.2"]), ("dot_general", ["mul.1", "mul.2", "neg.1"])],
 )
 def test_a_product_of_groups_of_rows_sums_over_the_groups_as_well(operation: str, users: list[str]) -> None:

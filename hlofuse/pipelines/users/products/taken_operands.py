@@ -6,6 +6,8 @@ what that had read. In the program the walk came along the original with the dot
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.computation import Computation
@@ -24,16 +26,21 @@ def operands_before_gemms(computation: Computation) -> dict[Instruction, list[In
     return found
 
 
-def _originals(fusion: Instruction) -> list[Instruction]:
-    body = fusion.fused_computation
-    dot = next((x for x in body if x.opcode == "dot"), None)
-    if dot is None:
-        return []
+def originals_of(fusion: Instruction) -> dict[Instruction, Instruction]:
+    """What is outside of a `fusion`, and still there, by what is a copy of it within."""
     outside: dict[Instruction, Instruction] = {}
-    for x in body.post_order():
+    for x in fusion.fused_computation.post_order():
         original = _original(x, fusion, outside)
         if original is not None:
             outside[x] = original
+    return outside
+
+
+def _originals(fusion: Instruction) -> list[Instruction]:
+    dot = next((x for x in fusion.fused_computation if x.opcode == "dot"), None)
+    if dot is None:
+        return []
+    outside = originals_of(fusion)
     return [outside[x] for operand in dot.operands for x in _last_of(operand, outside)]
 
 
@@ -53,6 +60,11 @@ def _last_of(operand: Instruction, outside: dict[Instruction, Instruction]) -> l
     return found
 
 
+def _cut(x: Instruction) -> Hashable:
+    """Which part it is of what it reads."""
+    return repr(x.attributes["slice"]) if x.opcode == "slice" else None
+
+
 def _original(
     x: Instruction, fusion: Instruction, outside: dict[Instruction, Instruction]
 ) -> Instruction | None:
@@ -67,7 +79,7 @@ def _original(
     producer = min(operands, key=lambda o: len(o.users))
     for user in producer.users:
         for y in user.users if user.opcode == "bitcast" else (user,):
-            is_like = (y.opcode, y.op_name) == (x.opcode, x.op_name)
+            is_like = (y.opcode, y.op_name, _cut(y)) == (x.opcode, x.op_name, _cut(x))
             if is_like and set(operands) <= set(map(without_bitcasts, y.operands)):
                 return y
     return None
