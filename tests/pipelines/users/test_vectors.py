@@ -24,3 +24,21 @@ def test_the_last_user_took_the_place_of_the_vector_of_another_product() -> None
 
 def test_the_vector_of_one_product_was_alone() -> None:
     assert users_as_guessed("w", _WEIGHTS.replace("ROWS", "h")) == ["vector", "decay", "step"]
+
+
+def _spread(frame: int) -> str:
+    """A gradient that one product takes with itself and another with what the first gives."""
+    own, other = (named("dot_general", frame=k) for k in (2, 1))
+    return f"""  %g = f32[8]{{0}} parameter(0)
+  %w = f32[8,8]{{1,0}} parameter(1)
+  %broadcast.9 = f32[8,8]{{1,0}} broadcast(%g), dimensions={{0}}{named("dot_general", frame=frame)}
+  %columns = f32[8,8]{{1,0}} broadcast(%g), dimensions={{1}}{other}
+  %outer = f32[8,8]{{1,0}} multiply(%broadcast.9, %columns){other}
+  %root = f32[8,8]{{1,0}} sqrt(%outer)
+  ROOT %inner = f32[8,8]{{1,0}} multiply(%broadcast.9, %root){own}"""
+
+
+def test_the_product_that_a_vector_was_spread_for_comes_first() -> None:
+    """XLA does so in optax's Shampoo, where the spread vector that is left is the later product's."""
+    assert users_as_guessed("broadcast.9", _spread(2)) == ["inner", "outer"]
+    assert users_as_guessed("broadcast.9", _spread(1)) == ["outer", "inner"]
