@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.clues import Ages, Clues
+from hlofuse.pipelines.users.duplicates.merged_keys import with_calls_of_key_merged
 from hlofuse.pipelines.users.duplicates.merged_literals import is_merged_literal
 from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import with_moved_behind
 from hlofuse.pipelines.users.duplicates.shared_indices import (
@@ -69,7 +70,8 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
     users = with_last_in_place_of_broadcast(producer, users, clues.order)
     users = in_order_of_own_indices(producer, users, clues.at_cse.at_first)
     users = with_reshapes_of_indices_merged(users, clues.at_cse.at_first)
-    return in_order_of_sinking(producer, users, ages.passes)
+    users = in_order_of_sinking(producer, users, ages.passes)
+    return with_calls_of_key_merged(producer, users, clues.order)
 
 
 def _as_made(producer: Instruction, users: list[Instruction], clues: Clues, ages: Ages) -> list[Instruction]:

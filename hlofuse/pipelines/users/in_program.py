@@ -71,7 +71,7 @@ from hlofuse.pipelines.users.products.reshaped_products import (
     with_last_in_place_of_operand,
     with_reshape_in_front,
 )
-from hlofuse.pipelines.users.products.shared_vectors import with_vectors_made_one
+from hlofuse.pipelines.users.products.shared_vectors import with_own_product_first, with_vectors_made_one
 from hlofuse.pipelines.users.products.taken_constants import with_those_in_gemms
 from hlofuse.pipelines.users.products.taken_in_softmax import with_those_in_softmax
 from hlofuse.pipelines.users.simplified.bounded_maxima import with_last_in_place_of_bound
@@ -206,7 +206,7 @@ def _as_computed_by_products(
     users = with_sum_behind_reshape(producer, users)
     users = with_last_in_place_of_squeezed(producer, users)
     users = with_last_in_place_of_operand(producer, users, clues.order)
-    return with_vectors_made_one(producer, users)
+    return with_own_product_first(producer, with_vectors_made_one(producer, users))
 
 
 def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:

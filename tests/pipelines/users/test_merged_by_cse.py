@@ -527,3 +527,33 @@ def test_what_is_called_around_an_expression_is_around_it(
 """
     tables = places_in_source(("f", 2, 41, 46), ("f", 2, 22, 51), ("g", 7, 2, 9), called_from=called_from)
     assert users_of("add.1", body, tables=tables) == users
+
+
+@pytest.mark.parametrize(
+    ("frame", "users"),
+    [
+        (3, ["gather.1", "scatter-add.4", "gather.2", "scatter-add.3"]),
+        (5, ["gather.1", "gather.2", "scatter-add.3", "scatter-add.4"]),
+    ],
+    ids=["all in one place", "in two places"],
+)
+def test_places_joined_for_each_gather_of_a_tree_are_read_by_its_derivative_too(
+    frame: int, users: list[str]
+) -> None:
+    """XLA has them so in Flax's `RNN`, which takes the last of each array of a carry."""
+    forward, back = named("jvp()/gather", frame=frame), named("transpose(jvp())/scatter-add", frame=frame)
+    window = "offset_dims={1,2}, collapsed_slice_dims={}, start_index_map={0,1}, index_vector_dim=1"
+    into = "update_window_dims={1,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0,1}"
+    into += f", index_vector_dim=1, to_apply=%sum{back}"
+    body = f"""  %x = f32[8,16]{{1,0}} parameter(0)
+  %y = f32[8,16]{{1,0}} parameter(1)
+  %i = s32[4,1]{{1,0}} parameter(2)
+  %j = s32[4,1]{{1,0}} parameter(3)
+  %joined = s32[4,2]{{1,0}} concatenate(%i, %j), dimensions={{1}}{named("jvp()/concatenate", frame=3)}
+  %gather.1 = f32[4,1,16]{{2,1,0}} gather(%x, %joined), {window}, slice_sizes={{1,16}}{forward}
+  %gather.2 = f32[4,1,16]{{2,1,0}} gather(%y, %joined), {window}, slice_sizes={{1,16}}{forward}
+  %to = f32[8,16]{{1,0}} parameter(4)
+  %scatter-add.3 = f32[8,16]{{1,0}} scatter(%to, %joined, %gather.2), {into}
+  %scatter-add.4 = f32[8,16]{{1,0}} scatter(%to, %joined, %gather.1), {into}
+  ROOT %r = (f32[8,16]{{1,0}}, f32[8,16]{{1,0}}) tuple(%scatter-add.4, %scatter-add.3)"""
+    assert users_of("joined", body) == users

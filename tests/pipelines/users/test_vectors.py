@@ -40,3 +40,21 @@ def test_the_vector_of_a_value_that_was_reshaped_for_its_product_comes_behind() 
     assert users_as_guessed("x", body) == ["elements", "vector"]
     plain = body.replace("dot_general", "mul")
     assert users_as_guessed("x", plain) == ["vector", "elements"]
+
+
+def _spread(frame: int) -> str:
+    """A gradient that one product takes with itself and another with what the first gives."""
+    own, other = (named("dot_general", frame=k) for k in (2, 1))
+    return f"""  %g = f32[8]{{0}} parameter(0)
+  %w = f32[8,8]{{1,0}} parameter(1)
+  %broadcast.9 = f32[8,8]{{1,0}} broadcast(%g), dimensions={{0}}{named("dot_general", frame=frame)}
+  %columns = f32[8,8]{{1,0}} broadcast(%g), dimensions={{1}}{other}
+  %outer = f32[8,8]{{1,0}} multiply(%broadcast.9, %columns){other}
+  %root = f32[8,8]{{1,0}} sqrt(%outer)
+  ROOT %inner = f32[8,8]{{1,0}} multiply(%broadcast.9, %root){own}"""
+
+
+def test_the_product_that_a_vector_was_spread_for_comes_first() -> None:
+    """XLA does so in optax's Shampoo, where the spread vector that is left is the later product's."""
+    assert users_as_guessed("broadcast.9", _spread(2)) == ["inner", "outer"]
+    assert users_as_guessed("broadcast.9", _spread(1)) == ["outer", "inner"]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation, scope, stack_frame
+from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.duplicates.scalars_for_each import uses_of_scalar
+
+_SPREAD = {"bitcast", "broadcast"}
 
 
 def with_merged_broadcasts(
@@ -35,7 +40,9 @@ def with_merged_broadcasts(
 def _merged(
     users: list[Instruction], order: dict[Instruction, int], for_each: frozenset[Instruction]
 ) -> list[Instruction]:
-    uses = [(u, v) for u in users for v in _served(u, for_each)]
+    # ReshapeMover would have moved an operation on one that was reshaped instead, to read the number itself.
+    spread = _SPREAD if all(u.opcode in _SPREAD for u in users) else {"broadcast"}
+    uses = [(u, v) for u in users for v in _served(u, for_each, spread)]
     uses.sort(key=lambda use: order[use[1]])
     kept: dict[Instruction, tuple[Instruction, Instruction]] = {}
     gone = [use for use in uses if kept.setdefault(use[0], use) != use]
@@ -53,14 +60,21 @@ def _is_of_another_call(user: Instruction, number: Instruction) -> bool:
 def _was_made_for_each(number: Instruction, users: list[Instruction]) -> bool:
     """Had every broadcast a scalar of its own, which a pass made or its operation converted?"""
     if number.op_name and number.opcode in ELEMENTWISE_OPCODES and not is_of_program(number):
-        return True
+        return not was_division(number) or not all(_is_of_other_place(u, number) for u in users)
     if operation(number) != "convert_element_type" or not stack_frame(number):
         return False
     place = stack_frame(number)
     return all(stack_frame(u) == place and operation(u) != operation(number) for u in users)
 
 
-def _served(user: Instruction, for_each: frozenset[Instruction]) -> list[Instruction]:
+def _is_of_other_place(user: Instruction, number: Instruction) -> bool:
+    """Is it no part of what `number` was made for? A reshape was put in its place by another pass since."""
+    return user.opcode == "bitcast" or (is_of_program(user) and stack_frame(user) != stack_frame(number))
+
+
+def _served(
+    user: Instruction, for_each: frozenset[Instruction], spread: Collection[str]
+) -> list[Instruction]:
     if user in for_each:
         return uses_of_scalar(user)
-    return user.users if user.opcode == "broadcast" and user.users else [user]
+    return user.users if user.opcode in spread and user.users else [user]

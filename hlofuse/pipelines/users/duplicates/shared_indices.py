@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_derivative, stack_frame
+from hlofuse.pipelines.names import is_of_derivative, number_in_name, stack_frame
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
@@ -45,10 +45,12 @@ def in_order_of_own_indices(indices: Instruction, users: list[Instruction], uses
     its walk meets first and appends the users of others; comparisons among these go in turn.
     """
     readers = [u for u in users if _reads_as_indices(u, indices)]
-    if indices.opcode != "bitcast" or len(readers) < 2:
+    is_joined = _is_joined_in_one_place(indices, readers)
+    if not (is_joined or indices.opcode == "bitcast") or len(readers) < 2:
         return users
-    first = _forward(readers) if indices.operands[0].shape.rank < indices.shape.rank else {}
-    at = {stack_frame(r): r for r in readers}
+    is_forward = is_joined or indices.operands[0].shape.rank < indices.shape.rank
+    first = _forward(readers) if is_forward else {}
+    at = {} if is_joined else {stack_frame(r): r for r in readers}
     groups: dict[Instruction, list[Instruction]] = {}
     for user in users:
         reader = user if user in readers else at.get(stack_frame(user), user)
@@ -72,6 +74,13 @@ def in_order_of_own_indices(indices: Instruction, users: list[Instruction], uses
     return [u for u in without(merged, gone) if isinstance(u, Instruction)]
 
 
+def _is_joined_in_one_place(indices: Instruction, readers: list[Instruction]) -> bool:
+    """Were they joined for several gathers that a function mapped over a tree has in one place?"""
+    if indices.opcode != "concatenate" or not stack_frame(indices):
+        return False
+    return all(stack_frame(x) == stack_frame(indices) for x in readers)
+
+
 def _met(indices: Instruction, user: Instruction, uses: Uses) -> int:
     """When the walk came to this use; to the reader that the indices bear the name of it came first."""
     return -1 if indices.op_name == user.op_name else uses[indices, user]
@@ -81,7 +90,7 @@ def _forward(readers: list[Instruction]) -> dict[Instruction, Instruction]:
     """By derivative what it is the derivative of, written in the same place: the last one's comes first."""
     found: dict[Instruction, Instruction] = {}
     written: dict[Hashable, list[Instruction]] = {}
-    for x in sorted(readers, key=lambda x: (is_of_derivative(x), x.id)):
+    for x in sorted(readers, key=lambda x: (is_of_derivative(x), number_in_name(x))):
         into = x.shape if x.opcode == "scatter" else x.operands[0].shape
         width = tuple(sorted(into.dimensions))  # layouts may have put them in another order
         extent = extent_of(x)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, operation
+from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.common.holes import without
 
 
@@ -25,6 +25,18 @@ def with_vectors_made_one(producer: Instruction, users: list[Instruction]) -> li
     gone = range((_products_of(users[0]) if _is_vector(users[0], producer) else _sides_of(users[0])) - 1)
     listed: list[Instruction | int] = [users[0], *gone, *users[1:]]
     return [u for u in without(listed, gone) if isinstance(u, Instruction)]
+
+
+def with_own_product_first(spread: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of a vector `spread` for several such products, which each had it spread for itself.
+
+    HloCSE keeps the one that it meets first, which bears the place in the source of the product it was for.
+    """
+    place = stack_frame(spread)
+    if spread.opcode != "broadcast" or not _is_of_product(spread) or is_of_program(spread) or not place:
+        return users
+    own = [u for u in users if _is_of_product(u) and stack_frame(u) == place]
+    return [*own, *(u for u in users if u not in own)]
 
 
 def _is_vector(user: Instruction, matrix: Instruction) -> bool:
