@@ -204,7 +204,7 @@ def _as_computed_by_products(
     users = with_last_in_place_of_sum_in_call(producer, users, clues.order)
     users = with_last_in_place_of_reduction(producer, users, clues.order)
     users = with_sum_behind_reshape(producer, users)
-    users = with_last_in_place_of_squeezed(producer, users)
+    users = with_last_in_place_of_squeezed(producer, users, clues.order)
     users = with_last_in_place_of_operand(producer, users, clues.order)
     return with_vectors_made_one(producer, users)
 

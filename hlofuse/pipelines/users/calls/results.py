@@ -17,9 +17,9 @@ _TRANSPOSED = re.compile(r"(?<![^/])transpose\((jvp\([^/]*\))\)(?=/|$)")
 
 def has_other_results(result: Instruction, function: str) -> bool:
     """Does anything else that the same call computed have users outside?"""
-    return not result.shape.is_tuple and any(
-        _reaches_result(result, function, near) for near in (operands_of, readers_of, twins_of)
-    )
+    if result.opcode == "sort" and result.shape.is_tuple:
+        return False  # its elements are read, wherever
+    return any(_reaches_result(result, function, near) for near in (operands_of, readers_of, twins_of))
 
 
 def _reaches_result(
