@@ -81,6 +81,8 @@ from hlofuse.pipelines.users.simplified.degenerate_reductions import (
 )
 from hlofuse.pipelines.users.simplified.dropped_behind import is_moved_with_reshape_dropped
 from hlofuse.pipelines.users.simplified.expanded_scatters import (
+    with_bounds_around_reshapes,
+    with_kept_place_in_front,
     with_last_in_place_of_element,
     with_windows_behind,
 )
@@ -204,7 +206,7 @@ def _as_computed_by_products(
     users = with_last_in_place_of_sum_in_call(producer, users, clues.order)
     users = with_last_in_place_of_reduction(producer, users, clues.order)
     users = with_sum_behind_reshape(producer, users)
-    users = with_last_in_place_of_squeezed(producer, users)
+    users = with_last_in_place_of_squeezed(producer, users, clues.order)
     users = with_last_in_place_of_operand(producer, users, clues.order)
     return with_own_product_first(producer, with_vectors_made_one(producer, users))
 
@@ -222,6 +224,8 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_last_in_place_of_twins(producer, users, clues.uses)
     users = with_readers_of_twin_behind(producer, users, clues.uses)
     users = with_last_in_place_of_element(producer, users, clues.order)
+    users = with_bounds_around_reshapes(producer, users, clues.order)
+    users = with_kept_place_in_front(producer, users)
     users = with_windows_behind(producer, users, clues.order)
     users = with_signs_of_index_merged(producer, users, clues.uses)
     users = with_older_equals_gone(producer, users, clues.uses, clues.ages.numbers)

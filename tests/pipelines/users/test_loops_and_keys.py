@@ -33,6 +33,50 @@ def test_a_place_that_was_found_again_for_the_scatter_had_its_own_users_first() 
     assert users_of("i.1", _scatter(8)) == ["read.1", "bitcast.1", "new.1", "old.1"]
 
 
+@pytest.mark.parametrize(
+    ("kept", "users"),
+    [
+        ("dynamic-update-slice(%l, %kept.1, %p, %zero)", ["kept.1", "bitcast.1", "new.1", "old.1"]),
+        ("add(%kept.1, %kept.1)", ["bitcast.1", "new.1", "kept.1", "old.1"]),
+    ],
+    ids=["a list of the loop", "nothing that is kept"],
+)
+def test_what_a_loop_keeps_of_a_place_for_its_derivative_is_in_front(kept: str, users: list[str]) -> None:
+    kind = "s32[4,1]{1,0}" if "update" in kept else "s32[1,1]{1,0}"
+    body = _scatter(7).replace("  %w = ", "  %l = s32[4,1]{1,0} parameter(3)\n  %w = ")
+    body = body.replace(
+        "  %read.1 = f32[1,7]{1,0} dynamic-slice(%x, %i.1, %zero), dynamic_slice_sizes={1,7}",
+        f"  %kept.1 = s32[1,1]{{1,0}} bitcast(%i.1)\n  %list.1 = {kind} {kept}\n"
+        "  %read.1 = f32[1,7]{1,0} negate(%w)",
+    )
+    body = body.replace("(s32[1]{0}, ", f"({kind}, s32[1]{{0}}, ").replace("tuple(", "tuple(%list.1, ")
+    assert users_of("i.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("compared", "users"),
+    [
+        ("%i.1, %high.1", ["under.1", "number.1", "bitcast.1", "over.1"]),
+        ("%high.1, %i.1", ["bitcast.1", "number.1", "over.1", "under.1"]),
+    ],
+    ids=["both were moved", "one was not"],
+)
+def test_the_bounds_of_a_place_that_was_kept_are_around_its_reshapes(compared: str, users: list[str]) -> None:
+    body = f"""  %i.1 = s32[1,1]{{1,0}} parameter(0)
+  %x = f32[4]{{0}} parameter(1)
+  %bitcast.1 = s32[1]{{0}} bitcast(%i.1)
+  %number.1 = s32[] bitcast(%i.1)
+  %low.1 = s32[1,1]{{1,0}} constant({{ {{0}} }})
+  %high.1 = s32[1,1]{{1,0}} constant({{ {{3}} }})
+  %over.1 = pred[1,1]{{1,0}} compare(%i.1, %low.1), direction=GE{named("ge")}
+  %under.1 = pred[1,1]{{1,0}} compare({compared}), direction=LE{named("le")}
+  %old.1 = f32[1]{{0}} dynamic-slice(%x, %number.1), dynamic_slice_sizes={{1}}
+  %new.1 = f32[4]{{0}} dynamic-update-slice(%x, %old.1, %number.1){named("scatter-add")}
+  ROOT %r = (s32[1]{{0}}, f32[4]{{0}}, pred[1,1]{{1,0}}, pred[1,1]{{1,0}})\
+ tuple(%bitcast.1, %new.1, %over.1, %under.1)"""
+    assert users_of("i.1", body) == users
+
+
 def _bounds(place: str, kind: str) -> str:
     """Those that `place` is compared with to tell whether the window is within the array."""
     return f"""  %high.1 = {kind} constant({3 if kind == "s32[]" else "{3}"})

@@ -226,3 +226,32 @@ def test_such_a_sum_came_to_read_what_a_gemm_read_without_the_dimension(
   %add.2 = f32[8,1,64]{{2,1,0}} negate(%add.1){named("add")}
   ROOT %r = ({kinds}) tuple(%bitcast.2, %mul.1, %gemm.1, %add.2)"""
     assert users_of("add.1", body, head=gemm) == users
+
+
+@pytest.mark.parametrize(
+    ("multiplied", "users"),
+    [
+        ("%bitcast.1, %bitcast.1", ["bitcast.1", "neg.1", "abs.1", "sin.1"]),
+        ("%bitcast.2, %bitcast.2, %bitcast.1", ["bitcast.1", "neg.1", "sin.1", "abs.1"]),
+    ],
+    ids=["it is multiplied", "the product is added to it"],
+)
+def test_the_last_is_in_the_place_of_a_sum_behind_a_librarys_product_of_the_same(
+    multiplied: str, users: list[str]
+) -> None:
+    """What was behind the sum took in the bitcast back: a name tells that a pass made the sum anew."""
+    body = f"""  %p = f32[1,8,8]{{2,1,0}} parameter(0)
+  %q = f32[8,8,1]{{2,1,0}} parameter(1)
+  %zero = f32[] constant(0)
+  %bitcast.1 = f32[8,8]{{1,0}} bitcast(%p)
+  %bitcast.2 = f32[8,8]{{1,0}} bitcast(%q)
+  %product.1 = (f32[8,8]{{1,0}}, s8[64]{{0}}) custom-call({multiplied}),\
+ custom_call_target="__cublas$lt$matmul"
+  %neg.1 = f32[1,8,8]{{2,1,0}} negate(%p){named("neg")}
+  %reduce.1 = f32[8]{{0}} reduce(%bitcast.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %sum.1 = f32[1,8,8]{{2,1,0}} broadcast(%reduce.1), dimensions={{2}}{named("sub")}
+  %sin.1 = f32[1,8,8]{{2,1,0}} sine(%p){named("sin")}
+  %abs.1 = f32[1,8,8]{{2,1,0}} abs(%p){named("abs")}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[1,8,8]{{2,1,0}}, f32[1,8,8]{{2,1,0}}, f32[1,8,8]{{2,1,0}},\
+ f32[1,8,8]{{2,1,0}}) tuple(%product.1, %neg.1, %sum.1, %sin.1, %abs.1)"""
+    assert users_of("p", body) == users

@@ -273,3 +273,52 @@ ENTRY %main (go: pred[], v: bf16[4], w: bf16[4]) -> (bf16[4], bf16[4], bf16[4]) 
 }
 """
     assert users_in(text, "u", ids_known=True) == ["wide", "select.1", "mul.1", "rev.1"]
+
+
+_OF_A_CALL = """HloModule m
+
+%less (a: f32[], b: f32[], c: s32[], d: s32[]) -> pred[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  %c = s32[] parameter(2)
+  %d = s32[] parameter(3)
+  ROOT %less.1 = pred[] compare(%a, %b), direction=LT
+}
+
+ENTRY %main (p: f32[4], q: f32[4]) -> (f32[4], f32[4], f32[4], s32[4]) {
+  %p = f32[4]{0} parameter(0)
+  %q = f32[4]{0} parameter(1)
+  %iota.1 = s32[4]{0} iota(), iota_dimension=0
+  %sort.1 = (f32[4]{0}, s32[4]{0}) sort(%p, %iota.1), dimensions={0}, to_apply=%less, CALL/sort"}
+  %value.1 = f32[4]{0} get-tuple-element(%sort.1), index=0
+  %slice.1 = f32[1]{0} slice(SLICED), slice={[0:1]}, metadata={op_name="jit(f)/slice"}
+  %bitcast.1 = f32[] bitcast(%slice.1)
+  %gt.1 = pred[] compare(%bitcast.1, %bitcast.1), direction=GT, metadata={op_name="jit(f)/gt"}
+  %taken = pred[4]{0} broadcast(%gt.1), dimensions={}
+  %rev.1 = f32[4]{0} reverse(%value.1), dimensions={0}, CALL/rev"}
+  %sin.1 = f32[4]{0} sine(%rev.1), metadata={op_name="jit(f)/cond/branch_1_fun/sin"}
+  %exp.1 = f32[4]{0} exponential(%q), metadata={op_name="jit(f)/cond/branch_0_fun/exp"}
+  %select.1 = f32[4]{0} select(%taken, %sin.1, %exp.1), metadata={op_name="jit(f)/cond"}
+  %neg.1 = f32[4]{0} negate(%rev.1), metadata={op_name="jit(f)/neg"}
+  %add.1 = f32[4]{0} add(%rev.1, %q), metadata={op_name="jit(f)/add"}
+  %place.1 = s32[4]{0} get-tuple-element(%sort.1), index=1
+  ROOT %r = (f32[4]{0}, f32[4]{0}, f32[4]{0}, s32[4]{0}) tuple(%select.1, %neg.1, %add.1, RESULT)
+}
+""".replace("CALL", 'metadata={op_name="jit(f)/jit(sort)')
+
+
+@pytest.mark.parametrize(
+    ("sliced", "result", "users"),
+    [
+        ("%q", "%iota.1", ["sin.1", "neg.1", "add.1"]),
+        ("%q", "%place.1", ["add.1", "sin.1", "neg.1"]),
+        ("%value.1", "%place.1", ["neg.1", "add.1", "sin.1"]),
+    ],
+    ids=["no tuple of the call", "the call has another result", "and a slice of the first went"],
+)
+def test_what_a_call_gives_to_branches_had_the_tuple_of_its_results_in_front(
+    sliced: str, result: str, users: list[str]
+) -> None:
+    """Another element of what was sorted is another result, and a slice outside had been of this one."""
+    text = _OF_A_CALL.replace("SLICED", sliced).replace("RESULT", result)
+    assert users_in(text, "rev.1", ids_known=True) == users

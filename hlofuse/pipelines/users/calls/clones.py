@@ -68,18 +68,25 @@ def clone_of(user: Instruction) -> Instruction:
 
 
 def readers_of(x: Instruction, but: Instruction | None = None) -> Iterator[Instruction]:
-    """What reads `x`, or what passes put behind it; not `but`, nor what reads that."""
+    """What reads `x`, an element of it or what passes put behind it; not `but`, nor what reads that."""
     for user in x.users:
         if user is but:
             continue
-        if user.opcode == "bitcast" or is_inserted_convert(user):
+        if is_element(user):
+            yield from readers_of(user, but)
+        elif user.opcode == "bitcast" or is_inserted_convert(user):
             yield from user.users
         else:
             yield user
 
 
 def operands_of(x: Instruction) -> list[Instruction]:
-    return [o.operands[0] if is_inserted_convert(o) else o for o in x.operands]
+    return [o.operands[0] if is_inserted_convert(o) or is_element(o) else o for o in x.operands]
+
+
+def is_element(x: Instruction) -> bool:
+    """Is it one of the results of a sort? It has no name of its own."""
+    return x.opcode == "get-tuple-element" and x.operands[0].opcode == "sort"
 
 
 def twins_of(x: Instruction) -> list[Instruction]:

@@ -33,6 +33,8 @@ from hlofuse.pipelines.users.calls.results import (
     is_read_in_transpose,
     kind_of,
 )
+from hlofuse.pipelines.users.calls.selected_branches import with_branches_together
+from hlofuse.pipelines.users.calls.sliced_results import with_last_in_place_of_slice
 from hlofuse.pipelines.users.common.ages import (
     was_division,
     with_clones_by_age,
@@ -89,6 +91,8 @@ def in_order_of_calls(
         and not (inner and is_cotangent(source, function))
         and (is_loop_of_one_turn(source) or has_other_results(source, function))
     ):
+        outer = with_branches_together(source, outer)
+        outer = with_last_in_place_of_slice(source, outer, order)
         own, elsewhere = _by_place_of_call(source, inner, outer)
         return _with_other_calls_merged(_without_tuples(inner, own), elsewhere, len(inner))
     return [*inner, *outer]

@@ -17,6 +17,8 @@ _TRANSPOSED = re.compile(r"(?<![^/])transpose\((jvp\([^/]*\))\)(?=/|$)")
 
 def has_other_results(result: Instruction, function: str) -> bool:
     """Does anything else that the same call computed have users outside?"""
+    if result.opcode == "sort" and result.shape.is_tuple:
+        return False  # its elements are read, wherever
     return any(_reaches_result(result, function, near) for near in (operands_of, readers_of, twins_of))
 
 
@@ -27,7 +29,7 @@ def _reaches_result(
     found, pending = {start}, [start]
     # That is the same result. Of what a library's matrix product reads the last is in front all the same.
     if start.opcode == "bitcast" and all(u.opcode != "custom-call" for u in start.users):
-        found.update(start.operands)
+        found.update(operands_of(start))
     while pending:
         for x in near(pending.pop()):
             if x in found or kind_of(x) == kind or _is_of_next_call(x, start, function):

@@ -70,13 +70,7 @@ def with_last_in_place_of_branches(
     if not _is_given_to_branches(producer):
         return users
     own = set(_branches(producer.op_name or ""))
-    branches: dict[Instruction, int] = {}
-    place = None
-    for user in users:
-        found = next((x for x in _branches(user.op_name or "") if x not in own), None)
-        if found is not None and found[0] == (place or found[0]):
-            place = found[0]
-            branches[user] = found[1]
+    place, branches = _in_branches(producer, users)
     if place is None or any(x[0] == place for x in own):
         return users
     handed_on = [u for u in users if _hands_on(u, producer, place)]
@@ -86,6 +80,31 @@ def with_last_in_place_of_branches(
     others = [u for u in users[first:] if u not in branches and u not in handed_on]
     read = given.get(place, {})
     return users[:first] + _as_elements_are_met(producer, others, place, branches, results, order, read)
+
+
+def with_branches_together(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The `users` with those in branches where the first is: the tuples that the branches are given."""
+    place, branches = _in_branches(producer, users)
+    if place is None:
+        return users
+    given = [u for u in users if u in branches or _hands_on(u, producer, place)]
+    first = users.index(given[0])
+    return [*users[:first], *given, *(u for u in users[first:] if u not in given)]
+
+
+def _in_branches(
+    producer: Instruction, users: list[Instruction]
+) -> tuple[str | None, dict[Instruction, int]]:
+    """The first conditional that some of the `users` are in and not the `producer`, and each one's branch."""
+    own = set(_branches(producer.op_name or ""))
+    branches: dict[Instruction, int] = {}
+    place = None
+    for user in users:
+        found = next((x for x in _branches(user.op_name or "") if x not in own), None)
+        if found is not None and found[0] == (place or found[0]):
+            place = found[0]
+            branches[user] = found[1]
+    return place, branches
 
 
 def _as_elements_are_met(

@@ -8,6 +8,7 @@ apart are summed, or none of them, and puts a reshape behind it in that case (`H
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import name_before_renaming, operation
 from hlofuse.pipelines.users.common.fusions import has_dot, is_gemm
 from hlofuse.pipelines.users.common.holes import last_at, without
 from hlofuse.pipelines.users.products.reshaped_products import is_bitcast_of_product, is_sum_of_products
@@ -41,20 +42,33 @@ def with_sum_behind_reshape(source: Instruction, users: list[Instruction]) -> li
     return [*(u for u in users if u not in sums), *sums]
 
 
-def with_last_in_place_of_squeezed(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+def with_last_in_place_of_squeezed(
+    producer: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
     """The users of what a gemm reads without its dimensions of one, in which a sum of it was as well.
 
     The bitcast that ReductionDegenerateDimRemover put in front of the sum stood where the sum had been, until
-    HloCSE had the sum read that of the gemm: the last user took its place.
+    HloCSE had the sum read that of the gemm: the last user took its place. A sum that is behind the
+    gemm in `order`, the post-order, is where it was in the program.
     """
     if not producer.shape.is_array or 1 not in producer.shape.dimensions:
         return users
     for k, user in enumerate(users):
         if user.opcode != "bitcast" or list(user.shape.dimensions) != producer.shape.true_dimensions:
             continue
-        if any(map(is_gemm, user.users)) and any(map(_kept_one, user.users)):
-            return last_at(users, k)
+        sums = [u for u in user.users if _kept_one(u) or _was_made_anew(u)]
+        gemms = [u for u in user.users if is_gemm(u) or _is_multiplied(user, u)]
+        if gemms and sums:
+            first = min(order[x] for x in sums)
+            if first < min(order[x] for x in gemms):
+                return last_at(users, k)
+            return last_at(users, sum(order[u] < first for u in users))
     return users
+
+
+def _is_multiplied(x: Instruction, product: Instruction) -> bool:
+    """Does a library multiply it, and not add the product to it?"""
+    return product.opcode == "custom-call" and x in product.operands[:2]
 
 
 def _kept_one(x: Instruction) -> bool:
@@ -66,6 +80,11 @@ def _kept_one(x: Instruction) -> bool:
     if x.opcode != "reduce":
         return False
     return any(_is_named_after(u, x) and u.shape.rank > x.shape.rank for u in x.users)
+
+
+def _was_made_anew(x: Instruction) -> bool:
+    """Is it a reduction that has its name of a pass? What was behind it may have taken the bitcast in."""
+    return x.opcode == "reduce" and name_before_renaming(x).root == "reduce" != operation(x)
 
 
 def _is_reshaped_back(sum_: Instruction) -> bool:

@@ -44,6 +44,40 @@ def with_last_in_place_of_element(
     return [*users[:at], last, *(u for u in users[at:] if u not in made), *others]
 
 
+def with_kept_place_in_front(place: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of such a number, with what a loop keeps of it for its derivative in front.
+
+    A gather at the place had it reshaped first, and kept what it read: that became a reshape of the number
+    itself, and took the place of the first.
+    """
+    if place.shape.rank or not any(_is_window_put_back(u, place) for u in users):
+        return users
+    kept = [u for u in users if u.opcode == "bitcast" and u.users and all(_is_kept(u, v) for v in u.users)]
+    return [*kept, *(u for u in users if u not in kept)]
+
+
+def with_bounds_around_reshapes(
+    place: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of a place kept so, in the derivative's loop, which scatters there.
+
+    ReshapeMover put both comparisons with the bounds of the array behind those reshapes of it that scatter
+    brought along; the last took the place of the reshape that they had read. The number itself is read since
+    what was made for the first of the scatter's reshapes had gone.
+    """
+    if not place.shape.rank or place.shape.true_rank or place.opcode == "bitcast":
+        return users
+    bounds = [u for u in users if u.opcode == "compare" and u.op_name and u.operands[0] is place]
+    reshapes = [u for u in users if u.opcode == "bitcast"]
+    numbers = [u for u in reshapes if not u.shape.rank]
+    if len(bounds) != 2 or len(bounds) + len(reshapes) != len(users):
+        return users
+    if not any(_is_window_put_back(v, u) for u in numbers for v in u.users):
+        return users
+    first, last = sorted(bounds, key=order.__getitem__)
+    return [last, *numbers, *(u for u in reshapes if u not in numbers), first]
+
+
 def with_windows_behind(
     array: Instruction, users: list[Instruction], order: dict[Instruction, int]
 ) -> list[Instruction]:
@@ -89,6 +123,10 @@ def _as_loops_left_them(users: list[Instruction], bounds: list[Instruction]) -> 
     for loop, body in loops.items():
         listed = without([*listed, *body, "element", "results"], [("operands", loop), "element", "results"])
     return [u for u in listed if isinstance(u, Instruction)]
+
+
+def _is_kept(x: Instruction, user: Instruction) -> bool:
+    return user.opcode == "dynamic-update-slice" and x is user.operands[1] and not _is_put_back(user)
 
 
 def _is_bound(x: Instruction, place: Instruction) -> bool:
