@@ -96,7 +96,7 @@ def _restore(computation: Computation, gone: GonePlaces, *, ids_known: bool) -> 
         else:
             users, is_cast_told = _kept(instruction, clues)
         users = with_transposes_of_merger_behind(instruction, users, clues.order)
-        users = in_order_of_merged_products(users)
+        users = in_order_of_merged_products(instruction, users)
         users = with_last_in_place_of_transposes(instruction, users)
         users = with_copy_of_part_in_front(instruction, with_last_in_place_of_copy(users))
         if ids_known:

@@ -48,3 +48,21 @@ def test_parts_of_a_product_of_groups_come_by_age_too() -> None:
   %slice.2 = f32[8,8]{{1,0}} slice(%reduce.1), slice={{[0:8], [0:8]}}{named("ragged_dot_general")}
   ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%slice.3, %slice.2)"""
     assert users_of("reduce.1", body, ids="p zero r slice.2 slice.3 reduce.1") == ["slice.2", "slice.3"]
+
+
+def test_parts_of_a_product_in_another_layout_are_as_the_convert_that_made_it_narrow_was_met() -> None:
+    """SplitkRewriter's, named as the product, came behind them; FloatNormalization's in front."""
+    body = f"""  %p = f32[8,24]{{1,0}} parameter(0)
+  %call = (f32[24,8]{{0,1}}, s8[64]{{0}}) custom-call(%p, %p), custom_call_target="__cublas$lt$matmul"
+  %product = f32[24,8]{{0,1}} get-tuple-element(%call), index=0
+  %bitcast.1 = f32[8,24]{{1,0}} bitcast(%product)
+  %convert.1 = bf16[8,24]{{1,0}} convert(%bitcast.1)NAMED
+  %slice.1 = bf16[8,8]{{1,0}} slice(%convert.1), slice={{[0:8], [0:8]}}{named("dot_general")}
+  %slice.2 = bf16[8,8]{{1,0}} slice(%convert.1), slice={{[0:8], [8:16]}}{named("dot_general")}
+  %slice.3 = bf16[8,8]{{1,0}} slice(%convert.1), slice={{[0:8], [16:24]}}{named("dot_general")}
+  ROOT %r = (bf16[8,8]{{1,0}}, bf16[8,8]{{1,0}}, bf16[8,8]{{1,0}}) tuple(%slice.1, %slice.2, %slice.3)"""
+    ids = "p r call product - - slice.1 slice.2 slice.3"
+    split = body.replace("NAMED", named("dot_general"))
+    assert users_of("convert.1", split, ids=ids + " bitcast.1 convert.1") == ["slice.3", "slice.1", "slice.2"]
+    ids = "p r call product bitcast.1 convert.1 slice.1 slice.2 slice.3"
+    assert users_of("convert.1", body.replace("NAMED", ""), ids=ids) == ["slice.2", "slice.1", "slice.3"]

@@ -147,3 +147,26 @@ def test_what_was_widened_read_the_narrow_value_that_others_read_too() -> None:
     restore_normalized_users(entry, order, uses_in_order(entry), narrow, ids_known=True)
     users = [u.name for u in named_so["negate.1"].users]
     assert users == ["transpose.3", "convert.1"]
+
+
+def test_what_was_read_narrow_is_so_from_where_the_convert_was_met() -> None:
+    """The sum reads the convert, which was made anew ahead of what the reduction reads, a bitcast back.
+
+    ReductionLayoutNormalizer then had the reduction read the product at once, in place of the bitcast.
+    """
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %q = bf16[8,8]{{1,0}} parameter(1)
+  %zero = f32[] constant(0)
+  %mul.0 = f32[8,8]{{1,0}} multiply(%p, %p){named("mul")}
+  %transpose.1 = f32[8,8]{{1,0}} transpose(%mul.0), dimensions={{1,0}}{named("mul")}
+  %multiply.1 = f32[8,8]{{1,0}} multiply(%transpose.1, %transpose.1){named("mul")}
+  %reduce_sum.1 = f32[8]{{0}} reduce(%multiply.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %broadcast.1 = f32[8,8]{{1,0}} broadcast(%reduce_sum.1), dimensions={{1}}{named("div")}
+  %transpose.2 = bf16[8,8]{{1,0}} transpose(%q), dimensions={{1,0}}{named("add_any")}
+  %convert.1 = f32[8,8]{{1,0}} convert(%transpose.2)
+  %add.1 = f32[8,8]{{1,0}} add(%broadcast.1, %convert.1){named("add_any")}
+  %add.2 = f32[8,8]{{1,0}} add(%multiply.1, %add.1){named("add_any")}
+  %convert.2 = bf16[8,8]{{1,0}} convert(%add.2)
+  %bitcast.1 = f32[64]{{0}} bitcast(%add.1)
+  ROOT %r = (bf16[8,8]{{1,0}}, f32[64]{{0}}) tuple(%convert.2, %bitcast.1)"""
+    assert users_of("multiply.1", body) == ["reduce_sum.1", "add.2"]

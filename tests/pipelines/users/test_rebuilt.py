@@ -10,7 +10,7 @@ from hlofuse.pipelines.users.common.visits import uses_in_order
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
 from hlofuse.pipelines.users.simplified.multiplied_constants import products_with_multiplied_constants
 
-from .lists import HEAD, named, users_in
+from .lists import HEAD, named, users_in, users_of
 
 
 def module_of(body: str) -> Module:
@@ -198,3 +198,23 @@ def test_what_was_made_behind_the_negations_was_merged_in_a_later_round() -> Non
     assert late is not None
     assert at_cse.of(early) is not uses
     assert at_cse.of(late) is uses
+
+
+def test_product_that_took_a_number_into_what_is_broadcast_kept_its_users() -> None:
+    """It is young and has a low number, as it took over the name of the product that it was made for."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %scale = f32[] parameter(1)
+  %t = f32[8]{{0}} parameter(2)
+  %half = f32[] constant(0.5)
+  %multiply.9.0 = f32[] multiply(%scale, %half)
+  %broadcast.1.0 = f32[8]{{0}} broadcast(%multiply.9.0), dimensions={{}}{named("mul")}
+  %mul.1.0 = f32[8]{{0}} multiply(%p, %broadcast.1.0){named("mul")}
+  %mul.2.0 = f32[8]{{0}} multiply(%t, %broadcast.1.0){named("mul")}
+  %mul.5.0 = f32[8]{{0}} multiply(%mul.1.0, %p){named("mul")}
+  %square.6.0 = f32[8]{{0}} multiply(%mul.1.0, %mul.1.0){named("square")}
+  %mul.7.0 = f32[8]{{0}} multiply(%mul.2.0, %p){named("mul")}
+  %square.8.0 = f32[8]{{0}} multiply(%mul.2.0, %mul.2.0){named("square")}
+  ROOT %tuple.9.0 = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%mul.5.0, %square.6.0, %mul.7.0, %square.8.0)"""
+    ids = "p scale t half - - mul.5.0 square.6.0 mul.7.0 square.8.0 tuple.9.0 multiply.9.0 broadcast.1.0 mul.1.0 - mul.2.0"
+    assert users_of("mul.1.0", body, ids=ids) == ["mul.5.0", "square.6.0"]
+    assert users_of("mul.2.0", body, ids=ids) == ["mul.7.0", "square.8.0"]

@@ -9,12 +9,12 @@ was narrow, so that each takes side with what is known around it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, operation, scope, stack_frame
+from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.distributed_factors import is_sum_of_factors
 from hlofuse.pipelines.users.floats.inserted_converts import (
@@ -55,9 +55,8 @@ def widened(order: Iterable[Instruction], uses: Uses) -> frozenset[Instruction]:
     for sweep in (own, reversed(own), own):
         readers = _readers(side)
         for x in sweep:
-            votes = [_vote(o, x, side, readers) for o in _told_by(x)]
-            near = min(votes) if min(votes) < 0 else max(votes)
-            side[x] = _sign(own[x] + 2 * near + _sign(sum(side.get(u, 0) for u in x.users)))
+            votes = [_vote(o, x, side, readers) for o in x.operands]
+            side[x] = _sign(own[x] + 2 * _together(x, votes) + _sign(sum(side.get(u, 0) for u in x.users)))
     return frozenset(x for x, narrow in side.items() if narrow > 0)
 
 
@@ -84,6 +83,17 @@ def _with_that_of_place(own: dict[Instruction, int]) -> dict[Instruction, int]:
     return {x: known or of_place(x) for x, known in own.items()}
 
 
+def _together(x: Instruction, votes: list[int]) -> int:
+    """What the operands of `x` tell together.
+
+    One of them in single precision tells that it is, too, but for a sum of derivatives: where a function
+    computes in single precision what is narrow, the derivative by that is converted back for the sum.
+    """
+    if min(votes) < 0 and not (operation(x) == "add_any" and max(votes) > 0):
+        return min(votes)
+    return max(votes)
+
+
 def _readers(side: dict[Instruction, int]) -> dict[tuple[Instruction, int], int]:
     """How many of each side read a value."""
     count: dict[tuple[Instruction, int], int] = {}
@@ -91,17 +101,6 @@ def _readers(side: dict[Instruction, int]) -> dict[tuple[Instruction, int], int]
         for operand in set(x.operands):
             count[operand, one] = count.get((operand, one), 0) + 1
     return count
-
-
-def _told_by(x: Instruction) -> Sequence[Instruction]:
-    """The operands that tell of `x`.
-
-    A sum of derivatives adds what a function gave back to what stands beside the call, as narrow as that is;
-    what is in the function may have been converted where it began.
-    """
-    if operation(x) != "add_any":
-        return x.operands
-    return [o for o in x.operands if scope(o) in {None, scope(x)}] or x.operands
 
 
 def _vote(
@@ -115,7 +114,12 @@ def _vote(
     if operand.opcode == "convert":
         vote = _LIKELY if is_widening(operand) else -1
     others = readers.get((operand, -_sign(vote)), 0) - (side[x] == -_sign(vote))
-    return 0 if others > 0 else vote
+    return 0 if others > 0 and not _goes_on(operand, x) else vote
+
+
+def _goes_on(operand: Instruction, x: Instruction) -> bool:
+    """Are both sums of one module, as what its layers add to, whatever precision each of those begins with?"""
+    return x.op_name == operand.op_name and operation(x) == "add" == x.opcode and is_of_program(operand)
 
 
 def _is_wide(x: Instruction) -> bool:

@@ -67,8 +67,11 @@ def restore_normalized_users(
     copied = put_results_together(graph)
     merged = {x: _take_merged(graph, x) for x in anew}
     converts = {x: _take_from_wide(graph, x, wide) for x in _merged_converts(order, anew, other, wide)}
-    _Normalization(graph, anew, other, copied, frozenset(converts.values())).run()
+    narrowed = [_narrow_for_wide(graph, x, wide) for x in computation if x in other and _is_narrowed(x, wide)]
+    _Normalization(graph, anew, other, copied, frozenset([*converts.values(), *narrowed])).run()
     _Simplification(graph, other, copied).run()
+    for convert in narrowed:
+        graph.bypass(convert)
     found: set[Instruction] = set()
     for node in graph.nodes:
         x = node.source
@@ -135,6 +138,28 @@ def _take_from_wide(graph: ShadowGraph, convert: Instruction, wide: frozenset[In
     for user in apart.users:
         user.operands = [apart if o is node else o for o in user.operands]
     return apart
+
+
+def _is_narrowed(x: Instruction, wide: frozenset[Instruction]) -> bool:
+    """Did some read what was in single precision already, and others a convert of it that is gone?"""
+    if x in wide or x.opcode == "convert" or x.shape.element_type != "f32" or x.shape.rank == 0:
+        return False
+    read_wide = [u in wide for u in x.users]
+    return any(read_wide) and not all(read_wide) and not any(u.opcode == "convert" for u in x.users)
+
+
+def _narrow_for_wide(graph: ShadowGraph, x: Instruction, wide: frozenset[Instruction]) -> Node:
+    """The convert of the program that those read; SimplifyFPConversions took it away, later."""
+    node = graph.of[x]
+    later = [u for u in node.users if u.source in wide]
+    place = node.users.index(later[0])
+    node.users = [u for u in node.users if u not in later]
+    convert = graph.add(Node(None, node.shape, [node]))
+    node.users.insert(place, node.users.pop())
+    convert.users = later
+    for user in later:
+        user.operands = [convert if o is node else o for o in user.operands]
+    return convert
 
 
 def with_last_in_place_of_bitcast(x: Instruction, users: list[Instruction]) -> list[Instruction]:

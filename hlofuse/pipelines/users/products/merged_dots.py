@@ -28,9 +28,20 @@ def is_behind_merged(x: Instruction) -> bool:
     return _was_product(x) and x.operands[0].opcode == "bitcast"
 
 
-def in_order_of_merged_products(users: list[Instruction]) -> list[Instruction]:
-    """The users of such a merged product by age, if they stand for what was merged."""
-    return sorted(users, key=lambda u: u.id) if all(map(_is_part, users)) else users
+def in_order_of_merged_products(product: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of such a merged `product` by age, if they stand for what was merged.
+
+    Of one in another layout that was made narrow since, the convert was made anew, row-major, and so were the
+    slices. FloatNormalization's stood there when the slices were, so that the bitcasts back tell. That of
+    SplitkRewriter, with the product's name, came later: each slice read the bitcast back by one of its own, and
+    the last took its place.
+    """
+    if not all(map(_is_part, users)):
+        return users
+    aged = sorted(users, key=lambda u: u.id)
+    if product.opcode != "convert" or product.operands[0].opcode != "bitcast":
+        return aged
+    return last_in_front(aged) if product.op_name else users
 
 
 def operands_before_merger(computation: Computation) -> dict[Instruction, list[Instruction]]:

@@ -188,14 +188,24 @@ def _was_computed_of(literal: Instruction, broadcast: Instruction, x: Instructio
     return x.opcode in ELEMENTWISE_OPCODES and broadcast.shape.dimensions == literal.shape.dimensions
 
 
-def _has_in_broadcast(x: Instruction, factor: Instruction) -> bool:
-    """A product of the program, made anew right behind a broadcast of a product with the number `factor`."""
+def product_in_broadcast(x: Instruction) -> Instruction | None:
+    """The product with a number that `x` reads broadcast, if `x` is a product made anew for that.
+
+    The broadcast was made right ahead of it, or of another that took in the same: CSE made them one.
+    """
     if x.opcode != "multiply" or not is_of_program(x):
-        return False
+        return None
     for o in x.operands:
-        if o.opcode == "broadcast" and o.id + 1 == x.id and operation(o) == operation(x):
+        if o.opcode == "broadcast" and o.id < x.id and operation(o) == operation(x):
+            if all(u.id != o.id + 1 for u in o.users):
+                continue
             inner = without_bitcasts(o.operands[0])
             if inner.opcode == "multiply" and not is_of_program(inner):
-                value = number_of(factor)
-                return value is not None and value in map(number_of, inner.operands)
-    return False
+                return inner
+    return None
+
+
+def _has_in_broadcast(x: Instruction, factor: Instruction) -> bool:
+    """A product of the program, made anew right behind a broadcast of a product with the number `factor`."""
+    inner, value = product_in_broadcast(x), number_of(factor)
+    return inner is not None and value is not None and value in map(number_of, inner.operands)

@@ -18,7 +18,7 @@ from hlofuse.pipelines.names import (
 from hlofuse.pipelines.users.common.ages import came_behind_its_users, was_division
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import was_two_converts
-from hlofuse.pipelines.users.simplified.merged_factors import has_merged_factor
+from hlofuse.pipelines.users.simplified.merged_factors import has_merged_factor, product_in_broadcast
 
 
 def behind_moved_reshapes(computation: Computation) -> frozenset[Instruction]:
@@ -26,7 +26,7 @@ def behind_moved_reshapes(computation: Computation) -> frozenset[Instruction]:
 
     A clone is young and asks for the name of what it was cloned of, which is taken; it gets the first
     number that is free, which is lower than those of the program. Ids have to be XLA's. A product that
-    took in the number of another is young as well, and took over its name: it has no lower one.
+    took in the number of another, maybe within what is broadcast, is young as well, and took over its name.
     """
     first = min((x.id for x in computation if was_division(x)), default=None)
     young: list[Instruction] = []
@@ -35,7 +35,7 @@ def behind_moved_reshapes(computation: Computation) -> frozenset[Instruction]:
         if x.opcode not in ELEMENTWISE_OPCODES or not is_of_program(x):
             continue
         if (first is not None and x.id > first) or (is_made_by_pass(x) and not is_of_called(x)):
-            if not was_two_converts(x):
+            if not was_two_converts(x) and product_in_broadcast(x) is None:
                 young.append(x)
         elif not is_of_called(x):
             root, number = name_before_renaming(x)
