@@ -16,6 +16,7 @@ from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
 from hlofuse.pipelines.users.duplicates.scalars_for_each import made_for_each
 from hlofuse.pipelines.users.floats.narrow_in_program import widened
+from hlofuse.pipelines.users.floats.widened_products import places_of_widened
 from hlofuse.pipelines.users.layouts.normalized_convolutions import results_of_normalized
 from hlofuse.pipelines.users.operands_as_written import Program
 from hlofuse.pipelines.users.products.taken_constants import GemmReaders, gemm_readers
@@ -61,6 +62,8 @@ class Clues(NamedTuple):
     divided: Divided
     wide: frozenset[Instruction]
     """What was narrow in the program."""
+    narrow_products: frozenset[int]
+    """The places in the source of matrix products that were."""
     cast: frozenset[Hashable]
     """The places in the source of which a result was made narrow at once."""
     reductions: frozenset[Name]
@@ -97,6 +100,7 @@ def clues_of(computation: Computation, program: Program, gone: GonePlaces, *, id
         program,
         divided_by_constants(order),
         widened(order, uses),
+        places_of_widened(order),
         narrowed_places(computation),
         names_of_reductions(order),
         made_for_each(computation, ages.numbers),

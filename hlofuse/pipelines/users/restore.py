@@ -130,14 +130,14 @@ def _made_anew(producer: Instruction, clues: Clues) -> tuple[list[Instruction], 
     behind = reductions_but_last(users, clues.order) if producer in clues.wide else []
     users = [u for u in users if u not in behind]
     users = [*_as_converts_leave_it(producer, users, clues, place), *behind]
-    is_cast_told = is_read_through_pair(producer, clues.wide)
+    is_cast_told = is_read_through_pair(producer, clues.wide, clues.narrow_products)
     return (last_in_front(users) if is_cast_told else users), is_cast_told
 
 
 def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]:
     """The same of a value that it left alone."""
     users = with_grouped_of_program(producer, as_program_has_it(producer, clues), clues.uses)
-    users = with_pair_gone(producer, users, clues.wide)
+    users = with_pair_gone(producer, users, clues.wide, clues.narrow_products)
     users = _as_converts_leave_it(producer, users, clues, clues.order)
     if producer.opcode == "broadcast":
         users = with_last_in_place_of_merged_converts(users, clues.order, clues.uses)

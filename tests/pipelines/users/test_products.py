@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .lists import named, users_of
+from .lists import named, places_in_source, users_of
 
 _GEMM = f"""%gemm (p0: f32[8,8], p1: f32[8,8]) -> f32[8,8] {{
   %p0 = f32[8,8]{{1,0}} parameter(0)
@@ -229,3 +229,21 @@ def test_a_product_made_wide_lost_the_convert_of_the_program_and_the_convert_bac
   %square = f32[8,8]{{1,0}} multiply(%product, %product){named("jvp()/square")}
   ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%mul, %div, %square)"""
     assert users_of("product", body) == users
+
+
+@pytest.mark.parametrize(("frame", "users"), [(1, ["square", "mul"]), (2, ["mul", "square"])])
+def test_a_derivative_is_as_narrow_as_the_product_of_its_place(frame: int, users: list[str]) -> None:
+    call = '(f32[8,8]{1,0}, s8[4]{0}) custom-call(OPERANDS), custom_call_target="__cublas$gemm"'
+    body = f"""  %w = f32[8,8]{{1,0}} parameter(0)
+  %narrow = bf16[8,8]{{1,0}} parameter(1)
+  %wide = f32[8,8]{{1,0}} convert(%narrow)
+  %call.1 = {call.replace("OPERANDS", "%wide, %w")}{named("jvp()/dot_general", frame=1)}
+  %forward = f32[8,8]{{1,0}} get-tuple-element(%call.1), index=0
+  %given = f32[8,8]{{1,0}} cosine(%forward){named("transpose(jvp())/cos")}
+  %call.2 = {call.replace("OPERANDS", "%given, %w")}{named("transpose(jvp())/dot_general", frame=frame)}
+  %product = f32[8,8]{{1,0}} get-tuple-element(%call.2), index=0
+  %mul = f32[8,8]{{1,0}} multiply(%product, %w){named("transpose(jvp())/mul")}
+  %square = f32[8,8]{{1,0}} multiply(%product, %product){named("transpose(jvp())/square")}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%mul, %square)"""
+    places = places_in_source(("f", 1, 1, 9), ("f", 2, 1, 9))
+    assert users_of("product", body, tables=places) == users

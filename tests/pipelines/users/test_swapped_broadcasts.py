@@ -124,3 +124,24 @@ def test_of_several_that_were_widened_each_had_a_convert() -> None:
     places = ["add.2.0", "convert.7", "add.3.0"]
     assert users_of("one", both) == [*places, "sub.5.0", "sub.3.0", "sub.4.0"]
     assert users_of("one", one) == [*places, "sub.3.0", "sub.4.0", "sub.5.0"]
+
+
+@pytest.mark.parametrize(
+    ("reader", "users"), [("", ["half", "scaled", "spread"]), ("%half", ["scaled", "half", "spread"])]
+)
+def test_a_convert_that_nobody_reads_any_more_stood_where_its_broadcast_is_read(
+    reader: str, users: list[str]
+) -> None:
+    """A walk comes to it last; what is read later in the program came later still."""
+    last = f"negate({reader})" if reader else "parameter(2)"
+    body = f"""  %bias = f32[4]{{0}} parameter(0)
+  %x = f32[8,4]{{1,0}} parameter(1)
+  %spread = f32[8,4]{{1,0}} broadcast(%bias), dimensions={{1}}{named("add")}
+  %sum = f32[8,4]{{1,0}} add(%x, %spread){named("add")}
+  %scaled = f32[4]{{0}} multiply(%bias, %bias){named("mul")}
+  %half = bf16[4]{{0}} convert(%bias){named("convert_element_type")}
+  %narrow = bf16[8,4]{{1,0}} broadcast(%half), dimensions={{1}}{named("add")}
+  %back = f32[8,4]{{1,0}} convert(%narrow)
+  %last = bf16[4]{{0}} {last}
+  ROOT %r = (f32[8,4]{{1,0}}, f32[4]{{0}}, bf16[4]{{0}}) tuple(%sum, %scaled, %last)"""
+    assert users_of("bias", body) == users

@@ -7,37 +7,52 @@ two, and both went (`simplify_fp_conversions.cc`), the program's first: the last
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hlofuse.analysis.custom_calls import is_library_convolution
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_widening
 
 _PRODUCTS = frozenset({"custom-call", "dot"})
 
 
-def is_read_through_pair(producer: Instruction, wide: frozenset[Instruction]) -> bool:
-    """Is it such a product, the users of which are not in `wide`, which read it narrow, nor other products?"""
-    if not _is_widened_product(producer):
+def places_of_widened(order: Iterable[Instruction]) -> frozenset[int]:
+    """The places in the source of such products; the derivatives of one have its place, and are as narrow."""
+    return frozenset(stack_frame(x) for x in order if _is_product(x) and _reads_widened(x)) - {0}
+
+
+def is_read_through_pair(producer: Instruction, wide: frozenset[Instruction], places: frozenset[int]) -> bool:
+    """Is it such a product, the users of which are not in `wide`, which read it narrow, nor other products?
+
+    `places` are those of such products.
+    """
+    product = producer
+    while product.opcode in {"bitcast", "get-tuple-element"}:
+        product = product.operands[0]
+    if not _is_product(product) or not (_reads_widened(product) or stack_frame(product) in places):
         return False
     return not any(u in wide or is_narrow(u) or u.opcode in _PRODUCTS for u in producer.users)
 
 
 def with_pair_gone(
-    product: Instruction, users: list[Instruction], wide: frozenset[Instruction]
+    product: Instruction, users: list[Instruction], wide: frozenset[Instruction], places: frozenset[int]
 ) -> list[Instruction]:
     """The users of such a product itself, which came behind the program's convert and the convert back."""
-    if product.opcode == "bitcast" or not is_read_through_pair(product, wide):
+    if product.opcode == "bitcast" or not is_read_through_pair(product, wide, places):
         return users
     return [u for u in without([None, None, *users], [None, None]) if u is not None]
 
 
-def _is_widened_product(x: Instruction) -> bool:
-    while x.opcode in {"bitcast", "get-tuple-element"}:
-        x = x.operands[0]
-    if x.opcode not in _PRODUCTS or len(x.operands) < 2 or is_library_convolution(x):
-        return False  # convolutions were widened long before, in front of layout normalization
+def _is_product(x: Instruction) -> bool:
+    # Convolutions were widened long before, in front of layout normalization.
+    return x.opcode in _PRODUCTS and len(x.operands) > 1 and not is_library_convolution(x)
+
+
+def _reads_widened(product: Instruction) -> bool:
     # A narrow operand that the program converted to, or that a loop is given, has no convert of its own left.
-    return any(is_widening(_moved(o)) for o in x.operands[:2])
+    return any(is_widening(_moved(o)) for o in product.operands[:2])
 
 
 def _moved(x: Instruction) -> Instruction:
