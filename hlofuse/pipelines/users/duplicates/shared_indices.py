@@ -61,7 +61,8 @@ def in_order_of_own_indices(indices: Instruction, users: list[Instruction], uses
             group.insert(group.index(derivative), head)
     met = {head: min(_met(indices, user, uses) for user in group) for head, group in groups.items()}
     behind = _behind_forward(readers, first)
-    listed = [groups[x] for x in sorted(groups, key=lambda x: (met[behind.get(x, x)], x in behind, -x.id))]
+    place = {x: (met[behind.get(x, x)], x in behind, -x.id) for x in groups}
+    listed = [groups[x] for x in sorted(groups, key=place.__getitem__)]
     compared = [u for u in listed[0] if u not in readers]
     merged: list[Hashable] = [*listed[0]]
     gone: list[Hashable] = []
