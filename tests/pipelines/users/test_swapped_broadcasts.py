@@ -145,3 +145,31 @@ def test_a_convert_that_nobody_reads_any_more_stood_where_its_broadcast_is_read(
   %last = bf16[4]{{0}} {last}
   ROOT %r = (f32[8,4]{{1,0}}, f32[4]{{0}}, bf16[4]{{0}}) tuple(%sum, %scaled, %last)"""
     assert users_of("bias", body) == users
+
+
+def _silu(number: int, value: str) -> str:
+    def place(operation: str) -> str:
+        return named(f"jit(silu)/{operation}", frame=number)
+
+    return f"""  %add.{number}.0 = bf16[16,4]{{1,0}} add(%{value}, %one){place("add")}
+  %convert.{number}.0 = f32[16,4]{{1,0}} convert(%add.{number}.0)
+  %div.{number}.0 = f32[16,4]{{1,0}} divide(%wide, %convert.{number}.0){place("div")}
+  %convert.{number}.1 = bf16[16,4]{{1,0}} convert(%div.{number}.0)
+  %sub.{number}.0 = bf16[16,4]{{1,0}} subtract(%one, %convert.{number}.1){place("sub")}"""
+
+
+def test_the_converts_stood_next_to_what_the_walk_meets_before_them() -> None:
+    """The call that CSE met first stands later in the text: CSE kept the convert of the other one."""
+    body = f"""  %p = bf16[16,4]{{1,0}} parameter(0)
+  %q = bf16[16,4]{{1,0}} parameter(1)
+  %c = bf16[] constant(1)
+  %one = bf16[16,4]{{1,0}} broadcast(%c), dimensions={{}}{named("jit(silu)")}
+  %convert.6.0 = f32[] convert(%c)
+  %wide = f32[16,4]{{1,0}} broadcast(%convert.6.0), dimensions={{}}
+{_silu(2, "q")}
+{_silu(1, "p")}
+  ROOT %r = (bf16[16,4]{{1,0}}, bf16[16,4]{{1,0}}) tuple(%sub.2.0, %sub.1.0)
+  %convert.7 = f32[16,4]{{1,0}} convert(%one)"""
+    ids = "p q c one add.1.0 div.1.0 sub.1.0 add.2.0 div.2.0 sub.2.0 r convert.6.0 wide convert.1.0"
+    ids += " convert.2.0 convert.1.1 convert.2.1 convert.7"
+    assert users_of("one", body, ids=ids) == ["add.1.0", "sub.2.0", "sub.1.0", "add.2.0", "convert.7"]

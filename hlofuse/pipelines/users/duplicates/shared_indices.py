@@ -56,13 +56,15 @@ def in_order_of_own_indices(indices: Instruction, users: list[Instruction], uses
         reader = user if user in readers else at.get(stack_frame(user), user)
         groups.setdefault(first.get(reader, reader), []).append(user)
     for head, group in groups.items():
-        derivatives = [u for u in group[: group.index(head)] if u in first] if head in group else []
-        if derivatives:
+        ahead = group[: group.index(head)] if head in group else []
+        derivative = next((u for u in ahead if u.opcode == "scatter" and u in first), None)
+        if derivative is not None:
             group.remove(head)
-            group.insert(group.index(derivatives[0]), head)
+            group.insert(group.index(derivative), head)
     met = {head: min(_met(indices, user, uses) for user in group) for head, group in groups.items()}
     behind = _behind_forward(readers, first)
-    listed = [groups[x] for x in sorted(groups, key=lambda x: (met[behind.get(x, x)], x in behind, -x.id))]
+    place = {x: (met[behind.get(x, x)], x in behind, -x.id) for x in groups}
+    listed = [groups[x] for x in sorted(groups, key=place.__getitem__)]
     compared = [u for u in listed[0] if u not in readers]
     merged: list[Hashable] = [*listed[0]]
     gone: list[Hashable] = []

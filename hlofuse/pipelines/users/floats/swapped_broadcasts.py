@@ -48,20 +48,20 @@ def with_last_in_place_of_merged_converts(
     if swapped is None:
         return users
     narrow, convert, wide = swapped
+    if len(wide.users) == 1 and users[-1] is not convert:
+        return users  # it stands where the one that reads it stood
     place = {u: order[u] for u in (*users, *wide.users)}
     readers = [*wide.users, *(u for u in users if u is not convert)]
     if came_behind_its_users(narrow, readers):
         place |= {u: uses[wide, u] for u in wide.users}
         place |= {u: uses[narrow, u] for u in users if u is not convert}
-    first, *others = sorted(place[u] for u in wide.users)
-    place[convert] = first
-    listed: list[Instruction | None] = [*users]
-    if listed[-1] is swapped.convert:  # dead, it is the last in post-order
-        listed.insert(sum(place[u] < first for u in users), listed.pop())
-    for other in others:
-        ahead = (k for k, u in enumerate(listed, 1) if u is not None and place[u] < other)
-        listed.insert(max(ahead, default=0), None)
-    return [u for u in without(listed, [None for _ in others]) if u is not None]
+    listed = [u for u in users if u is not convert]
+    for reader in (widened := sorted(wide.users, key=place.__getitem__)):
+        older = [u for u in listed if place[u] < place[reader]]
+        behind = max(older, key=place.__getitem__, default=None)
+        listed.insert(listed.index(behind) + 1 if behind is not None else 0, reader)
+    left = without(listed, widened[1:])
+    return [convert if u is widened[0] else u for u in left]
 
 
 def _swapped_of(x: Instruction) -> Swapped | None:

@@ -94,10 +94,10 @@ def restore_normalized_users(
             continue
         if give_order_as_swapped(node, swapped[x]) if x in swapped else give_order_of(node, x):
             found.add(x)
-    for x in order:
-        if is_sum_in_call(x) and len(x.users) > 1 and all(_is_elementwise_of(u, other) for u in x.users):
-            reorder_users(x, last_in_front(x.users))  # the sum had been made anew, a bitcast behind it
-            found.add(x)
+    for total in filter(is_sum_in_call, order):
+        if len(total.users) > 1 and all(_is_elementwise_of(u, other) for u in total.users):
+            reorder_users(total, last_in_front(total.users))  # it had been made anew, a bitcast behind it
+            found.add(total)
     return frozenset(found)
 
 
