@@ -25,6 +25,7 @@ from hlofuse.pipelines.users.simplified.moved_reshapes import (
     with_last_in_place_of_moved,
     with_moved_in_front,
 )
+from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
 from hlofuse.pipelines.users.simplified.narrowed_concatenates import with_narrowed_behind
 from hlofuse.pipelines.users.simplified.operations_on_equals import with_last_in_place_of_equals
 from hlofuse.pipelines.users.simplified.reciprocals import with_last_for_first_product
@@ -77,11 +78,11 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
 def _as_made(producer: Instruction, users: list[Instruction], clues: Clues, ages: Ages) -> list[Instruction]:
     """Users made together: by age, unless one of three things has happened since."""
     by_age = sorted(users, key=_age)
-    divided = in_order_of_divisions(users, ages.products) if are_divisions(users) else by_age
-    for listed in (divided, clues.at_cse.sorted(producer, by_age)):
-        if listed != by_age:
-            return listed
-    return with_last_for_first_product(producer, by_age)
+    listed = in_order_of_divisions(users, ages.products) if are_divisions(users) else by_age
+    if listed == by_age:
+        listed = clues.at_cse.sorted(producer, by_age)
+    listed = with_products_gone(producer, listed, clues.order, clues.program.products)
+    return with_last_for_first_product(producer, by_age) if listed == by_age else listed
 
 
 def _made_together(broadcast: Instruction, users: list[Instruction], passes: int) -> bool:

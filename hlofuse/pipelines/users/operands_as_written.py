@@ -42,7 +42,7 @@ def _order(
     computation: Computation, products: Sequence[Product], by_quotients: Sequence[DivisionByQuotient]
 ) -> dict[Instruction, int]:
     read = operands_before_gemms(computation)
-    read |= {x.outer: [x.inner, x.factor, *x.outer.operands] for x in products}
+    read |= {x.outer: [x.inner, x.factor, *x.outer.operands] for x in products if x.inner is not None}
     read |= {x: before for x in computation if (before := operands_before_swap(x)) is not None}
     nested = nested_divisions(computation)
     for division in nested:

@@ -498,3 +498,27 @@ def test_each_of_equal_calls_had_a_tuple_of_its_own() -> None:
   %own = (f32[8], f32[8]) tuple(%select_n.2, %select_n.3)
   ROOT %r = (f32[8], (f32[8], f32[8]), f32[8], f32[8]) tuple(%neg.1, %own, %select_n.4, %select_n.5)"""
     assert users_of("ge.1", body, tables=tables) == [f"select_n.{k}" for k in (1, 2, 3, 5, 4)]
+
+
+@pytest.mark.parametrize(
+    ("name", "users"),
+    [
+        ("transpose(jvp(jit(softplus)))/mul", ["mul.1", "mul.2"]),
+        ("transpose(jvp())/mul", ["mul.2", "mul.1"]),
+    ],
+)
+def test_what_derives_a_function_in_another_place_had_a_result_of_its_own(
+    name: str, users: list[str]
+) -> None:
+    """Two losses call softplus with the same; what else reads a result reads that of the one call."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %g = f32[8]{{0}} parameter(1)
+  %h = f32[8]{{0}} parameter(2)
+  %max.1 = f32[8]{{0}} maximum(%p, %g){named("jvp(jit(softplus))/max", frame=1)}
+  %exp.1 = f32[8]{{0}} exponential(%max.1){named("jvp(jit(softplus))/exp", frame=1)}
+  %mul.1 = f32[8]{{0}} multiply(%g, %exp.1){named("transpose(jvp(jit(softplus)))/mul", frame=1)}
+  %mul.2 = f32[8]{{0}} multiply(%h, %exp.1){named(name, frame=2)}
+  %neg.1 = f32[8]{{0}} negate(%max.1){named("jvp()/neg", frame=1)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%neg.1, %mul.1, %mul.2)"""
+    tables = places_in_source(("f", 2, 10, 36), ("g", 7, 10, 36))
+    assert users_of("exp.1", body, tables=tables) == users

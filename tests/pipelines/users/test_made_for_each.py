@@ -238,3 +238,27 @@ def test_what_an_operation_converts_of_its_own_is_read_by_it_and_what_derives_it
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%square.1, %mul.3)"""
     ids = "p q square.1 x.1 sine.1 mul.1 add.1 mul.2 mul.3 r" if operation == "convert_element_type" else ""
     assert users_of("x.1", body, ids=ids, tables=tables) == users
+
+
+@pytest.mark.parametrize(
+    ("read", "users"),
+    [("q", ["tan.1", "neg.1", "wide.1"]), ("wide.1", ["neg.1", "wide.1", "tan.1"])],
+)
+def test_what_a_call_gives_back_reshaped_is_no_scalar_with_a_broadcast_for_each_use(
+    read: str, users: list[str]
+) -> None:
+    """The tuple of the call went, and the last took its place."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %slice.1 = f32[1]{{0}} slice(%p), slice={{[2:3]}}{named("while/body/jit(g)/slice")}
+  %x = f32[] bitcast(%slice.1){named("while/body/jit(g)/slice")}
+  %cos.1 = f32[1]{{0}} cosine(%slice.1){named("while/body/jit(g)/cos")}
+  %neg.1 = f32[] negate(%x){named("while/body/eval_jaxpr/neg")}
+  %wide.1 = f32[8]{{0}} broadcast(%x), dimensions={{}}{named("while/body/eval_jaxpr/mul")}
+  %mul.1 = f32[8]{{0}} multiply(%wide.1, %q){named("while/body/eval_jaxpr/mul")}
+  %sub.1 = f32[8]{{0}} subtract(%{read}, %q){named("while/body/eval_jaxpr/sub")}
+  %tan.1 = f32[] tan(%x){named("while/body/eval_jaxpr/tan")}
+  %sin.1 = f32[1]{{0}} sine(%cos.1){named("while/body/eval_jaxpr/sin")}
+  ROOT %r = (f32[], f32[8]{{0}}, f32[8]{{0}}, f32[], f32[1]{{0}})\
+ tuple(%neg.1, %mul.1, %sub.1, %tan.1, %sin.1)"""
+    assert users_of("x", body) == users

@@ -557,3 +557,74 @@ def test_places_joined_for_each_gather_of_a_tree_are_read_by_its_derivative_too(
   %scatter-add.4 = f32[8,16]{{1,0}} scatter(%to, %joined, %gather.1), {into}
   ROOT %r = (f32[8,16]{{1,0}}, f32[8,16]{{1,0}}) tuple(%scatter-add.4, %scatter-add.3)"""
     assert users_of("joined", body) == users
+
+
+@pytest.mark.parametrize(
+    ("operation", "users"), [("sub", ["sub.1", "max.1", "exp.1"]), ("exp", ["max.1", "sub.1", "exp.1"])]
+)
+def test_what_goes_on_with_a_sum_has_its_place(operation: str, users: list[str]) -> None:
+    """Of `a + b - c` the sum is written for the difference; `max(a + b, c)` had one of its own."""
+    body = f"""  %x = f32[8]{{0}} parameter(0)
+  %y = f32[8]{{0}} parameter(1)
+  %add.1 = f32[8]{{0}} add(%x, %y){named("add", frame=1)}
+  %max.1 = f32[8]{{0}} maximum(%add.1, %y){named("max", frame=2)}
+  %sub.1 = f32[8]{{0}} subtract(%add.1, %max.1){named(operation, frame=1)}
+  %exp.1 = f32[8]{{0}} exponential(%add.1){named("exp", frame=2)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%sub.1, %exp.1)"""
+    tables = places_in_source(("f", 3, 31, 38), ("f", 2, 20, 43))
+    assert users_of("add.1", body, tables=tables) == users
+
+
+@pytest.mark.parametrize(
+    ("made_for", "users"), [("lt", ["lt.1", "gt.1", "ge.1"]), ("ge", ["ge.1", "lt.1", "gt.1"])]
+)
+def test_what_an_index_has_to_be_at_least_had_another_dimension(made_for: str, users: list[str]) -> None:
+    """ReshapeMover took that from the comparison when CSE had merged the other zeros."""
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = f32[9,4]{{1,0}} parameter(1)
+  %zero = s32[] constant(0)
+  %zeros = s32[8]{{0}} broadcast(%zero), dimensions={{}}{named(f"jit(take)/{made_for}")}
+  %lt.1 = pred[8]{{0}} compare(%p, %zeros), direction=LT{named("jit(take)/lt")}
+  %x = s32[8]{{0}} select(%lt.1, %p, %p){named("jit(take)/select_n")}
+  %ge.1 = pred[8]{{0}} compare(%x, %zeros), direction=GE{named("jit(take)/ge")}
+  %i = s32[8,1]{{1,0}} bitcast(%x){named("jit(take)/select_n")}
+  {_gather("gather.1", named("jit(take)/gather"))}
+  %gt.1 = pred[8]{{0}} compare(%p, %zeros), direction=GT{named("gt")}
+  ROOT %r = (pred[8]{{0}}, f32[8,1,4]{{2,1,0}}, pred[8]{{0}}) tuple(%ge.1, %gather.1, %gt.1)"""
+    assert users_of("zeros", body) == users
+
+
+@pytest.mark.parametrize(
+    ("frame", "users"),
+    [(2, ["bitcast.1", "mul.1", "mul.2"]), (3, ["bitcast.1", "mul.2", "mul.1"])],
+)
+def test_what_derives_an_older_user_was_given_the_value_with_it(frame: int, users: list[str]) -> None:
+    """`1 - x` is written in two places; the product with the other one is older than what was kept."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %sub.1 = f32[8]{{0}} subtract(%p, %q){named("jvp()/sub", frame=1)}
+  %bitcast.1 = f32[1,8]{{1,0}} bitcast(%sub.1){named("jvp()/sub", frame=1)}
+  %mul.1 = f32[8]{{0}} multiply(%sub.1, %p){named("jvp()/mul", frame=2)}
+  %mul.2 = f32[8]{{0}} multiply(%sub.1, %q){named("transpose(jvp())/mul", frame=frame)}
+  ROOT %r = (f32[1,8]{{1,0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%bitcast.1, %mul.1, %mul.2)"""
+    tables = places_in_source(("f", 2, 19, 29), ("g", 7, 27, 53), ("h", 9, 27, 53))
+    assert users_of("sub.1", body, ids="p q mul.1 sub.1 mul.2 r bitcast.1", tables=tables) == users
+
+
+def test_the_reshape_of_a_number_of_each_call_was_made_one_with_the_first_at_once() -> None:
+    """Each call of `remainder` had a number for its remainder, which ReshapeMover moved, and for its sum."""
+    moved = named("jit(remainder)/rem")
+    sums = "".join(
+        f"  %add.{k} = s32[8]{{0}} add(%p.{k}, %rem.9){named('jit(remainder)/add')}\n" for k in range(1, 5)
+    )
+    given = "".join(f"  %p.{k} = s32[8]{{0}} parameter({k})\n" for k in range(1, 5))
+    body = f"""  %q = s32[2,4]{{1,0}} parameter(0)
+{given}  %n = s32[] constant(9)
+  %rem.9 = s32[8]{{0}} broadcast(%n), dimensions={{}}{moved}
+  %broadcast.1 = s32[2,4]{{1,0}} broadcast(%n), dimensions={{}}{moved}
+{sums}  %rem.1 = s32[2,4]{{1,0}} remainder(%q, %broadcast.1){moved}
+  %rem.2 = s32[2,4]{{1,0}} remainder(%rem.1, %broadcast.1){moved}
+  %one = (s32[2,4]{{1,0}}, s32[8]{{0}}) tuple(%rem.1, %add.1)
+  ROOT %r = ((s32[2,4]{{1,0}}, s32[8]{{0}}), s32[2,4]{{1,0}}, s32[8]{{0}}, s32[8]{{0}}, s32[8]{{0}})\
+ tuple(%one, %rem.2, %add.2, %add.3, %add.4)"""
+    assert users_of("rem.9", body) == ["add.4", "add.1", "add.2", "add.3"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from hlofuse.ir import parse_module
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.users.common.visits import uses_in_order
@@ -114,7 +116,35 @@ def test_the_last_user_of_a_factor_takes_the_place_of_a_product_with_another_now
 def test_products_with_multiplied_constants_are_told_in_single_precision() -> None:
     module = module_of(_MOMENTUM.replace("PRODUCT", "0.0899999961"))
     (product,) = products_with_multiplied_constants(module.entry)
-    assert [x.name for x in product] == ["mul.8.0", "mul.6.0", "rates"]
+    assert [x and x.name for x in product] == ["mul.8.0", "mul.6.0", "rates"]
+
+
+@pytest.mark.parametrize(("doubled", "last"), [("0.03125", [2, 4, 3]), ("0.0625", [2, 3, 4])])
+def test_what_the_derivative_of_a_mean_of_squares_divided_went_in_turn(doubled: str, last: list[int]) -> None:
+    """(2 * x) * broadcast(y / 64) became x * broadcast(y * 0.03125)."""
+
+    def normalized(k: int) -> str:
+        mul, div = (named(f"transpose(jvp(layer_{k}))/{kind}") for kind in ("mul", "div"))
+        return f"""  %multiply.{k} = f32[4]{{0}} multiply(%y, %mean){div}
+  %spread.{k} = f32[4,64]{{1,0}} broadcast(%multiply.{k}), dimensions={{0}}{mul}
+  %made.{k} = f32[4]{{0}} multiply(%y, %twice){mul}
+  %wide.{k} = f32[4,64]{{1,0}} broadcast(%made.{k}), dimensions={{0}}{mul}
+  %product.{k} = f32[4,64]{{1,0}} multiply(%x, %wide.{k}){mul}
+  %out.{k} = f32[4,64]{{1,0}} add(%spread.{k}, %product.{k}){named(f"transpose(jvp(layer_{k}))/add_any")}
+"""
+
+    layers = "".join(normalized(k) for k in (2, 3, 4))
+    body = f"""  %y = f32[4]{{0}} parameter(0)
+  %x = f32[4,64]{{1,0}} parameter(1)
+  %number = f32[] constant(0.015625)
+  %mean = f32[4]{{0}} broadcast(%number), dimensions={{}}
+  %multiply.1 = f32[4]{{0}} multiply(%y, %mean){named("jvp(layer_2)/div")}
+  %other = f32[] constant({doubled})
+  %twice = f32[4]{{0}} broadcast(%other), dimensions={{}}
+{layers}  %r = (f32[4,64]{{1,0}}, f32[4,64]{{1,0}}, f32[4,64]{{1,0}}) tuple(%out.2, %out.3, %out.4)
+  ROOT %all = (f32[4]{{0}}, (f32[4,64]{{1,0}}, f32[4,64]{{1,0}}, f32[4,64]{{1,0}})) tuple(%multiply.1, %r)"""
+    by_age = sorted(re.findall(r"^ +(?:ROOT )?%(\S+) =", body, re.M), key=lambda x: x.startswith("made"))
+    assert users_of("mean", body, ids=" ".join(by_age)) == [f"multiply.{k}" for k in (1, *last)]
 
 
 def test_an_operation_moved_in_front_of_a_reshape_takes_the_place_of_that() -> None:

@@ -163,6 +163,13 @@ def _by_place_of_call(
     """
     here = extent_of(source)
     extents = {u: extent_of(served_by(u)) for u in (*inner, *outer)}
+    derived = [u for u in outer if extents[u] == here]
+    others = [u for u in outer if u not in derived]
+    if here is not None and derived and not inner and {scope(u) for u in others} == {scope(derived[0])}:
+        by_place: dict[Hashable, list[Instruction]] = {}
+        for u in others:  # they derive the function in other places, and each call there had a result
+            by_place.setdefault(extents[u], []).append(u)
+        return derived, list(by_place.values())
     if here is None or any(extent is None or extent.function != here.function for extent in extents.values()):
         return outer, []
     places = {u: extent.context for u, extent in extents.items() if extent is not None}

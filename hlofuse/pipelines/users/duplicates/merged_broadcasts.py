@@ -32,9 +32,15 @@ def with_merged_broadcasts(
         return users
     if number in for_each or _was_made_for_each(number, users):
         return users
+    if number.opcode == "bitcast" and not _is_read_by_many(users):
+        return users  # the call that read it left them in another order than that of a walk
     own = [u for u in users if not _is_of_another_call(u, number)]
     others = [u for u in users if u not in own]
     return [*_merged(own, order, for_each), *_merged(others, order, for_each)]
+
+
+def _is_read_by_many(users: list[Instruction]) -> bool:
+    return any(u.opcode == "broadcast" and len(u.users) > 1 for u in users)
 
 
 def _merged(

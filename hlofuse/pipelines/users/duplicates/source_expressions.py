@@ -63,12 +63,18 @@ def with_twins_users_behind(
             or _users_in_function(producer, here, places)
         )
     ages = ids_known and not scope(producer) and is_of_program(producer)
+    # Nothing reads what is younger unless it was given it; what derives that was, too.
+    given = [u for u in users if ages and u.id < producer.id and stack_frame(u) != stack_frame(producer)]
+    derived = {(stack_frame(u), operation(u)) for u in given if is_of_program(u) and not is_of_derivative(u)}
 
     def rank(user: Instruction) -> int:
         if own and user not in own:
             return 2
-        # Nothing reads what is younger unless it was given it.
-        return int((ages and user.id < producer.id) or _is_operand_computed_before(user, producer, here))
+        derives = is_of_program(user) and is_of_derivative(user) and stack_frame(user)
+        is_given = ages and (
+            user.id < producer.id or (derives and (stack_frame(user), operation(user)) in derived)
+        )
+        return int(bool(is_given) or _is_operand_computed_before(user, producer, here))
 
     return sorted(users, key=rank)
 
@@ -131,7 +137,7 @@ def _users_of_expression(
         # It was made for the first; another call in the same place, and the derivative, had their own.
         return {next(u for u in places if u in of_broadcast)}
     # What stands in exactly the same place is the derivative of `x`.
-    if all(place == here for place in around.values()):
+    if all(place == here for place in around.values()) and not any(_goes_on(u, x) for u in around):
         return set()
     if any(u.opcode == "complex" for u in around):
         return set()  # the front end has who asks for a part of the number read `x` itself, wherever that is
@@ -144,6 +150,14 @@ def _users_of_expression(
         or _bears_place_of_another(u, place)
         or leads_to_gemm_with_prologue(u, x)
     }
+
+
+def _goes_on(u: Instruction, x: Instruction) -> bool:
+    """Is it the rest of a sum of several, `- c` of `a + b - c`, which has the place of `a + b`?
+
+    No derivative of a sum reads the sum.
+    """
+    return (operation(x), operation(u)) == ("add", "sub") and u.operands[0] is x and scope(x) == scope(u)
 
 
 def _is_called_around(u: Instruction, here: Extent) -> bool:

@@ -167,7 +167,8 @@ def _read_reshaped(literal: Instruction) -> list[Instruction]:
     """What reads the number of a `literal` in another shape since, as what else it reads was reshaped.
 
     ReshapeMover (`xla/hlo/transforms/simplifiers/reshape_mover.cc`) moved it in front of the reshape. It is
-    what the `literal` was made for, and bears its name.
+    what the `literal` was made for, and bears its name. Of several the first is: each had one of its own,
+    and CSE made the reshape of that one with the first as soon as it had given it to the `literal`.
     """
     if not is_of_program(literal) or any(u.op_name == literal.op_name for u in literal.users):
         return []
@@ -176,7 +177,7 @@ def _read_reshaped(literal: Instruction) -> list[Instruction]:
     made = (b for b in like if b.opcode == "broadcast" and not is_of_program(b))
     reshaped = (b for b in made if b.shape.element_count == size)
     moved = {u: None for b in reshaped if b.shape.rank != literal.shape.rank for u in b.users}
-    return [u for u in moved if u.op_name == literal.op_name]
+    return [u for u in moved if u.op_name == literal.op_name][:1]
 
 
 def _was_computed_of(literal: Instruction, broadcast: Instruction, x: Instruction) -> bool:
