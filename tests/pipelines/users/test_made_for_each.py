@@ -262,3 +262,27 @@ def test_what_a_call_gives_back_reshaped_is_no_scalar_with_a_broadcast_for_each_
   ROOT %r = (f32[], f32[8]{{0}}, f32[8]{{0}}, f32[], f32[1]{{0}})\
  tuple(%neg.1, %mul.1, %sub.1, %tan.1, %sin.1)"""
     assert users_of("x", body) == users
+
+
+@pytest.mark.parametrize(
+    ("frame", "users"),
+    [(2, ["mul.1", "mul.5", "bitcast.3"]), (1, ["mul.1", "bitcast.3", "mul.5"])],
+    ids=["written elsewhere", "made for each product"],
+)
+def test_a_scalar_that_a_division_became_was_spread_for_each_array(frame: int, users: list[str]) -> None:
+    """So is the factor by which gradients are clipped; the second of two equal ones went."""
+    spread = named("mul", frame=frame)
+    body = f"""  %x = f32[8]{{0}} parameter(0)
+  %y = f32[8]{{0}} parameter(1)
+  %z = f32[1]{{0}} parameter(2)
+  %s = f32[] parameter(3)
+  %t = f32[] parameter(4)
+  %multiply.9 = f32[] multiply(%s, %t){named("div", frame=1)}
+  %mul.1 = f32[8]{{0}} broadcast(%multiply.9), dimensions={{}}{spread}
+  %mul.2 = f32[8]{{0}} multiply(%mul.1, %x){spread}
+  %mul.4 = f32[8]{{0}} multiply(%mul.1, %y){spread}
+  %bitcast.3 = f32[1]{{0}} bitcast(%multiply.9){named("div", frame=1)}
+  %mul.7 = f32[1]{{0}} multiply(%bitcast.3, %z){spread}
+  %mul.5 = f32[4]{{0}} broadcast(%multiply.9), dimensions={{}}{spread}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[1]{{0}}, f32[4]{{0}}) tuple(%mul.2, %mul.4, %mul.7, %mul.5)"""
+    assert users_of("multiply.9", body) == users
