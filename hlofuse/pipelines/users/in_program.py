@@ -74,6 +74,7 @@ from hlofuse.pipelines.users.products.reshaped_products import (
 from hlofuse.pipelines.users.products.shared_vectors import with_own_product_first, with_vectors_made_one
 from hlofuse.pipelines.users.products.taken_constants import with_those_in_gemms
 from hlofuse.pipelines.users.products.taken_in_softmax import with_those_in_softmax
+from hlofuse.pipelines.users.simplified.added_updates import with_updates_in_place_of_sums
 from hlofuse.pipelines.users.simplified.bounded_maxima import with_last_in_place_of_bound
 from hlofuse.pipelines.users.simplified.converted_predicates import with_last_in_place_of_numbers
 from hlofuse.pipelines.users.simplified.degenerate_reductions import (
@@ -192,7 +193,7 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
     users = with_last_in_place_of_remainder(producer, users)
     users = with_grouped_behind_squeezed(producer, in_order_of_expansion(producer, users))
     users = with_stacks_behind_scalar(producer, users)
-    users = with_negated_exponents_behind(users)
+    users = with_updates_in_place_of_sums(producer, with_negated_exponents_behind(users))
     return with_last_in_place_of_leading(producer, users, clues.gone) if clues.ids_known else users
 
 

@@ -87,3 +87,18 @@ def test_the_last_takes_the_place_of_a_slice_of_the_margin(
   %n.1 = f32[3]{{0}} multiply(%first.1, %tail.1){named("jit(cumprod)/mul", frame=1)}
   ROOT %c.1 = f32[4]{{0}} pad(%n.1, %one.1), padding={padding}{named(f"jit(cumprod)/{name}", frame=frame)}"""
     assert users_of("x.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"),
+    [("pad", ["back.1", "front.1"]), ("mul", ["front.1", "back.1"])],
+    ids=["gradients of pads", "slices that were sunk"],
+)
+def test_slices_of_a_young_value_were_not_sunk_if_they_had_been_pads(name: str, users: list[str]) -> None:
+    """A number that was taken in makes the value young: ids run on by chance."""
+    body = f"""  %p = f32[4]{{0}} parameter(0)
+  %mul.1 = f32[4]{{0}} multiply(%p, %p){named("mul")}
+  %front.1 = f32[3]{{0}} slice(%mul.1), slice={{[0:3]}}{named(name)}
+  %back.1 = f32[3]{{0}} slice(%mul.1), slice={{[1:4]}}{named(name)}
+  ROOT %r = (f32[3]{{0}}, f32[3]{{0}}) tuple(%front.1, %back.1)"""
+    assert users_of("mul.1", body, ids="p r mul.1 front.1 back.1") == users

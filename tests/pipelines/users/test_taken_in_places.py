@@ -73,3 +73,29 @@ def test_what_is_taken_at_an_index_was_reshaped_in_every_place_too(other: int, u
   %neg.1 = f32[1]{{0}} negate(%dynamic_slice.1){named("neg", frame=other)}
   ROOT %r = (f32[1]{{0}}, f32[1]{{0}}) tuple(%abs.1, %neg.1)"""
     assert users_of("dynamic_slice.1", body, ids="p i dynamic_slice.1 r abs.1 neg.1") == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"),
+    [
+        ("neg", {"i": ["new.1", "old.1", "abs.1"], "x.1": ["new.1", "sin.1", "old.1"]}),
+        ("dynamic_slice", {"i": ["old.1", "new.1", "abs.1"], "x.1": ["old.1", "new.1", "sin.1"]}),
+    ],
+    ids=["a sum of the whole", "a sum of the part"],
+)
+def test_the_update_with_a_sum_takes_the_place_of_the_sum_with_an_update_of_zeros(
+    name: str, users: dict[str, list[str]]
+) -> None:
+    """The slice has the name of what it is taken of then; the reshape of the index was their own."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = s32[1]{{0}} parameter(1)
+  %w = f32[2]{{0}} parameter(2)
+  %i = s32[] bitcast(%q)
+  %x.1 = f32[8]{{0}} negate(%p){named("neg")}
+  %old.1 = f32[2]{{0}} dynamic-slice(%x.1, %i), dynamic_slice_sizes={{2}}{named(name)}
+  %add.1 = f32[2]{{0}} add(%old.1, %w){named("dynamic_update_slice")}
+  %new.1 = f32[8]{{0}} dynamic-update-slice(%x.1, %add.1, %i){named("add_any")}
+  %abs.1 = s32[] abs(%i){named("abs")}
+  %sin.1 = f32[8]{{0}} sine(%x.1){named("sin")}
+  ROOT %r = (f32[8]{{0}}, s32[], f32[8]{{0}}) tuple(%new.1, %abs.1, %sin.1)"""
+    assert {x: users_of(x, body) for x in users} == users
