@@ -244,7 +244,9 @@ def test_product_that_took_a_number_into_what_is_broadcast_kept_its_users() -> N
   %square.6.0 = f32[8]{{0}} multiply(%mul.1.0, %mul.1.0){named("square")}
   %mul.7.0 = f32[8]{{0}} multiply(%mul.2.0, %p){named("mul")}
   %square.8.0 = f32[8]{{0}} multiply(%mul.2.0, %mul.2.0){named("square")}
-  ROOT %tuple.9.0 = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%mul.5.0, %square.6.0, %mul.7.0, %square.8.0)"""
-    ids = "p scale t half - - mul.5.0 square.6.0 mul.7.0 square.8.0 tuple.9.0 multiply.9.0 broadcast.1.0 mul.1.0 - mul.2.0"
+  ROOT %tuple.9.0 = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(\
+%mul.5.0, %square.6.0, %mul.7.0, %square.8.0)"""
+    of_program = "p scale t half - - mul.5.0 square.6.0 mul.7.0 square.8.0 tuple.9.0"
+    ids = f"{of_program} multiply.9.0 broadcast.1.0 mul.1.0 - mul.2.0"
     assert users_of("mul.1.0", body, ids=ids) == ["mul.5.0", "square.6.0"]
     assert users_of("mul.2.0", body, ids=ids) == ["mul.7.0", "square.8.0"]

@@ -118,7 +118,7 @@ def _vote(
 
 
 def _goes_on(operand: Instruction, x: Instruction) -> bool:
-    """Are both sums of one module, as what its layers add to, whatever precision each of those begins with?"""
+    """Are both sums of one module, as what its layers add to, whatever precision those begin with?"""
     return x.op_name == operand.op_name and operation(x) == "add" == x.opcode and is_of_program(operand)
 
 

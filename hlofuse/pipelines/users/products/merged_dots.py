@@ -33,8 +33,8 @@ def in_order_of_merged_products(product: Instruction, users: list[Instruction]) 
 
     Of one in another layout that was made narrow since, the convert was made anew, row-major, and so were the
     slices. FloatNormalization's stood there when the slices were, so that the bitcasts back tell. That of
-    SplitkRewriter, with the product's name, came later: each slice read the bitcast back by one of its own, and
-    the last took its place.
+    SplitkRewriter, with the product's name, came later: each slice read the bitcast back by one of its own,
+    and the last took its place.
     """
     if not all(map(_is_part, users)):
         return users
