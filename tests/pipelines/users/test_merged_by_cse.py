@@ -301,8 +301,8 @@ def test_readers_made_close_together_are_of_one_call(between: str, users: list[s
   %zero = f32[] constant(0)
   %zeros = f32[8]{{0}} broadcast(%zero), dimensions={{}}
   %gt.1 = pred[8]{{0}} compare(%p, %zeros), direction=GT{named("gt")}
-  %second.1 = f32[8]{{0}} select(%gt.1, %p, %zeros){named("jit(_where)/select_n")}
-  %first.1 = f32[8]{{0}} select(%gt.1, %zeros, %p){named("jit(_where)/select_n")}
+  %second.1 = f32[8]{{0}} select(%gt.1, %p, %zeros){named("transpose(jvp())/jit(_where)/select_n")}
+  %first.1 = f32[8]{{0}} select(%gt.1, %zeros, %p){named("transpose(jvp())/jit(_where)/select_n")}
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%second.1, %first.1)"""
     ids = f"p zero zeros gt.1 r - - first.1 {between} second.1"
     assert users_of("zeros", body, ids=ids) == users
