@@ -490,3 +490,21 @@ def test_what_is_called_around_an_expression_is_around_it(
 """
     tables = places_in_source(("f", 2, 41, 46), ("f", 2, 22, 51), ("g", 7, 2, 9), called_from=called_from)
     assert users_of("add.1", body, tables=tables) == users
+
+
+@pytest.mark.parametrize(
+    ("around", "users"),
+    [(2, ["bitcast.1", "select_n.1"]), (3, ["select_n.1", "bitcast.1"])],
+    ids=["within the expression", "elsewhere"],
+)
+def test_what_reads_a_value_through_a_reshape_may_be_around_it(around: int, users: list[str]) -> None:
+    """In `where((x == 0)[:, None], ...)`, of which a line above has another comparison."""
+    tables = places_in_source(("f", 5, 10, 14), ("f", 5, 2, 20), ("f", 4, 2, 20), ("f", 9, 2, 20))
+    body = f"""  %p = f32[8,1]{{1,0}} parameter(0)
+  %q = f32[8,1]{{1,0}} parameter(1)
+  %eq.1 = pred[8,1]{{1,0}} compare(%p, %q), direction=EQ{named("eq", frame=1)}
+  %select_n.1 = f32[8,1]{{1,0}} select(%eq.1, %p, %q){named("select_n", frame=4)}
+  %bitcast.1 = pred[8]{{0}} bitcast(%eq.1){named("eq", frame=1)}
+  %spread.1 = pred[8,6]{{1,0}} broadcast(%bitcast.1), dimensions={{0}}{named("spread", frame=around)}
+  ROOT %r = (f32[8,1]{{1,0}}, pred[8,6]{{1,0}}) tuple(%select_n.1, %spread.1)"""
+    assert users_of("eq.1", body, ids="p q eq.1 select_n.1 spread.1 r bitcast.1", tables=tables) == users
