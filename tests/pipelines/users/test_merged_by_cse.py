@@ -46,6 +46,23 @@ def test_the_walk_meets_the_indices_of_a_scatter_before_its_updates(
     assert users_of("i", body, tables=_PLACES) == users
 
 
+@pytest.mark.parametrize(
+    ("operation", "users"),
+    [("transpose", ["gather.1", "scatter.1"]), ("scatter-add", ["scatter.1", "gather.1"])],
+)
+def test_a_scatter_that_bears_another_name_is_of_what_has_its_size(operation: str, users: list[str]) -> None:
+    """It was made anew when a transpose was moved behind it, with the place of that."""
+    name = named(f"transpose(jvp())/{operation}", frame=_ELSEWHERE)
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = f32[9,4]{{1,0}} parameter(1)
+  %x = s32[8]{{0}} negate(%p){named("neg")}
+  %i = s32[8,1]{{1,0}} bitcast(%x){named("neg")}
+  {_gather("gather.1", named("jvp()/gather", frame=_HERE))}
+  {_scatter("scatter.1", "gather.1", name)}
+  ROOT %r = (f32[9,4]{{1,0}}) tuple(%scatter.1)"""
+    assert users_of("i", body, tables=_PLACES) == users
+
+
 def test_what_compares_indices_with_their_bounds_goes_with_the_indices() -> None:
     """The derivative of each scatter compared the indices of that with the bounds."""
     forward, derivative = "jvp()/scatter-add", "transpose(jvp())"
