@@ -27,6 +27,7 @@ from hlofuse.pipelines.users.clues import Clues
 from hlofuse.pipelines.users.common.fusions import has_dot
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.windows import slices_of_windows, with_those_of_program
+from hlofuse.pipelines.users.duplicates.chosen_literals import with_comparisons_gone
 from hlofuse.pipelines.users.duplicates.converts_in_functions import readers_of_own_converts
 from hlofuse.pipelines.users.duplicates.derived_twice import (
     with_last_in_place_of_twins,
@@ -243,7 +244,7 @@ def _as_literals_are_merged(
 ) -> list[Instruction]:
     users, in_gemms = with_those_in_gemms(literal, users, clues.order, clues.in_gemms)
     users, in_softmax = with_those_in_softmax(literal, users, clues.order, clues.in_softmax)
-    users = in_order_of_functions(literal, users, clues.at_cse)
+    users = with_comparisons_gone(literal, in_order_of_functions(literal, users, clues.at_cse))
     users = with_sums_of_word_gone(literal, users, clues.uses)
     users = with_those_of_its_round_in_front(literal, users, clues.ages.passes)
     users = without(users, [*in_gemms, *in_softmax])

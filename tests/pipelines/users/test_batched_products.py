@@ -32,13 +32,19 @@ def test_what_the_decomposer_had_to_turn_leaves_its_place_to_the_last(op_name: s
 
 
 @pytest.mark.parametrize(
-    ("operation", "users"),
-    [("reshape", ["mul.1", "div.1"]), ("transpose", ["div.1", "mul.1"])],
-    ids=["by a pass", "by the program"],
+    ("einsum", "operation", "users"),
+    [
+        ("sS,Sd->sd", "reshape", ["mul.1", "div.1"]),
+        ("sS,Sd->sd", "transpose", ["div.1", "mul.1"]),
+        ("hts,hsd->htd", "reshape", ["div.1", "mul.1"]),
+    ],
+    ids=["by a pass", "by the program", "with a batch of its own"],
 )
-def test_a_batched_einsum_may_have_had_its_batch_anywhere(operation: str, users: list[str]) -> None:
+def test_a_batched_einsum_may_have_had_its_batch_anywhere(
+    einsum: str, operation: str, users: list[str]
+) -> None:
     """Its name does not say where: the operand that a pass turned does."""
-    op_name = "transpose(jvp())/vmap(sS,Sd->sd)/dot_general"
+    op_name = f"transpose(jvp())/vmap({einsum})/dot_general"
     body = f"""  %p = f32[16,2,4,16]{{3,2,1,0}} parameter(0)
   %q = f32[8,16,16]{{2,1,0}} parameter(1)
   %o = f32[2,4,16,16]{{3,2,1,0}} parameter(2)

@@ -46,6 +46,23 @@ def test_the_walk_meets_the_indices_of_a_scatter_before_its_updates(
     assert users_of("i", body, tables=_PLACES) == users
 
 
+@pytest.mark.parametrize(
+    ("operation", "users"),
+    [("transpose", ["gather.1", "scatter.1"]), ("scatter-add", ["scatter.1", "gather.1"])],
+)
+def test_a_scatter_that_bears_another_name_is_of_what_has_its_size(operation: str, users: list[str]) -> None:
+    """It was made anew when a transpose was moved behind it, with the place of that."""
+    name = named(f"transpose(jvp())/{operation}", frame=_ELSEWHERE)
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = f32[9,4]{{1,0}} parameter(1)
+  %x = s32[8]{{0}} negate(%p){named("neg")}
+  %i = s32[8,1]{{1,0}} bitcast(%x){named("neg")}
+  {_gather("gather.1", named("jvp()/gather", frame=_HERE))}
+  {_scatter("scatter.1", "gather.1", name)}
+  ROOT %r = (f32[9,4]{{1,0}}) tuple(%scatter.1)"""
+    assert users_of("i", body, tables=_PLACES) == users
+
+
 def test_what_compares_indices_with_their_bounds_goes_with_the_indices() -> None:
     """The derivative of each scatter compared the indices of that with the bounds."""
     forward, derivative = "jvp()/scatter-add", "transpose(jvp())"
@@ -338,8 +355,8 @@ def test_readers_made_close_together_are_of_one_call(between: str, users: list[s
   %zero = f32[] constant(0)
   %zeros = f32[8]{{0}} broadcast(%zero), dimensions={{}}
   %gt.1 = pred[8]{{0}} compare(%p, %zeros), direction=GT{named("gt")}
-  %second.1 = f32[8]{{0}} select(%gt.1, %p, %zeros){named("jit(_where)/select_n")}
-  %first.1 = f32[8]{{0}} select(%gt.1, %zeros, %p){named("jit(_where)/select_n")}
+  %second.1 = f32[8]{{0}} select(%gt.1, %p, %zeros){named("transpose(jvp())/jit(_where)/select_n")}
+  %first.1 = f32[8]{{0}} select(%gt.1, %zeros, %p){named("transpose(jvp())/jit(_where)/select_n")}
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%second.1, %first.1)"""
     ids = f"p zero zeros gt.1 r - - first.1 {between} second.1"
     assert users_of("zeros", body, ids=ids) == users
@@ -628,3 +645,21 @@ def test_the_reshape_of_a_number_of_each_call_was_made_one_with_the_first_at_onc
   ROOT %r = ((s32[2,4]{{1,0}}, s32[8]{{0}}), s32[2,4]{{1,0}}, s32[8]{{0}}, s32[8]{{0}}, s32[8]{{0}})\
  tuple(%one, %rem.2, %add.2, %add.3, %add.4)"""
     assert users_of("rem.9", body) == ["add.4", "add.1", "add.2", "add.3"]
+
+
+@pytest.mark.parametrize(
+    ("around", "users"),
+    [(2, ["bitcast.1", "select_n.1"]), (3, ["select_n.1", "bitcast.1"])],
+    ids=["within the expression", "elsewhere"],
+)
+def test_what_reads_a_value_through_a_reshape_may_be_around_it(around: int, users: list[str]) -> None:
+    """In `where((x == 0)[:, None], ...)`, of which a line above has another comparison."""
+    tables = places_in_source(("f", 5, 10, 14), ("f", 5, 2, 20), ("f", 4, 2, 20), ("f", 9, 2, 20))
+    body = f"""  %p = f32[8,1]{{1,0}} parameter(0)
+  %q = f32[8,1]{{1,0}} parameter(1)
+  %eq.1 = pred[8,1]{{1,0}} compare(%p, %q), direction=EQ{named("eq", frame=1)}
+  %select_n.1 = f32[8,1]{{1,0}} select(%eq.1, %p, %q){named("select_n", frame=4)}
+  %bitcast.1 = pred[8]{{0}} bitcast(%eq.1){named("eq", frame=1)}
+  %spread.1 = pred[8,6]{{1,0}} broadcast(%bitcast.1), dimensions={{0}}{named("spread", frame=around)}
+  ROOT %r = (f32[8,1]{{1,0}}, pred[8,6]{{1,0}}) tuple(%select_n.1, %spread.1)"""
+    assert users_of("eq.1", body, ids="p q eq.1 select_n.1 spread.1 r bitcast.1", tables=tables) == users

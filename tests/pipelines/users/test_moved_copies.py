@@ -34,6 +34,22 @@ def test_the_last_part_takes_the_place_of_the_copy(
     assert users_of("x.1", body, ids=ids.replace("MADE", made), ids_known=ids_known) == users
 
 
+@pytest.mark.parametrize(("padded", "users"), [("x.1", ["pad.2", "pad.1"]), ("p", ["pad.1", "pad.2"])])
+def test_so_it_is_with_what_pads_a_value_but_for_arguments(padded: str, users: list[str]) -> None:
+    """For two convolutions, which read both in another layout."""
+    body = f"""  %p = f32[8,12]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %q = f32[8,12]{{1,0}} parameter(1)
+  %x.1 = f32[8,12]{{1,0}} exponential(%q){named("exp")}
+  %pad.1 = f32[8,13]{{1,0}} pad(%{padded}, %zero), padding=0_0x0_1{named("exp")}
+  %transpose.1 = f32[13,8]{{1,0}} transpose(%pad.1), dimensions={{1,0}}{named("exp")}
+  %pad.2 = f32[9,12]{{1,0}} pad(%{padded}, %zero), padding=0_1x0_0{named("exp")}
+  %transpose.2 = f32[12,9]{{1,0}} transpose(%pad.2), dimensions={{1,0}}{named("exp")}
+  ROOT %r = (f32[13,8], f32[12,9]) tuple(%transpose.1, %transpose.2)"""
+    ids = "p q zero x.1 r pad.1 pad.2 transpose.1 transpose.2"
+    assert users_of(padded, body, ids=ids) == users
+
+
 @pytest.mark.parametrize("copied", [True, False])
 def test_so_it_is_with_parts_of_a_merged_product(copied: bool) -> None:
     """Parts that are not copied come as they were cut."""

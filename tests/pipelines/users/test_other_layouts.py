@@ -49,6 +49,23 @@ inserted_window_dims={{0,1}}, scatter_dims_to_operand_dims={{0,1}}, index_vector
     assert {"transpose.1", "exponential.1", "add.1"} <= _in_other_layout(body)
 
 
+@pytest.mark.parametrize("operation", ["mul", "div"])
+@pytest.mark.parametrize("value", ["exponential.1", "mul.1"])
+def test_a_divisor_that_was_broadcast_in_either_layout_joins_nothing(operation: str, value: str) -> None:
+    """Nor does that of a factor: the quotient has become a product with its reciprocal."""
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %rate = f32[] constant(2)
+  %spread.1 = f32[8,8]{{1,0}} broadcast(%rate), dimensions={{}}
+  %mul.1 = f32[8,8]{{1,0}} multiply(%p, %p){named("mul")}
+  %mul.2 = f32[8,8]{{1,0}} multiply(%mul.1, %spread.1){named("mul")}
+  %transpose.1 = f32[8,8]{{1,0}} transpose(%mul.1), dimensions={{1,0}}{named("mul")}
+  %exponential.1 = f32[8,8]{{1,0}} exponential(%transpose.1){named("exp")}
+  %multiply.1 = f32[8,8]{{1,0}} multiply(%{value}, %spread.1){named(operation)}
+  %bitcast.1 = f32[64]{{0}} bitcast(%exponential.1)
+  ROOT %r = (f32[64]{{0}}, f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%bitcast.1, %mul.2, %multiply.1)"""
+    assert ("multiply.1" in _in_other_layout(body)) is (value == "exponential.1")
+
+
 @pytest.mark.parametrize(("value", "is_made_anew"), [("exponential.1", True), ("mul.1", False)])
 def test_a_broadcast_that_was_there_in_either_layout_joins_nothing(value: str, is_made_anew: bool) -> None:
     """Made anew row-major the two of them are equal; `mul.2` reads the one that always was."""

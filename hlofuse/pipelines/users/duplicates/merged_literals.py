@@ -15,6 +15,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_called, operation, outermost_call, stack_frame
 from hlofuse.pipelines.users.common.ages import is_sign_of_remainder, was_product_with_predicate
 from hlofuse.pipelines.users.common.keys import is_turn, is_word_of_key
+from hlofuse.pipelines.users.duplicates.chosen_literals import is_given_to_choice
 from hlofuse.pipelines.users.duplicates.compared_maxima import function_given, with_last_in_place_of_call
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
 from hlofuse.pipelines.users.floats.widened import served_by
@@ -73,6 +74,7 @@ def _in_one_call(
     last: Instruction | None = None
     called = [u for u in users if outermost_call(u) and not _is_in_fusion(u) and u.id > literal.id]
     called = [u for u in called if not is_sign_of_remainder(u, literal)]
+    called = [u for u in called if not is_given_to_choice(literal, u)]
     for user in sorted(called, key=lambda u: u.id):
         alike = last is not None and outermost_call(last) == outermost_call(user)
         found[user] = found[last] if last and alike and at_cse.gone_between(last, user) < 2 else user
@@ -97,6 +99,8 @@ def _function(user: Instruction, producer: Instruction, at_cse: UsesAtCse) -> Ha
     reader = served_by(user)
     if is_word_of_key(producer) and is_turn(reader):  # the function has one of each number it turns by
         return (reader.op_name or "").rpartition("/")[0], stack_frame(reader)
+    if is_given_to_choice(producer, reader):
+        return ""
     if outermost_call(reader):
         return reader
     if _is_in_fusion(reader) or is_of_called(reader) or not at_cse.met(reader):

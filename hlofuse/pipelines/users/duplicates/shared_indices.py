@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_derivative, number_in_name, stack_frame
+from hlofuse.pipelines.names import is_of_derivative, number_in_name, operation, stack_frame
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
@@ -89,7 +89,10 @@ def _met(indices: Instruction, user: Instruction, uses: Uses) -> int:
 
 
 def _forward(readers: list[Instruction]) -> dict[Instruction, Instruction]:
-    """By derivative what it is the derivative of, written in the same place: the last one's comes first."""
+    """By derivative what it is the derivative of, written in the same place: the last one's comes first.
+
+    One that was made anew may bear the place of what was moved behind it: it has the size of that, alone.
+    """
     found: dict[Instruction, Instruction] = {}
     written: dict[Hashable, list[Instruction]] = {}
     for x in sorted(readers, key=lambda x: (is_of_derivative(x), number_in_name(x))):
@@ -101,6 +104,12 @@ def _forward(readers: list[Instruction]) -> dict[Instruction, Instruction]:
             there.append(x)
         elif there:
             found[x] = there.pop()
+    for x in readers:
+        if x.opcode == "scatter" and is_of_derivative(x) and not operation(x).startswith(x.opcode):
+            left = (r for r in readers if not is_of_derivative(r) and r not in found.values())
+            alike = [r for r in left if r.operands[0].shape.element_count == x.shape.element_count]
+            if len(alike) == 1:
+                found[x] = alike[0]
     return found
 
 

@@ -56,7 +56,7 @@ def with_twins_users_behind(
     own: set[Instruction] = set()
     here = extent_of(producer)
     if here is not None:
-        places = {u: extent_of(u) for u in users}
+        places = {u: _place_of(u, producer, here) for u in users}
         own = (
             _users_of_expression(producer, here, places)
             or _users_in_same_call(producer, here, places)
@@ -77,6 +77,15 @@ def with_twins_users_behind(
         return int(bool(is_given) or _is_operand_computed_before(user, producer, here))
 
     return sorted(users, key=rank)
+
+
+def _place_of(user: Instruction, x: Instruction, here: Extent) -> Extent | None:
+    """Where the `user` is; of a reshape of `x` that a pass put in, where it is read if that is around `x`."""
+    own = extent_of(user)
+    if own == here and user.opcode == "bitcast" and user.op_name == x.op_name and len(user.users) == 1:
+        reader = extent_of(user.users[0])
+        return reader if reader is not None and reader.encloses(here) else own
+    return own
 
 
 def _is_converted_for_one(x: Instruction, users: list[Instruction]) -> bool:

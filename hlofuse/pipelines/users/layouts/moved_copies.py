@@ -1,4 +1,4 @@
-"""Values that were copied to another layout before they were cut into parts."""
+"""Values that were copied to another layout before they were cut into parts, or padded."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _MADE_IN_FRONT = ELEMENTWISE_OPCODES - {"convert"}
 
 
 def with_last_in_place_of_copy(users: list[Instruction]) -> list[Instruction]:
-    """The users of such a value, its parts, by age and the last of them in front.
+    """The users of such a value, its parts or what pads it, by age and the last of them in front.
 
-    MoveCopyToUsers (`xla/backends/gpu/transforms/move_copy_to_users.cc`) makes each part anew, of the value
+    MoveCopyToUsers (`xla/backends/gpu/transforms/move_copy_to_users.cc`) makes each anew, of the value
     itself, and copies that. The copy goes when all parts have been made, and the last takes its place.
     """
     if len(users) < 2 or not all(map(_is_copied_part, users)):
@@ -93,10 +93,12 @@ def _were_moved_in_front(users: list[Instruction], part: Instruction, copy: Inst
 
 
 def _is_copied_part(x: Instruction) -> bool:
-    if x.opcode != "slice" or (is_of_program(x) and not is_made_by_pass(x)):
+    if x.opcode not in {"pad", "slice"} or (is_of_program(x) and not is_made_by_pass(x)):
         return False
     if operation(x) == "dot_general":
         return False  # a part of a merged product
+    if x.opcode == "pad" and x.operands[0].opcode == "parameter":
+        return False  # which is copied for each that reads it
     return _is_read_copied(x)
 
 

@@ -119,7 +119,7 @@ def _was_equal_in_either(user: Instruction, x: Instruction, likely: set[Instruct
 
     CSE keeps the broadcast that was row-major. What reads it besides something made anew had another.
     """
-    if x.opcode == "broadcast" and x not in likely and not was_division(user):
+    if x.opcode == "broadcast" and x not in likely:
         return user in likely and any(o in likely for o in user.operands)
     return x.opcode == "scatter" and user in likely
 

@@ -103,16 +103,16 @@ def _was_canonical(product: Instruction) -> bool:
     found = _EINSUM.search(name := product.op_name or "")
     if found is None:
         return True
-    if name[: found.start() + 1].endswith("vmap(") and _was_batch_elsewhere(product):
-        return False
     left, right, result = found.groups()
     batch = "".join(x for x in result if x in left and x in right)
+    if not batch and name[: found.start() + 1].endswith("vmap(") and _was_batch_elsewhere(product):
+        return False
     terms = (left, right, result) if is_of_derivative(product) else (left, right)
     return all(term.startswith(batch) and len(term) == len(batch) + 2 for term in terms)
 
 
 def _was_batch_elsewhere(product: Instruction) -> bool:
-    """Did a pass bring the batch of an operand to the front? The name of an einsum has none."""
+    """Did a pass bring the batch of an operand to the front? An einsum of matrices has none in its name."""
     for x in computed_by(product.operands[0]).operands[:2]:
         while x.opcode == "bitcast":
             (x,) = x.operands

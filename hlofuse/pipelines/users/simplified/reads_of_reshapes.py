@@ -1,19 +1,22 @@
-"""Slices of what the program reshaped, which are taken in front of the reshape since."""
+"""What read what the program reshaped, and reads what is in front of the reshape since."""
 
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program
 
+_READ_IN_FRONT = {"broadcast", "slice"}
 
-def with_slices_behind_reshape(
+
+def with_reads_behind_reshape(
     source: Instruction, users: list[Instruction], passes: int
 ) -> list[Instruction]:
-    """The users of what ReshapeMover computes in front of a reshape, with slices behind that.
+    """The users of what ReshapeMover computes in front of a reshape, with slices and broadcasts behind that.
 
     AlgebraicSimplifier reads a slice of the first dimension off what was reshaped
-    (`TryToReorderSliceAndReshape`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). `passes` is the
-    first id that a pass gave.
+    (`TryToReorderSliceAndReshape`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), and broadcasts
+    that where the reshape was to dimensions of one, or from such (`HandleBroadcast`). `passes` is the first
+    id that a pass gave.
     """
     if source.id < passes or not is_of_program(source):
         return users
@@ -21,8 +24,8 @@ def with_slices_behind_reshape(
     if len(reshapes) != 1:
         return users
     place = users.index(reshapes[0])
-    slices = [u for u in users[:place] if u.opcode == "slice" and u.id > source.id]
-    return [*(u for u in users[:place] if u not in slices), *reshapes, *slices, *users[place + 1 :]]
+    behind = [u for u in users[:place] if u.opcode in _READ_IN_FRONT and u.id > source.id]
+    return [*(u for u in users[:place] if u not in behind), *reshapes, *behind, *users[place + 1 :]]
 
 
 def _is_reshape_of(x: Instruction, source: Instruction) -> bool:

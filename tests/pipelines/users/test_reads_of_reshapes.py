@@ -1,4 +1,4 @@
-"""The order of users where a slice was taken in front of a reshape."""
+"""The order of users where what had read a reshape reads what is in front of it."""
 
 from __future__ import annotations
 
@@ -26,3 +26,17 @@ def test_the_slice_came_when_the_reshape_had_been_there(age: str, operation: str
   %out = f32[4,2]{{1,0}} cosine(%bitcast.1){named("out")}
   ROOT %r = (f32[2]{{0}}, f32[4,2]{{1,0}}) tuple(%c, %out)"""
     assert users_of("x", body, ids=age) == users
+
+
+@pytest.mark.parametrize(
+    ("operation", "users"), [("x", ["bitcast.1", "broadcast.1"]), ("other", ["broadcast.1", "bitcast.1"])]
+)
+def test_what_is_broadcast_in_front_of_a_reshape_came_behind_it(operation: str, users: list[str]) -> None:
+    """Another read the reshape: the like of both was merged."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %x = f32[8]{{0}} sine(%p){named("x")}
+  %broadcast.1 = f32[8,4]{{1,0}} broadcast(%x), dimensions={{0}}{named("broadcast_in_dim")}
+  %bitcast.1 = f32[8,1]{{1,0}} bitcast(%x){named(operation)}
+  %out = f32[8,1]{{1,0}} cosine(%bitcast.1){named("out")}
+  ROOT %r = (f32[8,4]{{1,0}}, f32[8,1]{{1,0}}) tuple(%broadcast.1, %out)"""
+    assert users_of("x", body, ids="p out r x broadcast.1 bitcast.1") == users
