@@ -39,7 +39,7 @@ def moved_along(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
 
 
 def spread_for_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
-    """What reads one array and was moved as its readers were, and broadcasts that only what was moved reads."""
+    """What was moved as its readers were, and the broadcasts that only what was moved reads."""
     moved = [
         x
         for x, maker in makers.items()
