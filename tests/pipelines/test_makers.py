@@ -137,7 +137,7 @@ def test_two_constant_factors_that_became_one() -> None:
     ("path", "dimensions", "expected"),
     [
         ("mul", "0", Maker.SIMPLIFIER_AGAIN),  # p[:, None] * q: two broadcasts became one
-        ("broadcast_in_dim", "0", Maker.SIMPLIFIER_AGAIN),  # of a sum that kept its dimension
+        ("broadcast_in_dim", "0", Maker.FRONT_END),  # of what is the program's as it is
         ("broadcast_in_dim", "1", Maker.FRONT_END),  # straight to where new dimensions are in front
     ],
 )
@@ -146,6 +146,82 @@ def test_broadcasts_of_the_program(path: str, dimensions: str, expected: Maker) 
     name = path.split("/")[-1]
     line = f"%{name}.9.0 = {shape} broadcast(%mul.5.0), dimensions={{{dimensions}}}, {op(path)}"
     assert maker(f"{name}.9.0", MUL, line) == expected
+
+
+def test_the_negated_sum_of_a_derivative_of_a_division_was_moved() -> None:
+    """The front end has it between two reshapes, and so what is spread of it became one broadcast."""
+    total = (
+        f"%reduce_sum.5.0 = f32[8]{{0}} reduce(%q, %zero), dimensions={{1}}, to_apply=%region, {op('sum')}"
+    )
+    neg = f"%neg.5.0 = f32[8]{{0}} negate(%reduce_sum.5.0), {op('neg')}"
+    spread = f"f32[8,4]{{1,0}} broadcast(%neg.5.0), dimensions={{0}}, {op('broadcast_in_dim')}"
+    lines = (total, neg, f"%broadcast_in_dim.9.0 = {spread}")
+    assert maker("neg.5.0", *lines) == Maker.SIMPLIFIER_AGAIN
+    assert maker("broadcast_in_dim.9.0", *lines) == Maker.SIMPLIFIER_AGAIN
+    assert maker("neg.5.0", total, neg) == Maker.FRONT_END
+
+
+@pytest.mark.parametrize(
+    ("shape", "compare", "expected"),
+    [
+        ("s32[8]{0}", "lt.5.0", Maker.FRONT_END),
+        ("s32[8,8]{1,0}", "lt.5.0", Maker.SIMPLIFIER),
+        ("s32[8,8]{1,0}", "compare.5.0", Maker.LAYOUT_NORMALIZATION),
+    ],
+)
+def test_iotas_of_more_than_one_dimension_are_made_of_broadcasts(
+    shape: str, compare: str, expected: Maker
+) -> None:
+    iota = f"%iota.5.0 = {shape} iota(), iota_dimension=0, {op('iota')}"
+    pred = shape.replace("s32", "pred")
+    read = f"%{compare} = {pred} compare(%iota.5.0, %iota.5.0), direction=LT, {op('lt')}"
+    assert maker("iota.5.0", iota, read) == expected
+
+
+def test_what_a_call_without_a_name_brought_in_was_inlined() -> None:
+    iota = f"%iota.0.0 = s32[8]{{0}} iota(), iota_dimension=0, {op('iota')}"
+    read = f"%sign.5.0 = s32[8]{{0}} sign(%iota.0.0), {op('sign')}"
+    assert maker("iota.0.0", iota, read) == Maker.INLINER
+
+
+@pytest.mark.parametrize(
+    ("opcode", "expected"), [("add", Maker.SIMPLIFIER_AGAIN), ("multiply", Maker.SIMPLIFIER)]
+)
+def test_numbers_of_a_call_that_became_one(opcode: str, expected: Maker) -> None:
+    """Sums are of numbers that had to be folded, which is behind the first simplification."""
+    root = {"add": "add", "multiply": "mul"}[opcode]
+    path = op(f"jit(g)/{root}")
+    constant = "%constant.4.0 = f32[] constant(2)"
+    spread = f"%broadcast.3.0 = f32[8]{{0}} broadcast(%constant.4.0), dimensions={{}}, {path}"
+    x = f"%{root}.6.0 = f32[8]{{0}} {opcode}(%p, %broadcast.3.0), {path}"
+    assert maker(f"{root}.6.0", constant, spread, x) == expected
+    assert maker("broadcast.3.0", constant, spread, x) == expected
+    kept = spread.replace("broadcast.3.0 =", f"{root}.2.0 =")
+    assert maker(f"{root}.6.0", constant, kept, x.replace("broadcast.3.0", f"{root}.2.0")) == Maker.INLINER
+
+
+@pytest.mark.parametrize("opcode", ["and", "negate", "select"])
+def test_remainders_of_powers_of_two_are_seen_when_numbers_are_folded(opcode: str) -> None:
+    operands = {"and": "%i, %i", "negate": "%i", "select": "%c, %i, %i"}[opcode]
+    lines = (
+        "%c = pred[8]{0} constant({1,0,1,0,1,0,1,0})",
+        "%i = s32[8]{0} constant({1,2,3,4,5,6,7,8})",
+        f"%{opcode}.1.0 = s32[8]{{0}} {opcode}({operands}), {op('jit(remainder)/rem')}",
+    )
+    assert maker(f"{opcode}.1.0", *lines) == Maker.SIMPLIFIER_AGAIN
+
+
+def test_half_of_a_sum_with_what_was_transposed_lies_as_that_does() -> None:
+    call = "jit(cholesky)"
+    lines = (
+        f"%square = f32[8,8]{{1,0}} broadcast(%p), dimensions={{0}}, {op(f'{call}/broadcast_in_dim')}",
+        f"%transpose.1.0 = f32[8,8]{{1,0}} transpose(%square), dimensions={{1,0}}, {op(f'{call}/transpose')}",
+        f"%add.1.0 = f32[8,8]{{1,0}} add(%square, %transpose.1.0), {op(f'{call}/add')}",
+        f"%multiply.1.0 = f32[8,8]{{1,0}} multiply(%add.1.0, %add.1.0), {op(f'{call}/div')}",
+    )
+    copy = lines[1].replace(f"{call}/transpose", f"{call}/cholesky")
+    assert maker("multiply.1.0", lines[0], copy, *lines[2:]) == Maker.LAYOUT_NORMALIZATION
+    assert maker("add.1.0", lines[0], copy, *lines[2:]) == Maker.LAYOUT_NORMALIZATION
 
 
 def test_a_sum_in_two_steps_was_made_late() -> None:
@@ -358,7 +434,7 @@ def test_zeros_that_a_remainder_in_a_call_compares_with_are_spread_for_it() -> N
         "%broadcast.1.0 = f32[8]{0} broadcast(%constant.1.0), dimensions={}",
     )
     rem = f"pred[8]{{0}} compare(%p, %broadcast.1.0), direction=LT, {op('jit(remainder)/rem')}"
-    assert maker("broadcast.1.0", *lines, f"%compare.1.0 = {rem}") == Maker.SIMPLIFIER
+    assert maker("broadcast.1.0", *lines, f"%compare.1.0 = {rem}") == Maker.SIMPLIFIER_AGAIN
     assert maker("broadcast.1.0", *lines, f"%rem.1.0 = {rem}") == Maker.FRONT_END
 
 

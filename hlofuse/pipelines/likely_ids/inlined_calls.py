@@ -90,9 +90,14 @@ def _one_after_another(
                     entered.add(call_of[source])
                 pending.append((source, needed(source)))
     place = {x: turn.get(call, len(turn)) for x, call in call_of.items()}
-    for x in reversed(inlined):  # constants stand in front of what reads them
+    last = behind = len(turn)
+    for x in reversed(inlined):  # what reads nothing stands in front of its readers
         if x not in place:
-            place[x] = min((place[u] for u in x.users if u in place), default=len(turn))
+            is_leaf = not (x.operands or _is_constant(x))
+            unread = behind if is_leaf else last
+            place[x] = min((place[u] for u in x.users if u in place), default=unread)
+        if x in call_of:
+            behind = place[x]
     return sorted(inlined, key=place.__getitem__)
 
 

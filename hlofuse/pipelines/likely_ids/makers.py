@@ -15,6 +15,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.shape import FLOATING_TYPES
+from hlofuse.pipelines.likely_ids.folded_numbers import is_spread_anew_for
 from hlofuse.pipelines.likely_ids.front_end_names import constants_of_clone
 from hlofuse.pipelines.names import Name, is_of_call, is_of_program, name_before_renaming, operation
 
@@ -63,6 +64,17 @@ def _is_cloned(computation: Computation, program: list[Instruction], kept: list[
     return 2 * len(kept) < len(program) or not program
 
 
+_NAMED_AFTER_OPCODE = (Maker.SIMPLIFIER, Maker.LAYOUT_NORMALIZATION)
+_LOWERED = {
+    **dict.fromkeys(("eq", "ge", "gt", "le", "lt", "ne"), "compare"),
+    "cholesky": "select",
+    "div": "divide",
+    "exp": "exponential",
+    "max": "maximum",
+    "reduce_precision": "reduce-precision",
+    "select_n": "select",
+}
+"""What operations of the framework are written as, of which simplification makes none of the same opcode."""
 _MOVES = frozenset("complex concatenate imag pad real reverse slice".split())
 _CALLS = frozenset({"custom-call", "dot", "fusion"})
 
@@ -94,6 +106,8 @@ class Makers:
                 return self._of_constant(x)
             case "convert":
                 return self._of_convert(x)
+            case "negate" if _is_of_divisor(x):
+                return Maker.SIMPLIFIER_AGAIN
             case "iota" if name_before_renaming(x).root == x.opcode:
                 return self._of_iota(x)
             case "reduce":
@@ -113,7 +127,7 @@ class Makers:
     def _by_name(self, x: Instruction) -> Maker:
         if is_of_program(x):
             if is_of_call(x) and x not in self._named:
-                return self._inliner()
+                return Maker.LAYOUT_NORMALIZATION if _is_sum_with_transposed(x) else self._inliner()
             if x in self._named or self._all_cloned:
                 return Maker.FRONT_END
             if name_before_renaming(x).root == x.opcode:
@@ -122,7 +136,9 @@ class Makers:
         if _bears_name_of_another(x):
             return self._inliner() if is_of_call(x) else Maker.FRONT_END
         # An operation of the program made anew, or another one in its place?
-        if (operation(x), x.opcode) in self._known:
+        if x.opcode == "multiply" and any(_is_sum_with_transposed(o) for o in x.operands):
+            return Maker.LAYOUT_NORMALIZATION  # half of it
+        if (operation(x), x.opcode) in self._known or _LOWERED.get(operation(x)) == x.opcode:
             return Maker.LAYOUT_NORMALIZATION
         return Maker.SIMPLIFIER
 
@@ -140,6 +156,8 @@ class Makers:
             divisor = x.operands[1]
             return is_of_program(x) and divisor.opcode == "multiply" and self._is_new(divisor)
         if x.opcode == "multiply":  # two constant factors became one
+            if any(is_spread_anew_for(o, x) for o in x.operands):
+                return True
             factors = (o for o in x.operands if o.opcode == "broadcast" and o.op_name)
             return is_of_program(x) and any(
                 self._is_new(o) and not self._is_spread_in_program(o.operands[0]) for o in factors
@@ -158,7 +176,7 @@ class Makers:
         if source.opcode == "constant":
             return self._of_spread_constant(x)
         if is_of_program(x):
-            explicit = operation(x) == "broadcast_in_dim" and _adds_in_front(x)
+            explicit = operation(x) == "broadcast_in_dim" and self._is_as_written(x)
             if source.opcode != "bitcast" and source.shape.dimensions and not explicit:
                 return Maker.SIMPLIFIER_AGAIN  # two broadcasts, a reshape between them, became one
             if self._reduces_to_number(source) and self._is_next_to_missing(x):
@@ -171,6 +189,16 @@ class Makers:
         if made == Maker.FLOAT_NORMALIZATION:
             return Maker.SIMPLIFIER_LAST  # had been converted behind the broadcast
         return Maker.SIMPLIFIER if made == Maker.SIMPLIFIER else Maker.SIMPLIFIER_AGAIN
+
+    def _is_as_written(self, x: Instruction) -> bool:
+        """Are all its new dimensions in front, or is what it reads the program's? No reshape was between.
+
+        Where its dimensions are kept the sum of a derivative is reshaped.
+        """
+        source = x.operands[0]
+        if _adds_in_front(x) or source.opcode == "parameter":
+            return True
+        return source.opcode != "reduce" and self.of(source) == Maker.FRONT_END
 
     def _reduces_to_number(self, x: Instruction) -> bool:
         """Is it a reduction of all there is, or a mean that simplification made a product?"""
@@ -219,7 +247,7 @@ class Makers:
         return is_of_call(x) and not is_of_program(x) and self._by_name(x) == Maker.SIMPLIFIER
 
     def _is_made_with(self, x: Instruction, user: Instruction) -> bool:
-        return operation(user) == operation(x) or self._by_name(user) == Maker.SIMPLIFIER
+        return operation(user) == operation(x) or self._by_name(user) in _NAMED_AFTER_OPCODE
 
     def _is_normalized_for(self, users: list[Instruction]) -> bool:
         return all(self._by_name(u) == Maker.LAYOUT_NORMALIZATION for u in users)
@@ -240,12 +268,20 @@ class Makers:
         return self._by_name(x)
 
     def _of_iota(self, x: Instruction) -> Maker:
-        """A reshape of an iota is made a sum of iotas, each a multiple of its dimension (`HandleReshape`)."""
+        """The front end spreads one of one dimension, of which the first simplification makes one of more.
+
+        A reshape of an iota is made a sum of iotas, each a multiple of its dimension (`HandleReshape`).
+        """
         if x.users and all(self._is_new(u) and operation(u) == "reshape" for u in x.users):
             return Maker.SIMPLIFIER
+        if x.shape.rank > 1 and is_of_program(x):
+            return Maker.LAYOUT_NORMALIZATION if self._is_compared_in_layout(x) else Maker.SIMPLIFIER
         if x in self._named:
             return Maker.FRONT_END
-        return Maker.INLINER if is_of_call(x) and is_of_program(x) else Maker.SIMPLIFIER
+        return self._inliner() if is_of_program(x) else Maker.SIMPLIFIER
+
+    def _is_compared_in_layout(self, x: Instruction) -> bool:
+        return all(u.opcode == "compare" for u in x.users) and self._is_normalized_for(x.users)
 
     def _of_reduce(self, x: Instruction) -> Maker:
         source = x.operands[0]
@@ -291,6 +327,30 @@ class Makers:
         if any(self._by_name(n) == Maker.LAYOUT_NORMALIZATION or x not in self._named for n in new):
             return Maker.LAYOUT_NORMALIZATION
         return Maker.FRONT_END if around else made
+
+
+def _is_of_divisor(x: Instruction) -> bool:
+    """Is it the negated sum that the derivative of a division spreads? ReshapeMover made that anew.
+
+    The front end has it with the dimensions of the divisor, between two reshapes.
+    """
+    return (
+        is_of_program(x)
+        and x.operands[0].opcode == "reduce"
+        and len(x.users) == 1
+        and x.users[0].opcode == "broadcast"
+        and is_of_program(x.users[0])
+    )
+
+
+def _is_sum_with_transposed(x: Instruction) -> bool:
+    """Does it add a matrix and what had been a copy of it in the other layout, for a decomposition?"""
+    return (
+        x.opcode == "add"
+        and name_before_renaming(x).root == x.opcode
+        and is_of_call(x)
+        and any(o.opcode == "transpose" and not is_of_program(o) for o in x.operands)
+    )
 
 
 def _bears_name_of_another(x: Instruction) -> bool:

@@ -6,6 +6,7 @@ from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.folded_numbers import is_of_folded_number
 from hlofuse.pipelines.likely_ids.makers import Maker, Makers
 from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
 from hlofuse.pipelines.likely_ids.moved_reshapes import moved_along, spread_for_moved
@@ -23,22 +24,33 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     """
     guess = Makers(computation, named)
     makers = {x: guess.of(x) for x in computation if x.opcode != "parameter"}
-    chains: dict[str, list[Instruction]] = {}
-    for x, maker in makers.items():
-        if maker in _TURNS and not is_of_program(x):
-            chains.setdefault(name_before_renaming(x).root, []).append(x)
-    for chain in chains.values():
-        chain.sort(key=lambda x: name_before_renaming(x).number)
-        turns = _never_back([_TURNS.index(makers[x]) for x in chain])
-        makers.update((x, _TURNS[turn]) for x, turn in zip(chain, turns, strict=True))
+    makers.update(_never_back_in_numbers(makers))
     makers.update(made_for_slices(makers, named))
     makers.update(dict.fromkeys(_alone_in_layout(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(_spread_beside_transposed(makers), Maker.LAYOUT_NORMALIZATION))
     makers.update(dict.fromkeys(_spread_beside_merged(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(moved_along(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(spread_for_moved(makers), Maker.SIMPLIFIER_AGAIN))
+    in_turn = _never_back_in_numbers(makers)
+    makers.update((x, maker) for x, maker in in_turn.items() if x.opcode in ELEMENTWISE_OPCODES)
     makers.update((x, Maker.SIMPLIFIER_AGAIN) for x in makers if is_of_merged_quotient(x))
+    folded = (x for x in makers if makers[x] in (Maker.INLINER, Maker.SIMPLIFIER) and is_of_folded_number(x))
+    makers.update(dict.fromkeys([*folded], Maker.SIMPLIFIER_AGAIN))
     return makers
+
+
+def _never_back_in_numbers(makers: dict[Instruction, Maker]) -> dict[Instruction, Maker]:
+    """The makers of what passes named after its opcode, such that none of a root goes back."""
+    chains: dict[str, list[Instruction]] = {}
+    for x, maker in makers.items():
+        if maker in _TURNS and not is_of_program(x):
+            chains.setdefault(name_before_renaming(x).root, []).append(x)
+    found: dict[Instruction, Maker] = {}
+    for chain in chains.values():
+        chain.sort(key=lambda x: name_before_renaming(x).number)
+        turns = _never_back([_TURNS.index(makers[x]) for x in chain])
+        found.update((x, _TURNS[turn]) for x, turn in zip(chain, turns, strict=True))
+    return found
 
 
 def _alone_in_layout(makers: dict[Instruction, Maker]) -> list[Instruction]:

@@ -39,7 +39,7 @@ def moved_along(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
 
 
 def spread_for_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
-    """The broadcasts that only what was moved reads."""
+    """What was moved as its readers were, and the broadcasts that only what was moved reads."""
     moved = [
         x
         for x, maker in makers.items()
@@ -61,7 +61,7 @@ def spread_for_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
     spread = (
         o for x in readers for o in x.operands if is_broadcast_of_constant(o) and readers.issuperset(o.users)
     )
-    return [*dict.fromkeys(spread)]
+    return [*found, *dict.fromkeys(spread)]
 
 
 def _was_moved(x: Instruction, makers: Mapping[Instruction, Maker]) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.folded_numbers import is_of_folded_number
 from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
 
 
@@ -23,13 +24,18 @@ def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
         moved = _moved(rest)
         for x in moved:
             del rest[x]
-        taken = [x for x in rest if is_of_merged_quotient(x) or _takes_reshape(x, rest)]
+        taken = [x for x in rest if _is_simplified(x) or _takes_reshape(x, rest)]
         for x in taken:
             del rest[x]
         turns += [moved, taken]
         if not moved and not taken:
             return [*turns, [*rest]]
     return turns
+
+
+def _is_simplified(x: Instruction) -> bool:
+    """Can only AlgebraicSimplifier have made it?"""
+    return is_of_merged_quotient(x) or is_of_folded_number(x)
 
 
 def _takes_reshape(x: Instruction, rest: dict[Instruction, None]) -> bool:
@@ -54,7 +60,7 @@ def _moved(rest: dict[Instruction, None]) -> list[Instruction]:
     moved = {
         x
         for x in rest
-        if not _has_dimensions_of_its_own(x) and not is_of_merged_quotient(x)
+        if not _has_dimensions_of_its_own(x) and not _is_simplified(x)
         if rest.keys().isdisjoint(_arrays(x))
     }
     stay: set[Instruction] | None = None

@@ -1,0 +1,47 @@
+"""What AlgebraicSimplifier makes the second time around, as numbers had to be folded first (ConstantFolding).
+
+jax.numpy.remainder selects among numbers what it divides by, so that only then a remainder of a power of two
+becomes an `and` (`HandleRemainder` of `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). The rounds
+of threefry add a number of the key and one of the round in a row: the first time around the two are added,
+then the sum of both takes the place of the second addition (`HandleAdd`).
+"""
+
+from __future__ import annotations
+
+from hlofuse.analysis.constants import is_broadcast_of_constant
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_of_call, is_of_program, name_before_renaming, operation
+
+
+def is_of_folded_number(x: Instruction) -> bool:
+    """Is it such an operation, or a number that was spread for some alone?"""
+    if is_broadcast_of_constant(x):
+        return bool(x.users) and (
+            (not is_of_program(x) and any(_is_of_remainder(u) for u in x.users))
+            or all(_is_sum_with(x, u) for u in x.users)
+        )
+    return _is_of_remainder(x) or any(_is_sum_with(o, x) for o in x.operands)
+
+
+def _is_of_remainder(x: Instruction) -> bool:
+    return (
+        x.opcode in {"and", "compare", "negate", "select"}
+        and operation(x) == "rem"
+        and name_before_renaming(x).root == x.opcode
+        and "remainder" in (x.op_name or "")
+    )
+
+
+def _is_sum_with(number: Instruction, x: Instruction) -> bool:
+    return x.opcode == "add" and is_spread_anew_for(number, x)
+
+
+def is_spread_anew_for(number: Instruction, x: Instruction) -> bool:
+    """Did a pass spread the number in the place of those that `x`, of a call, had?"""
+    return (
+        is_of_call(x)
+        and is_of_program(x)
+        and is_broadcast_of_constant(number)
+        and number.op_name == x.op_name
+        and name_before_renaming(number).root == number.opcode
+    )
