@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import Name, is_of_program, name_before_renaming
+from hlofuse.pipelines.names import Name, is_of_derivative, is_of_program, name_before_renaming
 from hlofuse.pipelines.users.common.holes import last_in_front
 
 
@@ -20,9 +21,9 @@ def with_last_in_place_of_sum(
     """The users of a reduction with the last in front if the next number of its name is missing
     between others.
 
-    The framework reduces to dimensions of one and then over those. Simplification makes the second
-    reduction a reshape, which changes nothing and goes in turn: its users are appended and the last takes
-    its place (`HandleReduce` and `HandleReshape`,
+    The derivative of a broadcast, or a sum that keeps dimensions, is reduced to dimensions of one and then
+    over those. Simplification makes the second reduction a reshape, which changes nothing and goes in turn:
+    its users are appended and the last takes its place (`HandleReduce` and `HandleReshape`,
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
     """
     if producer.opcode != "reduce" or not producer.shape.rank or not is_of_program(producer):
@@ -30,5 +31,31 @@ def with_last_in_place_of_sum(
     root, number = name_before_renaming(producer)
     if (root, number + 1) in names or not all(map(is_of_program, users)):
         return users
+    if not is_of_derivative(producer) and not _is_spread_again(producer):
+        return users
     is_last = not any(name.root == root and name.number > number for name in names)
     return users if is_last else last_in_front(users)
+
+
+def _is_spread_again(summed: Instruction) -> bool:
+    """Is the sum, or what is computed of it alone, broadcast along the dimensions that it was summed over?
+
+    Only such a sum outside of derivatives, as softmax has, was written to keep dimensions of one.
+    """
+    of = summed.operands[0].shape.dimensions
+    kept = tuple(n for n in range(len(of)) if n not in summed.dimensions)
+    computed = [summed]
+    known = {summed}
+    for x in computed:
+        for user in x.users:
+            if user.opcode == "broadcast":
+                if user.shape.dimensions == of and user.dimensions == kept:
+                    return True
+            elif (
+                user not in known
+                and user.shape.dimensions == summed.shape.dimensions
+                and all(y in known or is_constant(y) for y in user.operands)
+            ):
+                computed.append(user)
+                known.add(user)
+    return False

@@ -1,0 +1,44 @@
+"""Sums that kept dimensions of one, which a reshape had; it went, and the last user took its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from .lists import named, users_of
+
+_LOG = f"""  %log.1.0 = f32[16]{{0}} log(%reduce_sum.7.0){named("log", frame=5)}
+  %sub.2.0 = f32[16,64]{{1,0}} broadcast(%log.1.0), dimensions={{0}}{named("sub", frame=6)}"""
+_COMPARED = f"""  %gt.1.0 = pred[16]{{0}} compare(%reduce_sum.7.0, %w), direction=GT{named("gt", frame=5)}
+  %sub.2.0 = f32[16,64]{{1,0}} broadcast(%w), dimensions={{0}}{named("sub", frame=6)}"""
+
+
+@pytest.mark.parametrize(
+    ("first", "reader", "kind", "users"),
+    [
+        (
+            "log.1.0",
+            _LOG,
+            "f32[16]",
+            ["div.3.0", "log.1.0"],
+        ),  # log_softmax spreads the logarithm of the sum again
+        (
+            "gt.1.0",
+            _COMPARED,
+            "pred[16]",
+            ["gt.1.0", "div.3.0"],
+        ),  # distances are compared with a number of each pair
+    ],
+)
+def test_a_sum_outside_of_derivatives_kept_dimensions_if_it_is_spread_again(
+    first: str, reader: str, kind: str, users: list[str]
+) -> None:
+    summed = "dimensions={1}, to_apply=%sum" + named("reduce_sum", frame=4)
+    body = f"""  %x = f32[16,64]{{1,0}} parameter(0)
+  %w = f32[16]{{0}} parameter(1)
+  %zero = f32[] constant(0)
+  %reduce_sum.7.0 = f32[16]{{0}} reduce(%x, %zero), {summed}
+{reader}
+  %div.3.0 = f32[16]{{0}} divide(%w, %reduce_sum.7.0){named("div", frame=7)}
+  %reduce_sum.9.0 = f32[16]{{0}} reduce(%sub.2.0, %zero), {summed}
+  ROOT %r = (f32[16]{{0}}, f32[16]{{0}}, {kind}{{0}}) tuple(%div.3.0, %reduce_sum.9.0, %{first})"""
+    assert users_of("reduce_sum.7.0", body) == users
