@@ -522,3 +522,24 @@ def test_what_derives_a_function_in_another_place_had_a_result_of_its_own(
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%neg.1, %mul.1, %mul.2)"""
     tables = places_in_source(("f", 2, 10, 36), ("g", 7, 10, 36))
     assert users_of("exp.1", body, tables=tables) == users
+
+
+@pytest.mark.parametrize(
+    ("read", "users"),
+    [
+        ("f32[16]{0} reduce(%convert.3, %zero), dimensions={0}, to_apply=%sum", ["convert.2", "bitcast.1"]),
+        ('f32[16]{0} custom-call(%convert.3, %zero), custom_call_target="f"', ["bitcast.1", "convert.2"]),
+    ],
+)
+def test_a_narrow_result_is_grouped_for_a_sum_where_that_was(read: str, users: list[str]) -> None:
+    """The bitcast bears the name of the result, but no call brought it in; what is widened stood in front."""
+    body = f"""  %p = bf16[4,8,16]{{2,1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %abs.1 = bf16[4,8,16]{{2,1,0}} abs(%p){named("jit(take)/abs")}
+  %convert.2 = f32[4,8,16]{{2,1,0}} convert(%abs.1)
+  %mul.2 = f32[4,8,16]{{2,1,0}} multiply(%convert.2, %convert.2){named("mul", frame=1)}
+  %bitcast.1 = bf16[32,16]{{1,0}} bitcast(%abs.1){named("jit(take)/abs")}
+  %convert.3 = f32[32,16]{{1,0}} convert(%bitcast.1)
+  %read = {read}{named("read", frame=2)}
+  ROOT %r = (f32[4,8,16]{{2,1,0}}, f32[16]{{0}}) tuple(%mul.2, %read)"""
+    assert users_of("abs.1", body, ids="p zero abs.1 mul.2 bitcast.1 read convert.2 convert.3 r") == users

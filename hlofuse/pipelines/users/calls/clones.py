@@ -15,7 +15,8 @@ from hlofuse.pipelines.users.floats.widened import served_by
 def is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
     """Was `x` cloned with `source`, out of one call of `function`?"""
     if x.opcode == "bitcast":  # it bears the name of what it was put behind
-        readers = [u for u in x.users if u.op_name] or [x.operands[0]]
+        named = [u for u in x.users if u.op_name]
+        readers = named or [u for u in map(served_by, x.users) if u.opcode == "reduce"] or [x.operands[0]]
         within = all(outermost_call(u) == function and u.opcode != "bitcast" for u in readers)
         return bool(x.op_name and x.users and within)
     if outermost_call(x) != function:
