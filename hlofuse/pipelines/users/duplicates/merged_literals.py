@@ -12,7 +12,14 @@ from collections.abc import Hashable
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, is_of_called, operation, outermost_call, stack_frame
+from hlofuse.pipelines.names import (
+    is_made_by_pass,
+    is_of_called,
+    is_of_derivative,
+    operation,
+    outermost_call,
+    stack_frame,
+)
 from hlofuse.pipelines.users.common.ages import is_sign_of_remainder, was_product_with_predicate
 from hlofuse.pipelines.users.common.keys import is_turn, is_word_of_key
 from hlofuse.pipelines.users.duplicates.chosen_literals import is_given_to_choice
@@ -102,7 +109,7 @@ def _function(user: Instruction, producer: Instruction, at_cse: UsesAtCse) -> Ha
     if is_given_to_choice(producer, reader):
         return ""
     if outermost_call(reader):
-        return reader
+        return _choice_of(producer, reader) or reader
     if _is_in_fusion(reader) or is_of_called(reader) or not at_cse.met(reader):
         return ""
     if not (is_made_by_pass(reader) or was_product_with_predicate(reader)):
@@ -110,6 +117,18 @@ def _function(user: Instruction, producer: Instruction, at_cse: UsesAtCse) -> Ha
     if _is_scattered_over(producer, reader):
         return ""
     return reader  # with a broadcast of its own
+
+
+def _choice_of(zeros: Instruction, reader: Instruction) -> Hashable | None:
+    """The derivative of a choice between two values, if that is what `reader` is of one of them.
+
+    It chooses between the gradient and zeros, of which it has one broadcast for both.
+    """
+    if reader.opcode != "select" or not is_of_derivative(reader):
+        return None
+    chosen_by, *sides = reader.operands
+    gradient = next((x for x in sides if x is not zeros), None)
+    return gradient and (chosen_by, gradient, reader.op_name, stack_frame(reader))
 
 
 def _is_scattered_over(literal: Instruction, scatter: Instruction) -> bool:
