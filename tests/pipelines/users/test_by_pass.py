@@ -129,6 +129,24 @@ def test_another_result_of_a_call_is_found_behind_converts(call: str, users: lis
     assert users_of("mul.1", body) == users
 
 
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("p x.1 half.1 y.1 z.1 r single.1", ["half.1", "single.1"]),
+        ("p x.1 half.1 single.1 y.1 z.1 r", ["single.1", "half.1"]),
+    ],
+)
+def test_a_convert_of_a_convert_became_one_behind_all_else(ids: str, users: list[str]) -> None:
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %x.1 = s32[8]{{0}} negate(%p){named("x")}
+  %single.1 = f32[8]{{0}} convert(%x.1){named("single")}
+  %y.1 = f32[8]{{0}} sine(%single.1){named("y")}
+  %half.1 = f16[8]{{0}} convert(%x.1){named("half")}
+  %z.1 = f16[8]{{0}} negate(%half.1){named("z")}
+  ROOT %r = (f32[8]{{0}}, f16[8]{{0}}) tuple(%y.1, %z.1)"""
+    assert users_of("x.1", body, ids=ids) == users
+
+
 def test_a_convert_of_the_program_was_merged_with_one_put_in() -> None:
     """The sum in single precision read the program's own; the last user takes its place."""
     body = f"""  %p = bf16[8]{{0}} parameter(0)
