@@ -286,3 +286,19 @@ def test_a_reduction_of_one_part_takes_the_place_of_the_concatenate(last: str, u
   %neg.1 = f32[8]{{0}} negate(%p){named("neg")}
   ROOT %r = (f32[], f32[8]{{0}}) tuple(%reduce_max.2, %neg.1)"""
     assert users_of("p", body) == users
+
+
+def test_what_is_computed_of_elements_in_a_scan_had_a_reshape_behind_it() -> None:
+    """Its readers were moved in front of that together, in the order of their ids."""
+    index, own = "while/body/jit(dynamic_index_in_dim)/slice", "while/body/eval_jaxpr"
+    body = f"""  %p = f32[7,16]{{1,0}} parameter(0)
+  %i = s32[] parameter(1)
+  %zero = s32[] constant(0)
+  %q = f32[1,16]{{1,0}} parameter(2)
+  %slice.1 = f32[1,16]{{1,0}} dynamic-slice(%p, %i, %zero), dynamic_slice_sizes={{1,16}}{named(index)}
+  %mul.1 = f32[1,16]{{1,0}} multiply(%slice.1, %q){named(f"{own}/mul")}
+  %sub.1 = f32[1,16]{{1,0}} subtract(%mul.1, %q){named(f"{own}/sub")}
+  %div.1 = f32[1,16]{{1,0}} divide(%mul.1, %q){named(f"{own}/div")}
+  %neg.1 = f32[1,16]{{1,0}} negate(%mul.1){named(f"{own}/neg")}
+  ROOT %r = (f32[1,16]{{1,0}}, f32[1,16]{{1,0}}, f32[1,16]{{1,0}}) tuple(%sub.1, %div.1, %neg.1)"""
+    assert users_of("mul.1", body) == ["neg.1", "sub.1", "div.1"]
