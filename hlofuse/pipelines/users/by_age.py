@@ -13,6 +13,7 @@ from hlofuse.pipelines.users.duplicates.shared_indices import (
     with_reshapes_of_indices_merged,
 )
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
+from hlofuse.pipelines.users.floats.merged_converts import with_shortened_behind
 from hlofuse.pipelines.users.floats.widened import is_widened_broadcast
 from hlofuse.pipelines.users.products.taken_constants import is_first_reader_in_gemm, without_those_in_gemms
 from hlofuse.pipelines.users.products.taken_in_softmax import without_those_in_softmax
@@ -68,6 +69,7 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
     users = with_reads_behind_reshape(producer, users, ages.passes)
     if clues.ids_known:
         users = with_made_for_quotients_behind(producer, users)
+        users = with_shortened_behind(users, ages.passes)
     users = with_last_in_place_of_broadcast(producer, users, clues.order)
     users = in_order_of_own_indices(producer, users, clues.at_cse.at_first)
     users = with_reshapes_of_indices_merged(users, clues.at_cse.at_first)

@@ -101,7 +101,8 @@ def _restore(computation: Computation, gone: GonePlaces, *, ids_known: bool) -> 
         users = with_copy_of_part_in_front(instruction, with_last_in_place_of_copy(users))
         if ids_known:
             users = with_older_behind(instruction, users)
-        if clues.wide.isdisjoint(users) and not is_cast_told:
+        # Of what was narrow itself that convert is told of already, by how it was widened.
+        if clues.wide.isdisjoint([instruction, *users]) and not is_cast_told:
             users = with_last_in_place_of_cast(instruction, users, clues.cast)
         users = with_last_in_place_of_rounding(instruction, users, rounded)
         users = with_last_part_of_product_in_front(instruction, users)

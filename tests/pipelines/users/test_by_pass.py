@@ -129,6 +129,24 @@ def test_another_result_of_a_call_is_found_behind_converts(call: str, users: lis
     assert users_of("mul.1", body) == users
 
 
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("p x.1 half.1 y.1 z.1 r single.1", ["half.1", "single.1"]),
+        ("p x.1 half.1 single.1 y.1 z.1 r", ["single.1", "half.1"]),
+    ],
+)
+def test_a_convert_of_a_convert_became_one_behind_all_else(ids: str, users: list[str]) -> None:
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %x.1 = s32[8]{{0}} negate(%p){named("x")}
+  %single.1 = f32[8]{{0}} convert(%x.1){named("single")}
+  %y.1 = f32[8]{{0}} sine(%single.1){named("y")}
+  %half.1 = f16[8]{{0}} convert(%x.1){named("half")}
+  %z.1 = f16[8]{{0}} negate(%half.1){named("z")}
+  ROOT %r = (f32[8]{{0}}, f16[8]{{0}}) tuple(%y.1, %z.1)"""
+    assert users_of("x.1", body, ids=ids) == users
+
+
 def test_a_convert_of_the_program_was_merged_with_one_put_in() -> None:
     """The sum in single precision read the program's own; the last user takes its place."""
     body = f"""  %p = bf16[8]{{0}} parameter(0)
@@ -268,3 +286,19 @@ def test_a_reduction_of_one_part_takes_the_place_of_the_concatenate(last: str, u
   %neg.1 = f32[8]{{0}} negate(%p){named("neg")}
   ROOT %r = (f32[], f32[8]{{0}}) tuple(%reduce_max.2, %neg.1)"""
     assert users_of("p", body) == users
+
+
+def test_what_is_computed_of_elements_in_a_scan_had_a_reshape_behind_it() -> None:
+    """Its readers were moved in front of that together, in the order of their ids."""
+    index, own = "while/body/jit(dynamic_index_in_dim)/slice", "while/body/eval_jaxpr"
+    body = f"""  %p = f32[7,16]{{1,0}} parameter(0)
+  %i = s32[] parameter(1)
+  %zero = s32[] constant(0)
+  %q = f32[1,16]{{1,0}} parameter(2)
+  %slice.1 = f32[1,16]{{1,0}} dynamic-slice(%p, %i, %zero), dynamic_slice_sizes={{1,16}}{named(index)}
+  %mul.1 = f32[1,16]{{1,0}} multiply(%slice.1, %q){named(f"{own}/mul")}
+  %sub.1 = f32[1,16]{{1,0}} subtract(%mul.1, %q){named(f"{own}/sub")}
+  %div.1 = f32[1,16]{{1,0}} divide(%mul.1, %q){named(f"{own}/div")}
+  %neg.1 = f32[1,16]{{1,0}} negate(%mul.1){named(f"{own}/neg")}
+  ROOT %r = (f32[1,16]{{1,0}}, f32[1,16]{{1,0}}, f32[1,16]{{1,0}}) tuple(%sub.1, %div.1, %neg.1)"""
+    assert users_of("mul.1", body) == ["neg.1", "sub.1", "div.1"]

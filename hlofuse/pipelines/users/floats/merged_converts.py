@@ -1,4 +1,4 @@
-"""Converts of the program that CSE made one with converts that float normalization put in.
+"""Converts of the program that passes made one: with equal converts, or with the one in front.
 
 `convert(x)` of the program and what was put between `x` and an operation that cannot compute in its precision
 are equal. HloCSE (`xla/service/hlo_cse.cc`) keeps the one that it meets first.
@@ -7,6 +7,8 @@ are equal. HloCSE (`xla/service/hlo_cse.cc`) keeps the one that it meets first.
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import FLOATING_TYPES
+from hlofuse.pipelines.names import is_of_program
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
@@ -39,3 +41,16 @@ def with_last_in_place_of_converts(
     for one in sorted(gone, reverse=True):
         listed.insert(sum(place[u] < one for u in users), one)
     return [u for u in without(listed, gone) if not isinstance(u, int)]
+
+
+def with_shortened_behind(users: list[Instruction], passes: int) -> list[Instruction]:
+    """The users of a value with the second of two converts behind the first, which others read as well.
+
+    SimplifyFPConversions (`xla/hlo/transforms/simplifiers/simplify_fp_conversions.cc`) made it anew, of the
+    value itself, though a walk may come along it first. `passes` is the first id that a pass gave.
+    """
+    converts = [u for u in users if u.opcode == "convert" and u.shape.element_type in FLOATING_TYPES]
+    if len(converts) < 2 or all(u.id >= passes for u in converts):
+        return users
+    shortened = [u for u in converts if u.id >= passes and is_of_program(u)]
+    return [*(u for u in users if u not in shortened), *shortened]

@@ -35,6 +35,7 @@ from hlofuse.pipelines.users.floats.widened import served_by
 from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
 
 _BRANCH = re.compile(r"/branch_\d+_fun/")
+_SCANNED = "/body/jit(dynamic_index_in_dim)/"
 _RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"dynamic-slice", "parameter", "slice"}
 
 
@@ -63,6 +64,8 @@ def with_moved_in_front(
     others = [u for u in users if u not in moved]
     if _is_argument_reshaped_back(producer, others, passes):
         return [*moved[-1:], *last_in_front(others), *moved[:-1]]
+    if not moved and _is_of_element(producer) and all(_is_of_same_dimensions(u, producer) for u in users):
+        return last_in_front(sorted(users, key=lambda u: u.id))
     if not moved:
         return users
     if (listed := _with_broadcasts_of_reshape(producer, users, moved, passes)) is not None:
@@ -126,6 +129,21 @@ def _is_reshaped(moved: Instruction) -> bool:
 
 def _branches(x: Instruction) -> list[str]:
     return _BRANCH.findall(x.op_name or "")
+
+
+def _is_of_element(x: Instruction) -> bool:
+    """Is it computed of an element of what is scanned, with the dimension that is gone in the program?
+
+    A scan takes a slice of one and reshapes it at once. What reads the slice itself was moved in front of
+    that, in a loop as well, where ids do not tell; then what reads it in turn, together or not at all.
+    """
+    if x.opcode not in ELEMENTWISE_OPCODES:
+        return False
+    return any(o.opcode == "dynamic-slice" and _SCANNED in (o.op_name or "") for o in x.operands)
+
+
+def _is_of_same_dimensions(user: Instruction, x: Instruction) -> bool:
+    return user.opcode in ELEMENTWISE_OPCODES and user.shape.dimensions == x.shape.dimensions
 
 
 def _is_argument_reshaped_back(x: Instruction, readers: list[Instruction], passes: int) -> bool:
