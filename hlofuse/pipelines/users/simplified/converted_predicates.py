@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import stack_frame
+from hlofuse.pipelines.names import operation, stack_frame
 from hlofuse.pipelines.users.common.ages import was_product_with_predicate
 
 
@@ -19,7 +19,7 @@ def with_last_in_place_of_numbers(predicate: Instruction, users: list[Instructio
     if predicate.shape.element_type != "pred":
         return users
     # Where something else reads one of a place still, each operation there had its own.
-    kept = {_kind(u) for u in users if u.opcode == "convert"}
+    kept = {_kind(u) for u in users if u.opcode == "convert" and operation(u) == "convert_element_type"}
     converts: dict[Instruction, Hashable] = {
         u: u.name if _kind(u) in kept else _kind(u) for u in users if _was_product(u, predicate)
     }
