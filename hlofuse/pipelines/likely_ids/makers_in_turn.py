@@ -11,6 +11,7 @@ from hlofuse.pipelines.likely_ids.makers import Maker, Makers
 from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
 from hlofuse.pipelines.likely_ids.moved_reshapes import moved_along, spread_for_moved
 from hlofuse.pipelines.likely_ids.parts_of_concatenations import made_for_slices
+from hlofuse.pipelines.likely_ids.updated_slices import is_of_updated
 from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation
 
 _TURNS = (Maker.SIMPLIFIER, Maker.SIMPLIFIER_AGAIN, Maker.LAYOUT_NORMALIZATION)
@@ -36,6 +37,8 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     makers.update((x, Maker.SIMPLIFIER_AGAIN) for x in makers if is_of_merged_quotient(x))
     folded = (x for x in makers if makers[x] in (Maker.INLINER, Maker.SIMPLIFIER) and is_of_folded_number(x))
     makers.update(dict.fromkeys([*folded], Maker.SIMPLIFIER_AGAIN))
+    of_updated = (x for x in makers if makers[x] == Maker.SIMPLIFIER and is_of_updated(x))
+    makers.update(dict.fromkeys([*of_updated], Maker.SIMPLIFIER_AGAIN))
     return makers
 
 

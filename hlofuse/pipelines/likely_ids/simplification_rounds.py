@@ -14,11 +14,18 @@ from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.folded_numbers import is_of_folded_number
 from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
+from hlofuse.pipelines.likely_ids.updated_slices import is_of_updated
 
 
 def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
     """Those that were `made` behind the first time around, turn by turn of the two passes."""
-    rest = dict.fromkeys(made)
+    of_updated: list[Instruction] = []
+    rest: dict[Instruction, None] = {}
+    for x in made:
+        if is_of_updated(x):
+            of_updated.append(x)
+        else:
+            rest[x] = None
     turns: list[list[Instruction]] = []
     while rest:
         moved = _moved(rest)
@@ -29,8 +36,9 @@ def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
             del rest[x]
         turns += [moved, taken]
         if not moved and not taken:
-            return [*turns, [*rest]]
-    return turns
+            turns.append([*rest])
+            break
+    return [*turns, of_updated]
 
 
 def _is_simplified(x: Instruction) -> bool:

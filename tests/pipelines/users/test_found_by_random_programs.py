@@ -360,3 +360,26 @@ def test_a_comparison_that_was_moved_in_front_of_a_reshape_left_its_place_to_the
   %ne.2 = pred[2,4]{{1,0}} compare(%p, %ne.0), direction=NE{named("jit(remainder)/ne")}
   ROOT %r = (pred[8]{{0}}, pred[2,4]{{1,0}}, pred[2,4]{{1,0}}) tuple(%ne.1, %lt.2, %ne.2)"""
     assert users_of("ne.0", body) == ["ne.2", "lt.2"]
+
+
+@pytest.mark.parametrize(
+    ("kept", "users"),
+    [
+        (1, ["select.1", "convert_element_type.1", "select.2", "tuple"]),
+        (2, ["select.2", "convert_element_type.1", "tuple", "select.1"]),
+    ],
+    ids=["a convert for each", "one for both"],
+)
+def test_a_convert_that_is_left_tells_that_each_product_had_its_own(kept: int, users: list[str]) -> None:
+    """In `f(x != 0)` that multiplies what it is given in a loop, and without one."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %zero = f32[] constant(0)
+  %zeros = f32[8]{{0}} broadcast(%zero), dimensions={{}}
+  %ne.1 = pred[8]{{0}} compare(%p, %q), direction=NE{named("ne", frame=3)}
+  %select.1 = f32[8]{{0}} select(%ne.1, %p, %zeros){named("mul", frame=1)}
+  %convert_element_type.1 = f32[8]{{0}} convert(%ne.1){named("convert_element_type", frame=kept)}
+  %select.2 = f32[8]{{0}} select(%ne.1, %q, %zeros){named("mul", frame=1)}
+  ROOT %tuple = (pred[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}})\
+ tuple(%ne.1, %select.1, %select.2, %convert_element_type.1)"""
+    assert users_of("ne.1", body) == users

@@ -652,14 +652,32 @@ def test_the_reshape_of_a_number_of_each_call_was_made_one_with_the_first_at_onc
     [(2, ["bitcast.1", "select_n.1"]), (3, ["select_n.1", "bitcast.1"])],
     ids=["within the expression", "elsewhere"],
 )
-def test_what_reads_a_value_through_a_reshape_may_be_around_it(around: int, users: list[str]) -> None:
+@pytest.mark.parametrize("reshape", [named("eq", frame=1), ""], ids=["named", "put in for the reader"])
+def test_what_reads_a_value_through_a_reshape_may_be_around_it(
+    reshape: str, around: int, users: list[str]
+) -> None:
     """In `where((x == 0)[:, None], ...)`, of which a line above has another comparison."""
     tables = places_in_source(("f", 5, 10, 14), ("f", 5, 2, 20), ("f", 4, 2, 20), ("f", 9, 2, 20))
     body = f"""  %p = f32[8,1]{{1,0}} parameter(0)
   %q = f32[8,1]{{1,0}} parameter(1)
   %eq.1 = pred[8,1]{{1,0}} compare(%p, %q), direction=EQ{named("eq", frame=1)}
   %select_n.1 = f32[8,1]{{1,0}} select(%eq.1, %p, %q){named("select_n", frame=4)}
-  %bitcast.1 = pred[8]{{0}} bitcast(%eq.1){named("eq", frame=1)}
+  %bitcast.1 = pred[8]{{0}} bitcast(%eq.1){reshape}
   %spread.1 = pred[8,6]{{1,0}} broadcast(%bitcast.1), dimensions={{0}}{named("spread", frame=around)}
   ROOT %r = (f32[8,1]{{1,0}}, pred[8,6]{{1,0}}) tuple(%select_n.1, %spread.1)"""
     assert users_of("eq.1", body, ids="p q eq.1 select_n.1 spread.1 r bitcast.1", tables=tables) == users
+
+
+def test_what_reads_a_value_through_a_reshape_may_be_in_the_same_call() -> None:
+    """In `x.mean(0) + x.std(0)` of numbers that have to be converted for either."""
+    tables = places_in_source(("f", 5, 2, 20), ("f", 5, 30, 40))
+    body = f"""  %p = bf16[1,8,4]{{2,1,0}} parameter(0)
+  %zero = f32[] parameter(1)
+  %convert_element_type.1 = f32[1,8,4]{{2,1,0}} convert(%p){named("convert_element_type", frame=1)}
+  %bitcast.1 = f32[8,4]{{1,0}} bitcast(%convert_element_type.1)
+  %reduce.1 = f32[4]{{0}} reduce(%bitcast.1, %zero), dimensions={{0}}, to_apply=%sum{named("sum", frame=1)}
+  %sub.1 = f32[1,8,4]{{2,1,0}} subtract(%convert_element_type.1, %convert_element_type.1)\
+{named("jit(_std)/jit(_var)/sub", frame=2)}
+  ROOT %r = (f32[4]{{0}}, f32[1,8,4]{{2,1,0}}) tuple(%reduce.1, %sub.1)"""
+    ids = "p zero convert_element_type.1 sub.1 reduce.1 r bitcast.1"
+    assert users_of("convert_element_type.1", body, ids=ids, tables=tables) == ["bitcast.1", "sub.1"]

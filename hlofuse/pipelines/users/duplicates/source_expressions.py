@@ -82,7 +82,8 @@ def with_twins_users_behind(
 def _place_of(user: Instruction, x: Instruction, here: Extent) -> Extent | None:
     """Where the `user` is; of a reshape of `x` that a pass put in, where it is read if that is around `x`."""
     own = extent_of(user)
-    if own == here and user.opcode == "bitcast" and user.op_name == x.op_name and len(user.users) == 1:
+    is_put_in = user.opcode == "bitcast" and (not user.op_name or (own == here and user.op_name == x.op_name))
+    if is_put_in and len(user.users) == 1:
         reader = extent_of(user.users[0])
         return reader if reader is not None and reader.encloses(here) else own
     return own
@@ -198,14 +199,18 @@ def _users_in_same_call(
     """
     if any(p is None or p.function != here.function for p in places.values()):
         return set()
-    if any(place is not None and place.context == here.context for place in map(extent_of, x.operands)):
+    if any(_is_in(place, here) for place in map(extent_of, x.operands)):
         return set()
     callers = _callers(x)
     if any(stack_frame(u) in callers for u in places):
         return set()  # that is not another call: the one around has the same place
-    own = {u for u in places if _is_called_within(u, here)}
+    own = {u for u, p in places.items() if _is_in(p, here) or _is_called_within(u, here)}
     # A broadcast is made for one, in every turn of what calls the function.
     return own if x.opcode != "broadcast" or len(own) == 1 else set()
+
+
+def _is_in(place: Extent | None, here: Extent) -> bool:
+    return place is not None and place.context == here.context
 
 
 def _is_called_within(x: Instruction, here: Extent) -> bool:
@@ -214,7 +219,7 @@ def _is_called_within(x: Instruction, here: Extent) -> bool:
         return False
     frames = (stack_frame(x), *_callers(x))
     places = (extent_of_frame(x.computation.module, frame) for frame in frames)
-    return any(place is not None and place.context == here.context for place in places)
+    return any(_is_in(place, here) for place in places)
 
 
 def _callers(x: Instruction) -> list[int]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import stack_frame
+from hlofuse.pipelines.names import operation, stack_frame
 from hlofuse.pipelines.users.common.ages import was_product_with_predicate
 
 
@@ -16,21 +18,29 @@ def with_last_in_place_of_numbers(predicate: Instruction, users: list[Instructio
     """
     if predicate.shape.element_type != "pred":
         return users
-    choices = [u for u in users if _was_product(u, predicate)]
-    if len(choices) < 2:
+    # Where something else reads one of a place still, each operation there had its own.
+    kept = {_kind(u) for u in users if u.opcode == "convert" and operation(u) == "convert_element_type"}
+    converts: dict[Instruction, Hashable] = {
+        u: u.name if _kind(u) in kept else _kind(u) for u in users if _was_product(u, predicate)
+    }
+    if len(converts) < 2:
         return users
-    listed: list[Instruction | int] = []
+    listed: list[Hashable] = []
     for user in users:
-        of = stack_frame(user) if user in choices else user
+        of = converts.get(user, user)
         if of not in listed:
             listed.append(of)
-    left = [stack_frame(u) for u in choices]
-    for choice in choices:
+    left = [*converts.values()]
+    for choice, convert in converts.items():
         listed.append(choice)
-        left.remove(stack_frame(choice))
-        if stack_frame(choice) not in left:
-            listed[listed.index(stack_frame(choice))] = listed.pop()
+        left.remove(convert)
+        if convert not in left:
+            listed[listed.index(convert)] = listed.pop()
     return [u for u in listed if isinstance(u, Instruction)]
+
+
+def _kind(x: Instruction) -> Hashable:
+    return stack_frame(x), x.shape.element_type
 
 
 def _was_product(x: Instruction, predicate: Instruction) -> bool:
