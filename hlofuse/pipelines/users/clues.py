@@ -14,6 +14,7 @@ from hlofuse.pipelines.users.common.numbers import Numbers, numbers_in_names
 from hlofuse.pipelines.users.common.visits import Uses, uses_in_order
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
+from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import Reshaped, made_of_reshapes
 from hlofuse.pipelines.users.duplicates.scalars_for_each import made_for_each
 from hlofuse.pipelines.users.floats.narrow_in_program import widened
 from hlofuse.pipelines.users.floats.widened_products import places_of_widened
@@ -69,6 +70,8 @@ class Clues(NamedTuple):
     reductions: frozenset[Name]
     for_each: frozenset[Instruction]
     """The scalars that the program computed anew for each use."""
+    reshaped: Reshaped
+    """What was made of reshapes of broadcasts."""
     in_softmax: SoftmaxReaders
     in_gemms: GemmReaders
     taken: Taken
@@ -104,6 +107,7 @@ def clues_of(computation: Computation, program: Program, gone: GonePlaces, *, id
         narrowed_places(computation),
         names_of_reductions(order),
         made_for_each(computation, ages.numbers),
+        made_of_reshapes(computation),
         softmax_readers(order),
         gemm_readers(order),
         readers_in_gemms(order),

@@ -355,3 +355,19 @@ def test_what_layers_add_to_stays_narrow_whatever_they_begin_with(module: str, i
     entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
     found = {x.name for x in widened(entry.post_order(), uses_in_order(entry))}
     assert found == {"add.1", *(["add.2"] if is_narrow else [])}
+
+
+@pytest.mark.parametrize("other", ["convert.2", "q"])
+def test_what_is_narrowed_for_a_concatenate_as_all_of_it_is_may_not_have_been_narrow(other: str) -> None:
+    """ConvertMover put a convert in front of each operand of a concatenate in single precision."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = bf16[8]{{0}} parameter(1)
+  %sin.1 = f32[8]{{0}} sine(%p){named("sin", frame=1)}
+  %convert.1 = bf16[8]{{0}} convert(%sin.1)
+  %cos.1 = f32[8]{{0}} cosine(%p){named("cos", frame=2)}
+  %convert.2 = bf16[8]{{0}} convert(%cos.1)
+  %both = bf16[16]{{0}} concatenate(%convert.1, %{other}), dimensions={{0}}{named("concatenate")}
+  ROOT %r = (bf16[16]{{0}}, f32[8]{{0}}) tuple(%both, %cos.1)"""
+    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
+    found = {x.name for x in widened(entry.post_order(), uses_in_order(entry))}
+    assert ("sin.1" in found) == (other == "q")

@@ -10,6 +10,7 @@ from hlofuse.pipelines.names import is_of_program, operation, scope, stack_frame
 from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import Reshaped
 from hlofuse.pipelines.users.duplicates.scalars_for_each import uses_of_scalar
 
 _SPREAD = {"bitcast", "broadcast"}
@@ -20,13 +21,14 @@ def with_merged_broadcasts(
     users: list[Instruction],
     order: dict[Instruction, int],
     for_each: frozenset[Instruction],
+    reshaped: Reshaped,
 ) -> list[Instruction]:
     """The users of a scalar, given that the framework made a broadcast for every use of it.
 
     HloCSE (`xla/service/hlo_cse.cc`) kept the first of those that are equal, in post-order (`order`): each
     of the others went, and the last user took its place. Where the scalar had been as many as well, a
     broadcast was the last user when it went: the scalar was made one ahead of it. A scalar computed of it
-    `for_each` use went in the same way.
+    `for_each` use went in the same way. What was made of `reshaped` ones since comes behind them.
     """
     if number.shape.rank or not number.shape.is_array or not any(u.opcode == "broadcast" for u in users):
         return users
@@ -36,7 +38,7 @@ def with_merged_broadcasts(
         return users  # the call that read it left them in another order than that of a walk
     own = [u for u in users if not _is_of_another_call(u, number)]
     others = [u for u in users if u not in own]
-    return [*_merged(own, order, for_each), *_merged(others, order, for_each)]
+    return [*_merged(own, order, for_each, reshaped), *_merged(others, order, for_each, reshaped)]
 
 
 def _is_read_by_many(users: list[Instruction]) -> bool:
@@ -44,15 +46,19 @@ def _is_read_by_many(users: list[Instruction]) -> bool:
 
 
 def _merged(
-    users: list[Instruction], order: dict[Instruction, int], for_each: frozenset[Instruction]
+    users: list[Instruction],
+    order: dict[Instruction, int],
+    for_each: frozenset[Instruction],
+    reshaped: Reshaped,
 ) -> list[Instruction]:
     # ReshapeMover would have moved an operation on one that was reshaped instead, to read the number itself.
     spread = _SPREAD if all(u.opcode in _SPREAD for u in users) else {"broadcast"}
-    uses = [(u, v) for u in users for v in _served(u, for_each, spread)]
+    made = {b: u for u in users for b in reshaped.get(u, ())}
+    uses = [(made.get(u, u), v) for u in users for v in _served(u, for_each, spread)]
     uses.sort(key=lambda use: order[use[1]])
     kept: dict[Instruction, tuple[Instruction, Instruction]] = {}
     gone = [use for use in uses if kept.setdefault(use[0], use) != use]
-    return [u for u, _ in without(uses, gone)]
+    return [*(u for u, _ in without(uses, gone)), *made]
 
 
 def _is_of_another_call(user: Instruction, number: Instruction) -> bool:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TypeAlias
+
 from hlofuse.analysis.constants import is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
+from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation, stack_frame
+from hlofuse.pipelines.users.common.holes import without
 
+Reshaped: TypeAlias = "dict[Instruction, list[Instruction]]"
 _BOUNDS = frozenset({"ge", "le"})
 
 
@@ -27,6 +32,71 @@ def with_moved_behind(broadcast: Instruction, users: list[Instruction]) -> list[
         is_of_bound = operation(broadcast) in _BOUNDS
         return users if is_of_bound else sorted(users, key=_is_bound_of_index)
     return sorted(users, key=lambda u: _was_moved(u, broadcast))
+
+
+def made_of_reshapes(computation: Iterable[Instruction]) -> Reshaped:
+    """By broadcast of a number in the program those that AlgebraicSimplifier made of its reshapes.
+
+    ReshapeMover had put a reshape behind it, to compute in front of a reshape what was computed with it. The
+    result is reshaped to what it still is.
+    """
+    made: Reshaped = {}
+    for number in computation:
+        if number.shape.rank or not number.shape.is_array or is_constant(number):
+            continue
+        broadcasts = [u for u in number.users if u.opcode == "broadcast"]
+        written = {(u.shape.dimensions, _place(u)): u for u in broadcasts if is_of_program(u)}
+        for u in broadcasts if written else ():
+            if is_of_program(u):
+                continue
+            of = {written.get((shape, _place(u))) for shape in _reshaped_to(u)}
+            if len(of) == 1 and (it := of.pop()) is not None:
+                made.setdefault(it, []).append(u)
+    return made
+
+
+def with_last_in_place_of_reshapes(
+    broadcast: Instruction,
+    users: list[Instruction],
+    order: dict[Instruction, int],
+    reshaped: Reshaped,
+    wide: frozenset[Instruction],
+) -> list[Instruction]:
+    """The users of a broadcast of the program with the last in place of its reshapes.
+
+    They stood where CSE's walk (post-`order`) comes to what reads them, and went one by one. Of those made
+    ahead of it, CSE had appended the first only, in one with the others; what reads an operation that was
+    moved was moved after it, for each of them, and CSE kept the first until the next time. What was
+    numbered first of all tells of a reshape in front (`with_last_in_place_of_moved`).
+    """
+    moved = sorted((u for b in reshaped.get(broadcast, ()) for u in b.users), key=order.__getitem__)
+    if not moved or users != sorted(users, key=order.__getitem__) or order[moved[0]] < order[users[0]]:
+        return users
+    first, *others = moved
+    if not _reads_moved(first, wide):
+        others = []
+    return without(sorted([*users, first, *others], key=order.__getitem__), [*others, first])
+
+
+def _place(broadcast: Instruction) -> tuple[str | None, int]:
+    return broadcast.op_name, stack_frame(broadcast)
+
+
+def _reads_moved(moved: Instruction, wide: frozenset[Instruction]) -> bool:
+    """Does it read an operation of the program, or did so: the convert of what was narrow (in `wide`)?"""
+    if any(o.opcode in ELEMENTWISE_OPCODES and is_of_program(o) for o in moved.operands):
+        return True
+    return moved not in wide and not wide.isdisjoint(moved.operands)
+
+
+def _reshaped_to(broadcast: Instruction) -> set[tuple[int, ...]]:
+    """The dimensions to which what is computed with it is reshaped, be it converted in front of that."""
+    readers = [v for u in broadcast.users for v in (u.users if _is_converted(u) else [u])]
+    return {v.shape.dimensions for u in readers for v in u.users if v.opcode == "bitcast"}
+
+
+def _is_converted(x: Instruction) -> bool:
+    return len(x.users) == 1 and x.users[0].opcode == "convert"
 
 
 def _is_bound_of_index(x: Instruction) -> bool:

@@ -175,6 +175,8 @@ def _of_operand(operand: Instruction) -> int:
 
 def _of_user(user: Instruction) -> int:
     if user.opcode == "convert":
+        if _may_be_moved_up(user):
+            return 0
         narrows = user.shape.element_type == "bf16"
         return _SURE if is_narrowing(user) else -_SURE if narrows else 0
     if user.opcode == "reduce":
@@ -182,3 +184,15 @@ def _of_user(user: Instruction) -> int:
     if user.opcode in {"exponential", "log", "select"}:
         return -1
     return -_LIKELY if user.opcode == "tuple" else 0
+
+
+def _may_be_moved_up(convert: Instruction) -> bool:
+    """May it have been behind the concatenate that reads it, as converts of the other operands?
+
+    ConvertMover (`xla/hlo/transforms/simplifiers/convert_mover.cc`) puts a convert that narrows in front of
+    each operand, without a name.
+    """
+    if not is_narrowing(convert) or len(convert.users) != 1:
+        return False
+    (user,) = convert.users
+    return user.opcode == "concatenate" and all(map(is_narrowing, user.operands))

@@ -1,0 +1,53 @@
+"""Broadcasts of a number that were reshaped, each case as XLA's records show it."""
+
+from __future__ import annotations
+
+import pytest
+
+from .lists import named, users_of
+
+
+def _gradients(moved: str, shape: str) -> str:
+    """Gradients are scaled by a number; two of them were reshaped before that."""
+    return f"""  %p = f32[] parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %m = f32[2,4]{{1,0}} parameter(2)
+  %n = f32[2,4]{{1,0}} parameter(3)
+  %sqrt.1 = f32[] sqrt(%p){named("sqrt")}
+  %mul.1 = f32[8]{{0}} broadcast(%sqrt.1), dimensions={{}}{named("mul")}
+  %mul.2 = f32[8]{{0}} multiply(%q, %mul.1){named("mul")}
+  %broadcast.3 = f32[2,4]{{1,0}} broadcast(%sqrt.1), dimensions={{}}{named("mul")}
+  %abs.1 = f32[2,4]{{1,0}} abs(%m){named("abs")}
+  %mul.50 = f32[2,4]{{1,0}} multiply(%{moved}, %broadcast.3){named("mul")}
+  %bitcast.1 = {shape} bitcast(%mul.50){named("mul")}
+  %mul.7 = f32[8]{{0}} multiply(%q, %mul.1){named("mul")}
+  %mul.51 = f32[2,4]{{1,0}} multiply(%n, %broadcast.3){named("mul")}
+  %bitcast.2 = {shape} bitcast(%mul.51){named("mul")}
+  %mul.10 = f32[8]{{0}} multiply(%q, %mul.1){named("mul")}
+  %mul.16 = f32[8]{{0}} multiply(%q, %mul.1){named("mul")}
+  %mul.12 = f32[3]{{0}} broadcast(%sqrt.1), dimensions={{}}{named("mul")}
+  %mul.14 = f32[5]{{0}} broadcast(%sqrt.1), dimensions={{}}{named("mul")}
+  ROOT %r = tuple(%mul.2, %bitcast.1, %mul.7, %bitcast.2, %mul.10, %mul.16, %mul.12, %mul.14)""".replace(
+        "%r = ", f"%r = (f32[8], {shape}, f32[8], {shape}, f32[8], f32[8], f32[3], f32[5]) "
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "users"),
+    [
+        ("f32[8]{0}", ["mul.1", "mul.14", "mul.12", "broadcast.3"]),
+        ("f32[4,2]{1,0}", ["mul.1", "broadcast.3", "mul.14", "mul.12"]),
+    ],
+    ids=["what another is", "something else"],
+)
+def test_what_is_made_of_a_reshape_comes_last(shape: str, users: list[str]) -> None:
+    assert users_of("sqrt.1", _gradients("m", shape)) == users
+
+
+@pytest.mark.parametrize(
+    ("moved", "users"),
+    [("m", ["mul.2", "mul.16", "mul.7", "mul.10"]), ("abs.1", ["mul.2", "mul.10", "mul.7", "mul.16"])],
+    ids=["as reshapes were one", "as they were not yet"],
+)
+def test_the_last_takes_the_place_of_the_reshape(moved: str, users: list[str]) -> None:
+    assert users_of("mul.1", _gradients(moved, "f32[8]{0}")) == users
