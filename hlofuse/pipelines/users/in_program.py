@@ -87,6 +87,7 @@ from hlofuse.pipelines.users.simplified.expanded_scatters import (
     with_bounds_around_reshapes,
     with_kept_place_in_front,
     with_last_in_place_of_element,
+    with_last_in_place_of_loop,
     with_windows_behind,
 )
 from hlofuse.pipelines.users.simplified.inverted_powers import with_negated_exponents_behind
@@ -100,6 +101,7 @@ from hlofuse.pipelines.users.simplified.merged_factors import (
     with_taken_into_broadcast_gone,
 )
 from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
+from hlofuse.pipelines.users.simplified.merged_slices import merged_slices, with_merged_slices_behind
 from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
 from hlofuse.pipelines.users.simplified.operations_on_equals import with_larger_and_smaller_gone
 from hlofuse.pipelines.users.simplified.parts_of_complex import with_angles_behind
@@ -153,16 +155,17 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
         sliced = slices_of_windows(producer)
         users = with_those_of_program(users, sliced, clues.order)
         own = readers_of_own_converts(producer, users)
-        left = [u for u in users if u not in own]
+        merged = merged_slices(producer, clues.ages.passes)
+        left = [u for u in users if u not in own and u not in merged]
         called = in_order_of_calls(producer, left, clues.order, passes=clues.anew)
-        users = without(called, sliced) + own
+        users = with_those_of_program(without(called, sliced) + own, merged, clues.order)
         if clues.ids_known:
             users = with_ties_merged(producer, users, clues.order)
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
         if is_element and is_read_in_changed_body(producer):
             users = with_tuple_gone(users)
-    users = with_last_in_place_of_tuple(producer, users)
+    users = with_last_in_place_of_loop(producer, with_last_in_place_of_tuple(producer, users))
     users = with_last_in_place_of_degenerate(producer, users)
     if is_element and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
@@ -175,6 +178,7 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
     """As AlgebraicSimplifier and expanders left them."""
     users = with_angles_behind(producer, users)
     users = with_last_in_place_of_margin(producer, users, clues.order)
+    users = with_merged_slices_behind(users, merged_slices(producer, clues.ages.passes))
     users = with_trimmed_in_place_of_pad(producer, users, clues.order)
     users = with_slices_made_anew_in_place(producer, with_sums_of_zero_gone(producer, users))
     users = with_swapped_reverses_behind(with_merged_factors_behind(producer, users, clues.ages.again))

@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation, stack_frame
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
-from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.holes import last_in_front, without
 
 
 def with_last_in_place_of_element(
@@ -106,6 +106,17 @@ def _with_bounds_of_number(
     behind: list[Hashable] = ["reshape", *others[at:], "element", *bounds]
     listed = without([*others[:at], *behind], ["reshape"])
     return [u for u in without([*listed, *made], ["element"]) if isinstance(u, Instruction)]
+
+
+def with_last_in_place_of_loop(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The `users` of what a scatter of one update became, with the last in place of the loop's tuple.
+
+    The loop had one turn and was put in line (`xla/service/while_loop_simplifier.cc`). A clone of the
+    computation since then has them as they are read.
+    """
+    if not _is_put_back(producer) or producer.computation is None or ".clone" in producer.computation.name:
+        return users
+    return last_in_front(users)
 
 
 def _as_loops_left_them(users: list[Instruction], bounds: list[Instruction]) -> list[Instruction]:
