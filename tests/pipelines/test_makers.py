@@ -268,6 +268,24 @@ def test_a_loop_that_goes_backwards_counts_from_a_folded_number(name: str, expec
     assert maker(name, *lines) == expected
 
 
+@pytest.mark.parametrize(("shift", "expected"), [("shift-left.1", True), ("shift_left.1", False)])
+def test_what_a_call_brought_in_lies_as_what_it_reads(shift: str, expected: bool) -> None:
+    """So do the numbers that only that reads."""
+    path = "jit(_uniform)"
+    number = f"broadcast(%constant.4.0), dimensions={{}}, {op(f'{path}/or')}"
+    lines = (
+        "%u = u32[8]{0} parameter(2)",
+        "%constant.4.0 = u32[] constant(2)",
+        f"%{shift} = u32[8]{{0}} shift-left(%u, %u), {op(f'{path}/shift_left')}",
+        f"%broadcast.1.0 = u32[8]{{0}} {number}",
+        f"%or.1.0 = u32[8]{{0}} or(%{shift}, %broadcast.1.0), {op(f'{path}/or')}",
+        f"%xor.1.0 = u32[8]{{0}} xor(%or.1.0, %u), {op(f'{path}/xor')}",
+    )
+    for name in ("or.1.0", "xor.1.0"):
+        assert maker(name, *lines) == (Maker.LAYOUT_NORMALIZATION if expected else Maker.INLINER)
+    assert (maker("broadcast.1.0", *lines) == Maker.LAYOUT_NORMALIZATION) == expected
+
+
 def test_half_of_a_sum_with_what_was_transposed_lies_as_that_does() -> None:
     call = "jit(cholesky)"
     lines = (
