@@ -239,6 +239,11 @@ def test_what_reads_a_row_of_a_loop_as_it_was_cut_was_moved(path: str, expected:
         f"%div.1.0 = f32[1,4]{{1,0}} divide(%exp.1.0, %exp.1.0), {op(f'{path}jit(g)/div')}",
     )
     assert maker("exp.1.0", *lines) == expected
+    spread = (
+        f"%broadcast.9.0 = f32[1,4]{{1,0}} broadcast(%p), dimensions={{0}}, {op(f'{path}jit(g)/sub')}",
+        f"%sub.1.0 = f32[1,4]{{1,0}} subtract(%row, %broadcast.9.0), {op(f'{path}jit(g)/sub')}",
+    )
+    assert maker("sub.1.0", *lines[:-2], *spread) == Maker.INLINER
     assert maker("div.1.0", *lines) == expected
 
 

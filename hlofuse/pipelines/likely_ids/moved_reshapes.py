@@ -68,8 +68,8 @@ def _was_moved(x: Instruction, makers: Mapping[Instruction, Maker]) -> bool:
     """Does what is around an operation of a call tell that a reshape was in front of it?"""
     if not is_of_program(x) or x.opcode not in ELEMENTWISE_OPCODES:
         return False
-    if any(_is_row_of_loop(o) for o in x.operands):
-        return True
+    if any(_is_row_of_loop(o) for o in x.operands):  # a reshape of what is spread goes into it behind that
+        return not any(o.opcode == "broadcast" and not is_broadcast_of_constant(o) for o in x.operands)
     if any(o.opcode == "reduce" for o in x.operands):
         return _is_only_spread(x)
     return x.opcode == "compare" and (_is_spread_for(x, makers) or _is_bound_of_indices(x))
