@@ -211,6 +211,86 @@ def test_remainders_of_powers_of_two_are_seen_when_numbers_are_folded(opcode: st
     assert maker(f"{opcode}.1.0", *lines) == Maker.SIMPLIFIER_AGAIN
 
 
+@pytest.mark.parametrize(
+    ("keeps_dimension", "expected"), [(True, Maker.SIMPLIFIER_AGAIN), (False, Maker.INLINER)]
+)
+def test_what_a_call_reads_of_a_sum_that_it_spreads_was_moved(keeps_dimension: bool, expected: Maker) -> None:
+    call = "jvp(jit(log_softmax))"
+    total = "f32[8]{0} reduce(%q, %zero), dimensions={1}, to_apply=%region"
+    lines = [
+        f"%reduce_sum.1.0 = {total}, {op(f'{call}/reduce_sum')}",
+        f"%log.1.0 = f32[8]{{0}} log(%reduce_sum.1.0), {op(f'{call}/log')}",
+    ]
+    if keeps_dimension:
+        lines.append(f"%sub.1.0 = f32[8,4]{{1,0}} broadcast(%log.1.0), dimensions={{0}}, {op(f'{call}/sub')}")
+    assert maker("log.1.0", *lines) == expected
+
+
+@pytest.mark.parametrize(("path", "expected"), [("while/body/", Maker.SIMPLIFIER_AGAIN), ("", Maker.INLINER)])
+def test_what_reads_a_row_of_a_loop_as_it_was_cut_was_moved(path: str, expected: Maker) -> None:
+    """As was what reads that."""
+    lines = (
+        "%state = (f32[9,4]{1,0}) parameter(2)",
+        "%rows = f32[9,4]{1,0} get-tuple-element(%state), index=0",
+        "%at = s32[] constant(3)",
+        "%row = f32[1,4]{1,0} dynamic-slice(%rows, %at, %at), dynamic_slice_sizes={1,4}, "
+        + op(f"{path}jit(dynamic_index_in_dim)/dynamic_slice"),
+        f"%exp.1.0 = f32[1,4]{{1,0}} exponential(%row), {op(f'{path}jit(g)/exp')}",
+        f"%div.1.0 = f32[1,4]{{1,0}} divide(%exp.1.0, %exp.1.0), {op(f'{path}jit(g)/div')}",
+    )
+    assert maker("exp.1.0", *lines) == expected
+    spread = (
+        f"%broadcast.9.0 = f32[1,4]{{1,0}} broadcast(%p), dimensions={{0}}, {op(f'{path}jit(g)/sub')}",
+        f"%sub.1.0 = f32[1,4]{{1,0}} subtract(%row, %broadcast.9.0), {op(f'{path}jit(g)/sub')}",
+    )
+    assert maker("sub.1.0", *lines[:-2], *spread) == Maker.INLINER
+    assert maker("div.1.0", *lines) == expected
+
+
+def test_bounds_of_indices_that_are_spread_were_moved() -> None:
+    lines = (
+        "%i = s32[8]{0} parameter(2)",
+        f"%ge.1.0 = pred[8]{{0}} compare(%i, %i), direction=GE, {op('jit(_take)/ge')}",
+        f"%le.1.0 = pred[8]{{0}} compare(%i, %i), direction=LE, {op('jit(_take)/le')}",
+        f"%and.1.0 = pred[8]{{0}} and(%ge.1.0, %le.1.0), {op('jit(_take)/and')}",
+        "%broadcast_in_dim.1.0 = pred[8,4]{1,0} broadcast(%and.1.0), dimensions={0}, "
+        + op("jit(_take)/broadcast_in_dim"),
+    )
+    for name in ("ge.1.0", "le.1.0", "and.1.0"):
+        assert maker(name, *lines) == Maker.SIMPLIFIER_AGAIN
+        assert name == "and.1.0" or maker(name, *lines[:-1]) == Maker.INLINER
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("subtract.1", Maker.SIMPLIFIER_AGAIN), ("sub.5.0", Maker.FRONT_END)]
+)
+def test_a_loop_that_goes_backwards_counts_from_a_folded_number(name: str, expected: Maker) -> None:
+    lines = (
+        "%last = s32[] constant(7)",
+        "%i = s32[] parameter(2)",
+        f"%{name} = s32[] subtract(%last, %i), {op('sub')}",
+    )
+    assert maker(name, *lines) == expected
+
+
+@pytest.mark.parametrize(("shift", "expected"), [("shift-left.1", True), ("shift_left.1", False)])
+def test_what_a_call_brought_in_lies_as_what_it_reads(shift: str, expected: bool) -> None:
+    """So do the numbers that only that reads."""
+    path = "jit(_uniform)"
+    number = f"broadcast(%constant.4.0), dimensions={{}}, {op(f'{path}/or')}"
+    lines = (
+        "%u = u32[8]{0} parameter(2)",
+        "%constant.4.0 = u32[] constant(2)",
+        f"%{shift} = u32[8]{{0}} shift-left(%u, %u), {op(f'{path}/shift_left')}",
+        f"%broadcast.1.0 = u32[8]{{0}} {number}",
+        f"%or.1.0 = u32[8]{{0}} or(%{shift}, %broadcast.1.0), {op(f'{path}/or')}",
+        f"%xor.1.0 = u32[8]{{0}} xor(%or.1.0, %u), {op(f'{path}/xor')}",
+    )
+    for name in ("or.1.0", "xor.1.0"):
+        assert maker(name, *lines) == (Maker.LAYOUT_NORMALIZATION if expected else Maker.INLINER)
+    assert (maker("broadcast.1.0", *lines) == Maker.LAYOUT_NORMALIZATION) == expected
+
+
 def test_half_of_a_sum_with_what_was_transposed_lies_as_that_does() -> None:
     call = "jit(cholesky)"
     lines = (

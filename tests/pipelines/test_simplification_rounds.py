@@ -50,3 +50,16 @@ def test_a_number_is_spread_once_more_behind_what_was_moved() -> None:
         "ROOT %rsqrt.0 = f32[8]{0} rsqrt(%add.0)",
         kept="c",
     ) == [["add.0"], ["broadcast.1"], ["rsqrt.0"]]
+
+
+def test_what_reads_a_remainder_of_a_folded_number_is_of_the_same_turn() -> None:
+    """AlgebraicSimplifier makes both: of what it made itself no reshape is in the way."""
+    metadata = 'metadata={op_name="jit(f)/jit(remainder)/rem"}'
+    assert rounds(
+        "%i = s32[8]{0} convert(%p)",
+        f"%and.2.0 = s32[8]{{0}} and(%i, %i), {metadata}",
+        "%eq.4.0 = s32[8,4]{1,0} broadcast(%and.2.0), dimensions={0}",
+        "%iota.8.0 = s32[8,4]{1,0} iota(), iota_dimension=1",
+        "ROOT %eq.8.0 = pred[8,4]{1,0} compare(%eq.4.0, %iota.8.0), direction=EQ",
+        kept="eq.8.0",
+    )[-1] == ["and.2.0", "eq.4.0", "iota.8.0"]

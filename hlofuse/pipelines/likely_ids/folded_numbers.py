@@ -3,7 +3,8 @@
 jax.numpy.remainder selects among numbers what it divides by, so that only then a remainder of a power of two
 becomes an `and` (`HandleRemainder` of `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). The rounds
 of threefry add a number of the key and one of the round in a row: the first time around the two are added,
-then the sum of both takes the place of the second addition (`HandleAdd`).
+then the sum of both takes the place of the second addition (`HandleAdd`). A loop that goes backwards counts
+from a number less another one, of which `HandleSubtract` makes the sum with the negated one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ def is_of_folded_number(x: Instruction) -> bool:
             (not is_of_program(x) and any(_is_of_remainder(u) for u in x.users))
             or all(_is_sum_with(x, u) for u in x.users)
         )
-    return _is_of_remainder(x) or any(_is_sum_with(o, x) for o in x.operands)
+    if _is_of_remainder(x) or _is_counted_backwards(x):
+        return True
+    return any(_is_sum_with(o, x) for o in x.operands)
 
 
 def _is_of_remainder(x: Instruction) -> bool:
@@ -29,6 +32,16 @@ def _is_of_remainder(x: Instruction) -> bool:
         and operation(x) == "rem"
         and name_before_renaming(x).root == x.opcode
         and "remainder" in (x.op_name or "")
+    )
+
+
+def _is_counted_backwards(x: Instruction) -> bool:
+    """Had it been another difference of which a number was subtracted as well?"""
+    return (
+        x.opcode == "subtract"
+        and operation(x) == "sub"
+        and name_before_renaming(x).root == x.opcode
+        and x.operands[0].opcode == "constant"
     )
 
 

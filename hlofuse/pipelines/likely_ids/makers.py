@@ -73,6 +73,9 @@ _LOWERED = {
     "max": "maximum",
     "reduce_precision": "reduce-precision",
     "select_n": "select",
+    "shift_left": "shift-left",
+    "shift_right_arithmetic": "shift-right-arithmetic",
+    "shift_right_logical": "shift-right-logical",
 }
 """What operations of the framework are written as, of which simplification makes none of the same opcode."""
 _MOVES = frozenset("complex concatenate imag pad real reverse slice".split())

@@ -12,7 +12,7 @@ from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
 from hlofuse.pipelines.likely_ids.moved_reshapes import moved_along, spread_for_moved
 from hlofuse.pipelines.likely_ids.parts_of_concatenations import made_for_slices
 from hlofuse.pipelines.likely_ids.updated_slices import is_of_updated
-from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation
+from hlofuse.pipelines.names import is_of_call, is_of_program, name_before_renaming, operation
 
 _TURNS = (Maker.SIMPLIFIER, Maker.SIMPLIFIER_AGAIN, Maker.LAYOUT_NORMALIZATION)
 
@@ -28,6 +28,7 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     makers.update(_never_back_in_numbers(makers))
     makers.update(made_for_slices(makers, named))
     makers.update(dict.fromkeys(_alone_in_layout(makers), Maker.SIMPLIFIER_AGAIN))
+    makers.update(dict.fromkeys(_laid_in_calls(makers), Maker.LAYOUT_NORMALIZATION))
     makers.update(dict.fromkeys(_spread_beside_transposed(makers), Maker.LAYOUT_NORMALIZATION))
     makers.update(dict.fromkeys(_spread_beside_merged(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(moved_along(makers), Maker.SIMPLIFIER_AGAIN))
@@ -85,6 +86,37 @@ def _alone_in_layout(makers: dict[Instruction, Maker]) -> list[Instruction]:
         if not told:
             found += group
     return found
+
+
+def _laid_in_calls(makers: dict[Instruction, Maker]) -> list[Instruction]:
+    """What calls brought in that reads, or is read by, what LayoutNormalization made anew of the same call.
+
+    It made all of that layout, and what framework and compiler call the same still bears the root. So were
+    numbers that only that reads.
+    """
+    pending = [
+        x
+        for x, maker in makers.items()
+        if maker == Maker.LAYOUT_NORMALIZATION and x.opcode in ELEMENTWISE_OPCODES and is_of_call(x)
+    ]
+    found: dict[Instruction, None] = {}
+    for start in pending:
+        for x in (*start.operands, *start.users):
+            if x not in found and makers.get(x) == Maker.INLINER and _bears_opcode(x):
+                found[x] = None
+                pending.append(x)
+    laid = {*pending}
+    spread = (
+        o
+        for x in found
+        for o in x.operands
+        if makers.get(o) == Maker.SIMPLIFIER and is_broadcast_of_constant(o) and laid.issuperset(o.users)
+    )
+    return [*found, *dict.fromkeys(spread)]
+
+
+def _bears_opcode(x: Instruction) -> bool:
+    return x.opcode in ELEMENTWISE_OPCODES and name_before_renaming(x).root == x.opcode
 
 
 def _spread_beside_transposed(makers: dict[Instruction, Maker]) -> list[Instruction]:

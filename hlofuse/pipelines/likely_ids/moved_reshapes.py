@@ -13,7 +13,7 @@ from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.makers import Maker
-from hlofuse.pipelines.names import is_of_program
+from hlofuse.pipelines.names import is_of_program, loops_around, operation
 
 _BEFORE_IT_OR_ALIKE = (Maker.INLINER, Maker.SIMPLIFIER, Maker.LAYOUT_NORMALIZATION)
 """Whose instructions bear the same names as those that it makes in their place."""
@@ -65,14 +65,46 @@ def spread_for_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
 
 
 def _was_moved(x: Instruction, makers: Mapping[Instruction, Maker]) -> bool:
-    """Was a number spread once more for a comparison in a call? The front end's would bear its name."""
+    """Does what is around an operation of a call tell that a reshape was in front of it?"""
+    if not is_of_program(x) or x.opcode not in ELEMENTWISE_OPCODES:
+        return False
+    if any(_is_row_of_loop(o) for o in x.operands):  # a reshape of what is spread goes into it behind that
+        return not any(o.opcode == "broadcast" and not is_broadcast_of_constant(o) for o in x.operands)
+    if any(o.opcode == "reduce" for o in x.operands):
+        return _is_only_spread(x)
+    return x.opcode == "compare" and (_is_spread_for(x, makers) or _is_bound_of_indices(x))
+
+
+def _is_spread_for(x: Instruction, makers: Mapping[Instruction, Maker]) -> bool:
+    """Was a number spread once more for it? The front end's would bear its name."""
+    return any(
+        is_broadcast_of_constant(o) and makers.get(o) == Maker.SIMPLIFIER and o.op_name == x.op_name
+        for o in x.operands
+    )
+
+
+def _is_row_of_loop(x: Instruction) -> bool:
+    """Is it one of what a loop goes over? The dimension that is left is dropped before the row is read."""
     return (
-        x.opcode == "compare"
-        and is_of_program(x)
-        and any(
-            is_broadcast_of_constant(o) and makers.get(o) == Maker.SIMPLIFIER and o.op_name == x.op_name
-            for o in x.operands
-        )
+        x.opcode == "dynamic-slice"
+        and operation(x) == "dynamic_slice"
+        and x.shape.dimensions[:1] == (1,)
+        and loops_around(x) > 0
+        and x.operands[0].opcode in {"get-tuple-element", "parameter"}
+    )
+
+
+def _is_only_spread(x: Instruction) -> bool:
+    """Functions of the framework keep the dimensions that they reduce where they spread the result."""
+    return bool(x.users) and all(u.opcode == "broadcast" for u in x.users)
+
+
+def _is_bound_of_indices(x: Instruction) -> bool:
+    """Is it of the indices of a jax.numpy.take, a dimension of size one behind theirs?"""
+    return (
+        operation(x) in {"ge", "le"}
+        and any(o.opcode not in {"bitcast", "broadcast", "constant"} for o in x.operands)
+        and all(u.opcode == "and" and _is_only_spread(u) for u in x.users)
     )
 
 

@@ -47,7 +47,10 @@ def _is_simplified(x: Instruction) -> bool:
 
 
 def _takes_reshape(x: Instruction, rest: dict[Instruction, None]) -> bool:
-    return _has_dimensions_of_its_own(x) and rest.keys().isdisjoint(_needed(x))
+    """Nothing that it needs is to be made but by the same turn of AlgebraicSimplifier."""
+    if not _has_dimensions_of_its_own(x):
+        return False
+    return all(y not in rest or _is_simplified(y) for y in _needed(x))
 
 
 def _has_dimensions_of_its_own(x: Instruction) -> bool:
