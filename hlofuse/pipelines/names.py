@@ -141,6 +141,10 @@ def _is_surely_young(x: Instruction) -> bool:
 
 _BODIES = re.compile(r"body|cond|branch_\d+_fun")
 """The computations of loops and conditionals."""
+
+SLICE_OF_SCAN = "/body/jit(dynamic_index_in_dim)/dynamic_slice"
+"""How the name of a slice ends that a scan takes of what it goes over."""
+
 FUNCTION_OF_SCAN = "eval_jaxpr"
 _CALLS = frozenset({FUNCTION_OF_SCAN})
 """Functions that the framework makes of parts of a program without jit, such as the body of a scan."""

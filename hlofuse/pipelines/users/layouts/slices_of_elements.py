@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from hlofuse.analysis.tuples import element_given
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program
+from hlofuse.pipelines.names import SLICE_OF_SCAN, is_of_program
 
 _OF_SCAN = (
-    "/body/jit(dynamic_index_in_dim)/dynamic_slice",
+    SLICE_OF_SCAN,
     "/body/jit(dynamic_update_index_in_dim)/dynamic_update_slice",
 )
 """What the framework calls the slices that a scan takes and puts back, not those of the function it calls."""

@@ -9,6 +9,7 @@ from hlofuse.analysis.constants import is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import (
+    SLICE_OF_SCAN,
     is_in_branch,
     is_made_by_pass,
     is_of_called,
@@ -35,7 +36,6 @@ from hlofuse.pipelines.users.floats.widened import served_by
 from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
 
 _BRANCH = re.compile(r"/branch_\d+_fun/")
-_SCANNED = "/body/jit(dynamic_index_in_dim)/"
 _RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"dynamic-slice", "parameter", "slice"}
 
 
@@ -139,7 +139,8 @@ def _is_of_element(x: Instruction) -> bool:
     """
     if x.opcode not in ELEMENTWISE_OPCODES:
         return False
-    return any(o.opcode == "dynamic-slice" and _SCANNED in (o.op_name or "") for o in x.operands)
+    slices = (o for o in x.operands if o.opcode == "dynamic-slice")
+    return any((o.op_name or "").endswith(SLICE_OF_SCAN) for o in slices)
 
 
 def _is_of_same_dimensions(user: Instruction, x: Instruction) -> bool:
