@@ -290,7 +290,7 @@ def test_a_reduction_of_one_part_takes_the_place_of_the_concatenate(last: str, u
 
 def test_what_is_computed_of_elements_in_a_scan_had_a_reshape_behind_it() -> None:
     """Its readers were moved in front of that together, in the order of their ids."""
-    index, own = "while/body/jit(dynamic_index_in_dim)/slice", "while/body/eval_jaxpr"
+    index, own = "while/body/jit(dynamic_index_in_dim)/dynamic_slice", "while/body/eval_jaxpr"
     body = f"""  %p = f32[7,16]{{1,0}} parameter(0)
   %i = s32[] parameter(1)
   %zero = s32[] constant(0)
