@@ -24,4 +24,4 @@ def is_of_updated(x: Instruction) -> bool:
 
 
 def _was_scatter(x: Instruction) -> bool:
-    return (operation(x) or "").split("-")[0] == "scatter"
+    return operation(x).split("-")[0] == "scatter"

@@ -10,6 +10,16 @@ from hlofuse.pipelines.users.floats.narrow_in_program import widened
 
 from .lists import HEAD, named, users_of
 
+_WIDENED = """  %p = bf16[8]{0} parameter(0)
+  %q = f32[8]{0} parameter(1)
+  %half = bf16[] constant(0.5)
+  %halves = bf16[8]{0} broadcast(%half), dimensions={}
+  %convert.1 = f32[] convert(%half)
+  %broadcast.1 = f32[8]{0} broadcast(%convert.1), dimensions={}
+  %convert.2 = f32[8]{0} convert(%p)
+"""
+"""A narrow parameter and a number that were made wide for what is computed with them."""
+
 
 @pytest.mark.parametrize(
     ("operation", "frame", "is_narrow"),
@@ -17,13 +27,7 @@ from .lists import HEAD, named, users_of
 )
 def test_the_derivative_of_an_expression_is_as_narrow(operation: str, frame: int, is_narrow: bool) -> None:
     """It reads a sum in single precision, which would tell otherwise."""
-    body = f"""  %p = bf16[8]{{0}} parameter(0)
-  %q = f32[8]{{0}} parameter(1)
-  %half = bf16[] constant(0.5)
-  %halves = bf16[8]{{0}} broadcast(%half), dimensions={{}}
-  %convert.1 = f32[] convert(%half)
-  %broadcast.1 = f32[8]{{0}} broadcast(%convert.1), dimensions={{}}
-  %convert.2 = f32[8]{{0}} convert(%p)
+    body = f"""{_WIDENED}\
   %of_expression = f32[8]{{0}} multiply(%convert.2, %broadcast.1){named("jvp()/mul", frame=1)}
   %sum = f32[8]{{0}} add(%q, %of_expression){named("add", frame=3)}
   %derivative = f32[8]{{0}} multiply(%convert.2, %sum){named(f"transpose(jvp())/{operation}", frame=frame)}
@@ -317,13 +321,7 @@ def test_a_sum_is_as_narrow_as_what_stands_beside_a_call(call: str) -> None:
 @pytest.mark.parametrize(("operation", "is_narrow"), [("add_any", True), ("mul", False)])
 def test_a_sum_of_derivatives_is_as_narrow_as_one_of_them(operation: str, is_narrow: bool) -> None:
     """That of what was computed in single precision was converted back for it."""
-    body = f"""  %p = bf16[8]{{0}} parameter(0)
-  %q = f32[8]{{0}} parameter(1)
-  %half = bf16[] constant(0.5)
-  %halves = bf16[8]{{0}} broadcast(%half), dimensions={{}}
-  %convert.1 = f32[] convert(%half)
-  %broadcast.1 = f32[8]{{0}} broadcast(%convert.1), dimensions={{}}
-  %convert.2 = f32[8]{{0}} convert(%p)
+    body = f"""{_WIDENED}\
   %narrow = f32[8]{{0}} multiply(%convert.2, %broadcast.1){named("transpose(jvp())/mul", frame=1)}
   %exact = f32[8]{{0}} divide(%q, %q){named("transpose(jvp())/div", frame=2)}
   %sum = f32[8]{{0}} add(%exact, %narrow){named(f"transpose(jvp())/{operation}", frame=3)}
@@ -337,13 +335,7 @@ def test_a_sum_of_derivatives_is_as_narrow_as_one_of_them(operation: str, is_nar
 @pytest.mark.parametrize(("module", "is_narrow"), [("Net", True), ("Net/norm", False)])
 def test_what_layers_add_to_stays_narrow_whatever_they_begin_with(module: str, is_narrow: bool) -> None:
     """Each layer converts it to single precision and squares it; the sums are those of one module."""
-    body = f"""  %p = bf16[8]{{0}} parameter(0)
-  %q = f32[8]{{0}} parameter(1)
-  %half = bf16[] constant(0.5)
-  %halves = bf16[8]{{0}} broadcast(%half), dimensions={{}}
-  %convert.1 = f32[] convert(%half)
-  %broadcast.1 = f32[8]{{0}} broadcast(%convert.1), dimensions={{}}
-  %convert.2 = f32[8]{{0}} convert(%p)
+    body = f"""{_WIDENED}\
   %add.1 = f32[8]{{0}} add(%convert.2, %broadcast.1){named("Net/add", frame=1)}
   %product = f32[8]{{0}} divide(%add.1, %q){named("Net/norm/div", frame=2)}
   %zero = f32[] constant(0)

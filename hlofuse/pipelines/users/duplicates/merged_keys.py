@@ -103,7 +103,7 @@ def _calls(
             found.append(_Call((user,), ()))
     if any(len(call.later) != _LATER for call in found):
         return []
-    calls = [_Call(_as_read(call.first), tuple(sorted(call.later, key=_age))) for call in found]
+    calls = [_Call(_as_read(call.first), tuple(sorted(call.later, key=lambda x: x.id))) for call in found]
     return sorted(calls, key=lambda call: call.later[0].id)
 
 
@@ -134,7 +134,3 @@ def _is_cleared(module: Module | None) -> bool:
     return any(
         x.opcode in _OF_LOOP and operation(x).startswith("scatter") for c in module.computations for x in c
     )
-
-
-def _age(x: Instruction) -> int:
-    return x.id
