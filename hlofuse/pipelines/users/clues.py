@@ -94,7 +94,7 @@ class Clues(NamedTuple):
 def clues_of(computation: Computation, program: Program, gone: GonePlaces, *, ids_known: bool) -> Clues:
     """Those of a `computation`; what the `program` had other operands for is known."""
     order = {x: k for k, x in enumerate(computation.post_order())}
-    uses = uses_in_order(computation)
+    uses = uses_in_order(computation, [computation.root])
     ages = _ages_of(computation, order, ids_known=ids_known)
     return Clues(
         order,
