@@ -38,7 +38,10 @@ from hlofuse.pipelines.users.duplicates.initial_values import in_order_of_initia
 from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_broadcasts
 from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_functions, is_merged_literal
 from hlofuse.pipelines.users.duplicates.merged_reshapes import with_reshapes_merged
-from hlofuse.pipelines.users.duplicates.normalized_indices import with_signs_of_index_merged
+from hlofuse.pipelines.users.duplicates.normalized_indices import (
+    with_lower_bound_gone,
+    with_signs_of_index_merged,
+)
 from hlofuse.pipelines.users.duplicates.older_equals import with_older_equals_gone
 from hlofuse.pipelines.users.duplicates.predicates_for_each import (
     with_last_in_place_of_predicate,
@@ -235,10 +238,11 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_bounds_around_reshapes(producer, users, clues.order)
     users = with_kept_place_in_front(producer, users)
     users = with_windows_behind(producer, users, clues.order)
-    users = with_signs_of_index_merged(producer, users, clues.uses)
+    users = with_signs_of_index_merged(producer, with_lower_bound_gone(producer, users), clues.uses)
     users = with_older_equals_gone(producer, users, clues.uses, clues.ages.numbers)
     users = with_selects_where_met(producer, users, clues.uses)
-    users = with_nested_selects_behind(producer, with_last_in_place_of_predicate(producer, users))
+    users = with_last_in_place_of_predicate(producer, users)
+    users = with_nested_selects_behind(producer, users, clues.ages.numbers)
     users = with_larger_and_smaller_gone(producer, users)
     users = with_reshapes_merged(producer, users, clues.order, clues.gone)
     users = with_infinities_merged(producer, users, clues.order)

@@ -21,3 +21,29 @@ def test_the_last_reader_takes_the_place_of_the_reduction(width: int, frame: int
   %mul.1 = {shape} multiply(%add.1, %exp.1){named("mul", frame=frame)}
   ROOT %r = ({shape}) tuple(%mul.1)"""
     assert users_of("exp.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("width", "other", "users"),
+    [
+        (1, "clip/square", ["select_n.1", "gt.1"]),
+        (1, "square", ["gt.1", "select_n.1"]),
+        (2, "clip/square", ["gt.1", "select_n.1"]),
+    ],
+    ids=["one element", "another operation", "two elements"],
+)
+def test_what_reads_a_sum_elsewhere_reads_the_only_element(width: int, other: str, users: list[str]) -> None:
+    """`where(s > 0, s, 1)` of a sum of squares, for parameters of several shapes."""
+    shape, mask = f"f32[{width}]{{0}}", f"pred[{width}]{{0}}"
+    body = f"""  %p = {shape} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %c = {shape} parameter(2)
+  %zero = f32[] constant(0)
+  %square.1 = {shape} multiply(%p, %p){named("clip/square")}
+  %gt.1 = {mask} compare(%square.1, %c), direction=GT{named("clip/gt")}
+  %select_n.1 = {shape} select(%gt.1, %square.1, %c){named("clip/jit(_where)/select_n")}
+  %square.2 = f32[8]{{0}} multiply(%q, %q){named(other)}
+  %reduce_sum.2 = f32[] reduce(%square.2, %zero), dimensions={{0}}, to_apply=%sum{named("clip/reduce_sum")}
+  %gt.2 = pred[] compare(%reduce_sum.2, %zero), direction=GT{named("clip/gt")}
+  ROOT %r = ({shape}, pred[]) tuple(%select_n.1, %gt.2)"""
+    assert users_of("square.1", body) == users

@@ -86,12 +86,17 @@ def test_in_random_bits_the_last_reader_of_the_sum_with_zero_takes_its_place(
 
 
 @pytest.mark.parametrize(
-    ("name", "users"), [("add.4.0", ["add.5.0", "xor.2"]), ("add.3.0", ["xor.2", "add.5.0"])]
+    ("name", "entry", "users"),
+    [
+        ("add.4.0", "main", ["add.5.0", "xor.2"]),
+        ("add.3.0", "main", ["xor.2", "add.5.0"]),
+        ("add.4.0", "body.clone", ["xor.2", "add.5.0"]),
+    ],
 )
 def test_a_sum_that_bears_the_name_of_its_sum_with_zero_has_the_last_reader_in_front(
-    name: str, users: list[str]
+    name: str, entry: str, users: list[str]
 ) -> None:
-    """The numbers of the sum itself and of the zero are those that are missing."""
+    """The numbers of the sum itself and of the zero are those that are missing; a clone has what was free."""
     body = f"""  %k = u32[] parameter(0)
   %w = u32[] parameter(1)
   %add.1.0 = u32[] add(%k, %w){named("add")}
@@ -100,7 +105,7 @@ def test_a_sum_that_bears_the_name_of_its_sum_with_zero_has_the_last_reader_in_f
   %xor.2 = u32[] xor(%{name}, %w){named("xor")}
   %add.5.0 = u32[] add(%xor.2, %{name}){named("add")}
   ROOT %r = (u32[]) tuple(%add.5.0)"""
-    assert users_of(name, body) == users
+    assert users_of(name, body, entry=entry) == users
 
 
 @pytest.mark.parametrize(

@@ -363,3 +363,28 @@ def test_what_is_narrowed_for_a_concatenate_as_all_of_it_is_may_not_have_been_na
     entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
     found = {x.name for x in widened(entry.post_order(), uses_in_order(entry))}
     assert ("sin.1" in found) == (other == "q")
+
+
+@pytest.mark.parametrize(
+    ("result", "users"),
+    [("%out", ["square", "quotient"]), ("%convert.5, %out", ["quotient", "square"])],
+    ids=["unread", "read"],
+)
+def test_what_nobody_reads_any_more_was_no_start_of_the_walk(result: str, users: list[str]) -> None:
+    """It was read when the converts were removed: what is centred is divided first, then squared for that."""
+    kinds = "f32[4,8]{1,0}, bf16[8]{0}" if "," in result else "bf16[8]{0}"
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %q = bf16[8]{{0}} parameter(1)
+  %convert.1 = f32[8]{{0}} convert(%p)
+  %convert.2 = f32[8]{{0}} convert(%q)
+  %centred = f32[8]{{0}} subtract(%convert.1, %convert.2)
+  %square = f32[8]{{0}} multiply(%centred, %centred)
+  %root = f32[8]{{0}} sqrt(%square)
+  %convert.3 = bf16[8]{{0}} convert(%root)
+  %spread = bf16[4,8]{{1,0}} broadcast(%convert.3), dimensions={{1}}
+  %convert.5 = f32[4,8]{{1,0}} convert(%spread)
+  %convert.4 = f32[8]{{0}} convert(%convert.3)
+  %quotient = f32[8]{{0}} divide(%centred, %convert.4)
+  %out = bf16[8]{{0}} convert(%quotient)
+  ROOT %r = ({kinds}) tuple({result})"""
+    assert users_of("centred", body) == users

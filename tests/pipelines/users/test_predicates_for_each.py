@@ -86,3 +86,29 @@ def test_a_derivative_chooses_by_what_was_spread_before(scope: str, users: list[
   %cos.1 = f32[8]{{0}} cosine(%select_n.1){named("cos")}
   ROOT %select_n.2 = f32[8]{{0}} select(%broadcast_in_dim.1, %cos.1, %q){named(back, frame=1)}"""
     assert users_of("broadcast_in_dim.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("predicate", "divisor", "users"),
+    [
+        ("eq.3.0", "%select_n.1", ["select_n.2", "select_n.1"]),
+        ("eq.2.0", "%select_n.1", ["select_n.1", "select_n.2"]),
+        ("eq.3.0", "%q", ["select_n.1", "select_n.2"]),
+    ],
+    ids=["twice", "once", "by another"],
+)
+def test_a_quotient_is_chosen_by_a_predicate_of_its_own(
+    predicate: str, divisor: str, users: list[str]
+) -> None:
+    """`where(n == 0, 0, x / where(n == 0, 1, n))`: the comparison for the divisor was made first."""
+    body = f"""  %n = f32[] parameter(0)
+  %x = f32[] parameter(1)
+  %q = f32[] parameter(2)
+  %one = f32[] constant(1)
+  %eq.1.0 = pred[] compare(%x, %one), direction=EQ{named("eq")}
+  %{predicate} = pred[] compare(%n, %x), direction=EQ{named("eq")}
+  %select_n.1 = f32[] select(%{predicate}, %one, %n){named("jit(_where)/select_n")}
+  %div.1 = f32[] divide(%x, {divisor}){named("div")}
+  %select_n.2 = f32[] select(%{predicate}, %x, %div.1){named("jit(_where)/select_n")}
+  ROOT %r = (pred[], f32[], f32[]) tuple(%eq.1.0, %select_n.2, %select_n.1)"""
+    assert users_of(predicate, body) == users

@@ -93,6 +93,30 @@ def test_an_index_that_is_not_negative_was_compared_with_zeros(reader: str, user
 
 
 @pytest.mark.parametrize(
+    ("bound", "other", "users"),
+    [
+        ("le", "lt", ["gather.1", "le.1", "lt.1"]),
+        ("lt", "le", ["lt.1", "gather.1", "le.1"]),
+        ("le", "ge", ["le.1", "ge.1", "gather.1"]),
+    ],
+    ids=["one bound", "listed first", "both bounds"],
+)
+def test_the_last_to_read_an_index_that_is_not_negative_stands_where_its_lower_bound_did(
+    bound: str, other: str, users: list[str]
+) -> None:
+    """`take` compares it with zero first, then with the last row."""
+    body = f"""  %x = f32[8]{{0}} parameter(0)
+  %q = s32[4,1]{{1,0}} parameter(1)
+  %at = s32[4,1]{{1,0}} iota(), iota_dimension=0
+  %{bound}.1 = pred[4,1]{{1,0}} compare(%at, %q), direction=LE{named(f"jit(_take)/{bound}")}
+  %{other}.1 = pred[4,1]{{1,0}} compare(%at, %q), direction=GE{named(f"jit(_take)/{other}")}
+  %gather.1 = f32[4,1]{{1,0}} gather(%x, %at), offset_dims={{1}}, collapsed_slice_dims={{}},\
+ start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1}}{named("jit(_take)/gather")}
+  ROOT %r = (pred[4,1]{{1,0}}, pred[4,1]{{1,0}}, f32[4,1]{{1,0}}) tuple(%{bound}.1, %{other}.1, %gather.1)"""
+    assert users_of("at", body) == users
+
+
+@pytest.mark.parametrize(
     ("operations", "users"),
     [
         (("rem", "div"), ["select_n.1", "select.1", "select.2"]),

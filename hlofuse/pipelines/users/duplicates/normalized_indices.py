@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import stack_frame
+from hlofuse.pipelines.names import operation, stack_frame
 from hlofuse.pipelines.users.common.holes import last_at, without
 from hlofuse.pipelines.users.common.visits import Uses
 
@@ -49,6 +49,23 @@ def with_sign_of_bounded_gone(
             behind = [k for k, u in enumerate(users) if order[u] > order[bounded]]
             users = last_at(users, min(behind, default=len(users)))
     return users
+
+
+def with_lower_bound_gone(index: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of an `index` that is compared with the upper bound of an array and not with the lower one.
+
+    The framework compares it with zero first. AlgebraicSimplifier (`HandleCompare`) or HloConstantFolding
+    (`xla/hlo/transforms/simplifiers/hlo_constant_folding.cc`) found that it is not negative; the last user
+    took the place of that comparison.
+    """
+    bounds = [k for k, u in enumerate(users) if _is_bound(u, index)]
+    if len(bounds) != 1 or operation(users[bounds[0]]) != "le" or not _is_index(index):
+        return users
+    return last_at(users, bounds[0])
+
+
+def _is_bound(x: Instruction, index: Instruction) -> bool:
+    return x.opcode == "compare" and x.operands[0] is index and operation(x) in {"ge", "le"}
 
 
 def _is_index(x: Instruction) -> bool:

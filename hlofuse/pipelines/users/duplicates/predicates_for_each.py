@@ -11,11 +11,13 @@ from hlofuse.pipelines.names import (
     is_of_called,
     is_of_derivative,
     is_of_program,
+    name_before_renaming,
     operation,
     outermost_call,
     stack_frame,
 )
 from hlofuse.pipelines.users.common.holes import last_at
+from hlofuse.pipelines.users.common.numbers import Numbers
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 
@@ -43,13 +45,15 @@ def _are_of_one_choice(users: list[Instruction]) -> bool:
     return {is_of_derivative(u) for u in users} == {False, True}
 
 
-def with_nested_selects_behind(predicate: Instruction, users: list[Instruction]) -> list[Instruction]:
+def with_nested_selects_behind(
+    predicate: Instruction, users: list[Instruction], numbers: Numbers
+) -> list[Instruction]:
     """The users of a `predicate` that a function computed for each of two selects, one within the other.
 
     A walk comes to that of the outer select first, and HloCSE gave it the users of the other. Either had what
     the derivative chooses by it behind, from where the result of the call was read.
     """
-    inner = _nested_selects(predicate)
+    inner = _nested_selects(predicate) or _select_of_divisor(predicate, numbers)
     return sorted(predicate.users, key=lambda u: u in inner) if inner else users
 
 
@@ -57,6 +61,21 @@ def with_last_in_place_of_predicate(x: Instruction, users: list[Instruction]) ->
     """The users of what is compared for such a predicate, the last in place of the other comparison."""
     place = next((k for k, u in enumerate(users, 1) if u.operands[0] is x and _nested_selects(u)), None)
     return users if place is None else last_at(users, place)
+
+
+def _select_of_divisor(predicate: Instruction, numbers: Numbers) -> frozenset[Instruction]:
+    """The one of two selects by `predicate` that the other chooses a quotient by, so that none is by zero.
+
+    What was computed for it had been made just before, as the number in front of the predicate's tells.
+    """
+    root, number = name_before_renaming(predicate)
+    if predicate.opcode != "compare" or not is_of_program(predicate) or number - 1 in numbers[root]:
+        return frozenset()
+    selects = [u for u in predicate.users if u.opcode == "select" and u.operands[0] is predicate]
+    if number < 2 or len(selects) != 2 or len(predicate.users) != 2:
+        return frozenset()
+    divisors = {o.operands[1] for u in selects for o in u.operands if o.opcode == "divide"}
+    return frozenset(divisors.intersection(selects))
 
 
 def _nested_selects(predicate: Instruction) -> frozenset[Instruction]:

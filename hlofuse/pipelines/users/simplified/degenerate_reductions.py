@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, stack_frame
-from hlofuse.pipelines.users.common.holes import last_at
+from hlofuse.pipelines.users.common.holes import last_at, last_in_front
 
 
 def with_last_in_place_of_degenerate(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -15,13 +17,39 @@ def with_last_in_place_of_degenerate(producer: Instruction, users: list[Instruct
 
     AlgebraicSimplifier (`HandleReduce`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) makes it a
     reshape, and one with that back to the dimensions of `producer` nothing. A program may have `x + x`
-    itself: the last, which reads both and is written elsewhere, tells of the reduction.
+    itself: the last, which reads both and is written elsewhere, tells of the reduction. Where the reduction
+    was the only one to read `producer`, its users were appended.
     """
     *others, last = users
-    if not producer.shape.is_array or 1 not in producer.shape.dimensions or producer not in last.operands:
+    if not producer.shape.is_array or 1 not in producer.shape.dimensions:
+        return users
+    if _is_reduced_elsewhere(producer, users[0]):
+        return last_in_front(users)
+    if producer not in last.operands:
         return users
     for k, u in enumerate(others):
         is_twice = u.opcode == "add" and u.operands == [producer, producer] and is_of_program(u)
         if is_twice and u in last.operands and last.shape.is_array and stack_frame(u) != stack_frame(last):
             return last_at(users, k)
     return users
+
+
+def _is_reduced_elsewhere(x: Instruction, reader: Instruction) -> bool:
+    """Does the same operation, written once for arrays of many shapes, read a sum of them elsewhere?
+
+    Of an array of one element that sum was the element.
+    """
+    if x.shape.true_rank or not x.op_name or not reader.op_name or x.computation is None:
+        return False
+    return (x.op_name, reader.op_name) in _read_reduced(x.computation.root)
+
+
+@lru_cache(maxsize=2)  # asked for one computation after the other
+def _read_reduced(root: Instruction) -> frozenset[tuple[str | None, str | None]]:
+    """What is reduced in the computation of `root` and what reads that, by the names of the framework."""
+    found: set[tuple[str | None, str | None]] = set()
+    for x in root.computation or ():
+        if x.opcode == "reduce" and x.op_name != x.operands[0].op_name:  # of one that was split the rest
+            readers = (v for u in x.users for v in (u.users if u.opcode == "bitcast" else [u]))
+            found.update((x.operands[0].op_name, u.op_name) for u in readers)
+    return frozenset(found)

@@ -72,10 +72,14 @@ def _first_reader_is_gone(constant: Instruction, users: list[Instruction], numbe
 
 def _is_alone_in_clone(constant: Instruction) -> bool:
     """Is it the only one of its place in a computation that was cloned, where numbers tell nothing?"""
-    computation = constant.computation
-    if computation is None or ".clone" not in computation.name or outermost_call(constant):
+    if constant.computation is None or not _is_in_clone(constant) or outermost_call(constant):
         return False
-    return (constant.op_name, stack_frame(constant)) not in _places(computation.root)
+    return (constant.op_name, stack_frame(constant)) not in _places(constant.computation.root)
+
+
+def _is_in_clone(x: Instruction) -> bool:
+    """Is it in a computation that was cloned, of which the numbers are as free as they were then?"""
+    return x.computation is not None and ".clone" in x.computation.name
 
 
 @lru_cache(maxsize=2)  # asked for one computation after the other
@@ -88,6 +92,8 @@ def _places(root: Instruction) -> frozenset[Hashable]:
 def _bears_name_of_dropped(x: Instruction, numbers: Numbers) -> bool:
     """Is it named after the sum of it and zero, as numbered behind its own number and that of the zero?"""
     root, number = name_before_renaming(x)
+    if _is_in_clone(x):
+        return False
     if x.opcode != "add" or root != x.opcode or {number - 1, number - 2} & numbers[root]:
         return False
     return any(name_before_renaming(o) == (root, number - 3) for o in x.operands)
