@@ -263,8 +263,12 @@ def _loops(op_name: str) -> int:
 
 
 def _parts(op_name: str) -> list[str]:
-    """What stands between the program's name and the end; of several names the first counts."""
-    return op_name.partition(";")[0].split("/")[1:]
+    """What stands between the program's name and the end; of several names the first counts.
+
+    Older releases of JAX put the entry behind the program, as if that called it: `jit(f)/jit(main)/...`.
+    """
+    _, *parts = op_name.partition(";")[0].split("/")
+    return parts[1:] if parts[:1] == ["jit(main)"] else parts
 
 
 def _is_call(part: str) -> bool:

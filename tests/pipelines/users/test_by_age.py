@@ -65,6 +65,16 @@ def test_of_nested_calls_the_outermost_tells() -> None:
     assert users_of("e.1", body, ids="p r e.1 choice.1 sum.1") == ["choice.1", "sum.1"]
 
 
+@pytest.mark.parametrize(("entry", "users"), [("jit(main)/", ["t.1", "s.1"]), ("jit(g)/", ["s.1", "t.1"])])
+def test_the_entry_is_no_call(entry: str, users: list[str]) -> None:
+    """Older releases of JAX name it behind the program, as a function that is called."""
+    body = f"""  %p = f32[8]{{0}} parameter(0){named("x")}
+  %t.1 = f32[8]{{0}} tanh(%p){named(f"{entry}tanh")}
+  %s.1 = f32[8]{{0}} sine(%p){named(f"{entry}sin")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%t.1, %s.1)"""
+    assert users_of("p", body, ids="p t.1 s.1 r") == users
+
+
 def test_two_results_of_one_call_read_the_same_values() -> None:
     """The transpose of a choice: one call, of which the last result took the place."""
     body = f"""  %p = pred[8]{{0}} parameter(0)
@@ -236,6 +246,27 @@ def test_of_those_moved_in_front_of_one_reshape_the_last_takes_its_place(ids_kno
   ROOT %r = (f32[8]{{0}}) tuple(%mul.3)"""
     ids = "p r zero total.1 mul.3 log.2 div.1"
     assert users_of("total.1", body, ids=ids, ids_known=ids_known) == ["div.1", "log.2"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "users"), [("index.1", ["index.1", "end.1"]), ("p", ["end.1", "index.1"])]
+)
+def test_an_index_counted_from_the_end_was_not_moved(choice: str, users: list[str]) -> None:
+    """It read the index, until the two numbers that were added became one."""
+    body = f"""  %p = s32[1]{{0}} parameter(0)
+  %scalar = s32[] bitcast(%p)
+  %found = s32[1]{{0}} bitcast(%scalar){named("sum")}
+  %one = s32[1]{{0}} constant({{-1}})
+  %ten = s32[1]{{0}} constant({{10}})
+  %zero = s32[1]{{0}} constant({{0}})
+  %index.1 = s32[1]{{0}} add(%found, %one){named("sub")}
+  %sign.1 = pred[1]{{0}} compare(%index.1, %zero), direction=LT{named("lt")}
+  %end.1 = s32[1]{{0}} add(%found, %ten){named("sub")}
+  %select.1 = s32[1]{{0}} select(%sign.1, %end.1, %{choice}){named("select_n")}
+  %not.1 = s32[1]{{0}} not(%p){named("not")}
+  ROOT %r = (s32[1]{{0}}, s32[1]{{0}}) tuple(%select.1, %not.1)"""
+    ids = "p sign.1 select.1 r not.1 index.1 one zero end.1 ten scalar found"
+    assert users_of("found", body, ids=ids) == users
 
 
 def test_what_is_younger_than_the_product_that_a_dot_became_was_moved() -> None:

@@ -49,3 +49,18 @@ def test_of_copies_for_several_readers_one_is_left() -> None:
   ROOT %step = f32[8,4]{{1,0}} subtract(%rest, %third){named("sub")}
 """
     assert users_of("w", body, ids="w half rest square third step copy scale") == ["square", "copy"]
+
+
+def test_what_loops_are_given_was_transposed_once() -> None:
+    """By the program, in front of both loops; the place it has in the list is its own."""
+    body = f"""
+  %w = f32[4,8]{{1,0}} parameter(0){named(_ARGUMENT)}
+  %copy = f32[8,4]{{1,0}} transpose(%w), dimensions={{1,0}}{named(_ARGUMENT)}
+  %given = (f32[8,4]{{1,0}}) tuple(%copy)
+  %square = f32[4,8]{{1,0}} multiply(%w, %w){named("square")}
+  %given_again = (f32[8,4]{{1,0}}, f32[4,8]{{1,0}}) tuple(%copy, %square)
+  %step = f32[4,8]{{1,0}} add(%w, %square){named("add")}
+  ROOT %all = ((f32[8,4]{{1,0}}), (f32[8,4]{{1,0}}, f32[4,8]{{1,0}}), f32[4,8]{{1,0}}) \
+tuple(%given, %given_again, %step)
+"""
+    assert users_of("w", body, ids="w given square given_again step all copy") == ["copy", "square", "step"]

@@ -15,11 +15,15 @@ def with_copies_where_read(
     LayoutAssignment (`xla/service/layout_assignment.cc`) copies it for each user that wants another layout,
     and the copy takes that one's place. The copies are one transpose in the end, and a text has it where it
     is first visited: in front of the other operands of the user, and of what these are made of.
+
+    What only loops are given, in their tuples, the program itself had transposed, once for all of them.
     """
     if argument.opcode != "parameter":
         return users
     listed = list(users)
     for copy in [u for u in reversed(users) if _is_copy(argument, u)]:
+        if all(u.opcode == "tuple" for u in copy.users):
+            continue
         if any(u is not copy.users[0] for u in copy.users):
             listed = _with_one_of_many(listed, copy, order, uses)
             continue

@@ -288,9 +288,27 @@ def _is_moved(x: Instruction, producer: Instruction, passes: int, calls: Calls) 
         return False  # `x` was called for each element and inlined
     if is_in_branch(x) and is_in_branch(producer):
         return False  # both were cloned out of it, operands first
-    if was_bitcast_copied(producer):
+    if was_bitcast_copied(producer) or _is_counted_from_end(x, producer):
         return False
     return x.id >= passes or _is_out_of_its_call(x, producer, calls)
+
+
+def _is_counted_from_end(x: Instruction, producer: Instruction) -> bool:
+    """Is it an index, `producer` and a number, where that is negative, which read the index itself?
+
+    AlgebraicSimplifier (`HandleAdd`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) makes one of
+    the two numbers, so that both read the `producer`.
+    """
+    if x.opcode != "add" or not is_constant(x.operands[1]):
+        return False
+    for selected in x.users:
+        if selected.opcode == "select" and selected.operands[1] is x:
+            sign, _, index = selected.operands
+            if index.opcode != "add" or sign.opcode != "compare" or sign.operands[0] is not index:
+                continue
+            if index.operands[0] is producer and is_constant(index.operands[1]):
+                return True
+    return False
 
 
 def _is_end_of_rows(x: Instruction) -> bool:
