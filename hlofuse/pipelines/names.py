@@ -145,6 +145,7 @@ _BODIES = re.compile(r"body|cond|branch_\d+_fun")
 SLICE_OF_SCAN = "/body/jit(dynamic_index_in_dim)/dynamic_slice"
 """How the name of a slice ends that a scan takes of what it goes over."""
 
+_ENTRY_OF_OLDER = "jit(main)"
 FUNCTION_OF_SCAN = "eval_jaxpr"
 _CALLS = frozenset({FUNCTION_OF_SCAN})
 """Functions that the framework makes of parts of a program without jit, such as the body of a scan."""
@@ -263,8 +264,12 @@ def _loops(op_name: str) -> int:
 
 
 def _parts(op_name: str) -> list[str]:
-    """What stands between the program's name and the end; of several names the first counts."""
-    return op_name.partition(";")[0].split("/")[1:]
+    """What stands between the program's name and the end; of several names the first counts.
+
+    An older JAX names the function that the program is behind that of the program. It is called by nothing.
+    """
+    parts = op_name.partition(";")[0].split("/")[1:]
+    return parts[1:] if parts[:1] == [_ENTRY_OF_OLDER] else parts
 
 
 def _is_call(part: str) -> bool:

@@ -49,3 +49,18 @@ def test_of_copies_for_several_readers_one_is_left() -> None:
   ROOT %step = f32[8,4]{{1,0}} subtract(%rest, %third){named("sub")}
 """
     assert users_of("w", body, ids="w half rest square third step copy scale") == ["square", "copy"]
+
+
+def test_what_a_loop_is_given_transposed_the_program_transposed() -> None:
+    """No layout was asked for: the one that was transposed stands where it stood, however many read it."""
+    body = f"""
+  %w = f32[4,8]{{1,0}} parameter(0){named(_ARGUMENT)}
+  %transposed = f32[8,4]{{1,0}} transpose(%w), dimensions={{1,0}}{named(_ARGUMENT)}
+  %first = (f32[8,4]{{1,0}}) tuple(%transposed)
+  %half = f32[4,8]{{1,0}} multiply(%w, %w){named("mul")}
+  %step = f32[4,8]{{1,0}} subtract(%w, %half){named("sub")}
+  %last = (f32[8,4]{{1,0}}) tuple(%transposed)
+  ROOT %r = ((f32[8,4]{{1,0}}), (f32[8,4]{{1,0}}), f32[4,8]{{1,0}}) tuple(%first, %last, %step)
+"""
+    ids = "w half step r transposed first last"
+    assert users_of("w", body, ids=ids) == ["transposed", "half", "step"]

@@ -20,6 +20,8 @@ def with_copies_where_read(
         return users
     listed = list(users)
     for copy in [u for u in reversed(users) if _is_copy(argument, u)]:
+        if all(u.opcode == "tuple" for u in copy.users):
+            continue  # the program transposes it for a loop, which is given it as it is in memory then
         if any(u is not copy.users[0] for u in copy.users):
             listed = _with_one_of_many(listed, copy, order, uses)
             continue
