@@ -202,6 +202,12 @@ def test_a_call_was_given_the_element_of_a_result(name: str, users: list[str], i
     assert users_in(_ELEMENT.replace("NAME", name), name, ids_known=ids_known) == users
 
 
+def test_the_function_that_the_program_is_was_called_by_nothing() -> None:
+    """An older JAX names it behind the program, as if it were a call."""
+    program = _ELEMENT.replace("NAME", "jit_h_.2").replace("jit(g)", "jit(main)")
+    assert users_in(program, "jit_h_.2", ids_known=True) == ["sin.1", "cos.1", "tuple.1"]
+
+
 def test_the_body_of_a_loop_is_called_in_one_place_wherever_its_lines_are() -> None:
     """jax.lax.map, of what it cut out: the last of the body took the place of the call."""
     body = f"""  %p = f32[5,8]{{1,0}} parameter(0)

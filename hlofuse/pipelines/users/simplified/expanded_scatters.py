@@ -29,8 +29,9 @@ def with_last_in_place_of_element(
         return users
     made = [u for u in users if _is_window_put_back(u, place) or _is_window(u, place)]
     *others, last = sorted(made, key=order.__getitem__)
-    if 0 != stack_frame(place) == stack_frame(last):  # others had a place of their own until CSE
-        own = [u for u in users if u.opcode == "bitcast" or stack_frame(u) == stack_frame(last)]
+    own = [u for u in users if u.opcode == "bitcast" or stack_frame(u) == stack_frame(last)]
+    is_told = any(u not in own and u not in made for u in users)
+    if is_told and 0 != stack_frame(place) == stack_frame(last):  # others had a place of their own until CSE
         own = [*bounds, *(u for u in own if u not in bounds)]
         at = own.index(next(u for u in own if u in made))
         users = [*own[:at], *(u for u in users if u not in own), *own[at:]]
