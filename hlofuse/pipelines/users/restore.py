@@ -22,7 +22,10 @@ from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces, place
 from hlofuse.pipelines.users.duplicates.widened_in_functions import with_functions_as_met
 from hlofuse.pipelines.users.floats.distributed_factors import merged_beside_sum
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
-from hlofuse.pipelines.users.floats.merged_converts import with_last_in_place_of_converts
+from hlofuse.pipelines.users.floats.merged_converts import (
+    with_last_in_place_of_converts,
+    with_last_in_place_of_widened,
+)
 from hlofuse.pipelines.users.floats.swapped_broadcasts import with_last_in_place_of_merged_converts
 from hlofuse.pipelines.users.floats.swapped_converts import with_swapped_behind
 from hlofuse.pipelines.users.floats.widened import (
@@ -169,6 +172,7 @@ def _as_converts_leave_it(
         users = users_through_convert(producer, users, uses, wide)
     else:
         users = with_last_in_place_of_converts(users, wide, clues.order, uses)
+        users = with_last_in_place_of_widened(producer, users, wide, clues.order)
     users = with_swapped_behind(users)
     users = with_split_reductions_behind(producer, users, clues.order)
     if producer.id < clues.ages.passes:  # layout normalization made others anew, with users of its own

@@ -549,3 +549,28 @@ def test_a_narrow_result_is_grouped_for_a_sum_where_that_was(read: str, users: l
   %read = {read}{named("read", frame=2)}
   ROOT %r = (f32[4,8,16]{{2,1,0}}, f32[16]{{0}}) tuple(%mul.2, %read)"""
     assert users_of("abs.1", body, ids="p zero abs.1 mul.2 bitcast.1 read convert.2 convert.3 r") == users
+
+
+@pytest.mark.parametrize(
+    ("operations", "users"),
+    [
+        (("b/jit(_where)/select_n", "c/jit(_where)/select_n"), ["select_n.1", "select_n.2", "select_n.3"]),
+        (("b/select_n", "c/select_n"), ["select_n.1", "select_n.3", "select_n.2"]),
+    ],
+    ids=["of calls", "outside"],
+)
+def test_what_calls_of_a_function_make_alike_is_none_of_its_results(
+    operations: tuple[str, str], users: list[str]
+) -> None:
+    """CSE made one of the broadcasts of all calls; of a result the last reader stands where the tuple was."""
+    second, third = operations
+    body = f"""  %p = pred[] parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %broadcast_in_dim.1 = pred[8]{{0}} broadcast(%p), dimensions={{}}{named("a/jit(_where)/broadcast_in_dim")}
+  %neg.1 = f32[8]{{0}} negate(%q){named("neg")}
+  %cos.1 = f32[8]{{0}} cosine(%q){named("cos")}
+  %select_n.1 = f32[8]{{0}} select(%broadcast_in_dim.1, %q, %neg.1){named("a/jit(_where)/select_n")}
+  %select_n.2 = f32[8]{{0}} select(%broadcast_in_dim.1, %neg.1, %cos.1){named(second)}
+  %select_n.3 = f32[8]{{0}} select(%broadcast_in_dim.1, %cos.1, %q){named(third)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%select_n.1, %select_n.2, %select_n.3)"""
+    assert users_of("broadcast_in_dim.1", body) == users

@@ -63,3 +63,38 @@ def test_the_last_user_of_a_scattered_update_takes_the_place_of_the_loops_tuple(
   %cos.1 = f32[8,4]{{1,0}} cosine(%x.1){named("cos")}
   ROOT %t = (f32[8,4]{{1,0}}, f32[8,4]{{1,0}}) tuple(%neg.1, %cos.1)"""
     assert users_of("x.1", body) == users
+
+
+def _rotated(*, start: int = 8, named_by: str = "slice", metadata: bool = True) -> str:
+    """Both halves of `x` sliced once more, as for a rotation of a part of each."""
+
+    def op(name: str) -> str:
+        return named(name) if metadata else ""
+
+    parts = [(0, 2), (start, 10), (2, start), (10, 16)]
+    lines = "\n".join(
+        f"  %slice.{k}.0 = f32[{end - begin}]{{0}} slice(%x.1), slice={{[{begin}:{end}]}}{op(named_by)}"
+        for k, (begin, end) in enumerate(parts)
+    )
+    shapes = ", ".join(f"f32[{end - begin}]{{0}}" for begin, end in parts)
+    return f"""  %p = f32[16]{{0}} parameter(0)
+  %x.1 = f32[16]{{0}} sine(%p){op("sin")}
+{lines}
+  %cos.1 = f32[16]{{0}} cosine(%x.1){op("cos")}
+  %multiply.1 = f32[16]{{0}} multiply(%p, %p){op("div")}
+  ROOT %t.1 = ({shapes}, f32[16]{{0}}, f32[16]{{0}}) tuple(%slice.0.0, %slice.1.0, %slice.2.0, %slice.3.0, \
+%cos.1, %multiply.1)"""
+
+
+_OF_HALVES = "p x.1 cos.1 t.1 multiply.1 slice.0.0 slice.1.0 slice.2.0 slice.3.0"
+
+
+@pytest.mark.parametrize("metadata", [True, False])
+def test_the_last_slices_of_halves_take_the_places_of_the_halves(*, metadata: bool) -> None:
+    users = ["slice.2.0", "slice.3.0", "cos.1", "slice.0.0", "slice.1.0"]
+    assert users_of("x.1", _rotated(metadata=metadata), ids=_OF_HALVES) == users
+
+
+def test_slices_of_no_equal_parts_stay_in_order() -> None:
+    users = ["slice.0.0", "slice.1.0", "slice.2.0", "slice.3.0", "cos.1"]
+    assert users_of("x.1", _rotated(start=6), ids=_OF_HALVES) == users

@@ -388,3 +388,19 @@ def test_what_nobody_reads_any_more_was_no_start_of_the_walk(result: str, users:
   %out = bf16[8]{{0}} convert(%quotient)
   ROOT %r = ({kinds}) tuple({result})"""
     assert users_of("centred", body) == users
+
+
+@pytest.mark.parametrize("is_narrow", [True, False])
+def test_the_last_user_of_a_convert_takes_the_place_of_what_was_widened(*, is_narrow: bool) -> None:
+    """What multiplies a narrow value read that convert, what multiplies another what is converted."""
+    type_ = "bf16" if is_narrow else "f32"
+    result = "bf16[8]{0} convert" if is_narrow else "f32[8]{0} negate"
+    body = f"""{_WIDENED}\
+  %sine = f32[8]{{0}} sine(%q){named("sin")}
+  %narrow.1 = bf16[8]{{0}} convert(%sine){named("convert_element_type")}
+  %mul.1 = f32[8]{{0}} multiply(%sine, {"%convert.2" if is_narrow else "%q"}){named("mul")}
+  %result = {result}(%mul.1){"" if is_narrow else named("neg")}
+  %exp.1 = bf16[8]{{0}} exponential(%narrow.1){named("exp")}
+  %log.1 = bf16[8]{{0}} log(%narrow.1){named("log")}
+  ROOT %r = ({type_}[8]{{0}}, bf16[8]{{0}}, bf16[8]{{0}}) tuple(%result, %exp.1, %log.1)"""
+    assert users_of("narrow.1", body) == (["log.1", "exp.1"] if is_narrow else ["exp.1", "log.1"])

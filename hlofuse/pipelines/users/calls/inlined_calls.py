@@ -15,6 +15,7 @@ from hlofuse.pipelines.names import (
     is_called_once,
     is_loop_of_one_turn,
     name_before_renaming,
+    operation,
     outermost_call,
     scope,
 )
@@ -79,6 +80,8 @@ def in_order_of_calls(
     twins = merged_twins(inner, outer, function)
     if twins:
         return with_twins_users_merged(inner, outer, twins)
+    if inner and outer and all(_is_like_inner(u, inner, source, function) for u in outer):
+        return [*inner, *outer]
     outer = with_calls_inlined(outer, function, order, passes)
     if passes is not None:
         inner = with_clones_by_age(inner, served, range(source.id, passes))
@@ -96,6 +99,22 @@ def in_order_of_calls(
         own, elsewhere = _by_place_of_call(source, inner, outer)
         return _with_other_calls_merged(_without_tuples(inner, own), elsewhere, len(inner))
     return [*inner, *outer]
+
+
+def _is_like_inner(u: Instruction, inner: list[Instruction], source: Instruction, function: str) -> bool:
+    """Does another call of the `function`, from elsewhere, read `source` as one of the `inner` users does?
+
+    It read one of its own, which no call results in, until HloCSE made all of them one.
+    """
+    if outermost_call(served_by(u)).rpartition("/")[2] != function.rpartition("/")[2]:
+        return False
+    return any(_way_of_reading(u, source) == _way_of_reading(v, source) for v in inner)
+
+
+def _way_of_reading(user: Instruction, source: Instruction) -> Hashable:
+    reader = served_by(user)
+    places = tuple(k for k, o in enumerate(reader.operands) if o is source)
+    return reader.opcode, operation(reader), places if reader is user else ()
 
 
 def _as_call_within_leaves_it(

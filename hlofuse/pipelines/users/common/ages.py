@@ -25,6 +25,11 @@ Calls: TypeAlias = "dict[Instruction, int]"
 """By instruction, after how many calls of functions, each another than the one before, it was made."""
 MADE_ANEW = frozenset({"gather", "sort"})
 """What GatherSimplifier or StableSortExpander made anew took the place of another: its id tells nothing."""
+_NAMED_ALIKE = frozenset(
+    {"add", "and", "concatenate", "gather", "get-tuple-element", "not", "or", "pad", "parameter", "reshape"}
+    | {"reverse", "scatter", "slice", "sort", "tanh", "transpose", "tuple", "while", "xor"}
+)
+"""Opcodes that JAX calls operations by, too."""
 
 
 def first_of_dots(computation: Computation) -> int | None:
@@ -43,10 +48,31 @@ def first_made_anew(computation: Computation) -> int:
     What is as young or younger was made by a pass, in a called function as well. A product that was a
     division is the work of a pass wherever it is.
     """
+    if not any(x.op_name for x in computation):
+        return _first_named_by_pass(computation)
     return min(
         (x.id for x in computation if was_division(x) or _is_made_anew(x)),
         default=last_of_program(computation.root) + len(computation.instructions),
     )
+
+
+def _first_named_by_pass(computation: Computation) -> int:
+    """The same of a text without metadata: what is named after its opcode, as the program calls nothing.
+
+    The framework calls most operations otherwise, `mul` or `dynamic_slice`; XLA has no other name to give.
+    """
+    last = last_of_program(computation.root)
+    named = [x for x in computation if x.opcode == name_before_renaming(x).root and not _is_of_any(x)]
+    of_program = {x.opcode for x in named if x.id <= last}
+    return min(
+        (x.id for x in named if x.id > last and x.opcode not in of_program),
+        default=last + len(computation.instructions),
+    )
+
+
+def _is_of_any(x: Instruction) -> bool:
+    """Does the name of its opcode not tell? It is what the framework calls it, or it can be from anywhere."""
+    return x.opcode in _NAMED_ALIKE or is_made_of_nothing(x)
 
 
 def _is_made_anew(x: Instruction) -> bool:

@@ -12,7 +12,7 @@ from hlofuse.pipelines.names import is_of_program
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
-from hlofuse.pipelines.users.floats.inserted_converts import is_widening
+from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_narrowing, is_widening
 
 
 def with_last_in_place_of_converts(
@@ -41,6 +41,29 @@ def with_last_in_place_of_converts(
     for one in sorted(gone, reverse=True):
         listed.insert(sum(place[u] < one for u in users), one)
     return [u for u in without(listed, gone) if not isinstance(u, int)]
+
+
+def with_last_in_place_of_widened(
+    producer: Instruction,
+    users: list[Instruction],
+    wide: frozenset[Instruction],
+    order: dict[Instruction, int],
+) -> list[Instruction]:
+    """The users of what the program converts from f32 to less, given that those in `wide` read it, too.
+
+    SimplifyFPConversions (`xla/hlo/transforms/simplifiers/simplify_fp_conversions.cc`) had these read what is
+    converted; the last user took the place of each.
+    """
+    if producer.opcode != "convert" or not is_narrow(producer) or is_narrowing(producer):
+        return users
+    (source,) = producer.operands
+    gone = sorted((u for u in source.users if u in wide), key=order.__getitem__)
+    if source.shape.element_type != "f32" or source in wide:
+        return users
+    listed = list(users)
+    for one in reversed(gone):
+        listed.insert(sum(order[u] < order[one] for u in users), one)
+    return without(listed, gone)
 
 
 def with_shortened_behind(users: list[Instruction], passes: int) -> list[Instruction]:
