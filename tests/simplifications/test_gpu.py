@@ -34,7 +34,6 @@ DIFFERENT = {
         "random_719",
         "random_720",
         "random_768",
-        "random_800",
         "random_830",
         "sort_and_topk",
     },
