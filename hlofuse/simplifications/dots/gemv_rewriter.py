@@ -28,8 +28,8 @@ class GemvRewriter:
         of_lhs, of_rhs = _is_matrix(dot, lhs, "lhs"), _is_matrix(dot, rhs, "rhs")
         vector = rhs if of_lhs else lhs
         # The matrix keeps its layout; unless bitcasts are made, it has to be the usual one, too.
-        widened = (vector, dot) if self.layout_sensitive else (lhs, rhs, dot)
-        if of_lhs == of_rhs or any(i.shape != array(i.shape.element_type, i.shape.dimensions) for i in widened):
+        shapes = [i.shape for i in ((vector, dot) if self.layout_sensitive else (lhs, rhs, dot))]
+        if of_lhs == of_rhs or any(s != array(s.element_type, s.dimensions) for s in shapes):
             return False
         opcode = "bitcast" if self.layout_sensitive else "reshape"
         wide = array(vector.shape.element_type, (*vector.shape.dimensions, 1))
