@@ -26,11 +26,12 @@ class GemvRewriter:
     def _widen(self, dot: Instruction) -> bool:
         lhs, rhs = dot.operands
         of_lhs, of_rhs = _is_matrix(dot, lhs, "lhs"), _is_matrix(dot, rhs, "rhs")
-        shapes = (lhs.shape, rhs.shape, dot.shape)
+        vector = rhs if of_lhs else lhs
+        # The matrix keeps its layout; unless bitcasts are made, it has to be the usual one, too.
+        shapes = [i.shape for i in ((vector, dot) if self.layout_sensitive else (lhs, rhs, dot))]
         if of_lhs == of_rhs or any(s != array(s.element_type, s.dimensions) for s in shapes):
             return False
         opcode = "bitcast" if self.layout_sensitive else "reshape"
-        vector = rhs if of_lhs else lhs
         wide = array(vector.shape.element_type, (*vector.shape.dimensions, 1))
         matrix = make.add(dot, opcode, wide, [vector])
         sizes = list(dot.shape.dimensions)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from hlofuse.analysis.side_effects import has_side_effect
@@ -19,6 +20,8 @@ _FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 class ComparisonExpander:
     """`comparison-expander`."""
 
+    widened: Mapping[str, str] = field(default_factory=dict)
+    """Types that are converted first, each to the type whose bits are compared."""
     name: ClassVar[str] = "comparison-expander"
 
     def run(self, module: Module) -> bool:
@@ -29,13 +32,18 @@ class ComparisonExpander:
                     continue
                 if x.operands[0].shape.element_type in _FLOATS:
                     changed |= replace_instruction(
-                        x, _expanded(x), has_side_effect, relay_control_dependencies=True
+                        x, self._expanded(x), has_side_effect, relay_control_dependencies=True
                     )
         return changed
 
+    def _expanded(self, x: Instruction) -> Instruction:
+        element_type = x.operands[0].shape.element_type
+        wide = self.widened.get(element_type, element_type)
+        return _of_integers(x, [make.convert(x, o, wide) for o in x.operands])
 
-def _expanded(x: Instruction) -> Instruction:
-    shape = x.operands[0].shape.with_element_type(f"s{x.operands[0].shape.bit_width}")
+
+def _of_integers(x: Instruction, operands: Sequence[Instruction]) -> Instruction:
+    shape = operands[0].shape.with_element_type(f"s{operands[0].shape.bit_width}")
     bounds = []
     for value in (0, lowest(shape.element_type), highest(shape.element_type)):
         assert value is not None
@@ -43,7 +51,7 @@ def _expanded(x: Instruction) -> Instruction:
         bounds.append(make.broadcast(x, shape, scalar, ()))
     zero, _, most = bounds
     sides = []
-    for operand in x.operands:
+    for operand in operands:
         bits = make.add(x, "bitcast-convert", shape, [operand])
         flipped = make.binary(x, "xor", most, bits)
         negative = make.compare(x, "LT", bits, zero)

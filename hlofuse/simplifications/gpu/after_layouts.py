@@ -12,6 +12,7 @@ from hlofuse.simplifications.floats.bitcast_dtypes_expander import BitcastDtypes
 from hlofuse.simplifications.floats.float_normalization import FloatNormalization
 from hlofuse.simplifications.floats.simplify_fp_conversions import SimplifyFPConversions
 from hlofuse.simplifications.gpu.cublas.broadcast_folding import GemmBroadcastFoldingRewriter
+from hlofuse.simplifications.gpu.cublas.padding import paddings
 from hlofuse.simplifications.gpu.cublas.rewriter import CublasGemmRewriter
 from hlofuse.simplifications.gpu.float_support import computes_bf16
 from hlofuse.simplifications.gpu.gemm.gemm_fusion import GemmFusion
@@ -73,7 +74,7 @@ def normalization(device: DeviceDescription) -> Pipeline:
             GemmFusionSwapOperands(),
         ]
     steps += [
-        NotRepeated("cublas-pad-for-gemms"),
+        *paddings(device),
         HloConstantFolding(),
         NotRepeated("dot-algorithm-rewriter"),
         CublasGemmRewriter(device),

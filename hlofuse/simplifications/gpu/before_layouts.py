@@ -116,7 +116,7 @@ def optimization(device: DeviceDescription) -> Pipeline:
             NotRepeated("rng-bit-generator-expander"),
             NotRepeated("permutation_sort_expander"),
             NotRepeated("sort-rewriter"),
-            ComparisonExpander(),
+            ComparisonExpander({"bf16": "f32"}),
             NotRepeated("zero_sized_hlo_elimination"),
             SelectAndScatterExpander(),
             NotRepeated("cholesky_expander"),

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.shape import Shape
+from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, Shape
 from hlofuse.simplifications.common.dots import DotDimensions
 
 _BATCH = 0
@@ -55,6 +55,26 @@ def can_fold_transpose(dot: Instruction, number: int) -> bool:
     batch = [mapping[d] for d in dims.batch(number)]
     contracting = [mapping[d] for d in dims.contracting(number)]
     return is_matrix(transpose.operands[0].shape, batch, contracting, moved)
+
+
+def is_for_cublas(dot: Instruction, of_vectors: bool = True) -> bool:
+    """`IsCublasSupportedMatMul`; `of_vectors`: also where only one operand is a matrix."""
+    dims = DotDimensions.of(dot)
+    matrices = 0
+    for number, operand in enumerate(dot.operands):
+        sizes = operand.shape.dimensions
+        if len(dims.contracting(number)) != 1 or len(sizes) - 1 in dims.batch(number):
+            return False
+        free = dims.free(number, len(sizes))
+        if len(free) > 1:
+            return False
+        matrices += any(sizes[d] != 1 for d in free)
+    of = dot.shape.element_type
+    if matrices == 0 or (matrices == 1 and (not of_vectors or of == "c128")):
+        return False
+    if of == "s32":
+        return all(o.shape.element_type == "s8" for o in dot.operands)
+    return of in FLOATING_TYPES or of in COMPLEX_TYPES
 
 
 def is_tiny(dot: Instruction, threshold: int = _SMALLEST) -> bool:

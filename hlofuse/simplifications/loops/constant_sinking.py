@@ -8,11 +8,9 @@ from typing import ClassVar
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.passes.dce import HloDCE
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.cloning import clone_computation, set_called
 from hlofuse.simplifications.loops.parts import body_of, carried_unchanged, condition_of
-from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class WhileLoopConstantSinking:
                     changed |= self._sink(i)
                 pending += i.called_computations
         if changed:
-            HloDCE().run(module, Recorder())
+            _remove_unused_computations(module)
         return changed
 
     def _sinks(self, value: Instruction) -> bool:
@@ -76,6 +74,20 @@ class WhileLoopConstantSinking:
                     element.replace_all_uses_with(_copied(init.operands[k], element))
                     condition.remove_instruction(element)
         return True
+
+
+def _remove_unused_computations(module: Module) -> None:
+    """`HloModule::RemoveUnusedComputations`: what nobody reads in the others stays."""
+    reached: set[Computation] = set()
+    pending = [module.entry]
+    while pending:
+        computation = pending.pop()
+        if computation not in reached:
+            reached.add(computation)
+            pending += [callee for i in computation for callee in i.called_computations]
+    for computation in list(module.computations):
+        if computation not in reached:
+            module.remove_computation(computation)
 
 
 def _copied(value: Instruction, at: Instruction) -> Instruction:

@@ -14,7 +14,7 @@ from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.simplifications.algebraic.facts import broadcast_constant, scalar_constant
 from hlofuse.simplifications.base import NotRepeatedHere
 from hlofuse.simplifications.common.literals import scalar_of
-from hlofuse.simplifications.common.make import bitcast, derived
+from hlofuse.simplifications.common.make import bitcast, copy_of, derived
 from hlofuse.simplifications.common.rewriting import replaced
 from hlofuse.simplifications.gpu.cublas.calls import config_of, configure, is_call, made_again
 
@@ -65,16 +65,16 @@ def with_activation(x: Instruction) -> bool:
                 kind = "GELU_AUX"
         if not found:
             continue
-        if source.opcode == "slice":
-            raise NotRepeatedHere("a padded product")
         config = config_of(call)
         if config["epilogue"] not in ("DEFAULT", "BIAS") or not _has_epilogues(call):
             return False
         config["epilogue"] = kind if config["epilogue"] == "DEFAULT" else f"BIAS_{kind}"
         if kind == "GELU_AUX":
+            if source.opcode == "slice":
+                raise NotRepeatedHere("a padded product that is read before and behind its activation")
             return _with_input(x, source, call, config)
         new = made_again(call, call.operands, config, call.shape)
-        return replaced(x, new if source is call else _cloned_bitcast(source, new))
+        return replaced(x, _cloned(source, call, new))
     return False
 
 
@@ -85,9 +85,9 @@ def _with_input(
     both = made_again(call, call.operands, config, Shape.tuple_of([call.shape, call.shape]))
     gelu, dot = (derived(call, "get-tuple-element", call.shape, [both], index=str(k)) for k in (0, 1))
     if source is not call:
-        gelu = _cloned_bitcast(source, gelu)
+        gelu = _cloned(source, call, gelu)
         if len(source.users) > 4:
-            replaced(source, _cloned_bitcast(source, dot))
+            replaced(source, _cloned(source, call, dot))
     if call.computation is not None and (call.users or call.is_root):
         replaced(call, dot)
     return replaced(multiply, gelu)
@@ -96,13 +96,15 @@ def _with_input(
 def with_sum(add: Instruction) -> bool:
     """`HandleAdd`."""
     for source, other in _either(add):
-        call = source.operands[0] if source.opcode == "bitcast" else source
-        if call.opcode == "slice" and is_call(call.operands[0]) and _one(call.operands[0]):
-            raise NotRepeatedHere("a padded product")
-        if is_call(call) and _one(call) and _one(source) and other.opcode == "broadcast":
+        call = _behind(_behind(source, "bitcast"), "slice")
+        if not (is_call(call) and _one(call) and _one(source)):
+            continue
+        if other.opcode == "broadcast":
             if _with_vector(add, source, call, other):
                 return True
             break
+        if call is not _behind(source, "bitcast"):
+            raise NotRepeatedHere("a summand for each element of a padded product")
     for source, other in _either(add):
         if not (source.opcode == "bitcast" and is_call(source.operands[0])):
             continue
@@ -138,7 +140,7 @@ def _with_vector(add: Instruction, source: Instruction, call: Instruction, broad
             return False
     config["epilogue"] = "BIAS"
     new = made_again(call, [*call.operands, bias], config, call.shape)
-    return replaced(add, new if source is call else _cloned_bitcast(source, new))
+    return replaced(add, _cloned(source, call, new))
 
 
 def _has_epilogues(call: Instruction) -> bool:
@@ -245,5 +247,14 @@ def _one(x: Instruction | None) -> bool:
     return x is not None and len(x.users) == 1
 
 
-def _cloned_bitcast(old: Instruction, source: Instruction) -> Instruction:
-    return derived(old, "bitcast", old.shape, [source])
+def _behind(x: Instruction, opcode: str) -> Instruction:
+    """What an operation reads, where there is one and nothing else reads it; else `x` itself."""
+    return x.operands[0] if x.opcode == opcode and _one(x) else x
+
+
+def _cloned(source: Instruction, call: Instruction, new: Instruction) -> Instruction:
+    """The bitcast and the slice between `call` and `source`, of `new`."""
+    if source is call:
+        return new
+    operand = _cloned(source.operands[0], call, new)
+    return copy_of(source, [operand])

@@ -11,7 +11,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import set_attribute
-from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, Shape
+from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.base import NotRepeatedHere
 from hlofuse.simplifications.common.dots import DotDimensions
 from hlofuse.simplifications.common.make import added
@@ -19,7 +19,7 @@ from hlofuse.simplifications.common.rewriting import replaced, visit
 from hlofuse.simplifications.common.shapes import array
 from hlofuse.simplifications.gpu.cublas.calls import called_instead, config_of, is_call
 from hlofuse.simplifications.gpu.cublas.epilogues import with_activation, with_factor, with_sum
-from hlofuse.simplifications.gpu.matrix_layout import is_tiny
+from hlofuse.simplifications.gpu.matrix_layout import is_for_cublas, is_tiny
 
 _TYPES = frozenset({"f16", "bf16", "f32", "f64", "c64", "c128"})
 _SMALL_IN_KERNELS = frozenset({"f16", "bf16", "f32"})
@@ -31,8 +31,7 @@ _HANDLED = frozenset({"dot", "multiply", "add", "maximum"})
 class CublasGemmRewriter:
     """`cublas-gemm-rewriter`, of products of one element type, and of bytes to integers.
 
-    Modules with other products for cuBLAS, or with products padded for it, are not repeated: there it
-    raises NotRepeatedHere.
+    Modules with other products for cuBLAS are not repeated: there it raises NotRepeatedHere.
     """
 
     name: ClassVar[str] = "cublas-gemm-rewriter"
@@ -65,28 +64,12 @@ def _handle(x: Instruction) -> bool:
 
 def _is_supported(dot: Instruction) -> bool:
     """`IsCublasSupportedMatMul`, and not so small that a kernel does it."""
-    dims = DotDimensions.of(dot)
-    matrices = 0
-    for number, operand in enumerate(dot.operands):
-        sizes = operand.shape.dimensions
-        if len(dims.contracting(number)) != 1 or len(sizes) - 1 in dims.batch(number):
-            return False
-        free = dims.free(number, len(sizes))
-        if len(free) > 1:
-            return False
-        matrices += any(sizes[d] != 1 for d in free)
-    if not matrices:
+    if not is_for_cublas(dot):
         return False
     of = dot.shape.element_type
-    if not (of in FLOATING_TYPES or of in COMPLEX_TYPES or of == "s32"):
-        return False
-    if of == "s32" and any(o.shape.element_type != "s8" for o in dot.operands):
-        return False
-    if of == "c128" and matrices == 1:
-        return False
     types = {x.shape.element_type for x in (dot, *dot.operands)}
     known = of == "s32" or (types <= _TYPES and len(types) == 1)
-    if not known or len(dims.lhs_batch) == 2:
+    if not known or len(DotDimensions.of(dot).lhs_batch) == 2:
         raise NotRepeatedHere("a product of other element types, or with two batch dimensions")
     return not (is_tiny(dot) and of in _SMALL_IN_KERNELS)
 
