@@ -13,9 +13,11 @@ from hlofuse.pipelines.likely_ids.guess import guess_ids
 
 from .gpu_cases import Case, cases
 
+FROM_JAX = ", allow_spmd_sharding_propagation_to_output={true}"
 
-def by_age(body: str) -> list[str]:
-    module = parse_module(f"HloModule m\n\nENTRY %main {{\n{body}\n}}\n")
+
+def by_age(body: str, header: str = FROM_JAX, entry: str = "main") -> list[str]:
+    module = parse_module(f"HloModule m{header}\n\nENTRY %{entry} {{\n{body}\n}}\n")
     guess_ids(module)
     ordered = sorted(module.entry.instructions, key=lambda x: x.id)
     return [x.name for x in ordered if x.opcode != "tuple"]
@@ -58,6 +60,88 @@ def test_bitcasts_go_by_their_numbers_alone() -> None:
   %exp.1.0 = f32[2,4]{{1,0}} exponential(%bitcast.9.0){named("exp")}
   ROOT %bitcast.3.0 = f32[8]{{0}} bitcast(%exp.1.0)"""
     assert by_age(body) == ["p", "exp.1.0", "bitcast.3.0", "bitcast.9.0"]
+
+
+def test_a_bitcast_of_a_reduction_is_remade_where_dimensions_of_size_one_were_dropped_only() -> None:
+    """What is reduced then is a bitcast; ScatterExpander reduces what it has compared."""
+    body = f"""  %p = pred[1,8]{{1,0}} parameter(0)
+  %INPUT = pred[8]{{0}} SOURCE(%p)
+  %true.0 = pred[] constant(true)
+  %reduce.1.0 = pred[] reduce(%INPUT, %true.0), dimensions={{0}}, to_apply=%and
+  %bitcast.1.0 = pred[1]{{0}} bitcast(%reduce.1.0)
+  %bitcast.2.0 = pred[8]{{0}} bitcast(%p)
+  %exp.1.0 = f32[8]{{0}} convert(%bitcast.2.0){named("exp")}
+  ROOT %tuple.1.0 = (pred[1]{{0}}, f32[8]{{0}}) tuple(%bitcast.1.0, %exp.1.0)"""
+    combine = """%and {
+  %a = pred[] parameter(0)
+  %b = pred[] parameter(1)
+  ROOT %c = pred[] and(%a, %b)
+}
+"""
+
+    def bitcasts(name: str, opcode: str) -> list[str]:
+        text = f"HloModule m{FROM_JAX}\n\n{combine}\nENTRY %main {{\n{body}\n}}\n"
+        module = parse_module(text.replace("INPUT", name).replace("SOURCE", opcode))
+        guess_ids(module)
+        ordered = sorted(module.entry.instructions, key=lambda x: x.id)
+        return [x.name for x in ordered if x.name in ("bitcast.1.0", "bitcast.2.0")]
+
+    assert bitcasts("bitcast.9.0", "bitcast") == ["bitcast.2.0", "bitcast.1.0"]
+    assert bitcasts("reshape.9.0", "reshape") == ["bitcast.1.0", "bitcast.2.0"]
+
+
+def test_what_was_given_as_a_text_is_as_old_as_it_stands_there() -> None:
+    """A parameter, too, of which JAX's exporter makes all first, and constants behind them."""
+    body = f"""  %a = f32[8]{{0}} parameter(1)
+  %exp.3.0 = f32[8]{{0}} exponential(%a){named("exp")}
+  %b = f32[8]{{0}} parameter(0)
+  %sin.1.0 = f32[8]{{0}} sine(%b){named("sin")}
+  %exp.2.0 = f32[8]{{0}} exponential(%b){named("exp")}
+  ROOT %tuple.1.0 = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%exp.3.0, %sin.1.0, %exp.2.0)"""
+    assert by_age(body, header="") == ["a", "exp.3.0", "b", "sin.1.0", "exp.2.0"]
+    assert by_age(body)[:2] == ["b", "a"]
+    assert by_age(body).index("exp.2.0") < by_age(body).index("exp.3.0")
+
+
+OF_OLDER_FRONT_END = f"""  %Arg_0.1 = f32[8]{{0}} parameter(0)
+  %Arg_1.2 = f32[8]{{0}} parameter(1)
+  %divide.23.0 = f32[8]{{0}} divide(%Arg_0.1, %Arg_1.2){named("div")}
+  %exponential.0.0 = f32[8]{{0}} exponential(%divide.23.0){named("pow")}
+  %negate.25.0 = f32[8]{{0}} negate(%exponential.0.0){named("neg")}
+  %sine.24.0 = f32[8]{{0}} sine(%Arg_1.2){named("sin")}
+  ROOT %tuple.26.0 = (f32[8]{{0}}, f32[8]{{0}}) tuple(%negate.25.0, %sine.24.0)"""
+
+
+def test_of_an_older_front_end_numbers_rise_with_the_data() -> None:
+    """It named after opcodes, as passes do, but all numbers of the module are different ones."""
+    ordered = by_age(OF_OLDER_FRONT_END, header="", entry="main.27")
+    assert ordered == ["Arg_0.1", "Arg_1.2", "divide.23.0", "negate.25.0", "sine.24.0", "exponential.0.0"]
+
+
+def test_a_clone_is_numbered_anew_in_the_order_of_the_text() -> None:
+    """What a pass made behind that begins at the top again."""
+    body = f"""  %p.1 = (f32[8]{{0}}) parameter(0)
+  %x.1 = f32[8]{{0}} get-tuple-element(%p.1), index=0
+  %divide.A.0 = f32[8]{{0}} divide(%x.1, %x.1){named("while/body/sub")}
+  %divide.B.0 = f32[8]{{0}} divide(%divide.A.0, %x.1){named("while/body/sub")}
+  %divide.1.0 = f32[8]{{0}} divide(%divide.B.0, %x.1){named("while/body/div")}
+  %divide.2.0 = f32[8]{{0}} divide(%divide.1.0, %x.1){named("while/body/div")}
+  %negate.1.0 = f32[8]{{0}} negate(%divide.2.0){named("while/body/neg")}
+  ROOT %tuple.1.0 = (f32[8]{{0}}) tuple(%negate.1.0)"""
+
+    def ages(first: str, second: str) -> list[str]:
+        text = body.replace(".A.0", f".{first}").replace(".B.0", f".{second}")
+        main = "%t = (f32[8]{0}) parameter(0)\n  ROOT %w = (f32[8]{0}) call(%t), to_apply=%body.3.clone"
+        module = parse_module(
+            f"HloModule m\n\n%body.3.clone {{\n{text}\n}}\n\nENTRY %main.9 {{\n  {main}\n}}\n"
+        )
+        guess_ids(module)
+        clone = next(c for c in module.computations if c is not module.entry)
+        ordered = sorted(clone.instructions, key=lambda x: x.id)
+        return [x.name for x in ordered if x.opcode in ("divide", "negate")]
+
+    assert ages("5.0", "6.0") == ["divide.1.0", "divide.2.0", "negate.1.0", "divide.5.0", "divide.6.0"]
+    assert ages("0.0", "0.1") == ["divide.0.0", "divide.0.1", "divide.1.0", "divide.2.0", "negate.1.0"]
 
 
 def test_a_computation_of_which_nothing_is_known_keeps_the_order_of_the_text() -> None:

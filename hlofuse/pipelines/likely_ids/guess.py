@@ -7,15 +7,23 @@ makes is put behind what there is (`HloComputation::AddInstruction`), and what i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.likely_ids.bitcasts import in_order_of_making
 from hlofuse.pipelines.likely_ids.callers import with_callers_as_written
 from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
+from hlofuse.pipelines.likely_ids.given_as_text import is_given_as_text
 from hlofuse.pipelines.likely_ids.inlined_calls import in_order_of_cloning
 from hlofuse.pipelines.likely_ids.makers import Maker, is_cloned_whole
 from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
+from hlofuse.pipelines.likely_ids.older_names import (
+    is_named_after_opcodes,
+    made_by_older_front_end,
+    with_older_makers,
+)
 from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
 from hlofuse.pipelines.likely_ids.parts_of_concatenations import (
     with_slices_behind_parts,
@@ -32,29 +40,44 @@ def guess_ids(module: Module) -> None:
 
     Where nothing is known of the program (no op_name in the dump) the order of the text is as good as any.
     """
-    named = named_by_front_end(module)
+    is_text = is_given_as_text(module)
+    is_older = is_text and is_named_after_opcodes(module)
+    named = made_by_older_front_end(module) if is_older else named_by_front_end(module)
     written = {computation: k for k, computation in enumerate(module.computations)}
     for computation in written:
         if computation.fusion is None:
             order = computation.instructions
-            if any(is_of_program(x) for x in order):
-                order = _by_age(computation, named)
+            if is_older or any(is_of_program(x) for x in order):
+                makers = makers_in_turn(computation, named)
+                if is_older:
+                    makers = with_older_makers(computation, makers, named)
+                if is_text:
+                    makers = {x: makers.get(x, Maker.FRONT_END) for x in computation}
+                order = _by_age(computation, makers, named, is_text=is_text)
             computation.reorder(with_callers_as_written(order, written))
 
 
-def _by_age(computation: Computation, named: frozenset[Instruction]) -> list[Instruction]:
-    parameters = [x for x in computation if x.opcode == "parameter"]
+def _by_age(
+    computation: Computation,
+    makers: Mapping[Instruction, Maker],
+    named: frozenset[Instruction],
+    *,
+    is_text: bool,
+) -> list[Instruction]:
+    """By the makers of all instructions, but for parameters that stand in front of all."""
+    parameters = [x for x in computation if x not in makers]
     order = sorted(parameters, key=lambda x: x.parameter_number or 0)
-    makers = makers_in_turn(computation, named)
     made: dict[Maker, list[Instruction]] = {}
     for x, maker in makers.items():
         made.setdefault(maker, []).append(x)
     cloned = is_cloned_whole(computation)
     program = [x for x, maker in makers.items() if maker == Maker.FRONT_END or x in named]
-    age = {} if cloned else {x: k for k, x in enumerate(in_program_order(program))}
+    age: dict[Instruction, int] = {}
+    if is_text or not cloned:
+        age = {x: k for k, x in enumerate(program if is_text else in_program_order(program))}
     for maker in sorted(made):
         members = made[maker]
-        if maker == Maker.FRONT_END and not cloned:
+        if maker == Maker.FRONT_END and (is_text or not cloned):
             order += with_wholes_in_front(sorted(members, key=age.__getitem__), named)
         elif maker == Maker.ANY:
             order += in_order_of_making(members, frozenset(made.get(Maker.LAYOUT_NORMALIZATION, ())))
