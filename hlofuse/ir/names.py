@@ -53,12 +53,14 @@ class NameUniquer:
         self._reserved: tuple[str, ...] = ()
 
     def copy(self) -> NameUniquer:
-        """A uniquer that has handed out the same names."""
+        """A uniquer that has handed out the same names; what they are made of is worked out for both."""
+        self._note_reserved()
         new = NameUniquer()
+        roots = new._roots
         for name, root in self._roots.items():
-            twin = new._roots[name] = _new_root(name)
+            twin = roots[name] = _new_root(name)
             twin.next, twin.asked = root.next, set(root.asked)
-        new._reserved = self._reserved
+        new._taken = {name: roots[root.name] for name, root in self._taken.items()}
         return new
 
     def reserve(self, names: Iterable[str]) -> None:

@@ -34,7 +34,8 @@ _SMALL_CONSTANT = 1
 
 def keeps_bit_width(instruction: Instruction) -> bool:
     """Elements before and after have the same number of bits (`KeepsBitwidth`)."""
-    return instruction.shape.bit_width == instruction.operands[0].shape.bit_width
+    after, before = instruction.shape, instruction.operands[0].shape
+    return after.element_type == before.element_type or after.bit_width == before.bit_width
 
 
 def is_fusible_bitcast(instruction: Instruction) -> bool:

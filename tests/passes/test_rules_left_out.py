@@ -17,8 +17,7 @@ from hlofuse.rules.priority_fusion import (
     Limits,
     PriorityPair,
     PriorityState,
-    rules_of_consumer,
-    rules_of_producer,
+    rules_of_one,
     structure_rules,
 )
 from hlofuse.rules.settings import Settings
@@ -76,7 +75,7 @@ def test_what_is_left_out_has_nothing_to_say(knobs: dict[str, float], objecting:
                 return first_verdict(rules, question, settings)
 
             alone = [verdict(OF_PRODUCER), verdict(OF_CONSUMER)]
-            assert [verdict(rules_of_producer(producer)), verdict(rules_of_consumer(consumer))] == alone
+            assert [verdict(rules_of_one(producer)[0]), verdict(rules_of_one(consumer)[1])] == alone
             if alone == [None, None]:
                 asked = verdict(structure_rules(producer, consumer, question.structure, limits))
                 assert asked == verdict(STRUCTURE_RULES)

@@ -244,8 +244,9 @@ class KernelModel:
     ) -> Estimate:
         """`first` and `second` are the estimates of the two."""
         a, b = pair.producer, pair.consumer
-        bad = a.bad_transpose and _reads_across(producer, a)
-        bad = bad or (b.bad_transpose and _reads_across(consumer, b))
+        bad = (a.bad_transpose and _reads_across(producer, a)) or (
+            b.bad_transpose and _reads_across(consumer, b)
+        )
         known = pair.estimates[bad]
         if known is None:
             if first.ticks >= INFINITE or second.ticks >= INFINITE:

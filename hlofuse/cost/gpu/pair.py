@@ -48,8 +48,8 @@ class Pair:
     @property
     def merged_ir_size(self) -> int:
         """Instructions emitted after fusing, copies counted."""
-        a, b = self.producer, self.consumer
-        size = a.ir_size * b.parameter_ir_size[self.slot] if b.is_fusion else a.ir_size
+        b = self.consumer
+        size = self.producer.ir_size * b.parameter_ir_size[self.slot]
         total = size + b.ir_size
         return int(total) if total < EXACT else int(fp32(fp32(size) + b.ir_size))
 
@@ -87,7 +87,8 @@ class PairTable:
             for operand in brought:
                 # What only the producer uses the consumer does not; most pairs share nothing.
                 if len(operand.users) > 1 and operand in operands:
-                    shared = tuple([operands.index(o) if o in operands else None for o in brought])
+                    places = {o: operands.index(o) for o in operands}
+                    shared = tuple([places.get(o) for o in brought])
                     break
         key = (first.number, second.number, slot, shared)
         pair = self._pairs.get(key)

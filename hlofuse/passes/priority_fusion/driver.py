@@ -98,7 +98,8 @@ class Driver:
 
     def _priority(self, producer: Instruction) -> int | None:
         """Ticks that fusing saves; None if it is not possible (`CalculateProducerPriority`)."""
-        self._preferred.pop(producer, None)
+        if self._preferred:
+            self._preferred.pop(producer, None)
         opcode = producer.opcode
         if opcode == "bitcast" and is_fusible_bitcast(producer):
             return INFINITE

@@ -29,8 +29,7 @@ from hlofuse.rules.priority_fusion import (
     PairRule,
     PriorityPair,
     PriorityState,
-    rules_of_consumer,
-    rules_of_producer,
+    rules_of_one,
     structure_rules,
 )
 from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
@@ -39,20 +38,20 @@ from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict, first_verdict
 
 _NO_USERS, _ONLY_BITCASTS = Verdict(NO_USERS), Verdict(ONLY_BITCASTS)
-_NOT_ASKED = object()
 _Edge: TypeAlias = "Verdict | Pair"
 """What is known of a producer and a consumer: the refusal, or the structure where the pair is allowed."""
 
 
 class _Alone:
-    """What is known of an instruction whatever its neighbours; `_NOT_ASKED` where nobody has asked."""
+    """What is known of an instruction whatever its neighbours."""
 
     __slots__ = ("as_consumer", "as_producer", "works_in_place")
 
-    as_producer: Any
-    """The verdict, None where nothing speaks against it."""
-    as_consumer: Any
-    works_in_place: Any
+    as_producer: Verdict | None
+    """None where nothing speaks against it."""
+    as_consumer: Verdict | None
+    works_in_place: bool | None
+    """None until somebody asks."""
 
 
 class Legality:
@@ -98,18 +97,13 @@ class Legality:
 
     def _ask(self, producer: Instruction, consumer: Instruction) -> _Edge:
         """`PriorityFusionQueue::CanFuse`."""
-        first = self._alone.get(producer) or self._new(producer)
-        if first.as_producer is _NOT_ASKED:
-            rules = rules_of_producer(producer)
-            first.as_producer = self._first(rules, producer, consumer) if rules else None
+        alone = self._alone
+        first = alone.get(producer) or self._look_at(producer)
         if first.as_producer is not None:
-            return first.as_producer  # type: ignore[no-any-return]
-        second = self._alone.get(consumer) or self._new(consumer)
-        if second.as_consumer is _NOT_ASKED:
-            rules = rules_of_consumer(consumer)
-            second.as_consumer = self._first(rules, producer, consumer) if rules else None
+            return first.as_producer
+        second = alone.get(consumer) or self._look_at(consumer)
         if second.as_consumer is not None:
-            return second.as_consumer  # type: ignore[no-any-return]
+            return second.as_consumer
         pair = self._model.pair(producer, consumer)
         if not self._only_structure:
             triton = self._ids is not None and (
@@ -125,15 +119,19 @@ class Legality:
             found = pair if not rules else self._first(rules, producer, consumer, pair) or pair
             self._by_structure[pair] = found
         if found is pair:
-            if second.works_in_place is _NOT_ASKED:
-                second.works_in_place = bool(in_place_pairs(consumer, JAXLIB_0_11_1))
-            if second.works_in_place:
+            in_place = second.works_in_place
+            if in_place is None:
+                in_place = second.works_in_place = bool(in_place_pairs(consumer, JAXLIB_0_11_1))
+            if in_place:
                 return self._first(IN_PLACE_RULES, producer, consumer, pair) or pair
         return found
 
-    def _new(self, instruction: Instruction) -> _Alone:
+    def _look_at(self, instruction: Instruction) -> _Alone:
         alone = self._alone[instruction] = _Alone()
-        alone.as_producer = alone.as_consumer = alone.works_in_place = _NOT_ASKED
+        as_producer, as_consumer = rules_of_one(instruction)
+        alone.as_producer = self._first(as_producer, instruction, instruction) if as_producer else None
+        alone.as_consumer = self._first(as_consumer, instruction, instruction) if as_consumer else None
+        alone.works_in_place = None
         return alone
 
     def _first(

@@ -73,25 +73,20 @@ STRUCTURE_RULES: tuple[PairRule, ...] = (
 """Their answer is the same for all pairs of the same structure."""
 
 
-def rules_of_producer(producer: Instruction) -> tuple[PairRule, ...]:
-    """Those of `OF_PRODUCER` that can object."""
-    return () if may_be_fused(producer) and not producer.is_root else OF_PRODUCER
-
-
-def rules_of_consumer(consumer: Instruction) -> tuple[PairRule, ...]:
-    """Those of `OF_CONSUMER` that can object."""
-    return () if may_be_fused(consumer) else OF_CONSUMER
+def rules_of_one(instruction: Instruction) -> tuple[tuple[PairRule, ...], tuple[PairRule, ...]]:
+    """Those of `OF_PRODUCER` and of `OF_CONSUMER` that can object to it."""
+    if may_be_fused(instruction):
+        return OF_PRODUCER if instruction.is_root else (), ()
+    return OF_PRODUCER, OF_CONSUMER
 
 
 def structure_rules(
     producer: Instruction, consumer: Instruction, pair: Structure, limits: Limits
 ) -> tuple[PairRule, ...]:
     """Those of `STRUCTURE_RULES` that can object: most pairs have nothing of what they ask for."""
-    rules: tuple[PairRule, ...] = ()
-    if consumer.opcode == "bitcast":
-        rules += (consumer_is_bitcast,)
-    first = pair.producer
-    if (first.features | pair.consumer.features) & SCATTERS:
+    first, second = pair.producer, pair.consumer
+    rules: tuple[PairRule, ...] = (consumer_is_bitcast,) if consumer.opcode == "bitcast" else ()
+    if (first.features | second.features) & SCATTERS:
         rules += SCATTER_RULES
     if first.is_reduction or first.significant_reduce:
         rules += _REDUCE_RULES
@@ -116,7 +111,6 @@ __all__ = [
     "PairRule",
     "PriorityPair",
     "PriorityState",
-    "rules_of_consumer",
-    "rules_of_producer",
+    "rules_of_one",
     "structure_rules",
 ]
