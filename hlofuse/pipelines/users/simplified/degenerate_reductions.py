@@ -39,7 +39,7 @@ def _is_reduced_elsewhere(x: Instruction, reader: Instruction) -> bool:
 
     Of an array of one element that sum was the element.
     """
-    if x.shape.true_rank or not x.op_name or not reader.op_name or x.computation is None:
+    if x.shape.true_rank or not x.op_name or not is_of_program(reader) or x.computation is None:
         return False
     return (x.op_name, reader.op_name) in _read_reduced(x.computation.root)
 
