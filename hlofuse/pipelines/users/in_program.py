@@ -95,6 +95,7 @@ from hlofuse.pipelines.users.simplified.expanded_scatters import (
     with_kept_place_in_front,
     with_last_in_place_of_element,
     with_last_in_place_of_loop,
+    with_lower_bound_of_place_gone,
     with_windows_behind,
 )
 from hlofuse.pipelines.users.simplified.inverted_powers import with_negated_exponents_behind
@@ -240,7 +241,7 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_readers_of_twin_behind(producer, users, clues.uses)
     users = with_last_in_place_of_element(producer, users, clues.order)
     users = with_bounds_around_reshapes(producer, users, clues.order)
-    users = with_kept_place_in_front(producer, users)
+    users = with_lower_bound_of_place_gone(producer, with_kept_place_in_front(producer, users))
     users = with_windows_behind(producer, users, clues.order)
     users = with_reads_where_comparisons_were(producer, with_lower_bound_gone(producer, users))
     users = with_points_where_met(producer, users, clues.uses)
