@@ -145,8 +145,9 @@ _BODIES = re.compile(r"body|cond|branch_\d+_fun")
 SLICE_OF_SCAN = "/body/jit(dynamic_index_in_dim)/dynamic_slice"
 """How the name of a slice ends that a scan takes of what it goes over."""
 
-FUNCTION_OF_SCAN = "eval_jaxpr"
-_CALLS = frozenset({FUNCTION_OF_SCAN})
+FUNCTIONS_OF_SCAN = ("eval_jaxpr", "closed_call")
+"""What the framework calls the body of a scan; the second is what it did before."""
+_CALLS = frozenset(FUNCTIONS_OF_SCAN)
 """Functions that the framework makes of parts of a program without jit, such as the body of a scan."""
 
 

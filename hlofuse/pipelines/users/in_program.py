@@ -80,6 +80,10 @@ from hlofuse.pipelines.users.products.shared_vectors import with_own_product_fir
 from hlofuse.pipelines.users.products.taken_constants import with_those_in_gemms
 from hlofuse.pipelines.users.products.taken_in_softmax import with_those_in_softmax
 from hlofuse.pipelines.users.simplified.added_updates import with_updates_in_place_of_sums
+from hlofuse.pipelines.users.simplified.bounded_indices import (
+    with_points_where_met,
+    with_reads_where_comparisons_were,
+)
 from hlofuse.pipelines.users.simplified.bounded_maxima import with_last_in_place_of_bound
 from hlofuse.pipelines.users.simplified.converted_predicates import with_last_in_place_of_numbers
 from hlofuse.pipelines.users.simplified.degenerate_reductions import (
@@ -91,6 +95,7 @@ from hlofuse.pipelines.users.simplified.expanded_scatters import (
     with_kept_place_in_front,
     with_last_in_place_of_element,
     with_last_in_place_of_loop,
+    with_lower_bound_of_place_gone,
     with_windows_behind,
 )
 from hlofuse.pipelines.users.simplified.inverted_powers import with_negated_exponents_behind
@@ -236,9 +241,11 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_readers_of_twin_behind(producer, users, clues.uses)
     users = with_last_in_place_of_element(producer, users, clues.order)
     users = with_bounds_around_reshapes(producer, users, clues.order)
-    users = with_kept_place_in_front(producer, users)
+    users = with_lower_bound_of_place_gone(producer, with_kept_place_in_front(producer, users))
     users = with_windows_behind(producer, users, clues.order)
-    users = with_signs_of_index_merged(producer, with_lower_bound_gone(producer, users), clues.uses)
+    users = with_reads_where_comparisons_were(producer, with_lower_bound_gone(producer, users))
+    users = with_points_where_met(producer, users, clues.uses)
+    users = with_signs_of_index_merged(producer, users, clues.uses)
     users = with_older_equals_gone(producer, users, clues.uses, clues.ages.numbers)
     users = with_selects_where_met(producer, users, clues.uses)
     users = with_last_in_place_of_predicate(producer, users)

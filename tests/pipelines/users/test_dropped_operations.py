@@ -86,6 +86,28 @@ def test_in_random_bits_the_last_reader_of_the_sum_with_zero_takes_its_place(
 
 
 @pytest.mark.parametrize(
+    ("word", "users"),
+    [
+        ("negate(%k)", ["shift_right.1", "add.1", "shift_left.1"]),
+        ("get-tuple-element(%p), index=0", ["add.1", "shift_left.1", "shift_right.1"]),
+    ],
+    ids=["a count", "what a loop mixes"],
+)
+def test_a_loop_mixes_what_no_key_was_added_to(word: str, users: list[str]) -> None:
+    body = f"""  %p = (u32[8]{{0}}, u32[8]{{0}}) parameter(0)
+  %k = u32[8]{{0}} parameter(1)
+  %few = u32[8]{{0}} parameter(2)
+  %word.1 = u32[8]{{0}} {word}
+  %add.1 = u32[8]{{0}} add(%k, %word.1){named("add")}
+  %shift_left.1 = u32[8]{{0}} shift-left(%word.1, %few){named("shift_left")}
+  %shift_right.1 = u32[8]{{0}} shift-right-logical(%word.1, %few){named("shift_right_logical")}
+  %or.1 = u32[8]{{0}} or(%shift_left.1, %shift_right.1){named("or")}
+  %xor.1 = u32[8]{{0}} xor(%add.1, %or.1){named("xor")}
+  ROOT %r = (u32[8]{{0}}) tuple(%xor.1)"""
+    assert users_of("word.1", body) == users
+
+
+@pytest.mark.parametrize(
     ("name", "entry", "users"),
     [
         ("add.4.0", "main", ["add.5.0", "xor.2"]),

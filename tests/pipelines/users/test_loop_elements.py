@@ -56,8 +56,9 @@ def test_the_tuple_that_a_body_gives_back_is_of_no_call() -> None:
     [
         (f"{_SCAN}/vmap()/while", "eq", ["eq.1", "while.3"]),
         ("while", "eval_jaxpr/eq", ["while.3", "eq.1"]),
+        ("while", "closed_call/eq", ["while.3", "eq.1"]),
     ],
-    ids=["of a batch, within a scan", "a scan"],
+    ids=["of a batch, within a scan", "a scan", "a scan of before"],
 )
 def test_what_a_loop_over_a_batch_selects_is_not_computed_by_a_function(
     loop: str, equal: str, users: list[str]
@@ -68,6 +69,23 @@ def test_what_a_loop_over_a_batch_selects_is_not_computed_by_a_function(
   ROOT %r = {_KINDS} tuple(%next.1, %x.1, %while.3){named(_SCAN)}"""
     program = _program(loop, body).replace("%body", "%body.clone")
     assert users_in(program, "k.1", ids_known=True) == users
+
+
+@pytest.mark.parametrize(
+    ("result", "users"),
+    [("%sub.1, %k.1", ["r", "sin.1", "cos.1"]), ("%k.1, %sub.1", ["cos.1", "r", "sin.1"])],
+    ids=["as another element", "as it is"],
+)
+def test_what_the_function_of_a_scan_gives_back_is_behind_what_it_computes(
+    result: str, users: list[str]
+) -> None:
+    at = "while/body/eval_jaxpr"
+    body = f"""  %sin.1 = f32[8]{{0}} sine(%k.1){named(f"{at}/sin")}
+  %cos.1 = f32[8]{{0}} cosine(%k.1){named(f"{at}/cos")}
+  %mul.1 = f32[8]{{0}} multiply(%sin.1, %cos.1){named(f"{at}/mul")}
+  %sub.1 = f32[8]{{0}} subtract(%mul.1, %x.1){named(f"{at}/sub")}
+  ROOT %r = {_KINDS} tuple(%next.1, {result})"""
+    assert users_in(_program("while", body), "k.1", ids_known=True) == users
 
 
 def test_what_a_scan_within_a_scan_stacks_was_made_behind_the_call() -> None:
@@ -135,17 +153,19 @@ def test_slices_for_the_turns_of_a_scan_come_in_the_order_of_their_calls() -> No
 @pytest.mark.parametrize(
     ("clones", "counted", "users"),
     [
-        (4, "sub", ["r", "sin.1"]),
-        (4, "", ["sin.1", "r"]),
-        (3, "sub", ["sin.1", "r"]),
-        (2, "sub", ["sin.1", "r"]),
+        (".clone.clone.clone.clone", "sub", ["r", "sin.1"]),
+        (".clone.clone.clone.clone", "", ["sin.1", "r"]),
+        (".clone.clone.clone", "sub", ["sin.1", "r"]),
+        (".clone.clone.sunk.clone", "sub", ["r", "sin.1"]),
+        (".clone.sunk.clone.clone", "sub", ["sin.1", "r"]),
+        (".clone.clone", "sub", ["sin.1", "r"]),
     ],
-    ids=["changed", "what counts for it is younger", "dropped alone", "not changed"],
+    ids=["changed", "what counts for it is younger", "dropped", "sunk", "sunk and dropped", "not changed"],
 )
-def test_a_tuple_was_in_front_where_counters_were_merged(clones: int, counted: str, users: list[str]) -> None:
+def test_a_tuple_was_in_front_where_counters_were_merged(clones: str, counted: str, users: list[str]) -> None:
     """The tuple of the elements as they had been was their first user, and the last took its place."""
     name = named(f"while/body/{counted}") if counted else ""
     body = f"""  %sin.1 = f32[8]{{0}} subtract(%k.1, %x.1){name}
   ROOT %r = {_KINDS} tuple(%next.1, %k.1, %sin.1){named("while")}"""
-    program = _program("while", body).replace("%body", "%body" + ".clone" * clones)
+    program = _program("while", body).replace("%body", f"%body{clones}")
     assert users_in(program, "k.1", ids_known=True) == users

@@ -346,3 +346,24 @@ def test_a_transpose_that_moved_nothing_was_between_what_is_row_major_and_what_w
   ROOT %r = (f32[4,8]{{1,0}}, f32[8,4]{{1,0}}, f32[8,1]{{1,0}}) tuple(%sqrt.5, %transpose.9, %bitcast.1)"""
     ids = "p q mul.1 r bitcast.1 add.5 sqrt.5 transpose.9"
     assert users_of("add.5", body, ids=ids) == ["transpose.9", "sqrt.5"]
+
+
+@pytest.mark.parametrize(
+    ("place", "users"),
+    [
+        ("iota(), iota_dimension=0", ["second", "below", "first"]),
+        ("negate(%p)", ["below", "first", "second"]),
+    ],
+    ids=["runs on from zero", "may be negative"],
+)
+def test_a_place_that_is_not_negative_was_compared_with_zero_first(place: str, users: list[str]) -> None:
+    """A scatter of one window looks whether that is within the array; the last took the place."""
+    at = named("scatter", frame=1)
+    body = f"""  %p = s32[2]{{0}} parameter(0)
+  %c = s32[2]{{0}} constant({{4, 5}})
+  %place = s32[2]{{0}} {place}
+  %below = pred[2]{{0}} compare(%c, %place), direction=GE, metadata={{stack_frame_id=1}}
+  %first = s32[1]{{0}} slice(%place), slice={{[0:1]}}{at}
+  %second = s32[1]{{0}} slice(%place), slice={{[1:2]}}{at}
+  ROOT %r = (pred[2]{{0}}, s32[1]{{0}}, s32[1]{{0}}) tuple(%below, %first, %second)"""
+    assert users_of("place", body) == users

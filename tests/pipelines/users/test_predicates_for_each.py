@@ -8,7 +8,7 @@ from hlofuse.ir import parse_module
 from hlofuse.pipelines.users.calls.branch_predicates import in_order_of_results
 
 from ...running import find
-from .lists import HEAD, named, users_of
+from .lists import HEAD, named, places_in_source, users_of
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,25 @@ def test_a_derivative_chooses_by_what_was_spread_before(scope: str, users: list[
   %cos.1 = f32[8]{{0}} cosine(%select_n.1){named("cos")}
   ROOT %select_n.2 = f32[8]{{0}} select(%broadcast_in_dim.1, %cos.1, %q){named(back, frame=1)}"""
     assert users_of("broadcast_in_dim.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("start", "users"),
+    [(5, ["select_n.2", "select_n.1"]), (50, ["select_n.1", "select_n.2"])],
+    ids=["within the choice", "elsewhere"],
+)
+def test_a_predicate_that_is_written_by_itself_is_computed_once(start: int, users: list[str]) -> None:
+    """Its number does not tell: what had the one in front may have been something else."""
+    tables = places_in_source(("f", 7, 1, 40), ("f", 7, start, start + 5))
+    body = f"""  %n = f32[] parameter(0)
+  %x = f32[] parameter(1)
+  %one = f32[] constant(1)
+  %eq.3.0 = pred[] compare(%n, %x), direction=EQ{named("eq", frame=2)}
+  %select_n.1 = f32[] select(%eq.3.0, %one, %n){named("jit(_where)/select_n", frame=2)}
+  %div.1 = f32[] divide(%x, %select_n.1){named("div", frame=2)}
+  %select_n.2 = f32[] select(%eq.3.0, %x, %div.1){named("jit(_where)/select_n", frame=1)}
+  ROOT %r = (f32[], f32[]) tuple(%select_n.2, %select_n.1)"""
+    assert users_of("eq.3.0", body, tables=tables) == users
 
 
 @pytest.mark.parametrize(

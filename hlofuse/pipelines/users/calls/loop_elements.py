@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import FUNCTION_OF_SCAN, caller_of, is_named_around_loop, outermost_call
+from hlofuse.pipelines.names import FUNCTIONS_OF_SCAN, caller_of, is_named_around_loop, outermost_call
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.visits import order_of_walk
 from hlofuse.pipelines.users.floats.widened import served_by
@@ -23,6 +23,7 @@ from hlofuse.pipelines.users.floats.widened import served_by
 _SLICED = "/body/slice"
 _BODY = "/body/"
 _MERGED, _MERGED_AND_DROPPED = 2, 3
+_MERGED_AND_SUNK = ".clone.clone.sunk"
 _WINDOWS = frozenset({"dynamic-slice", "slice"})
 
 
@@ -39,8 +40,9 @@ def in_order_of_scan(element: Instruction, users: list[Instruction]) -> list[Ins
     call = next(iter(clones))
     others = [u for u in users if u is call or u not in clones]
     others.sort(key=lambda u: is_named_around_loop(served_by(u)))  # what is stacked was made last
-    listed: list[Instruction | None] = [None if u is call else u for u in others]
-    left = [u for u in without([*listed, *clones], [None]) if u is not None]
+    returned = [u for u in others if _returns(u, element)]
+    listed: list[Instruction | None] = [None if u is call else u for u in others if u not in returned]
+    left = [u for u in without([*listed, *clones, *returned], [None]) if u is not None]
     return last_in_front(left) if _were_counters_merged(element.computation) else left
 
 
@@ -60,12 +62,14 @@ def in_order_of_turns(users: list[Instruction]) -> list[Instruction]:
 def is_read_in_changed_body(element: Instruction) -> bool:
     """Is this get-tuple-element one of the parameter of a loop's body in which counters were merged?
 
-    One that is no scan's may have been cloned three times for what was dropped alone.
+    One that is no scan's may have been cloned three times for what was dropped alone. If twice at once ahead
+    of WhileLoopConstantSinking (`xla/service/while_loop_constant_sinking.cc`), they were merged.
     """
     loop = caller_of(element)
     if loop is None or loop.opcode != "while" or element.operands[0].opcode != "parameter":
         return False
-    return _times_cloned(element.computation) > _MERGED_AND_DROPPED
+    body = element.computation
+    return _times_cloned(body) > _MERGED_AND_DROPPED or (body is not None and _MERGED_AND_SUNK in body.name)
 
 
 def with_tuple_gone(users: list[Instruction]) -> list[Instruction]:
@@ -132,12 +136,19 @@ def _times_cloned(body: Computation | None) -> int:
     return 0 if body is None else body.name.split(".").count("clone")
 
 
+def _returns(root: Instruction, element: Instruction) -> bool:
+    """Does the body give back the `element` as another one? The function did, behind all else."""
+    if root.opcode != "tuple" or root.computation is None or root.computation.root is not root:
+        return False
+    return all(x is not element or k != element.tuple_index for k, x in enumerate(root.operands))
+
+
 def _is_of_function(user: Instruction) -> bool:
     served = served_by(user)
     if is_named_around_loop(served):
         return False
     name, caller = served.op_name or "", caller_of(served)
     if caller is not None and caller.op_name and name.startswith(f"{caller.op_name}/"):
-        return name.startswith(f"{caller.op_name}{_BODY}{FUNCTION_OF_SCAN}")
+        return name[len(caller.op_name) :].startswith(tuple(_BODY + x for x in FUNCTIONS_OF_SCAN))
     # A loop that came with a call got a longer name, what is in it did not.
-    return name.rpartition(_BODY)[2].startswith(FUNCTION_OF_SCAN)
+    return name.rpartition(_BODY)[2].startswith(FUNCTIONS_OF_SCAN)

@@ -10,19 +10,22 @@ from collections.abc import Hashable
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import FUNCTION_OF_SCAN, operation, outermost_call
+from hlofuse.pipelines.names import is_called_once, operation, outermost_call
 from hlofuse.pipelines.users.common.holes import last_in_front
 
 
 def function_given(literal: Instruction, reader: Instruction) -> Hashable | None:
     """The function of a scan that was given the `literal` for `reader`; None if that is no such choice."""
-    function = outermost_call(reader)
-    if literal.op_name or not function.endswith(f"/{FUNCTION_OF_SCAN}") or operation(reader) != "select_n":
+    if literal.op_name or not is_called_once(reader) or operation(reader) != "select_n":
         return None
     if reader.opcode != "select" or operation(reader.operands[0]) != "eq":
         return None
     numbers = reader.operands[1:]
-    return function if all(is_broadcast_of_constant(x) and not x.op_name for x in numbers) else None
+    return (
+        outermost_call(reader)
+        if all(is_broadcast_of_constant(x) and not x.op_name for x in numbers)
+        else None
+    )
 
 
 def with_last_in_place_of_call(given: list[Instruction]) -> list[Instruction]:

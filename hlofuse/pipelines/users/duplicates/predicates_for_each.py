@@ -19,6 +19,7 @@ from hlofuse.pipelines.names import (
 from hlofuse.pipelines.users.common.holes import last_at
 from hlofuse.pipelines.users.common.numbers import Numbers
 from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 
 
@@ -66,7 +67,8 @@ def with_last_in_place_of_predicate(x: Instruction, users: list[Instruction]) ->
 def _select_of_divisor(predicate: Instruction, numbers: Numbers) -> frozenset[Instruction]:
     """The one of two selects by `predicate` that the other chooses a quotient by, so that none is by zero.
 
-    What was computed for it had been made just before, as the number in front of the predicate's tells.
+    What was computed for it had been made just before, as the number in front of the predicate's tells. One
+    that is written somewhere else than where the other chooses was computed once.
     """
     root, number = name_before_renaming(predicate)
     if predicate.opcode != "compare" or not is_of_program(predicate) or number - 1 in numbers[root]:
@@ -75,6 +77,9 @@ def _select_of_divisor(predicate: Instruction, numbers: Numbers) -> frozenset[In
     if number < 2 or len(selects) != 2 or len(predicate.users) != 2:
         return frozenset()
     divisors = {o.operands[1] for u in selects for o in u.operands if o.opcode == "divide"}
+    here, places = extent_of(predicate), [extent_of(u) for u in selects if u not in divisors]
+    if here is not None and not any(place is not None and place.encloses(here) for place in places):
+        return frozenset()
     return frozenset(divisors.intersection(selects))
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import lru_cache
 
 from hlofuse.ir.instruction import Instruction
@@ -39,17 +40,21 @@ def _is_reduced_elsewhere(x: Instruction, reader: Instruction) -> bool:
 
     Of an array of one element that sum was the element.
     """
-    if x.shape.true_rank or not x.op_name or not reader.op_name or x.computation is None:
+    if x.shape.true_rank or not x.op_name or not is_of_program(reader) or x.computation is None:
         return False
-    return (x.op_name, reader.op_name) in _read_reduced(x.computation.root)
+    return (_origin(x), _origin(reader)) in _read_reduced(x.computation.root)
 
 
 @lru_cache(maxsize=2)  # asked for one computation after the other
-def _read_reduced(root: Instruction) -> frozenset[tuple[str | None, str | None]]:
-    """What is reduced in the computation of `root` and what reads that, by the names of the framework."""
-    found: set[tuple[str | None, str | None]] = set()
+def _read_reduced(root: Instruction) -> frozenset[tuple[Hashable, Hashable]]:
+    """What is reduced in the computation of `root` and what reads that, by name and place in the source."""
+    found: set[tuple[Hashable, Hashable]] = set()
     for x in root.computation or ():
         if x.opcode == "reduce" and x.op_name != x.operands[0].op_name:  # of one that was split the rest
             readers = (v for u in x.users for v in (u.users if u.opcode == "bitcast" else [u]))
-            found.update((x.operands[0].op_name, u.op_name) for u in readers)
+            found.update((_origin(x.operands[0]), _origin(u)) for u in readers)
     return frozenset(found)
+
+
+def _origin(x: Instruction) -> Hashable:
+    return x.op_name, stack_frame(x)

@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation, stack_frame
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
-from hlofuse.pipelines.users.common.holes import last_in_front, without
+from hlofuse.pipelines.users.common.holes import last_at, last_in_front, without
 
 
 def with_last_in_place_of_element(
@@ -77,6 +77,20 @@ def with_bounds_around_reshapes(
         return users
     first, last = sorted(bounds, key=order.__getitem__)
     return [last, *numbers, *(u for u in reshapes if u not in numbers), first]
+
+
+def with_lower_bound_of_place_gone(place: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of a `place` that runs on from zero: ScatterExpander compared it with zero first.
+
+    AlgebraicSimplifier (`HandleCompare`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) knows that
+    it is not negative, and the last user took the place of that comparison.
+    """
+    if place.opcode != "iota" or place.shape.rank != 1:
+        return users
+    bounds = [k for k, u in enumerate(users) if _is_bound(u, place)]
+    if len(bounds) != 1 or any(u.opcode != "slice" for k, u in enumerate(users) if k not in bounds):
+        return users
+    return last_at(users, bounds[0])
 
 
 def with_windows_behind(

@@ -15,7 +15,7 @@ from collections.abc import Hashable, Sequence
 from itertools import pairwise
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import FUNCTION_OF_SCAN, scope
+from hlofuse.pipelines.names import FUNCTIONS_OF_SCAN, scope
 from hlofuse.pipelines.users.common.holes import without
 
 
@@ -44,7 +44,7 @@ def with_merged_slices_behind(users: list[Instruction], merged: list[Instruction
 
 def _is_merged(x: Instruction, producer: Instruction) -> bool:
     function = scope(x)
-    if not function or function == scope(producer) or function.endswith(FUNCTION_OF_SCAN):
+    if not function or function == scope(producer) or function.endswith(FUNCTIONS_OF_SCAN):
         return False
     return _is_cut(x, 0) and any(_is_cut(x, d) for d in range(1, x.shape.rank))
 

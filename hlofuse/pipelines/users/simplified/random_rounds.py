@@ -29,8 +29,8 @@ def with_first_round_behind(key: Instruction, users: list[Instruction]) -> list[
     others = [u for u in users if u not in read]
     if len(read) != 3:
         return users
-    if not others:  # what the count is, and the word of the key was zero
-        return users if key.opcode in {"add", "xor"} else last_in_front(users)
+    if not others:  # what the count is, and the word of the key was zero; what a loop mixes is no key
+        return users if key.opcode in {"add", "get-tuple-element", "xor"} else last_in_front(users)
     place = sum(u not in read for u in users[: users.index(read[0])])
     return [*others[:place], read[-1], *others[place:], *read[:-1]]
 
