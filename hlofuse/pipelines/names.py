@@ -11,6 +11,31 @@ from hlofuse.ir.instruction import Instruction
 _NUMBER = re.compile(r"(.*)\.(\d+)", re.DOTALL)
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
 _KEPT_NAMES = frozenset({"parameter", "fusion", "custom-call"})
+_ENTRY = "jit(main)/"
+_OPCODES = {
+    "add_any": "add",
+    "cos": "cosine",
+    "div": "divide",
+    "eq": "compare",
+    "exp": "exponential",
+    "expm1": "exponential-minus-one",
+    "ge": "compare",
+    "gt": "compare",
+    "le": "compare",
+    "log1p": "log-plus-one",
+    "lt": "compare",
+    "max": "maximum",
+    "min": "minimum",
+    "mul": "multiply",
+    "ne": "compare",
+    "neg": "negate",
+    "pow": "power",
+    "rem": "remainder",
+    "select_n": "select",
+    "sin": "sine",
+    "sub": "subtract",
+}
+"""What is element-wise, after which older releases name nothing: names are opcodes there."""
 _REMEMBERED = 1 << 15
 """Names and paths are asked about again and again, and of those no more than a module has."""
 
@@ -74,9 +99,20 @@ def is_of_program(x: Instruction) -> bool:
     return _is_named_after(name_before_renaming(x).root, op_name, x.opcode)
 
 
+def is_of_older_release(x: Instruction) -> bool:
+    """Does its op_name tell of the entry, as those of older releases of JAX do?"""
+    return _names_entry(x.op_name or "")
+
+
+def _names_entry(op_name: str) -> bool:
+    return op_name.partition("/")[2].startswith(_ENTRY)
+
+
 @lru_cache(maxsize=_REMEMBERED)
 def _is_named_after(root: str, op_name: str, opcode: str) -> bool:
     last = _NOT_IN_NAMES.sub("_", op_name.rpartition("/")[2])
+    if root == opcode == _OPCODES.get(last):
+        return _names_entry(op_name)
     return root == last or (last.startswith(root) and root != opcode)
 
 
@@ -269,7 +305,7 @@ def _parts(op_name: str) -> list[str]:
     Older releases of JAX put the entry behind the program, as if that called it: `jit(f)/jit(main)/...`.
     """
     _, *parts = op_name.partition(";")[0].split("/")
-    return parts[1:] if parts[:1] == ["jit(main)"] else parts
+    return parts[1:] if parts[:1] == [_ENTRY.rstrip("/")] else parts
 
 
 def _is_call(part: str) -> bool:

@@ -269,6 +269,41 @@ def test_an_index_counted_from_the_end_was_not_moved(choice: str, users: list[st
     assert users_of("found", body, ids=ids) == users
 
 
+@pytest.mark.parametrize(
+    ("entry", "users"), [("jit(main)/", ["sine.1", "cosine.1"]), ("", ["cosine.1", "sine.1"])]
+)
+def test_older_releases_name_by_opcodes(entry: str, users: list[str]) -> None:
+    """Both were moved in front of the reshape of the quotient, the sine last."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %divide.1 = f32[8]{{0}} divide(%p, %q){named(f"{entry}div")}
+  %cosine.1 = f32[8]{{0}} cosine(%divide.1){named(f"{entry}cos")}
+  %sine.1 = f32[8]{{0}} sine(%divide.1){named(f"{entry}sin")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%cosine.1, %sine.1)"""
+    assert users_of("divide.1", body, ids="p q divide.1 r cosine.1 sine.1") == users
+
+
+@pytest.mark.parametrize(
+    ("made", "users"),
+    [
+        ("broadcast(%p), dimensions={0}", ["multiply.1", "multiply.2"]),
+        ("concatenate(%p, %p), dimensions={0}", ["multiply.2", "multiply.1"]),
+    ],
+)
+def test_what_was_spread_was_reshaped_for_each_that_was_moved(made: str, users: list[str]) -> None:
+    """Of what was made otherwise there was one reshape."""
+    size = 6 if made.startswith("broadcast") else 3
+    body = f"""  %p = f32[{size}]{{0}} parameter(0)
+  %q = f32[2,3]{{1,0}} parameter(1)
+  %spread.1 = f32[6]{{0}} {made}{named("jit(main)/mul")}
+  %bitcast.1 = f32[2,3]{{1,0}} bitcast(%spread.1){named("jit(main)/mul")}
+  %multiply.1 = f32[2,3]{{1,0}} multiply(%q, %bitcast.1){named("jit(main)/mul")}
+  %multiply.2 = f32[2,3]{{1,0}} multiply(%multiply.1, %bitcast.1){named("jit(main)/mul")}
+  ROOT %r = (f32[2,3]{{1,0}}) tuple(%multiply.2)"""
+    ids = "p q r multiply.1 multiply.2 spread.1 bitcast.1"
+    assert users_of("bitcast.1", body, ids=ids) == users
+
+
 def test_what_is_younger_than_the_product_that_a_dot_became_was_moved() -> None:
     """In a body that is a call as a whole there may be nothing else by which to tell what passes made."""
     dot = named("jit(g)/dot_general")

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.pipelines.names import (
     is_made_by_pass,
+    is_of_older_release,
     is_of_program,
     is_of_several,
     last_of_program,
@@ -50,8 +53,9 @@ def first_made_anew(computation: Computation) -> int:
     """
     if not any(x.op_name for x in computation):
         return _first_named_by_pass(computation)
+    is_call = _is_call_without_name(computation)
     return min(
-        (x.id for x in computation if was_division(x) or _is_made_anew(x)),
+        (x.id for x in computation if was_division(x) or (not is_call and _is_made_anew(x))),
         default=last_of_program(computation.root) + len(computation.instructions),
     )
 
@@ -73,6 +77,19 @@ def _first_named_by_pass(computation: Computation) -> int:
 def _is_of_any(x: Instruction) -> bool:
     """Does the name of its opcode not tell? It is what the framework calls it, or it can be from anywhere."""
     return x.opcode in _NAMED_ALIKE or is_made_of_nothing(x)
+
+
+def _is_call_without_name(computation: Computation) -> bool:
+    """Is it the body of a loop that only calls a function, and nothing tells which?
+
+    Older releases of JAX name what a scan runs nowhere. Then nothing of what is computed in floating point
+    is older than the root, and what was inlined looks as if passes had made it.
+    """
+    root = computation.root
+    of_program = [x for x in computation if x.opcode in ELEMENTWISE_OPCODES and is_of_older_release(x)]
+    if computation.is_entry or not of_program:
+        return False
+    return not any(x.id < root.id and x.shape.element_type in FLOATING_TYPES for x in of_program)
 
 
 def _is_made_anew(x: Instruction) -> bool:

@@ -15,6 +15,7 @@ from hlofuse.ir.module import Module
 from hlofuse.pipelines.names import (
     is_made_by_pass,
     is_of_derivative,
+    is_of_older_release,
     is_of_program,
     name_before_renaming,
     operation,
@@ -62,7 +63,7 @@ def with_twins_users_behind(
             or _users_in_same_call(producer, here, places)
             or _users_in_function(producer, here, places)
         )
-    ages = ids_known and not scope(producer) and is_of_program(producer)
+    ages = ids_known and not scope(producer) and is_of_program(producer) and not is_of_older_release(producer)
     # Nothing reads what is younger unless it was given it; what derives that was, too.
     given = [u for u in users if ages and u.id < producer.id and stack_frame(u) != stack_frame(producer)]
     derived = {(stack_frame(u), operation(u)) for u in given if is_of_program(u) and not is_of_derivative(u)}

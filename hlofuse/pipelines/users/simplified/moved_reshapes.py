@@ -233,8 +233,9 @@ def _was_reshaped_once(
     x: Instruction, moved: list[Instruction], others: list[Instruction], passes: int
 ) -> bool:
     """Was it reshaped for those together that were `moved`?"""
-    if x.opcode in {"broadcast", "iota"}:
-        return False  # it is made anew in the shape of who reads it
+    spread = x.operands[0] if x.opcode == "bitcast" else x
+    if spread.opcode in {"broadcast", "iota"}:
+        return False  # it is made anew in the shape of who reads it, or reshaped for each of them
     if _is_reshaped_once(x, passes):
         return not _is_of_several_calls(moved)
     if not is_of_program(x):
