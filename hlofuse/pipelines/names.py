@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 
 _NUMBER = re.compile(r"(.*)\.(\d+)", re.DOTALL)
@@ -173,6 +174,14 @@ def _is_surely_young(x: Instruction) -> bool:
     if x.opcode in {"bitcast", "fusion"}:
         return True
     return bool(x.operands and x.op_name and (scope(x) or not is_of_program(x)))
+
+
+def is_cloned_whole(computation: Computation) -> bool:
+    """Is it the body of a loop that constants were sunk into, after all calls had been inlined?
+
+    A clone is made in the order in which a text would be written.
+    """
+    return ".sunk" in computation.name
 
 
 _BODIES = re.compile(r"body|cond|branch_\d+_fun")

@@ -17,7 +17,7 @@ from hlofuse.pipelines.likely_ids.callers import with_callers_as_written
 from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
 from hlofuse.pipelines.likely_ids.given_as_text import is_given_as_text
 from hlofuse.pipelines.likely_ids.inlined_calls import in_order_of_cloning
-from hlofuse.pipelines.likely_ids.makers import Maker, is_cloned_whole
+from hlofuse.pipelines.likely_ids.makers import Maker
 from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
 from hlofuse.pipelines.likely_ids.older_names import (
     is_named_after_opcodes,
@@ -32,7 +32,7 @@ from hlofuse.pipelines.likely_ids.parts_of_concatenations import (
 from hlofuse.pipelines.likely_ids.program_order import in_program_order
 from hlofuse.pipelines.likely_ids.simplification_rounds import in_rounds
 from hlofuse.pipelines.likely_ids.sort_keys import with_keys_as_made
-from hlofuse.pipelines.names import is_of_program
+from hlofuse.pipelines.names import is_cloned_whole, is_of_program
 
 
 def guess_ids(module: Module) -> None:

@@ -17,7 +17,14 @@ from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.pipelines.likely_ids.folded_numbers import is_spread_anew_for
 from hlofuse.pipelines.likely_ids.front_end_names import constants_of_clone
-from hlofuse.pipelines.names import Name, is_of_call, is_of_program, name_before_renaming, operation
+from hlofuse.pipelines.names import (
+    Name,
+    is_cloned_whole,
+    is_of_call,
+    is_of_program,
+    name_before_renaming,
+    operation,
+)
 
 
 class Maker(IntEnum):
@@ -42,14 +49,6 @@ class Maker(IntEnum):
     """AlgebraicSimplifier behind float normalization."""
     ANY = 11
     """Whoever it was: only numbers count among these."""
-
-
-def is_cloned_whole(computation: Computation) -> bool:
-    """Is it the body of a loop that constants were sunk into, after all calls had been inlined?
-
-    A clone is made in the order in which a text would be written.
-    """
-    return ".sunk" in computation.name
 
 
 def _is_cloned(computation: Computation, program: list[Instruction], kept: list[Instruction]) -> bool:

@@ -123,6 +123,7 @@ from hlofuse.pipelines.users.simplified.remainders import (
     with_last_in_place_of_remainder,
     with_signs_behind,
 )
+from hlofuse.pipelines.users.simplified.sharded_results import with_results_in_place_of_reshape
 from hlofuse.pipelines.users.simplified.slices_of_padding import with_last_in_place_of_margin
 from hlofuse.pipelines.users.simplified.split_reductions import with_last_in_place_of_split
 from hlofuse.pipelines.users.simplified.stacked_scalars import with_stacks_behind_scalar
@@ -184,6 +185,7 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
 
 def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:
     """As AlgebraicSimplifier and expanders left them."""
+    users = with_results_in_place_of_reshape(producer, users, clues.order)
     users = with_angles_behind(producer, users)
     users = with_last_in_place_of_margin(producer, users, clues.order)
     users = with_merged_slices_behind(users, merged_slices(producer, clues.ages.passes))

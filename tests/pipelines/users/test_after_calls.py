@@ -208,6 +208,38 @@ def test_the_function_that_the_program_is_was_called_by_nothing() -> None:
     assert users_in(program, "jit_h_.2", ids_known=True) == ["sin.1", "cos.1", "tuple.1"]
 
 
+@pytest.mark.parametrize(
+    ("body", "users"),
+    [("body", ["cos.1", "sub.1", "tan.1"]), ("body.sunk.clone", ["cos.1", "tan.1", "sub.1"])],
+)
+def test_a_body_that_constants_were_sunk_into_has_lists_without_tuples(body: str, users: list[str]) -> None:
+    """It was cloned when the results of the call had found their users, so that the last filled no hole."""
+    program = f"""HloModule m
+
+%{body} (i: (f32[4], f32[4])) -> (f32[4], f32[4]) {{
+  %i = (f32[4]{{0}}, f32[4]{{0}}) parameter(0)
+  %e.1 = f32[4]{{0}} get-tuple-element(%i), index=0
+  %sin.1 = f32[4]{{0}} sine(%e.1){named("while/body/jit(g)/sin")}
+  %cos.1 = f32[4]{{0}} cosine(%sin.1){named("while/body/jit(g)/cos")}
+  %tan.1 = f32[4]{{0}} tan(%sin.1){named("while/body/tan")}
+  %add.1 = f32[4]{{0}} add(%tan.1, %cos.1){named("while/body/add")}
+  %sub.1 = f32[4]{{0}} subtract(%add.1, %sin.1){named("while/body/sub")}
+  ROOT %tuple.1.0 = (f32[4]{{0}}, f32[4]{{0}}) tuple(%sub.1, %e.1)
+}}
+
+%cond (i: (f32[4], f32[4])) -> pred[] {{
+  %i = (f32[4]{{0}}, f32[4]{{0}}) parameter(0)
+  ROOT %never = pred[] constant(false)
+}}
+
+ENTRY %main (i: (f32[4], f32[4])) -> (f32[4], f32[4]) {{
+  %i = (f32[4]{{0}}, f32[4]{{0}}) parameter(0)
+  ROOT %while.1 = (f32[4]{{0}}, f32[4]{{0}}) while(%i), condition=%cond, body=%{body}
+}}
+"""
+    assert users_in(program, "sin.1", ids_known=True) == users
+
+
 def test_the_body_of_a_loop_is_called_in_one_place_wherever_its_lines_are() -> None:
     """jax.lax.map, of what it cut out: the last of the body took the place of the call."""
     body = f"""  %p = f32[5,8]{{1,0}} parameter(0)

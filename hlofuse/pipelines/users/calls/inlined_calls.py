@@ -3,7 +3,8 @@
 CallInliner (`xla/service/call_inliner.cc`) clones the body of a function operands first, so that inside
 of it age and the order of users agree; who uses a result outside comes behind them. A function with
 several results ends in a tuple, which is a user of each as well. It goes when its elements have found
-their users, and the last user takes its place.
+their users, and the last user takes its place. WhileLoopConstantSinking
+(`xla/service/while_loop_constant_sinking.cc`) clones the body of a loop since, and no place is left there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Hashable
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import (
     is_called_once,
+    is_cloned_whole,
     is_loop_of_one_turn,
     name_before_renaming,
     operation,
@@ -85,6 +87,8 @@ def in_order_of_calls(
     outer = with_calls_inlined(outer, function, order, passes)
     if passes is not None:
         inner = with_clones_by_age(inner, served, range(source.id, passes))
+    if source.computation is not None and is_cloned_whole(source.computation):
+        return [*inner, *outer]  # the tuples had gone by then
     inner = _as_call_within_leaves_it(source, inner, function)
     if outer and _is_result_of_nested(source, function):
         return [outer[-1], *inner, *outer[:-1]]
