@@ -38,7 +38,6 @@ DIFFERENT = {
         "sort_and_topk",
     },
     "v100": {
-        "random_800",
         "random_830",
         "sort_and_topk",
     },
