@@ -24,7 +24,6 @@ def merge_fusion(fusion: Instruction, producer: Instruction) -> None:
     """
     names = module_of(computation_of(fusion)).instruction_names
     inside = producer.fused_computation
-    outer = producer.operands
     # XLA clones twice, for the producer and for the fusion. One object stands for both here; the first
     # clones' names are taken, but nobody sees them.
     clones: dict[Instruction, Instruction] = {}
@@ -33,8 +32,7 @@ def merge_fusion(fusion: Instruction, producer: Instruction) -> None:
         skip(inner.name)
         if inner.opcode != "parameter":
             clones[inner] = inner.bare_copy()
-    for parameter, operand in zip(inside.parameters, outer, strict=True):
-        clones[parameter] = operand
+    clones.update(zip(inside.parameters, producer.operands, strict=True))
     merge = _Merge(fusion, names)
     merge.replace(producer, clones[inside.root])
     if inside.root.opcode != "parameter":

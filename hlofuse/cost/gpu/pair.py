@@ -87,8 +87,7 @@ class PairTable:
             for operand in brought:
                 # What only the producer uses the consumer does not; most pairs share nothing.
                 if len(operand.users) > 1 and operand in operands:
-                    places = {o: operands.index(o) for o in operands}
-                    shared = tuple([places.get(o) for o in brought])
+                    shared = tuple([operands.index(o) if o in operands else None for o in brought])
                     break
         key = (first.number, second.number, slot, shared)
         pair = self._pairs.get(key)

@@ -24,7 +24,7 @@ from hlofuse.trace import Recorder
 
 _KINDS = {"loop": "kLoop", "triton": "kCustom", "custom": "kCustom", "cudnn": "kCustom", "sort": "kCustom"}
 _NEVER_CANDIDATES = frozenset({"parameter", "tuple", "get-tuple-element"})
-_NOT_UPDATED = frozenset({"constant", "get-tuple-element"})
+_NOT_UPDATED = frozenset({"parameter", "constant", "get-tuple-element"})
 
 
 class Driver:
@@ -159,8 +159,8 @@ class Driver:
 
     def _step(self, producer: Instruction, consumers: list[Instruction], priority: int) -> bool:
         """Fuse the producer into the consumers, bitcasts left out."""
-        legality = self._legality
-        extra = producer in self._preferred
+        legality, preferred = self._legality, self._preferred
+        extra = producer in preferred
         tilings = legality.tilings_of(producer, consumers, extra_outputs=extra)
         bitcast = producer.opcode == "bitcast" and is_fusible_bitcast(producer)
         rule = BITCAST_FIRST if bitcast else PAYS
@@ -188,7 +188,7 @@ class Driver:
                 duplicated=bool(producer.users),
                 figures=figures,
             )
-            self._preferred.pop(consumer, None)
+            preferred.pop(consumer, None)
             if fusion is not consumer:
                 self._marked.pop(consumer, None)
                 self._queue.discard(consumer)
@@ -197,8 +197,8 @@ class Driver:
                     continue
                 self._marked[operand] = None
                 self._new_consumers.setdefault(operand, []).append(fusion)
-                if self._preferred.get(operand) is consumer:
-                    del self._preferred[operand]
+                if preferred and preferred.get(operand) is consumer:
+                    del preferred[operand]
             self._marked[fusion] = None
         self._note_removed_times(producer, consumers)
         if not producer.users:
