@@ -6,10 +6,16 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 
 _NUMBER = re.compile(r"(.*)\.(\d+)", re.DOTALL)
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
+_OF_FRAMEWORK = re.compile(
+    "convert_element_type|cos|div|eq|exp|ge|gt|integer_pow|le|log|lt|max|min|mul|ne|neg|pow|select_n|sin"
+    "|square|sub"
+)
+"""What JAX calls element-wise operations that XLA has other names for."""
 _KEPT_NAMES = frozenset({"parameter", "fusion", "custom-call"})
 _REMEMBERED = 1 << 15
 """Names and paths are asked about again and again, and of those no more than a module has."""
@@ -67,10 +73,16 @@ def stack_frame(x: Instruction) -> int:
 
 
 def is_of_program(x: Instruction) -> bool:
-    """Is it named after the framework's operation, rather than by a pass after its opcode?"""
+    """Is it named after the framework's operation, rather than by a pass after its opcode?
+
+    In a text without metadata an element-wise operation that is named otherwise is.
+    """
     op_name = x.op_name
-    if not op_name or x.opcode == "parameter":
+    if x.opcode == "parameter":
         return False
+    if not op_name:
+        is_named = _OF_FRAMEWORK.fullmatch(name_before_renaming(x).root)
+        return x.opcode in ELEMENTWISE_OPCODES and is_named is not None
     return _is_named_after(name_before_renaming(x).root, op_name, x.opcode)
 
 
