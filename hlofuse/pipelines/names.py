@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 
@@ -37,6 +38,8 @@ _OPCODES = {
     "sub": "subtract",
 }
 """What is element-wise, after which older releases name nothing: names are opcodes there."""
+_OF_FRAMEWORK = frozenset({*_OPCODES, "convert_element_type", "integer_pow", "square"})
+"""What the framework calls element-wise operations that XLA has other names for."""
 _REMEMBERED = 1 << 15
 """Names and paths are asked about again and again, and of those no more than a module has."""
 
@@ -93,10 +96,15 @@ def stack_frame(x: Instruction) -> int:
 
 
 def is_of_program(x: Instruction) -> bool:
-    """Is it named after the framework's operation, rather than by a pass after its opcode?"""
+    """Is it named after the framework's operation, rather than by a pass after its opcode?
+
+    In a text without metadata an element-wise operation that is named otherwise is.
+    """
     op_name = x.op_name
-    if not op_name or x.opcode == "parameter":
+    if x.opcode == "parameter":
         return False
+    if not op_name:
+        return x.opcode in ELEMENTWISE_OPCODES and name_before_renaming(x).root in _OF_FRAMEWORK
     return _is_named_after(name_before_renaming(x).root, op_name, x.opcode)
 
 

@@ -34,7 +34,11 @@ from hlofuse.pipelines.users.floats.widened import (
     users_of_widening,
     users_through_convert,
 )
-from hlofuse.pipelines.users.floats.widened_products import is_read_through_pair, with_pair_gone
+from hlofuse.pipelines.users.floats.widened_products import (
+    is_read_through_pair,
+    with_pair_gone,
+    with_pair_of_sum_gone,
+)
 from hlofuse.pipelines.users.in_program import as_program_has_it
 from hlofuse.pipelines.users.layouts.grouped_reductions import (
     reductions_but_last,
@@ -151,7 +155,7 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
     if clues.ids_known:
         users = with_last_in_place_of_layout(producer, users)
         users = with_reshaped_behind(producer, users)
-    aged = as_age_tells(producer, users, clues)
+    aged = with_pair_of_sum_gone(producer, as_age_tells(producer, users, clues), clues.wide)
     return with_readers_in_place(producer, aged), aged != users
 
 

@@ -16,6 +16,7 @@ from hlofuse.pipelines.names import (
     is_called_once,
     is_cloned_whole,
     is_loop_of_one_turn,
+    is_of_derivative,
     name_before_renaming,
     operation,
     outermost_call,
@@ -82,7 +83,8 @@ def in_order_of_calls(
     twins = merged_twins(inner, outer, function)
     if twins:
         return with_twins_users_merged(inner, outer, twins)
-    if inner and outer and all(_is_like_inner(u, inner, source, function) for u in outer):
+    is_likely = inner and outer and not is_computed_of_nothing(source)
+    if is_likely and all(_is_like_inner(u, inner, source, function) for u in outer):
         return [*inner, *outer]
     outer = with_calls_inlined(outer, function, order, passes)
     if passes is not None:
@@ -110,7 +112,8 @@ def _is_like_inner(u: Instruction, inner: list[Instruction], source: Instruction
 
     It read one of its own, which no call results in, until HloCSE made all of them one.
     """
-    if outermost_call(served_by(u)).rpartition("/")[2] != function.rpartition("/")[2]:
+    reader = served_by(u)
+    if is_of_derivative(reader) or outermost_call(reader).rpartition("/")[2] != function.rpartition("/")[2]:
         return False
     return any(_way_of_reading(u, source) == _way_of_reading(v, source) for v in inner)
 

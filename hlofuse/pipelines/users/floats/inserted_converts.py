@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES
+from hlofuse.pipelines.names import is_of_program
 
 _NARROW = frozenset(
     "bf16 f8e5m2 f8e4m3 f8e4m3fn f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz f8e3m4 f4e2m1fn f8e8m0fnu".split()
@@ -49,4 +50,4 @@ def is_widening(instruction: Instruction) -> bool:
 
 
 def _is_unnamed_convert(x: Instruction) -> bool:
-    return x.opcode == "convert" and not x.op_name
+    return x.opcode == "convert" and not x.op_name and not is_of_program(x)

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from hlofuse.analysis.custom_calls import is_library_convolution
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import stack_frame
-from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.names import is_of_program, operation, stack_frame
+from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_widening
 
 _PRODUCTS = frozenset({"custom-call", "dot"})
@@ -43,6 +43,29 @@ def with_pair_gone(
     if product.opcode == "bitcast" or not is_read_through_pair(product, wide, places):
         return users
     return [u for u in without([None, None, *users], [None, None]) if u is not None]
+
+
+def with_pair_of_sum_gone(
+    total: Instruction, users: list[Instruction], wide: frozenset[Instruction]
+) -> list[Instruction]:
+    """The users of the `total` that such a product became: they were given it behind the convert back.
+
+    `HandleDotStrengthReduction` (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) added up before
+    anything was widened, so that there is no other convert of it.
+    """
+    if total.opcode != "reduce" or is_of_program(total) or operation(total) not in {"", "dot_general"}:
+        return users
+    product = total
+    while product.opcode in {"bitcast", "reduce"}:
+        product = product.operands[0]  # it may be added up in several steps
+    if product.opcode != "multiply" or not any(is_widening(_spread(o)) for o in product.operands):
+        return users
+    return users if any(u in wide or is_narrow(u) for u in users) else last_in_front(users)
+
+
+def _spread(x: Instruction) -> Instruction:
+    """What a factor was broadcast of."""
+    return _moved(_moved(x).operands[0]) if _moved(x).opcode == "broadcast" else _moved(x)
 
 
 def _is_product(x: Instruction) -> bool:
