@@ -152,9 +152,8 @@ def _is_remade(x: Instruction, number: Mapping[Instruction, int], normalized: fr
             return bool(x.op_name) and batches and hoisted
         case "reduce":
             dropped = x.shape.true_dimensions == source.shape.true_dimensions
-            # Where ScatterExpander asks for indices in bounds what is reduced has no name either.
-            given = bool(source.operands[0].op_name) or source.operands[0].opcode in ("bitcast", "broadcast")
-            return dropped and given and not x.op_name and not source.op_name
+            is_check = source.shape.element_type == "pred"  # ScatterExpander asks for indices in bounds
+            return dropped and not is_check and not x.op_name and not source.op_name
         case "transpose":
             return source.operands[0].opcode == "reduce" and not x.op_name
         case "slice":
