@@ -65,7 +65,8 @@ def test_bitcasts_go_by_their_numbers_alone() -> None:
 def test_a_bitcast_of_a_reduction_is_remade_where_dimensions_of_size_one_were_dropped_only() -> None:
     """What is reduced then is a bitcast; ScatterExpander reduces what it has compared."""
     body = f"""  %p = pred[1,8]{{1,0}} parameter(0)
-  %INPUT = pred[8]{{0}} SOURCE(%p)
+  %q = pred[8]{{0}} parameter(1)
+  %INPUT = pred[8]{{0}} SOURCE
   %true.0 = pred[] constant(true)
   %reduce.1.0 = pred[] reduce(%INPUT, %true.0), dimensions={{0}}, to_apply=%and
   %bitcast.1.0 = pred[1]{{0}} bitcast(%reduce.1.0)
@@ -79,15 +80,15 @@ def test_a_bitcast_of_a_reduction_is_remade_where_dimensions_of_size_one_were_dr
 }
 """
 
-    def bitcasts(name: str, opcode: str) -> list[str]:
+    def bitcasts(name: str, source: str) -> list[str]:
         text = f"HloModule m{FROM_JAX}\n\n{combine}\nENTRY %main {{\n{body}\n}}\n"
-        module = parse_module(text.replace("INPUT", name).replace("SOURCE", opcode))
+        module = parse_module(text.replace("INPUT", name).replace("SOURCE", source))
         guess_ids(module)
         ordered = sorted(module.entry.instructions, key=lambda x: x.id)
         return [x.name for x in ordered if x.name in ("bitcast.1.0", "bitcast.2.0")]
 
-    assert bitcasts("bitcast.9.0", "bitcast") == ["bitcast.2.0", "bitcast.1.0"]
-    assert bitcasts("reshape.9.0", "reshape") == ["bitcast.1.0", "bitcast.2.0"]
+    assert bitcasts("bitcast.9.0", "bitcast(%p)") == ["bitcast.2.0", "bitcast.1.0"]
+    assert bitcasts("and.9.0", "and(%q, %q)") == ["bitcast.1.0", "bitcast.2.0"]
 
 
 OF_OLDER_FRONT_END = f"""  %Arg_0.1 = f32[8]{{0}} parameter(0)

@@ -152,7 +152,8 @@ def _is_remade(x: Instruction, number: Mapping[Instruction, int], normalized: fr
             return bool(x.op_name) and batches and hoisted
         case "reduce":
             dropped = x.shape.true_dimensions == source.shape.true_dimensions
-            is_check = source.shape.element_type == "pred"  # ScatterExpander asks for indices in bounds
+            # ScatterExpander asks so whether indices are in bounds.
+            is_check = source.operands[0].opcode in ("and", "compare")
             return dropped and not is_check and not x.op_name and not source.op_name
         case "transpose":
             return source.operands[0].opcode == "reduce" and not x.op_name
