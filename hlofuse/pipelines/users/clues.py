@@ -9,7 +9,13 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import Name
 from hlofuse.pipelines.users.calls.selected_branches import Given, given_to_branches
-from hlofuse.pipelines.users.common.ages import Calls, first_made_anew, first_of_dots, runs_of_calls
+from hlofuse.pipelines.users.common.ages import (
+    Calls,
+    first_made_anew,
+    first_of_dots,
+    runs_of_calls,
+    was_simplified_as_text,
+)
 from hlofuse.pipelines.users.common.numbers import Numbers, numbers_in_names
 from hlofuse.pipelines.users.common.visits import Uses, uses_in_order
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
@@ -82,6 +88,8 @@ class Clues(NamedTuple):
     """The results of convolutions that layout normalization made anew."""
     ages: Ages
     gone: GonePlaces
+    simplified: bool
+    """Had CSE made equals one before the text was written, if ids are XLA's?"""
     ids_known: bool
     """Are ids XLA's?"""
 
@@ -115,6 +123,7 @@ def clues_of(computation: Computation, program: Program, gone: GonePlaces, *, id
         results_of_normalized(computation),
         ages,
         gone,
+        ids_known and was_simplified_as_text(computation),
         ids_known,
     )
 

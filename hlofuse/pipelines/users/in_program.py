@@ -230,7 +230,8 @@ def _as_computed_by_products(
 
 def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:
     """As HloCSE left them, and scatters that were expanded when slices of what they read were one."""
-    users = with_merged_broadcasts(producer, users, clues.order, clues.for_each, clues.reshaped)
+    if not clues.simplified:
+        users = with_merged_broadcasts(producer, users, clues.order, clues.for_each, clues.reshaped)
     users = with_last_in_place_of_reshapes(producer, users, clues.order, clues.reshaped, clues.wide)
     users = in_order_of_results(producer, users)
     users = with_results_together(producer, users, clues.uses)

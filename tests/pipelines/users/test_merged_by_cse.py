@@ -681,3 +681,31 @@ def test_what_reads_a_value_through_a_reshape_may_be_in_the_same_call() -> None:
   ROOT %r = (f32[4]{{0}}, f32[1,8,4]{{2,1,0}}) tuple(%reduce.1, %sub.1)"""
     ids = "p zero convert_element_type.1 sub.1 reduce.1 r bitcast.1"
     assert users_of("convert_element_type.1", body, ids=ids, tables=tables) == ["bitcast.1", "sub.1"]
+
+
+@pytest.mark.parametrize(
+    ("product", "users"),
+    [
+        ("div", ["broadcast.1", "broadcast.2", "broadcast.3"]),
+        ("mul", ["broadcast.1", "broadcast.3", "broadcast.2"]),
+    ],
+)
+def test_broadcasts_were_one_before_a_simplified_text_was_written(product: str, users: list[str]) -> None:
+    """A product named after a division by a constant was simplified before; CSE had run as well."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[4]{{0}} parameter(1)
+  %x = f32[2]{{0}} parameter(2)
+  %y = f32[] parameter(3)
+  %two.1 = f32[] constant(2)
+  %two.2 = f32[8]{{0}} broadcast(%two.1), dimensions={{}}
+  %{product}.1 = f32[8]{{0}} multiply(%p, %two.2)
+  %sqrt.1 = f32[] sqrt(%y)
+  %broadcast.1 = f32[8]{{0}} broadcast(%sqrt.1), dimensions={{}}
+  %add.1 = f32[8]{{0}} add(%{product}.1, %broadcast.1)
+  %sub.1 = f32[8]{{0}} subtract(%add.1, %broadcast.1)
+  %broadcast.2 = f32[4]{{0}} broadcast(%sqrt.1), dimensions={{}}
+  %add.2 = f32[4]{{0}} add(%q, %broadcast.2)
+  %broadcast.3 = f32[2]{{0}} broadcast(%sqrt.1), dimensions={{}}
+  %add.3 = f32[2]{{0}} add(%x, %broadcast.3)
+  ROOT %r = (f32[8], f32[4], f32[2]) tuple(%sub.1, %add.2, %add.3)"""
+    assert users_of("sqrt.1", body) == users

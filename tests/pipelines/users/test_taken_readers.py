@@ -65,3 +65,44 @@ def test_what_products_merged_of_derivatives_read_is_behind(call: str, users: li
   ROOT %r = (f32[16,16], f32[16,32], f32[16,16]) tuple(%gemm.1, %concatenate.1, %sin.1)"""
     ids = "p q v add.1 sin.1 r concatenate.1 gemm.1"
     assert users_of("add.1", body, head=head, ids=ids) == users
+
+
+_SCALE = """
+%gemm (a: f32[16,16], b: f32[16,16], c: f32[], d: f32[], e: f32[]) -> f32[16,16] {
+  %a = f32[16,16]{1,0} parameter(0)
+  %b = f32[16,16]{1,0} parameter(1)
+  %c = f32[] parameter(2)
+  %d = f32[] parameter(3)
+  %e = f32[] parameter(4)
+  %dot.1 = f32[16,16]{1,0} dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  %div.2 = f32[] divide(%c, %d)
+  %mul.2 = f32[] multiply(%div.2, %e)
+  %broadcast.2 = f32[16,16]{1,0} broadcast(%mul.2), dimensions={}
+  ROOT %mul.3 = f32[16,16]{1,0} multiply(%dot.1, %broadcast.2)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("operand", "users"),
+    [("v", ["mul.1", "sin.1", "cos.1"]), ("w", ["sin.1", "cos.1", "mul.1"])],
+    ids=["same", "other"],
+)
+def test_a_text_without_metadata_tells_of_what_gemms_took_along(operand: str, users: list[str]) -> None:
+    """What was computed of a number is found by what computes it; the number may have become another."""
+    body = f"""  %p = f32[16,16]{{1,0}} parameter(0)
+  %q = f32[16,16]{{1,0}} parameter(1)
+  %v = f32[1]{{0}} parameter(2)
+  %w = f32[1]{{0}} parameter(3)
+  %one.1 = f32[1]{{0}} constant({{1}})
+  %div.1 = f32[1]{{0}} divide(%one.1, %{operand})
+  %one.2 = f32[] constant(1)
+  %bitcast.1 = f32[] bitcast(%v)
+  %bitcast.2 = f32[] bitcast(%w)
+  %gemm.1 = f32[16,16]{{1,0}} fusion(%p, %q, %one.2, %bitcast.1, %bitcast.2), kind=kCustom, calls=%gemm
+  %sin.1 = f32[1]{{0}} sine(%div.1)
+  %cos.1 = f32[1]{{0}} cosine(%div.1)
+  %mul.1 = f32[1]{{0}} multiply(%div.1, %div.1)
+  ROOT %r = (f32[16,16], f32[1], f32[1], f32[1]) tuple(%gemm.1, %sin.1, %cos.1, %mul.1)"""
+    ids = "p q v w one.1 div.1 sin.1 cos.1 mul.1 r one.2 bitcast.1 bitcast.2 gemm.1"
+    assert users_of("div.1", body, head=_SCALE, ids=ids) == users

@@ -143,6 +143,18 @@ def was_division(x: Instruction) -> bool:
     return _became_product(x, "div")
 
 
+def was_simplified_as_text(computation: Computation) -> bool:
+    """Was the text that XLA was given, without metadata, of a program that had been simplified before?
+
+    A division by a constant is a product there already, which has the name of the division, and is no
+    younger than the root. HloCSE had run with AlgebraicSimplifier (`algebraic_simplifier.cc`): lists of users
+    are in the order of the text since. Ids have to be XLA's.
+    """
+    products = [x for x in computation if x.opcode == "multiply" and not x.op_name]
+    divisions = [x for x in products if name_before_renaming(x).root == "div"]
+    return bool(divisions) and min(x.id for x in divisions) <= last_of_program(computation.root)
+
+
 def was_product_with_predicate(x: Instruction) -> bool:
     """A product with a predicate made a number no more: a choice, with a zero made for it."""
     return x.opcode == "select" and operation(x) == "mul" and not is_of_program(x)

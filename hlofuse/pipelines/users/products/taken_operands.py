@@ -68,12 +68,15 @@ def _cut(x: Instruction) -> Hashable:
 def _original(
     x: Instruction, fusion: Instruction, outside: dict[Instruction, Instruction]
 ) -> Instruction | None:
-    """The operation outside that computes the same from the same."""
+    """The operation outside that computes the same from the same.
+
+    Of numbers it may be others: HoistFusedBitcasts gave the fusion bitcasts of them, which were folded.
+    """
     if x.opcode == "parameter":
         return without_bitcasts(fusion.operands[x.parameter_number])
     if x.opcode in LAYOUT_ONLY:
         return outside.get(x.operands[0])
-    operands = [outside[o] for o in x.operands if o in outside]
+    operands = [outside[o] for o in x.operands if o in outside and not is_constant(outside[o])]
     if not operands or any(o not in outside and not is_constant(o) for o in x.operands):
         return None
     producer = min(operands, key=lambda o: len(o.users))

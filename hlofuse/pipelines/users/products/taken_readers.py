@@ -27,11 +27,11 @@ def readers_in_gemms(order: Iterable[Instruction]) -> Taken:
     """
     found: Taken = {}
     for gemm in filter(is_gemm, order):
-        if any(u.opcode == "slice" and not is_of_program(u) for u in _readers(gemm)):
+        if any(map(_is_of_merged_products, _readers(gemm))):
             continue
         originals = originals_of(gemm)
         for inner, original in originals.items():
-            if inner.opcode == "parameter" or inner.opcode in LAYOUT_ONLY or not inner.op_name:
+            if inner.opcode == "parameter" or inner.opcode in LAYOUT_ONLY:
                 continue
             for reader in _readers(inner):
                 if reader not in originals:
@@ -58,6 +58,11 @@ def with_last_in_place_of_taken(
     listed += [(u, None) for u in behind]
     kinds = sorted(gone, key=lambda kind: order[gone[kind][-1]])
     return [u for u, _ in without(listed, [(gone[kind][0], kind) for kind in kinds])]
+
+
+def _is_of_merged_products(x: Instruction) -> bool:
+    """Did DotMerger make the slice? Without metadata one that the program has is older than its root."""
+    return x.opcode == "slice" and not is_of_program(x) and (bool(x.op_name) or is_made_by_pass(x))
 
 
 def _is_appended(user: Instruction, x: Instruction) -> bool:

@@ -98,8 +98,11 @@ def with_merged_gone(
 
 
 def has_merged_factor(x: Instruction) -> bool:
-    """A product of the program with a number that a pass made and named after the product."""
-    if x.opcode != "multiply":
+    """A product of the program with a number that a pass made and named after the product.
+
+    A text without metadata does not tell.
+    """
+    if x.opcode != "multiply" or not x.op_name:
         return False
     factor = next((o for o in x.operands if is_broadcast_of_constant(o)), None)
     if factor is None or operation(factor) != operation(x):
