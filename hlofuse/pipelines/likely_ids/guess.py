@@ -40,7 +40,8 @@ def guess_ids(module: Module) -> None:
 
     Where nothing is known of the program (no op_name in the dump) the order of the text is as good as any.
     """
-    is_older = is_given_as_text(module) and is_named_after_opcodes(module)
+    is_text = is_given_as_text(module)
+    is_older = is_text and is_named_after_opcodes(module)
     named = made_by_older_front_end(module) if is_older else named_by_front_end(module)
     written = {computation: k for k, computation in enumerate(module.computations)}
     for computation in written:
@@ -50,8 +51,9 @@ def guess_ids(module: Module) -> None:
                 makers = makers_in_turn(computation, named)
                 if is_older:
                     makers = with_older_makers(computation, makers, named)
+                if is_text:
                     makers = {x: makers.get(x, Maker.FRONT_END) for x in computation}
-                order = _by_age(computation, makers, named, is_text=is_older)
+                order = _by_age(computation, makers, named, is_text=is_text)
             computation.reorder(with_callers_as_written(order, written))
 
 
