@@ -20,6 +20,7 @@ from hlofuse.pipelines.likely_ids.inlined_calls import in_order_of_cloning
 from hlofuse.pipelines.likely_ids.makers import Maker
 from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
 from hlofuse.pipelines.likely_ids.older_names import (
+    is_clone,
     is_named_after_opcodes,
     made_by_older_front_end,
     with_older_makers,
@@ -32,6 +33,7 @@ from hlofuse.pipelines.likely_ids.parts_of_concatenations import (
 from hlofuse.pipelines.likely_ids.program_order import in_program_order
 from hlofuse.pipelines.likely_ids.simplification_rounds import in_rounds
 from hlofuse.pipelines.likely_ids.sort_keys import with_keys_as_made
+from hlofuse.pipelines.likely_ids.turns_in_clones import in_turns
 from hlofuse.pipelines.names import is_cloned_whole, is_of_program
 
 
@@ -40,7 +42,8 @@ def guess_ids(module: Module) -> None:
 
     Where nothing is known of the program (no op_name in the dump) the order of the text is as good as any.
     """
-    is_older = is_given_as_text(module) and is_named_after_opcodes(module)
+    is_text = is_given_as_text(module)
+    is_older = is_text and is_named_after_opcodes(module)
     named = made_by_older_front_end(module) if is_older else named_by_front_end(module)
     written = {computation: k for k, computation in enumerate(module.computations)}
     for computation in written:
@@ -50,8 +53,9 @@ def guess_ids(module: Module) -> None:
                 makers = makers_in_turn(computation, named)
                 if is_older:
                     makers = with_older_makers(computation, makers, named)
+                if is_text:
                     makers = {x: makers.get(x, Maker.FRONT_END) for x in computation}
-                order = _by_age(computation, makers, named, is_text=is_older)
+                order = _by_age(computation, makers, named, is_text=is_text, is_older=is_older)
             computation.reorder(with_callers_as_written(order, written))
 
 
@@ -61,6 +65,7 @@ def _by_age(
     named: frozenset[Instruction],
     *,
     is_text: bool,
+    is_older: bool,
 ) -> list[Instruction]:
     """By the makers of all instructions, but for parameters that stand in front of all."""
     parameters = [x for x in computation if x not in makers]
@@ -75,7 +80,9 @@ def _by_age(
         age = {x: k for k, x in enumerate(program if is_text else in_program_order(program))}
     for maker in sorted(made):
         members = made[maker]
-        if maker == Maker.FRONT_END and (is_text or not cloned):
+        if maker == Maker.FRONT_END and is_older and is_clone(computation):
+            order += in_turns(computation, members)
+        elif maker == Maker.FRONT_END and (is_text or not cloned):
             order += with_wholes_in_front(sorted(members, key=age.__getitem__), named)
         elif maker == Maker.ANY:
             order += in_order_of_making(members, frozenset(made.get(Maker.LAYOUT_NORMALIZATION, ())))

@@ -20,7 +20,6 @@ from hlofuse.pipelines.names import is_of_program, name_before_renaming
 
 _MADE_AGAIN = (Maker.REDUCTIONS, Maker.SIMPLIFIER_LAST)
 _LATE = (Maker.FUSIONS, Maker.REDUCTIONS, Maker.FLOAT_NORMALIZATION, Maker.SIMPLIFIER_LAST, Maker.ANY)
-_NOT_IN_TURNS = frozenset({"parameter", "bitcast", "get-tuple-element", "fusion", "custom-call", "tuple"})
 _NEAR = 64
 """How far apart what is read and its reader may be where numbers of passes are as high."""
 
@@ -106,14 +105,11 @@ def with_older_makers(
     """The makers, where names tell no operation of the program from what passes made of it.
 
     What is `named` by the front end is older than all else, transpositions excepted: LayoutNormalization
-    makes them anew under their names. Behind it calls were inlined. In a clone all that was there is oldest.
+    makes them anew under their names. Behind it calls were inlined. What is in a clone is told by turns.
     """
     found = dict(makers)
-    if _is_clone(computation):
-        members = [x for x in computation if x in found and x.opcode not in _NOT_IN_TURNS]
-        first = _first_turns(members)
-        found.update((x, Maker.SIMPLIFIER) for x in members if found[x] <= Maker.INLINER)
-        found.update(dict.fromkeys(first, Maker.FRONT_END))
+    if is_clone(computation):
+        found.update((x, Maker.FRONT_END) for x in found if found[x] not in _LATE)
         return found
     kept = [x for x in named if x in found and found[x] not in _MADE_AGAIN and x.opcode != "transpose"]
     found.update(dict.fromkeys(kept, Maker.FRONT_END))
@@ -155,14 +151,14 @@ def _may_be_written(x: Instruction) -> bool:
     return is_constant(x) or (bool(x.op_name) and x.opcode != "bitcast")
 
 
-def _is_clone(computation: Computation) -> bool:
+def is_clone(computation: Computation) -> bool:
     return ".clone" in computation.name or ".sunk" in computation.name
 
 
 def _window(computation: Computation) -> range:
     """The numbers in a computation: behind its parameters, up to its root's, of the entry up to its own."""
     text = computation.name.rpartition(".")[2]
-    if _is_clone(computation) or not text.isdigit():
+    if is_clone(computation) or not text.isdigit():
         return range(0)
     own = int(text)
     last = own if computation.is_entry else name_before_renaming(computation.root).number + 1
