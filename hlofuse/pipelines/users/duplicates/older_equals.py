@@ -41,7 +41,7 @@ def _read_instead(kept: Instruction, uses: Uses, numbers: Numbers) -> list[int]:
     for reader in kept.users:
         own = name_before_renaming(reader)
         is_alone = 1 < own.number < number and own.number - 1 not in numbers[root]
-        if own.root == root and is_alone and _is_of_one_expansion(reader, kept):
+        if own.root == root and kept.id < reader.id and is_alone and _is_of_one_expansion(reader, kept):
             found.append(uses[kept, reader])
     return found
 
