@@ -53,10 +53,17 @@ def with_last_in_place_of_reshaped_again(
 
 
 def _is_reshaped_again(x: Instruction, reshape: Instruction) -> bool:
-    """Is it what broadcasts read of the same source, less the dimensions of one?"""
+    """Is it what broadcasts read of the same source, less the dimensions of one?
+
+    Where the two reshapes differ from the source in nothing else the program may have reshaped it for each.
+    """
     if not _is_reshape_of(x, reshape.operands[0]) or x.op_name != reshape.op_name:
         return False
-    dimensions = [d for d in reshape.shape.dimensions if d != 1]
+    dimensions, of_source = (
+        [d for d in y.shape.dimensions if d != 1] for y in (reshape, reshape.operands[0])
+    )
+    if dimensions == of_source:
+        return False
     if x.shape.rank == reshape.shape.rank or list(x.shape.dimensions) != dimensions:
         return False
     return bool(x.users) and all(u.opcode == "broadcast" or is_inserted_convert(u) for u in x.users)

@@ -32,7 +32,10 @@ def with_later_reshaped_in_front(
     `HandleBroadcast` makes a broadcast for the reshape that reads the one visited, and `HandleReshape`
     another for that reshape, which nobody reads by then. That one takes the place of the first broadcast,
     which goes. When it goes as well the last user takes its place, and so on: the last come first.
+    What has no name of the program's was made since, and given its users anew.
     """
+    if not scalar.op_name:
+        return users
     places = [k for k, u in enumerate(users) if _is_for_reshape(u, numbers)]
     listed = list(users)
     for place, u in zip(places, [users[k] for k in reversed(places)], strict=True):
