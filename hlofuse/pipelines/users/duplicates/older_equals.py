@@ -18,8 +18,8 @@ def with_older_equals_gone(
     """The users of `producer`, given that another one, equal to one that is kept, was among them.
 
     HloCSE (`xla/service/hlo_cse.cc`) keeps what its walk meets first, which need not have been made first;
-    the last user takes the place of the other. What read that has a lower number than the one kept, and the
-    number in front of it is missing.
+    the last user takes the place of the other. What read that has a lower number than the one kept, which is
+    older nonetheless, and the number in front of it is missing. A younger one was made anew, with its number.
     """
     listed = [(u, False) for u in users]
     for place, kept in sorted(((p, u) for u in users for p in _read_instead(u, uses, numbers)), key=_place):
