@@ -43,8 +43,8 @@ def with_last_in_place_of_reshaped_again(
     one, of the source (`HandleReshape`), behind the other there. The last takes the place of it here.
     """
     source = reshape.operands[0] if reshape.opcode == "bitcast" else reshape
-    if not _is_reshape_of(reshape, source):
-        return users
+    if not _is_reshape_of(reshape, source) or _but_ones(reshape) == _but_ones(source):
+        return users  # where they differ in nothing else the program may have reshaped it for each
     again = [u for u in source.users if _is_reshaped_again(u, reshape)]
     if len(again) != 1:
         return users
@@ -52,19 +52,15 @@ def with_last_in_place_of_reshaped_again(
     return last_at(users, sum(uses[reshape, u] < met for u in users))
 
 
-def _is_reshaped_again(x: Instruction, reshape: Instruction) -> bool:
-    """Is it what broadcasts read of the same source, less the dimensions of one?
+def _but_ones(x: Instruction) -> list[int]:
+    return [d for d in x.shape.dimensions if d != 1]
 
-    Where the two reshapes differ from the source in nothing else the program may have reshaped it for each.
-    """
+
+def _is_reshaped_again(x: Instruction, reshape: Instruction) -> bool:
+    """Is it what broadcasts read of the same source, less the dimensions of one?"""
     if not _is_reshape_of(x, reshape.operands[0]) or x.op_name != reshape.op_name:
         return False
-    dimensions, of_source = (
-        [d for d in y.shape.dimensions if d != 1] for y in (reshape, reshape.operands[0])
-    )
-    if dimensions == of_source:
-        return False
-    if x.shape.rank == reshape.shape.rank or list(x.shape.dimensions) != dimensions:
+    if x.shape.rank == reshape.shape.rank or list(x.shape.dimensions) != _but_ones(reshape):
         return False
     return bool(x.users) and all(u.opcode == "broadcast" or is_inserted_convert(u) for u in x.users)
 
