@@ -29,7 +29,10 @@ from hlofuse.pipelines.users.simplified.moved_reshapes import (
 from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
 from hlofuse.pipelines.users.simplified.narrowed_concatenates import with_narrowed_behind
 from hlofuse.pipelines.users.simplified.operations_on_equals import with_last_in_place_of_equals
-from hlofuse.pipelines.users.simplified.reads_of_reshapes import with_reads_behind_reshape
+from hlofuse.pipelines.users.simplified.reads_of_reshapes import (
+    with_last_in_place_of_reshaped_again,
+    with_reads_behind_reshape,
+)
 from hlofuse.pipelines.users.simplified.reciprocals import with_last_for_first_product
 from hlofuse.pipelines.users.simplified.scalars_of_broadcasts import with_last_in_place_of_broadcast
 from hlofuse.pipelines.users.simplified.sort_keys import in_order_of_keys, is_bits_of_key
@@ -67,6 +70,7 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
         users = with_moved_in_front(producer, users, passes, ages.calls, clues.uses)
     users = with_last_in_place_of_moved(producer, users)
     users = with_reads_behind_reshape(producer, users, ages.passes)
+    users = with_last_in_place_of_reshaped_again(producer, users, clues.uses)
     if clues.ids_known:
         users = with_made_for_quotients_behind(producer, users)
         users = with_shortened_behind(users, ages.passes)

@@ -75,7 +75,10 @@ from hlofuse.pipelines.users.simplified.moved_transposes import (
     with_last_in_place_of_folded,
     with_last_in_place_of_transposes,
 )
-from hlofuse.pipelines.users.simplified.reshaped_scalars import with_reshaped_behind
+from hlofuse.pipelines.users.simplified.reshaped_scalars import (
+    with_later_reshaped_in_front,
+    with_reshaped_behind,
+)
 from hlofuse.pipelines.users.simplified.split_reductions import with_split_reductions_behind
 
 
@@ -155,6 +158,7 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
     if clues.ids_known:
         users = with_last_in_place_of_layout(producer, users)
         users = with_reshaped_behind(producer, users)
+        users = with_later_reshaped_in_front(producer, users, clues.ages.numbers)
     aged = with_pair_of_sum_gone(producer, as_age_tells(producer, users, clues), clues.wide)
     return with_readers_in_place(producer, aged), aged != users
 

@@ -29,14 +29,22 @@ def test_the_last_user_takes_the_place_of_a_difference_from_a_constant(
 
 
 @pytest.mark.parametrize(
-    ("number", "users"),
+    ("number", "is_anew", "users"),
     [
-        (5, ["lgamma.9.0", "lgamma.1.0", "add.2.0", "lgamma.2.0"]),
-        (10, ["lgamma.9.0", "lgamma.1.0", "lgamma.2.0", "add.2.0"]),
+        (5, False, ["lgamma.9.0", "lgamma.1.0", "add.2.0", "lgamma.2.0"]),
+        (10, False, ["lgamma.9.0", "lgamma.1.0", "lgamma.2.0", "add.2.0"]),
+        (5, True, ["lgamma.9.0", "lgamma.1.0", "lgamma.2.0", "add.2.0"]),
     ],
 )
-def test_what_reads_a_value_numbered_behind_it_read_an_equal_one(number: int, users: list[str]) -> None:
-    """`lgamma.4` had been the absolute value that `lgamma.5` was made with; CSE met `lgamma.9` first."""
+def test_what_reads_a_value_numbered_behind_it_read_an_equal_one(
+    number: int, is_anew: bool, users: list[str]
+) -> None:
+    """`lgamma.4` had been the absolute value that `lgamma.5` was made with; CSE met `lgamma.9` first.
+
+    What a pass made since is younger than what reads it, and has a number of that pass.
+    """
+    kept, others = "lgamma.9.0", f"lgamma.1.0 lgamma.{number}.0 lgamma.2.0 add.2.0 lgamma.3.0"
+    ids = f"p q x {others} r {kept}" if is_anew else f"p q x {kept} {others} r"
     body = f"""  %p = f32[8]{{0}} parameter(0)
   %q = f32[8]{{0}} parameter(1)
   %x = f32[8]{{0}} negate(%p){named("neg")}
@@ -48,7 +56,7 @@ def test_what_reads_a_value_numbered_behind_it_read_an_equal_one(number: int, us
   %lgamma.3.0 = f32[8]{{0}} select(%lgamma.1.0, %lgamma.2.0, %add.2.0){named("lgamma", frame=4)}
   ROOT %r = (f32[8]{{0}}, pred[8]{{0}}, f32[8]{{0}}, f32[8]{{0}})\
  tuple(%lgamma.9.0, %lgamma.1.0, %lgamma.{number}.0, %lgamma.3.0)"""
-    assert users_of("x", body) == users
+    assert users_of("x", body, ids=ids) == users
 
 
 @pytest.mark.parametrize(

@@ -40,3 +40,37 @@ def test_what_is_broadcast_in_front_of_a_reshape_came_behind_it(operation: str, 
   %out = f32[8,1]{{1,0}} cosine(%bitcast.1){named("out")}
   ROOT %r = (f32[8,4]{{1,0}}, f32[8,1]{{1,0}}) tuple(%broadcast.1, %out)"""
     assert users_of("x", body, ids="p out r x broadcast.1 bitcast.1") == users
+
+
+@pytest.mark.parametrize(
+    ("operation", "first", "users", "of_source"),
+    [
+        ("x", "o.1", ["u.3", "u.1", "u.2"], ["bitcast.1", "bitcast.2"]),
+        ("x", "u.1", ["u.1", "u.3", "u.2"], ["bitcast.1", "bitcast.2"]),
+        ("other", "o.1", ["u.1", "u.2", "u.3"], ["bitcast.1", "bitcast.2"]),
+    ],
+    ids=["met first", "met later", "not of that reshape"],
+)
+def test_the_last_takes_the_place_of_what_was_reshaped_again(
+    operation: str, first: str, users: list[str], of_source: list[str]
+) -> None:
+    """A broadcast read the second reshape with dimensions of one left out, which was one of the first."""
+    lines = {
+        "u.1": f"""  %u.1 = f32[1,8]{{1,0}} cosine(%bitcast.1){named("u")}""",
+        "o.1": f"""  %bitcast.2 = f32[8]{{0}} bitcast(%x){named(operation)}
+  %o.1 = f32[2,8]{{1,0}} broadcast(%bitcast.2), dimensions={{1}}{named("o")}""",
+    }
+    second = {"u.1": "o.1", "o.1": "u.1"}[first]
+    shapes = {"u.1": "f32[1,8]{1,0}", "o.1": "f32[2,8]{1,0}"}
+    results = ", ".join((shapes[first], shapes[second], *[shapes["u.1"]] * 2))
+    body = f"""  %p = f32[2,4]{{1,0}} parameter(0)
+  %x = f32[2,4]{{1,0}} sine(%p){named("x")}
+  %bitcast.1 = f32[1,8]{{1,0}} bitcast(%x){named("x")}
+{lines[first]}
+{lines[second]}
+  %u.2 = f32[1,8]{{1,0}} sine(%bitcast.1){named("u")}
+  %u.3 = f32[1,8]{{1,0}} tan(%bitcast.1){named("u")}
+  ROOT %r = ({results}) tuple(%{first}, %{second}, %u.2, %u.3)"""
+    age = "p u.1 o.1 u.2 u.3 r x bitcast.1 bitcast.2"
+    assert users_of("bitcast.1", body, ids=age) == users
+    assert users_of("x", body, ids=age) == of_source

@@ -44,3 +44,29 @@ def test_a_reshaped_broadcast_of_a_scalar_comes_behind_that_of_the_program(
   %div.1 = f32[4,4,2]{{2,1,0}} broadcast(%sub.1), dimensions={read}{named("div")}
   ROOT %r = (f32[4,8]{{1,0}}, f32[4,4,2]{{2,1,0}}) tuple(%broadcast.9, %div.1)"""
     assert users_of("sub.1", body, ids="p sub.1 div.1 r broadcast.9") == users
+
+
+@pytest.mark.parametrize(
+    ("number", "operation", "name", "users"),
+    [
+        (5, "broadcast_in_dim", "sin", ["broadcast.8.0", "broadcast.5.0", "broadcast.3.0"]),
+        (4, "broadcast_in_dim", "sin", ["broadcast.3.0", "broadcast.8.0", "broadcast.4.0"]),
+        (5, "add", "sin", ["broadcast.3.0", "broadcast.5.0", "broadcast.8.0"]),
+        (5, "broadcast_in_dim", "", ["broadcast.3.0", "broadcast.5.0", "broadcast.8.0"]),
+    ],
+    ids=["each with one that is gone", "one with none", "reshaped earlier", "of what a pass made"],
+)
+def test_the_last_takes_the_place_of_what_was_made_for_a_reshape_that_was_gone(
+    number: int, operation: str, name: str, users: list[str]
+) -> None:
+    """Each number was reshaped after it was spread, and a number is missing behind that of what is left."""
+    other = f"broadcast.{number}.0"
+    shapes = "f32[1,4]{1,0}, f32[1,8]{1,0}, f32[1,2]{1,0}"
+    body = f"""  %p = f32[] parameter(0)
+  %x = f32[] sine(%p){named(name) if name else ""}
+  %broadcast.3.0 = f32[1,4]{{1,0}} broadcast(%x), dimensions={{}}{named(operation)}
+  %{other} = f32[1,8]{{1,0}} broadcast(%x), dimensions={{}}{named(operation)}
+  %broadcast.8.0 = f32[1,2]{{1,0}} broadcast(%x), dimensions={{}}{named(operation)}
+  ROOT %r = ({shapes}) tuple(%broadcast.3.0, %{other}, %broadcast.8.0)"""
+    ids = f"p r x broadcast.3.0 {other} broadcast.8.0"
+    assert users_of("x", body, ids=ids) == users

@@ -18,8 +18,8 @@ def with_older_equals_gone(
     """The users of `producer`, given that another one, equal to one that is kept, was among them.
 
     HloCSE (`xla/service/hlo_cse.cc`) keeps what its walk meets first, which need not have been made first;
-    the last user takes the place of the other. What read that has a lower number than the one kept, and the
-    number in front of it is missing.
+    the last user takes the place of the other. What read that has a lower number than the one kept, which is
+    older nonetheless, and the number in front of it is missing. A younger one was made anew, with its number.
     """
     listed = [(u, False) for u in users]
     for place, kept in sorted(((p, u) for u in users for p in _read_instead(u, uses, numbers)), key=_place):
@@ -41,7 +41,7 @@ def _read_instead(kept: Instruction, uses: Uses, numbers: Numbers) -> list[int]:
     for reader in kept.users:
         own = name_before_renaming(reader)
         is_alone = 1 < own.number < number and own.number - 1 not in numbers[root]
-        if own.root == root and is_alone and _is_of_one_expansion(reader, kept):
+        if own.root == root and kept.id < reader.id and is_alone and _is_of_one_expansion(reader, kept):
             found.append(uses[kept, reader])
     return found
 

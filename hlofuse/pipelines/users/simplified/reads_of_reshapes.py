@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program
+from hlofuse.pipelines.users.common.holes import last_at
+from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 
 _READ_IN_FRONT = {"broadcast", "slice"}
 
@@ -21,11 +24,45 @@ def with_reads_behind_reshape(
     if source.id < passes or not is_of_program(source):
         return users
     reshapes = [u for u in users if _is_reshape_of(u, source)]
+    if len(reshapes) == 2:
+        again = [u for u in reshapes if any(_is_reshaped_again(u, other) for other in reshapes)]
+        return [*(u for u in users if u not in again), *again]
     if len(reshapes) != 1:
         return users
     place = users.index(reshapes[0])
     behind = [u for u in users[:place] if u.opcode in _READ_IN_FRONT and u.id > source.id]
     return [*(u for u in users[:place] if u not in behind), *reshapes, *behind, *users[place + 1 :]]
+
+
+def with_last_in_place_of_reshaped_again(
+    reshape: Instruction, users: list[Instruction], uses: Uses
+) -> list[Instruction]:
+    """The users of a `reshape` that ReshapeMover put behind its source, with one less that reshaped it on.
+
+    AlgebraicSimplifier had left out the dimensions of one for a broadcast; of two reshapes in turn it makes
+    one, of the source (`HandleReshape`), behind the other there. The last takes the place of it here.
+    """
+    source = reshape.operands[0] if reshape.opcode == "bitcast" else reshape
+    if not _is_reshape_of(reshape, source) or _but_ones(reshape) == _but_ones(source):
+        return users  # where they differ in nothing else the program may have reshaped it for each
+    again = [u for u in source.users if _is_reshaped_again(u, reshape)]
+    if len(again) != 1:
+        return users
+    met = min(uses[again[0], u] for u in again[0].users)
+    return last_at(users, sum(uses[reshape, u] < met for u in users))
+
+
+def _but_ones(x: Instruction) -> list[int]:
+    return [d for d in x.shape.dimensions if d != 1]
+
+
+def _is_reshaped_again(x: Instruction, reshape: Instruction) -> bool:
+    """Is it what broadcasts read of the same source, less the dimensions of one?"""
+    if not _is_reshape_of(x, reshape.operands[0]) or x.op_name != reshape.op_name:
+        return False
+    if x.shape.rank == reshape.shape.rank or list(x.shape.dimensions) != _but_ones(reshape):
+        return False
+    return bool(x.users) and all(u.opcode == "broadcast" or is_inserted_convert(u) for u in x.users)
 
 
 def _is_reshape_of(x: Instruction, source: Instruction) -> bool:
