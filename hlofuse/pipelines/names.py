@@ -100,11 +100,16 @@ def is_of_program(x: Instruction) -> bool:
 
     In a text without metadata an element-wise operation that is named otherwise is.
     """
+    if x.op_name:
+        return is_told_of_program(x)
+    return x.opcode in ELEMENTWISE_OPCODES and name_before_renaming(x).root in _OF_FRAMEWORK
+
+
+def is_told_of_program(x: Instruction) -> bool:
+    """The same where the metadata has to tell: ids are guessed of all operations alike, or of none."""
     op_name = x.op_name
-    if x.opcode == "parameter":
+    if not op_name or x.opcode == "parameter":
         return False
-    if not op_name:
-        return x.opcode in ELEMENTWISE_OPCODES and name_before_renaming(x).root in _OF_FRAMEWORK
     return _is_named_after(name_before_renaming(x).root, op_name, x.opcode)
 
 

@@ -21,7 +21,7 @@ from hlofuse.ir.module import Module
 from hlofuse.pipelines.names import (
     is_in_branch,
     is_of_call,
-    is_of_program,
+    is_told_of_program,
     loops_around,
     name_before_renaming,
     outermost_call,
@@ -34,7 +34,9 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
     A branch in the entry may have been inlined by framework or compiler. Clones take the free numbers, of
     which some are outside of the window.
     """
-    branches = frozenset(x for x in module.entry if is_in_branch(x) and is_of_program(x) and _is_direct(x))
+    branches = frozenset(
+        x for x in module.entry if is_in_branch(x) and is_told_of_program(x) and _is_direct(x)
+    )
     found = _in_windows(module, branches)
     return found if branches <= found else _in_windows(module, frozenset())
 
@@ -58,7 +60,7 @@ def _in_windows(module: Module, branches: frozenset[Instruction]) -> frozenset[I
             if x.opcode == "parameter":
                 continue
             root, number = name_before_renaming(x)
-            if x not in constants and (not is_of_program(x) or (is_of_call(x) and x not in branches)):
+            if x not in constants and (not is_told_of_program(x) or (is_of_call(x) and x not in branches)):
                 others.setdefault(root, []).append(number)
             elif is_clone:
                 in_clones.setdefault(root, []).append(number)
@@ -110,7 +112,9 @@ def _constants_of_program(computation: Computation) -> frozenset[Instruction]:
     In a loop or a branch it has been given that of a call around it, if that was inlined
     (`CallInliner::Inline`).
     """
-    depths = (loops_around(x) for x in computation if x.op_name and not is_constant(x) and is_of_program(x))
+    depths = (
+        loops_around(x) for x in computation if x.op_name and not is_constant(x) and is_told_of_program(x)
+    )
     depth = min(depths, default=0)
     return frozenset(x for x in computation if is_constant(x) and (not x.op_name or loops_around(x) < depth))
 
