@@ -269,6 +269,34 @@ def test_results_of_a_body_are_of_one_call_if_they_were_written_in_several_place
     assert users_of("part.1", body) == ["add.3", "add.1", "add.2"]
 
 
+@pytest.mark.parametrize(
+    ("line", "start", "users"),
+    [
+        (3, 0, ["slice.1", "slice.2", "exp.1", "neg.1"]),
+        (2, 4, ["slice.1", "slice.2", "exp.1", "neg.1"]),
+        (2, 0, ["slice.1", "exp.1", "slice.2", "neg.1"]),
+    ],
+    ids=["in another place", "of another part", "alike"],
+)
+def test_only_what_is_alike_in_the_same_place_is_of_two_calls(
+    line: int, start: int, users: list[str]
+) -> None:
+    """Each call ends in a tuple of two values, which goes when the readers outside are given them."""
+    callers = ("f", 7, 8, 20), ("f", 8, 8, 20)
+    tables = places_in_source(("g", 2, 8, 20), ("g", line, 8, 20), *callers, called_from={1: 3, 2: 4})
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %v.1 = f32[8]{{0}} sine(%p){named("jit(g)/sin")}
+  %w.1 = f32[8]{{0}} cosine(%p){named("jit(g)/cos")}
+  %slice.1 = f32[4]{{0}} slice(%v.1), slice={{[0:4]}}{named("jit(g)/slice", frame=1)}
+  %slice.2 = f32[4]{{0}} slice(%v.1), slice={{[{start}:{start + 4}]}}{named("jit(g)/slice", frame=2)}
+  %add.1 = f32[4]{{0}} add(%slice.1, %slice.2){named("jit(g)/add")}
+  %neg.1 = f32[8]{{0}} negate(%v.1){named("neg")}
+  %exp.1 = f32[8]{{0}} exponential(%v.1){named("exp")}
+  %out.1 = f32[8]{{0}} negate(%w.1){named("neg")}
+  ROOT %r = (f32[4], f32[8], f32[8], f32[8]) tuple(%add.1, %neg.1, %exp.1, %out.1)"""
+    assert users_of("v.1", body, tables=tables) == users
+
+
 def test_two_choices_by_different_predicates_are_of_one_call() -> None:
     """softplus(x) and what its derivative needs; the last of the call takes the place that it had."""
     call = "jvp(jit(softplus))"

@@ -60,6 +60,38 @@ def test_as_many_numbers_as_a_scalar_has_other_uses_are_missing_behind_it(
 
 
 @pytest.mark.parametrize(
+    ("entry", "number", "users"),
+    [
+        ("jit(f)/jit(main)", "divide", ["multiply.4.0", "multiply.7.0", "multiply.6.0"]),
+        ("jit(f)", "div", ["multiply.4.0", "multiply.6.0", "multiply.7.0"]),
+    ],
+    ids=["numbered in one go", "numbered by name"],
+)
+def test_where_all_is_numbered_in_one_go_missing_numbers_tell_of_no_scalar(
+    entry: str, number: str, users: list[str]
+) -> None:
+    """Older releases number all operations of a program together: what is in between has other names."""
+
+    def of(operation: str) -> str:
+        return f', metadata={{op_name="{entry}/{operation}"}}'
+
+    body = f"""  %p = f32[] parameter(0)
+  %s = f32[] parameter(1)
+  %q = f32[8]{{0}} parameter(2)
+  %{number}.3.0 = f32[] divide(%p, %s){of("div")}
+  %multiply.4.0 = f32[8]{{0}} broadcast(%{number}.3.0), dimensions={{}}{of("mul")}
+  %negate.5.0 = f32[8]{{0}} multiply(%q, %multiply.4.0){of("neg")}
+  %add.5.0 = f32[8]{{0}} add(%q, %multiply.4.0){of("add")}
+  %multiply.6.0 = f32[4]{{0}} broadcast(%{number}.3.0), dimensions={{}}{of("mul")}
+  %multiply.7.0 = f32[2]{{0}} broadcast(%{number}.3.0), dimensions={{}}{of("mul")}
+  %tanh.8.0 = f32[4]{{0}} tanh(%multiply.6.0){of("tanh")}
+  %sine.9.0 = f32[2]{{0}} sine(%multiply.7.0){of("sin")}
+  %{number}.7.0 = f32[8]{{0}} divide(%negate.5.0, %add.5.0){of("div")}
+  ROOT %r = (f32[8]{{0}}, f32[4]{{0}}, f32[2]{{0}}) tuple(%{number}.7.0, %tanh.8.0, %sine.9.0)"""
+    assert users_of(f"{number}.3.0", body) == users
+
+
+@pytest.mark.parametrize(
     ("function", "users"),
     [("update.<locals>.<lambda>", ["mul.1", "mul.2", "mul.3"]), ("update", ["mul.1", "mul.3", "mul.2"])],
 )

@@ -225,12 +225,15 @@ def _with_other_calls_merged(
 
 
 def _without_tuples(inner: list[Instruction], outer: list[Instruction]) -> list[Instruction]:
-    """Each call had a tuple of its own, CSE made one value of what several of them computed."""
+    """Each call had a tuple of its own, CSE made one value of what several of them computed.
+
+    What is alike in two calls has one place in the source; one call may do the like in several.
+    """
     listed: list[Instruction | int] = []
     tuples: list[Instruction | int] = []
     seen: set[Hashable] = set()
     for user in inner:
-        kind = kind_of(user)
+        kind = _kind_in_call(user)
         if kind in seen and not is_called_once(user):
             seen.clear()
             tuples.append(len(tuples))
@@ -240,3 +243,9 @@ def _without_tuples(inner: list[Instruction], outer: list[Instruction]) -> list[
     tuples.append(len(tuples))
     left = without([*listed, tuples[-1], *outer], tuples)
     return [u for u in left if isinstance(u, Instruction)]
+
+
+def _kind_in_call(user: Instruction) -> Hashable:
+    """What another call makes as well, wherever from, at the same place and of the same part of a value."""
+    extent = extent_of(user)
+    return kind_of(user), extent and extent[1:], str(user.attributes.get("slice"))

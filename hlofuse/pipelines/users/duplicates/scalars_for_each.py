@@ -11,7 +11,7 @@ from hlofuse.analysis.constants import is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_called, is_of_program, name_before_renaming
+from hlofuse.pipelines.names import is_of_called, is_of_older_release, is_of_program, name_before_renaming
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 
 
@@ -52,7 +52,7 @@ def _told_by_numbers(computation: Computation, numbers: dict[str, set[int]]) -> 
 
 def _is_followed_by_gap(x: Instruction, numbers: dict[str, set[int]]) -> bool:
     """Is it a scalar, computed of whatever, behind which the numbers of just as many others are missing?"""
-    if x.shape.rank or not x.shape.is_array or not x.users or not is_of_program(x) or is_of_called(x):
+    if x.shape.rank or not x.shape.is_array or not x.users or not _is_numbered_by_name(x):
         return False
     if x.opcode == "broadcast" or not all(u.opcode == "broadcast" for u in x.users):
         return False
@@ -63,9 +63,14 @@ def _is_followed_by_gap(x: Instruction, numbers: dict[str, set[int]]) -> bool:
 
 
 def _may_be_made_for_each(x: Instruction) -> bool:
-    if not _is_scalar_of_one(x) or not x.users or not is_of_program(x) or is_of_called(x):
+    if not _is_scalar_of_one(x) or not x.users or not _is_numbered_by_name(x):
         return False
     return all(map(_is_spread, x.users))
+
+
+def _is_numbered_by_name(x: Instruction) -> bool:
+    """Does the framework number those of its name alone? Older releases number all in one go."""
+    return is_of_program(x) and not is_of_older_release(x) and not is_of_called(x)
 
 
 def _is_written_around(x: Instruction) -> bool:
