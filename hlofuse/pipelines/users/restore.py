@@ -153,7 +153,7 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
     users = with_dot_operands_in_place(producer, users, clues.order)
     users = with_last_in_place_of_folded(users, clues.gone)
     if clues.ids_known:
-        users = with_last_in_place_of_layout(producer, users)
+        users = with_last_in_place_of_layout(producer, users, clues.ages.passes)
         users = with_reshaped_behind(producer, users)
     aged = with_pair_of_sum_gone(producer, as_age_tells(producer, users, clues), clues.wide)
     return with_readers_in_place(producer, aged), aged != users
