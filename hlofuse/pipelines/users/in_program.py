@@ -39,6 +39,7 @@ from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_bro
 from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_functions, is_merged_literal
 from hlofuse.pipelines.users.duplicates.merged_reshapes import with_reshapes_merged
 from hlofuse.pipelines.users.duplicates.normalized_indices import (
+    with_last_in_place_of_folded_sum,
     with_lower_bound_gone,
     with_signs_of_index_merged,
 )
@@ -246,6 +247,7 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_lower_bound_of_place_gone(producer, with_kept_place_in_front(producer, users))
     users = with_windows_behind(producer, users, clues.order)
     users = with_reads_where_comparisons_were(producer, with_lower_bound_gone(producer, users))
+    users = with_last_in_place_of_folded_sum(producer, users)
     users = with_points_where_met(producer, users, clues.uses)
     users = with_signs_of_index_merged(producer, users, clues.uses)
     users = with_older_equals_gone(producer, users, clues.uses, clues.ages.numbers)
