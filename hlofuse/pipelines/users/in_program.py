@@ -91,6 +91,7 @@ from hlofuse.pipelines.users.simplified.degenerate_reductions import (
     with_last_in_place_of_degenerate,
 )
 from hlofuse.pipelines.users.simplified.dropped_behind import is_moved_with_reshape_dropped
+from hlofuse.pipelines.users.simplified.dropped_updates import with_results_in_place_of_update
 from hlofuse.pipelines.users.simplified.expanded_scatters import (
     with_bounds_around_reshapes,
     with_kept_place_in_front,
@@ -211,6 +212,7 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
     users = with_grouped_behind_squeezed(producer, in_order_of_expansion(producer, users))
     users = with_stacks_behind_scalar(producer, users)
     users = with_updates_in_place_of_sums(producer, with_negated_exponents_behind(users))
+    users = with_results_in_place_of_update(producer, users)
     return with_last_in_place_of_leading(producer, users, clues.gone) if clues.ids_known else users
 
 
