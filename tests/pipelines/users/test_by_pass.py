@@ -312,9 +312,7 @@ def test_what_is_computed_of_elements_in_a_scan_had_a_reshape_behind_it() -> Non
     ],
     ids=["of the program", "of a pass"],
 )
-def test_slices_of_a_copy_that_moved_in_front_of_a_reshape_took_turns(
-    ids: str, users: list[str]
-) -> None:
+def test_slices_of_a_copy_that_moved_in_front_of_a_reshape_took_turns(ids: str, users: list[str]) -> None:
     """The last took the place of the reshape, and then the last of a bitcast to the other layout."""
     body = f"""  %p = f32[16,64]{{1,0}} parameter(0)
   %bitcast.1 = f32[2,8,64]{{2,1,0}} bitcast(%p){named("dot_general")}
