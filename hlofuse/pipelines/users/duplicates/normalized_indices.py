@@ -69,16 +69,17 @@ def with_last_in_place_of_folded_sum(index: Instruction, users: list[Instruction
 
     AlgebraicSimplifier (`HandleAdd`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) makes
     `(i + c) + n` the sum of `i` and one constant: it is no user of `i + c` any more, and the last one takes
-    its place, in front of the select.
+    its place, in front of the select. The tuple of the results of a turn is made anew since.
     """
     if index.opcode != "add" or not is_constant(index.operands[1]):
         return users
-    for k, selected in enumerate(users):
+    read = [u for u in users if u.opcode != "tuple"]
+    for k, selected in enumerate(read):
         if selected.opcode == "select" and selected.operands[2] is index:
             sign, moved = selected.operands[:2]
             is_sum = moved.opcode == "add" and moved.operands[0] is index.operands[0]
             if sign in users and is_sum and is_constant(moved.operands[1]):
-                return last_at(users, k)
+                return [*last_at(read, k), *(u for u in users if u not in read)]
     return users
 
 
