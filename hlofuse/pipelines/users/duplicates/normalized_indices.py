@@ -73,13 +73,13 @@ def with_last_in_place_of_folded_sum(index: Instruction, users: list[Instruction
     """
     if index.opcode != "add" or not is_constant(index.operands[1]):
         return users
-    read = [u for u in users if u.opcode != "tuple"]
+    read = users[:-1] if users[-1:] and users[-1].opcode == "tuple" else users
     for k, selected in enumerate(read):
         if selected.opcode == "select" and selected.operands[2] is index:
             sign, moved = selected.operands[:2]
             is_sum = moved.opcode == "add" and moved.operands[0] is index.operands[0]
             if sign in users and is_sum and is_constant(moved.operands[1]):
-                return [*last_at(read, k), *(u for u in users if u not in read)]
+                return [*last_at(read, k), *users[len(read) :]]
     return users
 
 
