@@ -39,6 +39,7 @@ from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_bro
 from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_functions, is_merged_literal
 from hlofuse.pipelines.users.duplicates.merged_reshapes import with_reshapes_merged
 from hlofuse.pipelines.users.duplicates.normalized_indices import (
+    with_last_in_place_of_folded_sum,
     with_lower_bound_gone,
     with_signs_of_index_merged,
 )
@@ -90,6 +91,7 @@ from hlofuse.pipelines.users.simplified.degenerate_reductions import (
     with_last_in_place_of_degenerate,
 )
 from hlofuse.pipelines.users.simplified.dropped_behind import is_moved_with_reshape_dropped
+from hlofuse.pipelines.users.simplified.dropped_updates import with_results_in_place_of_update
 from hlofuse.pipelines.users.simplified.expanded_scatters import (
     with_bounds_around_reshapes,
     with_kept_place_in_front,
@@ -123,6 +125,7 @@ from hlofuse.pipelines.users.simplified.remainders import (
     with_last_in_place_of_remainder,
     with_signs_behind,
 )
+from hlofuse.pipelines.users.simplified.reshaped_twice import with_reshaped_twice
 from hlofuse.pipelines.users.simplified.sharded_results import with_results_in_place_of_reshape
 from hlofuse.pipelines.users.simplified.slices_of_padding import with_last_in_place_of_margin
 from hlofuse.pipelines.users.simplified.split_reductions import with_last_in_place_of_split
@@ -210,6 +213,7 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
     users = with_grouped_behind_squeezed(producer, in_order_of_expansion(producer, users))
     users = with_stacks_behind_scalar(producer, users)
     users = with_updates_in_place_of_sums(producer, with_negated_exponents_behind(users))
+    users = with_reshaped_twice(producer, with_results_in_place_of_update(producer, users))
     return with_last_in_place_of_leading(producer, users, clues.gone) if clues.ids_known else users
 
 
@@ -247,6 +251,7 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_lower_bound_of_place_gone(producer, with_kept_place_in_front(producer, users))
     users = with_windows_behind(producer, users, clues.order)
     users = with_reads_where_comparisons_were(producer, with_lower_bound_gone(producer, users))
+    users = with_last_in_place_of_folded_sum(producer, users)
     users = with_points_where_met(producer, users, clues.uses)
     users = with_signs_of_index_merged(producer, users, clues.uses)
     users = with_older_equals_gone(producer, users, clues.uses, clues.ages.numbers)

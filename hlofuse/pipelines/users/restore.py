@@ -156,7 +156,7 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
     users = with_dot_operands_in_place(producer, users, clues.order)
     users = with_last_in_place_of_folded(users, clues.gone)
     if clues.ids_known:
-        users = with_last_in_place_of_layout(producer, users)
+        users = with_last_in_place_of_layout(producer, users, clues.ages.passes)
         users = with_reshaped_behind(producer, users)
         users = with_later_reshaped_in_front(producer, users, clues.ages.numbers)
     aged = with_pair_of_sum_gone(producer, as_age_tells(producer, users, clues), clues.wide)

@@ -302,3 +302,23 @@ def test_what_is_computed_of_elements_in_a_scan_had_a_reshape_behind_it() -> Non
   %neg.1 = f32[1,16]{{1,0}} negate(%mul.1){named(f"{own}/neg")}
   ROOT %r = (f32[1,16]{{1,0}}, f32[1,16]{{1,0}}, f32[1,16]{{1,0}}) tuple(%sub.1, %div.1, %neg.1)"""
     assert users_of("mul.1", body) == ["neg.1", "sub.1", "div.1"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("p slice.5 slice.6 add.5 tuple.1.0 bitcast.1 transpose.5", ["slice.6", "slice.5"]),
+        ("p add.5 tuple.1.0 slice.5 slice.6 bitcast.1 transpose.5", ["slice.5", "slice.6"]),
+    ],
+    ids=["of the program", "of a pass"],
+)
+def test_slices_of_a_copy_that_moved_in_front_of_a_reshape_took_turns(ids: str, users: list[str]) -> None:
+    """The last took the place of the reshape, and then the last of a bitcast to the other layout."""
+    body = f"""  %p = f32[16,64]{{1,0}} parameter(0)
+  %bitcast.1 = f32[2,8,64]{{2,1,0}} bitcast(%p){named("dot_general")}
+  %transpose.5 = f32[2,64,8]{{2,1,0}} transpose(%bitcast.1), dimensions={{0,2,1}}{named("dot_general")}
+  %slice.5 = f32[1,64,8]{{2,1,0}} slice(%transpose.5), slice={{[0:1], [0:64], [0:8]}}{named("slice")}
+  %slice.6 = f32[1,64,8]{{2,1,0}} slice(%transpose.5), slice={{[1:2], [0:64], [0:8]}}{named("slice")}
+  %add.5 = f32[1,64,8]{{2,1,0}} add(%slice.5, %slice.6){named("add")}
+  ROOT %tuple.1.0 = (f32[1,64,8]{{2,1,0}}) tuple(%add.5)"""
+    assert users_of("transpose.5", body, ids=ids) == users

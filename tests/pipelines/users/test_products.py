@@ -247,3 +247,33 @@ def test_a_derivative_is_as_narrow_as_the_product_of_its_place(frame: int, users
   ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%mul, %square)"""
     places = places_in_source(("f", 1, 1, 9), ("f", 2, 1, 9))
     assert users_of("product", body, tables=places) == users
+
+
+@pytest.mark.parametrize(
+    ("result", "back", "users"),
+    [
+        ("f32[8,8]{1,0}", "f32[8,8]{1,0} transpose(%dot), dimensions={1,0}", ["sin.1", "cos.1"]),
+        ("f32[8,8]{0,1}", "f32[8,8]{1,0} bitcast(%dot)", ["cos.1", "sin.1"]),
+    ],
+    ids=["as written", "swapped"],
+)
+def test_what_a_gemm_only_reads_keeps_its_place_beside_what_it_took_along(
+    result: str, back: str, users: list[str]
+) -> None:
+    """GemmFusionSwapOperands put the operand that is computed on the right; the walk was there before."""
+    head = f"""%gemm (p0: f32[8,8], p1: f32[8,8]) -> f32[8,8] {{
+  %p0 = f32[8,8]{{1,0}} parameter(0)
+  %p1 = f32[8,8]{{1,0}} parameter(1)
+  %exp.9 = f32[8,8]{{1,0}} exponential(%p1){named("exp")}
+  %dot = {result} dot(%p0, %exp.9), lhs_contracting_dims={{0}}, rhs_contracting_dims={{1}}
+  ROOT %back = {back}
+}}
+"""
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %x.1 = f32[8,8]{{1,0}} tanh(%p){named("tanh")}
+  %cos.1 = f32[8,8]{{1,0}} cosine(%x.1){named("cos")}
+  %exp.1 = f32[8,8]{{1,0}} exponential(%cos.1){named("exp")}
+  %sin.1 = f32[8,8]{{1,0}} sine(%x.1){named("sin")}
+  %g = f32[8,8]{{1,0}} fusion(%sin.1, %cos.1), kind=kCustom, calls=%gemm
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%g, %exp.1)"""
+    assert users_of("x.1", body, head=head) == users

@@ -136,3 +136,28 @@ def test_the_sign_that_a_remainder_chooses_by_was_given_to_no_call(
   %select.2 = s32[8]{{0}} select(%lt.1, %q, %q){second}
   ROOT %r = (s32[8]{{0}}, s32[8]{{0}}, s32[8]{{0}}) tuple(%select_n.1, %select.1, %select.2)"""
     assert users_of("lt.1", body, ids="p q lt.1 select_n.1 r select.1 select.2") == users
+
+
+@pytest.mark.parametrize(
+    ("moved", "users"),
+    [
+        ("add(%p, %other)", ["lt.1", "to.1", "select_n.1"]),
+        ("subtract(%p, %other)", ["lt.1", "select_n.1", "to.1"]),
+    ],
+    ids=["two constants", "another operation"],
+)
+def test_the_last_to_read_a_sum_with_a_constant_stands_where_another_constant_was_added(
+    moved: str, users: list[str]
+) -> None:
+    """`x[i - 1]` counts from the end where `i - 1` is negative: the two constants are made one."""
+    body = f"""  %p = s32[] parameter(0)
+  %zero = s32[] constant(0)
+  %one = s32[] constant(-1)
+  %other = s32[] constant(30)
+  %before.1 = s32[] add(%p, %one){named("sub")}
+  %lt.1 = pred[] compare(%before.1, %zero), direction=LT{named("lt")}
+  %add.1 = s32[] {moved}{named("add")}
+  %select_n.1 = s32[] select(%lt.1, %add.1, %before.1){named("select_n")}
+  %to.1 = f32[] convert(%before.1){named("convert_element_type")}
+  ROOT %r = (s32[], f32[]) tuple(%select_n.1, %to.1)"""
+    assert users_of("before.1", body) == users

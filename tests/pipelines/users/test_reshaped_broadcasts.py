@@ -51,3 +51,26 @@ def test_what_is_made_of_a_reshape_comes_last(shape: str, users: list[str]) -> N
 )
 def test_the_last_takes_the_place_of_the_reshape(moved: str, users: list[str]) -> None:
     assert users_of("mul.1", _gradients(moved, "f32[8]{0}")) == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"), [("ge", ["lt.1", "ne.1", "ge.1"]), ("gt", ["lt.1", "ge.1", "ne.1"])]
+)
+def test_bounds_of_an_index_stand_behind_where_a_call_brought_the_number_in(
+    name: str, users: list[str]
+) -> None:
+    """The broadcast, of no operation that is told, is younger than the root; so are passes' others."""
+    body = f"""  %p = s32[4]{{0}} parameter(0)
+  %x = f32[8]{{0}} parameter(1)
+  %zero = s32[] constant(0)
+  %zeros.1 = s32[4]{{0}} broadcast(%zero), dimensions={{}}
+  %lt.1 = pred[4]{{0}} compare(%p, %zeros.1), direction=LT{named("lt")}
+  %at.1 = s32[4]{{0}} negate(%p){named("neg")}
+  %ge.1 = pred[4]{{0}} compare(%at.1, %zeros.1), direction=GE{named(name)}
+  %index.1 = s32[4,1]{{1,0}} bitcast(%at.1){named("broadcast_in_dim")}
+  %gather.1 = f32[4]{{0}} gather(%x, %index.1), offset_dims={{}}, collapsed_slice_dims={{0}},\
+ start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1}}{named("gather")}
+  %ne.1 = pred[4]{{0}} compare(%p, %zeros.1), direction=NE{named("ne")}
+  ROOT %r = (pred[4]{{0}}, pred[4]{{0}}, f32[4]{{0}}, pred[4]{{0}}) tuple(%lt.1, %ge.1, %gather.1, %ne.1)"""
+    ids = "p x zero at.1 index.1 gather.1 ne.1 r zeros.1 lt.1 ge.1"
+    assert users_of("zeros.1", body, ids=ids) == users

@@ -64,6 +64,25 @@ def with_lower_bound_gone(index: Instruction, users: list[Instruction]) -> list[
     return last_at(users, bounds[0])
 
 
+def with_last_in_place_of_folded_sum(index: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of an `index` that is a sum with a constant, as `i - 1` is, and is counted from the end.
+
+    AlgebraicSimplifier (`HandleAdd`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) makes
+    `(i + c) + n` the sum of `i` and one constant: it is no user of `i + c` any more, and the last one takes
+    its place, in front of the select. The tuple of the results of a turn is made anew since.
+    """
+    if index.opcode != "add" or not is_constant(index.operands[1]):
+        return users
+    read = users[:-1] if users[-1:] and users[-1].opcode == "tuple" else users
+    for k, selected in enumerate(read):
+        if selected.opcode == "select" and selected.operands[2] is index:
+            sign, moved = selected.operands[:2]
+            is_sum = moved.opcode == "add" and moved.operands[0] is index.operands[0]
+            if sign in users and is_sum and is_constant(moved.operands[1]):
+                return [*last_at(read, k), *users[len(read) :]]
+    return users
+
+
 def _is_bound(x: Instruction, index: Instruction) -> bool:
     return x.opcode == "compare" and x.operands[0] is index and operation(x) in {"ge", "le"}
 

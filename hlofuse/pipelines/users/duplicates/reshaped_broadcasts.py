@@ -23,10 +23,11 @@ def with_moved_behind(broadcast: Instruction, users: list[Instruction]) -> list[
     by then, and appends the users of the new one when it runs again. Ids have to be XLA's, but for what
     reads the broadcast of a constant.
     """
-    if broadcast.opcode != "broadcast" or is_made_by_pass(broadcast):
+    if broadcast.opcode != "broadcast":
         return users
     number = broadcast.operands[0]
-    if number.shape.rank:
+    # Older front ends give the broadcast of a constant no name of an operation.
+    if number.shape.rank or (is_made_by_pass(broadcast) and not is_constant(number)):
         return users
     if is_constant(number):
         is_of_bound = operation(broadcast) in _BOUNDS

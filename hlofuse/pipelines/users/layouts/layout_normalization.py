@@ -179,7 +179,7 @@ def with_last_in_place_of_bitcast(x: Instruction, users: list[Instruction]) -> l
     return sorted(users, key=lambda u: x.opcode == "transpose" and not _brings_back(u))
 
 
-def with_last_in_place_of_layout(x: Instruction, users: list[Instruction]) -> list[Instruction]:
+def with_last_in_place_of_layout(x: Instruction, users: list[Instruction], passes: int) -> list[Instruction]:
     """The users of `x`, where it is a copy to the layout in which a transpose of the program moves nothing.
 
     The bitcast back to that layout was the first user of the copy that was made anew. What read the transpose
@@ -188,11 +188,17 @@ def with_last_in_place_of_layout(x: Instruction, users: list[Instruction]) -> li
 
     A reshape in such a layout was not made anew; of the two bitcasts behind it the one back went with the
     transpose, and of those that read the other one the last took its place.
+
+    Slices that AlgebraicSimplifier moved in front of a reshape (`HandleSlice`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) are younger than the first of `passes`; the last
+    of them had taken the place of that reshape before.
     """
     if was_read_transposed(x):
         return last_in_front(users)
     if not was_copy(x) or any(u.id > x.id or u.opcode == "bitcast" for u in users):
         return users
+    if all(u.opcode == "slice" and u.id >= passes for u in users):
+        users = last_in_front(users)
     (source,) = x.operands
     given = source.operands[0] if source.opcode == "get-tuple-element" else source
     return users if given.opcode == "custom-call" else last_in_front(users)

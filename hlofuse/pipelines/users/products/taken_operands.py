@@ -41,20 +41,33 @@ def _originals(fusion: Instruction) -> list[Instruction]:
     if dot is None:
         return []
     outside = originals_of(fusion)
-    return [outside[x] for operand in dot.operands for x in _last_of(operand, outside)]
+    read = [x for operand in _before_swap(dot) for x in _last_of(operand, fusion, outside)]
+    return [] if set(read) <= set(fusion.operands) else read
 
 
-def _last_of(operand: Instruction, outside: dict[Instruction, Instruction]) -> list[Instruction]:
-    """What `operand` is, or what leads to it, of which there is an original."""
-    pending, found = [operand], []
+def _before_swap(dot: Instruction) -> list[Instruction]:
+    """The operands in the order that they had in the program.
+
+    GemmFusionSwapOperands (`xla/backends/gpu/transforms/gemm_fusion_swap_operands.cc`) leaves the result
+    where it was in memory, so that the layout is another one than the first.
+    """
+    return dot.operands if dot.shape.is_row_major else dot.operands[::-1]
+
+
+def _last_of(
+    operand: Instruction, fusion: Instruction, outside: dict[Instruction, Instruction]
+) -> list[Instruction]:
+    """What `operand` is computed of: the last of which there are originals, and what is read from outside."""
+    pending = [operand]
+    found: list[Instruction] = []
     while pending:
         x = pending.pop()
         while x.opcode in LAYOUT_ONLY:
             x = x.operands[0]
         if x.opcode == "parameter":
-            continue
-        if x in outside and x.op_name:  # or it was put in, for something else
-            found.append(x)
+            found.append(fusion.operands[x.parameter_number])
+        elif x in outside and x.op_name:  # or it was put in, for something else
+            found.append(outside[x])
         else:
             pending += reversed(x.operands)
     return found
