@@ -1,0 +1,36 @@
+"""The users of what is computed in front of two reshapes, as the played passes leave them."""
+
+from __future__ import annotations
+
+import pytest
+
+from .lists import named, users_of
+
+
+_MOVED = "p negate.1 mul.1 mul.2 r cos.1 row.1 spread.1"
+_OF_PROGRAM = "p cos.1 row.1 spread.1 negate.1 mul.1 mul.2 r"
+
+
+@pytest.mark.parametrize(
+    ("name", "age", "of_value", "of_reshape"),
+    [
+        ("cos", _MOVED, ["spread.1", "row.1"], ["mul.2", "mul.1"]),
+        ("mul", _MOVED, ["row.1", "spread.1"], ["mul.1", "mul.2"]),
+        ("cos", _OF_PROGRAM, ["row.1", "spread.1"], ["mul.1", "mul.2"]),
+    ],
+    ids=["both reshape the value", "one is of another operation", "of the program"],
+)
+def test_what_reads_a_reshape_reshaped_reads_the_value(
+    name: str, age: str, of_value: list[str], of_reshape: list[str]
+) -> None:
+    """`cos(x)[:, :, None]`, of which one product read a reshape of its own."""
+    body = f"""  %p = f32[1,4]{{1,0}} parameter(0)
+  %cos.1 = f32[1,4]{{1,0}} cosine(%p){named("cos")}
+  %row.1 = f32[4]{{0}} bitcast(%cos.1){named(name)}
+  %negate.1 = f32[4]{{0}} negate(%row.1){named("neg")}
+  %spread.1 = f32[1,4,1]{{2,1,0}} bitcast(%cos.1){named("cos")}
+  %mul.1 = f32[1,4,1]{{2,1,0}} multiply(%spread.1, %spread.1){named("mul")}
+  %mul.2 = f32[1,4,1]{{2,1,0}} subtract(%spread.1, %mul.1){named("sub")}
+  ROOT %r = (f32[4]{{0}}, f32[1,4,1]{{2,1,0}}) tuple(%negate.1, %mul.2)"""
+    assert users_of("cos.1", body, ids=age) == of_value
+    assert users_of("spread.1", body, ids=age) == of_reshape
