@@ -6,7 +6,6 @@ import pytest
 
 from .lists import named, users_of
 
-
 _MOVED = "p negate.1 mul.1 mul.2 r cos.1 row.1 spread.1"
 _OF_PROGRAM = "p cos.1 row.1 spread.1 negate.1 mul.1 mul.2 r"
 
