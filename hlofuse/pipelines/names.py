@@ -40,11 +40,6 @@ _OPCODES = {
 """What is element-wise, after which older releases name nothing: names are opcodes there."""
 _OF_FRAMEWORK = frozenset({*_OPCODES, "convert_element_type", "integer_pow", "square"})
 """What the framework calls element-wise operations that XLA has other names for."""
-NAMED_ALIKE = frozenset(
-    {"add", "and", "concatenate", "gather", "not", "or", "pad", "reverse", "scatter", "slice", "sort", "tanh"}
-    | {"transpose", "xor"}
-)
-"""What the framework calls operations by, and XLA their opcodes."""
 _REMEMBERED = 1 << 15
 """Names and paths are asked about again and again, and of those no more than a module has."""
 
@@ -105,20 +100,17 @@ def is_of_program(x: Instruction) -> bool:
 
     In a text without metadata an element-wise operation that is named otherwise is.
     """
-    op_name, root = x.op_name, name_before_renaming(x).root
-    if x.opcode == "parameter":
-        return False
-    if not op_name:
-        return x.opcode in ELEMENTWISE_OPCODES and root in _OF_FRAMEWORK
-    return _is_named_after(root, op_name, x.opcode)
-
-
-def may_be_of_program(x: Instruction) -> bool:
-    """The same, with what the framework calls as XLA does where no metadata tells."""
     if x.op_name:
-        return is_of_program(x)
-    root = name_before_renaming(x).root
-    return root in _OF_FRAMEWORK or root == x.opcode in NAMED_ALIKE
+        return is_told_of_program(x)
+    return x.opcode in ELEMENTWISE_OPCODES and name_before_renaming(x).root in _OF_FRAMEWORK
+
+
+def is_told_of_program(x: Instruction) -> bool:
+    """The same where the metadata has to tell: ids are guessed of all operations alike, or of none."""
+    op_name = x.op_name
+    if not op_name or x.opcode == "parameter":
+        return False
+    return _is_named_after(name_before_renaming(x).root, op_name, x.opcode)
 
 
 def is_of_older_release(x: Instruction) -> bool:

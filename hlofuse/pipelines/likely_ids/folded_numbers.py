@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_call, may_be_of_program, name_before_renaming, operation
+from hlofuse.pipelines.names import is_of_call, is_told_of_program, name_before_renaming, operation
 
 
 def is_of_folded_number(x: Instruction) -> bool:
     """Is it such an operation, or a number that was spread for some alone?"""
     if is_broadcast_of_constant(x):
         return bool(x.users) and (
-            (not may_be_of_program(x) and any(_is_of_remainder(u) for u in x.users))
+            (not is_told_of_program(x) and any(_is_of_remainder(u) for u in x.users))
             or all(_is_sum_with(x, u) for u in x.users)
         )
     if _is_of_remainder(x) or _is_counted_backwards(x):
@@ -53,7 +53,7 @@ def is_spread_anew_for(number: Instruction, x: Instruction) -> bool:
     """Did a pass spread the number in the place of those that `x`, of a call, had?"""
     return (
         is_of_call(x)
-        and may_be_of_program(x)
+        and is_told_of_program(x)
         and is_broadcast_of_constant(number)
         and number.op_name == x.op_name
         and name_before_renaming(number).root == number.opcode

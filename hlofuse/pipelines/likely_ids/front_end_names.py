@@ -21,8 +21,8 @@ from hlofuse.ir.module import Module
 from hlofuse.pipelines.names import (
     is_in_branch,
     is_of_call,
+    is_told_of_program,
     loops_around,
-    may_be_of_program,
     name_before_renaming,
     outermost_call,
 )
@@ -35,7 +35,7 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
     which some are outside of the window.
     """
     branches = frozenset(
-        x for x in module.entry if is_in_branch(x) and may_be_of_program(x) and _is_direct(x)
+        x for x in module.entry if is_in_branch(x) and is_told_of_program(x) and _is_direct(x)
     )
     found = _in_windows(module, branches)
     return found if branches <= found else _in_windows(module, frozenset())
@@ -60,7 +60,7 @@ def _in_windows(module: Module, branches: frozenset[Instruction]) -> frozenset[I
             if x.opcode == "parameter":
                 continue
             root, number = name_before_renaming(x)
-            if x not in constants and (not may_be_of_program(x) or (is_of_call(x) and x not in branches)):
+            if x not in constants and (not is_told_of_program(x) or (is_of_call(x) and x not in branches)):
                 others.setdefault(root, []).append(number)
             elif is_clone:
                 in_clones.setdefault(root, []).append(number)
@@ -113,7 +113,7 @@ def _constants_of_program(computation: Computation) -> frozenset[Instruction]:
     (`CallInliner::Inline`).
     """
     depths = (
-        loops_around(x) for x in computation if x.op_name and not is_constant(x) and may_be_of_program(x)
+        loops_around(x) for x in computation if x.op_name and not is_constant(x) and is_told_of_program(x)
     )
     depth = min(depths, default=0)
     return frozenset(x for x in computation if is_constant(x) and (not x.op_name or loops_around(x) < depth))

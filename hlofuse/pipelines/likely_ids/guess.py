@@ -34,7 +34,7 @@ from hlofuse.pipelines.likely_ids.program_order import in_program_order
 from hlofuse.pipelines.likely_ids.simplification_rounds import in_rounds
 from hlofuse.pipelines.likely_ids.sort_keys import with_keys_as_made
 from hlofuse.pipelines.likely_ids.turns_in_clones import in_turns
-from hlofuse.pipelines.names import is_cloned_whole, may_be_of_program
+from hlofuse.pipelines.names import is_cloned_whole, is_told_of_program
 
 
 def guess_ids(module: Module) -> None:
@@ -49,7 +49,7 @@ def guess_ids(module: Module) -> None:
     for computation in written:
         if computation.fusion is None:
             order = computation.instructions
-            if is_older or any(may_be_of_program(x) for x in order):
+            if is_older or any(is_told_of_program(x) for x in order):
                 makers = makers_in_turn(computation, named)
                 if is_older:
                     makers = with_older_makers(computation, makers, named)

@@ -21,7 +21,7 @@ from hlofuse.pipelines.names import (
     Name,
     is_cloned_whole,
     is_of_call,
-    may_be_of_program,
+    is_told_of_program,
     name_before_renaming,
     operation,
 )
@@ -87,7 +87,7 @@ class Makers:
     def __init__(self, computation: Computation, named: frozenset[Instruction]) -> None:
         self._computation = computation
         self._named = named
-        program = [x for x in computation if may_be_of_program(x) and (x in named or not is_of_call(x))]
+        program = [x for x in computation if is_told_of_program(x) and (x in named or not is_of_call(x))]
         kept = [x for x in program if x in named]
         self._all_cloned = _is_cloned(computation, program, kept)
         """Are its numbers those of the clones of a computation, of which a few fall into the windows?"""
@@ -127,7 +127,7 @@ class Makers:
     # ------------------------------------------------------------ by name alone
 
     def _by_name(self, x: Instruction) -> Maker:
-        if may_be_of_program(x):
+        if is_told_of_program(x):
             if is_of_call(x) and x not in self._named:
                 return Maker.LAYOUT_NORMALIZATION if _is_sum_with_transposed(x) else self._inliner()
             if x in self._named or self._all_cloned:
@@ -149,23 +149,23 @@ class Makers:
 
     def _is_new(self, x: Instruction) -> bool:
         """Was it made by a pass, in nobody's place?"""
-        return x not in self._named and not may_be_of_program(x) and not is_of_call(x)
+        return x not in self._named and not is_told_of_program(x) and not is_of_call(x)
 
     # ------------------------------------------------------------ by neighbours
 
     def _is_simplified(self, x: Instruction) -> bool:
         if x.opcode == "divide":  # a quotient was divided once more
             divisor = x.operands[1]
-            return may_be_of_program(x) and divisor.opcode == "multiply" and self._is_new(divisor)
+            return is_told_of_program(x) and divisor.opcode == "multiply" and self._is_new(divisor)
         if x.opcode == "multiply":  # two constant factors became one
             if any(is_spread_anew_for(o, x) for o in x.operands):
                 return True
             factors = (o for o in x.operands if o.opcode == "broadcast" and o.op_name)
-            return may_be_of_program(x) and any(
+            return is_told_of_program(x) and any(
                 self._is_new(o) and not self._is_spread_in_program(o.operands[0]) for o in factors
             )
         # The sum of what was negated is the negated sum.
-        return x.opcode == "negate" and x.operands[0].opcode == "reduce" and not may_be_of_program(x)
+        return x.opcode == "negate" and x.operands[0].opcode == "reduce" and not is_told_of_program(x)
 
     def _is_spread_in_program(self, x: Instruction) -> bool:
         """Is it a number converted that the front end had spread as it was?"""
@@ -177,7 +177,7 @@ class Makers:
         source = x.operands[0]
         if source.opcode == "constant":
             return self._of_spread_constant(x)
-        if may_be_of_program(x):
+        if is_told_of_program(x):
             explicit = operation(x) == "broadcast_in_dim" and self._is_as_written(x)
             if source.opcode != "bitcast" and source.shape.dimensions and not explicit:
                 return Maker.SIMPLIFIER_AGAIN  # two broadcasts, a reshape between them, became one
@@ -225,12 +225,12 @@ class Makers:
     def _of_spread_constant(self, x: Instruction) -> Maker:
         if not x.op_name and x in self._named and self._is_spread_by_pass(x):
             return Maker.SIMPLIFIER
-        if x in self._cloned_constants or (x in self._named and not may_be_of_program(x)):
+        if x in self._cloned_constants or (x in self._named and not is_told_of_program(x)):
             return Maker.FRONT_END
-        if may_be_of_program(x) or not x.op_name:
+        if is_told_of_program(x) or not x.op_name:
             if is_of_call(x):
                 return self._inliner()
-            if x in self._named or (may_be_of_program(x) and self._all_cloned):
+            if x in self._named or (is_told_of_program(x) and self._all_cloned):
                 return Maker.FRONT_END
         elif is_of_call(x) and not all(self._is_made_with(x, u) for u in x.users):
             return self._inliner()
@@ -246,7 +246,7 @@ class Makers:
         )
 
     def _is_new_in_call(self, x: Instruction) -> bool:
-        return is_of_call(x) and not may_be_of_program(x) and self._by_name(x) == Maker.SIMPLIFIER
+        return is_of_call(x) and not is_told_of_program(x) and self._by_name(x) == Maker.SIMPLIFIER
 
     def _is_made_with(self, x: Instruction, user: Instruction) -> bool:
         return operation(user) == operation(x) or self._by_name(user) in _NAMED_AFTER_OPCODE
@@ -260,7 +260,7 @@ class Makers:
         return self._inliner() if is_of_call(x) else Maker.SIMPLIFIER
 
     def _of_convert(self, x: Instruction) -> Maker:
-        if may_be_of_program(x) or (operation(x), x.opcode) in self._known:
+        if is_told_of_program(x) or (operation(x), x.opcode) in self._known:
             return self._by_name(x)
         source = x.operands[0]
         if source.opcode == "reduce" and self.of(source) == Maker.SPLIT_K:
@@ -276,18 +276,18 @@ class Makers:
         """
         if x.users and all(self._is_new(u) and operation(u) == "reshape" for u in x.users):
             return Maker.SIMPLIFIER
-        if x.shape.rank > 1 and may_be_of_program(x):
+        if x.shape.rank > 1 and is_told_of_program(x):
             return Maker.LAYOUT_NORMALIZATION if self._is_compared_in_layout(x) else Maker.SIMPLIFIER
         if x in self._named:
             return Maker.FRONT_END
-        return self._inliner() if may_be_of_program(x) else Maker.SIMPLIFIER
+        return self._inliner() if is_told_of_program(x) else Maker.SIMPLIFIER
 
     def _is_compared_in_layout(self, x: Instruction) -> bool:
         return all(u.opcode == "compare" for u in x.users) and self._is_normalized_for(x.users)
 
     def _of_reduce(self, x: Instruction) -> Maker:
         source = x.operands[0]
-        if source.opcode in _CALLS and not may_be_of_program(x):
+        if source.opcode in _CALLS and not is_told_of_program(x):
             return Maker.SPLIT_K
         in_two = source.opcode == "reduce" or any(u.opcode == "reduce" for u in x.users)
         if in_two or source.opcode == "bitcast" or self.of(source) == Maker.LAYOUT_NORMALIZATION:
@@ -296,7 +296,7 @@ class Makers:
 
     def _of_transpose(self, x: Instruction) -> Maker:
         source = x.operands[0]
-        if may_be_of_program(x):
+        if is_told_of_program(x):
             return self._by_name(x)
         if source.opcode == "convert" and self.of(source) == Maker.FLOAT_NORMALIZATION:
             return Maker.SIMPLIFIER_LAST
@@ -310,7 +310,7 @@ class Makers:
     def _of_moved(self, x: Instruction) -> Maker:
         """What framework and compiler call the same: a layout that was another one was so all around."""
         source = x.operands[0]
-        if x.opcode == "slice" and not may_be_of_program(x):
+        if x.opcode == "slice" and not is_told_of_program(x):
             source = source.operands[0] if source.opcode == "bitcast" else source
             if source.opcode in _CALLS or _is_of_padded_call(x):
                 return Maker.DOT_MERGER
@@ -320,11 +320,11 @@ class Makers:
             moved = source.opcode in ELEMENTWISE_OPCODES and self._by_name(source) == Maker.SIMPLIFIER_AGAIN
             return Maker.SIMPLIFIER_AGAIN if moved else self._by_name(x)
         made = self._by_name(x)
-        ours = may_be_of_program(x) and name_before_renaming(x).root == x.opcode
+        ours = is_told_of_program(x) and name_before_renaming(x).root == x.opcode
         if not ours or made not in (Maker.FRONT_END, Maker.LAYOUT_NORMALIZATION):
             return made
         around = [n for n in (*x.operands, *x.users) if n.opcode in _TELLING]
-        new = [n for n in around if not may_be_of_program(n)]
+        new = [n for n in around if not is_told_of_program(n)]
         # Simplification puts its own beside what it leaves alone.
         if any(self._by_name(n) == Maker.LAYOUT_NORMALIZATION or x not in self._named for n in new):
             return Maker.LAYOUT_NORMALIZATION
@@ -337,11 +337,11 @@ def _is_of_divisor(x: Instruction) -> bool:
     The front end has it with the dimensions of the divisor, between two reshapes.
     """
     return (
-        may_be_of_program(x)
+        is_told_of_program(x)
         and x.operands[0].opcode == "reduce"
         and len(x.users) == 1
         and x.users[0].opcode == "broadcast"
-        and may_be_of_program(x.users[0])
+        and is_told_of_program(x.users[0])
     )
 
 
@@ -351,7 +351,7 @@ def _is_sum_with_transposed(x: Instruction) -> bool:
         x.opcode == "add"
         and name_before_renaming(x).root == x.opcode
         and is_of_call(x)
-        and any(o.opcode == "transpose" and not may_be_of_program(o) for o in x.operands)
+        and any(o.opcode == "transpose" and not is_told_of_program(o) for o in x.operands)
     )
 
 

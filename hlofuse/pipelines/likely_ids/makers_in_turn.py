@@ -12,7 +12,7 @@ from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
 from hlofuse.pipelines.likely_ids.moved_reshapes import moved_along, spread_for_moved
 from hlofuse.pipelines.likely_ids.parts_of_concatenations import made_for_slices
 from hlofuse.pipelines.likely_ids.updated_slices import is_of_updated
-from hlofuse.pipelines.names import is_of_call, may_be_of_program, name_before_renaming, operation
+from hlofuse.pipelines.names import is_of_call, is_told_of_program, name_before_renaming, operation
 
 _TURNS = (Maker.SIMPLIFIER, Maker.SIMPLIFIER_AGAIN, Maker.LAYOUT_NORMALIZATION)
 
@@ -47,7 +47,7 @@ def _never_back_in_numbers(makers: dict[Instruction, Maker]) -> dict[Instruction
     """The makers of what passes named after its opcode, such that none of a root goes back."""
     chains: dict[str, list[Instruction]] = {}
     for x, maker in makers.items():
-        if maker in _TURNS and not may_be_of_program(x):
+        if maker in _TURNS and not is_told_of_program(x):
             chains.setdefault(name_before_renaming(x).root, []).append(x)
     found: dict[Instruction, Maker] = {}
     for chain in chains.values():
@@ -66,7 +66,7 @@ def _alone_in_layout(makers: dict[Instruction, Maker]) -> list[Instruction]:
     shared = {
         x
         for x, maker in makers.items()
-        if maker == Maker.LAYOUT_NORMALIZATION and may_be_of_program(x) and x.opcode in ELEMENTWISE_OPCODES
+        if maker == Maker.LAYOUT_NORMALIZATION and is_told_of_program(x) and x.opcode in ELEMENTWISE_OPCODES
     }
     found: list[Instruction] = []
     seen: set[Instruction] = set()
@@ -140,7 +140,7 @@ def _spread_beside_merged(makers: dict[Instruction, Maker]) -> list[Instruction]
     return [
         x
         for x, maker in makers.items()
-        if maker == Maker.SIMPLIFIER and x.opcode == "iota" and not may_be_of_program(x) and x.users
+        if maker == Maker.SIMPLIFIER and x.opcode == "iota" and not is_told_of_program(x) and x.users
         if any(
             o.opcode == "broadcast"
             and makers.get(o) == Maker.SIMPLIFIER_AGAIN

@@ -13,7 +13,7 @@ from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.makers import Maker
-from hlofuse.pipelines.names import loops_around, may_be_of_program, operation
+from hlofuse.pipelines.names import is_told_of_program, loops_around, operation
 
 _BEFORE_IT_OR_ALIKE = (Maker.INLINER, Maker.SIMPLIFIER, Maker.LAYOUT_NORMALIZATION)
 """Whose instructions bear the same names as those that it makes in their place."""
@@ -66,7 +66,7 @@ def spread_for_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
 
 def _was_moved(x: Instruction, makers: Mapping[Instruction, Maker]) -> bool:
     """Does what is around an operation of a call tell that a reshape was in front of it?"""
-    if not may_be_of_program(x) or x.opcode not in ELEMENTWISE_OPCODES:
+    if not is_told_of_program(x) or x.opcode not in ELEMENTWISE_OPCODES:
         return False
     if any(_is_row_of_loop(o) for o in x.operands):  # a reshape of what is spread goes into it behind that
         return not any(o.opcode == "broadcast" and not is_broadcast_of_constant(o) for o in x.operands)

@@ -16,7 +16,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.likely_ids.makers import Maker
-from hlofuse.pipelines.names import may_be_of_program, name_before_renaming
+from hlofuse.pipelines.names import is_told_of_program, name_before_renaming
 
 _MADE_AGAIN = (Maker.REDUCTIONS, Maker.SIMPLIFIER_LAST)
 _LATE = (Maker.FUSIONS, Maker.REDUCTIONS, Maker.FLOAT_NORMALIZATION, Maker.SIMPLIFIER_LAST, Maker.ANY)
@@ -29,7 +29,7 @@ def is_named_after_opcodes(module: Module) -> bool:
     told = False
     for computation in module.computations:
         for x in computation if computation.fusion is None else ():
-            if may_be_of_program(x) and name_before_renaming(x).root != x.opcode:
+            if is_told_of_program(x) and name_before_renaming(x).root != x.opcode:
                 return False
             told = told or bool(x.op_name and x.opcode != "parameter")
     return told

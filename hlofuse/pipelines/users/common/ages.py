@@ -13,7 +13,6 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.pipelines.names import (
-    NAMED_ALIKE,
     is_made_by_pass,
     is_of_older_release,
     is_of_program,
@@ -29,8 +28,11 @@ Calls: TypeAlias = "dict[Instruction, int]"
 """By instruction, after how many calls of functions, each another than the one before, it was made."""
 MADE_ANEW = frozenset({"gather", "sort"})
 """What GatherSimplifier or StableSortExpander made anew took the place of another: its id tells nothing."""
-_OF_ANY = NAMED_ALIKE | {"get-tuple-element", "parameter", "reshape", "tuple", "while"}
-"""Opcodes of what a program makes as well as passes do, under the same name."""
+_NAMED_ALIKE = frozenset(
+    {"add", "and", "concatenate", "gather", "get-tuple-element", "not", "or", "pad", "parameter", "reshape"}
+    | {"reverse", "scatter", "slice", "sort", "tanh", "transpose", "tuple", "while", "xor"}
+)
+"""Opcodes that JAX calls operations by, too."""
 
 
 def first_of_dots(computation: Computation) -> int | None:
@@ -74,7 +76,7 @@ def _first_named_by_pass(computation: Computation) -> int:
 
 def _is_of_any(x: Instruction) -> bool:
     """Does the name of its opcode not tell? It is what the framework calls it, or it can be from anywhere."""
-    return x.opcode in _OF_ANY or is_made_of_nothing(x)
+    return x.opcode in _NAMED_ALIKE or is_made_of_nothing(x)
 
 
 def _is_call_without_name(computation: Computation) -> bool:
