@@ -13,7 +13,7 @@ from hlofuse.ir.instruction import Instruction
 _NUMBER = re.compile(r"(.*)\.(\d+)", re.DOTALL)
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
 _KEPT_NAMES = frozenset({"parameter", "fusion", "custom-call"})
-_ENTRY = "jit(main)/"
+_ENTRY = "jit(main)"
 _OPCODES = {
     "add_any": "add",
     "cos": "cosine",
@@ -119,7 +119,7 @@ def is_of_older_release(x: Instruction) -> bool:
 
 
 def _names_entry(op_name: str) -> bool:
-    return op_name.partition("/")[2].startswith(_ENTRY)
+    return op_name.partition("/")[2].startswith(f"{_ENTRY}/")
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -327,7 +327,7 @@ def _parts(op_name: str) -> list[str]:
     Older releases of JAX put the entry behind the program, as if that called it: `jit(f)/jit(main)/...`.
     """
     _, *parts = op_name.partition(";")[0].split("/")
-    return parts[1:] if parts[:1] == [_ENTRY.rstrip("/")] else parts
+    return parts[1:] if parts[:1] == [_ENTRY] else parts
 
 
 def _is_call(part: str) -> bool:

@@ -43,7 +43,7 @@ def with_last_in_place_of_reshaped_again(
     one, of the source (`HandleReshape`), behind the other there. The last takes the place of it here.
     """
     source = reshape.operands[0] if reshape.opcode == "bitcast" else reshape
-    if not _is_reshape_of(reshape, source) or _but_ones(reshape) == _but_ones(source):
+    if not _is_reshape_of(reshape, source) or reshape.shape.true_dimensions == source.shape.true_dimensions:
         return users  # where they differ in nothing else the program may have reshaped it for each
     again = [u for u in source.users if _is_reshaped_again(u, reshape)]
     if len(again) != 1:
@@ -52,15 +52,11 @@ def with_last_in_place_of_reshaped_again(
     return last_at(users, sum(uses[reshape, u] < met for u in users))
 
 
-def _but_ones(x: Instruction) -> list[int]:
-    return [d for d in x.shape.dimensions if d != 1]
-
-
 def _is_reshaped_again(x: Instruction, reshape: Instruction) -> bool:
     """Is it what broadcasts read of the same source, less the dimensions of one?"""
     if not _is_reshape_of(x, reshape.operands[0]) or x.op_name != reshape.op_name:
         return False
-    if x.shape.rank == reshape.shape.rank or list(x.shape.dimensions) != _but_ones(reshape):
+    if x.shape.rank == reshape.shape.rank or list(x.shape.dimensions) != reshape.shape.true_dimensions:
         return False
     return bool(x.users) and all(u.opcode == "broadcast" or is_inserted_convert(u) for u in x.users)
 
