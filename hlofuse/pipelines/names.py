@@ -306,6 +306,11 @@ def is_called_once(x: Instruction) -> bool:
     return outermost_call(x).rpartition("/")[2] in _CALLS
 
 
+def is_in_function(op_name: str) -> bool:
+    """Is what has that `op_name` written in a function that the program calls, in whatever loops?"""
+    return any(map(_is_call, _parts(op_name)))
+
+
 def is_loop_of_one_turn(x: Instruction) -> bool:
     """Is it of the body of a loop, in the entry: WhileLoopSimplifier put the body in place of the loop?"""
     return is_called_once(x) and _is_in_entry(x)

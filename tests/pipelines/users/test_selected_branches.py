@@ -122,8 +122,31 @@ def test_a_branch_that_is_one_still_keeps_its_order(ids_known: bool) -> None:
 def test_a_branch_that_is_one_still_may_have_had_branches(inner: str) -> None:
     text = _BRANCH.replace("/cos", f"/{inner}cos").replace("/mul", f"/{inner}mul")
     text = text.replace("cosine(%y)", "cosine(%sin.1)")
+    chosen = """  %ne = pred[4]{0} compare(%y, %y), direction=NE
+  ROOT %select.1 = f32[4]{0} select(%ne, %y, %mul.1), metadata={op_name="jit(f)/cond/branch_1_fun/cond"}
+}
+
+ENTRY"""
+    text = text.replace("ROOT %mul", "%mul").replace("}\n\nENTRY", chosen)
     users = ["cos.1", "mul.1"] if not inner else ["mul.1", "cos.1"]
     assert users_in(text, "sin.1", ids_known=True) == users
+
+
+_KNOWN = """HloModule m
+
+ENTRY %main (v: f32[4]) -> f32[4] {
+  %v = f32[4]{0} parameter(0)
+  %exp.1 = f32[4]{0} exponential(%v), metadata={op_name="jit(f)/FUNCTIONcond/branch_0_fun/exp"}
+  ROOT %mul.1 = f32[4]{0} multiply(%exp.1, %v), metadata={op_name="jit(f)/FUNCTIONcond/branch_0_fun/mul"}
+}
+"""
+
+
+@pytest.mark.parametrize(("function", "users"), [("", ["exp.1", "mul.1"]), ("jit(g)/", ["mul.1", "exp.1"])])
+def test_of_a_conditional_outside_of_functions_with_one_outcome_xla_was_given_none(
+    function: str, users: list[str]
+) -> None:
+    assert users_in(_KNOWN.replace("FUNCTION", function), "v", ids_known=True) == users
 
 
 _ALIKE = """HloModule m

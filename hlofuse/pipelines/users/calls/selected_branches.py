@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import number_in_name, operation, stack_frame
+from hlofuse.pipelines.names import is_in_function, number_in_name, operation, stack_frame
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.fusions import has_dot
 from hlofuse.pipelines.users.common.holes import last_in_front, without
@@ -35,7 +35,9 @@ def given_to_branches(computation: Iterable[Instruction]) -> Given:
     """What branches that are no computations of their own any more were given.
 
     The front end gives a branch what it reads, in the order in which it does. Where that is the same for
-    both, HloCSE made one of the two tuples.
+    both, HloCSE made one of the two tuples. Where the outcome was a number in the program, the front end
+    itself put the branch in place of the conditional: there is no other branch, and no choice of results.
+    In a function, the outcome may be an argument that it does not know.
     """
     given: dict[tuple[str, int], dict[Instruction, None]] = {}
     results = []
@@ -51,8 +53,11 @@ def given_to_branches(computation: Iterable[Instruction]) -> Given:
             if _is_given(value, place):
                 given.setdefault((place, branch), {})[value] = None
     found: Given = {}
+    kept = {place for place, _ in results}
+    kept |= {place for place, branch in given if (place, 1 - branch) in given or is_in_function(place)}
     for (place, branch), read in given.items():
-        found.setdefault(place, {})[branch] = [*read]
+        if place in kept:
+            found.setdefault(place, {})[branch] = [*read]
     return found
 
 
@@ -71,15 +76,15 @@ def with_last_in_place_of_branches(
         return users
     own = set(_branches(producer.op_name or ""))
     place, branches = _in_branches(producer, users)
-    if place is None or any(x[0] == place for x in own):
+    if place not in given or any(x[0] == place for x in own):
         return users
     handed_on = [u for u in users if _hands_on(u, producer, place)]
     results = results_beside(handed_on[0]) if handed_on else []
     handed_on = [u for u in handed_on if u in results]
     first = next(k for k, u in enumerate(users) if u in branches or u in handed_on)
     others = [u for u in users[first:] if u not in branches and u not in handed_on]
-    read = given.get(place, {})
-    return users[:first] + _as_elements_are_met(producer, others, place, branches, results, order, read)
+    met = _as_elements_are_met(producer, others, place, branches, results, order, given[place])
+    return users[:first] + met
 
 
 def with_branches_together(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
