@@ -81,6 +81,20 @@ def test_a_derivative_spreads_what_it_reads_once_more(spread: str, users: list[s
     assert users_of("div.1", body) == users
 
 
+def test_what_the_program_reshaped_is_reshaped_once_however_often_that_is_spread() -> None:
+    body = f"""  %q = f32[4,2,8]{{2,1,0}} parameter(0)
+  %g = f32[4,2,8]{{2,1,0}} parameter(1)
+  %v = f32[32]{{0}} parameter(2)
+  %bitcast.1 = f32[4,8]{{1,0}} bitcast(%v)
+  %mul.1 = f32[4,2,8]{{2,1,0}} broadcast(%bitcast.1), dimensions={{0,2}}{named("mul")}
+  %mul.7 = f32[4,2,8]{{2,1,0}} multiply(%q, %mul.1){named("mul")}
+  %mul.8 = f32[4,2,8]{{2,1,0}} multiply(%g, %mul.1){named("mul")}
+  %mul.2 = f32[32]{{0}} multiply(%v, %v){named("square")}
+  %sub.3 = f32[32]{{0}} subtract(%v, %mul.2){named("sub")}
+  ROOT %r = (f32[4,2,8]{{2,1,0}}, f32[4,2,8]{{2,1,0}}, f32[32]{{0}}) tuple(%mul.7, %mul.8, %sub.3)"""
+    assert users_of("v", body) == ["bitcast.1", "mul.2", "sub.3"]
+
+
 @pytest.mark.parametrize(
     ("second", "users"),
     [

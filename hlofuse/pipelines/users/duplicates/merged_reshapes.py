@@ -65,7 +65,7 @@ def _readers_of_others(
     kept: Instruction, order: dict[Instruction, int], gone: GonePlaces
 ) -> list[Instruction]:
     """The readers that had another reshape than the first, one for each."""
-    if kept.users and all(map(_is_spread_for_each, kept.users)):
+    if kept.users and all(map(_is_spread_for_each, kept.users)) and not _moves_dimensions(kept):
         readers = sorted({v for u in kept.users for v in u.users}, key=order.__getitem__)
         return readers[1:]
     if not _moves_dimensions(kept):
@@ -100,7 +100,10 @@ def _products(reshape: Instruction, order: dict[Instruction, int]) -> list[Instr
 
 
 def _is_spread_for_each(x: Instruction) -> bool:
-    """Did an operation spread its operand itself? It drops the dimensions of one first, and so does each."""
+    """Did an operation spread its operand itself? It drops the dimensions of one first, and so does each.
+
+    Where the program reshaped that to have them, it is that reshape which they read, the only one.
+    """
     return x.opcode == "broadcast" and is_of_program(x) and operation(x) != "broadcast_in_dim"
 
 
