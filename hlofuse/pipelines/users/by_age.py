@@ -67,7 +67,7 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
     users = with_last_of_older_in_front(producer, users, ages.passes)
     if producer not in clues.wide:  # what was widened was given its users in the order of the walk
         passes = producer.id if producer in ages.younger else ages.passes
-        users = with_moved_in_front(producer, users, passes, ages.calls, clues.uses)
+        users = with_moved_in_front(producer, users, passes, ages.calls, clues.uses, clues.wide)
     users = with_last_in_place_of_moved(producer, users)
     users = with_reads_behind_reshape(producer, users, ages.passes)
     users = with_last_in_place_of_reshaped_again(producer, users, clues.uses)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 
-from hlofuse.analysis.constants import is_constant
+from hlofuse.analysis.constants import is_broadcast_of_constant, is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import (
@@ -40,7 +40,12 @@ _RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"dynamic-slice", "parameter", "slice
 
 
 def with_moved_in_front(
-    producer: Instruction, users: list[Instruction], passes: int, calls: Calls, uses: Uses
+    producer: Instruction,
+    users: list[Instruction],
+    passes: int,
+    calls: Calls,
+    uses: Uses,
+    wide: frozenset[Instruction] = frozenset(),
 ) -> list[Instruction]:
     """The users of a value with the last of those in front that ReshapeMover made.
 
@@ -50,12 +55,14 @@ def with_moved_in_front(
     of a call but behind others' `calls` a pass made as well.
 
     Where it was a transpose, each was made to read one of its own that undid it. CSE made those one in the
-    order of a walk, in which `uses` are.
+    order of a walk, in which `uses` are. What was narrow then, as what is `wide` now was, read a convert.
     """
     served = {u: _served_at_once(u) if _is_reshaped_once(producer, passes) else u for u in users}
     if {"/branch_0_fun/", "/branch_1_fun/"} <= {b for u in users for b in _branches(served[u])}:
         return users  # those of branches are young because they were cloned out of these
-    moved = [u for u in users if _is_moved(served[u], producer, passes, calls)]
+    moved = [u for u in users if u not in wide and _is_moved(served[u], producer, passes, calls)]
+    if producer.id < passes:
+        moved = _without_merged_numbers(moved, [u for u in users if u not in moved])
     moved.sort(key=lambda u: served[u].id)
     if are_around_product_with_one(users):
         moved = [u for u in moved if not has_merged_factor(u)]
@@ -75,7 +82,9 @@ def with_moved_in_front(
     if not _was_reshaped_once(producer, moved, others, passes):
         return users
     is_anew = producer.id > moved[-1].id and (others or is_of_program(producer))
-    if is_anew and not (is_grouped_reduction(producer) and any(map(_is_reshaped, moved))):
+    # A derivative ends in a reshape: those that read it were moved as soon as there was a reduction.
+    is_kept = any(map(_is_reshaped, moved)) or (is_of_derivative(producer) and not others)
+    if is_anew and not (is_grouped_reduction(producer) and is_kept):
         return users
     if any(map(_is_transposed_since, moved)):
         moved.sort(key=lambda u: uses[producer, u])
@@ -109,6 +118,22 @@ def with_last_in_place_of_moved(broadcast: Instruction, users: list[Instruction]
     if len(names) < len(users) or any(n.root != root or n.number <= number + 1 for n in names):
         return users
     return last_in_front(users)
+
+
+def _without_merged_numbers(moved: list[Instruction], others: list[Instruction]) -> list[Instruction]:
+    """Those `moved` but products with a number where one of the `others` is: that was a factor of them.
+
+    AlgebraicSimplifier makes `x * (c * d)` of `(x * c) * d` (`HandleMultiply`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), with the name it had, behind all users of `x`.
+    What ReshapeMover made may still be read through a reshape.
+    """
+    if not any(map(_is_product_with_number, others)):
+        return moved
+    return [u for u in moved if not _is_product_with_number(u) or _is_reshaped(u)]
+
+
+def _is_product_with_number(x: Instruction) -> bool:
+    return x.opcode == "multiply" and any(map(is_broadcast_of_constant, x.operands))
 
 
 def _is_reshaped_on(x: Instruction) -> bool:

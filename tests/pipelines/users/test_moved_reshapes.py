@@ -1,0 +1,76 @@
+"""The users of what was reshaped, after ReshapeMover, as the played passes leave them."""
+
+from __future__ import annotations
+
+import pytest
+
+from .lists import named, users_of
+
+
+@pytest.mark.parametrize(
+    ("back", "result", "kind", "users"),
+    [
+        ("  %back.1 = bf16[4]{0} convert(%mul.1)", "back.1", "bf16[4]", ["convert.1", "mul.1"]),
+        ("", "mul.1", "f32[4]", ["mul.1", "convert.1"]),
+    ],
+    ids=["narrow in the program", "in single precision"],
+)
+def test_what_was_narrow_read_the_convert_when_that_was_moved(
+    back: str, result: str, kind: str, users: list[str]
+) -> None:
+    """`sum(x, keepdims=True).astype(bf16)`, which was squared, too."""
+    body = f"""  %x = f32[4,8]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %reduce_sum.1 = f32[4]{{0}} reduce(%x, %zero), dimensions={{1}}, to_apply=%sum{named("reduce_sum")}
+  %mul.1 = f32[4]{{0}} multiply(%reduce_sum.1, %reduce_sum.1){named("mul", frame=3)}
+{back}
+  %convert.1 = bf16[4]{{0}} convert(%reduce_sum.1){named("convert", frame=3)}
+  ROOT %r = (bf16[4]{{0}}, {kind}{{0}}) tuple(%convert.1, %{result})"""
+    ids = "x zero reduce_sum.1 r convert.1 mul.1 back.1"
+    assert users_of("reduce_sum.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("spread", "users"),
+    [
+        ("broadcast(%cos.1), dimensions={0}", ["multiply.1", "mul.1"]),
+        ("broadcast(%mul.1), dimensions={0}", ["mul.1", "multiply.1"]),
+    ],
+    ids=["made one of two products", "moved in front of a reshape"],
+)
+def test_a_product_of_a_product_with_a_number_comes_behind_that(spread: str, users: list[str]) -> None:
+    """`mean(x) * 2`, where the mean is a product with a number already."""
+    body = f"""  %x = f32[4,8]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %c = f32[] constant(0.125)
+  %d = f32[] constant(0.25)
+  %by.1 = f32[4]{{0}} broadcast(%c), dimensions={{}}
+  %by.2 = f32[4]{{0}} broadcast(%d), dimensions={{}}
+  %reduce_sum.1 = f32[4]{{0}} reduce(%x, %zero), dimensions={{1}}, to_apply=%sum{named("reduce_sum")}
+  %multiply.1 = f32[4]{{0}} multiply(%reduce_sum.1, %by.1){named("div")}
+  %mul.1 = f32[4]{{0}} multiply(%reduce_sum.1, %by.2){named("mul")}
+  %cos.1 = f32[4]{{0}} cosine(%mul.1){named("cos")}
+  %sub.1 = f32[4,8]{{1,0}} {spread}{named("sub")}
+  ROOT %r = (f32[4]{{0}}, f32[4]{{0}}, f32[4,8]{{1,0}}) tuple(%multiply.1, %cos.1, %sub.1)"""
+    ids = "x zero c d reduce_sum.1 r by.1 multiply.1 by.2 mul.1 cos.1 sub.1"
+    assert users_of("reduce_sum.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("of", "users"),
+    [("transpose(jvp())/", ["div.1", "mul.1"]), ("jvp()/", ["mul.1", "div.1"])],
+    ids=["a derivative", "a sum of the program"],
+)
+def test_a_grouped_derivative_was_reshaped_for_all_that_read_it(of: str, users: list[str]) -> None:
+    """Two dimensions of a broadcast summed, which became one, and its reshape read twice."""
+    summed = f"dimensions={{1}}, to_apply=%sum{named(of + 'reduce_sum')}"
+    body = f"""  %x = f32[4,2,8,16]{{3,2,1,0}} parameter(0)
+  %y = f32[4,16]{{1,0}} parameter(1)
+  %zero = f32[] constant(0)
+  %bitcast.1 = f32[4,16,16]{{2,1,0}} bitcast(%x)
+  %reduce_sum.1 = f32[4,16]{{1,0}} reduce(%bitcast.1, %zero), {summed}
+  %mul.1 = f32[4,16]{{1,0}} multiply(%reduce_sum.1, %y){named(of + "mul", frame=3)}
+  %div.1 = f32[4,16]{{1,0}} divide(%reduce_sum.1, %y){named(of + "div", frame=3)}
+  ROOT %r = (f32[4,16]{{1,0}}, f32[4,16]{{1,0}}) tuple(%mul.1, %div.1)"""
+    ids = "x y zero r mul.1 div.1 bitcast.1 reduce_sum.1"
+    assert users_of("reduce_sum.1", body, ids=ids) == users
