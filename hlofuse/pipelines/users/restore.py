@@ -29,6 +29,7 @@ from hlofuse.pipelines.users.floats.merged_converts import (
 from hlofuse.pipelines.users.floats.swapped_broadcasts import with_last_in_place_of_merged_converts
 from hlofuse.pipelines.users.floats.swapped_converts import with_swapped_behind
 from hlofuse.pipelines.users.floats.widened import (
+    is_read_wide,
     is_widened_broadcast,
     users_of_widened,
     users_of_widening,
@@ -71,6 +72,7 @@ from hlofuse.pipelines.users.simplified.dropped_roundings import (
 )
 from hlofuse.pipelines.users.simplified.hidden_casts import with_last_in_place_of_cast
 from hlofuse.pipelines.users.simplified.inverted_quotients import restore_around_quotients
+from hlofuse.pipelines.users.simplified.moved_reshapes import with_moved_in_front
 from hlofuse.pipelines.users.simplified.moved_transposes import (
     with_last_in_place_of_folded,
     with_last_in_place_of_transposes,
@@ -175,6 +177,9 @@ def _as_converts_leave_it(
         merged = merged_beside_sum(producer)
         users = [u for u in users if u not in merged]
         users = with_functions_as_met(producer, users, uses, wide)
+        if is_read_wide(producer, wide):  # through a convert of the program, which was reshaped
+            ages = clues.ages
+            users = with_moved_in_front(producer, users, ages.passes, ages.calls, uses, is_convert=True)
         users = [*users_of_widened(producer, users, uses, wide, place), *merged]
     elif producer.opcode != "broadcast" and not wide.isdisjoint(users):
         users = users_through_convert(producer, users, uses, wide)

@@ -595,3 +595,19 @@ def test_of_what_the_body_of_a_loop_computes_the_last_took_the_place_of_a_reshap
     for x in body:
         x.id = age.index(x.name)
     assert users_in(module, "mul.1", ids_known=True) == users
+
+
+@pytest.mark.parametrize(("moved", "users"), [("moved", ["mul.1", "mul.2"]), ("", ["mul.2", "mul.1"])])
+def test_a_convert_that_was_reshaped_had_the_last_in_front_when_it_went(moved: str, users: list[str]) -> None:
+    """FloatNormalization put its last user in its place once more; what was not reshaped is as it was."""
+    body = f"""  %p = bf16[8,4]{{1,0}} parameter(0)
+  %q = f32[4]{{0}} parameter(1)
+  %zero = bf16[] constant(0)
+  %wide.1 = f32[8,4]{{1,0}} convert(%p)
+  %wide.2 = f32[] convert(%zero)
+  %reduce_sum.1 = f32[4]{{0}} reduce(%wide.1, %wide.2), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %mul.1 = f32[4]{{0}} multiply(%reduce_sum.1, %q){named("mul", frame=1)}
+  %mul.2 = f32[4]{{0}} divide(%reduce_sum.1, %q){named("mul", frame=1)}
+  ROOT %tuple.1 = (f32[4]{{0}}, f32[4]{{0}}) tuple(%mul.1, %mul.2)"""
+    made = "tuple.1 mul.1 mul.2" if moved else "mul.1 mul.2 tuple.1"
+    assert users_of("reduce_sum.1", body, ids=f"p q zero reduce_sum.1 {made} wide.1 wide.2") == users

@@ -46,13 +46,16 @@ def with_moved_in_front(
     calls: Calls,
     uses: Uses,
     wide: frozenset[Instruction] = frozenset(),
+    *,
+    is_convert: bool = False,
 ) -> list[Instruction]:
     """The users of a value with the last of those in front that ReshapeMover made.
 
     It makes all element-wise operations on what was reshaped anew, on what it was reshaped from, and reshapes
     the results (`xla/hlo/transforms/simplifiers/reshape_mover.cc`). The reshape in front, a user from the
     beginning, goes and the last user takes its place. `passes` is the first id that a pass gave, and what is
-    of a call but behind others' `calls` a pass made as well.
+    of a call but behind others' `calls` a pass made as well. What is read now may be younger than what was
+    reshaped, unless that is known to be a convert of the program (`is_convert`).
 
     Where it was a transpose, each was made to read one of its own that undid it. CSE made those one in the
     order of a walk, in which `uses` are. What was narrow then, as what is `wide` now was, read a convert.
@@ -81,7 +84,7 @@ def with_moved_in_front(
         return listed
     if not _was_reshaped_once(producer, moved, others, passes):
         return users
-    is_anew = producer.id > moved[-1].id and (others or is_of_program(producer))
+    is_anew = not is_convert and producer.id > moved[-1].id and (others or is_of_program(producer))
     # A derivative ends in a reshape: those that read it were moved as soon as there was a reduction.
     is_kept = any(map(_is_reshaped, moved)) or (is_of_derivative(producer) and not others)
     if is_anew and not (is_grouped_reduction(producer) and is_kept):
