@@ -42,3 +42,40 @@ def test_a_sum_outside_of_derivatives_kept_dimensions_if_it_is_spread_again(
   %reduce_sum.9.0 = f32[16]{{0}} reduce(%sub.2.0, %zero), {summed}
   ROOT %r = (f32[16]{{0}}, f32[16]{{0}}, {kind}{{0}}) tuple(%div.3.0, %reduce_sum.9.0, %{first})"""
     assert users_of("reduce_sum.7.0", body) == users
+
+
+@pytest.mark.parametrize(
+    ("number", "users"),
+    [(3, ["mul.2.0", "mul.1.0"]), (4, ["mul.1.0", "mul.2.0"])],
+    ids=["of the other the next number is missing", "it is not"],
+)
+def test_the_last_sum_of_a_derivative_is_as_the_others(number: int, users: list[str]) -> None:
+    summed = "dimensions={0}, to_apply=%sum" + named("transpose(jvp())/reduce_sum", frame=4)
+    body = f"""  %x = f32[16,64]{{1,0}} parameter(0)
+  %y = f32[16,64]{{1,0}} parameter(1)
+  %w = f32[64]{{0}} parameter(2)
+  %zero = f32[] constant(0)
+  %reduce_sum.{number}.0 = f32[64]{{0}} reduce(%x, %zero), {summed}
+  %reduce_sum.5.0 = f32[64]{{0}} reduce(%y, %zero), {summed}
+  %mul.1.0 = f32[64]{{0}} multiply(%reduce_sum.5.0, %w){named("mul", frame=5)}
+  %mul.2.0 = f32[64]{{0}} multiply(%reduce_sum.5.0, %reduce_sum.5.0){named("mul", frame=6)}
+  ROOT %r = (f32[64]{{0}}, f32[64]{{0}}, f32[64]{{0}}) tuple(%reduce_sum.{number}.0, %mul.1.0, %mul.2.0)"""
+    assert users_of("reduce_sum.5.0", body) == users
+
+
+@pytest.mark.parametrize(
+    ("of", "users"),
+    [("dot_general", ["mul.2.0", "multiply.1.0"]), ("mul", ["multiply.1.0", "mul.2.0"])],
+    ids=["a dot", "a product made since"],
+)
+def test_what_was_a_dot_read_the_sum_that_was_summed_again(of: str, users: list[str]) -> None:
+    summed = "dimensions={0}, to_apply=%sum" + named("transpose(jvp())/reduce_sum", frame=4)
+    body = f"""  %x = f32[16,64]{{1,0}} parameter(0)
+  %w = f32[64]{{0}} parameter(1)
+  %zero = f32[] constant(0)
+  %reduce_sum.3.0 = f32[64]{{0}} reduce(%x, %zero), {summed}
+  %multiply.1.0 = f32[64]{{0}} multiply(%reduce_sum.3.0, %w){named(of, frame=5)}
+  %mul.2.0 = f32[64]{{0}} multiply(%reduce_sum.3.0, %reduce_sum.3.0){named("mul", frame=6)}
+  %reduce_sum.5.0 = f32[64]{{0}} reduce(%x, %zero), {summed}
+  ROOT %r = (f32[64]{{0}}, f32[64]{{0}}, f32[64]{{0}}) tuple(%multiply.1.0, %mul.2.0, %reduce_sum.5.0)"""
+    assert users_of("reduce_sum.3.0", body) == users

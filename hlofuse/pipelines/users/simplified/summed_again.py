@@ -6,7 +6,14 @@ from collections.abc import Iterable
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import Name, is_of_derivative, is_of_program, name_before_renaming
+from hlofuse.pipelines.names import (
+    Name,
+    is_of_derivative,
+    is_of_program,
+    name_before_renaming,
+    operation,
+    stack_frame,
+)
 from hlofuse.pipelines.users.common.holes import last_in_front
 
 
@@ -24,17 +31,44 @@ def with_last_in_place_of_sum(
     The derivative of a broadcast, or a sum that keeps dimensions, is reduced to dimensions of one and then
     over those. Simplification makes the second reduction a reshape, which changes nothing and goes in turn:
     its users are appended and the last takes its place (`HandleReduce` and `HandleReshape`,
-    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). Behind the last of a name no number tells: it
+    is as the others are.
     """
     if producer.opcode != "reduce" or not producer.shape.rank or not is_of_program(producer):
         return users
     root, number = name_before_renaming(producer)
-    if (root, number + 1) in names or not all(map(is_of_program, users)):
+    if (root, number + 1) in names or not all(map(_is_told_by_place, users)):
         return users
     if not is_of_derivative(producer) and not _is_spread_again(producer):
         return users
     is_last = not any(name.root == root and name.number > number for name in names)
-    return users if is_last else last_in_front(users)
+    return users if is_last and not _are_others_summed_again(producer, names) else last_in_front(users)
+
+
+def _is_told_by_place(user: Instruction) -> bool:
+    """Did it read the sum from the beginning?
+
+    A product that was a dot stands where that was; a negation stands where the reshape was, in front of which
+    AlgebraicSimplifier put it.
+    """
+    return is_of_program(user) or operation(user) == "dot_general" or user.opcode == "negate"
+
+
+def _are_others_summed_again(last: Instruction, names: frozenset[Name]) -> bool:
+    """Is the next number missing behind the other derivatives that are sums, as it may be behind the `last`?
+
+    Those of the same place in the source tell, if there are any.
+    """
+    root = name_before_renaming(last).root
+    sums = [x for x in last.computation or () if x is not last and _is_sum_of_derivative(x, root)]
+    of_place = [x for x in sums if x.op_name == last.op_name and stack_frame(x) == stack_frame(last)]
+    others = [name_before_renaming(x) for x in of_place or sums]
+    return bool(others) and not any((root, other.number + 1) in names for other in others)
+
+
+def _is_sum_of_derivative(x: Instruction, root: str) -> bool:
+    is_named = x.opcode == "reduce" and name_before_renaming(x).root == root
+    return is_named and x.shape.rank > 0 and is_of_derivative(x)
 
 
 def _is_spread_again(summed: Instruction) -> bool:
