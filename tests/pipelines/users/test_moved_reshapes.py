@@ -74,3 +74,27 @@ def test_a_grouped_derivative_was_reshaped_for_all_that_read_it(of: str, users: 
   ROOT %r = (f32[4,16]{{1,0}}, f32[4,16]{{1,0}}) tuple(%mul.1, %div.1)"""
     ids = "x y zero r mul.1 div.1 bitcast.1 reduce_sum.1"
     assert users_of("reduce_sum.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("x y zero r mul.1 div.1 reduce.1 init", ["mul.1", "div.1"]),
+        ("x y zero mul.1 div.1 r reduce.1 init", ["div.1", "mul.1"]),
+    ],
+    ids=["moved", "of the program"],
+)
+def test_a_narrow_derivative_was_converted_and_reshaped_for_all_that_read_it(
+    ids: str, users: list[str]
+) -> None:
+    """What read the convert was moved first, and then read the sum in place of the convert."""
+    summed = f"dimensions={{0}}, to_apply=%sum{named('transpose(jvp())/reduce_sum')}"
+    body = f"""  %x = f32[8,16]{{1,0}} parameter(0)
+  %y = f32[16]{{0}} parameter(1)
+  %zero = bf16[] constant(0)
+  %init = f32[] convert(%zero)
+  %reduce.1 = f32[16]{{0}} reduce(%x, %init), {summed}
+  %mul.1 = f32[16]{{0}} multiply(%reduce.1, %y){named("mul", frame=3)}
+  %div.1 = f32[16]{{0}} divide(%reduce.1, %y){named("div", frame=3)}
+  ROOT %r = (f32[16]{{0}}, f32[16]{{0}}) tuple(%mul.1, %div.1)"""
+    assert users_of("reduce.1", body, ids=ids) == users
