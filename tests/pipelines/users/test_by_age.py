@@ -52,6 +52,24 @@ def test_a_bitcast_for_what_has_no_name_is_of_the_function_it_names() -> None:
     assert users_of("t.1", body, ids="p r t.1 s.1 bitcast.1 copy.1") == ["bitcast.1", "s.1"]
 
 
+@pytest.mark.parametrize(
+    ("other", "users"), [("t.1", ["concatenate.1", "s.1"]), ("q", ["s.1", "concatenate.1"])]
+)
+def test_what_merged_products_read_in_the_body_of_a_loop_stands_for_them(
+    other: str, users: list[str]
+) -> None:
+    """DotMerger puts it where the products were; what else is read outside has no place there."""
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %q = f32[8,8]{{1,0}} parameter(1)
+  %t.1 = f32[8,8]{{1,0}} tanh(%p){named(f"{_BODY_OF_LOOP}/t")}
+  %concatenate.1 = f32[8,16]{{1,0}} concatenate(%t.1, %{other}), dimensions={{1}}
+  %product.1 = f32[8,16]{{1,0}} custom-call(%q, %concatenate.1), custom_call_target="x"\
+{named(f"{_BODY_OF_LOOP}/dot_general")}
+  %s.1 = f32[8,8]{{1,0}} sine(%t.1){named(f"{_BODY_OF_LOOP}/s")}
+  ROOT %r = (f32[8,16]{{1,0}}, f32[8,8]{{1,0}}) tuple(%product.1, %s.1)"""
+    assert users_of("t.1", body, ids="p q r t.1 s.1 concatenate.1 product.1") == users
+
+
 def test_of_nested_calls_the_outermost_tells() -> None:
     """The outer function was cloned as a whole, operands first."""
     body = f"""  %p = f32[8]{{0}} parameter(0)

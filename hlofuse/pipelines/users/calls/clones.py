@@ -19,6 +19,8 @@ def is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
         readers = named or [u for u in map(served_by, x.users) if u.opcode == "reduce"] or [x.operands[0]]
         within = all(outermost_call(u) == function and u.opcode != "bitcast" for u in readers)
         return bool(x.op_name and x.users and within)
+    if x.opcode == "concatenate" and not x.op_name:  # DotMerger's, in place of the products that read them
+        return all(outermost_call(o) == function for o in x.operands)
     if outermost_call(x) != function:
         return False
     if not (is_result(source) and _leads_to_like(source, x, function)):
