@@ -26,6 +26,15 @@ def test_the_vector_of_one_product_was_alone() -> None:
     assert users_as_guessed("w", _WEIGHTS.replace("ROWS", "h")) == ["vector", "decay", "step"]
 
 
+def test_what_reads_the_matrix_ahead_of_its_products_stays_in_front() -> None:
+    body = _WEIGHTS.replace("%vector =", f"%before = f32[256,1]{{1,0}} sine(%w){named('sin')}\n  %vector =")
+    body = body.replace("(%forward, ", "(%before, %forward, ").replace(
+        "ROOT %r = (", "ROOT %r = (f32[256,1]{1,0}, "
+    )
+    assert users_as_guessed("w", body.replace("ROWS", "rows")) == ["before", "vector", "step", "decay"]
+    assert users_as_guessed("w", body.replace("ROWS", "h")) == ["before", "vector", "decay", "step"]
+
+
 def test_the_vector_of_a_value_that_was_reshaped_for_its_product_comes_behind() -> None:
     """A scatter takes the derivatives in as well; what was reshaped twice is a reshape made anew."""
     body = f"""  %p = f32[64,32]{{1,0}} parameter(0)

@@ -22,8 +22,10 @@ def with_vectors_made_one(producer: Instruction, users: list[Instruction]) -> li
         return users
     late = [u for u in users if _is_of_reshaped(u, producer)]
     users = [*(u for u in users if u not in late), *late]
-    gone = range((_products_of(users[0]) if _is_vector(users[0], producer) else _sides_of(users[0])) - 1)
-    listed: list[Instruction | int] = [users[0], *gone, *users[1:]]
+    place = next((k for k, u in enumerate(users) if _is_vector(u, producer)), 0)
+    vector = users[place]
+    gone = range((_products_of(vector) if _is_vector(vector, producer) else _sides_of(vector)) - 1)
+    listed: list[Instruction | int] = [*users[: place + 1], *gone, *users[place + 1 :]]
     return [u for u in without(listed, gone) if isinstance(u, Instruction)]
 
 
