@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import Name
 from hlofuse.pipelines.users.calls.selected_branches import Given, given_to_branches
 from hlofuse.pipelines.users.common.ages import (
     Calls,
@@ -34,7 +33,7 @@ from hlofuse.pipelines.users.simplified.hidden_casts import narrowed_places
 from hlofuse.pipelines.users.simplified.moved_operations import behind_moved_reshapes, younger_than_results
 from hlofuse.pipelines.users.simplified.operations_on_equals import Readers, readers_of_operations_on_equals
 from hlofuse.pipelines.users.simplified.reciprocals import Divided, divided_by_constants
-from hlofuse.pipelines.users.simplified.summed_again import names_of_reductions
+from hlofuse.pipelines.users.simplified.summed_again import Reductions, reductions_in
 
 
 class Ages(NamedTuple):
@@ -73,7 +72,7 @@ class Clues(NamedTuple):
     """The places in the source of matrix products that were."""
     cast: frozenset[Hashable]
     """The places in the source of which a result was made narrow at once."""
-    reductions: frozenset[Name]
+    reductions: Reductions
     for_each: frozenset[Instruction]
     """The scalars that the program computed anew for each use."""
     reshaped: Reshaped
@@ -113,7 +112,7 @@ def clues_of(computation: Computation, program: Program, gone: GonePlaces, *, id
         widened(order, uses),
         places_of_widened(order),
         narrowed_places(computation),
-        names_of_reductions(order),
+        reductions_in(order),
         made_for_each(computation, ages.numbers),
         made_of_reshapes(computation),
         softmax_readers(order),

@@ -79,3 +79,20 @@ def test_what_was_a_dot_read_the_sum_that_was_summed_again(of: str, users: list[
   %reduce_sum.5.0 = f32[64]{{0}} reduce(%x, %zero), {summed}
   ROOT %r = (f32[64]{{0}}, f32[64]{{0}}, f32[64]{{0}}) tuple(%multiply.1.0, %mul.2.0, %reduce_sum.5.0)"""
     assert users_of("reduce_sum.3.0", body) == users
+
+
+@pytest.mark.parametrize(("place", "users"), [("norm", ["sin.1", "cos.1"]), ("dense", ["cos.1", "sin.1"])])
+def test_what_stands_behind_a_sum_of_its_place_was_not_summed_again(place: str, users: list[str]) -> None:
+    """A layer's bias and scale: the bias was summed once, or its second sum would have the number."""
+    reduced = "dimensions={1}, to_apply=%sum"
+    body = f"""  %x = f32[16,64]{{1,0}} parameter(0)
+  %y = f32[16,64]{{1,0}} parameter(1)
+  %zero = f32[] constant(0)
+  %reduce_sum.6.0 = f32[16]{{0}} reduce(%y, %zero), {reduced}{named(f"transpose(jvp())/{place}/reduce_sum")}
+  %reduce_sum.7.0 = f32[16]{{0}} reduce(%x, %zero), {reduced}{named("transpose(jvp())/norm/reduce_sum")}
+  %sin.1 = f32[16]{{0}} sine(%reduce_sum.7.0){named("sin")}
+  %cos.1 = f32[16]{{0}} cosine(%reduce_sum.7.0){named("cos")}
+  %reduce_sum.9.0 = f32[16]{{0}} reduce(%y, %zero), {reduced}{named("transpose(jvp())/out/reduce_sum")}
+  ROOT %r = (f32[16]{{0}}, f32[16]{{0}}, f32[16]{{0}}, f32[16]{{0}})\
+ tuple(%reduce_sum.6.0, %sin.1, %cos.1, %reduce_sum.9.0)"""
+    assert users_of("reduce_sum.7.0", body) == users

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
@@ -16,14 +17,17 @@ from hlofuse.pipelines.names import (
 )
 from hlofuse.pipelines.users.common.holes import last_in_front
 
+Reductions: TypeAlias = "dict[Name, Instruction]"
+"""Those of a computation, by name."""
 
-def names_of_reductions(order: Iterable[Instruction]) -> frozenset[Name]:
-    """The names that reductions have."""
-    return frozenset(name_before_renaming(x) for x in order if x.opcode == "reduce")
+
+def reductions_in(order: Iterable[Instruction]) -> Reductions:
+    """Those among the instructions `order`."""
+    return {name_before_renaming(x): x for x in order if x.opcode == "reduce"}
 
 
 def with_last_in_place_of_sum(
-    producer: Instruction, users: list[Instruction], names: frozenset[Name]
+    producer: Instruction, users: list[Instruction], reductions: Reductions
 ) -> list[Instruction]:
     """The users of a reduction with the last in front if the next number of its name is missing
     between others.
@@ -32,17 +36,21 @@ def with_last_in_place_of_sum(
     over those. Simplification makes the second reduction a reshape, which changes nothing and goes in turn:
     its users are appended and the last takes its place (`HandleReduce` and `HandleReshape`,
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). Behind the last of a name no number tells: it
-    is as the others are.
+    is as the others are. Where one of the same operation and shape has the number in front, that was summed
+    once, and so was this.
     """
     if producer.opcode != "reduce" or not producer.shape.rank or not is_of_program(producer):
         return users
     root, number = name_before_renaming(producer)
-    if (root, number + 1) in names or not all(map(_is_told_by_place, users)):
+    if (root, number + 1) in reductions or not all(map(_is_told_by_place, users)):
+        return users
+    before = reductions.get(Name(root, number - 1))
+    if before is not None and (before.op_name, before.shape) == (producer.op_name, producer.shape):
         return users
     if not is_of_derivative(producer) and not _is_spread_again(producer):
         return users
-    is_last = not any(name.root == root and name.number > number for name in names)
-    return users if is_last and not _are_others_summed_again(producer, names) else last_in_front(users)
+    is_last = not any(name.root == root and name.number > number for name in reductions)
+    return users if is_last and not _are_others_summed_again(producer, reductions) else last_in_front(users)
 
 
 def _is_told_by_place(user: Instruction) -> bool:
@@ -54,7 +62,7 @@ def _is_told_by_place(user: Instruction) -> bool:
     return is_of_program(user) or operation(user) == "dot_general" or user.opcode == "negate"
 
 
-def _are_others_summed_again(last: Instruction, names: frozenset[Name]) -> bool:
+def _are_others_summed_again(last: Instruction, reductions: Reductions) -> bool:
     """Is the next number missing behind the other derivatives that are sums, as it may be behind the `last`?
 
     Those of the same place in the source tell, if there are any.
@@ -63,7 +71,7 @@ def _are_others_summed_again(last: Instruction, names: frozenset[Name]) -> bool:
     sums = [x for x in last.computation or () if x is not last and _is_sum_of_derivative(x, root)]
     of_place = [x for x in sums if x.op_name == last.op_name and stack_frame(x) == stack_frame(last)]
     others = [name_before_renaming(x) for x in of_place or sums]
-    return bool(others) and not any((root, other.number + 1) in names for other in others)
+    return bool(others) and not any((root, other.number + 1) in reductions for other in others)
 
 
 def _is_sum_of_derivative(x: Instruction, root: str) -> bool:
