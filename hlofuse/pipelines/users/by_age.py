@@ -12,7 +12,7 @@ from hlofuse.pipelines.users.duplicates.shared_indices import (
     in_order_of_own_indices,
     with_reshapes_of_indices_merged,
 )
-from hlofuse.pipelines.users.floats.inserted_converts import is_widening
+from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_widening
 from hlofuse.pipelines.users.floats.merged_converts import with_shortened_behind
 from hlofuse.pipelines.users.floats.widened import is_widened_broadcast
 from hlofuse.pipelines.users.products.taken_constants import is_first_reader_in_gemm, without_those_in_gemms
@@ -65,7 +65,8 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
         users = with_last_in_place_of_dropped(producer, users, clues.uses, ages.numbers)
         users = with_last_in_place_of_equals(producer, users, clues.uses, ages.on_equals)
     users = with_last_of_older_in_front(producer, users, ages.passes)
-    if producer not in clues.wide:  # what was widened was given its users in the order of the walk
+    # What was widened was given its users in the order of the walk, as was what it reads made narrow.
+    if producer not in clues.wide and (clues.wide.isdisjoint(users) or not any(map(_narrows, users))):
         passes = producer.id if producer in ages.younger else ages.passes
         users = with_moved_in_front(producer, users, passes, ages.calls, clues.uses, clues.wide)
     users = with_last_in_place_of_moved(producer, users)
@@ -103,6 +104,10 @@ def _made_together(broadcast: Instruction, users: list[Instruction], passes: int
     if max(ids) < passes and len({stack_frame(u) for u in users}) == len(users):
         return False
     return min(ids) > broadcast.id and max(ids) - broadcast.id == len(ids)
+
+
+def _narrows(user: Instruction) -> bool:
+    return user.opcode == "convert" and is_narrow(user)
 
 
 def _age(instruction: Instruction) -> int:

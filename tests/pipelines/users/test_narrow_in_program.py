@@ -420,3 +420,27 @@ def test_what_read_a_narrow_product_that_became_a_sum_was_given_it_behind_a_conv
   %cos.1 = f32[] multiply(%reduce.1, %s){named("mul")}
   ROOT %r = (f32[], f32[]) tuple(%sin.1, %cos.1)"""
     assert users_of("reduce.1", body) == (["cos.1", "sin.1"] if is_narrow else ["sin.1", "cos.1"])
+
+
+@pytest.mark.parametrize(
+    ("other", "users"),
+    [
+        ("convert.1", ["convert_element_type.1", "mul.1"]),
+        ("q", ["mul.1", "convert_element_type.1"]),
+    ],
+)
+def test_what_was_narrow_was_not_moved_in_front_of_the_same_reshape(other: str, users: list[str]) -> None:
+    """It read the sum made narrow until the converts there and back went."""
+    body = f"""  %x = f32[8,4]{{1,0}} parameter(0)
+  %p = bf16[8]{{0}} parameter(1)
+  %q = f32[8]{{0}} parameter(2)
+  %zero = f32[] constant(0)
+  %total.1 = f32[8]{{0}} reduce(%x, %zero), dimensions={{1}}, to_apply=%sum{named("total")}
+  %convert_element_type.1 = bf16[8]{{0}} convert(%total.1){named("convert_element_type")}
+  %convert.1 = f32[8]{{0}} convert(%p)
+  %mul.1 = f32[8]{{0}} multiply(%total.1, %{other}){named("mul")}
+  %sin.1 = f32[8]{{0}} sine(%convert.1){named("sin")}
+  %out = f32[2,4]{{1,0}} bitcast(%mul.1)
+  ROOT %r = (bf16[8]{{0}}, f32[2,4]{{1,0}}, f32[8]{{0}}) tuple(%convert_element_type.1, %out, %sin.1)"""
+    ids = "x p q zero total.1 sin.1 r convert_element_type.1 mul.1 convert.1 out"
+    assert users_of("total.1", body, ids=ids) == users
