@@ -420,3 +420,29 @@ def test_what_read_a_narrow_product_that_became_a_sum_was_given_it_behind_a_conv
   %cos.1 = f32[] multiply(%reduce.1, %s){named("mul")}
   ROOT %r = (f32[], f32[]) tuple(%sin.1, %cos.1)"""
     assert users_of("reduce.1", body) == (["cos.1", "sin.1"] if is_narrow else ["sin.1", "cos.1"])
+
+
+@pytest.mark.parametrize(
+    ("operation", "other", "is_narrow"),
+    [("add_any", "%convert.1", True), ("add", "%convert.1", False), ("add_any", "%q", False)],
+    ids=["derivatives", "converted in the program", "of what was not narrow"],
+)
+def test_derivatives_by_what_narrow_convolutions_were_given_are_added_up_narrow(
+    operation: str, other: str, *, is_narrow: bool
+) -> None:
+    """A library computes both in single precision, and no convert is left between."""
+    conv = 'window={size=1x1}, dim_labels=bf01_oi01->bf01, custom_call_target="__cudnn$convForward"'
+    body = f"""  %p = bf16[4,4,1,1]{{3,2,1,0}} parameter(0)
+  %q = f32[4,4,1,1]{{3,2,1,0}} parameter(1)
+  %convert.1 = f32[4,4,1,1]{{3,2,1,0}} convert(%p)
+  %kernel = f32[4,4,1,1]{{3,2,1,0}} bitcast(%convert.1)
+  %first = (f32[4,4,1,1]{{3,2,1,0}}, u8[0]{{0}}) custom-call(%q, %kernel), {conv}
+  %a = f32[4,4,1,1]{{3,2,1,0}} get-tuple-element(%first), index=0
+  %second = (f32[4,4,1,1]{{3,2,1,0}}, u8[0]{{0}}) custom-call(%q, {other}), {conv}
+  %b = f32[4,4,1,1]{{3,2,1,0}} get-tuple-element(%second), index=0
+  %sum = f32[4,4,1,1]{{3,2,1,0}} add(%a, %b){named(f"transpose(jvp())/{operation}")}
+  %left = f32[4,4,1,1]{{3,2,1,0}} multiply(%sum, %q){named("mul")}
+  %right = f32[4,4,1,1]{{3,2,1,0}} subtract(%q, %sum){named("sub")}
+  ROOT %r = (f32[4,4,1,1]{{3,2,1,0}}, f32[4,4,1,1]{{3,2,1,0}}) tuple(%left, %right)"""
+    entry = parse_module(f"HloModule m\n\nENTRY %main {{\n{body}\n}}\n").entry
+    assert ("sum" in {x.name for x in widened(entry.post_order(), uses_in_order(entry))}) == is_narrow
