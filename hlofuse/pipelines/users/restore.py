@@ -123,7 +123,7 @@ def _put_in_order_of_program(computation: Computation) -> Program:
     program = as_written(computation)
     if program.order:
         for instruction in computation:
-            instruction.users.sort(key=program.order.__getitem__)
+            program.put_in_order(instruction.users)
         restore_around_quotients(program.by_quotients, program.order)
     written = in_order_written(computation)
     if written:
