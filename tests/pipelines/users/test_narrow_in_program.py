@@ -406,15 +406,23 @@ def test_the_last_user_of_a_convert_takes_the_place_of_what_was_widened(*, is_na
     assert users_of("narrow.1", body) == (["log.1", "exp.1"] if is_narrow else ["exp.1", "log.1"])
 
 
-@pytest.mark.parametrize("is_narrow", [True, False])
+@pytest.mark.parametrize(
+    ("name", "factor", "is_narrow"),
+    [
+        ("dot_general", "%convert.2", True),
+        ("dot_general", "%q", False),
+        ("dot_general.596", "%convert.2", True),
+        ("dot_general2", "%convert.2", False),
+    ],
+    ids=["narrow", "not narrow", "named after the instruction", "of another name"],
+)
 def test_what_read_a_narrow_product_that_became_a_sum_was_given_it_behind_a_convert(
-    *, is_narrow: bool
+    name: str, factor: str, *, is_narrow: bool
 ) -> None:
-    factor = "%convert.2" if is_narrow else "%q"
     body = f"""{_WIDENED}\
   %zero = f32[] constant(0)
-  %multiply.1 = f32[8]{{0}} multiply({factor}, %q){named("dot_general")}
-  %reduce.1 = f32[] reduce(%multiply.1, %zero), dimensions={{0}}, to_apply=%sum{named("dot_general")}
+  %multiply.1 = f32[8]{{0}} multiply({factor}, %q){named(name)}
+  %reduce.1 = f32[] reduce(%multiply.1, %zero), dimensions={{0}}, to_apply=%sum{named(name)}
   %s = f32[] parameter(2)
   %sin.1 = f32[] subtract(%reduce.1, %s){named("sub")}
   %cos.1 = f32[] multiply(%reduce.1, %s){named("mul")}
