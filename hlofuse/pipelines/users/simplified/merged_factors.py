@@ -64,8 +64,8 @@ def _merged_products(
 ) -> list[Instruction]:
     """Those of `users`; none where no product with one of the numbers is left.
 
-    Where `producer` was squared, the derivative of that had twice `producer`, which mostly nobody else read:
-    no product of a derivative with a number is left then.
+    Where `producer` was squared, the derivative of that had twice `producer`, which nobody else read.
+    Of divisions `again` it is known that they read a product, which may be left.
     """
     first = min((u.id for u in again.intersection(users)), default=None)
     merged = [
@@ -73,9 +73,9 @@ def _merged_products(
         for u in dict.fromkeys(users)
         if has_merged_factor(u) or (first is not None and u.id >= first and _has_factor(u))
     ]
-    left = [u for u in users if u not in merged and _has_factor(u)]
-    if any(map(_is_square, users)) and not any(map(is_of_derivative, left)):
-        merged = [u for u in merged if not is_of_derivative(u)]
+    if any(map(_is_square, users)):
+        is_left = any(is_of_derivative(u) and _has_factor(u) for u in users if u not in merged)
+        merged = [u for u in merged if not is_of_derivative(u) or (is_left and u in again)]
     if is_broadcast_of_constant(producer) or not any(_has_factor(u) for u in users if u not in merged):
         return []
     return merged
