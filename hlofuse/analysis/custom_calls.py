@@ -15,3 +15,8 @@ def custom_call_target(instruction: Instruction) -> str:
 def is_library_convolution(instruction: Instruction) -> bool:
     """Does cuDNN compute it, a convolution (`IsCustomCallToDnnConvolution` of `cublas_cudnn.cc`)?"""
     return custom_call_target(instruction).startswith("__cudnn$conv")
+
+
+def is_library_matmul(instruction: Instruction) -> bool:
+    """Does cuBLAS compute it, a matrix product (`IsCublasGemm` of `cublas_cudnn.cc`)?"""
+    return custom_call_target(instruction).startswith(("__cublas$gemm", "__cublas$lt$"))

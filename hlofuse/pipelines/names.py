@@ -10,6 +10,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 
+_NUMBER_BEHIND = re.compile(r"(\.\d+)+$")
 _NUMBER = re.compile(r"(.*)\.(\d+)", re.DOTALL)
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
 _KEPT_NAMES = frozenset({"parameter", "fusion", "custom-call"})
@@ -85,8 +86,12 @@ def is_one_missing(before: Instruction, behind: Instruction) -> bool:
 
 
 def operation(x: Instruction) -> str:
-    """What the framework calls the operation that it comes of, such as `dot_general`; "" for nothing."""
-    return (x.op_name or "").rpartition("/")[2]
+    """What the framework calls the operation that it comes of, such as `dot_general`; "" for nothing.
+
+    Of a text without metadata XLA notes the name of an instruction instead, number and all.
+    """
+    name = (x.op_name or "").rpartition("/")[2]
+    return _NUMBER_BEHIND.sub("", name) if name[-1:].isdigit() else name
 
 
 def stack_frame(x: Instruction) -> int:

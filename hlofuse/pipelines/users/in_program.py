@@ -199,7 +199,7 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
         users = with_taken_into_broadcast_behind(producer, users)
     users = with_taken_into_broadcast_gone(producer, users, clues.order)
     users = with_taken_beneath_broadcast_gone(producer, users, clues.order)
-    users = with_merged_gone(producer, users, clues.order)
+    users = with_merged_gone(producer, users, clues.order, clues.ages.again)
     users = with_last_in_place_of_numbers(producer, users)
     users = with_last_in_place_of_bound(producer, with_first_round_behind(producer, users))
     users = with_last_in_place_of_split(producer, users, clues.order)

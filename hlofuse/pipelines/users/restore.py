@@ -45,6 +45,7 @@ from hlofuse.pipelines.users.layouts.grouped_reductions import (
     reductions_but_last,
     with_grouped_of_program,
     with_grouped_where_met,
+    with_squeezed_where_reduced,
 )
 from hlofuse.pipelines.users.layouts.layout_normalization import (
     restore_normalized_users,
@@ -128,7 +129,7 @@ def _put_in_order_of_program(computation: Computation) -> Program:
     program = as_written(computation)
     if program.order:
         for instruction in computation:
-            instruction.users.sort(key=program.order.__getitem__)
+            program.put_in_order(instruction.users)
         restore_around_quotients(program.by_quotients, program.order)
     written = in_order_written(computation)
     if written:
@@ -189,6 +190,7 @@ def _as_converts_leave_it(
     elif producer.opcode != "broadcast" and not wide.isdisjoint(users):
         users = users_through_convert(producer, users, uses, wide)
     else:
+        users = with_squeezed_where_reduced(users, clues.order)
         users = with_last_in_place_of_converts(users, wide, clues.order, uses)
         users = with_last_in_place_of_widened(producer, users, wide, clues.order)
     users = with_swapped_behind(users)

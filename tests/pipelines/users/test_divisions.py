@@ -54,3 +54,38 @@ def test_a_division_with_the_number_of_a_product_merged_comes_behind(again: bool
         again
     ]
     assert users_of("sub.1", body, ids=f"{early} {late}") == users
+
+
+@pytest.mark.parametrize(
+    ("name", "of_value", "of_product"),
+    [
+        ("transpose(jvp())/mul", ["mul.1", "square.1", "multiply.1.0"], ["sum.1", "neg.1"]),
+        ("mul", ["multiply.1.0", "mul.1", "square.1"], ["neg.1", "sum.1"]),
+    ],
+    ids=["the derivative is read by others", "another product"],
+)
+def test_a_derivative_of_a_square_that_was_divided_comes_last_where_others_read_it_too(
+    name: str, of_value: list[str], of_product: list[str]
+) -> None:
+    """`(x * c) / d` became `x * (c / d)`, a user of `x * c` no more, which took over a name in the end."""
+    body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %q = f32[8,4]{{1,0}} parameter(1)
+  %zero = f32[] constant(0)
+  %c = f32[] constant(2)
+  %d = f32[] constant(0.25)
+  %cs = f32[8,4]{{1,0}} broadcast(%c), dimensions={{}}
+  %ds = f32[8,4]{{1,0}} broadcast(%d), dimensions={{}}
+  %multiply.5.0 = f32[8,4]{{1,0}} multiply(%q, %ds){named("div", frame=9)}
+  %sub.1 = f32[8,4]{{1,0}} subtract(%p, %multiply.5.0){named("sub", frame=1)}
+  %multiply.1.0 = f32[8,4]{{1,0}} multiply(%sub.1, %ds){named("transpose(jvp())/div", frame=2)}
+  %mul.1 = f32[8,4]{{1,0}} multiply(%sub.1, %cs){named(name, frame=3)}
+  %neg.1 = f32[8,4]{{1,0}} negate(%mul.1){named("transpose(jvp())/neg", frame=4)}
+  %sum.1 = f32[4]{{0}} reduce(%mul.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %square.1 = f32[8,4]{{1,0}} multiply(%sub.1, %sub.1){named("integer_pow", frame=5)}
+  %all = (f32[4]{{0}}, f32[8,4]{{1,0}}) tuple(%sum.1, %square.1)
+  %neg.2 = f32[8,4]{{1,0}} negate(%neg.1)
+  %both = f32[8,4]{{1,0}} add(%multiply.1.0, %neg.2)
+  ROOT %r = (f32[8,4]{{1,0}}, (f32[4]{{0}}, f32[8,4]{{1,0}})) tuple(%both, %all)"""
+    ids = "p q zero c d cs sub.1 mul.1 neg.1 sum.1 square.1 neg.2 both all r ds multiply.5.0 multiply.1.0"
+    assert users_of("sub.1", body, ids=ids) == of_value
+    assert users_of("mul.1", body, ids=ids) == of_product

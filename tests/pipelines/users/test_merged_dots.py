@@ -40,6 +40,25 @@ def test_products_that_were_merged_led_to_an_operand_of_their_own_when_equal_con
     assert users_of("broadcast.1", body.replace("NAME", "reshape"), ids=ids) == ["max.1", "max.2"]
 
 
+def test_operands_of_merged_products_were_computed_for_one_after_the_other() -> None:
+    """Concatenated they are all in front of either part; what read the concatenated stays where it is."""
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %q = f32[8,8]{{1,0}} parameter(1)
+  %sin.1 = f32[8,8]{{1,0}} sine(%p){named("sin")}
+  %cos.1 = f32[8,8]{{1,0}} cosine(%p){named("cos")}
+  %neg.1 = f32[8,8]{{1,0}} negate(%sin.1){named("neg")}
+  %both.1 = f32[16,8]{{1,0}} concatenate(%sin.1, %cos.1), dimensions={{0}}
+  %call = (f32[16,8]{{1,0}}, s8[64]{{0}}) custom-call(%both.1, %q), custom_call_target="__cublas$lt$matmul"
+  %product = f32[16,8]{{1,0}} get-tuple-element(%call), index=0
+  %slice.1 = f32[8,8]{{1,0}} slice(%product), slice={{[0:8], [0:8]}}{named("NAME")}
+  %slice.2 = f32[8,8]{{1,0}} slice(%product), slice={{[8:16], [0:8]}}{named("NAME")}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%slice.2, %neg.1, %slice.1)"""
+    merged = body.replace("NAME", "dot_general")
+    assert users_of("p", merged) == ["cos.1", "sin.1"]
+    assert users_of("p", body.replace("NAME", "reshape")) == ["sin.1", "cos.1"]
+    assert users_of("sin.1", merged) == users_of("sin.1", body.replace("NAME", "reshape"))
+
+
 def test_parts_of_a_product_of_groups_come_by_age_too() -> None:
     body = f"""  %p = f32[4,8,16]{{2,1,0}} parameter(0)
   %zero = f32[] constant(0)

@@ -406,15 +406,23 @@ def test_the_last_user_of_a_convert_takes_the_place_of_what_was_widened(*, is_na
     assert users_of("narrow.1", body) == (["log.1", "exp.1"] if is_narrow else ["exp.1", "log.1"])
 
 
-@pytest.mark.parametrize("is_narrow", [True, False])
+@pytest.mark.parametrize(
+    ("name", "factor", "is_narrow"),
+    [
+        ("dot_general", "%convert.2", True),
+        ("dot_general", "%q", False),
+        ("dot_general.596", "%convert.2", True),
+        ("dot_general2", "%convert.2", False),
+    ],
+    ids=["narrow", "not narrow", "named after the instruction", "of another name"],
+)
 def test_what_read_a_narrow_product_that_became_a_sum_was_given_it_behind_a_convert(
-    *, is_narrow: bool
+    name: str, factor: str, *, is_narrow: bool
 ) -> None:
-    factor = "%convert.2" if is_narrow else "%q"
     body = f"""{_WIDENED}\
   %zero = f32[] constant(0)
-  %multiply.1 = f32[8]{{0}} multiply({factor}, %q){named("dot_general")}
-  %reduce.1 = f32[] reduce(%multiply.1, %zero), dimensions={{0}}, to_apply=%sum{named("dot_general")}
+  %multiply.1 = f32[8]{{0}} multiply({factor}, %q){named(name)}
+  %reduce.1 = f32[] reduce(%multiply.1, %zero), dimensions={{0}}, to_apply=%sum{named(name)}
   %s = f32[] parameter(2)
   %sin.1 = f32[] subtract(%reduce.1, %s){named("sub")}
   %cos.1 = f32[] multiply(%reduce.1, %s){named("mul")}
@@ -444,3 +452,29 @@ def test_what_was_narrow_was_not_moved_in_front_of_the_same_reshape(other: str, 
   ROOT %r = (bf16[8]{{0}}, f32[2,4]{{1,0}}, f32[8]{{0}}) tuple(%convert_element_type.1, %out, %sin.1)"""
     ids = "x p q zero total.1 sin.1 r convert_element_type.1 mul.1 convert.1 out"
     assert users_of("total.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("operation", "other", "is_narrow"),
+    [("add_any", "%convert.1", True), ("add", "%convert.1", False), ("add_any", "%q", False)],
+    ids=["derivatives", "converted in the program", "of what was not narrow"],
+)
+def test_derivatives_by_what_narrow_convolutions_were_given_are_added_up_narrow(
+    operation: str, other: str, *, is_narrow: bool
+) -> None:
+    """A library computes both in single precision, and no convert is left between."""
+    conv = 'window={size=1x1}, dim_labels=bf01_oi01->bf01, custom_call_target="__cudnn$convForward"'
+    body = f"""  %p = bf16[4,4,1,1]{{3,2,1,0}} parameter(0)
+  %q = f32[4,4,1,1]{{3,2,1,0}} parameter(1)
+  %convert.1 = f32[4,4,1,1]{{3,2,1,0}} convert(%p)
+  %kernel = f32[4,4,1,1]{{3,2,1,0}} bitcast(%convert.1)
+  %first = (f32[4,4,1,1]{{3,2,1,0}}, u8[0]{{0}}) custom-call(%q, %kernel), {conv}
+  %a = f32[4,4,1,1]{{3,2,1,0}} get-tuple-element(%first), index=0
+  %second = (f32[4,4,1,1]{{3,2,1,0}}, u8[0]{{0}}) custom-call(%q, {other}), {conv}
+  %b = f32[4,4,1,1]{{3,2,1,0}} get-tuple-element(%second), index=0
+  %sum = f32[4,4,1,1]{{3,2,1,0}} add(%a, %b){named(f"transpose(jvp())/{operation}")}
+  %left = f32[4,4,1,1]{{3,2,1,0}} multiply(%sum, %q){named("mul")}
+  %right = f32[4,4,1,1]{{3,2,1,0}} subtract(%q, %sum){named("sub")}
+  ROOT %r = (f32[4,4,1,1]{{3,2,1,0}}, f32[4,4,1,1]{{3,2,1,0}}) tuple(%left, %right)"""
+    entry = parse_module(f"HloModule m\n\nENTRY %main {{\n{body}\n}}\n").entry
+    assert ("sum" in {x.name for x in widened(entry.post_order(), uses_in_order(entry))}) == is_narrow

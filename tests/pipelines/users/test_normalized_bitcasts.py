@@ -240,3 +240,26 @@ def test_the_last_of_several_reductions_took_the_place_of_the_bitcast_that_all_r
     order = {x: k for k, x in enumerate(entry.post_order())}
     users = entry.parameters[0].users
     assert [x.name for x in reductions_but_last(users[::-1], order)] == ["rows", "grouped"]
+
+
+@pytest.mark.parametrize(
+    ("squeezed", "users"),
+    [("[4,8]{1,0}", ["squeezed", "convert.1"]), ("[8,4]{1,0}", ["convert.1", "squeezed"])],
+    ids=["squeezed", "reshaped otherwise"],
+)
+def test_a_bitcast_that_squeezes_for_a_reduction_stands_where_that_did(
+    squeezed: str, users: list[str]
+) -> None:
+    """What subtracts the sum comes later, but its first operand was widened in front of that."""
+    body = f"""  %p = bf16[1,4,8]{{2,1,0}} parameter(0)
+  %value = bf16[1,4,8]{{2,1,0}} exponential(%p){named("exp")}
+  %convert.1 = f32[1,4,8]{{2,1,0}} convert(%value)
+  %squeezed = bf16{squeezed} bitcast(%value)
+  %convert.2 = f32{squeezed} convert(%squeezed)
+  %zero = bf16[] constant(0)
+  %convert.3 = f32[] convert(%zero)
+  %total = f32[] reduce(%convert.2, %convert.3), dimensions={{0,1}}, to_apply=%sum{named("reduce_sum")}
+  %each = f32[1,4,8]{{2,1,0}} broadcast(%total), dimensions={{}}
+  %sub.1 = f32[1,4,8]{{2,1,0}} subtract(%convert.1, %each){named("sub")}
+  ROOT %r = bf16[1,4,8]{{2,1,0}} convert(%sub.1)"""
+    assert users_of("value", body) == users

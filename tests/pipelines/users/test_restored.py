@@ -29,6 +29,27 @@ def test_users_of_a_convert_of_the_program_stay_in_the_order_of_the_text() -> No
     assert users_as_guessed("widened", _SOFTMAX.replace("KEPT", named)) == ["total", "quotient"]
 
 
+@pytest.mark.parametrize(
+    ("target", "users"),
+    [("__cublas$lt$matmul", ["first", "total", "turned"]), ("other", ["first", "turned", "total"])],
+)
+def test_each_matrix_product_had_a_convert_of_its_own(target: str, users: list[str]) -> None:
+    """What is not known as one read a convert of the program, the one that the walk meets first."""
+    call = f'custom_call_target="{target}"'
+    body = f"""  %p = bf16[8,8]{{1,0}} parameter(0)
+  %widened = f32[8,8]{{1,0}} convert(%p)
+  %zero = f32[] constant(0)
+  %first = f32[8,8]{{1,0}} custom-call(%widened, %widened), {call}
+  %half = bf16[] constant(0)
+  %start = f32[] convert(%half)
+  %total = f32[8]{{0}} reduce(%widened, %start), dimensions={{0}}, to_apply=%sum
+  %turned = f32[8,8]{{0,1}} bitcast(%widened)
+  %second = f32[8,8]{{1,0}} custom-call(%turned, %turned), {call}
+  %back = bf16[8]{{0}} convert(%total)
+  ROOT %r = (f32[8,8]{{1,0}}, bf16[8]{{0}}, f32[8,8]{{1,0}}) tuple(%first, %back, %second)"""
+    assert users_as_guessed("widened", body) == users
+
+
 _WIDENED = """  %p = bf16[32]{0} parameter(0)
   %convert.1 = f32[32]{0} convert(%p)
   %x = f32[32]{0} multiply(%convert.1, %convert.1)

@@ -345,3 +345,40 @@ def test_what_a_call_gives_to_branches_had_the_tuple_of_its_results_in_front(
     """Another element of what was sorted is another result, and a slice outside had been of this one."""
     text = _OF_A_CALL.replace("SLICED", sliced).replace("RESULT", result)
     assert users_in(text, "rev.1", ids_known=True) == users
+
+
+_STILL_THERE = """HloModule m
+
+%first (p: (s32[4])) -> s32[4] {
+  %p = (s32[4]{0}) parameter(0)
+  %of = s32[4]{0} get-tuple-element(%p), index=0
+  %place = s32[4]{0} abs(%of), metadata={op_name="jit(f)/layer_0/cond/branch_0_fun/abs"}
+  %lt = pred[4]{0} compare(%place, %of), direction=LT, metadata={op_name="jit(f)/INNER/lt"}
+  %add = s32[4]{0} add(%place, %of), metadata={op_name="jit(f)/INNER/add"}
+  ROOT %chosen = s32[4]{0} select(%lt, %add, %place), metadata={op_name="jit(f)/INNER/select_n"}
+}
+
+%other (p: (s32[4])) -> s32[4] {
+  %p = (s32[4]{0}) parameter(0)
+  ROOT %of = s32[4]{0} get-tuple-element(%p), index=0
+}
+
+ENTRY %main (go: pred[], v: s32[4]) -> s32[4] {
+  %go = pred[] parameter(0)
+  %v = s32[4]{0} parameter(1)
+  %given = (s32[4]{0}) tuple(%v)
+  ROOT %c = s32[4]{0} conditional(%go, %given, %given), true_computation=%first, false_computation=%other
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("inner", "users"),
+    [
+        ("layer_9/cond/branch_0_fun", ["lt", "add", "chosen"]),
+        ("layer_9/cond/branch_0_fun/cond/branch_1_fun", ["chosen", "lt", "add"]),
+    ],
+    ids=["named after another call", "selected within"],
+)
+def test_a_branch_that_is_still_there_is_none_that_was_selected(inner: str, users: list[str]) -> None:
+    assert users_in(_STILL_THERE.replace("INNER", inner), "place", ids_known=True) == users

@@ -100,12 +100,17 @@ def with_branches_together(producer: Instruction, users: list[Instruction]) -> l
 def _in_branches(
     producer: Instruction, users: list[Instruction]
 ) -> tuple[str | None, dict[Instruction, int]]:
-    """The first conditional that some of the `users` are in and not the `producer`, and each one's branch."""
+    """The first conditional that some of the `users` are in and not the `producer`, and each one's branch.
+
+    Conditionals that are still around all of them are none, by whatever names: what several branches call
+    bears the name of one call.
+    """
     own = set(_branches(producer.op_name or ""))
+    around = _conditionals_around(producer)
     branches: dict[Instruction, int] = {}
     place = None
     for user in users:
-        found = next((x for x in _branches(user.op_name or "") if x not in own), None)
+        found = next((x for x in _branches(user.op_name or "")[around:] if x not in own), None)
         if found is not None and found[0] == (place or found[0]):
             place = found[0]
             branches[user] = found[1]
@@ -211,7 +216,18 @@ def _is_given_to_branches(producer: Instruction) -> bool:
 
 
 def _is_in_branch(x: Instruction) -> bool:
-    return x.computation is None or any(caller.opcode == "conditional" for caller in x.computation.callers)
+    return x.computation is None or _conditionals_around(x) > 0
+
+
+def _conditionals_around(x: Instruction) -> int:
+    """How many conditionals that are still there it is in, one within another."""
+    count = 0
+    computation = x.computation
+    while computation is not None:
+        caller = next((c for c in computation.callers if c.opcode == "conditional"), None)
+        computation = None if caller is None else caller.computation
+        count += caller is not None
+    return count
 
 
 def is_of_inlined_branch(x: Instruction) -> bool:

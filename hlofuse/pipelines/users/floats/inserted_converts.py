@@ -49,5 +49,12 @@ def is_widening(instruction: Instruction) -> bool:
     return before in _NARROW or before in INTEGER_TYPES or before == "pred"
 
 
+def before_layout(x: Instruction) -> Instruction:
+    """What bitcasts and transposes of `x` are of."""
+    while x.opcode in {"bitcast", "transpose"}:
+        x = x.operands[0]
+    return x
+
+
 def _is_unnamed_convert(x: Instruction) -> bool:
     return x.opcode == "convert" and not x.op_name and not is_of_program(x)

@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
+from hlofuse.analysis.custom_calls import is_library_convolution
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.distributed_factors import is_sum_of_factors
 from hlofuse.pipelines.users.floats.inserted_converts import (
+    before_layout,
     is_inserted_convert,
     is_narrowing,
     is_widening,
@@ -148,7 +150,18 @@ def _evidence(x: Instruction) -> int:
     operands = x.operands
     if _is_broadcast_since(x):
         operands = [o for o in operands if not is_broadcast_of_constant(o)]
-    return sum(map(_of_operand, operands)) + sum(map(_of_user, x.users))
+    of_sum = _SURE if operation(x) == "add_any" and all(map(_is_of_narrow_convolution, operands)) else 0
+    return of_sum + sum(map(_of_operand, operands)) + sum(map(_of_user, x.users))
+
+
+def _is_of_narrow_convolution(x: Instruction) -> bool:
+    """Is it the result of one that a library computes in single precision, of what was narrow?
+
+    Derivatives by what several convolutions were given are added up as narrow as they are.
+    """
+    if x.opcode != "get-tuple-element" or not is_library_convolution(x.operands[0]):
+        return False
+    return any(is_widening(before_layout(o)) for o in x.operands[0].operands[:2])
 
 
 def _is_broadcast_since(x: Instruction) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.custom_calls import is_library_matmul
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.common.holes import without
@@ -85,10 +86,20 @@ def users_of_widening(
     """The users of an inserted convert, one for each use, which CSE made one in the order of the walk.
 
     What was in single precision read a convert of the program instead, all the same one, which CSE met
-    with the first of them. `place` tells where those stood, by default the post-order.
+    with the first of them. `place` tells where those stood, by default the post-order. A matrix product had
+    a convert in front of each operand, too, which ConvertMover
+    (`xla/hlo/transforms/simplifiers/convert_mover.cc`) moved in front of reshapes.
     """
-    shared = min((uses[convert, u] for u in convert.users if u not in wide), default=0)
-    return sorted(convert.users, key=lambda u: (uses[convert, u], 0) if u in wide else (shared, place[u]))
+    own = {u for u in convert.users if u in wide or _is_for_product(u)}
+    shared = min((uses[convert, u] for u in convert.users if u not in own), default=0)
+    return sorted(convert.users, key=lambda u: (uses[convert, u], 0) if u in own else (shared, place[u]))
+
+
+def _is_for_product(user: Instruction) -> bool:
+    """Is it a matrix product by a library, or read by nothing but one?"""
+    while user.opcode in {"bitcast", "transpose"} and len(user.users) == 1:
+        (user,) = user.users
+    return is_library_matmul(user)
 
 
 def users_of_widened(

@@ -13,7 +13,7 @@ from hlofuse.analysis.custom_calls import is_library_convolution
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.common.holes import last_in_front, without
-from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_widening
+from hlofuse.pipelines.users.floats.inserted_converts import before_layout, is_narrow, is_widening
 
 _PRODUCTS = frozenset({"custom-call", "dot"})
 
@@ -65,7 +65,8 @@ def with_pair_of_sum_gone(
 
 def _spread(x: Instruction) -> Instruction:
     """What a factor was broadcast of."""
-    return _moved(_moved(x).operands[0]) if _moved(x).opcode == "broadcast" else _moved(x)
+    x = before_layout(x)
+    return before_layout(x.operands[0]) if x.opcode == "broadcast" else x
 
 
 def _is_product(x: Instruction) -> bool:
@@ -75,11 +76,4 @@ def _is_product(x: Instruction) -> bool:
 
 def _reads_widened(product: Instruction) -> bool:
     # A narrow operand that the program converted to, or that a loop is given, has no convert of its own left.
-    return any(is_widening(_moved(o)) for o in product.operands[:2])
-
-
-def _moved(x: Instruction) -> Instruction:
-    """What bitcasts and transposes of `x` are of."""
-    while x.opcode in {"bitcast", "transpose"}:
-        x = x.operands[0]
-    return x
+    return any(is_widening(before_layout(o)) for o in product.operands[:2])

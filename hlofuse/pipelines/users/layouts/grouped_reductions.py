@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.common.grouping import is_grouped
 from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 
 
 def with_grouped_where_met(grouped: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
@@ -46,6 +47,38 @@ def with_grouped_behind_squeezed(producer: Instruction, users: list[Instruction]
     if any(u.shape.true_dimensions != producer.shape.true_dimensions for u in others):
         return users
     return [*others, *grouped]
+
+
+def with_squeezed_where_reduced(users: list[Instruction], order: dict[Instruction, int]) -> list[Instruction]:
+    """The users of a narrow value, with a bitcast of it in front of converts that serve what comes later.
+
+    ReductionDegenerateDimRemover (`xla/backends/gpu/transforms/reduction_degenerate_dim_remover.cc`) puts a
+    bitcast without the dimensions of size 1 where the reduction stood, and FloatNormalization a convert where
+    stood what cannot compute in the program's precision. In post-order, `order`, the convert may come first.
+    """
+    listed = list(users)
+    for squeezed in filter(_is_squeezed_to_reduce, users):
+        reduction = min(order[u] for u in _served(squeezed))
+        for convert in filter(is_widening, listed[: listed.index(squeezed)]):
+            if all(order[u] > reduction for u in convert.users):
+                listed.remove(squeezed)
+                listed.insert(listed.index(convert), squeezed)
+                break
+    return listed
+
+
+def _is_squeezed_to_reduce(x: Instruction) -> bool:
+    if x.opcode != "bitcast" or x.op_name or x.shape.rank >= x.operands[0].shape.rank:
+        return False
+    if x.shape.true_dimensions != x.operands[0].shape.true_dimensions:
+        return False
+    readers = _served(x)
+    return bool(readers) and all(u.opcode == "reduce" for u in readers)
+
+
+def _served(x: Instruction) -> list[Instruction]:
+    """What reads `x`, or a convert of it that was put in."""
+    return [v for u in x.users for v in (u.users if is_widening(u) else [u])]
 
 
 def reductions_but_last(users: list[Instruction], order: dict[Instruction, int]) -> list[Instruction]:

@@ -65,6 +65,7 @@ def _merged_products(
     """Those of `users`; none where no product with one of the numbers is left.
 
     Where `producer` was squared, the derivative of that had twice `producer`, which nobody else read.
+    Of divisions `again` it is known that they read a product, which may be left.
     """
     first = min((u.id for u in again.intersection(users)), default=None)
     merged = [
@@ -73,14 +74,18 @@ def _merged_products(
         if has_merged_factor(u) or (first is not None and u.id >= first and _has_factor(u))
     ]
     if any(map(_is_square, users)):
-        merged = [u for u in merged if not is_of_derivative(u)]
+        is_left = any(is_of_derivative(u) and _has_factor(u) for u in users if u not in merged)
+        merged = [u for u in merged if not is_of_derivative(u) or (is_left and u in again)]
     if is_broadcast_of_constant(producer) or not any(_has_factor(u) for u in users if u not in merged):
         return []
     return merged
 
 
 def with_merged_gone(
-    product: Instruction, users: list[Instruction], order: dict[Instruction, int]
+    product: Instruction,
+    users: list[Instruction],
+    order: dict[Instruction, int],
+    again: frozenset[Instruction],
 ) -> list[Instruction]:
     """The users of a `product` with a number, from among which those went that have its number in theirs.
 
@@ -90,8 +95,9 @@ def with_merged_gone(
     if users != product.users or not _has_factor(product) or has_merged_factor(product):
         return users
     x, _ = sorted(product.operands, key=is_broadcast_of_constant)
-    gone = [u for u in _merged_products(x, x.users) if u not in users]
-    if not gone or sum(map(_has_factor, x.users)) > len(gone) + 1:
+    merged = _merged_products(x, x.users, again)
+    gone = [u for u in merged if u not in users]
+    if not gone or product in merged or sum(map(_has_factor, x.users)) > len(gone) + 1:
         return users
     gone.sort(key=order.__getitem__)
     return without(sorted([*users, *gone], key=order.__getitem__), gone)
