@@ -53,6 +53,16 @@ def test_what_was_called_was_inlined(path: str) -> None:
     )
 
 
+@pytest.mark.parametrize(("number", "expected"), [(6, Maker.FRONT_END), (0, Maker.INLINER)])
+def test_a_number_in_a_branch_is_the_programs_if_the_framework_inlined_that(
+    number: int, expected: Maker
+) -> None:
+    name = f"mul.{number}.0"
+    spread = f"%{name} = f32[8]{{0}} broadcast(%zero), dimensions={{}}, {op('cond/branch_0_fun/mul')}"
+    product = f"%mul.7.0 = f32[8]{{0}} multiply(%mul.5.0, %{name}), {op('mul')}"
+    assert maker(name, MUL, spread, product) == expected
+
+
 def test_a_loop_in_a_function_is_not_what_the_function_is() -> None:
     loop = f"""HloModule m
 

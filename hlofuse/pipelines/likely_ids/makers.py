@@ -228,7 +228,7 @@ class Makers:
         if x in self._cloned_constants or (x in self._named and not is_told_of_program(x)):
             return Maker.FRONT_END
         if is_told_of_program(x) or not x.op_name:
-            if is_of_call(x):
+            if is_of_call(x) and x not in self._named:
                 return self._inliner()
             if x in self._named or (is_told_of_program(x) and self._all_cloned):
                 return Maker.FRONT_END
