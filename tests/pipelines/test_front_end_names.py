@@ -51,6 +51,41 @@ def test_a_branch_that_the_compiler_inlined_is_not() -> None:
     assert named(mul(5), mul(6), *branch, "ROOT " + mul(8)) == {f"mul.{k}.0" for k in (5, 6, 8)}
 
 
+EXP = "%exp.1.0 = f32[8]{0} exponential(%mul.6.0)"
+
+
+def test_what_is_read_by_lower_numbers_is_behind_the_programs() -> None:
+    """As where normalization had to be of another layout: it went on behind the program's numbers."""
+    lines = [mul(6), EXP, mul(4, operand="exp.1.0"), mul(3)]
+    assert named(*lines, "ROOT " + mul(5, operand="mul.4.0")) == {f"mul.{k}.0" for k in (3, 4, 5)}
+
+
+def test_what_a_lower_number_reads_at_once_may_have_been_found_equal() -> None:
+    lines = [mul(6), EXP, mul(4, operand="mul.6.0"), mul(3)]
+    assert named(*lines, "ROOT " + mul(5, operand="mul.4.0")) == {f"mul.{k}.0" for k in (4, 5, 6)}
+
+
+def test_what_goes_back_in_two_roots_is_not_the_programs_data() -> None:
+    path = 'metadata={op_name="jit(f)/neg"}'
+    lines = [
+        mul(6),
+        f"%neg.3.0 = f32[8]{{0}} negate(%mul.6.0), {path}",
+        "%exp.1.0 = f32[8]{0} exponential(%neg.3.0)",
+        f"%neg.2.0 = f32[8]{{0}} negate(%exp.1.0), {path}",
+        mul(4, operand="neg.2.0"),
+        mul(3),
+    ]
+    kept = {"mul.4.0", "mul.5.0", "mul.6.0", "neg.2.0", "neg.3.0"}
+    assert named(*lines, "ROOT " + mul(5, operand="mul.4.0")) == kept
+
+
+def test_what_reads_higher_numbers_is_in_front_of_the_programs() -> None:
+    """The program's are finished behind those of what it calls, and free numbers lie in front of both."""
+    lines = [*map(mul, (16, 17, 18, 19)), EXP.replace("mul.6", "mul.17"), mul(11, operand="exp.1.0")]
+    kept = {f"mul.{k}.0" for k in (16, 17, 18, 19, 20)}
+    assert named(*lines, "ROOT " + mul(20, operand="mul.11.0")) == kept
+
+
 def test_constants_have_a_window_as_well() -> None:
     """A broadcast of a constant without op_name is the front end's, one with op_name is not."""
     lines = [

@@ -53,6 +53,27 @@ def test_what_was_called_was_inlined(path: str) -> None:
     )
 
 
+@pytest.mark.parametrize(("number", "expected"), [(6, Maker.FRONT_END), (0, Maker.INLINER)])
+def test_a_number_in_a_branch_is_the_programs_if_the_framework_inlined_that(
+    number: int, expected: Maker
+) -> None:
+    name = f"mul.{number}.0"
+    spread = f"%{name} = f32[8]{{0}} broadcast(%zero), dimensions={{}}, {op('cond/branch_0_fun/mul')}"
+    product = f"%mul.7.0 = f32[8]{{0}} multiply(%mul.5.0, %{name}), {op('mul')}"
+    assert maker(name, MUL, spread, product) == expected
+
+
+def test_an_entry_of_which_next_to_all_was_made_anew_is_no_clone() -> None:
+    """ReshapeMover does so with the normalizations of a network that only infers."""
+    lines = [
+        f"%neg.0.0 = f32[8]{{0}} negate(%p), {op('neg')}",
+        f"%sub.0.0 = f32[8]{{0}} subtract(%neg.0.0, %p), {op('sub')}",
+        f"%sum.1.0 = f32[] reduce(%sub.0.0, %zero), dimensions={{0}}, to_apply=%region, {op('sum')}",
+    ]
+    assert maker("neg.0.0", *lines) == Maker.SIMPLIFIER_AGAIN
+    assert maker("sum.1.0", *lines) == Maker.FRONT_END
+
+
 def test_a_loop_in_a_function_is_not_what_the_function_is() -> None:
     loop = f"""HloModule m
 
@@ -218,8 +239,8 @@ def test_what_a_call_reads_of_a_sum_that_it_spreads_was_moved(keeps_dimension: b
     call = "jvp(jit(log_softmax))"
     total = "f32[8]{0} reduce(%q, %zero), dimensions={1}, to_apply=%region"
     lines = [
-        f"%reduce_sum.1.0 = {total}, {op(f'{call}/reduce_sum')}",
-        f"%log.1.0 = f32[8]{{0}} log(%reduce_sum.1.0), {op(f'{call}/log')}",
+        f"%sum.1.0 = {total}, {op(f'{call}/reduce_sum')}",
+        f"%log.1.0 = f32[8]{{0}} log(%sum.1.0), {op(f'{call}/log')}",
     ]
     if keeps_dimension:
         lines.append(f"%sub.1.0 = f32[8,4]{{1,0}} broadcast(%log.1.0), dimensions={{0}}, {op(f'{call}/sub')}")

@@ -46,6 +46,18 @@ def test_what_a_needed_one_waits_for_by_its_number_stands_beside_it() -> None:
     assert order(*lines, root) == expected
 
 
+def test_what_another_one_was_found_equal_to_may_come_behind_its_reader() -> None:
+    """The program had a product of its own for the first sum: CSE kept the later one, which it met first."""
+    lines = [
+        "%mul.4.0 = f32[8]{0} multiply(%p, %p)",
+        "%mul.2.0 = f32[8]{0} multiply(%mul.4.0, %p)",
+        "%exp.1.0 = f32[8]{0} exponential(%mul.2.0)",
+        "%mul.3.0 = f32[8]{0} multiply(%exp.1.0, %p)",
+        "%add.1.0 = f32[8]{0} add(%mul.4.0, %mul.3.0)",
+    ]
+    assert order(*lines) == ["mul.2.0", "exp.1.0", "mul.3.0", "mul.4.0", "add.1.0"]
+
+
 def test_what_reads_no_operation_stands_right_before_its_reader() -> None:
     """The second convert waits for its number: it is met where the first one is needed."""
     lines = [

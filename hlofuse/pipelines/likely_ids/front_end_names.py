@@ -11,6 +11,7 @@ entry's are the last ones up to 2N - 1.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
 from itertools import chain, takewhile
 from math import inf
 
@@ -18,6 +19,7 @@ from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.likely_ids.against_data import NOTHING, AgainstData, against_data
 from hlofuse.pipelines.names import (
     is_in_branch,
     is_of_call,
@@ -37,8 +39,22 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
     branches = frozenset(
         x for x in module.entry if is_in_branch(x) and is_told_of_program(x) and _is_direct(x)
     )
-    found = _in_windows(module, branches)
-    return found if branches <= found else _in_windows(module, frozenset())
+    found = _in_windows(module, branches, {})
+    if not branches <= found:
+        branches = frozenset()
+        found = _in_windows(module, branches, {})
+    against = against_data(module.entry, _numbers_in_entry(module, found))
+    return _in_windows(module, branches, against) if against else found
+
+
+def _numbers_in_entry(module: Module, named: frozenset[Instruction]) -> dict[str, dict[Instruction, int]]:
+    """The numbers of each root that tells of the order of the program."""
+    found: dict[str, dict[Instruction, int]] = {}
+    for x in module.entry:
+        root, number = name_before_renaming(x)
+        if x in named and root not in _SHARED:
+            found.setdefault(root, {})[x] = number
+    return found
 
 
 def _is_direct(x: Instruction) -> bool:
@@ -46,7 +62,9 @@ def _is_direct(x: Instruction) -> bool:
     return x.opcode != "parameter" and is_of_call(x) and not outermost_call(x)
 
 
-def _in_windows(module: Module, branches: frozenset[Instruction]) -> frozenset[Instruction]:
+def _in_windows(
+    module: Module, branches: frozenset[Instruction], against: Mapping[str, AgainstData]
+) -> frozenset[Instruction]:
     """With what was inlined from `branches` before the compiler had it."""
     candidates: dict[str, dict[Computation, dict[Instruction, int]]] = {}
     others: dict[str, list[int]] = {}
@@ -75,7 +93,9 @@ def _in_windows(module: Module, branches: frozenset[Instruction]) -> frozenset[I
             elsewhere = (members[c].values() for c in members if c is not computation)
             foreign = sorted(chain(passes, in_clones.get(root, ()), *elsewhere))
             if computation.is_entry:
-                top = _top(own, passes, root not in _SHARED)
+                contradicted = against.get(root, NOTHING)
+                top = _top(own, passes, contradicted, root not in _SHARED)
+                foreign = sorted(chain(foreign, contradicted.that_reach(top)))
                 window = _ending_at_last([n for n in own if top // 2 < n <= top], foreign)
                 end = window.start or inf
             else:
@@ -123,7 +143,7 @@ _SHARED = frozenset({"broadcast", "constant"})
 """Roots that the compiler gives as well."""
 
 
-def _top(numbers: list[int], others: list[int], told_apart: bool) -> int:
+def _top(numbers: list[int], others: list[int], against: AgainstData, told_apart: bool) -> int:
     """The upper end of the entry's window: it holds the most of the numbers, and the fewest of the others.
 
     What a pass makes anew takes a free number and leaves one in the window: those in it and below it are no
@@ -132,7 +152,9 @@ def _top(numbers: list[int], others: list[int], told_apart: bool) -> int:
 
     def chosen(tops: list[int]) -> int:
         def agreed(top: int) -> int:
-            return _within(numbers, top // 2 + 1, top) - 2 * _within(others, top // 2 + 1, top)
+            first = top // 2 + 1
+            strange = _within(others, first, top) + against.in_window(first, top)
+            return _within(numbers, first, top) - 2 * strange
 
         return max(tops, key=lambda top: (agreed(top), top), default=-1)
 

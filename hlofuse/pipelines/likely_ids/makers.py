@@ -52,15 +52,11 @@ class Maker(IntEnum):
 
 
 def _is_cloned(computation: Computation, program: list[Instruction], kept: list[Instruction]) -> bool:
-    """Have most of the `program` other numbers than the front end's, or what it still `kept` in the entry?
+    """Have most of the `program` other numbers than the front end's, which it `kept`?
 
-    All there of one root may have been made anew without that the others were.
+    Nobody clones the entry: ReshapeMover may have made all anew there, as where a network only infers.
     """
-    if computation.is_entry:
-        roots = {name_before_renaming(x).root for x in kept}
-        others = {name_before_renaming(x).root for x in program} - roots
-        kept = program if len(others) == 1 else [x for x in program if name_before_renaming(x).root in roots]
-    return 2 * len(kept) < len(program) or not program
+    return not program or (not computation.is_entry and 2 * len(kept) < len(program))
 
 
 _NAMED_AFTER_OPCODE = (Maker.SIMPLIFIER, Maker.LAYOUT_NORMALIZATION)
@@ -228,7 +224,7 @@ class Makers:
         if x in self._cloned_constants or (x in self._named and not is_told_of_program(x)):
             return Maker.FRONT_END
         if is_told_of_program(x) or not x.op_name:
-            if is_of_call(x):
+            if is_of_call(x) and x not in self._named:
                 return self._inliner()
             if x in self._named or (is_told_of_program(x) and self._all_cloned):
                 return Maker.FRONT_END

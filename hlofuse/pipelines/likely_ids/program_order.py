@@ -8,6 +8,7 @@ with the operands would have it anywhere.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from itertools import pairwise
 
 from hlofuse.analysis.constants import is_constant
@@ -34,6 +35,9 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
     last_of = [chain[0] for chain in chains.values()]
     """Of those of a chain that are still to come."""
     sources = {x: _sources(x, place) for x in operations}
+    for x, needed in sources.items():
+        for source in _found_equal(x, needed):
+            del needed[source]
     unread = dict.fromkeys(operations, 0)
     """How many of its readers are still to come."""
     for needed in sources.values():
@@ -83,6 +87,13 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
                 heapq.heappush(ready, (rank[lower[x]], place[lower[x]]))
     reads = {x: [*sources[x], lower[x]] if x in lower else [*sources[x]] for x in operations}
     return as_met(backwards[::-1], reads)
+
+
+def _found_equal(x: Instruction, sources: Iterable[Instruction]) -> list[Instruction]:
+    """Those of the root of `x` that the program has behind it: CSE gave it them for equal ones."""
+    root, number = name_before_renaming(x)
+    names = {y: name_before_renaming(y) for y in sources if y.opcode != "constant"}
+    return [y for y, name in names.items() if name.root == root and name.number > number]
 
 
 def _constant(x: Instruction) -> Instruction:

@@ -1,0 +1,136 @@
+"""Numbers of names that cannot be the program's, as the data would go back in them.
+
+A program makes what is read in front of what reads it. Where an operation reaches another one of its root
+that has a higher number, a pass numbered one of the two. One that reads the other at once tells nothing: of
+two equal ones CSE keeps the one that it meets first (`RunOnComputation` of `xla/service/hlo_cse.cc`), which
+may be the later one of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+
+
+@dataclass(frozen=True)
+class AgainstData:
+    """Of the operations of one root."""
+
+    reached: Mapping[int, int]
+    """By number, which higher numbers are reached: a bit for each."""
+
+    def in_window(self, first: int, last: int) -> int:
+        """How many numbers from `first` to `last` are reached by lower ones of these."""
+        found = 0
+        for number, higher in self.reached.items():
+            if first <= number <= last:
+                found |= higher
+        return (found & ((1 << (last + 1)) - 1)).bit_count()
+
+    def that_reach(self, last: int) -> list[int]:
+        """The numbers that reach higher ones up to `last`."""
+        return sorted(n for n, higher in self.reached.items() if higher & ((1 << (last + 1)) - 1))
+
+
+NOTHING = AgainstData({})
+
+
+def against_data(
+    computation: Computation, chains: Mapping[str, Mapping[Instruction, int]]
+) -> dict[str, AgainstData]:
+    """By root where there is anything, of operations given by root with their numbers.
+
+    A root is told only of circles that would be gone without its numbers: where several go back, the data is
+    not the program's.
+    """
+    edges = _edges(computation, chains)
+    found: dict[str, AgainstData] = {}
+    for circle in _circles(edges):
+        members = set(circle)
+        for root, number in chains.items():
+            own = {x: number[x] for x in number.keys() & members}
+            if len(own) > 1 and (higher := _reached(computation, members, own)):
+                rest = {x: [y for y in edges[x] if y in members] for x in circle}
+                for x, following in pairwise(sorted(own, key=own.__getitem__)):
+                    if x not in following.operands:
+                        rest[following].remove(x)
+                if not _circles(rest):
+                    found[root] = AgainstData({**found.get(root, NOTHING).reached, **higher})
+    return found
+
+
+def _reached(
+    computation: Computation, members: set[Instruction], number: Mapping[Instruction, int]
+) -> dict[int, int]:
+    """Which higher numbers are reached within a circle, by number."""
+    reached: dict[Instruction, int] = {}
+    higher: dict[int, int] = {}
+    for x in computation:
+        if x in members:
+            bits = 0
+            for o in x.operands:
+                if o in members and not _is_found_equal(x, o, number):
+                    bits |= reached[o] | (1 << number[o] if o in number else 0)
+            reached[x] = bits
+            if x in number and (above := bits >> number[x] + 1):
+                higher[number[x]] = above << number[x] + 1
+    return higher
+
+
+def _is_found_equal(x: Instruction, source: Instruction, number: Mapping[Instruction, int]) -> bool:
+    return x in number and source in number and number[source] > number[x]
+
+
+Edges: TypeAlias = "dict[Instruction, list[Instruction]]"
+
+
+def _edges(computation: Computation, chains: Mapping[str, Mapping[Instruction, int]]) -> Edges:
+    """What each instruction comes behind: by the data, but for equal ones, and by the numbers."""
+    edges = {x: [*dict.fromkeys(x.operands)] for x in computation}
+    for number in chains.values():
+        for x in number:
+            edges[x] = [o for o in edges[x] if not _is_found_equal(x, o, number)]
+        for before, x in pairwise(sorted(number, key=number.__getitem__)):
+            if before not in edges[x]:
+                edges[x].append(before)
+    return edges
+
+
+def _circles(edges: Edges) -> list[list[Instruction]]:
+    """The strongly connected components of more than one, as Tarjan finds them."""
+    found: list[list[Instruction]] = []
+    order: dict[Instruction, int] = {}
+    low: dict[Instruction, int] = {}
+    stack: list[Instruction] = []
+    place: dict[Instruction, int] = {}
+    closed: set[Instruction] = set()
+    for start in edges:
+        pending = [(start, iter(edges[start]))] if start not in order else []
+        while pending:
+            x, rest = pending[-1]
+            if x not in order:
+                order[x] = low[x] = len(order)
+                place[x] = len(stack)
+                stack.append(x)
+            following = next(rest, None)
+            if following is None:
+                pending.pop()
+                if low[x] == order[x]:
+                    at = place[x]
+                    if len(stack) - at > 1:
+                        found.append(stack[at:])
+                    closed.update(stack[at:])
+                    del stack[at:]
+                elif pending:
+                    reader = pending[-1][0]
+                    low[reader] = min(low[reader], low[x])
+            elif following not in order:
+                pending.append((following, iter(edges[following])))
+            elif following not in closed:
+                low[x] = min(low[x], order[following])
+    return found
