@@ -75,7 +75,6 @@ from hlofuse.pipelines.users.simplified.hidden_casts import with_last_in_place_o
 from hlofuse.pipelines.users.simplified.inverted_quotients import restore_around_quotients
 from hlofuse.pipelines.users.simplified.moved_reshapes import (
     with_moved_in_front,
-    with_moved_of_convert_in_front,
 )
 from hlofuse.pipelines.users.simplified.moved_transposes import (
     with_last_in_place_of_folded,
@@ -184,8 +183,6 @@ def _as_converts_leave_it(
         if is_read_wide(producer, wide):  # through a convert of the program, which was reshaped
             ages = clues.ages
             users = with_moved_in_front(producer, users, ages.passes, ages.calls, uses, is_convert=True)
-        else:
-            users = with_moved_of_convert_in_front(producer, users, clues.ages.passes, wide)
         users = [*users_of_widened(producer, users, uses, wide, place), *merged]
     elif producer.opcode != "broadcast" and not wide.isdisjoint(users):
         users = users_through_convert(producer, users, uses, wide)

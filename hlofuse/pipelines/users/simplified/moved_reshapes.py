@@ -101,20 +101,6 @@ def with_moved_in_front(
     return [*others[:place], moved[-1], *others[place:], *moved[:-1]]
 
 
-def with_moved_of_convert_in_front(
-    producer: Instruction, users: list[Instruction], passes: int, wide: frozenset[Instruction]
-) -> list[Instruction]:
-    """The users of a derivative that was narrow, with the last in front of those that read it converted.
-
-    The program's convert had the reshape that the derivative ends in, until all its users were moved.
-    """
-    moved = [u for u in users if u not in wide and not is_inserted_convert(u)]
-    if not _is_gradient(producer, moved) or not all(_is_moved(u, producer, passes, {}) for u in moved):
-        return users
-    listed = iter(last_in_front(moved) if moved else [])
-    return [next(listed) if u in moved else u for u in users]
-
-
 def with_last_in_place_of_moved(broadcast: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of a `broadcast` that was made for an operation which ReshapeMover moved since.
 
