@@ -376,7 +376,7 @@ ENTRY %main (go: pred[], v: s32[4]) -> s32[4] {
     ("inner", "users"),
     [
         ("layer_9/cond/branch_0_fun", ["lt", "add", "chosen"]),
-        ("layer_9/cond/branch_0_fun/cond/branch_1_fun", ["chosen", "lt", "add"]),
+        ("layer_9/cond/branch_0_fun/jit(g)/cond/branch_1_fun", ["chosen", "lt", "add"]),
     ],
     ids=["named after another call", "selected within"],
 )
