@@ -12,6 +12,7 @@ from hlofuse.pipelines.users.common.visits import order_of_walk
 from hlofuse.pipelines.users.products.merged_dots import operands_before_merger
 from hlofuse.pipelines.users.products.side_inputs import has_side_input, operands_before_side_input
 from hlofuse.pipelines.users.products.taken_operands import operands_before_gemms
+from hlofuse.pipelines.users.products.taken_prologues import leads_to_gemm_with_prologue
 from hlofuse.pipelines.users.simplified.inverted_quotients import (
     DivisionByQuotient,
     divisions_by_quotients,
@@ -32,25 +33,49 @@ class Program(NamedTuple):
     """What came with merged products, last in that order: the program does not have it."""
     products: list[Product]
     by_quotients: list[DivisionByQuotient]
+    parts: dict[Instruction, list[Instruction]]
+    """The parts of merged products by what they read."""
 
-    def put_in_order(self, users: list[Instruction]) -> None:
-        """Sort `users`; where one of them is not of the program, they stay as they are."""
-        if self.apart.isdisjoint(users):
-            users.sort(key=self.order.__getitem__)
+    def put_in_order(self, x: Instruction) -> None:
+        """Sort the users of `x`; where one of them is not of the program, they stay as they are.
+
+        What DotMerger concatenated took the place of the first product that read `x`, if it is the only one.
+        A bitcast may have been the product's alone. What a gemm took along stood there, too.
+        """
+        place = {u: self.order[u] for u in x.users}
+        parts = self.parts.get(x, [])
+        apart = self.apart.intersection(x.users)
+        if len(apart) > 1 or (apart and not parts):
+            return
+        for user in apart:
+            is_in_place = user.opcode == "concatenate" and x.opcode != "bitcast"
+            if not is_in_place and not leads_to_gemm_with_prologue(user, x):
+                return
+            place[user] = min(map(self.order.__getitem__, parts))
+        x.users.sort(key=place.__getitem__)
 
 
 def as_written(computation: Computation) -> Program:
     """What the program had other operands for. Of products ids tell."""
     products = products_with_multiplied_constants(computation)
     by_quotients = divisions_by_quotients(computation)
-    order, apart = _order(computation, products, by_quotients)
-    return Program(order, apart, products, by_quotients)
+    in_gemms = operands_before_gemms(computation)
+    of_parts = operands_before_merger(computation, in_gemms)
+    order, apart = _order(computation, in_gemms | of_parts, products, by_quotients)
+    parts = dict[Instruction, list[Instruction]]()
+    for part, operands in of_parts.items():
+        for x in operands:
+            parts.setdefault(x, []).append(part)
+    return Program(order, apart, products, by_quotients, parts)
 
 
 def _order(
-    computation: Computation, products: Sequence[Product], by_quotients: Sequence[DivisionByQuotient]
+    computation: Computation,
+    read: dict[Instruction, list[Instruction]],
+    products: Sequence[Product],
+    by_quotients: Sequence[DivisionByQuotient],
 ) -> tuple[dict[Instruction, int], frozenset[Instruction]]:
-    read = operands_before_gemms(computation) | operands_before_merger(computation)
+    read = dict(read)
     read |= {x.outer: [x.inner, x.factor, *x.outer.operands] for x in products if x.inner is not None}
     read |= {x: before for x in computation if (before := operands_before_swap(x)) is not None}
     nested = nested_divisions(computation)

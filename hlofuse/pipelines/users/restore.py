@@ -128,7 +128,7 @@ def _put_in_order_of_program(computation: Computation) -> Program:
     program = as_written(computation)
     if program.order:
         for instruction in computation:
-            program.put_in_order(instruction.users)
+            program.put_in_order(instruction)
         restore_around_quotients(program.by_quotients, program.order)
     written = in_order_written(computation)
     if written:

@@ -19,6 +19,34 @@ def test_parts_of_a_product_that_were_transposed_come_by_age() -> None:
     assert users_of("convert.1", body.replace("SOURCE", "%p"), ids=ids) == ["slice.3", "slice.2"]
 
 
+_GEMM = """
+%gemm (x: f32[16,8], w: f32[8,8], bias: f32[8]) -> f32[16,8] {
+  %x = f32[16,8]{1,0} parameter(0)
+  %w = f32[8,8]{1,0} parameter(1)
+  %bias = f32[8]{0} parameter(2)
+  %spread = f32[16,8]{1,0} broadcast(%bias), dimensions={1}
+  %sum = f32[16,8]{1,0} add(%x, %spread)
+  ROOT %dot.1 = f32[16,8]{1,0} dot(%sum, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+
+
+def test_parts_of_a_gemm_that_were_transposed_come_by_age_too() -> None:
+    body = f"""  %p = f32[16,8]{{1,0}} parameter(0)
+  %q = f32[8,8]{{1,0}} parameter(1)
+  %v = f32[8]{{0}} parameter(2)
+  %gemm.1 = f32[16,8]{{1,0}} fusion(%p, %q, %v), kind=KIND, calls=%gemm{named("transpose")}
+  %slice.3 = f32[8,8]{{1,0}} slice(%gemm.1), slice={{[8:16], [0:8]}}{named("transpose")}
+  %slice.2 = f32[8,8]{{1,0}} slice(%gemm.1), slice={{[0:8], [0:8]}}{named("transpose")}
+  %gemm.2 = f32[16,8]{{1,0}} fusion(%gemm.1, %q, %v), kind=kCustom, calls=%gemm{named("dot_general")}
+  ROOT %r = (f32[16,8], f32[8,8], f32[8,8]) tuple(%gemm.2, %slice.3, %slice.2)"""
+    ids = "p q v r slice.2 slice.3 gemm.1 gemm.2"
+    merged = body.replace("KIND", "kCustom")
+    assert users_of("gemm.1", merged, head=_GEMM, ids=ids) == ["slice.2", "slice.3", "gemm.2"]
+    other = users_of("gemm.1", body.replace("KIND", "kLoop"), head=_GEMM, ids=ids)
+    assert other.index("slice.3") < other.index("slice.2")
+
+
 def test_products_that_were_merged_led_to_an_operand_of_their_own_when_equal_constants_were() -> None:
     body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
   %q = f32[8,8]{{1,0}} parameter(1)
@@ -41,7 +69,7 @@ def test_products_that_were_merged_led_to_an_operand_of_their_own_when_equal_con
 
 
 def test_operands_of_merged_products_were_computed_for_one_after_the_other() -> None:
-    """Concatenated they are all in front of either part; what read the concatenated stays where it is."""
+    """Concatenated they are all in front of either part, and the concatenated is where the product was."""
     body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
   %q = f32[8,8]{{1,0}} parameter(1)
   %sin.1 = f32[8,8]{{1,0}} sine(%p){named("sin")}
@@ -56,7 +84,9 @@ def test_operands_of_merged_products_were_computed_for_one_after_the_other() -> 
     merged = body.replace("NAME", "dot_general")
     assert users_of("p", merged) == ["cos.1", "sin.1"]
     assert users_of("p", body.replace("NAME", "reshape")) == ["sin.1", "cos.1"]
-    assert users_of("sin.1", merged) == users_of("sin.1", body.replace("NAME", "reshape"))
+    assert users_of("sin.1", merged) == ["neg.1", "both.1"]
+    in_front = merged.replace("(%slice.2, %neg.1, %slice.1)", "(%slice.2, %slice.1, %neg.1)")
+    assert users_of("sin.1", in_front) == ["both.1", "neg.1"]
 
 
 def test_parts_of_a_product_of_groups_come_by_age_too() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation
+from hlofuse.pipelines.users.common.fusions import is_gemm
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.products.taken_prologues import leads_to_gemm_with_prologue
 
@@ -34,21 +35,25 @@ def in_order_of_merged_products(product: Instruction, users: list[Instruction]) 
     Of one in another layout that was made narrow since, the convert was made anew, row-major, and so were the
     slices. FloatNormalization's stood there when the slices were, so that the bitcasts back tell. That of
     SplitkRewriter, with the product's name, came later: each slice read the bitcast back by one of its own,
-    and the last took its place.
+    and the last took its place. Gemms that took a slice along came later.
     """
-    if not all(map(_is_part, users)):
+    parts = [u for u in users if not is_gemm(u)]
+    if not all(map(_is_part, parts)):
         return users
-    aged = sorted(users, key=lambda u: u.id)
+    aged = [*sorted(parts, key=lambda u: u.id), *filter(is_gemm, users)]
     if product.opcode != "convert" or product.operands[0].opcode != "bitcast":
         return aged
     return last_in_front(aged) if product.op_name else users
 
 
-def operands_before_merger(computation: Computation) -> dict[Instruction, list[Instruction]]:
+def operands_before_merger(
+    computation: Computation, in_gemms: dict[Instruction, list[Instruction]]
+) -> dict[Instruction, list[Instruction]]:
     """What each product that is part of a merged one read, by the slice that stands for it.
 
     DotMerger concatenates those of their operands that are not the same, in the order of its slices
-    (`CreateMergedConcatOperands`, `xla/hlo/transforms/simplifiers/dot_merger.cc`).
+    (`CreateMergedConcatOperands`, `xla/hlo/transforms/simplifiers/dot_merger.cc`). `in_gemms` tells what
+    gemms read before they took copies along.
     """
     parts: dict[Instruction, list[Instruction]] = {}
     for x in computation:
@@ -59,8 +64,9 @@ def operands_before_merger(computation: Computation) -> dict[Instruction, list[I
         call = _computed_by(merged)
         listed = sorted(slices, key=starts_of_part)
         for k, x in enumerate(listed):
-            of_part = [_operand_of_part(o, k, len(listed)) for o in call.operands]
-            if of_part != list(call.operands):
+            operands = in_gemms.get(call) or call.operands
+            of_part = [_operand_of_part(o, k, len(listed)) for o in operands]
+            if of_part != list(operands):
                 read[x] = of_part
     return read
 
@@ -79,17 +85,18 @@ def starts_of_part(part: Instruction) -> list[int]:
 
 
 def _is_part(x: Instruction) -> bool:
-    """Was it cut of a merged product? What a library computed may have the name of a transpose of it."""
+    """Was it cut of a merged product? What computes it may have the name of a transpose of it."""
     if x.opcode != "slice" or is_of_program(x):
         return False  # or it is a slice of the program that was made anew
     name = operation(x)
     return name in {"dot_general", "ragged_dot_general"} or (
-        name == "transpose" and _is_of_call(x.operands[0])
+        name == "transpose" and _is_of_product(x.operands[0])
     )
 
 
-def _is_of_call(x: Instruction) -> bool:
-    return _computed_by(x).opcode == "custom-call"
+def _is_of_product(x: Instruction) -> bool:
+    x = _computed_by(x)
+    return x.opcode == "custom-call" or is_gemm(x)
 
 
 def _computed_by(x: Instruction) -> Instruction:

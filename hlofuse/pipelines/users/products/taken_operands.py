@@ -22,7 +22,8 @@ def operands_before_gemms(computation: Computation) -> dict[Instruction, list[In
         if x.opcode == "fusion" and x.fusion_kind == "kCustom":
             originals = _originals(x)
             if originals:
-                found[x] = [*originals, *x.operands]
+                read = zip(x.operands, x.fused_computation.parameters, strict=True)
+                found[x] = [*originals, *(o for o, inner in read if not _is_read_sliced(inner))]
     return found
 
 
@@ -43,6 +44,11 @@ def _originals(fusion: Instruction) -> list[Instruction]:
     outside = originals_of(fusion)
     read = [x for operand in _before_swap(dot) for x in _last_of(operand, fusion, outside)]
     return [] if set(read) <= set(fusion.operands) else read
+
+
+def _is_read_sliced(x: Instruction) -> bool:
+    """Did it take a slice of it along? That of a merged product did not read the others that were merged."""
+    return bool(x.users) and all(u.opcode == "slice" for u in x.users)
 
 
 def _before_swap(dot: Instruction) -> list[Instruction]:

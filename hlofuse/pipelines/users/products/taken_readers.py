@@ -53,7 +53,7 @@ def with_last_in_place_of_taken(
     behind = [u for u in users if _is_appended(u, x)]
     listed: list[tuple[Instruction, Hashable]] = [(u, None) for u in users if u not in behind]
     for kind, (gemm, *_) in gone.items():
-        place = next((k for k, (u, _) in enumerate(listed) if order[u] > order[gemm]), len(listed))
+        place = max((k for k, (u, _) in enumerate(listed, 1) if order[u] < order[gemm]), default=0)
         listed.insert(place, (gemm, kind))
     listed += [(u, None) for u in behind]
     kinds = sorted(gone, key=lambda kind: order[gone[kind][-1]])
