@@ -64,3 +64,28 @@ def test_what_loops_are_given_was_transposed_once() -> None:
 tuple(%given, %given_again, %step)
 """
     assert users_of("w", body, ids="w given square given_again step all copy") == ["copy", "square", "step"]
+
+
+@pytest.mark.parametrize("is_read_narrow", [True, False])
+def test_what_a_convolution_reads_through_two_converts_came_last(is_read_narrow: bool) -> None:
+    """Of the copies that the step and the decay were given one went, and the last took its place."""
+    element_type = "bf16" if is_read_narrow else "f64"
+    body = f"""
+  %w = f32[4,8,3]{{2,1,0}} parameter(0){named(_ARGUMENT)}
+  %x = f32[2,4,9]{{2,1,0}} parameter(1)
+  %through = f32[8,4,3]{{2,1,0}} transpose(%w), dimensions={{1,0,2}}
+  %forward = (f32[2,8,7]{{2,1,0}}, u8[0]{{0}}) custom-call(%x, %through), window={{size=3}}, \
+dim_labels=bf0_oi0->bf0, custom_call_target="__cudnn$convForward"
+  %y = f32[2,8,7]{{2,1,0}} get-tuple-element(%forward), index=0
+  %square = f32[4,8,3]{{2,1,0}} multiply(%w, %w){named("square")}
+  %copy = f32[8,4,3]{{2,1,0}} transpose(%w), dimensions={{1,0,2}}{named(_ARGUMENT)}
+  %decay = f32[8,4,3]{{2,1,0}} multiply(%copy, %copy){named("mul")}
+  %step = f32[8,4,3]{{2,1,0}} add(%copy, %decay){named("add")}
+  %less = {element_type}[4,8,3]{{2,1,0}} convert(%w){named("convert_element_type")}
+  %back = {element_type}[4,8,3]{{2,1,0}} reverse(%less), dimensions={{2}}{named("rev")}
+  ROOT %all = (f32[2,8,7]{{2,1,0}}, f32[4,8,3]{{2,1,0}}, f32[8,4,3]{{2,1,0}}, \
+{element_type}[4,8,3]{{2,1,0}}) tuple(%y, %square, %step, %back)
+"""
+    told = users_of("w", body, ids="w x square decay step back all forward y copy less through")
+    narrow, other = ["less", "square", "through", "copy"], ["through", "square", "less", "copy"]
+    assert told == (narrow if is_read_narrow else other)

@@ -478,3 +478,26 @@ def test_derivatives_by_what_narrow_convolutions_were_given_are_added_up_narrow(
   ROOT %r = (f32[4,4,1,1]{{3,2,1,0}}, f32[4,4,1,1]{{3,2,1,0}}) tuple(%left, %right)"""
     entry = parse_module(f"HloModule m\n\nENTRY %main {{\n{body}\n}}\n").entry
     assert ("sum" in {x.name for x in widened(entry.post_order(), uses_in_order(entry))}) == is_narrow
+
+
+@pytest.mark.parametrize("last", ["bf16", "f32"])
+def test_a_sum_of_derivatives_of_narrow_products_is_as_narrow_as_they_are(last: str) -> None:
+    """By what gave the keys, values and queries of an attention; no convert is left of any."""
+    convert = "convert(%p)" if last == "bf16" else "add(%q, %q)"
+    body = f"""  %p = bf16[8,8]{{1,0}} parameter(0)
+  %q = f32[8,8]{{1,0}} parameter(1)
+  %wide = f32[8,8]{{1,0}} convert(%p)
+  %given = f32[8,8]{{1,0}} {convert}
+  %call.1 = (f32[8,8]{{1,0}}, s8[0]{{0}}) custom-call(%wide, %q), custom_call_target="__cublas$gemm"
+  %call.2 = (f32[8,8]{{1,0}}, s8[0]{{0}}) custom-call(%wide, %wide), custom_call_target="__cublas$gemm"
+  %call.3 = (f32[8,8]{{1,0}}, s8[0]{{0}}) custom-call(%given, %q), custom_call_target="__cublas$gemm"
+  %key = f32[8,8]{{1,0}} get-tuple-element(%call.1), index=0
+  %value = f32[8,8]{{1,0}} get-tuple-element(%call.2), index=0
+  %query = f32[8,8]{{1,0}} get-tuple-element(%call.3), index=0
+  %two = f32[8,8]{{1,0}} add(%key, %value){named("transpose(jvp())/add_any", frame=1)}
+  %all = f32[8,8]{{1,0}} add(%two, %query){named("transpose(jvp())/add_any", frame=2)}
+  %exact = f32[8,8]{{1,0}} exponential(%all){named("exp", frame=3)}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%all, %exact)"""
+    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
+    found = {x.name for x in widened(entry.post_order(), uses_in_order(entry))}
+    assert ("all" in found) == (last == "bf16")

@@ -187,3 +187,30 @@ def test_what_was_read_narrow_is_so_from_where_the_convert_was_met() -> None:
   %bitcast.1 = f32[64]{{0}} bitcast(%add.1)
   ROOT %r = (bf16[8,8]{{1,0}}, f32[64]{{0}}) tuple(%convert.2, %bitcast.1)"""
     assert users_of("multiply.1", body) == ["reduce_sum.1", "add.2"]
+
+
+@pytest.mark.parametrize(
+    ("wide", "users"),
+    [(("add.1", "add.2"), ["slice.1", "slice.2"]), (("add.1",), ["slice.2", "slice.1"])],
+)
+def test_what_reads_past_a_convert_back_read_it_before(wide: tuple[str, ...], users: list[str]) -> None:
+    """`add.2` stood behind both slices. It went past the convert later: of that, nothing is left behind."""
+    body = f"""  %p = bf16[8,8]{{1,0}} parameter(0)
+  %mul.1 = bf16[8,8]{{1,0}} multiply(%p, %p){named("mul")}
+  %transpose.1 = bf16[8,8]{{1,0}} transpose(%mul.1), dimensions={{1,0}}{named("mul")}
+  %convert.1 = f32[8,8]{{1,0}} convert(%transpose.1)
+  %add.1 = f32[8,8]{{1,0}} add(%convert.1, %convert.1){named("add_any")}
+  %convert.2 = bf16[8,8]{{1,0}} convert(%add.1)
+  %slice.1 = bf16[8,4]{{1,0}} slice(%convert.2), slice={{[0:8], [4:8]}}{named("slice")}
+  %slice.2 = bf16[8,4]{{1,0}} slice(%convert.2), slice={{[0:8], [0:4]}}{named("slice")}
+  %concatenate.1 = bf16[8,8]{{1,0}} concatenate(%slice.1, %slice.2), dimensions={{1}}{named("concatenate")}
+  %convert.3 = f32[8,8]{{1,0}} convert(%concatenate.1)
+  %add.2 = f32[8,8]{{1,0}} add(%add.1, %convert.3){named("add_any")}
+  %bitcast.1 = f32[64]{{0}} bitcast(%add.2)
+  ROOT %r = (f32[64]{{0}}) tuple(%bitcast.1)"""
+    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
+    named_so = {x.name: x for x in entry}
+    order = {x: k for k, x in enumerate(entry.post_order())}
+    narrow = frozenset(named_so[name] for name in wide)
+    restore_normalized_users(entry, order, uses_in_order(entry), narrow, ids_known=True)
+    assert [u.name for u in named_so["convert.2"].users] == users

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
-from hlofuse.analysis.custom_calls import is_library_convolution
+from hlofuse.analysis.custom_calls import is_library_convolution, is_library_matmul
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation, stack_frame
@@ -150,18 +150,24 @@ def _evidence(x: Instruction) -> int:
     operands = x.operands
     if _is_broadcast_since(x):
         operands = [o for o in operands if not is_broadcast_of_constant(o)]
-    of_sum = _SURE if operation(x) == "add_any" and all(map(_is_of_narrow_convolution, operands)) else 0
+    of_sum = _SURE if _is_sum_of_narrow_products(x) else 0
     return of_sum + sum(map(_of_operand, operands)) + sum(map(_of_user, x.users))
 
 
-def _is_of_narrow_convolution(x: Instruction) -> bool:
-    """Is it the result of one that a library computes in single precision, of what was narrow?
+def _is_sum_of_narrow_products(x: Instruction) -> bool:
+    """Is it a sum of derivatives by what several products were given, which is as narrow as they are?"""
+    return operation(x) == "add_any" and all(
+        _is_of_narrow_product(o) or (o.opcode == "add" and _is_sum_of_narrow_products(o)) for o in x.operands
+    )
 
-    Derivatives by what several convolutions were given are added up as narrow as they are.
-    """
-    if x.opcode != "get-tuple-element" or not is_library_convolution(x.operands[0]):
+
+def _is_of_narrow_product(x: Instruction) -> bool:
+    """Is it the result of one that a library computes in single precision, of what was narrow?"""
+    if x.opcode != "get-tuple-element":
         return False
-    return any(is_widening(before_layout(o)) for o in x.operands[0].operands[:2])
+    (made,) = x.operands
+    is_product = is_library_convolution(made) or is_library_matmul(made)
+    return is_product and any(is_widening(before_layout(o)) for o in made.operands[:2])
 
 
 def _is_broadcast_since(x: Instruction) -> bool:

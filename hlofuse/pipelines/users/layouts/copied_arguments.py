@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.floats.inserted_converts import is_narrow
 
 
 def with_copies_where_read(
@@ -20,6 +21,9 @@ def with_copies_where_read(
     """
     if argument.opcode != "parameter":
         return users
+    through = _read_through_converts(argument, users)
+    if through is not None:
+        return _with_one_through_converts(argument, users, *through, order, uses)
     listed = list(users)
     for copy in [u for u in reversed(users) if _is_copy(argument, u)]:
         if all(u.opcode == "tuple" for u in copy.users):
@@ -33,6 +37,47 @@ def with_copies_where_read(
         if behind:
             listed.insert(behind[-1], listed.pop(at))
     return listed
+
+
+def _read_through_converts(
+    argument: Instruction, users: list[Instruction]
+) -> tuple[Instruction, Instruction] | None:
+    """The convert to less of the program that was copied for a convolution, and that copy.
+
+    MoveCopyToUsers (`xla/backends/gpu/transforms/move_copy_to_users.cc`) has the convert in front of the
+    copy. The convolution had the copy converted back: what that became reads the argument itself, and has no
+    name.
+    """
+    converts = [u for u in users if u.opcode == "convert" and is_narrow(u) and u.op_name]
+    copies = [u for u in users if u.opcode == "transpose" and not u.op_name]
+    if len(converts) != 1 or len(copies) != 1 or argument.shape.element_type != "f32":
+        return None
+    (convert,), (copy,) = converts, copies
+    return (convert, copy) if any(u.opcode == "custom-call" for u in copy.users) else None
+
+
+def _with_one_through_converts(
+    argument: Instruction,
+    users: list[Instruction],
+    convert: Instruction,
+    through: Instruction,
+    order: dict[Instruction, int],
+    uses: Uses,
+) -> list[Instruction]:
+    """`users` with the `convert` where what is read `through` it was met, and that behind them all.
+
+    SimplifyFPConversions (`xla/hlo/transforms/simplifiers/simplify_fp_conversions.cc`) made it, before CSE
+    made one of the copies that there are for others.
+    """
+    place = order | {convert: min(order[convert], order[through])}
+    reads = [(u, place[u]) for u in users if u is not through and not _is_copy(argument, u)]
+    gone: list[tuple[Instruction, int]] = []
+    for copy in (u for u in users if u is not through and _is_copy(argument, u)):
+        each = sorted(dict.fromkeys(copy.users), key=lambda u: uses[copy, u])
+        reads += [(copy, order[u]) for u in each]
+        gone += [(copy, order[u]) for u in each[1:]]
+    reads.sort(key=lambda read: read[1])
+    return [u for u, _ in without([*reads, (through, -1)], gone)]
 
 
 def _with_one_of_many(

@@ -12,7 +12,7 @@ What is row-major from the start both leave alone. Until jaxlib 0.4.35 they did 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
@@ -31,6 +31,7 @@ from hlofuse.pipelines.users.floats.swapped_broadcasts import (
     swapped_broadcasts,
 )
 from hlofuse.pipelines.users.layouts.copied_results import Element, put_results_together
+from hlofuse.pipelines.users.layouts.narrow_readers import is_convert_back, read_past, read_through
 from hlofuse.pipelines.users.layouts.other_layouts import (
     in_other_layout,
     is_of_product,
@@ -46,7 +47,7 @@ _ROW_MAJOR, _OTHER = 0, 1
 
 def restore_normalized_users(
     computation: Computation,
-    order: Iterable[Instruction],
+    order: Mapping[Instruction, int],
     uses: Uses,
     wide: frozenset[Instruction],
     *,
@@ -67,11 +68,16 @@ def restore_normalized_users(
     copied = put_results_together(graph)
     merged = {x: _take_merged(graph, x) for x in anew}
     converts = {x: _take_from_wide(graph, x, wide) for x in _merged_converts(order, anew, other, wide)}
+    backs = [x for x in computation if x in other and is_convert_back(x, wide)]
+    for back in backs:
+        read_through(graph, back, wide, order)
     narrowed = [_narrow_for_wide(graph, x, wide) for x in computation if x in other and _is_narrowed(x, wide)]
     _Normalization(graph, anew, other, copied, frozenset([*converts.values(), *narrowed])).run()
     _Simplification(graph, other, copied).run()
     for convert in narrowed:
         graph.bypass(convert)
+    for back in backs:
+        read_past(graph, back, wide, uses)
     found: set[Instruction] = set()
     for node in graph.nodes:
         x = node.source
