@@ -49,7 +49,10 @@ from hlofuse.pipelines.users.duplicates.predicates_for_each import (
     with_nested_selects_behind,
     with_selects_where_met,
 )
-from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import with_last_in_place_of_reshapes
+from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import (
+    with_last_in_place_of_moved_in_clone,
+    with_last_in_place_of_reshapes,
+)
 from hlofuse.pipelines.users.duplicates.scalars_for_each import in_order_of_first_uses
 from hlofuse.pipelines.users.duplicates.shared_expansions import with_last_in_place_of_expansion
 from hlofuse.pipelines.users.duplicates.sigmoids import (
@@ -238,6 +241,7 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     if not clues.simplified:
         users = with_merged_broadcasts(producer, users, clues.order, clues.for_each, clues.reshaped)
     users = with_last_in_place_of_reshapes(producer, users, clues.order, clues.reshaped, clues.wide)
+    users = with_last_in_place_of_moved_in_clone(producer, users, clues.order)
     users = in_order_of_results(producer, users)
     users = with_results_together(producer, users, clues.uses)
     users = with_twins_users_behind(producer, users, ids_known=clues.ids_known)

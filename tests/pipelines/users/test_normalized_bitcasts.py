@@ -263,3 +263,25 @@ def test_a_bitcast_that_squeezes_for_a_reduction_stands_where_that_did(
   %sub.1 = f32[1,4,8]{{2,1,0}} subtract(%convert.1, %each){named("sub")}
   ROOT %r = bf16[1,4,8]{{2,1,0}} convert(%sub.1)"""
     assert users_of("value", body) == users
+
+
+@pytest.mark.parametrize(
+    ("layout", "users"),
+    [("2,0,1", ["bitcast.1", "bitcast.2"]), ("2,1,0", ["bitcast.2", "bitcast.1"])],
+    ids=["normalized", "row-major"],
+)
+def test_of_calls_nothing_is_left_among_bitcasts_to_row_major(layout: str, users: list[str]) -> None:
+    """`vmap(lambda x: x[indices])`, of which a function takes a part."""
+    body = f"""  %p = f32[32,20]{{1,0}} parameter(0)
+  %q = s32[10,1]{{1,0}} parameter(1)
+  %i = s32[] parameter(2)
+  %zero = s32[] constant(0)
+  %gather.1 = f32[10,32,1]{{{layout}}} gather(%p, %q), offset_dims={{1,2}}, collapsed_slice_dims={{}},\
+ start_index_map={{1}}, index_vector_dim=1, slice_sizes={{32,1}}{named("jvp(vmap(jit(solve)))/gather")}
+  %bitcast.1 = f32[32,10,1]{{2,1,0}} bitcast(%gather.1)
+  %slice.1 = f32[32,1,1]{{2,1,0}} dynamic-slice(%bitcast.1, %zero, %i, %zero), dynamic_slice_sizes={{32,1,1}}
+  %bitcast.3 = f32[32]{{0}} bitcast(%slice.1){named("jit(take)/squeeze")}
+  %bitcast.2 = f32[32,10]{{1,0}} bitcast(%gather.1){named("jvp(vmap(jit(solve)))/gather")}
+  ROOT %r = (f32[32]{{0}}, f32[32,10]{{1,0}}) tuple(%bitcast.3, %bitcast.2)"""
+    ids = "p q i zero gather.1 r bitcast.1 slice.1 bitcast.3 bitcast.2"
+    assert users_of("gather.1", body, ids=ids) == users

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .lists import named, users_of
+from .lists import named, users_in, users_of
 
 
 def _gradients(moved: str, shape: str) -> str:
@@ -74,3 +74,47 @@ def test_bounds_of_an_index_stand_behind_where_a_call_brought_the_number_in(
   ROOT %r = (pred[4]{{0}}, pred[4]{{0}}, f32[4]{{0}}, pred[4]{{0}}) tuple(%lt.1, %ge.1, %gather.1, %ne.1)"""
     ids = "p x zero at.1 index.1 gather.1 ne.1 r zeros.1 lt.1 ge.1"
     assert users_of("zeros.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("body", "made", "users"),
+    [
+        ("body.sunk.clone", "broadcast.9", ["sub.4", "sub.2", "sub.3"]),
+        ("body", "broadcast.9", ["sub.2", "sub.3", "sub.4"]),
+        ("body.sunk.clone", "sub.9", ["sub.2", "sub.3", "sub.4"]),
+    ],
+    ids=["moved in the clone", "not cloned", "not made of it"],
+)
+def test_in_a_cloned_body_the_last_stands_where_the_one_was_that_moved(
+    body: str, made: str, users: list[str]
+) -> None:
+    """Rounds of random bits: the first was computed in front of the reshape that the others read."""
+    inside = named("while/body/jit(g)/sub")
+    program = f"""HloModule m
+
+%{body} (i: (s32[2], s32[1,2], s32[])) -> (s32[2], s32[1,2], s32[]) {{
+  %i = (s32[2]{{0}}, s32[1,2]{{1,0}}, s32[]) parameter(0)
+  %e.1 = s32[2]{{0}} get-tuple-element(%i), index=0
+  %n.1 = s32[] get-tuple-element(%i), index=2
+  %{made}.0 = s32[2]{{0}} broadcast(%n.1), dimensions={{}}{inside}
+  %sub.1 = s32[2]{{0}} subtract(%e.1, %{made}.0){inside}
+  %bitcast.1.0 = s32[1,2]{{1,0}} bitcast(%sub.1){inside}
+  %sub.5.0 = s32[1,2]{{1,0}} broadcast(%n.1), dimensions={{}}{inside}
+  %sub.2 = s32[1,2]{{1,0}} subtract(%bitcast.1.0, %sub.5.0){inside}
+  %neg.1 = s32[1,2]{{1,0}} negate(%sub.2){named("while/body/jit(g)/neg")}
+  %sub.3 = s32[1,2]{{1,0}} subtract(%neg.1, %sub.5.0){inside}
+  %sub.4 = s32[1,2]{{1,0}} subtract(%sub.3, %sub.5.0){inside}
+  ROOT %tuple.1.0 = (s32[2]{{0}}, s32[1,2]{{1,0}}, s32[]) tuple(%e.1, %sub.4, %n.1)
+}}
+
+%cond (i: (s32[2], s32[1,2], s32[])) -> pred[] {{
+  %i = (s32[2]{{0}}, s32[1,2]{{1,0}}, s32[]) parameter(0)
+  ROOT %never = pred[] constant(false)
+}}
+
+ENTRY %main (i: (s32[2], s32[1,2], s32[])) -> (s32[2], s32[1,2], s32[]) {{
+  %i = (s32[2]{{0}}, s32[1,2]{{1,0}}, s32[]) parameter(0)
+  ROOT %while.1 = (s32[2]{{0}}, s32[1,2]{{1,0}}, s32[]) while(%i), condition=%cond, body=%{body}
+}}
+"""
+    assert users_in(program, "sub.5.0", ids_known=True) == users

@@ -70,7 +70,7 @@ def in_order_of_calls(
     function = outermost_call(source)
     if is_cut_from_windows(source):
         return with_calls_inlined(users, "", order, passes)
-    if was_bitcast_copied(source):
+    if was_bitcast_copied(source) or _is_read_row_major(source):
         return users
     if not source.op_name and not _is_element_of_program(source, passes):
         return users  # a pass made it; no call was given it
@@ -105,6 +105,17 @@ def in_order_of_calls(
         own, elsewhere = _by_place_of_call(source, inner, outer)
         return _with_other_calls_merged(_without_tuples(inner, own), elsewhere, len(inner))
     return [*inner, *outer]
+
+
+def _is_read_row_major(x: Instruction) -> bool:
+    """Was `x` given another layout, and do nothing but bitcasts of it read it since?
+
+    LayoutNormalization (`xla/service/layout_normalization.cc`) puts two bitcasts behind it, through which all
+    read it. AlgebraicSimplifier (`HandleBitcast`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) makes those of the users anew, in the order of
+    its walk: where calls had been is not told by that any more.
+    """
+    return not x.shape.is_row_major and all(u.opcode == "bitcast" for u in x.users)
 
 
 def _is_like_inner(u: Instruction, inner: list[Instruction], source: Instruction, function: str) -> bool:

@@ -8,7 +8,14 @@ from typing import TypeAlias
 from hlofuse.analysis.constants import is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation, stack_frame
+from hlofuse.pipelines.names import (
+    is_cloned_whole,
+    is_made_by_pass,
+    is_of_program,
+    name_before_renaming,
+    operation,
+    stack_frame,
+)
 from hlofuse.pipelines.users.common.holes import without
 
 Reshaped: TypeAlias = "dict[Instruction, list[Instruction]]"
@@ -77,6 +84,49 @@ def with_last_in_place_of_reshapes(
     if not _reads_moved(first, wide):
         others = []
     return without(sorted([*users, first, *others], key=order.__getitem__), [*others, first])
+
+
+def with_last_in_place_of_moved_in_clone(
+    broadcast: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of a broadcast of a scalar in the body of a loop that was cloned, with those gone that moved.
+
+    ReshapeMover puts a reshape of its operands where what it moves had been among the users, and
+    AlgebraicSimplifier makes another broadcast of that (`HandleReshape`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`): the last user takes its place. Ids are of the
+    clone. The broadcast that was made has the place of this one, no dimensions of one and a greater number
+    in its name, and what is computed with it is reshaped to those of this one.
+    """
+    if broadcast.opcode != "broadcast" or broadcast.operands[0].shape.rank:
+        return users
+    if broadcast.computation is None or not is_cloned_whole(broadcast.computation):
+        return users
+    made = [u for u in broadcast.operands[0].users if _is_reshape_of(u, broadcast)]
+    moved = [u for b in made for u in b.users if _leads_to_reshape(u, broadcast.shape.dimensions)]
+    moved.sort(key=order.__getitem__)
+    return without(sorted([*users, *moved], key=order.__getitem__), moved) if moved else users
+
+
+def _leads_to_reshape(moved: Instruction, dimensions: tuple[int, ...]) -> bool:
+    found, pending = {moved}, [moved]
+    while pending:
+        x = pending.pop()
+        if x.opcode == "bitcast" and x.shape.dimensions == dimensions:
+            return True
+        if x.opcode in ELEMENTWISE_OPCODES and x.shape.dimensions == moved.shape.dimensions:
+            pending += [u for u in x.users if u not in found]
+            found.update(x.users)
+    return False
+
+
+def _is_reshape_of(made: Instruction, broadcast: Instruction) -> bool:
+    if made.opcode != "broadcast" or _place(made) != _place(broadcast):
+        return False
+    name, of = name_before_renaming(made), name_before_renaming(broadcast)
+    if name.root != made.opcode or (of.root == name.root and of.number > name.number):
+        return False
+    dimensions = list(made.shape.dimensions)
+    return len(dimensions) < broadcast.shape.rank and dimensions == broadcast.shape.true_dimensions
 
 
 def _place(broadcast: Instruction) -> tuple[str | None, int]:
