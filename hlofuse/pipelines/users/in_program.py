@@ -70,7 +70,10 @@ from hlofuse.pipelines.users.layouts.normalized_convolutions import users_of_nor
 from hlofuse.pipelines.users.layouts.slices_of_elements import with_slices_made_anew_in_place
 from hlofuse.pipelines.users.products.accumulated_products import with_last_in_place_of_sum_in_call
 from hlofuse.pipelines.users.products.canonical_dots import with_last_in_place_of_no_reshape
-from hlofuse.pipelines.users.products.merged_dots import with_last_behind_merged_in_front
+from hlofuse.pipelines.users.products.merged_dots import (
+    with_last_behind_merged_in_front,
+    with_last_in_place_of_merged,
+)
 from hlofuse.pipelines.users.products.reduced_products import (
     with_last_in_place_of_reduction,
     with_last_in_place_of_squeezed,
@@ -227,6 +230,7 @@ def _as_computed_by_products(
     """As the passes left them that rewrite, merge and move what matrix products read and compute."""
     users = with_reshape_in_front(producer, users)
     users = with_last_behind_merged_in_front(producer, users)
+    users = with_last_in_place_of_merged(producer, users, clues.order)
     users = with_last_in_place_of_no_reshape(producer, users)
     users = with_last_in_place_of_sum_in_call(producer, users, clues.order)
     users = with_last_in_place_of_reduction(producer, users, clues.order)

@@ -115,3 +115,21 @@ def test_parts_of_a_product_in_another_layout_are_as_the_convert_that_made_it_na
     assert users_of("convert.1", split, ids=ids + " bitcast.1 convert.1") == ["slice.3", "slice.1", "slice.2"]
     ids = "p r call product bitcast.1 convert.1 slice.1 slice.2 slice.3"
     assert users_of("convert.1", body.replace("NAMED", ""), ids=ids) == ["slice.2", "slice.1", "slice.3"]
+
+
+def test_the_last_users_of_what_merged_products_share_are_where_these_were() -> None:
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %x = f32[16,8]{{1,0}} parameter(1)
+  %call = (f32[16,8]{{1,0}}, s8[64]{{0}}) custom-call(%x, %p), custom_call_target="__cublas$lt$matmul"
+  %product = f32[16,8]{{1,0}} get-tuple-element(%call), index=0
+  %slice.1 = f32[8,8]{{1,0}} slice(%product), slice={{[8:16], [0:8]}}{named("NAME")}
+  %slice.2 = f32[8,8]{{1,0}} slice(%product), slice={{[0:8], [0:8]}}{named("NAME")}
+  %sin.1 = f32[8,8]{{1,0}} sine(%slice.1){named("sin")}
+  %cos.1 = f32[8,8]{{1,0}} cosine(%slice.2){named("cos")}
+  %mul.1 = f32[8,8]{{1,0}} multiply(%p, %p){named("mul")}
+  %sub.1 = f32[8,8]{{1,0}} subtract(%p, %mul.1){named("sub")}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%sin.1, %cos.1, %sub.1)"""
+    assert users_of("p", body.replace("NAME", "dot_general")) == ["sub.1", "call", "mul.1"]
+    assert users_of("p", body.replace("NAME", "reshape")) == ["call", "mul.1", "sub.1"]
+    ids = "p x mul.1 sub.1 sin.1 cos.1 r call product slice.1 slice.2"
+    assert users_of("p", body.replace("NAME", "dot_general"), ids=ids) == ["call", "mul.1", "sub.1"]

@@ -121,3 +121,23 @@ def test_the_vector_of_each_product_is_reshaped_until_cse(second: str, users: li
   %both = ((f32[4,2,8], f32[4,16]), (f32[4,2,8], f32[4,16])) tuple(%firsts, %seconds)
   ROOT %r = (((f32[4,2,8], f32[4,16]), (f32[4,2,8], f32[4,16])), f32[4,16]) tuple(%both, %of.third)"""
     assert users_of("vector", body) == users
+
+
+@pytest.mark.parametrize(
+    ("frame", "users"),
+    [
+        (2, ["add.1", "negate", "double"]),
+        (1, ["add.1", "double", "negate"]),
+    ],
+)
+def test_each_call_of_a_function_reshapes_what_it_spreads(frame: int, users: list[str]) -> None:
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %x = f32[64,8]{{1,0}} parameter(1)
+  %y = f32[64,8]{{1,0}} parameter(2)
+  %add.1 = f32[64,8]{{1,0}} broadcast(%p), dimensions={{1}}{named("add", frame=1)}
+  %first = f32[64,8]{{1,0}} add(%x, %add.1){named("add", frame=1)}
+  %again = f32[64,8]{{1,0}} add(%y, %add.1){named("add", frame=frame)}
+  %double = f32[8]{{0}} add(%p, %p){named("add")}
+  %negate = f32[8]{{0}} negate(%p){named("neg")}
+  ROOT %r = (f32[64,8], f32[64,8], f32[8], f32[8]) tuple(%first, %again, %double, %negate)"""
+    assert users_of("p", body, tables=_places(_TWICE)) == users

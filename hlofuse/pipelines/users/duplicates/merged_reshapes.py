@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.names import is_of_program, operation, stack_frame
+from hlofuse.pipelines.names import is_of_derivative, is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.duplicates.source_expressions import Extent, extent_of, extent_of_frame
 
@@ -34,12 +34,14 @@ def with_reshapes_merged(
 
     The last user takes the place of each of the others. What is equal is as long in the source.
     AlgebraicSimplifier makes one reshape, which comes last, of the one kept and of one that
-    ReduceWindowRewriter (`xla/hlo/transforms/simplifiers/reduce_window_rewriter.cc`) put behind it.
+    ReduceWindowRewriter (`xla/hlo/transforms/simplifiers/reduce_window_rewriter.cc`) put behind it, and one
+    broadcast of that in front of what an operation spreads.
     """
     if not producer.shape.is_array or len(users) < 3:
         return users
     again = [u for u in users if _is_for_scan(u)]
     kept = [u for u in users if u.opcode == "bitcast" and u not in again]
+    kept = kept or [u for u in users if _is_spread_for_each(u)]
     if len(kept) != 1 or len(again) > 1:
         return users
     listed: list[Instruction | None] = [*users]
@@ -65,11 +67,13 @@ def _readers_of_others(
     kept: Instruction, order: dict[Instruction, int], gone: GonePlaces
 ) -> list[Instruction]:
     """The readers that had another reshape than the first, one for each."""
+    if kept.opcode == "broadcast":
+        return _by_call([kept], order)[1:]
     if kept.users and all(map(_is_spread_for_each, kept.users)) and not _moves_dimensions(kept):
         readers = sorted({v for u in kept.users for v in u.users}, key=order.__getitem__)
         return readers[1:]
     if not _moves_dimensions(kept):
-        return []
+        return _by_call(kept.users, order)[1:]
     if operation(kept.operands[0]) == "dot_general":
         return _products(kept, order)[1:]
     by_place: dict[Extent, Instruction] = {}
@@ -83,6 +87,17 @@ def _readers_of_others(
         if place.start[0] == place.end[0]:
             lengths[place.end[1] - place.start[1]].append(by_place[place])
     return [u for of_length in lengths.values() for u in of_length[1:]]
+
+
+def _by_call(spread: list[Instruction], order: dict[Instruction, int]) -> list[Instruction]:
+    """The first reader for each call of a function in which operations spread the value themselves."""
+    if any(u.opcode != "broadcast" or operation(u) in {"broadcast_in_dim", "dot_general"} for u in spread):
+        return []
+    readers = {v for u in spread for v in u.users if operation(v) == operation(u) and not is_of_derivative(v)}
+    first: dict[int, Instruction] = {}
+    for v in sorted(readers, key=order.__getitem__):
+        first.setdefault(stack_frame(v), v)
+    return list(first.values())
 
 
 def _products(reshape: Instruction, order: dict[Instruction, int]) -> list[Instruction]:

@@ -6,7 +6,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.common.fusions import is_gemm
-from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.products.taken_prologues import leads_to_gemm_with_prologue
 
 
@@ -22,6 +22,47 @@ def with_last_behind_merged_in_front(slice_: Instruction, users: list[Instructio
     late = [u for u in users if leads_to_gemm_with_prologue(u, slice_)]
     users = [u for u in users if u not in late]
     return [*last_in_front(users), *late]
+
+
+def with_last_in_place_of_merged(
+    producer: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of what products read that DotMerger (`dot_merger.cc`) made one.
+
+    The merged one is the last user when they go, in the order of their ids, which is that of its slices if
+    they are equally large. Each stood where in post-order, `order`, its slice is, unless a user behind it may
+    be older than what reads the slice. A bitcast is made later, and a fusion may put operands together.
+    """
+    for merged in users if producer.opcode != "bitcast" else ():
+        parts = _parts_of(merged) if merged.opcode == "custom-call" else []
+        if len({x.shape for x in parts}) != 1 or len(parts) < 2:
+            continue
+        others = [u for u in users if u is not merged]
+        listed = sorted([*others, *parts], key=order.__getitem__)
+        if [u for u in listed if u not in parts] == others and not _may_be_older(listed, parts):
+            return without([*listed, merged], parts)
+    return users
+
+
+def _may_be_older(users: list[Instruction], parts: list[Instruction]) -> bool:
+    """May one of the `users` behind one of the `parts` be older than what reads that?"""
+    for part in parts:
+        behind = [u.id for u in users[users.index(part) :] if u not in parts]
+        read = [u.id for u in part.users if is_of_program(u)]
+        if not read or any(u > age for u in read for age in behind):
+            return True
+    return False
+
+
+def _parts_of(merged: Instruction) -> list[Instruction]:
+    """The slices for what was `merged`, from the first part on; none if it is no such product."""
+    results = [merged]
+    for x in results:
+        results += [u for u in x.users if u.opcode in {"bitcast", "convert", "get-tuple-element"}]
+    read = {u for x in results for u in x.users} - set(results)
+    if not all(map(_is_part, read)):
+        return []
+    return sorted(read, key=starts_of_part)
 
 
 def is_behind_merged(x: Instruction) -> bool:
