@@ -26,6 +26,7 @@ from hlofuse.pipelines.users.floats.merged_converts import (
     with_last_in_place_of_converts,
     with_last_in_place_of_widened,
 )
+from hlofuse.pipelines.users.floats.reshaped_converts import with_reductions_behind_reshape
 from hlofuse.pipelines.users.floats.swapped_broadcasts import with_last_in_place_of_merged_converts
 from hlofuse.pipelines.users.floats.swapped_converts import with_swapped_behind
 from hlofuse.pipelines.users.floats.widened import (
@@ -179,6 +180,7 @@ def _as_converts_leave_it(
     if producer in wide:
         merged = merged_beside_sum(producer)
         users = [u for u in users if u not in merged]
+        users = with_reductions_behind_reshape(producer, users)
         users = with_functions_as_met(producer, users, uses, wide)
         if is_read_wide(producer, wide):  # through a convert of the program, which was reshaped
             ages = clues.ages
