@@ -318,3 +318,28 @@ def test_the_last_gemm_takes_the_place_of_the_reshape_they_shared(shape: str, us
   %s.2 = f32[8,8]{{1,0}} reduce(%second, %zero), dimensions={{0}}, to_apply=%sum{named("dot_general")}
   ROOT %r = (f32[16,8], f32[8,8]) tuple(%s.1, %s.2)"""
     assert users_of("tanh.1", body, head=head) == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"),
+    [("dot_general", ["first", "second"]), ("reshape", ["second", "first"])],
+    ids=["hoisted", "of the program"],
+)
+def test_a_bitcast_hoisted_out_of_gemms_has_them_in_the_order_of_a_walk(name: str, users: list[str]) -> None:
+    """One of the program had what both took along as its user, and the last gemm in place of that."""
+    head = f"""
+%gemm (x: f32[8,8], y: f32[8,8]) -> f32[8,8] {{
+  %x = f32[8,8]{{1,0}} parameter(0)
+  %y = f32[8,8]{{1,0}} parameter(1)
+  %n = f32[8,8]{{1,0}} negate(%x){named("neg")}
+  ROOT %d = f32[8,8]{{1,0}} dot(%n, %y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+}}
+"""
+    body = f"""  %p = f32[64]{{0}} parameter(0)
+  %q = f32[8,8]{{1,0}} parameter(1)
+  %t = f32[8,8]{{1,0}} parameter(2)
+  %view = f32[8,8]{{1,0}} bitcast(%p){named(name)}
+  %first = f32[8,8]{{1,0}} fusion(%view, %q), kind=kCustom, calls=%gemm{named("dot_general")}
+  %second = f32[8,8]{{1,0}} fusion(%view, %t), kind=kCustom, calls=%gemm{named("dot_general")}
+  ROOT %r = (f32[8,8], f32[8,8]) tuple(%first, %second)"""
+    assert users_of("view", body, head=head) == users

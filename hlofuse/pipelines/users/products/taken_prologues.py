@@ -21,6 +21,8 @@ def with_gemms_behind(
     Bitcasts in between are hoisted out again, in the same place, and CSE makes equal ones one. So it is with
     the reshape that dots shared, which a reader other than a gemm keeps.
     """
+    if producer.opcode == "bitcast" and any(is_gemm(u) and u.op_name == producer.op_name for u in users):
+        return users  # hoisted: HloCSE made one of several, in the order of its walk
     taken = [(u, gemm, kind) for u in users for gemm, kind in _gemms_with_prologue(u, producer)]
     reshaped = [(u, gemm, kind) for u in users for gemm, kind in _gemms_with_reshape(u, producer)]
     kept = {_in_shape(u): u for u in users if _is_row_major(u) and _is_read_by_others(u)}
