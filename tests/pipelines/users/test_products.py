@@ -277,3 +277,69 @@ def test_what_a_gemm_only_reads_keeps_its_place_beside_what_it_took_along(
   %g = f32[8,8]{{1,0}} fusion(%sin.1, %cos.1), kind=kCustom, calls=%gemm
   ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%g, %exp.1)"""
     assert users_of("x.1", body, head=head) == users
+
+
+@pytest.mark.parametrize(
+    ("shape", "users"),
+    [
+        # Both products read the reshape to a matrix, which went with the last of them.
+        ("4,4,8", ["view.2", "view.1"]),
+        # Both read the matrix itself.
+        ("16,8", ["view.1", "view.2"]),
+    ],
+    ids=["reshaped", "matrix"],
+)
+def test_the_last_gemm_takes_the_place_of_the_reshape_they_shared(shape: str, users: list[str]) -> None:
+    head = "".join(
+        f"""
+%gemm.{k} (x: f32[{x}], y: f32[{y}]) -> f32[{r}] {{
+  %x = f32[{x}]{{2,1,0}} parameter(0)
+  %y = f32[{y}]{{2,1,0}} parameter(1)
+  ROOT %dot.{k} = f32[{r}]{{2,1,0}} dot(%x, %y), lhs_batch_dims={{{b}}}, lhs_contracting_dims={{{c}}},\
+ rhs_batch_dims={{0}}, rhs_contracting_dims={{1}}
+}}
+"""
+        for k, x, y, r, b, c in (
+            (1, "16,2,4", "2,4,8", "2,16,8", 1, 2),
+            (2, "2,8,8", "2,8,8", "2,8,8", 0, 1),
+        )
+    )
+    layout = ",".join(map(str, reversed(range(shape.count(",") + 1))))
+    body = f"""  %p = f32[{shape}]{{{layout}}} parameter(0)
+  %q = f32[2,4,8]{{2,1,0}} parameter(1)
+  %t = f32[2,8,8]{{2,1,0}} parameter(2)
+  %zero = f32[] constant(0)
+  %tanh.1 = f32[{shape}]{{{layout}}} tanh(%p)
+  %view.1 = f32[16,2,4]{{2,1,0}} bitcast(%tanh.1){named("jvp()/dot_general")}
+  %first = f32[2,16,8]{{2,1,0}} fusion(%view.1, %q), kind=kCustom, calls=%gemm.1{named("jvp()/dot_general")}
+  %s.1 = f32[16,8]{{1,0}} reduce(%first, %zero), dimensions={{0}}, to_apply=%sum{named("jvp()/dot_general")}
+  %view.2 = f32[2,8,8]{{2,1,0}} bitcast(%tanh.1){named("dot_general")}
+  %second = f32[2,8,8]{{2,1,0}} fusion(%view.2, %t), kind=kCustom, calls=%gemm.2{named("dot_general")}
+  %s.2 = f32[8,8]{{1,0}} reduce(%second, %zero), dimensions={{0}}, to_apply=%sum{named("dot_general")}
+  ROOT %r = (f32[16,8], f32[8,8]) tuple(%s.1, %s.2)"""
+    assert users_of("tanh.1", body, head=head) == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"),
+    [("dot_general", ["first", "second"]), ("reshape", ["second", "first"])],
+    ids=["hoisted", "of the program"],
+)
+def test_a_bitcast_hoisted_out_of_gemms_has_them_in_the_order_of_a_walk(name: str, users: list[str]) -> None:
+    """One of the program had what both took along as its user, and the last gemm in place of that."""
+    head = f"""
+%gemm (x: f32[8,8], y: f32[8,8]) -> f32[8,8] {{
+  %x = f32[8,8]{{1,0}} parameter(0)
+  %y = f32[8,8]{{1,0}} parameter(1)
+  %n = f32[8,8]{{1,0}} negate(%x){named("neg")}
+  ROOT %d = f32[8,8]{{1,0}} dot(%n, %y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+}}
+"""
+    body = f"""  %p = f32[64]{{0}} parameter(0)
+  %q = f32[8,8]{{1,0}} parameter(1)
+  %t = f32[8,8]{{1,0}} parameter(2)
+  %view = f32[8,8]{{1,0}} bitcast(%p){named(name)}
+  %first = f32[8,8]{{1,0}} fusion(%view, %q), kind=kCustom, calls=%gemm{named("dot_general")}
+  %second = f32[8,8]{{1,0}} fusion(%view, %t), kind=kCustom, calls=%gemm{named("dot_general")}
+  ROOT %r = (f32[8,8], f32[8,8]) tuple(%first, %second)"""
+    assert users_of("view", body, head=head) == users
