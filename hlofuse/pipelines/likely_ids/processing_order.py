@@ -3,9 +3,8 @@
 `HloModule::MakeComputationPostOrder` reads off an order that is kept while computations are added
 (`TopologicalSort`, `xla/online_topsort.h`): callees first, and what is new comes last. A computation that
 calls something new goes behind that, and so does all that it is called by. Those of the framework bear
-numbers in the order in which it made them; bodies of loops stand behind all conditions, unless the loop was
-in a function that was inlined (so XLA's protos have it). The last passes to add some are those that make
-fusions of products, FlattenCallGraph, which clones what is called twice, callee by callee, and
+numbers in the order in which it made them. The last passes to add some are those that make fusions of
+products, FlattenCallGraph, which clones what is called twice, callee by callee, and
 DynamicSliceFusionRewriter.
 """
 
@@ -16,7 +15,6 @@ from typing import TypeAlias
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.names import is_of_call
 
 Time: TypeAlias = "tuple[int, ...]"
 
@@ -49,8 +47,6 @@ def _first_place(computation: Computation, written: dict[Computation, int]) -> T
         return (4 if computation.name.startswith(_LATE_FUSION) else 2, written[computation])
     if not _is_clone(computation.name):
         number = _NUMBERED.fullmatch(computation.name)
-        if number is not None and _is_moved_body(computation):
-            return (0, 2, int(number[1]))
         return (0, 0, int(number[1])) if number is not None else (0, 1, written[computation])
     caller = computation.first_caller
     if caller is None:
@@ -58,17 +54,6 @@ def _first_place(computation: Computation, written: dict[Computation, int]) -> T
     called = caller.called_computations
     is_body = caller.opcode == "while" and called[0] is computation
     return (1, _depth(computation), min(written[c] for c in called), int(is_body))
-
-
-def _is_moved_body(computation: Computation) -> bool:
-    """Is it the body of a loop that was in no called function? Such are behind all conditions."""
-    caller = computation.first_caller
-    return (
-        caller is not None
-        and caller.opcode == "while"
-        and caller.called_computations[0] is computation
-        and not is_of_call(caller)
-    )
 
 
 def _depth(computation: Computation) -> int:
