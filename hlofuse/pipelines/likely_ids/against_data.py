@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
+from hlofuse.analysis.components import components
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 
@@ -50,7 +51,7 @@ def against_data(
     """
     edges = _edges(computation, chains)
     found: dict[str, AgainstData] = {}
-    for circle in _circles(edges):
+    for circle in components(edges):
         members = set(circle)
         for root, number in chains.items():
             own = {x: number[x] for x in number.keys() & members}
@@ -59,7 +60,7 @@ def against_data(
                 for x, following in pairwise(sorted(own, key=own.__getitem__)):
                     if x not in following.operands:
                         rest[following].remove(x)
-                if not _circles(rest):
+                if not components(rest):
                     found[root] = AgainstData({**found.get(root, NOTHING).reached, **higher})
     return found
 
@@ -99,38 +100,3 @@ def _edges(computation: Computation, chains: Mapping[str, Mapping[Instruction, i
             if before not in edges[x]:
                 edges[x].append(before)
     return edges
-
-
-def _circles(edges: Edges) -> list[list[Instruction]]:
-    """The strongly connected components of more than one, as Tarjan finds them."""
-    found: list[list[Instruction]] = []
-    order: dict[Instruction, int] = {}
-    low: dict[Instruction, int] = {}
-    stack: list[Instruction] = []
-    place: dict[Instruction, int] = {}
-    closed: set[Instruction] = set()
-    for start in edges:
-        pending = [(start, iter(edges[start]))] if start not in order else []
-        while pending:
-            x, rest = pending[-1]
-            if x not in order:
-                order[x] = low[x] = len(order)
-                place[x] = len(stack)
-                stack.append(x)
-            following = next(rest, None)
-            if following is None:
-                pending.pop()
-                if low[x] == order[x]:
-                    at = place[x]
-                    if len(stack) - at > 1:
-                        found.append(stack[at:])
-                    closed.update(stack[at:])
-                    del stack[at:]
-                elif pending:
-                    reader = pending[-1][0]
-                    low[reader] = min(low[reader], low[x])
-            elif following not in order:
-                pending.append((following, iter(edges[following])))
-            elif following not in closed:
-                low[x] = min(low[x], order[following])
-    return found

@@ -74,9 +74,7 @@ from hlofuse.pipelines.users.simplified.dropped_roundings import (
 )
 from hlofuse.pipelines.users.simplified.hidden_casts import with_last_in_place_of_cast
 from hlofuse.pipelines.users.simplified.inverted_quotients import restore_around_quotients
-from hlofuse.pipelines.users.simplified.moved_reshapes import (
-    with_moved_in_front,
-)
+from hlofuse.pipelines.users.simplified.moved_reshapes import with_moved_in_front
 from hlofuse.pipelines.users.simplified.moved_transposes import (
     with_last_in_place_of_folded,
     with_last_in_place_of_transposes,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
+from hlofuse.analysis.components import components
+
 
 def levels(
     order: Sequence[int], operands: Sequence[Sequence[int]], group: Mapping[int, Hashable]
@@ -48,7 +50,7 @@ def convex(
 def _on_cycles(
     order: Sequence[int], operands: Sequence[Sequence[int]], group: Mapping[int, Hashable]
 ) -> set[Hashable]:
-    """The groups that lie on a cycle of the contracted graph (Tarjan's components, iteratively)."""
+    """The groups that lie on a cycle of the contracted graph."""
     successors: dict[Hashable, dict[Hashable, None]] = {}
     for node in order:
         own = group[node]
@@ -56,41 +58,4 @@ def _on_cycles(
         for o in operands[node]:
             if group[o] != own:
                 edges[group[o]] = None
-    index: dict[Hashable, int] = {}
-    low: dict[Hashable, int] = {}
-    open_: list[Hashable] = []
-    is_open: set[Hashable] = set()
-    guilty: set[Hashable] = set()
-    for start in successors:
-        if start in index:
-            continue
-        work = [(start, iter(successors[start]))]
-        index[start] = low[start] = len(index)
-        open_.append(start)
-        is_open.add(start)
-        while work:
-            here, rest = work[-1]
-            for there in rest:
-                if there not in index:
-                    index[there] = low[there] = len(index)
-                    open_.append(there)
-                    is_open.add(there)
-                    work.append((there, iter(successors[there])))
-                    break
-                if there in is_open:
-                    low[here] = min(low[here], index[there])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[here])
-                if low[here] == index[here]:
-                    component = []
-                    while True:
-                        member = open_.pop()
-                        is_open.discard(member)
-                        component.append(member)
-                        if member == here:
-                            break
-                    if len(component) > 1:
-                        guilty.update(component)
-    return guilty
+    return {member for cycle in components(successors) for member in cycle}
