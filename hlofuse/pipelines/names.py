@@ -306,6 +306,16 @@ def _outermost_call(op_name: str) -> tuple[str, bool]:
     return "" if first is None else "/".join(parts[: first + 1]), loop >= 0
 
 
+@lru_cache(maxsize=_REMEMBERED)
+def functions_around(op_name: str) -> tuple[tuple[str, str], ...]:
+    """The functions that the innermost loop or branch calls on the way, by path; each with the way in it."""
+    parts = _parts(op_name)
+    loop = max((k for k, part in enumerate(parts) if _BODIES.fullmatch(part)), default=-1)
+    own = parts[loop + 1 :]
+    calls = (k for k, part in enumerate(own[:-1], 1) if _is_call(part))
+    return tuple(("/".join(own[:k]), "/".join(own[k:])) for k in calls)
+
+
 def is_called_once(x: Instruction) -> bool:
     """Did it come out of the body of a loop, which is a function, rather than of what that calls?"""
     return outermost_call(x).rpartition("/")[2] in _CALLS

@@ -51,6 +51,43 @@ def test_they_come_as_the_framework_numbered_them() -> None:
     assert _order(text, ("region_2.5", "region_3.4")) == ["region_3.4", "region_2.5", "main"]
 
 
+def _calling(name: str, functions: tuple[str, ...]) -> str:
+    """The body of a loop into which these functions were inlined, each of its own value."""
+    lines, value = [], "b"
+    for k, function in enumerate(functions):
+        named = f'metadata={{op_name="jit(m)/while/body/{function}"}}'
+        lines.append(f"  %f.{name}.{k} = f32[8]{{0}} sine(%{value}), {named}")
+        lines.append(f"  %g.{name}.{k} = f32[8]{{0}} cosine(%f.{name}.{k})")
+        value = f"g.{name}.{k}"
+    inlined = "\n".join(lines)
+    return f"""%{name} (p: f32[8]) -> f32[8] {{
+  %b = f32[8]{{0}} parameter(0)
+{inlined}
+  ROOT %next.{name} = f32[8]{{0}} exponential(%{value})
+}}
+"""
+
+
+def test_what_calls_a_function_twice_comes_behind_its_clone() -> None:
+    loop = ("region_0.1", "region_1.2")
+    twice = _calling("region_0.1", ("jit(f)/sin", "jit(f)/sin")) + _condition("region_1.2")
+    assert _order(twice, loop) == ["region_1.2", "region_0.1", "main"]
+    others = _calling("region_0.1", ("jit(f)/sin", "jit(g)/sin")) + _condition("region_1.2")
+    assert _order(others, loop) == ["region_0.1", "region_1.2", "main"]
+
+
+def test_the_first_of_several_keeps_a_function_for_itself() -> None:
+    text = _calling("region_0.1", ("jit(f)/sin",)) + _condition("region_1.2")
+    text += _calling("region_2.3", ("jit(f)/sin",)) + _condition("region_3.4")
+    found = _order(text, ("region_0.1", "region_1.2"), ("region_2.3", "region_3.4"))
+    assert found == ["region_0.1", "region_1.2", "region_3.4", "region_2.3", "main"]
+
+
+def test_a_loop_that_a_pass_makes_has_its_condition_first() -> None:
+    text = _body("while_body") + _condition("while_cond")
+    assert _order(text, ("while_body", "while_cond")) == ["while_cond", "while_body", "main"]
+
+
 def test_what_calls_a_clone_comes_behind_it() -> None:
     """What both bodies had called was cloned for the second one."""
     text = _sum("region_0.1") + _body("region_2.5", "region_0.1") + _condition("region_3.6")

@@ -3,9 +3,10 @@
 `HloModule::MakeComputationPostOrder` reads off an order that is kept while computations are added
 (`TopologicalSort`, `xla/online_topsort.h`): callees first, and what is new comes last. A computation that
 calls something new goes behind that, and so does all that it is called by. Those of the framework bear
-numbers in the order in which it made them. The last passes to add some are those that make fusions of
-products, FlattenCallGraph, which clones what is called twice, callee by callee, and
-DynamicSliceFusionRewriter.
+numbers in the order in which it made them. FlattenCallGraph is the first pass to add some, where a function
+is called again; CallInliner takes them away, but their callers keep their place. The last passes to add some
+are those that make fusions of products, FlattenCallGraph again, which clones what is called twice, callee by
+callee, and DynamicSliceFusionRewriter.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TypeAlias
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.likely_ids.repeated_calls import repeated_calls
 
 Time: TypeAlias = "tuple[int, ...]"
 
@@ -27,9 +29,12 @@ def likely_processing_order(module: Module) -> list[Computation]:
     """All of them, the entry last."""
     written = {c: k for k, c in enumerate(module.computations)}
     clones = _flattened(module)
+    repeated = repeated_calls(module)
     since: dict[Computation, Time] = {}
     for computation in module.computation_post_order():
         times = [clones.get(computation) or _first_place(computation, written)]
+        if computation in repeated:
+            times.append((0, 2, repeated[computation]))
         for instruction in computation:
             called = (since[c] for c in instruction.called_computations)
             times += [(*time, 0) for time in called if time > _OF_PROGRAM]
@@ -42,18 +47,26 @@ _OF_PROGRAM: Time = (0, 1)
 
 
 def _first_place(computation: Computation, written: dict[Computation, int]) -> Time:
-    """Bodies of loops are cloned behind their conditions."""
+    """Passes make bodies of loops, and clone them, behind conditions (`WhileUtil::MakeCountedLoop`)."""
     if computation.fusion is not None:
         return (4 if computation.name.startswith(_LATE_FUSION) else 2, written[computation])
     if not _is_clone(computation.name):
         number = _NUMBERED.fullmatch(computation.name)
-        return (0, 0, int(number[1])) if number is not None else (0, 1, written[computation])
+        return (
+            (0, 0, int(number[1])) if number is not None else (0, 1, *_behind_condition(computation, written))
+        )
+    if computation.first_caller is None:
+        return (1, 0)
+    return (1, _depth(computation), *_behind_condition(computation, written))
+
+
+def _behind_condition(computation: Computation, written: dict[Computation, int]) -> Time:
     caller = computation.first_caller
     if caller is None:
-        return (1, 0)
+        return (written[computation], 0)
     called = caller.called_computations
     is_body = caller.opcode == "while" and called[0] is computation
-    return (1, _depth(computation), min(written[c] for c in called), int(is_body))
+    return (min(written[c] for c in called), int(is_body))
 
 
 def _depth(computation: Computation) -> int:
