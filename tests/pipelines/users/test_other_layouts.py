@@ -12,9 +12,13 @@ from hlofuse.pipelines.users.layouts.other_layouts import in_other_layout, made_
 from .lists import HEAD, named, users_of
 
 
-def _in_other_layout(body: str) -> set[str]:
-    """The names of those; the text stands in the order of age."""
-    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
+def _in_other_layout(body: str, *, younger: int = 0) -> set[str]:
+    """The names of those; the text is in the order of age, but that so many are `younger` than the root."""
+    module = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n")
+    entry = module.entry
+    for x in entry.instructions[-1 - younger : -1]:
+        x.id += 1
+    entry.root.id -= younger
     return {x.name for x in in_other_layout(entry.post_order(), made_anew(entry, ids_known=True))}
 
 
@@ -95,6 +99,27 @@ def test_what_was_made_in_a_row_with_a_copy_was_made_anew(name: str, is_copy: bo
   %bitcast.1 = f32[64]{{0}} bitcast(%subtract.1)
   ROOT %r = (f32[64]{{0}}, f32[8,8]{{1,0}}) tuple(%bitcast.1, %mul.1)"""
     assert _in_other_layout(body) == ({"broadcast.1", "transpose.1", "subtract.1"} if is_copy else set())
+
+
+@pytest.mark.parametrize(
+    ("opcode", "name", "is_made_anew"),
+    [("multiply", "mul", True), ("add", "add", False)],
+    ids=["one has the name of its opcode only", "all may be of a function"],
+)
+def test_what_was_made_in_a_row_behind_the_program_was_made_anew(
+    opcode: str, name: str, is_made_anew: bool
+) -> None:
+    """Two indices and what reads them, of which every user was given the other layout."""
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %cos.1 = f32[8,8]{{1,0}} cosine(%p){named("cos")}
+  %iota.1 = f32[8,8]{{1,0}} iota(), iota_dimension=0{named("iota")}
+  %iota.2 = f32[8,8]{{1,0}} iota(), iota_dimension=1{named("iota")}
+  %{opcode}.1 = f32[8,8]{{1,0}} {opcode}(%iota.1, %iota.2){named(name)}
+  %slice.1 = f32[4,8]{{1,0}} slice(%{opcode}.1), slice={{[0:4], [0:8]}}{named("split")}
+  %bitcast.1 = f32[32]{{0}} bitcast(%slice.1)
+  ROOT %tuple.1 = (f32[32]{{0}}, f32[8,8]{{1,0}}) tuple(%bitcast.1, %cos.1)"""
+    anew = {"iota.1", "iota.2", f"{opcode}.1", "slice.1"}
+    assert _in_other_layout(body, younger=5) == (anew if is_made_anew else set())
 
 
 @pytest.mark.parametrize("wide", [(), ("add.1",)])

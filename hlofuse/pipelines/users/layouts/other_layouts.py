@@ -14,11 +14,11 @@ from itertools import takewhile
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import name_before_renaming, operation
+from hlofuse.pipelines.names import is_of_program, last_of_program, name_before_renaming, operation
 from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.copies import was_bitcast_copied, was_copy
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
-from hlofuse.pipelines.users.products.reshaped_products import is_product, is_sum_of_split
+from hlofuse.pipelines.users.products.reshaped_products import computed_by, is_product, is_sum_of_split
 
 _AS_THEIR_OPERANDS = ELEMENTWISE_OPCODES | frozenset(
     "concatenate dynamic-slice dynamic-update-slice pad reverse slice".split()
@@ -53,17 +53,32 @@ def _last_before(named: list[Instruction], first: int) -> int:
     """The id before those of the `named` that were made one right after the other, until `first` was.
 
     The bitcasts of ReshapeDecomposer may all be gone, and so may those of the normalization itself. A copy
-    among them, which is a transpose now, tells that they are of the normalization.
+    among them, which is a transpose now, tells that they are of the normalization, and so does what passes
+    call as the framework does, younger than the program and next to what has the name of its opcode only.
     """
     made = {x.id: x for x in named if _is_of_row(x)}
     row = list(takewhile(made.__contains__, range(first - 1, -1, -1)))
-    return row[-1] - 1 if any(was_copy(made[k]) for k in row) else first
+    while row and made[row[-1]].opcode == "convert":
+        row.pop()  # which another pass may have made right before
+    return row[-1] - 1 if any(was_copy(made[k]) or _is_named_alike(made[k]) for k in row) else first
 
 
 def _is_of_row(x: Instruction) -> bool:
-    if x.opcode in {"broadcast", "transpose"}:
+    if x.opcode == "slice" and computed_by(x.operands[0]).opcode in _GIVEN:
+        return False  # DotMerger cut it of a product, earlier
+    if x.opcode in {"broadcast", "concatenate", "iota", "slice", "transpose"}:
         return bool(x.op_name)
-    return x.opcode in ELEMENTWISE_OPCODES and x.opcode != "convert" and not was_division(x)
+    if x.opcode == "convert":
+        return operation(x) == "convert_element_type"
+    return x.opcode in ELEMENTWISE_OPCODES and not was_division(x)
+
+
+def _is_named_alike(x: Instruction) -> bool:
+    if x.opcode not in {"concatenate", "iota"} or x.computation is None or not is_of_program(x):
+        return False
+    if x.id < last_of_program(x.computation.root):
+        return False
+    return not all(map(is_of_program, (*x.operands, *x.users)))
 
 
 def _anew_of(group: list[Instruction], likely: set[Instruction]) -> list[Instruction]:
