@@ -132,16 +132,18 @@ def test_places_of_two_scatters_are_read_as_their_loops_left_them(is_first: bool
 
 
 @pytest.mark.parametrize(
-    ("body", "index", "users"),
+    ("body", "function", "index", "users"),
     [
-        ("body.clone.clone", 1, ["select_n.1", "add.1", "lt.1"]),
-        ("body.clone.clone", 2, ["select_n.1", "lt.1", "add.1"]),
-        ("body", 2, ["lt.1", "add.1", "select_n.1"]),
+        ("body.clone.clone", "", 1, ["select_n.1", "add.1", "lt.1"]),
+        ("body.clone.clone", "", 2, ["select_n.1", "lt.1", "add.1"]),
+        ("body.clone.clone", "eval_jaxpr/", 1, ["add.1", "select_n.1", "lt.1"]),
+        ("body.clone.clone", "eval_jaxpr/", 2, ["select_n.1", "add.1", "lt.1"]),
+        ("body", "", 2, ["lt.1", "add.1", "select_n.1"]),
     ],
-    ids=["ahead of what is indexed", "behind it", "the program's"],
+    ids=["ahead of what is indexed", "behind it", "ahead in a function", "behind in one", "the program's"],
 )
 def test_what_read_a_counter_that_was_merged_reads_a_sum_that_its_increment_had_read_too(
-    body: str, index: int, users: list[str]
+    body: str, function: str, index: int, users: list[str]
 ) -> None:
     """XLA does so where a cache that a loop fills counts its steps as the loop itself does."""
     array = 3 - index
@@ -158,10 +160,10 @@ def test_what_read_a_counter_that_was_merged_reads_a_sum_that_its_increment_had_
   %zero = s32[] constant(0)
   %value = f32[1]{{0}} constant({{1}})
   %add.9 = s32[] add(%start, %i)
-  %lt.1 = pred[] compare(%add.9, %zero), direction=LT{named("while/body/lt")}
-  %add.1 = s32[] add(%add.9, %eight){named("while/body/add")}
-  %select_n.1 = s32[] select(%lt.1, %add.1, %add.9){named("while/body/select_n")}
-  %new.1 = f32[8]{{0}} dynamic-update-slice(%x, %value, %select_n.1){named("while/body/scatter")}
+  %lt.1 = pred[] compare(%add.9, %zero), direction=LT{named(f"while/body/{function}lt")}
+  %add.1 = s32[] add(%add.9, %eight){named(f"while/body/{function}add")}
+  %select_n.1 = s32[] select(%lt.1, %add.1, %add.9){named(f"while/body/{function}select_n")}
+  %new.1 = f32[8]{{0}} dynamic-update-slice(%x, %value, %select_n.1){named(f"while/body/{function}scatter")}
   %next.1 = s32[] add(%i, %one){named("while/body/add")}
   ROOT %r = ({", ".join(kinds)}) tuple({", ".join(results)})"""
     assert users_of("add.9", text, entry=body) == users

@@ -15,7 +15,13 @@ from __future__ import annotations
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import FUNCTIONS_OF_SCAN, caller_of, is_named_around_loop, outermost_call
+from hlofuse.pipelines.names import (
+    FUNCTIONS_OF_SCAN,
+    caller_of,
+    is_named_around_loop,
+    is_of_program,
+    outermost_call,
+)
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.visits import order_of_walk
 from hlofuse.pipelines.users.floats.widened import served_by
@@ -100,10 +106,9 @@ def with_last_two_in_front(users: list[Instruction]) -> list[Instruction]:
 def is_merged_counter(x: Instruction) -> bool:
     """Was it computed of the counter that is left, in place of one that ran alike?
 
-    The lists of loops that were cloned for other reasons as well were turned more often than can be told,
-    and so were those of functions.
+    The lists of loops that were cloned for other reasons as well were turned more often than can be told.
     """
-    if x.opcode != "add" or x.op_name or x.computation is None or any(map(_is_of_function, x.users)):
+    if x.opcode != "add" or x.computation is None or is_of_program(x):
         return False
     if any(o.opcode != "get-tuple-element" or o.operands[0].opcode != "parameter" for o in x.operands):
         return False
@@ -113,7 +118,8 @@ def is_merged_counter(x: Instruction) -> bool:
 def in_order_of_merged_counters(counter: Instruction) -> list[Instruction]:
     """The users of such a sum: those of the counter of the program, in a body its increment among them.
 
-    That went, and so did the tuple of all elements as they had been, which was the first user.
+    That went, and so did the tuple of all elements as they had been, which was the first user. Those of a
+    function were clones behind its call, whose place the last of them had taken.
     """
     listed: list[Instruction | None] = list(counter.users)
     root = counter.computation.root if counter.computation is not None else None
@@ -121,6 +127,8 @@ def in_order_of_merged_counters(counter: Instruction) -> list[Instruction]:
         return last_in_front(counter.users)
     before = order_of_walk(root.operands[: counter.operands[0].tuple_index], lambda x: x.operands)
     listed.insert(sum(u in before for u in counter.users), None)
+    if any(map(_is_of_function, counter.users)):
+        listed = last_in_front(listed)
     return [u for u in without(last_in_front(listed), [None]) if u is not None]
 
 
