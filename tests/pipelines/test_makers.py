@@ -346,6 +346,30 @@ def test_a_convert_that_nobody_asked_for_is_float_normalizations() -> None:
     assert maker("convert.1.0", MUL, line) == Maker.FLOAT_NORMALIZATION
     spread = "%broadcast.3.0 = bf16[8,4]{1,0} broadcast(%convert.1.0), dimensions={0}"
     assert maker("broadcast.3.0", MUL, line, spread) == Maker.SIMPLIFIER_LAST
+    assert maker("convert.1.0", MUL, line, spread) == Maker.SIMPLIFIER_LAST
+    negated = "%neg.1.0 = bf16[8]{0} negate(%convert.1.0)"
+    assert maker("convert.1.0", MUL, line, spread, negated) == Maker.FLOAT_NORMALIZATION
+
+
+@pytest.mark.parametrize(("number", "made"), [(3, Maker.SIMPLIFIER_LAST), (1, Maker.SIMPLIFIER_AGAIN)])
+def test_what_is_numbered_behind_what_was_converted_is_no_older(number: int, made: Maker) -> None:
+    lines = (
+        MUL,
+        f"%convert.1.0 = bf16[8]{{0}} convert(%mul.5.0), {op('mul')}",
+        "%broadcast.2.0 = bf16[8,4]{1,0} broadcast(%convert.1.0), dimensions={0}",
+        f"%broadcast.{number}.0 = f32[8,4]{{1,0}} broadcast(%mul.5.0), dimensions={{0}}, {op('add')}",
+        f"%add.5.0 = f32[8,4]{{1,0}} add(%broadcast.{number}.0, %q), {op('add')}",
+    )
+    assert maker(f"broadcast.{number}.0", *lines) == made
+
+
+@pytest.mark.parametrize(("number", "made"), [(3, Maker.SIMPLIFIER), (0, Maker.INLINER)])
+def test_what_is_numbered_behind_what_simplification_made_was_not_inlined(number: int, made: Maker) -> None:
+    lines = [f"%sub.5.0 = f32[8]{{0}} subtract(%p, %p), {op('sub')}"]
+    for k, path in ((1, "sub"), (2, "sub"), (4, "sub"), (number, "jit(silu)")):
+        lines.append(f"%broadcast.{k}.0 = f32[8]{{0}} broadcast(%zero), dimensions={{}}, {op(path)}")
+        lines.append(f"%sub.{k + 6}.0 = f32[8]{{0}} subtract(%broadcast.{k}.0, %p), {op('sub')}")
+    assert maker(f"broadcast.{number}.0", *lines) == made
 
 
 def test_float_normalization_knows_no_integers() -> None:

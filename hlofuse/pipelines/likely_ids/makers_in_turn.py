@@ -14,7 +14,15 @@ from hlofuse.pipelines.likely_ids.parts_of_concatenations import made_for_slices
 from hlofuse.pipelines.likely_ids.updated_slices import is_of_updated
 from hlofuse.pipelines.names import is_of_call, is_told_of_program, name_before_renaming, operation
 
-_TURNS = (Maker.SIMPLIFIER, Maker.SIMPLIFIER_AGAIN, Maker.LAYOUT_NORMALIZATION)
+_TURNS = (
+    Maker.INLINER,
+    Maker.SIMPLIFIER,
+    Maker.SIMPLIFIER_AGAIN,
+    Maker.LAYOUT_NORMALIZATION,
+    Maker.SIMPLIFIER_LAST,
+)
+_WEIGHTS = [1, 1, 1, 1, 2]
+"""How surely neighbours tell it: what is converted there has a name of its own."""
 
 
 def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> dict[Instruction, Maker]:
@@ -38,6 +46,7 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     makers.update((x, Maker.SIMPLIFIER_AGAIN) for x in makers if is_of_merged_quotient(x))
     folded = (x for x in makers if makers[x] in (Maker.INLINER, Maker.SIMPLIFIER) and is_of_folded_number(x))
     makers.update(dict.fromkeys([*folded], Maker.SIMPLIFIER_AGAIN))
+    makers.update(dict.fromkeys(_converted_before_spread(makers), Maker.SIMPLIFIER_LAST))
     of_updated = (x for x in makers if makers[x] == Maker.SIMPLIFIER and is_of_updated(x))
     makers.update(dict.fromkeys([*of_updated], Maker.SIMPLIFIER_AGAIN))
     return makers
@@ -47,7 +56,8 @@ def _never_back_in_numbers(makers: dict[Instruction, Maker]) -> dict[Instruction
     """The makers of what passes named after its opcode, such that none of a root goes back."""
     chains: dict[str, list[Instruction]] = {}
     for x, maker in makers.items():
-        if maker in _TURNS and not is_told_of_program(x):
+        is_turn = maker in _TURNS and (maker != Maker.SIMPLIFIER_LAST or x.opcode == "broadcast")
+        if is_turn and not is_told_of_program(x):
             chains.setdefault(name_before_renaming(x).root, []).append(x)
     found: dict[Instruction, Maker] = {}
     for chain in chains.values():
@@ -55,6 +65,19 @@ def _never_back_in_numbers(makers: dict[Instruction, Maker]) -> dict[Instruction
         turns = _never_back([_TURNS.index(makers[x]) for x in chain])
         found.update((x, _TURNS[turn]) for x, turn in zip(chain, turns, strict=True))
     return found
+
+
+def _converted_before_spread(makers: dict[Instruction, Maker]) -> list[Instruction]:
+    """What is converted for broadcasts that had been converted themselves: both are new.
+
+    Mirrors `HandleConvert` of `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`.
+    """
+    return [
+        x
+        for x, maker in makers.items()
+        if maker == Maker.FLOAT_NORMALIZATION and x.opcode == "convert" and x.users
+        if all(u.opcode == "broadcast" and makers.get(u) == Maker.SIMPLIFIER_LAST for u in x.users)
+    ]
 
 
 def _alone_in_layout(makers: dict[Instruction, Maker]) -> list[Instruction]:
@@ -161,11 +184,26 @@ def _never_back(turns: list[int]) -> list[int]:
         for k, count in enumerate(agreed):
             best = k if count > agreed[best] else best
             step.append(best)
-        agreed = [agreed[step[k]] + (k == turn) for k in range(len(agreed))]
+        agreed = [agreed[step[k]] + _WEIGHTS[k] * (k == turn) for k in range(len(agreed))]
         came_from.append(step)
     at = max(range(len(agreed)), key=agreed.__getitem__)
     found = []
     for step in reversed(came_from):
         found.append(at)
         at = step[at]
-    return found[::-1]
+    return _nearest(turns, found[::-1])
+
+
+def _nearest(turns: list[int], rising: list[int]) -> list[int]:
+    """The same ones kept, and the others as little out of place as they may be."""
+    latest = len(_TURNS)
+    highest = []
+    for turn, own in zip(reversed(turns), reversed(rising), strict=True):
+        latest = own if own == turn else latest
+        highest.append(latest)
+    first = 0
+    found = []
+    for turn, last in zip(turns, reversed(highest), strict=True):
+        first = max(first, min(turn, last))
+        found.append(first)
+    return found
