@@ -515,6 +515,20 @@ def test_a_missing_number_tells_of_a_reshape_of_a_full_reduction(number: int, ma
     assert maker(f"add.{number}.0", *lines) == made
 
 
+@pytest.mark.parametrize(("number", "made"), [(8, Maker.SIMPLIFIER_AGAIN), (7, Maker.FRONT_END)])
+def test_two_missing_numbers_tell_of_a_reshape_of_what_is_made_of_one(number: int, made: Maker) -> None:
+    lines = (
+        f"%add.5.0 = f32[8]{{0}} add(%p, %p), {op('add')}",
+        "%reduce_sum.5.0 = f32[] reduce(%add.5.0, %zero), dimensions={0}, to_apply=%region, "
+        + op("reduce_sum"),
+        f"%rsqrt.0.0 = f32[] rsqrt(%reduce_sum.5.0), {op('rsqrt')}",
+        f"%add.{number}.0 = f32[8]{{0}} broadcast(%rsqrt.0.0), dimensions={{}}, {op('add')}",
+        f"%add.9.0 = f32[8]{{0}} add(%add.{number}.0, %p), {op('add')}",
+    )
+    lines += () if number == 8 else (f"%add.6.0 = f32[8]{{0}} add(%add.9.0, %p), {op('add')}",)
+    assert maker(f"add.{number}.0", *lines) == made
+
+
 def test_a_number_that_only_a_pass_reads_is_the_pass_s() -> None:
     lines = (
         MUL,

@@ -177,8 +177,11 @@ class Makers:
             explicit = operation(x) == "broadcast_in_dim" and self._is_as_written(x)
             if source.opcode != "bitcast" and source.shape.dimensions and not explicit:
                 return Maker.SIMPLIFIER_AGAIN  # two broadcasts, a reshape between them, became one
-            if self._reduces_to_number(source) and self._is_next_to_missing(x):
+            if self._reduces_to_number(source) and self._are_missing_in_front(x, 1):
                 return Maker.SIMPLIFIER_AGAIN  # of what had been reduced a dimension of size one was left
+            is_moved = source not in self._named and _is_spread_to_reduced(x)
+            if is_moved and self._are_missing_in_front(x, 2):
+                return Maker.SIMPLIFIER_AGAIN  # ReshapeMover took it from what was made of that
             return self._by_name(x)
         if source.opcode != "convert" and self._is_normalized_for(x.users):
             return Maker.LAYOUT_NORMALIZATION
@@ -204,11 +207,13 @@ class Makers:
             return any(o.opcode == "reduce" and not o.shape.dimensions for o in x.operands)
         return x.opcode == "reduce" and not x.shape.is_tuple and not x.shape.dimensions
 
-    def _is_next_to_missing(self, x: Instruction) -> bool:
-        """Was there an operation of the program right before it, to add or to drop dimensions of size one?"""
+    def _are_missing_in_front(self, x: Instruction, count: int) -> bool:
+        """Were there operations of the program right before it, to add or to drop dimensions of size one?"""
         root, number = name_before_renaming(x)
         first = self._first(root) if x in self._named else 0
-        return number > first and (root, number - 1) not in self._names
+        return number - count >= first and all(
+            (root, number - k) not in self._names for k in range(1, count + 1)
+        )
 
     @cached_property
     def _names(self) -> set[Name]:
@@ -325,6 +330,21 @@ class Makers:
         if any(self._by_name(n) == Maker.LAYOUT_NORMALIZATION or x not in self._named for n in new):
             return Maker.LAYOUT_NORMALIZATION
         return Maker.FRONT_END if around else made
+
+
+def _is_spread_to_reduced(x: Instruction) -> bool:
+    """Is it spread to as many elements as were reduced to what it is made of, element by element?"""
+    sources = dict.fromkeys(x.operands)
+    pending = [*sources]
+    for source in pending:
+        if source.shape.is_tuple or source.shape.dimensions:
+            continue
+        if source.opcode == "reduce" and source.operands[0].shape.element_count == x.shape.element_count:
+            return True
+        if source.opcode in ELEMENTWISE_OPCODES:
+            pending += [o for o in source.operands if o not in sources]
+            sources.update(dict.fromkeys(source.operands))
+    return False
 
 
 def _is_of_divisor(x: Instruction) -> bool:
