@@ -62,6 +62,9 @@ from hlofuse.pipelines.users.duplicates.sigmoids import (
 from hlofuse.pipelines.users.duplicates.single_slices import in_order_of_slices
 from hlofuse.pipelines.users.duplicates.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.users.duplicates.sums_in_functions import with_last_in_place_of_callers_sum
+from hlofuse.pipelines.users.duplicates.twins_of_expressions import (
+    with_last_in_place_of_merged_expressions,
+)
 from hlofuse.pipelines.users.floats.total_order import in_order_of_expansion
 from hlofuse.pipelines.users.floats.widened import is_read_wide
 from hlofuse.pipelines.users.layouts.copied_arguments import with_copies_where_read
@@ -255,6 +258,8 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_ways_back_behind(producer, users)
     users = with_last_in_place_of_twins(producer, users, clues.uses)
     users = with_readers_of_twin_behind(producer, users, clues.uses)
+    if clues.ids_known:
+        users = with_last_in_place_of_merged_expressions(producer, users, clues.uses)
     users = with_last_in_place_of_element(producer, users, clues.order)
     users = with_bounds_around_reshapes(producer, users, clues.order)
     users = with_lower_bound_of_place_gone(producer, with_kept_place_in_front(producer, users))

@@ -14,8 +14,8 @@ def is_of_merged(outer: Instruction) -> bool:
     """Is it such a one, made anew for what was there already?"""
     if outer.opcode != "concatenate" or not is_of_program(outer):
         return False
-    if not any(u.id < outer.id for u in outer.users):
-        return False
+    if outer.users and not any(u.id < outer.id for u in outer.users):
+        return False  # of a result that nothing reads ids do not tell
     others = {u for o in outer.operands for u in o.users if u.opcode == outer.opcode}
     return any(_is_around(outer, inner) for inner in others)
 

@@ -80,6 +80,15 @@ def with_twins_users_behind(
     return sorted(users, key=rank)
 
 
+def readers_of_twin(x: Instruction) -> list[Instruction]:
+    """Those of `x` that must have read another like it, given that they are not around it. Ids are XLA's."""
+    here = extent_of(x)
+    if here is None or not _may_have_twin(x, ids_known=True):
+        return []
+    own = _users_of_expression(x, here, {u: _place_of(u, x, here) for u in x.users})
+    return [u for u in x.users if u not in own and not is_of_derivative(u)] if own else []
+
+
 def _place_of(user: Instruction, x: Instruction, here: Extent) -> Extent | None:
     """Where the `user` is; of a reshape of `x` that a pass put in, where it is read if that is around `x`."""
     own = extent_of(user)
