@@ -135,6 +135,7 @@ from hlofuse.pipelines.users.simplified.remainders import (
     with_signs_behind,
 )
 from hlofuse.pipelines.users.simplified.reshaped_twice import with_reshaped_twice
+from hlofuse.pipelines.users.simplified.scatters_in_sums import with_last_in_place_of_scattered_sum
 from hlofuse.pipelines.users.simplified.sharded_results import with_results_in_place_of_reshape
 from hlofuse.pipelines.users.simplified.slices_of_padding import with_last_in_place_of_margin
 from hlofuse.pipelines.users.simplified.split_reductions import with_last_in_place_of_split
@@ -223,6 +224,7 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
     users = with_stacks_behind_scalar(producer, users)
     users = with_updates_in_place_of_sums(producer, with_negated_exponents_behind(users))
     users = with_results_in_place_of_update(producer, users)
+    users = with_last_in_place_of_scattered_sum(producer, users)
     users = with_reshaped_twice(producer, users, clues.ages.passes)
     return with_last_in_place_of_leading(producer, users, clues.gone) if clues.ids_known else users
 
