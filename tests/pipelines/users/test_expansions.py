@@ -70,3 +70,22 @@ def test_two_converts_made_one_leave_the_users_as_they_were(narrow: str, users: 
   %mul.1 = f32[8]{{0}} multiply(%convert_element_type.1, %q){named("mul")}
   ROOT %complex.1 = c64[8]{{0}} complex(%convert_element_type.1, %mul.1){named("complex")}"""
     assert users_of("convert_element_type.1", body, ids="p q mul.1 complex.1 convert_element_type.1") == users
+
+
+@pytest.mark.parametrize(
+    ("other", "users"),
+    [("spread.1", ["spread.1", "transpose.1"]), ("mul.1", ["transpose.1", "spread.1"])],
+    ids=["one reads both", "each reads one"],
+)
+def test_what_one_operation_spreads_in_two_ways_was_expanded_twice(other: str, users: list[str]) -> None:
+    """All distances, `x[:, None] - x[None, :]`, of which one operand was given another layout."""
+    body = f"""  %p = f32[8,3]{{1,0}} parameter(0)
+  %q = f32[8,3,8]{{2,1,0}} parameter(1)
+  %x.1 = f32[8,3]{{1,0}} cosine(%p){named("cos")}
+  %spread.1 = f32[8,3,8]{{2,1,0}} broadcast(%x.1), dimensions={{0,1}}{named("sub")}
+  %mul.1 = f32[8,3,8]{{2,1,0}} multiply(%q, %spread.1){named("mul")}
+  %transpose.1 = f32[3,8]{{1,0}} transpose(%x.1), dimensions={{1,0}}{named("sub")}
+  %spread.2 = f32[8,3,8]{{2,1,0}} broadcast(%transpose.1), dimensions={{1,2}}{named("sub")}
+  %sub.1 = f32[8,3,8]{{2,1,0}} subtract(%{other}, %spread.2){named("sub")}
+  ROOT %r = (f32[8,3,8]{{2,1,0}}, f32[8,3,8]{{2,1,0}}) tuple(%mul.1, %sub.1)"""
+    assert users_of("x.1", body) == users

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from hlofuse.ir.instruction import Instruction
@@ -20,25 +20,33 @@ def with_last_in_place_of_expansion(producer: Instruction, users: list[Instructi
     its operand after it. Where several broadcast alike, the dimensions of one were put in once, for all of
     them. That reshape goes when simplification makes one broadcast of two: its users are appended and the
     last takes its place (`HandleReshape` and `HandleBroadcast`,
-    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). What one operation reads spread in either
+    layout was expanded in two ways.
     """
     if producer.opcode == "bitcast" or not producer.shape.is_array or not producer.shape.rank:
         return users
     if is_made_of_nothing(producer):
         return users
-    ways = {way for user in users for way in _ways(user)}
-    if None in ways or len({way.rank for way in ways if way is not None}) != 1:
+    found = [way for user in users for way in _ways(user)]
+    ways = [way for way in found if way is not None]
+    if len(ways) < len(found) or len({way.broadcast.shape.rank for way in ways}) != 1:
         return users
-    known = {way.dimensions for way in ways if way is not None} - {None}
+    known = {way.dimensions for way in ways} - {None}
+    if not _readers(ways, in_other=True).isdisjoint(_readers(ways, in_other=False)):
+        return users
     return last_in_front(users) if len(known) == 1 else users
 
 
 class _Way(NamedTuple):
     """How a broadcast spreads what it reads."""
 
-    rank: int
+    broadcast: Instruction
     dimensions: tuple[int, ...] | None
     """None where it was given another layout: they are in the order of that."""
+
+
+def _readers(ways: Iterable[_Way], *, in_other: bool) -> set[Instruction]:
+    return {u for way in ways if (way.dimensions is None) is in_other for u in way.broadcast.users}
 
 
 def _ways(user: Instruction) -> Iterator[_Way | None]:
@@ -49,7 +57,7 @@ def _ways(user: Instruction) -> Iterator[_Way | None]:
         if x.opcode == "broadcast" and operation(x) not in {"", "broadcast_in_dim"}:
             if _was_moved_twice(x):
                 yield None
-            yield _Way(x.shape.rank, None if is_transposed else x.dimensions)
+            yield _Way(x, None if is_transposed else x.dimensions)
         elif x.opcode in _LAYOUT_ONLY and x.users:
             pending += ((u, is_transposed or x.opcode == "transpose") for u in x.users)
         else:
