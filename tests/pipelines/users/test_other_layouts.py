@@ -239,3 +239,24 @@ def test_what_reads_past_a_convert_back_read_it_before(wide: tuple[str, ...], us
     narrow = frozenset(named_so[name] for name in wide)
     restore_normalized_users(entry, order, uses_in_order(entry), narrow, ids_known=True)
     assert [u.name for u in named_so["convert.2"].users] == users
+
+
+@pytest.mark.parametrize(
+    ("operation", "users"),
+    [("mul", ["multiply.2", "multiply.1"]), ("dot_general", ["multiply.1", "multiply.2"])],
+    ids=["one", "of two dots"],
+)
+def test_each_dot_that_became_a_product_had_a_broadcast_of_its_own(operation: str, users: list[str]) -> None:
+    """A bitcast behind the only one went when the second user read what is normal, and left its place."""
+    body = f"""  %p = f32[8,3]{{1,0}} parameter(0)
+  %q = f32[4,4,8,3]{{3,2,1,0}} parameter(1)
+  %bitcast.1 = f32[24]{{0}} bitcast(%p)
+  %transpose.1 = f32[8,3]{{1,0}} transpose(%p), dimensions={{1,0}}{named("p")}
+  %cosine.1 = f32[8,3]{{1,0}} cosine(%transpose.1){named("cos")}
+  %transpose.2 = f32[4,4,8,3]{{3,2,1,0}} transpose(%q), dimensions={{1,0,2,3}}{named("q")}
+  %broadcast.1 = f32[4,4,8,3]{{3,2,1,0}} broadcast(%cosine.1), dimensions={{2,3}}{named(operation)}
+  %multiply.1 = f32[4,4,8,3]{{3,2,1,0}} multiply(%transpose.2, %broadcast.1){named(operation)}
+  %multiply.2 = f32[4,4,8,3]{{3,2,1,0}} multiply(%multiply.1, %broadcast.1){named(operation)}
+  %add.1 = f32[4,4,8,3]{{3,2,1,0}} add(%multiply.1, %multiply.2){named("add_any")}
+  ROOT %r = (f32[4,4,8,3]{{3,2,1,0}}, f32[24]{{0}}) tuple(%add.1, %bitcast.1)"""
+    assert users_of("broadcast.1", body) == users

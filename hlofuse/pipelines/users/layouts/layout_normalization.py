@@ -36,6 +36,7 @@ from hlofuse.pipelines.users.layouts.other_layouts import (
     in_other_layout,
     is_of_product,
     made_anew,
+    was_broadcast_for_each,
     was_copied_for_each,
     was_read_transposed,
     was_transposed_in_place,
@@ -91,8 +92,8 @@ def restore_normalized_users(
             continue
         if is_widening(x):
             continue
-        if was_copied_for_each(x):
-            # Layout assignment made a copy for every use; CSE made them one, in the order of the walk.
+        if was_copied_for_each(x) or was_broadcast_for_each(x):
+            # Each use had one of its own; CSE made them one, in the order of the walk.
             x.users.sort(key=lambda user: uses[x, user])
             found.add(x)
             continue

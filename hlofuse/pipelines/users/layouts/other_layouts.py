@@ -190,8 +190,18 @@ def _was_copied(x: Instruction) -> bool:
     return was_copy(x) and x.op_name == source.op_name
 
 
+def was_broadcast_for_each(x: Instruction) -> bool:
+    """Is it what a dot became a product of (`HandleDotStrengthReduction` of AlgebraicSimplifier)?
+
+    Those of several dots lie in memory as they go with the other operand, and are equal once made anew.
+    """
+    return x.opcode == "broadcast" and operation(x) == "dot_general"
+
+
 def was_copied_for_each(x: Instruction) -> bool:
     """Is it a copy of a parameter, or of what a library call or a gemm gives?
+
+    Layout assignment made one for every use.
 
     Behind a bitcast that is older there was a reshape, of which ReshapeDecomposer made the two.
     """
