@@ -1,4 +1,4 @@
-"""Transposes that put the dimensions of a matrix product's operand in order."""
+"""Transposes and reshapes that put the dimensions of a matrix product's operand in order."""
 
 from __future__ import annotations
 
@@ -12,24 +12,30 @@ _LAYOUT_ONLY = frozenset({"bitcast", "transpose"})
 def with_dot_operands_in_place(
     producer: Instruction, users: list[Instruction], order: dict[Instruction, int]
 ) -> list[Instruction]:
-    """The users of `producer` with such a transpose where the product stood, which it is made of.
+    """The users of `producer` with what a product is made of, in other dimensions, where that stood.
 
     DotDecomposer (`xla/hlo/transforms/expanders/dot_decomposer.cc`) puts it in front of the product, a new
     user that takes the old one's place; in post-order, `order`, it comes in front of what the other operand
     of the product needs.
     """
     products = {u: product for u in users if (product := _product_behind(producer, u)) is not None}
-    if len(products) in (0, len(users)):
+    listed = [u for u in users if u not in products or u.opcode != "transpose"]
+    if not products or not listed:
         return users
-    listed = [u for u in users if u not in products]
     for operand, product in products.items():
-        place = next((k for k, u in enumerate(listed) if order[u] > order[product]), len(listed))
-        listed.insert(place, operand)
+        if operand.opcode == "transpose":
+            place = next((k for k, u in enumerate(listed) if order[u] > order[product]), len(listed))
+            listed.insert(place, operand)
+    for operand, product in products.items():
+        needed = [u for u in listed if order[operand] < order[u] < order[product]]
+        if operand.opcode == "bitcast" and needed and listed.index(operand) < listed.index(needed[-1]):
+            listed.remove(operand)
+            listed.insert(listed.index(needed[-1]) + 1, operand)
     return listed
 
 
 def _product_behind(producer: Instruction, user: Instruction) -> Instruction | None:
-    if user.opcode != "transpose" or is_of_program(user) or user.op_name != producer.op_name:
+    if user.opcode not in _LAYOUT_ONLY or is_of_program(user) or user.op_name != producer.op_name:
         return None
     while user.opcode in _LAYOUT_ONLY and len(user.users) == 1:
         user = user.users[0]
