@@ -95,6 +95,7 @@ from hlofuse.pipelines.users.simplified.bounded_indices import (
     with_reads_where_comparisons_were,
 )
 from hlofuse.pipelines.users.simplified.bounded_maxima import with_last_in_place_of_bound
+from hlofuse.pipelines.users.simplified.chosen_predicates import with_chosen_behind_comparison
 from hlofuse.pipelines.users.simplified.converted_predicates import with_last_in_place_of_numbers
 from hlofuse.pipelines.users.simplified.degenerate_reductions import (
     with_last_in_place_of_degenerate,
@@ -199,6 +200,7 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
 def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:
     """As AlgebraicSimplifier and expanders left them."""
     users = with_results_in_place_of_reshape(producer, users, clues.order)
+    users = with_chosen_behind_comparison(producer, users)
     users = with_angles_behind(producer, users)
     users = with_last_in_place_of_margin(producer, users, clues.order)
     users = with_merged_slices_behind(users, merged_slices(producer, clues.ages.passes))
