@@ -137,6 +137,7 @@ from hlofuse.pipelines.users.simplified.remainders import (
 )
 from hlofuse.pipelines.users.simplified.reshaped_twice import with_reshaped_twice
 from hlofuse.pipelines.users.simplified.scatters_in_sums import with_last_in_place_of_scattered_sum
+from hlofuse.pipelines.users.simplified.scattered_in_itself import with_updates_behind
 from hlofuse.pipelines.users.simplified.sharded_results import with_results_in_place_of_reshape
 from hlofuse.pipelines.users.simplified.slices_of_padding import with_last_in_place_of_margin
 from hlofuse.pipelines.users.simplified.split_reductions import with_last_in_place_of_split
@@ -200,7 +201,7 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
 def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:
     """As AlgebraicSimplifier and expanders left them."""
     users = with_results_in_place_of_reshape(producer, users, clues.order)
-    users = with_chosen_behind_comparison(producer, users)
+    users = with_chosen_behind_comparison(producer, with_updates_behind(producer, users))
     users = with_angles_behind(producer, users)
     users = with_last_in_place_of_margin(producer, users, clues.order)
     users = with_merged_slices_behind(users, merged_slices(producer, clues.ages.passes))
