@@ -382,3 +382,64 @@ ENTRY %main (go: pred[], v: s32[4]) -> s32[4] {
 )
 def test_a_branch_that_is_still_there_is_none_that_was_selected(inner: str, users: list[str]) -> None:
     assert users_in(_STILL_THERE.replace("INNER", inner), "place", ids_known=True) == users
+
+
+_OF_ONE_NAME = """HloModule m
+
+ENTRY %main (go: pred[4], also: pred[4], v: f32[4], w: f32[4]) -> (f32[4], f32[4], f32[4]) {
+  %go = pred[4]{0} parameter(0)
+  %also = pred[4]{0} parameter(1)
+  %v = f32[4]{0} parameter(2), metadata={op_name="v"}
+  %w = f32[4]{0} parameter(3)
+  %sin.1 = f32[4]{0} sine(%v), metadata={op_name="jit(f)/cond/branch_1_fun/sin"}
+  %exp.1 = f32[4]{0} exponential(%v), metadata={op_name="jit(f)/cond/branch_0_fun/exp"}
+  %select.1 = f32[4]{0} select(%go, %sin.1, %exp.1), metadata={op_name="jit(f)/cond"}
+  %sin.2 = f32[4]{0} sine(%w), metadata={op_name="jit(f)/cond/branch_1_fun/sin"}
+  %exp.2 = f32[4]{0} exponential(%w), metadata={op_name="jit(f)/cond/branch_0_fun/exp"}
+  %select.2 = f32[4]{0} select(PREDICATE, %sin.2, %exp.2), metadata={op_name="jit(f)/cond"}
+  %cos.1 = f32[4]{0} cosine(%v), metadata={op_name="jit(f)/cos"}
+  ROOT %tuple.1 = (f32[4]{0}, f32[4]{0}, f32[4]{0}) tuple(%select.1, %cos.1, %select.2)
+}
+"""
+
+
+@pytest.mark.parametrize("ids_known", [False, True])
+@pytest.mark.parametrize(
+    ("predicate", "users"),
+    [("%also", ["exp.1", "cos.1", "sin.1"]), ("%go", ["cos.1", "exp.1", "sin.1"])],
+    ids=["two conditionals", "two results of one"],
+)
+def test_branches_of_another_conditional_of_that_name_were_given_their_own(
+    predicate: str, users: list[str], ids_known: bool
+) -> None:
+    assert users_in(_OF_ONE_NAME.replace("PREDICATE", predicate), "v", ids_known=ids_known) == users
+
+
+@pytest.mark.parametrize("ids_known", [False, True])
+@pytest.mark.parametrize(
+    ("read", "users"),
+    [("%sin.1", ["exp.1", "mul.1", "sin.1"]), ("%select.1", ["exp.1", "sin.1", "mul.1"])],
+    ids=["computed outside, too", "the result is read"],
+)
+def test_what_a_branch_computes_as_others_do_left_a_place_to_the_last(
+    read: str, users: list[str], ids_known: bool
+) -> None:
+    """HloCSE comes to the one in the branch first."""
+    text = _OF_ONE_NAME.replace("PREDICATE", "%also").replace("cosine(%v)", f"cosine({read})")
+    name = "jit(f)/cond/branch_1_fun/mul"
+    chosen = f'%mul.1 = f32[4]{{0}} multiply(%sin.1, %v), metadata={{op_name="{name}"}}'
+    text = text.replace("  %select.1", f"  {chosen}\n  %select.1").replace("(%go, %sin.1,", "(%go, %mul.1,")
+    assert users_in(text, "v", ids_known=ids_known) == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"),
+    [("v", ["exp.1", "cos.1", "turned.1"]), ("jit(f)/transpose", ["turned.1", "exp.1", "cos.1"])],
+    ids=["by a pass", "by the program"],
+)
+def test_what_a_branch_reads_in_another_layout_is_of_that_branch(name: str, users: list[str]) -> None:
+    text = _OF_ONE_NAME.replace("f32[4]{0}", "f32[4,4]{1,0}").replace("pred[4]{0}", "pred[4,4]{1,0}")
+    text = text.replace("f32[4]", "f32[4,4]").replace("pred[4]", "pred[4,4]").replace("PREDICATE", "%also")
+    turned = f'  %turned.1 = f32[4,4]{{1,0}} transpose(%v), dimensions={{1,0}}, metadata={{op_name="{name}"}}'
+    text = text.replace("  %sin.1", f"{turned}\n  %sin.1").replace(" sine(%v)", " sine(%turned.1)")
+    assert users_in(text, "v", ids_known=True) == users

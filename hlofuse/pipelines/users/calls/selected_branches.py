@@ -12,23 +12,22 @@ compute at the end. Whenever something goes, the last user is put in the place.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TypeAlias
 
-from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_in_function, number_in_name, operation, stack_frame
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
-from hlofuse.pipelines.users.common.fusions import has_dot
+from hlofuse.pipelines.users.common.fusions import LAYOUT_ONLY, has_dot
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 
 _BRANCH = re.compile(r"/branch_(\d+)_fun(?=/)")
 _NAMELESS = frozenset({"parameter", "get-tuple-element"})
 
 
-Given: TypeAlias = "dict[str, dict[int, list[Instruction]]]"
-"""What each branch of a conditional is given, by the conditional's name."""
+Given: TypeAlias = "dict[str, dict[int, dict[Instruction, frozenset[Instruction]]]]"
+"""What each branch is given, by the name of conditionals and by branch, with the predicates of those."""
 
 
 def given_to_branches(computation: Iterable[Instruction]) -> Given:
@@ -39,26 +38,43 @@ def given_to_branches(computation: Iterable[Instruction]) -> Given:
     itself put the branch in place of the conditional: there is no other branch, and no choice of results.
     In a function, the outcome may be an argument that it does not know.
     """
-    given: dict[tuple[str, int], dict[Instruction, None]] = {}
+    given: dict[tuple[str, int], dict[Instruction, list[Instruction]]] = {}
     results = []
     for x in computation:
         for place, branch in _branches(x.op_name or ""):
             read = given.setdefault((place, branch), {})
-            read.update((o, None) for o in map(without_bitcasts, x.operands) if _is_given(o, place))
+            for o in map(_as_in_program, x.operands):
+                if _is_given(o, place):
+                    read.setdefault(o, []).append(x)
         if x.op_name and is_result_of_branches(x):
             results.append((x.op_name, x))
     for place, result in results:
         for branch in (0, 1):
-            value = without_bitcasts(_gives(result, branch))
+            value = _as_in_program(_gives(result, branch))
             if _is_given(value, place):
-                given.setdefault((place, branch), {})[value] = None
+                given.setdefault((place, branch), {}).setdefault(value, []).append(result)
     found: Given = {}
     kept = {place for place, _ in results}
     kept |= {place for place, branch in given if (place, 1 - branch) in given or is_in_function(place)}
     for (place, branch), read in given.items():
         if place in kept:
-            found.setdefault(place, {})[branch] = [*read]
+            found.setdefault(place, {})[branch] = {o: _predicates(xs, place) for o, xs in read.items()}
     return found
+
+
+def _predicates(readers: list[Instruction], place: str) -> frozenset[Instruction]:
+    """By which the results are chosen that are computed of what `readers` in branches read.
+
+    Conditionals of one function bear the same name.
+    """
+    found, pending = set(readers), [*readers]
+    while pending:
+        x = pending.pop()
+        behind = x.users if not is_result_of_branches(x) else ()
+        near = [u for u in behind if u not in found and (u.op_name == place or _is_within(u, place))]
+        found.update(near)
+        pending += near
+    return frozenset(_predicate(x) for x in found if x.op_name == place and is_result_of_branches(x))
 
 
 def _is_given(x: Instruction, place: str) -> bool:
@@ -83,8 +99,20 @@ def with_last_in_place_of_branches(
     handed_on = [u for u in handed_on if u in results]
     first = next(k for k, u in enumerate(users) if u in branches or u in handed_on)
     others = [u for u in users[first:] if u not in branches and u not in handed_on]
-    met = _as_elements_are_met(producer, others, place, branches, results, order, given[place])
+    read = _read_beside(producer, given[place])
+    met = _as_elements_are_met(producer, others, place, branches, results, order, read)
     return users[:first] + met
+
+
+def _read_beside(
+    producer: Instruction, given: Mapping[int, dict[Instruction, frozenset[Instruction]]]
+) -> dict[int, list[Instruction]]:
+    """What the branches of those conditionals are given that are given the `producer`."""
+    own = frozenset[Instruction]().union(*(read.get(producer, ()) for read in given.values()))
+    return {
+        branch: [x for x, predicates in read.items() if not own or not predicates or own & predicates]
+        for branch, read in given.items()
+    }
 
 
 def with_branches_together(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -110,11 +138,26 @@ def _in_branches(
     branches: dict[Instruction, int] = {}
     place = None
     for user in users:
-        found = next((x for x in _branches(user.op_name or "")[around:] if x not in own), None)
+        found = next((x for x in _branches(_named_like(user))[around:] if x not in own), None)
         if found is not None and found[0] == (place or found[0]):
             place = found[0]
             branches[user] = found[1]
     return place, branches
+
+
+def _named_like(x: Instruction) -> str:
+    """The name of what reads `x` where a pass only put its operand in another layout for that."""
+    return (x.users[0] if _is_for_layout(x) and len(x.users) == 1 else x).op_name or ""
+
+
+def _is_for_layout(x: Instruction) -> bool:
+    return x.opcode in {"copy", "transpose"} and x.op_name in {None, x.operands[0].op_name}
+
+
+def _as_in_program(x: Instruction) -> Instruction:
+    while x.opcode == "bitcast" or _is_for_layout(x):
+        x = x.operands[0]
+    return x
 
 
 def _as_elements_are_met(
@@ -135,6 +178,10 @@ def _as_elements_are_met(
     given, gives, inlined = {}, {}, {}
     places = {u: order[u] for u in branches}
     gone: list[Instruction] = []
+    others = [*others]
+    for met in sorted(_read_outside(branches, place, order)):
+        gone.append(Instruction("", producer.shape, "copy"))
+        others.insert(sum(order.get(u, -1) < met for u in others), gone[-1])
     for branch in (0, 1):
         inlined[branch] = [u for u in branches if branches[u] == branch]
         for met in sorted(_read_then(producer, (place, branch), branches, order)):
@@ -167,6 +214,29 @@ def _as_elements_are_met(
     return without(users, gone)
 
 
+def _read_outside(branches: Iterable[Instruction], place: str, order: Mapping[Instruction, int]) -> list[int]:
+    """Where outside of the branches was computed what they compute, too: of each the first reader."""
+    found = []
+    for user in branches:
+        readers = [*_readers(user)]
+        outside = [order[v] for v in readers if v.op_name and v.op_name != place and not _is_within(v, place)]
+        if len(outside) < len(readers):
+            found += sorted(outside)[:1]
+    return found
+
+
+def _readers(x: Instruction) -> Iterator[Instruction]:
+    for user in x.users:
+        if user.opcode in LAYOUT_ONLY:
+            yield from _readers(user)
+        else:
+            yield user
+
+
+def _is_within(x: Instruction, place: str) -> bool:
+    return any(place == around for around, _ in _branches(x.op_name or ""))
+
+
 def _read_then(
     producer: Instruction,
     branch: tuple[str, int],
@@ -191,10 +261,14 @@ def _is_narrowed(x: Instruction, like: Instruction) -> bool:
 
 def results_beside(result: Instruction) -> list[Instruction]:
     """The results of the conditional that gave the `result`, in order."""
-    predicate = result.operands[0]
-    predicate = predicate.operands[0] if predicate.opcode == "broadcast" else predicate
+    predicate = _predicate(result)
     results = [x for u in predicate.users for x in results_by(u, predicate) if x.op_name == result.op_name]
     return sorted((x for x in results if stack_frame(x) == stack_frame(result)), key=number_in_name)
+
+
+def _predicate(result: Instruction) -> Instruction:
+    predicate = result.operands[0]
+    return predicate.operands[0] if predicate.opcode == "broadcast" else predicate
 
 
 def results_by(user: Instruction, predicate: Instruction) -> list[Instruction]:
