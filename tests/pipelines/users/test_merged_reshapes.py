@@ -141,3 +141,25 @@ def test_each_call_of_a_function_reshapes_what_it_spreads(frame: int, users: lis
   %negate = f32[8]{{0}} negate(%p){named("neg")}
   ROOT %r = (f32[64,8], f32[64,8], f32[8], f32[8]) tuple(%first, %again, %double, %negate)"""
     assert users_of("p", body, tables=_places(_TWICE)) == users
+
+
+@pytest.mark.parametrize(
+    ("stacked", "name", "users"),
+    [
+        ("%row, %row, %other", "stack", ["row", "total", "double"]),
+        ("%row, %other, %row", "stack", ["row", "double", "total"]),
+        ("%row, %row, %other", "concatenate", ["row", "double", "total"]),
+    ],
+    ids=["next to it", "behind the other", "stacked by no function"],
+)
+def test_what_is_stacked_twice_was_reshaped_for_each_place(stacked: str, name: str, users: list[str]) -> None:
+    """`jnp.stack([x, x, x + x])`, of which HloCSE kept the first reshape."""
+    body = f"""  %x = f32[256]{{0}} parameter(0)
+  %zero = f32[] constant(0)
+  %row = f32[1,256]{{1,0}} bitcast(%x)
+  %double = f32[256]{{0}} add(%x, %x){named("add")}
+  %other = f32[1,256]{{1,0}} bitcast(%double){named("add")}
+  %stack = f32[3,256]{{1,0}} concatenate({stacked}), dimensions={{0}}{named(name)}
+  %total = f32[] reduce(%x, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  ROOT %r = (f32[3,256]{{1,0}}, f32[]) tuple(%stack, %total)"""
+    assert users_of("x", body) == users

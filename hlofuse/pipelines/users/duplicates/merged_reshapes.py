@@ -45,7 +45,10 @@ def with_reshapes_merged(
     if len(kept) != 1 or len(again) > 1:
         return users
     listed: list[Instruction | None] = [*users]
-    places = [sum(order[u] < order[v] for u in users) for v in _readers_of_others(kept[0], order, gone)]
+    stacked = _stacked_in_front(kept[0], order)
+    places = [sum(order[u] <= order[v] for u in users) for v in stacked] or [
+        sum(order[u] < order[v] for u in users) for v in _readers_of_others(kept[0], order, gone)
+    ]
     for place in sorted(places, reverse=True):
         listed.insert(place, None)
     if again:
@@ -61,6 +64,21 @@ def _is_for_scan(reshape: Instruction) -> bool:
     if reshape.opcode != "bitcast" or reshape.op_name:
         return False
     return bool(reshape.users) and all(u.opcode in {"reduce-window", "pad"} for u in reshape.users)
+
+
+def _stacked_in_front(kept: Instruction, order: dict[Instruction, int]) -> list[Instruction]:
+    """What was computed last in front of each of the others, which are stacked beside the first.
+
+    The framework gives every operand of a stack its new dimension by a reshape.
+    """
+    found: list[Instruction] = []
+    if kept.opcode != "bitcast" or kept.shape.true_dimensions != kept.operands[0].shape.true_dimensions:
+        return found
+    for stack in kept.users:
+        if stack.opcode == "concatenate" and operation(stack) == "stack":
+            at = [k for k, o in enumerate(stack.operands) if o is kept]
+            found += [max(stack.operands[:k], key=order.__getitem__) for k in at[1:]]
+    return found
 
 
 def _readers_of_others(
