@@ -245,7 +245,8 @@ def _as_computed_by_products(
     users = with_sum_behind_reshape(producer, users)
     users = with_last_in_place_of_squeezed(producer, users, clues.order)
     users = with_last_in_place_of_operand(producer, users, clues.order)
-    return with_own_product_first(producer, with_vectors_made_one(producer, users))
+    users = with_vectors_made_one(producer, users, clues.order)
+    return with_own_product_first(producer, users)
 
 
 def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:

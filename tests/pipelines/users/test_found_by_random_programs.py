@@ -65,6 +65,32 @@ tuple(%outer.3, %tanh.1, %sin.1, %mul.1)"""
     assert users_of("p", body) == users
 
 
+@pytest.mark.parametrize(
+    ("reader", "users"),
+    [
+        ("", ["tanh.1", "bitcast.1", "mul.1", "sin.1"]),
+        ("exponential(%bitcast.1)", ["tanh.1", "bitcast.1", "sin.1", "mul.1"]),
+    ],
+    ids=["for both sides", "by the program as well, in front of both"],
+)
+def test_the_sides_were_reshaped_where_the_product_is(reader: str, users: list[str]) -> None:
+    exp = f"  %exp.1 = f32[128]{{0}} {reader}{named('exp')}\n" if reader else ""
+    matrix, outer = "f32[8,16]{1,0}", "f32[128,128]{1,0}"
+    shapes, results = f"{matrix}, {outer}, {matrix}", "%tanh.1, %outer.3, %mul.1"
+    if reader:
+        shapes, results = f"{matrix}, f32[128]{{0}}, {matrix}, {outer}", "%tanh.1, %exp.1, %mul.1, %outer.3"
+    body = f"""  %p = {matrix} parameter(0)
+  %tanh.1 = {matrix} tanh(%p){named("tanh")}
+  %bitcast.1 = f32[128]{{0}} bitcast(%p)
+{exp}  %outer.1 = {outer} broadcast(%bitcast.1), dimensions={{0}}{named("outer")}
+  %outer.2 = {outer} broadcast(%bitcast.1), dimensions={{1}}{named("outer")}
+  %outer.3 = {outer} multiply(%outer.1, %outer.2){named("outer")}
+  %sin.1 = {matrix} sine(%p){named("sin")}
+  %mul.1 = {matrix} multiply(%p, %sin.1){named("mul")}
+  ROOT %r = ({shapes}) tuple({results})"""
+    assert users_of("p", body) == users
+
+
 def test_what_reads_a_product_with_one_is_in_its_place() -> None:
     """Of `y * 2`, `y * 3` and `y * 9`, each summed, for `y = (x - 1) / 3`, the second is `x - 1`."""
     places = named("div"), named("mul"), named("mul")

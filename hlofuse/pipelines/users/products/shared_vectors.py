@@ -8,7 +8,9 @@ from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.common.holes import without
 
 
-def with_vectors_made_one(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+def with_vectors_made_one(
+    producer: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
     """The users of `producer`, of which the first is the reshape to a vector that products share.
 
     A product with a vector is made a broadcast, a multiplication and a sum (`DotStrengthReduction`,
@@ -16,16 +18,25 @@ def with_vectors_made_one(producer: Instruction, users: list[Instruction]) -> li
     a reshape of its own until they were made one, and the last users took the places of the rest. So has
     either side of an outer product, which HloCSE (`xla/service/hlo_cse.cc`) makes one. Where the program
     reshaped for the product, the two reshapes become a new one (`HandleReshape`,
-    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), behind what else there is.
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), behind what else there is. `order` is the
+    post-order.
     """
     if len(users) < 2:
         return users
     late = [u for u in users if _is_of_reshaped(u, producer)]
     users = [*(u for u in users if u not in late), *late]
-    place = next((k for k, u in enumerate(users) if _is_vector(u, producer)), 0)
-    vector = users[place]
-    gone = range((_products_of(vector) if _is_vector(vector, producer) else _sides_of(vector)) - 1)
-    listed: list[Instruction | int] = [*users[: place + 1], *gone, *users[place + 1 :]]
+    vector = next((u for u in users if _is_vector(u, producer)), None)
+    vector = vector or next((u for u in users if len(_sides_of(u)) > 1), users[0])
+    sides = _sides_of(vector)
+    place = users.index(vector) + 1
+    if _is_vector(vector, producer):
+        gone = range(_products_of(vector) - 1)
+    elif sides and any(u not in sides for u in vector.users):  # the program had reshaped it for others
+        gone = range(len(sides))
+        place = sum(order[u] < min(map(order.__getitem__, sides)) for u in users)
+    else:
+        gone = range(len(sides) - 1)
+    listed: list[Instruction | int] = [*users[:place], *gone, *users[place:]]
     return [u for u in without(listed, gone) if isinstance(u, Instruction)]
 
 
@@ -61,13 +72,17 @@ def _products_of(vector: Instruction) -> int:
     return len({u for x in spread for u in x.users if _is_of_product(u)})
 
 
-def _sides_of(vector: Instruction) -> int:
-    """On how many sides of operations that spread both of theirs it is what is spread, reshaped for each."""
+def _sides_of(vector: Instruction) -> list[Instruction]:
+    """What spreads it on the sides of an operation that spreads both of its own, reshaped for each."""
     if vector.opcode != "bitcast" or vector.shape.rank != 1 or vector.operands[0].shape.rank == 1:
-        return 1
-    sides = {x: x.dimensions for x in vector.users if x.opcode == "broadcast" and is_of_program(x)}
-    around = {u for x in sides for u in x.users if len(set(u.operands) & set(sides)) > 1}
-    return max((len(set(map(sides.get, set(u.operands) & set(sides)))) for u in around), default=1)
+        return []
+    spread = [x for x in vector.users if x.opcode == "broadcast" and is_of_program(x)]
+    around = {u: None for x in spread for u in x.users}
+    found: list[Instruction] = []
+    for u in around:
+        sides = {x.dimensions: x for x in spread if x in u.operands}
+        found = max(found, [*sides.values()], key=len)
+    return found if len(found) > 1 else []
 
 
 def _is_of_product(x: Instruction) -> bool:
