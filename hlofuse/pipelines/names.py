@@ -146,6 +146,10 @@ def is_made_by_pass(x: Instruction) -> bool:
     return x.id > last_of_program(x.computation.root) and not scope(x)
 
 
+MADE_ANEW = frozenset({"gather", "sort"})
+"""What GatherSimplifier or StableSortExpander made anew took the place of another: its id tells nothing."""
+
+
 def last_of_program(root: Instruction) -> int:
     """The greatest id of what the framework made. Ids have to be XLA's.
 
@@ -191,6 +195,8 @@ def _is_behind_calls(root: Instruction) -> bool:
 def _is_surely_young(x: Instruction) -> bool:
     if x.opcode in {"bitcast", "fusion"}:
         return True
+    if x.opcode in MADE_ANEW:
+        return False
     return bool(x.operands and x.op_name and (scope(x) or not is_of_program(x)))
 
 

@@ -13,6 +13,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.pipelines.names import (
+    MADE_ANEW,
     is_made_by_pass,
     is_of_older_release,
     is_of_program,
@@ -26,8 +27,6 @@ from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 
 Calls: TypeAlias = "dict[Instruction, int]"
 """By instruction, after how many calls of functions, each another than the one before, it was made."""
-MADE_ANEW = frozenset({"gather", "sort"})
-"""What GatherSimplifier or StableSortExpander made anew took the place of another: its id tells nothing."""
 _NAMED_ALIKE = frozenset(
     {"add", "and", "concatenate", "gather", "get-tuple-element", "not", "or", "pad", "parameter", "reshape"}
     | {"reverse", "scatter", "slice", "sort", "tanh", "transpose", "tuple", "while", "xor"}
