@@ -36,6 +36,23 @@ def test_what_a_pass_made_stays_behind() -> None:
     assert users_of("w", body, ids="w step copy scale square") == ["copy", "square"]
 
 
+@pytest.mark.parametrize(
+    ("turned", "users"), [("slice", ["slice.1", "copy"]), ("transpose", ["copy", "slice.1"])]
+)
+def test_what_is_in_front_of_a_copy_that_was_moved_is_where_the_program_had_it(
+    turned: str, users: list[str]
+) -> None:
+    """MoveCopyToUsers made the slice anew, of what was not copied; the copy behind it has its name."""
+    body = f"""
+  %w = f32[4,8]{{1,0}} parameter(0){named(_ARGUMENT)}
+  %copy = f32[8,4]{{1,0}} transpose(%w), dimensions={{1,0}}{named(_ARGUMENT)}
+  %slice.1 = f32[2,8]{{1,0}} slice(%w), slice={{[0:2], [0:8]}}{named("slice")}
+  %turned.1 = f32[8,2]{{1,0}} transpose(%slice.1), dimensions={{1,0}}{named(turned)}
+  ROOT %both = f32[8,6]{{1,0}} concatenate(%copy, %turned.1), dimensions={{1}}{named("concatenate")}
+"""
+    assert users_of("w", body, ids="w both copy slice.1 turned.1") == users
+
+
 def test_of_copies_for_several_readers_one_is_left() -> None:
     """Each reader was given one. That of `rest` was met first; each other one went, the last in its place."""
     body = f"""

@@ -33,7 +33,8 @@ def with_copies_where_read(
             continue
         at = listed.index(copy)
         read = min((order[u] for u in copy.users), default=0)
-        behind = [k for k, u in enumerate(listed) if k > at and u.id < passes and order[u] < read]
+        kept = [u for u in listed if u.id < passes or _is_in_front_of_copy(u)]
+        behind = [k for k, u in enumerate(listed) if k > at and u in kept and order[u] < read]
         if behind:
             listed.insert(behind[-1], listed.pop(at))
     return listed
@@ -88,6 +89,15 @@ def _with_one_of_many(
     copies = sorted(((copy, u) for u in dict.fromkeys(copy.users)), key=uses.__getitem__)
     reads = sorted([*((u, u) for u in users if u is not copy), *copies], key=lambda read: order[read[1]])
     return [u for u, _ in without(reads, copies[1:])]
+
+
+def _is_in_front_of_copy(x: Instruction) -> bool:
+    """Did MoveCopyToUsers (`xla/backends/gpu/transforms/move_copy_to_users.cc`) put it there?"""
+    if x.opcode == "transpose":
+        return False
+    while len(x.users) == 1 and x.op_name and x.opcode != "transpose":
+        x = x.users[0]
+    return x.opcode == "transpose" and bool(x.op_name) and x.op_name == x.operands[0].op_name
 
 
 def _is_copy(argument: Instruction, user: Instruction) -> bool:
