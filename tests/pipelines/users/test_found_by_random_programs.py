@@ -152,20 +152,26 @@ def test_what_a_function_calls_reads_what_the_function_computed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("within", "users"), [(20, ["slice.1", "neg.1", "spread.1"]), (90, ["neg.1", "spread.1", "slice.1"])]
+    ("within", "name", "users"),
+    [
+        (20, "mul", ["slice.1", "spread.1", "multiply.1"]),
+        (20, "div", ["multiply.1", "slice.1", "spread.1"]),
+        (90, "mul", ["multiply.1", "spread.1", "slice.1"]),
+    ],
+    ids=["moved as well", "a division by a constant", "no reshape"],
 )
 def test_what_is_moved_in_front_of_a_broadcast_takes_the_place_of_its_reshape(
-    within: int, users: list[str]
+    within: int, name: str, users: list[str]
 ) -> None:
     """`broadcast_to(x[None], (4, 8))`, of which a part is taken: that is one of `x`."""
     tables = places_in_source(("f", 1, 10, 80), ("f", 1, within, within + 7), ("f", 2, 1, 9))
     body = f"""  %p = f32[8]{{0}} parameter(0)
   %sin.1 = f32[8]{{0}} sine(%p){named("sin")}
-  %neg.1 = f32[8]{{0}} negate(%sin.1){named("neg", frame=3)}
+  %multiply.1 = f32[8]{{0}} multiply(%sin.1, %p){named(name, frame=3)}
   %spread.1 = f32[4,8]{{1,0}} broadcast(%sin.1), dimensions={{1}}{named("broadcast_in_dim", frame=1)}
   %slice.1 = f32[4]{{0}} slice(%sin.1), slice={{[0:4]}}{named("slice", frame=3)}
-  ROOT %r.1 = (f32[8]{{0}}, f32[4,8]{{1,0}}, f32[4]{{0}}) tuple(%neg.1, %spread.1, %slice.1)"""
-    made = "p sin.1 spread.1 r.1 slice.1 neg.1"
+  ROOT %r.1 = (f32[8]{{0}}, f32[4,8]{{1,0}}, f32[4]{{0}}) tuple(%multiply.1, %spread.1, %slice.1)"""
+    made = "p sin.1 spread.1 r.1 slice.1 multiply.1"
     assert users_of("sin.1", body, ids=made, tables=tables) == users
 
 

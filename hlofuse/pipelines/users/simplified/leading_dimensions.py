@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, operation
+from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 
@@ -15,7 +17,9 @@ def with_last_in_place_of_leading(
 
     Operations on that are made anew in front of it (`TryToSinkBroadcastAfterElementwiseOps` and others,
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). They and the broadcast read `producer` then, in
-    the order of a walk, instead of the reshape that put the dimension in, and the last takes its place.
+    the order of a walk, instead of the reshape that put the dimension in, and the last takes its place. What
+    is element-wise comes behind a broadcast that the program had made itself. What a division in front of
+    that became took the place of that division.
     """
     if producer.opcode == "bitcast" and operation(producer) == "broadcast_in_dim":
         return users  # that is the reshape
@@ -25,7 +29,13 @@ def with_last_in_place_of_leading(
     here = extent_of(spread[0])
     if here is None or not any(here.encloses(place) for place in gone.get(here.context, ())):
         return users
-    anew = [u for u in users if u in spread or (u.opcode != "bitcast" and is_made_by_pass(u))]
+    place = users.index(spread[0])
+    anew = [u for u in users if u.opcode != "bitcast" and is_made_by_pass(u) and u not in spread]
+    anew = [u for u in anew if users.index(u) > place or not was_division(u)]
+    at = sum(users.index(u) < place for u in anew)
+    if not is_made_by_pass(spread[0]):
+        at = next((k for k, u in enumerate(anew[:at]) if is_elementwise(u)), at)
+    anew[at:at] = spread
     there = [u for u in users if u not in anew]
-    place = sum(users.index(u) < users.index(spread[0]) for u in there)
+    place = sum(users.index(u) < place for u in there)
     return [*there[:place], anew[-1], *there[place:], *anew[:-1]]
