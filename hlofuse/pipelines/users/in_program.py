@@ -86,7 +86,11 @@ from hlofuse.pipelines.users.products.reshaped_products import (
     with_last_in_place_of_operand,
     with_reshape_in_front,
 )
-from hlofuse.pipelines.users.products.shared_vectors import with_own_product_first, with_vectors_made_one
+from hlofuse.pipelines.users.products.shared_vectors import (
+    with_own_product_first,
+    with_product_in_place_of_vector,
+    with_vectors_made_one,
+)
 from hlofuse.pipelines.users.products.taken_constants import with_those_in_gemms
 from hlofuse.pipelines.users.products.taken_in_softmax import with_those_in_softmax
 from hlofuse.pipelines.users.simplified.added_updates import with_updates_in_place_of_sums
@@ -246,6 +250,7 @@ def _as_computed_by_products(
     users = with_last_in_place_of_squeezed(producer, users, clues.order)
     users = with_last_in_place_of_operand(producer, users, clues.order)
     users = with_vectors_made_one(producer, users, clues.order)
+    users = with_product_in_place_of_vector(producer, users, clues.uses)
     return with_own_product_first(producer, users)
 
 

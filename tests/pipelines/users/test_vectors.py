@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .lists import named, users_as_guessed
+import pytest
+
+from .lists import named, users_as_guessed, users_of
 
 _WEIGHTS = f"""  %w = f32[256,1]{{1,0}} parameter(0)
   %h = f32[64,256]{{1,0}} parameter(1)
@@ -67,3 +69,36 @@ def test_the_product_that_a_vector_was_spread_for_comes_first() -> None:
     """XLA does so in optax's Shampoo, where the spread vector that is left is the later product's."""
     assert users_as_guessed("broadcast.9", _spread(2)) == ["inner", "outer"]
     assert users_as_guessed("broadcast.9", _spread(1)) == ["outer", "inner"]
+
+
+@pytest.mark.parametrize(
+    ("vector", "users"),
+    [("f32[32]{0}", ["dot.1", "sin.1", "exp.1"]), ("f32[4,8]{1,0}", ["sin.1", "dot.1", "exp.1"])],
+    ids=["a vector", "another matrix"],
+)
+def test_a_product_of_vectors_that_was_moved_ahead_of_those_stands_where_the_first_was(
+    vector: str, users: list[str]
+) -> None:
+    """`jnp.vdot(x, jnp.sin(x))`: a walk comes to the first vector before what the second is made of."""
+    body = f"""  %x = f32[8,4]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %sin.1 = f32[8,4]{{1,0}} sine(%x){named("sin")}
+  %dot.1 = f32[8,4]{{1,0}} multiply(%x, %sin.1){named("dot_general")}
+  %vector.1 = {vector} bitcast(%dot.1){named("dot_general")}
+  %sum.1 = f32[] reduce(%vector.1, %zero), dimensions={{DIMENSIONS}}, to_apply=%sum{named("dot_general")}
+  %exp.1 = f32[8,4]{{1,0}} exponential(%x){named("exp")}
+  ROOT %r = (f32[], f32[8,4]{{1,0}}) tuple(%sum.1, %exp.1)"""
+    body = body.replace("{DIMENSIONS}", "{0}" if vector == "f32[32]{0}" else "{0,1}")
+    assert users_of("x", body) == users
+
+
+def test_so_does_a_product_of_a_vector_with_itself() -> None:
+    body = f"""  %x = f32[8,4]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %dot.1 = f32[8,4]{{1,0}} multiply(%x, %x){named("dot_general")}
+  %vector.1 = f32[32]{{0}} bitcast(%dot.1){named("dot_general")}
+  %sum.1 = f32[] reduce(%vector.1, %zero), dimensions={{0}}, to_apply=%sum{named("dot_general")}
+  %sin.1 = f32[8,4]{{1,0}} sine(%x){named("sin")}
+  %exp.1 = f32[8,4]{{1,0}} exponential(%x){named("exp")}
+  ROOT %r = (f32[], f32[8,4]{{1,0}}, f32[8,4]{{1,0}}) tuple(%sum.1, %sin.1, %exp.1)"""
+    assert users_of("x", body) == ["dot.1", "exp.1", "sin.1"]

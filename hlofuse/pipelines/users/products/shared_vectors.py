@@ -6,6 +6,7 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.visits import Uses
 
 
 def with_vectors_made_one(
@@ -38,6 +39,45 @@ def with_vectors_made_one(
         gone = range(len(sides) - 1)
     listed: list[Instruction | int] = [*users[:place], *gone, *users[place:]]
     return [u for u in without(listed, gone) if isinstance(u, Instruction)]
+
+
+def with_product_in_place_of_vector(
+    x: Instruction, users: list[Instruction], uses: Uses
+) -> list[Instruction]:
+    """The users of what a product of vectors multiplies in the shape of the program.
+
+    ReshapeMover (`xla/hlo/transforms/simplifiers/reshape_mover.cc`) multiplies ahead of what made a vector of
+    either operand: the product is appended and takes the place of the first of those of `x`, the last user
+    that of another.
+    """
+    if x.shape.true_rank < 2:
+        return users  # a product reads it as it is
+    for product in [u for u in users if _is_ahead_of_vector(u)]:
+        needed = _needed_by(product)
+        behind = [k for k, u in enumerate(users) if u in needed and uses[x, u] > uses[x, product]]
+        place = min([*behind, users.index(product)])
+        others = [u for u in users if u is not product]
+        gone = range(product.operands.count(x) - 1)
+        listed: list[Instruction | int] = [*others[:place], product, *gone, *others[place:]]
+        users = [u for u in without(listed, gone) if isinstance(u, Instruction)]
+    return users
+
+
+def _needed_by(x: Instruction) -> set[Instruction]:
+    found, pending = set[Instruction](), [*x.operands]
+    while pending:
+        operand = pending.pop()
+        if operand not in found:
+            found.add(operand)
+            pending += operand.operands
+    return found
+
+
+def _is_ahead_of_vector(product: Instruction) -> bool:
+    if product.opcode != "multiply" or not _is_of_product(product) or len(product.users) != 1:
+        return False
+    (vector,) = product.users
+    return vector.opcode == "bitcast" and vector.shape.rank == 1 and product.shape.rank > 1
 
 
 def with_own_product_first(spread: Instruction, users: list[Instruction]) -> list[Instruction]:
