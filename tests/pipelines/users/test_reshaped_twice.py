@@ -33,3 +33,19 @@ def test_what_reads_a_reshape_reshaped_reads_the_value(
   ROOT %r = (f32[4]{{0}}, f32[1,4,1]{{2,1,0}}) tuple(%negate.1, %mul.2)"""
     assert users_of("cos.1", body, ids=age) == of_value
     assert users_of("spread.1", body, ids=age) == of_reshape
+
+
+@pytest.mark.parametrize(
+    ("name", "users"),
+    [("bitcast_convert_type", ["sin.1", "bits.1", "flat.1"]), ("reshape", ["flat.1", "sin.1", "bits.1"])],
+    ids=["of what the bits are", "of the value"],
+)
+def test_bits_that_are_reshaped_come_behind(name: str, users: list[str]) -> None:
+    body = f"""  %p = f32[2,4]{{1,0}} parameter(0)
+  %flat.1 = s32[8]{{0}} bitcast(%p){named(name)}
+  %first.1 = s32[1]{{0}} slice(%flat.1), slice={{[0:1]}}{named("slice")}
+  %sin.1 = f32[2,4]{{1,0}} sine(%p){named("sin")}
+  %bits.1 = s32[2,4]{{1,0}} bitcast(%p){named("bitcast_convert_type")}
+  %neg.1 = s32[2,4]{{1,0}} negate(%bits.1){named("neg")}
+  ROOT %r = (s32[1]{{0}}, f32[2,4]{{1,0}}, s32[2,4]{{1,0}}) tuple(%first.1, %sin.1, %neg.1)"""
+    assert users_of("p", body) == users

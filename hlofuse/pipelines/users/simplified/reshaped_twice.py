@@ -1,4 +1,6 @@
-"""Values that ReshapeMover computes in front of a reshape of which one reader reshapes it again.
+"""Values that are reshaped, or read as another type, of which one reader reshapes them again.
+
+One is what ReshapeMover computes in front of a reshape.
 
 AlgebraicSimplifier makes one of both (`HandleReshape`,
 `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`): the value has a user more, at the end, and of those
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.users.common.holes import last_in_front
 
 
@@ -22,6 +25,28 @@ def with_reshaped_twice(producer: Instruction, users: list[Instruction], passes:
         if behind is not None and behind is not producer:
             return last_in_front(users)
     return users
+
+
+def with_reshaped_bits_behind(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The `users` of a value whose bits are read as another type, with that behind which is reshaped as well.
+
+    `HandleBitcastConvert` makes a bitcast of the one, in its place. The other was a bitcast of that then,
+    and `HandleBitcast` makes it one of the value.
+    """
+    bits = [u for u in users if u.opcode == "bitcast" and operation(u) == "bitcast_convert_type"]
+    if not any(_is_as_converted(u, producer) for u in bits):
+        return users
+    return sorted(users, key=lambda u: u in bits and not _is_as_converted(u, producer))
+
+
+def _is_as_converted(bits: Instruction, x: Instruction) -> bool:
+    """Has it the dimensions that the framework gives it, one more or less where types differ in size?"""
+    if not x.shape.is_array or bits.shape.element_type == x.shape.element_type:
+        return False
+    shared = min(bits.shape.rank, x.shape.rank)
+    if bits.shape.dimensions[:shared] != x.shape.dimensions[:shared]:
+        return False
+    return abs(bits.shape.rank - x.shape.rank) <= 1
 
 
 def _reshaped_twice(x: Instruction, passes: int) -> Instruction | None:
