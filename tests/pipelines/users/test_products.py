@@ -343,3 +343,26 @@ def test_a_bitcast_hoisted_out_of_gemms_has_them_in_the_order_of_a_walk(name: st
   %second = f32[8,8]{{1,0}} fusion(%view, %t), kind=kCustom, calls=%gemm{named("dot_general")}
   ROOT %r = (f32[8,8], f32[8,8]) tuple(%first, %second)"""
     assert users_of("view", body, head=head) == users
+
+
+@pytest.mark.parametrize(
+    ("first", "users"),
+    [("", ["multiply.1", "sub.1", "mul.1"]), ("%multiply.1, ", ["multiply.1", "sub.1", "mul.1"])],
+    ids=["of the merged one", "by itself"],
+)
+def test_a_product_that_merged_ones_read_is_where_a_walk_came_to_the_first(
+    first: str, users: list[str]
+) -> None:
+    """`y = x / 3`, of which `y * 2` is read first: that is a product of `x` now, and came behind."""
+    kept = f"""  %constant.2 = f16[] constant(0.33)
+  %third.1 = f16[8]{{0}} broadcast(%constant.2), dimensions={{}}{named("div")}
+  %multiply.1 = f16[8]{{0}} multiply(%x, %third.1){named("div")}
+"""
+    results = f"{first}%sub.1" if first else "%sub.1, %multiply.1"
+    body = f"""  %x = f16[8]{{0}} parameter(0)
+{kept if first else ""}  %constant.1 = f16[] constant(0.66)
+  %spread.1 = f16[8]{{0}} broadcast(%constant.1), dimensions={{}}{named("mul")}
+  %mul.1 = f16[8]{{0}} multiply(%x, %spread.1){named("mul")}
+  %sub.1 = f16[8]{{0}} subtract(%mul.1, %x){named("sub")}
+{"" if first else kept}  ROOT %r = (f16[8]{{0}}, f16[8]{{0}}) tuple({results})"""
+    assert users_of("x", body) == users

@@ -29,6 +29,11 @@ def with_merged_factors_behind(
     if not merged:
         return users
     others = [u for u in users if u not in merged]
+    left = [u for u in others if _has_factor(u)]
+    first = min(map(users.index, merged))
+    if len(left) == 1 and users.index(left[0]) > first:  # a walk came to it first, as what the others read
+        others.remove(left[0])
+        others.insert(sum(users.index(u) < first for u in others), left[0])
     for reader in _readers_as_product(users):
         if reader in merged:
             continue
