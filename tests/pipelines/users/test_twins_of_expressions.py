@@ -58,3 +58,27 @@ def test_a_concatenate_that_another_was_merged_into_read_that_one() -> None:
   ROOT %concatenate.2.0 = f32[48] concatenate(%mul.1.0, %mul.3.0, %add.1.0, %add.2.0, %abs.1.0), {ALONG}"""
     users = users_of("x", body, tables=places_in_source(*PLACES))
     assert users == ["mul.1.0", "mul.3.0", "add.1.0", "add.2.0"]
+
+
+INTEGERS = f"""
+  %x = s32[8] parameter(0)
+  %convert_element_type.2.0 = f32[8] convert(%x){named("convert_element_type", frame=1)}
+  %c0 = f32[] constant(0)
+  %reduce_sum.1.0 = f32[] reduce(%convert_element_type.2.0, %c0), dimensions={{0}}, to_apply=%sum{named("reduce_sum", frame=2)}
+  %b = f32[8] broadcast(%reduce_sum.1.0), dimensions={{}}
+  %sub.1.0 = f32[8] subtract(%convert_element_type.2.0, %b){named("sub", frame=1)}
+  %neg.1.0 = s32[8] negate(%x){named("neg", frame=3)}
+  %abs.1.0 = s32[8] abs(%x){named("abs", frame=4)}
+  ROOT %tuple.1.0 = (f32[8], s32[8], s32[8]) tuple(%sub.1.0, %neg.1.0, %abs.1.0)"""  # noqa: E501
+
+
+def test_what_is_reduced_within_an_expression_was_converted_for_that() -> None:
+    within, behind = ("f", 1, 21, 26), ("f", 3, 21, 26)
+    places = [("f", 1, 5, 30), within, *PLACES[3:]]
+    assert users_of("x", INTEGERS, tables=places_in_source(*places)) == [
+        "convert_element_type.2.0",
+        "abs.1.0",
+        "neg.1.0",
+    ]
+    places[1] = behind
+    assert users_of("x", INTEGERS, tables=places_in_source(*places))[1:] == ["neg.1.0", "abs.1.0"]

@@ -85,6 +85,9 @@ def readers_of_twin(x: Instruction) -> list[Instruction]:
     here = extent_of(x)
     if here is None or not _may_have_twin(x, ids_known=True):
         return []
+    within = [u for u in x.users if _is_operand_computed_before(u, x, here)]
+    if within:
+        return within  # which converts what it is given itself
     own = _users_of_expression(x, here, {u: _place_of(u, x, here) for u in x.users})
     return [u for u in x.users if u not in own and not is_of_derivative(u)] if own else []
 
