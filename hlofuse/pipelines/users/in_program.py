@@ -28,6 +28,7 @@ from hlofuse.pipelines.users.common.fusions import has_dot
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.windows import slices_of_windows, with_those_of_program
 from hlofuse.pipelines.users.duplicates.chosen_literals import with_comparisons_gone
+from hlofuse.pipelines.users.duplicates.compared_complex import with_last_in_place_of_real_part
 from hlofuse.pipelines.users.duplicates.converts_in_functions import readers_of_own_converts
 from hlofuse.pipelines.users.duplicates.derived_twice import (
     with_last_in_place_of_twins,
@@ -276,6 +277,7 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_bounds_around_reshapes(producer, users, clues.order)
     users = with_lower_bound_of_place_gone(producer, with_kept_place_in_front(producer, users))
     users = with_windows_behind(producer, users, clues.order)
+    users = with_last_in_place_of_real_part(producer, users)
     users = with_reads_where_comparisons_were(producer, with_lower_bound_gone(producer, users))
     users = with_last_in_place_of_folded_sum(producer, users)
     users = with_points_where_met(producer, users, clues.uses)
