@@ -8,17 +8,22 @@ from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation, stack_frame
 from hlofuse.pipelines.users.common.holes import last_at, without
+from hlofuse.pipelines.users.common.numbers import Numbers
 from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.simplified.whole_windows import dropped_in_front
 
 _OF_INDICES = frozenset({"s8", "s16", "s32", "s64"})
 
 
-def with_signs_of_index_merged(index: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
+def with_signs_of_index_merged(
+    index: Instruction, users: list[Instruction], uses: Uses, numbers: Numbers
+) -> list[Instruction]:
     """The users of an `index` of several dimensions, given that each had a comparison with zero.
 
-    The framework writes comparison, sum and select for each of them, wherever it is used. HloCSE
-    (`xla/service/hlo_cse.cc`) keeps the comparison that its walk meets first, and of what is equal the rest
-    as well; the last user takes the place of each other one.
+    The framework writes comparison, sum and select for each of them, wherever it is used. Where a window
+    starts at zero instead they went, the select first. HloCSE (`xla/service/hlo_cse.cc`) keeps the comparison
+    that its walk meets first, and of what is equal the rest as well; the last user takes the place of each
+    other one.
     """
     if index.shape.element_type not in _OF_INDICES:
         return users
@@ -32,6 +37,15 @@ def with_signs_of_index_merged(index: Instruction, users: list[Instruction], use
             sums = {s for u in users for s in [_sum_of_index(u, sign, index)] if s in users}
             for moved in sorted(sums, key=lambda s: uses[index, s])[1:]:
                 listed.insert(listed.index(moved), ("sign of", moved))
+    dropped: list[Hashable] = []
+    for select, count in _dropped_in_front(index, users, numbers).items():
+        sign, moved = select.operands[:2]
+        at = listed.index(moved)
+        at -= at > 0 and listed[at - 1] in (sign, ("sign of", moved))
+        for k in range(count):
+            listed[at:at] = [("sign", select, k), ("sum", select, k), ("select", select, k)]
+            dropped += [("select", select, k), ("sign", select, k), ("sum", select, k)]
+    listed = without(listed, dropped)
     merged = [x for x in listed if not isinstance(x, Instruction)]
     return [u for u in without(listed, merged) if isinstance(u, Instruction)]
 
@@ -90,6 +104,21 @@ def _is_bound(x: Instruction, index: Instruction) -> bool:
 def _is_index(x: Instruction) -> bool:
     readers = [v for u in x.users for v in (u.users if u.opcode == "bitcast" else [u])]
     return x.shape.element_type in _OF_INDICES and any(v.opcode in {"gather", "scatter"} for v in readers)
+
+
+def _dropped_in_front(
+    index: Instruction, users: list[Instruction], numbers: Numbers
+) -> dict[Instruction, int]:
+    """For selects of an `index` how many windows had ahead of them that are gone."""
+    selects: dict[Instruction, list[Instruction]] = {}
+    for select in users:
+        if select.opcode == "select" and _sum_of_index(select, select.operands[0], index) in users:
+            for reader in select.users:
+                selects.setdefault(reader, []).append(select)
+    found: dict[Instruction, int] = {}
+    for reader, read in selects.items():
+        found |= dropped_in_front(read, reader, numbers)
+    return found
 
 
 def _written_again(index: Instruction, users: list[Instruction], uses: Uses) -> list[int]:
