@@ -29,22 +29,24 @@ def test_the_last_user_takes_the_place_of_a_difference_from_a_constant(
 
 
 @pytest.mark.parametrize(
-    ("number", "is_anew", "users"),
+    ("number", "age", "users"),
     [
-        (5, False, ["lgamma.9.0", "lgamma.1.0", "add.2.0", "lgamma.2.0"]),
-        (10, False, ["lgamma.9.0", "lgamma.1.0", "lgamma.2.0", "add.2.0"]),
-        (5, True, ["lgamma.9.0", "lgamma.1.0", "lgamma.2.0", "add.2.0"]),
+        (5, "{kept} {others} r", ["lgamma.9.0", "lgamma.1.0", "add.2.0", "lgamma.2.0"]),
+        (5, "{others} {kept} r", ["lgamma.9.0", "lgamma.1.0", "add.2.0", "lgamma.2.0"]),
+        (10, "{kept} {others} r", ["lgamma.9.0", "lgamma.1.0", "lgamma.2.0", "add.2.0"]),
+        (5, "{others} r {kept}", ["lgamma.9.0", "lgamma.1.0", "lgamma.2.0", "add.2.0"]),
     ],
+    ids=["older", "younger", "numbered behind", "made by a pass"],
 )
 def test_what_reads_a_value_numbered_behind_it_read_an_equal_one(
-    number: int, is_anew: bool, users: list[str]
+    number: int, age: str, users: list[str]
 ) -> None:
     """`lgamma.4` had been the absolute value that `lgamma.5` was made with; CSE met `lgamma.9` first.
 
     What a pass made since is younger than what reads it, and has a number of that pass.
     """
     kept, others = "lgamma.9.0", f"lgamma.1.0 lgamma.{number}.0 lgamma.2.0 add.2.0 lgamma.3.0"
-    ids = f"p q x {others} r {kept}" if is_anew else f"p q x {kept} {others} r"
+    ids = f"p q x {age.format(kept=kept, others=others)}"
     body = f"""  %p = f32[8]{{0}} parameter(0)
   %q = f32[8]{{0}} parameter(1)
   %x = f32[8]{{0}} negate(%p){named("neg")}

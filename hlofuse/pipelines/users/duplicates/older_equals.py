@@ -13,16 +13,18 @@ from hlofuse.pipelines.users.common.visits import Uses
 
 
 def with_older_equals_gone(
-    producer: Instruction, users: list[Instruction], uses: Uses, numbers: Numbers
+    producer: Instruction, users: list[Instruction], uses: Uses, numbers: Numbers, passes: int
 ) -> list[Instruction]:
     """The users of `producer`, given that another one, equal to one that is kept, was among them.
 
     HloCSE (`xla/service/hlo_cse.cc`) keeps what its walk meets first, which need not have been made first;
     the last user takes the place of the other. What read that has a lower number than the one kept, which is
-    older nonetheless, and the number in front of it is missing. A younger one was made anew, with its number.
+    older nonetheless, and the number in front of it is missing. What a pass made, as ids tell from `passes`
+    on, is younger than what reads it, with a number of its own.
     """
     listed = [(u, False) for u in users]
-    for place, kept in sorted(((p, u) for u in users for p in _read_instead(u, uses, numbers)), key=_place):
+    gone = ((p, u) for u in users for p in _read_instead(u, uses, numbers, passes))
+    for place, kept in sorted(gone, key=_place):
         behind = (k for k, (u, is_gone) in enumerate(listed) if not is_gone and uses[producer, u] > place)
         listed.insert(min(behind, default=len(listed)), (kept, True))
     return [u for u, _ in without(listed, [x for x in listed if x[1]])]
@@ -32,7 +34,7 @@ def _place(met: tuple[int, Instruction]) -> int:
     return met[0]
 
 
-def _read_instead(kept: Instruction, uses: Uses, numbers: Numbers) -> list[int]:
+def _read_instead(kept: Instruction, uses: Uses, numbers: Numbers, passes: int) -> list[int]:
     """When the walk met the readers of those that were equal to the one `kept`."""
     root, number = name_before_renaming(kept)
     if not is_of_program(kept):
@@ -41,7 +43,8 @@ def _read_instead(kept: Instruction, uses: Uses, numbers: Numbers) -> list[int]:
     for reader in kept.users:
         own = name_before_renaming(reader)
         is_alone = 1 < own.number < number and own.number - 1 not in numbers[root]
-        if own.root == root and kept.id < reader.id and is_alone and _is_of_one_expansion(reader, kept):
+        is_of_then = own.root == root and kept.id < max(reader.id, passes)
+        if is_of_then and is_alone and _is_of_one_expansion(reader, kept):
             found.append(uses[kept, reader])
     return found
 
