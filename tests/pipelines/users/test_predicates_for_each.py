@@ -131,3 +131,22 @@ def test_a_quotient_is_chosen_by_a_predicate_of_its_own(
   %select_n.2 = f32[] select(%{predicate}, %x, %div.1){named("jit(_where)/select_n")}
   ROOT %r = (pred[], f32[], f32[]) tuple(%eq.1.0, %select_n.2, %select_n.1)"""
     assert users_of(predicate, body) == users
+
+
+@pytest.mark.parametrize(
+    ("behind", "users"),
+    [
+        ("nextafter.9.0", ["nextafter.5.0", "nextafter.4.0"]),
+        ("nextafter.3.0", ["nextafter.4.0", "nextafter.5.0"]),
+    ],
+    ids=["twice", "once"],
+)
+def test_an_operation_compared_again_for_a_select_within_another(behind: str, users: list[str]) -> None:
+    """`nextafter.3` had been the comparison that `nextafter.4` chose by; the walk met the other's first."""
+    body = f"""  %n = f32[] parameter(0)
+  %x = f32[] parameter(1)
+  %{behind} = f32[] add(%n, %x){named("nextafter")}
+  %nextafter.2.0 = pred[] compare(%n, %x), direction=EQ{named("nextafter")}
+  %nextafter.4.0 = f32[] select(%nextafter.2.0, %n, %{behind}){named("nextafter")}
+  ROOT %nextafter.5.0 = f32[] select(%nextafter.2.0, %nextafter.4.0, %n){named("nextafter")}"""
+    assert users_of("nextafter.2.0", body) == users

@@ -55,6 +55,7 @@ def with_nested_selects_behind(
     the derivative chooses by it behind, from where the result of the call was read.
     """
     inner = _nested_selects(predicate) or _select_of_divisor(predicate, numbers)
+    inner = inner or _select_of_expansion(predicate, numbers)
     return sorted(predicate.users, key=lambda u: u in inner) if inner else users
 
 
@@ -81,6 +82,21 @@ def _select_of_divisor(predicate: Instruction, numbers: Numbers) -> frozenset[In
     if here is not None and not any(place is not None and place.encloses(here) for place in places):
         return frozenset()
     return frozenset(divisors.intersection(selects))
+
+
+def _select_of_expansion(predicate: Instruction, numbers: Numbers) -> frozenset[Instruction]:
+    """The one of two selects by `predicate` within the other, where all three are of one of the framework's
+    operations, which compared again for it, as `nextafter` does; the number behind the predicate's tells.
+    """
+    root, number = name_before_renaming(predicate)
+    users = predicate.users
+    if predicate.opcode != "compare" or root != operation(predicate) or number + 1 in numbers[root]:
+        return frozenset()
+    if len(users) != 2 or any(name_before_renaming(u).root != root for u in users):
+        return frozenset()
+    if any(u.opcode != "select" or u.operands[0] is not predicate for u in users):
+        return frozenset()
+    return frozenset(u for u in users if any(u in v.operands for v in users))
 
 
 def _nested_selects(predicate: Instruction) -> frozenset[Instruction]:
