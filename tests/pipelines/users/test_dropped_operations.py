@@ -59,6 +59,19 @@ def test_a_maximum_that_may_not_be_finite_was_bounded(
     assert users_of("top.1", body) == users
 
 
+def test_so_it_was_where_a_convert_was_put_in_front_of_what_is_chosen() -> None:
+    """The reduction computes in more precision than the program has."""
+    body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %zeros = bf16[8]{{0}} parameter(1)
+  %top.1 = f32[8]{{0}} reduce(%p, %zero), dimensions={{1}}, to_apply=%sum{named("reduce_max")}
+  %is_finite.1 = pred[8]{{0}} is-finite(%top.1){named("is_finite")}
+  %convert.5 = bf16[8]{{0}} convert(%top.1)
+  %select_n.1 = bf16[8]{{0}} select(%is_finite.1, %convert.5, %zeros){named("select_n")}
+  ROOT %r = (bf16[8]{{0}}) tuple(%select_n.1)"""
+    assert users_of("top.1", body) == ["convert.5", "is_finite.1"]
+
+
 @pytest.mark.parametrize(
     ("word", "later", "users"),
     [

@@ -121,7 +121,7 @@ def users_of_widened(
     half = _convert_to_half(producer, users)
     if half is not None and wide.isdisjoint(users):
         return sorted(users, key=lambda u: (u is not half, place[u]))
-    later = [u for u in users if u in wide or (u.opcode == "broadcast" and was_swapped(u))]
+    later = [u for u in users if u in wide or u.opcode == "is-finite" or _is_swapped_broadcast(u)]
     at_once = [u for u in users if u not in later and u is not back]
     narrow = back.users if back is not producer else []
     of_program = [*dict.fromkeys(None if u in at_once else u for u in (*at_once, *later, *narrow))]
@@ -137,6 +137,10 @@ def users_of_widened(
     if back is producer:
         listed = without(listed, [back])
     return [u for u in listed if u is not None]
+
+
+def _is_swapped_broadcast(x: Instruction) -> bool:
+    return x.opcode == "broadcast" and was_swapped(x)
 
 
 def _convert_to_half(producer: Instruction, users: list[Instruction]) -> Instruction | None:

@@ -17,6 +17,8 @@ def with_last_in_place_of_bound(maximum: Instruction, users: list[Instruction]) 
     source = maximum.operands[0] if maximum.opcode == "bitcast" else maximum
     if source.opcode not in {"reduce", "maximum"} or operation(source) != "reduce_max":
         return users
-    finite = [u for u in users if u.opcode == "is-finite" and is_of_program(u)]
-    chosen = [u for u in users if u.opcode == "select" and u.operands[0] in finite]
+    # Where numbers are narrow a convert may have been put in front of either since.
+    read = {u: u.users if u.opcode == "convert" and not u.op_name else [u] for u in users}
+    finite = {v for of in read.values() for v in of if v.opcode == "is-finite" and is_of_program(v)}
+    chosen = [u for u in users if any(v.opcode == "select" and v.operands[0] in finite for v in read[u])]
     return users if not chosen or users[0] in chosen else last_in_front(users)
