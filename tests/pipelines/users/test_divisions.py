@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .lists import named, users_of
+from .lists import named, places_in_source, users_of
 
 
 @pytest.mark.parametrize(
@@ -89,3 +89,32 @@ def test_a_derivative_of_a_square_that_was_divided_comes_last_where_others_read_
     ids = "p q zero c d cs sub.1 mul.1 neg.1 sum.1 square.1 neg.2 both all r ds multiply.5.0 multiply.1.0"
     assert users_of("sub.1", body, ids=ids) == of_value
     assert users_of("mul.1", body, ids=ids) == of_product
+
+
+@pytest.mark.parametrize(
+    ("place", "users"),
+    [("first", ["reduce_sum.1", "sub.1"]), ("last", ["sub.1", "reduce_sum.1"])],
+)
+def test_a_product_gone_had_been_in_front_of_what_was_called(place: str, users: list[str]) -> None:
+    """`x * c`, of which `* d` reads `x` since; the call had taken the place of the last in the function."""
+    product = f"""  %mul.1 = f32[8]{{0}} multiply(%p, %ds){named("mul")}
+  %neg.1 = f32[8]{{0}} negate(%mul.1){named("neg")}
+"""
+    called = f"""  %reduce_sum.1 = f32[] reduce(%multiply.1, %zero), dimensions={{0}},\
+ to_apply=%sum{named("jit(_var)/reduce_sum", frame=1)}
+  %sub.3 = f32[8]{{0}} broadcast(%reduce_sum.1), dimensions={{}}{named("jit(_var)/sub", frame=1)}
+  %sub.1 = f32[8]{{0}} subtract(%multiply.1, %sub.3){named("jit(_var)/sub", frame=1)}
+"""
+    read = "%neg.1, %sub.1" if place == "first" else "%sub.1, %neg.1"
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %zero = f32[] constant(0)
+  %c = f32[] constant(0.5)
+  %div.3 = f32[8]{{0}} broadcast(%c), dimensions={{}}{named("div")}
+  %d = f32[] constant(0.25)
+  %ds = f32[8]{{0}} broadcast(%d), dimensions={{}}{named("mul")}
+  %multiply.1 = f32[8]{{0}} multiply(%p, %div.3){named("div")}
+{product if place == "first" else called}{called if place == "first" else product}\
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple({read})"""
+    ids = "p zero c d div.3 reduce_sum.1 sub.3 sub.1 neg.1 r multiply.1 ds mul.1"
+    tables = places_in_source(("f", 1, 0, 9))
+    assert users_of("multiply.1", body, ids=ids, tables=tables) == users

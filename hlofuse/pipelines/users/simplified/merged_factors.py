@@ -12,7 +12,13 @@ from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_derivative, is_of_program, is_one_missing, operation
+from hlofuse.pipelines.names import (
+    is_of_called,
+    is_of_derivative,
+    is_of_program,
+    is_one_missing,
+    operation,
+)
 from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.constants import number_of
 from hlofuse.pipelines.users.common.holes import without
@@ -95,9 +101,10 @@ def with_merged_gone(
     """The users of a `product` with a number, from among which those went that have its number in theirs.
 
     They read the other factor since, where it is the one product of that with a number of its own. If other
-    passes have changed the list already it is not known where they stood.
+    passes have changed the list already it is not known where they stood, unless calls were
+    inlined behind all that went.
     """
-    if users != product.users or not _has_factor(product) or has_merged_factor(product):
+    if not users or not _has_factor(product) or has_merged_factor(product):
         return users
     x, _ = sorted(product.operands, key=is_broadcast_of_constant)
     merged = _merged_products(x, x.users, again)
@@ -105,6 +112,9 @@ def with_merged_gone(
     if not gone or product in merged or sum(map(_has_factor, x.users)) > len(gone) + 1:
         return users
     gone.sort(key=order.__getitem__)
+    if users != product.users:
+        is_in_front = all(map(is_of_called, users)) and order[gone[-1]] < min(map(order.__getitem__, users))
+        return without([*gone, *users], gone) if is_in_front else users
     return without(sorted([*users, *gone], key=order.__getitem__), gone)
 
 
