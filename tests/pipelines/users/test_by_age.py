@@ -225,6 +225,30 @@ def test_the_last_user_takes_the_place_of_the_tuple_of_top_k() -> None:
     assert users_of("slice.2", body, ids="p a.1 b.1 r slice.2") == ["b.1", "a.1"]
 
 
+@pytest.mark.parametrize(
+    ("read", "users"), [("%rank", ["a.1", "b.1"]), ("%place", ["b.1", "a.1"])], ids=["elements", "places too"]
+)
+def test_there_was_no_such_tuple_where_nothing_takes_the_places(read: str, users: list[str]) -> None:
+    body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
+  %rank = s32[8,16]{{1,0}} parameter(1)
+  %sort = (f32[8,16]{{1,0}}, s32[8,16]{{1,0}}) sort(%p, %rank), dimensions={{1}}, to_apply=%less
+  %element = f32[8,16]{{1,0}} get-tuple-element(%sort), index=0
+  %slice.2 = f32[8,2]{{1,0}} slice(%element), slice={{[0:8], [0:2]}}{named("top_k")}
+  %place = s32[8,16]{{1,0}} get-tuple-element(%sort), index=1
+  %slice.3 = s32[8,2]{{1,0}} slice({read}), slice={{[0:8], [0:2]}}{named("top_k")}
+  %a.1 = f32[8,2]{{1,0}} sine(%slice.2){named("a")}
+  %b.1 = f32[8,2]{{1,0}} cosine(%slice.2){named("b")}
+  ROOT %r = (f32[8,2]{{1,0}}, f32[8,2]{{1,0}}, s32[8,2]{{1,0}}) tuple(%a.1, %b.1, %slice.3)"""
+    head = """%less (v: f32[], w: f32[], i: s32[], j: s32[]) -> pred[] {
+  %v = f32[] parameter(0)
+  %w = f32[] parameter(1)
+  %i = s32[] parameter(2)
+  %j = s32[] parameter(3)
+  ROOT %less.1 = pred[] compare(%v, %w), direction=LT
+}"""
+    assert users_of("slice.2", body, head=head) == users
+
+
 def test_that_tuple_went_when_the_call_that_read_the_largest_had_been_inlined() -> None:
     body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
   %slice.2 = f32[8,2]{{1,0}} slice(%p), slice={{[0:8], [0:2]}}{named("top_k")}

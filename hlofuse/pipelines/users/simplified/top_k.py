@@ -14,8 +14,11 @@ def with_last_in_place_of_tuple(producer: Instruction, users: list[Instruction])
     TopkDecomposer (`xla/service/topk_rewriter.cc`) makes a sort, slices and a tuple of these. The tuple goes
     when what was taken out of it has found its users, and the last user takes its place. That was a reshape
     where ReshapeMover made an operation anew in front of it, which took the place of the reshape in turn.
+    Where the program takes the elements without their places the slice itself replaces them.
     """
     if producer.opcode != "slice" or is_of_program(producer) or operation(producer) != "top_k":
+        return users
+    if _is_without_places(producer.operands[0]):
         return users
     if len(users) == 2 and any(map(_is_in_front_of_reshape, users)):
         return sorted(users, key=lambda u: u.opcode == "bitcast")
@@ -26,3 +29,11 @@ def _is_in_front_of_reshape(x: Instruction) -> bool:
     """Is it read through a reshape alone that bears its name?"""
     behind = all(u.opcode == "bitcast" and u.op_name == x.op_name for u in x.users)
     return x.opcode in ELEMENTWISE_OPCODES and bool(x.users) and behind
+
+
+def _is_without_places(elements: Instruction) -> bool:
+    """Are `elements` the first result of a sort, of which nothing reads another?"""
+    if elements.opcode != "get-tuple-element" or elements.tuple_index:
+        return False
+    (sort,) = elements.operands
+    return not any(u.users and u.tuple_index for u in sort.users if u.opcode == "get-tuple-element")
