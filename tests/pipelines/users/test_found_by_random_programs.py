@@ -176,6 +176,26 @@ def test_what_is_moved_in_front_of_a_broadcast_takes_the_place_of_its_reshape(
 
 
 @pytest.mark.parametrize(
+    ("made", "users"),
+    [
+        ("p zero sin.1 spread.1 r.1 reduce.2", ["reduce.2", "spread.1"]),
+        ("p zero r.1 sin.1 spread.1 reduce.2", ["spread.1", "reduce.2"]),
+    ],
+    ids=["of the program", "moved itself"],
+)
+def test_what_was_moved_in_front_of_the_broadcast_had_no_reshape(made: str, users: list[str]) -> None:
+    """The largest of `sin(broadcast_to(x[None], (4, 8, 2)))`: sine was computed of `x` then."""
+    tables = places_in_source(("f", 1, 10, 80), ("f", 1, 20, 27), ("f", 2, 1, 9))
+    body = f"""  %p = f32[8,2]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %sin.1 = f32[8,2]{{1,0}} sine(%p){named("sin")}
+  %spread.1 = f32[4,8,2]{{2,1,0}} broadcast(%sin.1), dimensions={{1,2}}{named("broadcast_in_dim", frame=1)}
+  %reduce.2 = f32[8]{{0}} reduce(%sin.1, %zero), dimensions={{1}}, to_apply=%sum{named("reduce_max", frame=3)}
+  ROOT %r.1 = (f32[4,8,2]{{2,1,0}}, f32[8]{{0}}) tuple(%spread.1, %reduce.2)"""
+    assert users_of("sin.1", body, ids=made, tables=tables) == users
+
+
+@pytest.mark.parametrize(
     ("within", "users"), [(30, ["neg.1", "dot.1", "exp.1"]), (90, ["dot.1", "exp.1", "neg.1"])]
 )
 def test_the_last_user_takes_the_place_of_a_transpose_that_the_product_took_in(

@@ -23,6 +23,8 @@ def with_last_in_place_of_leading(
     """
     if producer.opcode == "bitcast" and operation(producer) == "broadcast_in_dim":
         return users  # that is the reshape
+    if is_made_by_pass(producer):
+        return users  # it was moved itself, and never reshaped
     spread = [u for u in users if u.opcode == "broadcast" and operation(u) == "broadcast_in_dim"]
     if len(spread) != 1 or spread[0].shape.rank != producer.shape.rank + 1 or 0 in spread[0].dimensions:
         return users
