@@ -10,7 +10,7 @@ from hlofuse.pipelines.names import operation, stack_frame
 from hlofuse.pipelines.users.common.holes import last_at, without
 from hlofuse.pipelines.users.common.numbers import Numbers
 from hlofuse.pipelines.users.common.visits import Uses
-from hlofuse.pipelines.users.simplified.whole_windows import dropped_in_front
+from hlofuse.pipelines.users.common.whole_windows import dropped_in_front
 
 _OF_INDICES = frozenset({"s8", "s16", "s32", "s64"})
 
