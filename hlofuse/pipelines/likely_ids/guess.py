@@ -16,6 +16,7 @@ from hlofuse.pipelines.likely_ids.bitcasts import in_order_of_making
 from hlofuse.pipelines.likely_ids.callers import with_callers_as_written
 from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
 from hlofuse.pipelines.likely_ids.given_as_text import is_given_as_text
+from hlofuse.pipelines.likely_ids.inlined_branches import in_order_of_branches
 from hlofuse.pipelines.likely_ids.inlined_calls import in_order_of_cloning
 from hlofuse.pipelines.likely_ids.makers import Maker
 from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
@@ -78,7 +79,9 @@ def _by_age(
     age: dict[Instruction, int] = {}
     if is_text or not cloned:
         age = {x: k for k, x in enumerate(program if is_text else in_program_order(program))}
-    for maker in sorted(made):
+    if Maker.CONDITIONALS in made:
+        made.setdefault(Maker.SIMPLIFIER_AGAIN, [])
+    for maker in sorted(made.keys() - {Maker.CONDITIONALS}):
         members = made[maker]
         if maker == Maker.FRONT_END and is_older and is_clone(computation):
             order += in_turns(computation, members)
@@ -90,7 +93,11 @@ def _by_age(
             cloned_in_turn = in_order_of_pass(in_order_of_cloning(computation, members), [], frozenset())
             order += with_wholes_in_front(cloned_in_turn, named)
         elif maker == Maker.SIMPLIFIER_AGAIN:
-            rounds = (x for turn in in_rounds(members) for x in in_order_of_pass(turn, [], named))
+            turns = [in_order_of_pass(turn, [], named) for turn in in_rounds(members)]
+            turns.insert(
+                min(1, len(turns) - 1), in_order_of_branches(computation, made.get(Maker.CONDITIONALS, []))
+            )
+            rounds = (x for turn in turns for x in turn)
             order += with_slices_behind_parts([*rounds], named)
         else:
             # Those that take the place of broadcasts are met in the order of the program.

@@ -37,17 +37,19 @@ class Maker(IntEnum):
     """AlgebraicSimplifier, the first time around."""
     SIMPLIFIER_AGAIN = 3
     """AlgebraicSimplifier, ReshapeMover and ConvertMover afterwards."""
-    DOT_MERGER = 4
-    LAYOUT_NORMALIZATION = 5
-    SPLIT_K = 6
-    FUSIONS = 7
+    CONDITIONALS = 4
+    """ConditionalSimplifier, between the first turn of ReshapeMover and the next of AlgebraicSimplifier."""
+    DOT_MERGER = 5
+    LAYOUT_NORMALIZATION = 6
+    SPLIT_K = 7
+    FUSIONS = 8
     """Triton fusions and library calls."""
-    REDUCTIONS = 8
+    REDUCTIONS = 9
     """ReductionLayoutNormalizer, ReductionDimensionGrouper, TreeReductionRewriter."""
-    FLOAT_NORMALIZATION = 9
-    SIMPLIFIER_LAST = 10
+    FLOAT_NORMALIZATION = 10
+    SIMPLIFIER_LAST = 11
     """AlgebraicSimplifier behind float normalization."""
-    ANY = 11
+    ANY = 12
     """Whoever it was: only numbers count among these."""
 
 

@@ -7,6 +7,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.folded_numbers import is_of_folded_number
+from hlofuse.pipelines.likely_ids.inlined_branches import of_inlined_branches
 from hlofuse.pipelines.likely_ids.makers import Maker, Makers
 from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
 from hlofuse.pipelines.likely_ids.moved_reshapes import moved_along, spread_for_moved
@@ -33,6 +34,8 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     """
     guess = Makers(computation, named)
     makers = {x: guess.of(x) for x in computation if x.opcode != "parameter"}
+    in_branches = of_inlined_branches(computation, makers, named)
+    makers.update(dict.fromkeys(in_branches, Maker.CONDITIONALS))
     makers.update(_never_back_in_numbers(makers))
     makers.update(made_for_slices(makers, named))
     makers.update(dict.fromkeys(_alone_in_layout(makers), Maker.SIMPLIFIER_AGAIN))
