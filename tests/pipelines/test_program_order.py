@@ -88,3 +88,44 @@ def test_constants_are_in_front_by_their_numbers() -> None:
 def test_numbers_prevail_over_data_that_a_pass_turned_around() -> None:
     lines = ["%mul.9.0 = f32[8]{0} multiply(%p, %p)", "%mul.8.0 = f32[8]{0} multiply(%mul.9.0, %p)"]
     assert order(*lines) == ["mul.8.0", "mul.9.0"]
+
+
+REDUCER = """HloModule m
+
+%region {
+  %a = f32[] parameter(0)
+  %i = s32[] parameter(1)
+  %b = f32[] parameter(2)
+  %j = s32[] parameter(3)
+  %gt.1.0 = pred[] compare(%a, %b), direction=GT
+  %select_n.1.0 = f32[] select(%gt.1.0, %a, %b)
+  %lt.1.0 = pred[] compare(%i, %j), direction=LT
+  %or.1.0 = pred[] or(%gt.1.0, %lt.1.0)
+  %select_n.2.0 = s32[] select(%or.1.0, %i, %j)
+  ROOT %tuple.1.0 = (f32[], s32[]) tuple(%select_n.1.0, %select_n.2.0)
+}
+
+ENTRY %main {
+  %p = f32[8]{0} parameter(0)
+  %q = s32[8]{0} parameter(1)
+  %x = f32[] parameter(2)
+  %k = s32[] parameter(3)
+  ROOT %reduce = (f32[], s32[]) reduce(%p, %q, %x, %k), dimensions={0}, to_apply=%region
+}
+"""
+
+
+def in_region(text: str) -> list[str]:
+    region = parse_module(text).entry.root.called_computations[0]
+    return [x.name for x in in_program_order([x for x in region if x.opcode != "parameter"])]
+
+
+def test_what_is_largest_and_where_are_chosen_last() -> None:
+    choices = ["select_n.1.0", "select_n.2.0", "tuple.1.0"]
+    assert in_region(REDUCER) == ["gt.1.0", "lt.1.0", "or.1.0", *choices]
+
+
+def test_elsewhere_what_is_chosen_first_stands_behind_what_it_needs() -> None:
+    text = REDUCER.replace("ROOT %reduce = (f32[], s32[]) reduce(%p, %q, %x, %k), dimensions={0}", "CALL")
+    call = "ROOT %call = (f32[], s32[]) call(%x, %k, %x, %k)"
+    assert in_region(text.replace("CALL", call))[:2] == ["gt.1.0", "select_n.1.0"]

@@ -86,7 +86,21 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
             if unread[lower[x]] <= 0:
                 heapq.heappush(ready, (rank[lower[x]], place[lower[x]]))
     reads = {x: [*sources[x], lower[x]] if x in lower else [*sources[x]] for x in operations}
-    return as_met(backwards[::-1], reads)
+    return _with_choices_last(as_met(backwards[::-1], reads))
+
+
+def _with_choices_last(order: list[Instruction]) -> list[Instruction]:
+    """What jax.numpy.argmax reduces with compares numbers and places before it chooses either."""
+    computation = order[0].computation if order else None
+    caller = computation.first_caller if computation is not None else None
+    if computation is None or caller is None or caller.opcode != "reduce":
+        return order
+    root = computation.root
+    chosen = root.operands if root.opcode == "tuple" else ()
+    if not all(x.opcode == "select" and x.users == [root] for x in chosen):
+        return order
+    last = {x: k for k, x in enumerate((*chosen, root))}
+    return sorted(order, key=lambda x: last.get(x, -1))
 
 
 def _found_equal(x: Instruction, sources: Iterable[Instruction]) -> list[Instruction]:
