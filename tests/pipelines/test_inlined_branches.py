@@ -46,3 +46,25 @@ def test_what_no_select_chooses_was_of_a_branch_that_was_known() -> None:
     )
     order = made(text)
     assert order.index("mul.0.0") < order.index("select.1")
+
+
+def test_in_a_branch_a_number_does_not_tell_that_the_framework_inlined_another() -> None:
+    """The same in the branch of a conditional that has remained."""
+    branch = PROGRAM.partition("ENTRY ")[2].replace("jit(f)/", "jit(f)/cond/branch_0_fun/")
+    main = """ENTRY %main.2 {
+  %r = (f32[8]{0}, pred[1]{0}) parameter(0)
+  %i = s32[] parameter(1)
+  ROOT %conditional = f32[8]{0} conditional(%i, %r), branch_computations={%main}
+}
+"""
+    start = """(f32[8]{0}, pred[1]{0}) parameter(0)
+  %p = f32[8]{0} get-tuple-element(%r), index=0
+  %q = pred[1]{0} get-tuple-element(%r), index=1
+"""
+    arguments = "%p = f32[8]{0} parameter(0)\n  %q = pred[1]{0} parameter(1)\n"
+    text = "HloModule m\n\n" + branch.replace(arguments, "%r = " + start.lstrip()) + "\n" + main
+    module = parse_module(text)
+    guess_ids(module)
+    inside = sorted(module.computations[0], key=lambda x: x.id)
+    inlined = ["broadcast.3", "select.1", "mul.0.0", "broadcast.2.0", "add.0.0", "add.2.0"]
+    assert [x.name for x in inside if x.name in inlined] == inlined

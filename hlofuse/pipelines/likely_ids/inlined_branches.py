@@ -21,7 +21,7 @@ from hlofuse.pipelines.names import is_in_branch, is_told_of_program, name_befor
 
 _BRANCH = re.compile(r"/branch_(\d+)")
 _CONDITIONAL = "cond"
-_OLDER = (Maker.INLINER, Maker.SIMPLIFIER)
+_OLDER: tuple[Maker, ...] = (Maker.INLINER, Maker.SIMPLIFIER)
 
 
 def of_inlined_branches(
@@ -33,6 +33,9 @@ def of_inlined_branches(
     """
     if is_clone(computation):
         return []
+    older, of_framework = _OLDER, named
+    if not computation.is_entry:  # nothing tells whether a number in there is the front end's
+        older, of_framework = (Maker.FRONT_END, *_OLDER), frozenset()
     depth = _depth(computation)
     reach = {x for x in computation if _chooses(x)}
     selects = {x for x in reach if makers.get(x) == Maker.SIMPLIFIER and not _is_laid(x, makers)}
@@ -43,7 +46,7 @@ def of_inlined_branches(
         inlined = is_in_branch(x) and len(_branches(x)) > depth
         if inlined or not is_told_of_program(x):
             reach.add(x)
-        if inlined and makers.get(x) in _OLDER and x not in named and not _is_laid(x, makers):
+        if inlined and makers.get(x) in older and x not in of_framework and not _is_laid(x, makers):
             found[x] = None
     if len(found) == len(selects):
         return []
