@@ -709,3 +709,24 @@ def test_broadcasts_were_one_before_a_simplified_text_was_written(product: str, 
   %add.3 = f32[2]{{0}} add(%x, %broadcast.3)
   ROOT %r = (f32[8], f32[4], f32[2]) tuple(%sub.1, %add.2, %add.3)"""
     assert users_of("sqrt.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("operation", "users"),
+    [("sub", ["mul.1.0", "mul.2.0", "square.1.0"]), ("reshape", ["square.1.0", "mul.1.0", "mul.2.0"])],
+)
+def test_what_was_equal_before_reshapes_were_put_behind_it_is_so_since(
+    operation: str, users: list[str]
+) -> None:
+    """`x - mean` of rows, in a function and where that is called: ReshapeMover made it one of matrices."""
+    tables = places_in_source(("norm", 2, 5, 20), ("norm", 2, 1, 30), ("var", 9, 5, 20))
+    body = f"""  %p = f32[4,2,8]{{2,1,0}} parameter(0)
+  %q = f32[8,8]{{1,0}} parameter(1)
+  %sub.1 = f32[4,2,8]{{2,1,0}} subtract(%p, %p){named("sub", frame=1)}
+  %bitcast.1 = f32[8,8]{{1,0}} bitcast(%sub.1){named(operation, frame=1)}
+  %square.1.0 = f32[8,8]{{1,0}} multiply(%bitcast.1, %bitcast.1){named("jit(_var)/square", frame=3)}
+  %mul.1.0 = f32[8,8]{{1,0}} multiply(%bitcast.1, %square.1.0){named("mul", frame=2)}
+  %mul.2.0 = f32[8,8]{{1,0}} multiply(%bitcast.1, %q){named("mul", frame=2)}
+  ROOT %r = (f32[8,8], f32[8,8]) tuple(%mul.1.0, %mul.2.0)"""
+    ids = "p q mul.1.0 mul.2.0 r square.1.0 sub.1 bitcast.1"
+    assert users_of("bitcast.1", body, ids=ids, tables=tables) == users

@@ -142,12 +142,23 @@ def _may_have_twin(x: Instruction, *, ids_known: bool) -> bool:
         return True
     if _is_converted(x):
         return True  # wherever it was moved since
+    if ids_known and _is_reshaped_behind(x):
+        # A broadcast is made anew when it takes a reshape in: what it read says nothing then.
+        return all(u.id < x.id and u.opcode != "broadcast" for u in x.users)
     if not is_of_program(x) or is_of_merged(x):
         return False
     if not ids_known:
         return name_before_renaming(x).number > 0
     # What ReshapeMover made is a clone of what had been there.
     return not is_made_by_pass(x) or (x.opcode in ELEMENTWISE_OPCODES and came_behind_its_users(x, x.users))
+
+
+def _is_reshaped_behind(x: Instruction) -> bool:
+    """Did ReshapeMover put it behind its clone? What was equal before is so after that."""
+    moved = x
+    while moved.opcode in {"bitcast", "transpose"} and moved.op_name == x.op_name:
+        (moved,) = moved.operands
+    return moved is not x and moved.op_name == x.op_name and moved.opcode in ELEMENTWISE_OPCODES
 
 
 def _users_of_expression(
