@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.calls.derived_choices import choice_in_front
 from hlofuse.pipelines.users.calls.swapped_branches import operands_before_swap
 from hlofuse.pipelines.users.common.visits import order_of_walk
 from hlofuse.pipelines.users.products.merged_dots import operands_before_merger
@@ -29,6 +30,8 @@ class Program(NamedTuple):
 
     order: dict[Instruction, int]
     """The post-order with the operands of then; empty where none was another."""
+    at_cse: dict[Instruction, int]
+    """The same once calls were inlined: the framework makes a broadcast for each that reads one."""
     apart: frozenset[Instruction]
     """What came with merged products, last in that order: the program does not have it."""
     products: list[Product]
@@ -42,7 +45,8 @@ class Program(NamedTuple):
         What DotMerger concatenated took the place of the first product that read `x`, if it is the only one.
         A bitcast may have been the product's alone. What a gemm took along stood there, too.
         """
-        place = {u: self.order[u] for u in x.users}
+        order = self.at_cse if x.opcode == "broadcast" else self.order
+        place = {u: order[u] for u in x.users}
         parts = self.parts.get(x, [])
         apart = self.apart.intersection(x.users)
         if len(apart) > 1 or (apart and not parts):
@@ -61,12 +65,18 @@ def as_written(computation: Computation) -> Program:
     by_quotients = divisions_by_quotients(computation)
     in_gemms = operands_before_gemms(computation)
     of_parts = operands_before_merger(computation, in_gemms)
-    order, apart = _order(computation, in_gemms | of_parts, products, by_quotients)
+    read = in_gemms | of_parts
+    order, apart = _order(computation, read, products, by_quotients)
+    at_cse, derived = order, {x: it for x in computation if (it := choice_in_front(x)) is not None}
+    if derived:
+        read |= {x: [it, *(read.get(x) or x.operands)] for x, it in derived.items()}
+        at_cse = order or {x: k for k, x in enumerate(computation.post_order())}
+        order, apart = _order(computation, read, products, by_quotients)
     parts = dict[Instruction, list[Instruction]]()
     for part, operands in of_parts.items():
         for x in operands:
             parts.setdefault(x, []).append(part)
-    return Program(order, apart, products, by_quotients, parts)
+    return Program(order, at_cse, apart, products, by_quotients, parts)
 
 
 def _order(

@@ -1,0 +1,60 @@
+"""What stands in front of the derivative of a choice in a function."""
+
+from __future__ import annotations
+
+import pytest
+
+from .lists import named, users_of
+
+CALL, DERIVATIVE = "jvp(jit(_where))", "transpose(jvp(jit(_where)))"
+
+
+def _program(*, frame: int = 3, spread: str = CALL) -> str:
+    """`y` is read by what the function chooses, and by what reads its derivative, which is a result."""
+    return f"""
+  %x = f32[4,8] parameter(0)
+  %y = f32[4,8] parameter(1)
+  %p = pred[8] parameter(2)
+  %c = f32[] constant(0)
+  %zeros = f32[4,8] broadcast(%c), dimensions={{}}
+  %at.1.0 = pred[4,8] broadcast(%p), dimensions={{1}}{named(f"{spread}/broadcast_in_dim", frame=2)}
+  %select_n.2.0 = f32[4,8] select(%at.1.0, %x, %zeros){named(f"{DERIVATIVE}/select_n", frame=frame)}
+  %div.2.0 = f32[4,8] divide(%select_n.2.0, %y){named("transpose(jvp())/div", frame=1)}
+  %log.1.0 = f32[4,8] log(%y){named("jvp()/log", frame=1)}
+  %select_n.1.0 = f32[4,8] select(%at.1.0, %zeros, %log.1.0){named(f"{CALL}/select_n", frame=3)}
+  ROOT %tuple.1.0 = (f32[4,8], f32[4,8]) tuple(%div.2.0, %select_n.1.0)"""
+
+
+def test_the_derivative_needs_all_that_the_call_was_given() -> None:
+    assert users_of("y", _program()) == ["log.1.0", "div.2.0"]
+
+
+@pytest.mark.parametrize("other", [_program(frame=4), _program(spread="jvp()")])
+def test_no_other_choice_and_no_predicate_of_the_caller_does(other: str) -> None:
+    assert users_of("y", other) == ["div.2.0", "log.1.0"]
+
+
+def test_what_is_chosen_on_tells_where_the_derivative_of_a_number_was_taken_into_a_broadcast() -> None:
+    spread = named(f"{CALL}/broadcast_in_dim", frame=2)
+    on, back = "jvp(vmap(jit(_where)))/select_n", "transpose(jvp(vmap(jit(_where))))/select_n"
+    body = f"""
+  %x = f32[4,8] parameter(0)
+  %y = f32[4,8] parameter(1)
+  %p = pred[8] parameter(2)
+  %q = pred[4,8] parameter(3)
+  %c = f32[] constant(0)
+  %d = f32[] constant(2)
+  %none.1.0 = f32[8] broadcast(%c), dimensions={{}}
+  %all.1.0 = f32[8] broadcast(%d), dimensions={{}}
+  %zeros = f32[4,8] broadcast(%c), dimensions={{}}
+  %select_n.5.0 = f32[8] select(%p, %none.1.0, %all.1.0){named(f"{DERIVATIVE}/select_n", frame=3)}
+  %broadcast.1.0 = f32[4,8] broadcast(%select_n.5.0), dimensions={{1}}{spread}
+  %select_n.2.0 = f32[4,8] select(%q, %broadcast.1.0, %zeros){named(back, frame=5)}
+  %div.2.0 = f32[4,8] divide(%select_n.2.0, %y){named("transpose(jvp())/div", frame=1)}
+  %at.1.0 = pred[4,8] broadcast(%p), dimensions={{1}}{spread}
+  %log.1.0 = f32[4,8] log(%y){named("jvp()/log", frame=1)}
+  %select_n.1.0 = f32[4,8] select(%q, %log.1.0, %x){named(on, frame=5)}
+  %select_n.3.0 = f32[4,8] select(%at.1.0, %zeros, %select_n.1.0){named(f"{CALL}/select_n", frame=4)}
+  ROOT %tuple.1.0 = (f32[4,8], f32[4,8]) tuple(%div.2.0, %select_n.3.0)"""
+    assert users_of("y", body) == ["log.1.0", "div.2.0"]
+    assert users_of("y", body.replace("at.1.0, %zeros", "q, %zeros")) == ["div.2.0", "log.1.0"]
