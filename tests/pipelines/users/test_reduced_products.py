@@ -23,6 +23,30 @@ def test_the_last_user_takes_the_place_of_a_sum_of_the_matrix() -> None:
 
 
 @pytest.mark.parametrize(
+    ("less", "users"), [("broadcast.1", ["mul.1", "sub.1"]), ("q", ["sub.1", "mul.1"])], ids=["mean", "other"]
+)
+def test_the_last_user_takes_the_place_of_a_mean_that_was_grouped_of_what_was_reshaped(
+    less: str, users: list[str]
+) -> None:
+    body = f"""  %p = f32[8,4,4]{{2,1,0}} parameter(0)
+  %q = f32[8,2,16]{{2,1,0}} parameter(1)
+  %zero = f32[] constant(0)
+  %many = f32[8]{{0}} broadcast(%zero), dimensions={{}}
+  %call = (f32[8,2,4,4]{{3,2,1,0}}, s8[64]{{0}}) custom-call(%p), custom_call_target="__cudnn$convForward"
+  %image = f32[8,2,4,4]{{3,2,1,0}} get-tuple-element(%call), index=0
+  %bitcast.1 = f32[8,2,16]{{2,1,0}} bitcast(%image){named("add")}
+  %bitcast.2 = f32[8,32]{{1,0}} bitcast(%image){named("add")}
+  %total.1 = f32[8]{{0}} reduce(%bitcast.2, %zero), dimensions={{1}}, to_apply=%sum{named("total")}
+  %div.1 = f32[8]{{0}} divide(%total.1, %many){named("div")}
+  %broadcast.1 = f32[8,2,16]{{2,1,0}} broadcast(%div.1), dimensions={{0}}{named("sub")}
+  %sub.1 = f32[8,2,16]{{2,1,0}} subtract(%bitcast.1, %{less}){named("sub")}
+  %mul.1 = f32[8,2,16]{{2,1,0}} sine(%bitcast.1){named("mul")}
+  %add.1 = f32[8,2,16]{{2,1,0}} add(%mul.1, %broadcast.1)
+  ROOT %r = (f32[8,2,16]{{2,1,0}}, f32[8,2,16]{{2,1,0}}) tuple(%sub.1, %add.1)"""
+    assert users_of("bitcast.1", body) == users
+
+
+@pytest.mark.parametrize(
     ("computed", "users"),
     [
         ("dot(%l, %l), lhs_contracting_dims={1}, rhs_contracting_dims={0}", ["take.1", "sub.1"]),

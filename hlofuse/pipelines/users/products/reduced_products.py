@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import name_before_renaming, operation
+from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.fusions import has_dot, is_gemm
+from hlofuse.pipelines.users.common.grouping import is_grouped
 from hlofuse.pipelines.users.common.holes import last_at, without
 from hlofuse.pipelines.users.products.reshaped_products import is_bitcast_of_product, is_sum_of_products
 
@@ -29,9 +31,31 @@ def with_last_in_place_of_reduction(
     if not is_bitcast_of_product(reshaped) and not _is_gemm_or_sum(source):
         had_one = 1 in reshaped.shape.dimensions
         sums = [u for u in sums if _is_reshaped_back(u) or (had_one and _kept_one(u))]
+        sums = sums or _grouped_beside(reshaped, source)
     if len(sums) != 1:
         return users
     return without(sorted([*users, *sums], key=order.__getitem__), sums)
+
+
+def _grouped_beside(reshaped: Instruction, source: Instruction) -> list[Instruction]:
+    """Sums that readers of `reshaped` take from it, as its mean, of the `source` in one dimension.
+
+    ReductionDimensionGrouper (`xla/backends/gpu/transforms/reduction_dimension_grouper.cc`) put a bitcast in
+    front of what had come to read the source.
+    """
+    bitcasts = [u for u in source.users if u.opcode == "bitcast" and u is not reshaped]
+    sums = [v for u in bitcasts for v in u.users if is_grouped(v, u)]
+    return [x for x in sums if any(_is_computed_of(o, x) for u in reshaped.users for o in u.operands)]
+
+
+def _is_computed_of(x: Instruction, sum_: Instruction) -> bool:
+    """Is it the sum, or made of it and of numbers?"""
+    while x is not sum_:
+        read = [o for o in x.operands if not is_made_of_nothing(o)]
+        if len(read) != 1 or x.opcode == "reduce":
+            return False
+        (x,) = read
+    return True
 
 
 def with_sum_behind_reshape(source: Instruction, users: list[Instruction]) -> list[Instruction]:
