@@ -127,6 +127,7 @@ from hlofuse.pipelines.users.simplified.merged_factors import (
 )
 from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
 from hlofuse.pipelines.users.simplified.merged_slices import merged_slices, with_merged_slices_behind
+from hlofuse.pipelines.users.simplified.moved_converts import with_converts_in_place_of_moved
 from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
 from hlofuse.pipelines.users.simplified.operations_on_equals import with_larger_and_smaller_gone
 from hlofuse.pipelines.users.simplified.parts_of_complex import with_angles_behind
@@ -206,6 +207,8 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
 def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:
     """As AlgebraicSimplifier and expanders left them."""
     users = with_results_in_place_of_reshape(producer, users, clues.order)
+    if producer not in clues.wide:
+        users = with_converts_in_place_of_moved(producer, users, clues.order)
     users = with_chosen_behind_comparison(producer, with_updates_behind(producer, users))
     users = with_angles_behind(producer, users)
     users = with_last_in_place_of_margin(producer, users, clues.order)
