@@ -21,8 +21,9 @@ def with_last_in_place_of_converts(
     """The users of a narrow value, one of which is such a convert: the last took the places of its equals.
 
     What is in `wide` got a convert each, in its own place; what else is in single precision read that of the
-    program. All but the one met first went, as CSE met them. `order` is the post-order, which tells of a
-    constant, merged of many, no more than where the first convert stood.
+    program. All but the one met first went, as CSE met them. A single one is in its reader's place, too.
+    `order` is the post-order, which tells of a constant, merged of many, no more than where the first convert
+    stood.
     """
     convert = next((u for u in users if is_widening(u)), None)
     if convert is None:
@@ -30,7 +31,7 @@ def with_last_in_place_of_converts(
     met = {order[u]: uses[convert, u] for u in convert.users if u in wide}
     of_program = [u for u in convert.users if u not in wide]
     if not met or len(met) + bool(of_program) < 2:
-        return users
+        return _where_read(convert, users, order) if met else users
     if is_made_of_nothing(convert.operands[0]):
         met = {min(met): -1}
     if of_program:
@@ -41,6 +42,19 @@ def with_last_in_place_of_converts(
     for one in sorted(gone, reverse=True):
         listed.insert(sum(place[u] < one for u in users), one)
     return [u for u in without(listed, gone) if not isinstance(u, int)]
+
+
+def _where_read(
+    convert: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """`users` with a `convert` that took its reader's place behind what a text has in between."""
+    read = min(order[u] for u in convert.users)
+    at = users.index(convert)
+    behind = [k for k, u in enumerate(users) if k > at and order[convert] < order[u] < read]
+    if not behind:
+        return users
+    last = behind[-1] + 1
+    return [*users[:at], *users[at + 1 : last], convert, *users[last:]]
 
 
 def with_last_in_place_of_widened(

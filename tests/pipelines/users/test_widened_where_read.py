@@ -1,0 +1,30 @@
+"""The users of narrow arguments that one operation reads made wide."""
+
+from __future__ import annotations
+
+import pytest
+
+from .lists import named, users_of
+
+
+@pytest.mark.parametrize(
+    ("of", "users"),
+    [("%wide.2", ["row.1", "wide.1", "last.1"]), ("%q", ["wide.1", "row.1", "last.1"])],
+    ids=["of the argument", "of another"],
+)
+def test_a_convert_stands_where_its_reader_does(of: str, users: list[str]) -> None:
+    """`p * exp(p[0])`: the text has the convert ahead of what the other operand is computed of."""
+    body = f"""  %p = bf16[4,8]{{1,0}} parameter(0)
+  %wide.1 = f32[4,8]{{1,0}} convert(%p)
+  %q = f32[1,8]{{1,0}} parameter(1)
+  %row.1 = bf16[1,8]{{1,0}} slice(%p), slice={{[0:1], [0:8]}}{named("slice")}
+  %wide.2 = f32[1,8]{{1,0}} convert(%row.1)
+  %exp.1 = f32[1,8]{{1,0}} exponential({of}){named("exp")}
+  %flat.1 = f32[8]{{0}} bitcast(%exp.1)
+  %spread.1 = f32[4,8]{{1,0}} broadcast(%flat.1), dimensions={{1}}{named("dot_general")}
+  %mul.1 = f32[4,8]{{1,0}} multiply(%wide.1, %spread.1){named("dot_general")}
+  %thin.1 = bf16[4,8]{{1,0}} convert(%mul.1)
+  %cos.1 = f32[1,8]{{1,0}} cosine(%wide.2){named("cos")}
+  %last.1 = bf16[4,1]{{1,0}} slice(%p), slice={{[0:4], [0:1]}}{named("slice")}
+  ROOT %r = (bf16[4,8]{{1,0}}, f32[1,8]{{1,0}}, bf16[4,1]{{1,0}}) tuple(%thin.1, %cos.1, %last.1)"""
+    assert users_of("p", body) == users
