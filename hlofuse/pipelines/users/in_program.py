@@ -104,6 +104,7 @@ from hlofuse.pipelines.users.simplified.chosen_predicates import with_chosen_beh
 from hlofuse.pipelines.users.simplified.converted_predicates import with_last_in_place_of_numbers
 from hlofuse.pipelines.users.simplified.degenerate_reductions import (
     with_last_in_place_of_degenerate,
+    with_own_reshape_in_front,
 )
 from hlofuse.pipelines.users.simplified.dropped_behind import is_moved_with_reshape_dropped
 from hlofuse.pipelines.users.simplified.dropped_updates import with_results_in_place_of_update
@@ -164,7 +165,8 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = _as_called(producer, clues)
     users = _as_simplified(producer, users, clues)
     users = _as_computed_by_products(producer, users, clues)
-    return _as_merged(producer, users, clues)
+    users = _as_merged(producer, users, clues)
+    return with_own_reshape_in_front(producer, users) if clues.ids_known else users
 
 
 def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:

@@ -47,3 +47,18 @@ def test_what_reads_a_sum_elsewhere_reads_the_only_element(width: int, other: st
   %gt.2 = pred[] compare(%reduce_sum.2, %zero), direction=GT{named("clip/gt")}
   ROOT %r = ({shape}, pred[]) tuple(%select_n.1, %gt.2)"""
     assert users_of("square.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"), [("reduce_sum", ["back", "div.1"]), ("reshape", ["div.1", "back"])]
+)
+def test_the_reshape_made_with_a_reduction_is_its_first_reader(name: str, users: list[str]) -> None:
+    """Another read the reduction through it until AlgebraicSimplifier; one of the program stays in place."""
+    body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %low = f32[] constant(0)
+  %reduce.1 = f32[8]{{0}} reduce(%p, %low), dimensions={{1}}, to_apply=%sum{named("reduce_sum", frame=1)}
+  %div.1 = f32[8,1,4]{{2,1,0}} broadcast(%reduce.1), dimensions={{0}}{named("div", frame=1)}
+  %back = f32[8,1]{{1,0}} bitcast(%reduce.1){named(name, frame=1)}
+  %neg.1 = f32[8,1]{{1,0}} negate(%back){named("neg", frame=1)}
+  ROOT %r = (f32[8,1,4]{{2,1,0}}, f32[8,1]{{1,0}}) tuple(%div.1, %neg.1)"""
+    assert users_of("reduce.1", body, ids="p low div.1 reduce.1 back neg.1 r") == users

@@ -45,6 +45,22 @@ def _is_reduced_elsewhere(x: Instruction, reader: Instruction) -> bool:
     return (_origin(x), _origin(reader)) in _read_reduced(x.computation.root)
 
 
+def with_own_reshape_in_front(reduction: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of a `reduction` made anew, the reshape first that was made with it. Ids have to be XLA's.
+
+    ReductionDegenerateDimRemover (`xla/backends/gpu/transforms/reduction_degenerate_dim_remover.cc`) gave all
+    that read the one before that reshape, which has the name of the reduction. AlgebraicSimplifier put behind
+    it those that read the reduction past the reshape.
+    """
+    if reduction.opcode != "reduce" or not reduction.op_name:
+        return users
+    return sorted(users, key=lambda u: not _is_made_with(u, reduction))
+
+
+def _is_made_with(u: Instruction, reduction: Instruction) -> bool:
+    return u.opcode == "bitcast" and u.id == reduction.id + 1 and _origin(u) == _origin(reduction)
+
+
 @lru_cache(maxsize=2)  # asked for one computation after the other
 def _read_reduced(root: Instruction) -> frozenset[tuple[Hashable, Hashable]]:
     """What is reduced in the computation of `root` and what reads that, by name and place in the source."""
