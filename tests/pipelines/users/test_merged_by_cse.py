@@ -730,3 +730,24 @@ def test_what_was_equal_before_reshapes_were_put_behind_it_is_so_since(
   ROOT %r = (f32[8,8], f32[8,8]) tuple(%mul.1.0, %mul.2.0)"""
     ids = "p q mul.1.0 mul.2.0 r square.1.0 sub.1 bitcast.1"
     assert users_of("bitcast.1", body, ids=ids, tables=tables) == users
+
+
+@pytest.mark.parametrize(
+    ("end", "call", "users"),
+    [
+        (56, "", ["tanh.1", "multiply.1"]),
+        (66, "", ["multiply.1", "tanh.1"]),
+        (56, "jit(g)/", ["multiply.1", "tanh.1"]),
+    ],
+    ids=["no room", "written again", "computed in a function"],
+)
+def test_an_expression_is_read_by_name_where_it_has_no_room(end: int, call: str, users: list[str]) -> None:
+    """`(m := x * 3) @ tanh(m[0])`, where `m` is written in 14 columns."""
+    body = f"""  %x = f32[1,8]{{1,0}} parameter(0)
+  %y = f32[1,8]{{1,0}} parameter(1)
+  %mul.1 = f32[1,8]{{1,0}} multiply(%x, %y){named("mul", frame=1)}
+  %tanh.1 = f32[1,8]{{1,0}} tanh(%mul.1){named(f"{call}tanh", frame=2)}
+  %multiply.1 = f32[1,8]{{1,0}} multiply(%mul.1, %tanh.1){named("dot_general", frame=3)}
+  ROOT %r = (f32[1,8]{{1,0}}) tuple(%multiply.1)"""
+    tables = places_in_source(("f", 2, 24, 38), ("f", 2, 42, end), ("f", 2, 18, end))
+    assert users_of("mul.1", body, tables=tables) == users

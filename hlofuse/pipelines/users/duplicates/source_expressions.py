@@ -180,10 +180,23 @@ def _users_of_expression(
         u
         for u, place in places.items()
         if u in around
+        or (scope(u) == scope(x) and any(_has_no_room(place, here, wider) for wider in around.values()))
         or _is_called_around(u, here)
         or _bears_place_of_another(u, place)
         or leads_to_gemm_with_prologue(u, x)
     }
+
+
+def _has_no_room(place: Extent | None, here: Extent, around: Extent | None) -> bool:
+    """Is what stands beside `here` in the expression `around` too short for that to be written there again?
+
+    `(m := x * 3) @ tanh(m[0])` gave it a name. A function that is called there may compute the like itself.
+    """
+    if place is None or around is None or not around.encloses(place):
+        return False
+    if len({here.start[0], here.end[0], place.start[0], place.end[0]}) > 1:
+        return False  # columns tell how long it is on one line
+    return place.end[1] - place.start[1] <= here.end[1] - here.start[1]
 
 
 def _goes_on(u: Instruction, x: Instruction) -> bool:
