@@ -751,3 +751,14 @@ def test_an_expression_is_read_by_name_where_it_has_no_room(end: int, call: str,
   ROOT %r = (f32[1,8]{{1,0}}) tuple(%multiply.1)"""
     tables = places_in_source(("f", 2, 24, 38), ("f", 2, 42, end), ("f", 2, 18, end))
     assert users_of("mul.1", body, tables=tables) == users
+
+
+@pytest.mark.parametrize(("frame", "users"), [(2, ["multiply.1", "tanh.1"]), (1, ["tanh.1", "multiply.1"])])
+def test_an_operation_reads_what_it_converted_before_others_do(frame: int, users: list[str]) -> None:
+    """They converted the same since, until CSE."""
+    body = f"""  %x = s64[1,8]{{1,0}} parameter(0)
+  %dot_general.1 = f64[1,8]{{1,0}} convert(%x){named("dot_general", frame=2)}
+  %tanh.1 = f64[1,8]{{1,0}} tanh(%dot_general.1){named("tanh", frame=1)}
+  %multiply.1 = f64[1,8]{{1,0}} multiply(%dot_general.1, %tanh.1){named("dot_general", frame=frame)}
+  ROOT %r = (f64[1,8]{{1,0}}) tuple(%multiply.1)"""
+    assert users_of("dot_general.1", body) == users

@@ -52,6 +52,8 @@ def with_twins_users_behind(
         return users  # every function has its own
     if ids_known and _is_converted_for_one(producer, users):
         return _by_place(producer, users)
+    if _is_part_of_operation(producer):
+        return sorted(users, key=lambda u: not _is_of_same_operation(u, producer))
     if not _may_have_twin(producer, ids_known=ids_known):
         return users
     own: set[Instruction] = set()
@@ -116,6 +118,20 @@ def _is_converted_for_one(x: Instruction, users: list[Instruction]) -> bool:
     if any(u.id < x.id for u in own):
         return False
     return any(not is_of_derivative(u) and operation(u) != operation(x) for u in own)
+
+
+def _is_part_of_operation(x: Instruction) -> bool:
+    """Did one operation of the framework, such as a product, convert its operand to `x` itself?
+
+    Who else reads `x` has written a convert, which has a name of its own.
+    """
+    if x.opcode != "convert" or _is_converted(x) or not is_of_program(x) or is_of_derivative(x):
+        return False
+    return stack_frame(x) != 0 and any(_is_of_same_operation(u, x) for u in x.users)
+
+
+def _is_of_same_operation(u: Instruction, x: Instruction) -> bool:
+    return (stack_frame(u), u.op_name) == (stack_frame(x), x.op_name)
 
 
 def _by_place(x: Instruction, users: list[Instruction]) -> list[Instruction]:
