@@ -242,14 +242,8 @@ def test_the_last_of_several_reductions_took_the_place_of_the_bitcast_that_all_r
     assert [x.name for x in reductions_but_last(users[::-1], order)] == ["rows", "grouped"]
 
 
-@pytest.mark.parametrize(
-    ("squeezed", "users"),
-    [("[4,8]{1,0}", ["squeezed", "convert.1"]), ("[8,4]{1,0}", ["convert.1", "squeezed"])],
-    ids=["squeezed", "reshaped otherwise"],
-)
-def test_a_bitcast_that_squeezes_for_a_reduction_stands_where_that_did(
-    squeezed: str, users: list[str]
-) -> None:
+@pytest.mark.parametrize("squeezed", ["[4,8]{1,0}", "[8,4]{1,0}"], ids=["squeezed", "reshaped otherwise"])
+def test_a_bitcast_that_a_reduction_reads_stands_where_that_did(squeezed: str) -> None:
     """What subtracts the sum comes later, but its first operand was widened in front of that."""
     body = f"""  %p = bf16[1,4,8]{{2,1,0}} parameter(0)
   %value = bf16[1,4,8]{{2,1,0}} exponential(%p){named("exp")}
@@ -262,7 +256,7 @@ def test_a_bitcast_that_squeezes_for_a_reduction_stands_where_that_did(
   %each = f32[1,4,8]{{2,1,0}} broadcast(%total), dimensions={{}}
   %sub.1 = f32[1,4,8]{{2,1,0}} subtract(%convert.1, %each){named("sub")}
   ROOT %r = bf16[1,4,8]{{2,1,0}} convert(%sub.1)"""
-    assert users_of("value", body) == users
+    assert users_of("value", body) == ["squeezed", "convert.1"]
 
 
 @pytest.mark.parametrize(
