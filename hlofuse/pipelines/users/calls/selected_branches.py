@@ -12,14 +12,14 @@ compute at the end. Whenever something goes, the last user is put in the place.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_in_function, number_in_name, operation, stack_frame
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
-from hlofuse.pipelines.users.common.fusions import LAYOUT_ONLY, has_dot
+from hlofuse.pipelines.users.common.fusions import has_dot, readers_past_layout
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 
 _BRANCH = re.compile(r"/branch_(\d+)_fun(?=/)")
@@ -218,19 +218,11 @@ def _read_outside(branches: Iterable[Instruction], place: str, order: Mapping[In
     """Where outside of the branches was computed what they compute, too: of each the first reader."""
     found = []
     for user in branches:
-        readers = [*_readers(user)]
+        readers = [*readers_past_layout(user)]
         outside = [order[v] for v in readers if v.op_name and v.op_name != place and not _is_within(v, place)]
         if len(outside) < len(readers):
             found += sorted(outside)[:1]
     return found
-
-
-def _readers(x: Instruction) -> Iterator[Instruction]:
-    for user in x.users:
-        if user.opcode in LAYOUT_ONLY:
-            yield from _readers(user)
-        else:
-            yield user
 
 
 def _is_within(x: Instruction, place: str) -> bool:

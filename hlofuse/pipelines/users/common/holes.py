@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -32,3 +32,10 @@ def last_at(users: list[T], place: int) -> list[T]:
 def last_in_front(users: list[T]) -> list[T]:
     """`users` with the last in front: it filled the hole of a first one that went."""
     return last_at(users, 0)
+
+
+def behind_last(users: list[T], user: T, is_ahead: Callable[[T], bool]) -> list[T]:
+    """`users` with `user` right behind the last that comes after it in the list and `is_ahead` of it."""
+    at = users.index(user)
+    last = max((k for k in range(at + 1, len(users)) if is_ahead(users[k])), default=at)
+    return [*users[:at], *users[at + 1 : last + 1], user, *users[last + 1 :]]

@@ -10,7 +10,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.pipelines.names import is_of_program
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
-from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.holes import behind_last, without
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_narrowing, is_widening
 
@@ -49,12 +49,7 @@ def _where_read(
 ) -> list[Instruction]:
     """`users` with a `convert` that took its reader's place behind what a text has in between."""
     read = min(order[u] for u in convert.users)
-    at = users.index(convert)
-    behind = [k for k, u in enumerate(users) if k > at and order[convert] < order[u] < read]
-    if not behind:
-        return users
-    last = behind[-1] + 1
-    return [*users[:at], *users[at + 1 : last], convert, *users[last:]]
+    return behind_last(users, convert, lambda u: order[convert] < order[u] < read)
 
 
 def with_last_in_place_of_widened(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.holes import behind_last, without
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrow
 
@@ -31,12 +31,9 @@ def with_copies_where_read(
         if any(u is not copy.users[0] for u in copy.users):
             listed = _with_one_of_many(listed, copy, order, uses)
             continue
-        at = listed.index(copy)
         read = min((order[u] for u in copy.users), default=0)
-        kept = [u for u in listed if u.id < passes or _is_in_front_of_copy(u)]
-        behind = [k for k, u in enumerate(listed) if k > at and u in kept and order[u] < read]
-        if behind:
-            listed.insert(behind[-1], listed.pop(at))
+        ahead = {u for u in listed if order[u] < read and (u.id < passes or _is_in_front_of_copy(u))}
+        listed = behind_last(listed, copy, ahead.__contains__)
     return listed
 
 

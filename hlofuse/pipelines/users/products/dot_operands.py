@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.common.fusions import has_dot
+from hlofuse.pipelines.users.common.holes import behind_last
 
 _LAYOUT_ONLY = frozenset({"bitcast", "transpose"})
 
@@ -27,10 +28,9 @@ def with_dot_operands_in_place(
             place = next((k for k, u in enumerate(listed) if order[u] > order[product]), len(listed))
             listed.insert(place, operand)
     for operand, product in products.items():
-        needed = [u for u in listed if order[operand] < order[u] < order[product]]
-        if operand.opcode == "bitcast" and needed and listed.index(operand) < listed.index(needed[-1]):
-            listed.remove(operand)
-            listed.insert(listed.index(needed[-1]) + 1, operand)
+        if operand.opcode == "bitcast":
+            needed = {u for u in listed if order[operand] < order[u] < order[product]}
+            listed = behind_last(listed, operand, needed.__contains__)
     return listed
 
 

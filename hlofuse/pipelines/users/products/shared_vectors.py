@@ -6,7 +6,7 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.common.holes import without
-from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.common.visits import Uses, order_of_walk
 
 
 def with_vectors_made_one(
@@ -53,7 +53,7 @@ def with_product_in_place_of_vector(
     if x.shape.true_rank < 2:
         return users  # a product reads it as it is
     for product in [u for u in users if _is_ahead_of_vector(u)]:
-        needed = _needed_by(product)
+        needed = order_of_walk(product.operands, lambda y: y.operands)
         behind = [k for k, u in enumerate(users) if u in needed and uses[x, u] > uses[x, product]]
         place = min([*behind, users.index(product)])
         others = [u for u in users if u is not product]
@@ -61,16 +61,6 @@ def with_product_in_place_of_vector(
         listed: list[Instruction | int] = [*others[:place], product, *gone, *others[place:]]
         users = [u for u in without(listed, gone) if isinstance(u, Instruction)]
     return users
-
-
-def _needed_by(x: Instruction) -> set[Instruction]:
-    found, pending = set[Instruction](), [*x.operands]
-    while pending:
-        operand = pending.pop()
-        if operand not in found:
-            found.add(operand)
-            pending += operand.operands
-    return found
 
 
 def _is_ahead_of_vector(product: Instruction) -> bool:

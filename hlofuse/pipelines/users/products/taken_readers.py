@@ -6,12 +6,12 @@ goes with it if nobody else reads that, and the last user of what that had read 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_derivative, is_of_program
-from hlofuse.pipelines.users.common.fusions import LAYOUT_ONLY, is_gemm
+from hlofuse.pipelines.users.common.fusions import LAYOUT_ONLY, is_gemm, readers_past_layout
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.products.taken_operands import originals_of
 
@@ -27,13 +27,13 @@ def readers_in_gemms(order: Iterable[Instruction]) -> Taken:
     """
     found: Taken = {}
     for gemm in filter(is_gemm, order):
-        if any(map(_is_of_merged_products, _readers(gemm))):
+        if any(map(_is_of_merged_products, readers_past_layout(gemm))):
             continue
         originals = originals_of(gemm)
         for inner, original in originals.items():
             if inner.opcode == "parameter" or inner.opcode in LAYOUT_ONLY:
                 continue
-            for reader in _readers(inner):
+            for reader in readers_past_layout(inner):
                 if reader not in originals:
                     kind = (reader.opcode, reader.op_name, reader.shape.element_count)
                     found.setdefault(original, {}).setdefault(kind, []).append(gemm)
@@ -75,11 +75,3 @@ def _is_appended(user: Instruction, x: Instruction) -> bool:
     if user.opcode == "concatenate":
         return is_of_derivative(x)
     return is_made_by_pass(user) and user.opcode != "bitcast"
-
-
-def _readers(x: Instruction) -> Iterator[Instruction]:
-    for user in x.users:
-        if user.opcode in LAYOUT_ONLY:
-            yield from _readers(user)
-        else:
-            yield user
