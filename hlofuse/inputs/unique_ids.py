@@ -11,11 +11,11 @@ from pathlib import Path
 from hlofuse.inputs.wire_format import fields, module_proto, varint
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
-from hlofuse.ir.unique_ids import ComputationIds, UniqueIds
+from hlofuse.ir.unique_ids import ComputationIds, Element, UniqueIds
 
 _COMPUTATIONS = 3
 _NAME, _INSTRUCTIONS = 1, 2
-_OPCODE, _TUPLE_INDEX, _ID, _OPERANDS = 2, 13, 35, 36
+_OPCODE, _METADATA, _TUPLE_INDEX, _ID, _OPERANDS = 2, 7, 13, 35, 36
 _LOCAL = (1 << 32) - 1
 
 
@@ -87,12 +87,15 @@ def _computation(data: bytes) -> tuple[str, ComputationIds]:
 def _instruction(data: bytes, ids: ComputationIds) -> None:
     name = opcode = ""
     index = unique = operand = 0
+    has_metadata = False
     for number, value in fields(data):
         if isinstance(value, bytes):
             if number == _NAME:
                 name = value.decode()
             elif number == _OPCODE:
                 opcode = value.decode()
+            elif number == _METADATA:
+                has_metadata = bool(value)
             elif number == _OPERANDS and value:
                 operand = varint(value, 0)[0]
         elif number == _ID:
@@ -103,4 +106,4 @@ def _instruction(data: bytes, ids: ComputationIds) -> None:
             operand = value
     ids.by_name[name] = unique & _LOCAL
     if opcode == "get-tuple-element":
-        ids.elements.setdefault((operand & _LOCAL, index), (unique & _LOCAL, name))
+        ids.elements.setdefault((operand & _LOCAL, index), Element(name, has_metadata))

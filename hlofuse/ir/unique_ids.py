@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+
+
+class Element(NamedTuple):
+    """A get-tuple-element that a text may write as `%operand#index`, without its name and metadata."""
+
+    name: str
+    has_metadata: bool
+    """That of its operand, then: XLA's passes make none of their own."""
 
 
 @dataclass(slots=True)
@@ -14,8 +23,8 @@ class ComputationIds:
     """Ids within one computation."""
 
     by_name: dict[str, int] = field(default_factory=dict)
-    elements: dict[tuple[int, int], tuple[int, str]] = field(default_factory=dict)
-    """Get-tuple-elements by operand's id and index: a text may write them as `%operand#index`."""
+    elements: dict[tuple[int, int], Element] = field(default_factory=dict)
+    """By operand's id and index."""
 
 
 @dataclass(slots=True)
@@ -44,6 +53,21 @@ class UniqueIds:
         place = {name: k for k, name in enumerate(self.computations)}
         module.processing_order = sorted((c for c, _ in known), key=lambda c: place[c.name])
 
+    def give_metadata(self, module: Module) -> None:
+        """Get-tuple-elements that the text folded into operands get back what they say of the program.
+
+        Apart from `apply`: how users are restored rests on what a text says.
+        """
+        for computation in module.computations:
+            ids = self.computations.get(computation.name)
+            told = {e.name for e in ids.elements.values() if e.has_metadata} if ids is not None else set()
+            for instruction in computation if told else ():
+                if instruction.name not in told or "metadata" in instruction.attributes:
+                    continue
+                metadata = instruction.operands[0].attributes.raw("metadata")
+                if metadata is not None:
+                    instruction.attributes = instruction.attributes.updated(metadata=metadata)
+
 
 def _name_elements(computation: Computation, ids: ComputationIds) -> None:
     """Get-tuple-elements that the text folded into operands get their own names back."""
@@ -52,7 +76,8 @@ def _name_elements(computation: Computation, ids: ComputationIds) -> None:
             continue
         source = ids.by_name.get(instruction.operands[0].name)
         known = ids.elements.get((source, instruction.tuple_index)) if source is not None else None
-        if known is not None:
-            instruction.name = known[1]
-            if computation.module is not None:
-                computation.module.instruction_names.reserve([known[1]])
+        if known is None:
+            continue
+        instruction.name = known.name
+        if computation.module is not None:
+            computation.module.instruction_names.reserve([known.name])

@@ -26,6 +26,8 @@ def restore_history(module: Module, ids: UniqueIds | None) -> None:
         module.processing_order = likely_processing_order(module)
     if not module.has_played_order:
         restore_users(module, ids_known=ids is not None)
+    if ids is not None:
+        ids.give_metadata(module)
     names = module.instruction_names
     reserve_spent_names(module)
     names.reserve([name for i in module.instructions() if (name := _name_before_renaming(i.name))])
