@@ -501,3 +501,28 @@ def test_a_sum_of_derivatives_of_narrow_products_is_as_narrow_as_they_are(last: 
     entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
     found = {x.name for x in widened(entry.post_order(), uses_in_order(entry))}
     assert ("all" in found) == (last == "bf16")
+
+
+@pytest.mark.parametrize(
+    ("operation", "kernel", "is_narrow"),
+    [("add_any", "%convert.1", True), ("mul", "%convert.1", False), ("add_any", "%q", False)],
+    ids=["derivatives", "maybe converted in the program", "no narrow product"],
+)
+def test_derivatives_by_the_result_of_a_narrow_convolution_are_added_up_narrow(
+    operation: str, kernel: str, *, is_narrow: bool
+) -> None:
+    """Only the derivative of that convolution reads the sum, in single precision without a convert left."""
+    conv = 'window={size=1x1}, dim_labels=bf01_oi01->bf01, custom_call_target="__cudnn$convForward"'
+    back = conv.replace("Forward", "BackwardInput")
+    body = f"""  %p = bf16[4,4,1,1]{{3,2,1,0}} parameter(0)
+  %q = f32[4,4,1,1]{{3,2,1,0}} parameter(1)
+  %convert.1 = f32[4,4,1,1]{{3,2,1,0}} convert(%p)
+  %first = (f32[4,4,1,1]{{3,2,1,0}}, u8[0]{{0}}) custom-call(%q, {kernel}), {conv}
+  %sum = f32[4,4,1,1]{{3,2,1,0}} add(%q, %q){named(f"transpose(jvp())/{operation}")}
+  %last = (f32[4,4,1,1]{{3,2,1,0}}, u8[0]{{0}}) custom-call(%sum, %q), {back}
+  %kept = bf16[4,4,1,1]{{3,2,1,0}} parameter(2)
+  %other = f32[4,4,1,1]{{3,2,1,0}} convert(%kept)
+  %sine = f32[4,4,1,1]{{3,2,1,0}} sine(%other){named("sin")}
+  ROOT %r = ((f32[4,4,1,1]{{3,2,1,0}}, u8[0]{{0}}), f32[4,4,1,1]{{3,2,1,0}}) tuple(%last, %sine)"""
+    entry = parse_module(f"HloModule m\n\nENTRY %main {{\n{body}\n}}\n").entry
+    assert ("sum" in {x.name for x in widened(entry.post_order(), uses_in_order(entry))}) == is_narrow

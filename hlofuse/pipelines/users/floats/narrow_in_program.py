@@ -47,8 +47,11 @@ def widened(order: Iterable[Instruction], uses: Uses) -> frozenset[Instruction]:
     never = _computed_narrow(order)
     found = {x for x in order if x.opcode == "reduce" and is_inserted_convert(x.operands[1])}
     first = _first_readers(order, uses)
+    products = frozenset(x for x in order if _is_product(x))
+    if not any(map(_reads_widened, products)):
+        products = frozenset()
     own = {
-        x: _evidence(x) + _SURE * (x in first)
+        x: _evidence(x) + _SURE * (x in first) + _SURE * _is_sum_for(products, x)
         for x in order
         if is_elementwise(x) and _is_wide(x) and x.opcode not in never and not is_sum_of_factors(x)
     }
@@ -166,8 +169,23 @@ def _is_of_narrow_product(x: Instruction) -> bool:
     if x.opcode != "get-tuple-element":
         return False
     (made,) = x.operands
-    is_product = is_library_convolution(made) or is_library_matmul(made)
-    return is_product and any(is_widening(before_layout(o)) for o in made.operands[:2])
+    return _is_product(made) and _reads_widened(made)
+
+
+def _is_sum_for(products: frozenset[Instruction], x: Instruction) -> bool:
+    """Is it a sum of derivatives by the result of a product, which is as narrow as what it was given?
+
+    The `products` that are the derivative of that one read it.
+    """
+    return operation(x) == "add_any" and bool(x.users) and products.issuperset(x.users)
+
+
+def _is_product(x: Instruction) -> bool:
+    return is_library_convolution(x) or is_library_matmul(x)
+
+
+def _reads_widened(product: Instruction) -> bool:
+    return any(is_widening(before_layout(o)) for o in product.operands[:2])
 
 
 def _is_broadcast_since(x: Instruction) -> bool:
