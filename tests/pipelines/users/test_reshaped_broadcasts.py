@@ -118,3 +118,31 @@ ENTRY %main (i: (s32[2], s32[1,2], s32[])) -> (s32[2], s32[1,2], s32[]) {{
 }}
 """
     assert users_in(program, "sub.5.0", ids_known=True) == users
+
+
+@pytest.mark.parametrize(
+    ("second", "users"),
+    [("q", ["mul.1", "mul.5", "mul.3"]), ("mul.2.0", ["mul.1", "mul.3", "mul.5"])],
+    ids=["together", "one after the other"],
+)
+def test_the_last_takes_the_place_of_what_read_the_reshaped_broadcast_of_a_constant(
+    second: str, users: list[str]
+) -> None:
+    """Gradients of which some were reshaped: the broadcast that was made for those is younger."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[2,4]{{1,0}} parameter(1)
+  %c = f32[] constant(0.1)
+  %broadcast.1 = f32[8]{{0}} broadcast(%c), dimensions={{}}
+  %mul.1 = f32[8]{{0}} multiply(%p, %broadcast.1){named("mul")}
+  %broadcast.9.0 = f32[2,4]{{1,0}} broadcast(%c), dimensions={{}}
+  %mul.2.0 = f32[2,4]{{1,0}} multiply(%q, %broadcast.9.0){named("mul")}
+  %bitcast.1.0 = f32[8]{{0}} bitcast(%mul.2.0){named("mul")}
+  %mul.3 = f32[8]{{0}} multiply(%mul.1, %broadcast.1){named("mul")}
+  %mul.4.0 = f32[2,4]{{1,0}} multiply(%{second}, %broadcast.9.0){named("mul")}
+  %bitcast.2.0 = f32[8]{{0}} bitcast(%mul.4.0){named("mul")}
+  %mul.5 = f32[8]{{0}} multiply(%mul.3, %broadcast.1){named("mul")}
+  ROOT %r = tuple(%mul.1, %bitcast.1.0, %mul.3, %bitcast.2.0, %mul.5)""".replace(
+        "%r = ", "%r = (f32[8], f32[8], f32[8], f32[8], f32[8]) "
+    )
+    ids = "p q c broadcast.1 mul.1 - mul.3 - mul.5 r broadcast.9.0 mul.2.0 bitcast.1.0 mul.4.0 bitcast.2.0"
+    assert users_of("broadcast.1", body, ids=ids) == users

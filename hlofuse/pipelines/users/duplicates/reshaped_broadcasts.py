@@ -46,17 +46,17 @@ def made_of_reshapes(computation: Iterable[Instruction]) -> Reshaped:
     """By broadcast of a number in the program those that AlgebraicSimplifier made of its reshapes.
 
     ReshapeMover had put a reshape behind it, to compute in front of a reshape what was computed with it. The
-    result is reshaped to what it still is.
+    result is reshaped to what it still is. That of a constant in the program has no name: it is the older.
     """
     made: Reshaped = {}
     for number in computation:
-        if number.shape.rank or not number.shape.is_array or is_constant(number):
+        if number.shape.rank or not number.shape.is_array:
             continue
         broadcasts = [u for u in number.users if u.opcode == "broadcast"]
-        written = {(u.shape.dimensions, _place(u)): u for u in broadcasts if is_of_program(u)}
-        for u in broadcasts if written else ():
-            if is_of_program(u):
-                continue
+        is_later = is_made_by_pass if is_constant(number) else _is_of_no_program
+        later = [u for u in broadcasts if is_later(u)]
+        written = {(u.shape.dimensions, _place(u)): u for u in broadcasts if u not in later}
+        for u in later if written else ():
             of = {written.get((shape, _place(u))) for shape in _reshaped_to(u)}
             if len(of) == 1 and (it := of.pop()) is not None:
                 made.setdefault(it, []).append(u)
@@ -80,6 +80,8 @@ def with_last_in_place_of_reshapes(
     moved = sorted((u for b in reshaped.get(broadcast, ()) for u in b.users), key=order.__getitem__)
     if not moved or users != sorted(users, key=order.__getitem__) or order[moved[0]] < order[users[0]]:
         return users
+    if is_constant(broadcast.operands[0]) and any(u in moved for v in moved for u in v.users):
+        return users  # CSE ran between the rounds in which they were moved
     first, *others = moved
     if not _reads_moved(first, wide):
         others = []
@@ -117,6 +119,10 @@ def _leads_to_reshape(moved: Instruction, dimensions: tuple[int, ...]) -> bool:
             pending += [u for u in x.users if u not in found]
             found.update(x.users)
     return False
+
+
+def _is_of_no_program(x: Instruction) -> bool:
+    return not is_of_program(x)
 
 
 def _is_reshape_of(made: Instruction, broadcast: Instruction) -> bool:
