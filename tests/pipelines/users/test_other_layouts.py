@@ -150,11 +150,21 @@ def test_a_convert_of_the_program_was_made_anew_before_widened_ones_joined_it(wi
     assert users == (merged if wide else ["multiply.1", "multiply.2", "add.1"])
 
 
+@pytest.mark.parametrize("name", ["", "mul"])
 @pytest.mark.parametrize(
-    ("name", "users"), [("", ["transpose.1", "multiply.2"]), ("mul", ["multiply.2", "transpose.1"])]
+    ("first", "last", "users"),
+    [
+        ("f32[8,4]{1,0} %mul.1", "f32[8,4]{0,1} %bitcast.2", ["transpose.1", "multiply.2"]),
+        ("f32[8,4]{0,1} %bitcast.2", "f32[8,4]{1,0} %mul.1", ["multiply.2", "transpose.1"]),
+    ],
+    ids=["what was row-major", "what was made anew"],
 )
-def test_a_copy_of_what_the_body_of_a_loop_is_given_has_no_name(name: str, users: list[str]) -> None:
-    """What reads it was row-major; an FFT had what it reads, and gives, in the other layout."""
+def test_bitcasts_of_what_the_body_of_a_loop_is_given_are_one_where_the_walk_meets_the_first(
+    name: str, first: str, last: str, users: list[str]
+) -> None:
+    """What reads it through a copy, of no name, or a transpose was row-major; the rest was made anew."""
+    results = [x.split() for x in (first, last)]
+    shape, given = (", ".join(x) for x in zip(*results, strict=True))
     body = f"""  %p = (f32[8,4]{{0,1}}, f32[8,4]{{1,0}}) parameter(0)
   %e = f32[8,4]{{0,1}} get-tuple-element(%p), index=0
   %q = f32[8,4]{{1,0}} get-tuple-element(%p), index=1
@@ -163,7 +173,7 @@ def test_a_copy_of_what_the_body_of_a_loop_is_given_has_no_name(name: str, users
   %mul.1 = f32[8,4]{{1,0}} multiply(%transpose.1, %q){named("mul")}
   %multiply.2 = f32[4,8]{{1,0}} multiply(%bitcast.1, %bitcast.1){named("mul")}
   %bitcast.2 = f32[8,4]{{0,1}} bitcast(%multiply.2)
-  ROOT %r = (f32[8,4]{{1,0}}, f32[8,4]{{0,1}}) tuple(%mul.1, %bitcast.2)"""
+  ROOT %r = ({shape}) tuple({given})"""
     ids = "p e q mul.1 r bitcast.1 transpose.1 multiply.2 bitcast.2"
     assert users_of("bitcast.1", body, ids=ids) == users
 

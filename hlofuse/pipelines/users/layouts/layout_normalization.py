@@ -74,7 +74,7 @@ def restore_normalized_users(
         read_through(graph, back, wide, order)
     narrowed = [_narrow_for_wide(graph, x, wide) for x in computation if x in other and _is_narrowed(x, wide)]
     _Normalization(graph, anew, other, copied, frozenset([*converts.values(), *narrowed])).run()
-    _Simplification(graph, other, copied).run()
+    _Simplification(graph, other, copied, uses).run()
     for convert in narrowed:
         graph.bypass(convert)
     for back in backs:
@@ -296,11 +296,16 @@ class _Simplification:
     """
 
     def __init__(
-        self, graph: ShadowGraph, other: frozenset[Instruction], copied: frozenset[Instruction]
+        self,
+        graph: ShadowGraph,
+        other: frozenset[Instruction],
+        copied: frozenset[Instruction],
+        uses: Uses,
     ) -> None:
         self._graph = graph
         self._other = other
         self._copied = copied
+        self._uses = uses
 
     def run(self) -> None:
         graph = self._graph
@@ -312,6 +317,9 @@ class _Simplification:
         for bitcast in left:
             source = bitcast.operands[0]
             users = list(bitcast.users)
+            if source.is_bitcast and not only_left[source]:
+                self._put_together(source, bitcast)
+                continue
             for user in users:
                 user.operands = [source if o is bitcast else o for o in user.operands]
                 source.add_user(user)
@@ -322,6 +330,25 @@ class _Simplification:
             else:
                 source.remove_user(bitcast)
             bitcast.dead = True
+
+    def _put_together(self, source: Node, bitcast: Node) -> None:
+        """What read either: both became bitcasts of what that one is of; CSE kept the first met.
+
+        Fusions that are there already came last.
+        """
+        source.remove_user(bitcast)
+        own, others = source.users, bitcast.users
+        for user in others:
+            user.operands = [source if o is bitcast else o for o in user.operands]
+        source.users, bitcast.users, bitcast.dead = [], [], True
+        first, last = sorted((own, others), key=lambda users: self._first_use(source, users))
+        for user in sorted([*first, *last], key=_is_fusion):
+            source.add_user(user)
+
+    def _first_use(self, source: Node, users: Iterable[Node]) -> int:
+        x = source.source
+        read = [(x, u.source) for u in users if u.source is not None] if x is not None else []
+        return min((self._uses.get(use, -1) for use in read), default=-1)
 
     def _handle(self, node: Node) -> None:
         graph = self._graph
@@ -365,6 +392,10 @@ def _behind_bitcasts(node: Node) -> Instruction | None:
     while _is_shadow(node):
         node = node.operands[0]
     return node.source
+
+
+def _is_fusion(node: Node) -> bool:
+    return node.source is not None and node.source.opcode == "fusion"
 
 
 def _is_broadcast(node: Node) -> bool:
