@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.numbers_of_program import in_order_of_first_use
 from hlofuse.pipelines.likely_ids.places_in_source import as_met
 from hlofuse.pipelines.names import name_before_renaming
 
@@ -86,7 +87,7 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
             if unread[lower[x]] <= 0:
                 heapq.heappush(ready, (rank[lower[x]], place[lower[x]]))
     reads = {x: [*sources[x], lower[x]] if x in lower else [*sources[x]] for x in operations}
-    return _with_choices_last(as_met(backwards[::-1], reads))
+    return _with_choices_last(as_met(in_order_of_first_use(backwards[::-1], chains.values()), reads))
 
 
 def _with_choices_last(order: list[Instruction]) -> list[Instruction]:
