@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.likely_ids.makers import Maker
-from hlofuse.pipelines.likely_ids.moved_reshapes import moved_along, spread_for_moved
+from hlofuse.pipelines.likely_ids.moved_reshapes import (
+    moved_along,
+    on_the_way_to_moved,
+    spread_for_moved,
+    spread_of_moved,
+)
 
 TEXT = """HloModule m
 
@@ -48,3 +53,43 @@ ENTRY %main {
     assert [x.name for x in moved_along(makers)] == ["eq.1.0"]
     makers[named["broadcast.1.0"]] = Maker.INLINER
     assert moved_along(makers) == []
+
+
+NORM = """HloModule m
+
+%region {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+
+ENTRY %main {
+  %p = f32[8,4]{1,0} parameter(0)
+  %zero = f32[] constant(0)
+  %reduce_sum.1.0 = f32[8]{0} reduce(%p, %zero), dimensions={1}, to_apply=%region
+  %spread = f32[8]{0} broadcast(%zero), dimensions={}
+  %multiply.1.0 = f32[8]{0} multiply(SOURCE, %spread)
+  %add.4.0 = f32[8]{0} add(%multiply.1.0, %spread)
+  %rsqrt.0.0 = f32[8]{0} rsqrt(%add.4.0)
+  ROOT %mul.1.0 = f32[8,4]{1,0} broadcast(%rsqrt.0.0), dimensions={0}
+}
+"""
+
+
+def test_a_mean_and_what_is_made_of_it_ahead_of_what_was_moved_were_moved() -> None:
+    for source, expected in (("%reduce_sum.1.0", ["add.4.0", "multiply.1.0"]), ("%spread", [])):
+        entry = parse_module(NORM.replace("SOURCE", source)).entry
+        makers = {x: Maker.FRONT_END for x in entry if x.opcode != "parameter"}
+        named = {x.name: x for x in entry}
+        makers[named["multiply.1.0"]] = Maker.SIMPLIFIER
+        makers[named["rsqrt.0.0"]] = Maker.SIMPLIFIER_AGAIN
+        assert [x.name for x in on_the_way_to_moved(makers)] == expected
+
+
+def test_what_spreads_what_was_moved_took_the_reshape_in() -> None:
+    entry = parse_module(NORM.replace("SOURCE", "%reduce_sum.1.0")).entry
+    named = {x.name: x for x in entry}
+    makers = {x: Maker.FRONT_END for x in entry if x.opcode != "parameter"}
+    assert spread_of_moved(makers) == []
+    makers[named["rsqrt.0.0"]] = Maker.SIMPLIFIER_AGAIN
+    assert [x.name for x in spread_of_moved(makers)] == ["mul.1.0"]

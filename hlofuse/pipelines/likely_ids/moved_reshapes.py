@@ -64,6 +64,54 @@ def spread_for_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
     return [*found, *dict.fromkeys(spread)]
 
 
+def on_the_way_to_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
+    """What stands between a mean that keeps its dimensions and what was moved, the mean included.
+
+    The reshape was in front of all of them. Each has one array to read, and only the next one reads it.
+    """
+    found: dict[Instruction, None] = {}
+    for x, maker in makers.items():
+        if maker != Maker.SIMPLIFIER_AGAIN or x.opcode not in ELEMENTWISE_OPCODES:
+            continue
+        way: list[Instruction] = []
+        arrays = _arrays(x)
+        while len(arrays) == 1 and makers.get(arrays[0]) in _ON_THE_WAY and _is_moved_between(arrays[0]):
+            way += arrays
+            arrays = _arrays(way[-1])
+        if way and way[-1].opcode == "multiply" and _reads_reduction(way[-1]) and len(way) > 1:
+            found.update(dict.fromkeys(way))
+    return [*found]
+
+
+def spread_of_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
+    """The broadcasts that took in the reshape behind what was moved.
+
+    Where all is reduced, what is made of that has no dimensions to begin with.
+    """
+    return [
+        x
+        for x, maker in makers.items()
+        if x.opcode == "broadcast" and maker in _ON_THE_WAY
+        if _is_moved(x.operands[0], makers)
+        and (x.operands[0].shape.rank or any(o.opcode != "reduce" for o in _arrays(x.operands[0])))
+    ]
+
+
+def _is_moved(x: Instruction, makers: Mapping[Instruction, Maker]) -> bool:
+    return x.opcode in ELEMENTWISE_OPCODES and makers.get(x) == Maker.SIMPLIFIER_AGAIN
+
+
+_ON_THE_WAY = (Maker.FRONT_END, Maker.INLINER, Maker.SIMPLIFIER)
+
+
+def _is_moved_between(x: Instruction) -> bool:
+    return x.opcode in ELEMENTWISE_OPCODES and len(x.users) == 1
+
+
+def _arrays(x: Instruction) -> list[Instruction]:
+    return [o for o in x.operands if not (is_broadcast_of_constant(o) or o.opcode == "constant")]
+
+
 def _was_moved(x: Instruction, makers: Mapping[Instruction, Maker]) -> bool:
     """Does what is around an operation of a call tell that a reshape was in front of it?"""
     if not is_told_of_program(x) or x.opcode not in ELEMENTWISE_OPCODES:
@@ -110,8 +158,7 @@ def _is_bound_of_indices(x: Instruction) -> bool:
 
 def _reads_one_array(x: Instruction) -> bool:
     """So that a reshape behind it can only have come from there, and with numbers that tell nothing of it."""
-    arrays = [o for o in x.operands if not (is_broadcast_of_constant(o) or o.opcode == "constant")]
-    return x.opcode in ELEMENTWISE_OPCODES and len(arrays) == 1 < len(x.operands)
+    return x.opcode in ELEMENTWISE_OPCODES and len(_arrays(x)) == 1 < len(x.operands)
 
 
 def _reads_reduction(x: Instruction) -> bool:
