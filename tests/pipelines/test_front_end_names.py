@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
 
@@ -115,6 +117,15 @@ def named_beside_body(body: list[str], *lines: str, name: str = "body") -> set[s
 
 
 IN_LOOP = "while/body/mul"
+
+
+@pytest.mark.parametrize("calls", [3, 2])
+def test_what_was_inlined_fills_the_window_that_a_broadcast_would_have_alone(calls: int) -> None:
+    of_call = 'broadcast(%c.0), dimensions={}, metadata={op_name="jit(f)/jit(g)"}'
+    lines = [f"%broadcast.{k}.0 = f32[8]{{0}} {of_call}" for k in range(5, 5 + calls)]
+    last = "ROOT %broadcast.8.0 = f32[8]{0} broadcast(%c.0), dimensions={}"
+    expected = set() if calls == 3 else {"broadcast.8.0"}
+    assert named("%c.0 = f32[] constant(1)", *lines, last) - {"c.0"} == expected
 
 
 def test_a_body_has_a_window_of_its_own() -> None:

@@ -94,7 +94,7 @@ def _in_windows(
             foreign = sorted(chain(passes, in_clones.get(root, ()), *elsewhere))
             if computation.is_entry:
                 contradicted = against.get(root, NOTHING)
-                top = _top(own, passes, contradicted, root not in _SHARED)
+                top = _top(own, passes, contradicted, root not in _SHARED, root == "broadcast")
                 foreign = sorted(chain(foreign, contradicted.that_reach(top)))
                 window = _ending_at_last([n for n in own if top // 2 < n <= top], foreign)
                 end = window.start or inf
@@ -143,25 +143,29 @@ _SHARED = frozenset({"broadcast", "constant"})
 """Roots that the compiler gives as well."""
 
 
-def _top(numbers: list[int], others: list[int], against: AgainstData, told_apart: bool) -> int:
+def _top(
+    numbers: list[int], others: list[int], against: AgainstData, told_apart: bool, may_be_gone: bool
+) -> int:
     """The upper end of the entry's window: it holds the most of the numbers, and the fewest of the others.
 
     What a pass makes anew takes a free number and leaves one in the window: those in it and below it are no
     more than the front end made. If there is no such window, all have been made anew.
     """
 
-    def chosen(tops: list[int]) -> int:
-        def agreed(top: int) -> int:
-            first = top // 2 + 1
-            strange = _within(others, first, top) + against.in_window(first, top)
-            return _within(numbers, first, top) - 2 * strange
+    def agreed(top: int) -> int:
+        first = top // 2 + 1
+        strange = _within(others, first, top) + against.in_window(first, top)
+        return _within(numbers, first, top) - 2 * strange
 
+    def chosen(tops: list[int]) -> int:
         return max(tops, key=lambda top: (agreed(top), top), default=-1)
 
     def made_at_most(top: int) -> int:
         return min(numbers[bisect_right(numbers, top // 2) :], default=-1)
 
     top = chosen([number for number in numbers if number])  # one that ends at 0 is empty
+    if may_be_gone and agreed(top) <= -5 * _within(numbers, top // 2 + 1, top):
+        return -1  # thrice as many others: what was inlined has gone on behind the front end's
     if not told_apart or bisect_right(numbers, top) <= made_at_most(top):
         return top
     return chosen([t for k, t in enumerate(numbers, 1) if t > top and k <= made_at_most(t)])
