@@ -165,8 +165,61 @@ def test_two_constant_factors_that_became_one() -> None:
 def test_broadcasts_of_the_program(path: str, dimensions: str, expected: Maker) -> None:
     shape = "f32[8,4]{1,0}" if dimensions == "0" else "f32[4,8]{1,0}"
     name = path.split("/")[-1]
-    line = f"%{name}.9.0 = {shape} broadcast(%mul.5.0), dimensions={{{dimensions}}}, {op(path)}"
-    assert maker(f"{name}.9.0", MUL, line) == expected
+    line = f"%{name}.1.0 = {shape} broadcast(%mul.5.0), dimensions={{{dimensions}}}, {op(path)}"
+    assert maker(f"{name}.1.0", MUL, line) == expected
+
+
+@pytest.mark.parametrize(("number", "expected"), [(7, Maker.SIMPLIFIER_AGAIN), (6, Maker.FRONT_END)])
+def test_what_is_tiled_had_two_reshapes_and_a_broadcast_in_front(number: int, expected: Maker) -> None:
+    """Numbers below the upper half are not the program's."""
+    line = f"%broadcast_in_dim.{number}.0 = f32[4,8]{{1,0}} broadcast(%mul.5.0), dimensions={{1}}"
+    assert maker(f"broadcast_in_dim.{number}.0", MUL, f"{line}, {op('broadcast_in_dim')}") == expected
+
+
+def test_a_bound_of_uniform_numbers_is_made_anew_with_a_dimension_of_size_one() -> None:
+    constant = "%constant.4.0 = f32[] constant(2)"
+    for shape, expected in (("f32[1,8]{1,0}", Maker.SIMPLIFIER), ("f32[2,8]{1,0}", Maker.INLINER)):
+        line = f"%max.3.0 = {shape} broadcast(%constant.4.0), dimensions={{}}, {op('jit(_uniform)/max')}"
+        assert maker("max.3.0", MUL, constant, line) == expected
+
+
+def test_what_keeps_a_dimension_of_size_one_of_a_number_is_made_anew() -> None:
+    bitcast = "%bitcast.1 = f32[] bitcast(%one)"
+    for shape, expected in (("f32[1,8]{1,0}", Maker.SIMPLIFIER), ("f32[2,8]{1,0}", Maker.FRONT_END)):
+        line = f"%div.1.0 = {shape} broadcast(%bitcast.1), dimensions={{}}, {op('div')}"
+        one = "%one = f32[1]{0} reduce(%q, %zero), dimensions={0}, to_apply=%region"
+        assert maker("div.1.0", MUL, one, bitcast, line) == expected
+
+
+def test_places_of_an_argmax_came_with_a_function_whose_name_does_not_tell() -> None:
+    iota = f"%iota.1.0 = s32[8]{{0}} iota(), iota_dimension=0, {op('iota')}"
+    reduced = (
+        "%reduce.1.0 = (f32[], s32[]) reduce(%p, %iota.1.0, %zero, %none), dimensions={0}, to_apply=%region"
+    )
+    assert maker("iota.1.0", MUL, "%none = s32[] constant(0)", iota, reduced) == Maker.INLINER
+    compared = "%eq.1.0 = pred[8]{0} compare(%iota.1.0, %iota.1.0), direction=EQ"
+    assert maker("iota.1.0", MUL, iota, compared) == Maker.FRONT_END
+
+
+def test_what_is_selected_where_a_product_is_nothing_was_spread_for_that() -> None:
+    constant = "%constant.1.0 = f32[] constant(0)"
+    spread = "%broadcast.1.0 = f32[8]{0} broadcast(%constant.1.0), dimensions={}"
+    told = "%gt.1.0 = pred[8]{0} compare(%p, %mul.5.0), direction=GT"
+    for path, expected in (("mul", Maker.SIMPLIFIER), ("jit(_where)/select_n", Maker.FRONT_END)):
+        line = f"%select.1 = f32[8]{{0}} select(%gt.1.0, %mul.5.0, %broadcast.1.0), {op(path)}"
+        assert maker("broadcast.1.0", MUL, constant, spread, told, line) == expected
+
+
+def test_what_a_loop_of_a_scatter_writes_had_a_dimension_less() -> None:
+    constant = "%constant.1.0 = f32[] constant(7)"
+    at = "%at = s32[] constant(0)"
+    for size, expected in ((1, Maker.SIMPLIFIER_AGAIN), (2, Maker.FRONT_END)):
+        spread = f"%broadcast.1.0 = f32[3,{size}]{{1,0}} broadcast(%constant.1.0), dimensions={{}}"
+        write = (
+            "%dynamic-update-slice.2.0 = f32[8,4]{1,0} dynamic-update-slice(%q, %broadcast.1.0, %at, %at), "
+            + op("scatter")
+        )
+        assert maker("broadcast.1.0", MUL, constant, at, spread, write) == expected
 
 
 def test_the_negated_sum_of_a_derivative_of_a_division_was_moved() -> None:

@@ -175,8 +175,12 @@ class Makers:
         source = x.operands[0]
         if source.opcode == "constant":
             return self._of_spread_constant(x)
+        if _keeps_one_of_bound(x):
+            return Maker.SIMPLIFIER
         if is_told_of_program(x):
             explicit = operation(x) == "broadcast_in_dim" and self._is_as_written(x)
+            if explicit and _adds_in_front(x) and x in self._named and self._are_missing_in_front(x, 3):
+                return Maker.SIMPLIFIER_AGAIN  # jax.numpy.tile spreads one of one row, two reshapes around it
             if source.opcode != "bitcast" and source.shape.dimensions and not explicit:
                 return Maker.SIMPLIFIER_AGAIN  # two broadcasts, a reshape between them, became one
             if self._reduces_to_number(source) and self._are_missing_in_front(x, 1):
@@ -226,8 +230,15 @@ class Makers:
         return _greatest_numbers(self._named)[root] // 2 + 1
 
     def _of_spread_constant(self, x: Instruction) -> Maker:
-        if not x.op_name and x in self._named and self._is_spread_by_pass(x):
+        if _is_bound_of_uniform(x):
             return Maker.SIMPLIFIER
+        if not x.op_name and x in self._named:
+            if _is_for_missing(x.users):
+                return Maker.SIMPLIFIER
+            if _is_for_updates(x):
+                return Maker.SIMPLIFIER_AGAIN
+            if self._is_spread_by_pass(x):
+                return Maker.SIMPLIFIER
         if x in self._cloned_constants or (x in self._named and not is_told_of_program(x)):
             return Maker.FRONT_END
         if is_told_of_program(x) or not x.op_name:
@@ -281,6 +292,8 @@ class Makers:
             return Maker.SIMPLIFIER
         if x.shape.rank > 1 and is_told_of_program(x):
             return Maker.LAYOUT_NORMALIZATION if self._is_compared_in_layout(x) else Maker.SIMPLIFIER
+        if x.users and all(u.opcode == "reduce" and u.shape.is_tuple for u in x.users):
+            return self._inliner()  # jax.numpy.argmax is a function, of which the name does not tell
         if x in self._named:
             return Maker.FRONT_END
         return self._inliner() if is_told_of_program(x) else Maker.SIMPLIFIER
@@ -347,6 +360,36 @@ def _is_spread_to_reduced(x: Instruction) -> bool:
             pending += [o for o in source.operands if o not in sources]
             sources.update(dict.fromkeys(source.operands))
     return False
+
+
+def _is_for_missing(users: list[Instruction]) -> bool:
+    """Is it what a product with a comparison is where that is false? It was made with the select."""
+    return len(users) == 1 and users[0].opcode == "select" and operation(users[0]) == "mul"
+
+
+def _is_for_updates(x: Instruction) -> bool:
+    """Is it what a scatter of one update in turn writes? A dimension of size one had been dropped from it."""
+    return 1 in x.shape.dimensions and all(
+        u.opcode == "dynamic-update-slice" and operation(u).startswith("scatter") for u in x.users
+    )
+
+
+def _keeps_one_of_bound(x: Instruction) -> bool:
+    """Had what it spreads dimensions of size one, some of which it keeps? The reshape went into it."""
+    source = x.operands[0]
+    return source.opcode == "bitcast" and source.shape.rank == 0 and 1 in x.shape.dimensions
+
+
+def _is_bound_of_uniform(x: Instruction) -> bool:
+    """Is it a bound of jax.random.uniform, one dimension of which is as large as the bound's was?
+
+    A broadcast that keeps a dimension of size one is made anew with what it reads.
+    """
+    return (
+        1 in x.shape.dimensions
+        and name_before_renaming(x).root in {"max", "mul"}
+        and (x.op_name or "").endswith(("jit(_uniform)/max", "jit(_uniform)/mul"))
+    )
 
 
 def _is_of_divisor(x: Instruction) -> bool:
