@@ -64,6 +64,7 @@ from hlofuse.pipelines.users.products.dot_operands import with_dot_operands_in_p
 from hlofuse.pipelines.users.products.merged_dots import in_order_of_merged_products
 from hlofuse.pipelines.users.products.merged_operands import with_transposes_of_merger_behind
 from hlofuse.pipelines.users.products.sliced_products import called_slices, without_called_slices
+from hlofuse.pipelines.users.products.split_vectors import with_last_in_place_of_bitcasts
 from hlofuse.pipelines.users.products.taken_prologues import with_gemms_behind
 from hlofuse.pipelines.users.products.taken_readers import with_last_in_place_of_taken
 from hlofuse.pipelines.users.simplified.clamps import with_clamps_behind
@@ -164,6 +165,7 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
         users = with_reshaped_behind(producer, users)
         users = with_later_reshaped_in_front(producer, users, clues.ages.numbers)
     aged = with_pair_of_sum_gone(producer, as_age_tells(producer, users, clues), clues.wide)
+    aged = with_last_in_place_of_bitcasts(producer, aged)
     return with_readers_in_place(producer, aged), aged != users
 
 

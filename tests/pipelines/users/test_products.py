@@ -366,3 +366,29 @@ def test_a_product_that_merged_ones_read_is_where_a_walk_came_to_the_first(
   %sub.1 = f16[8]{{0}} subtract(%mul.1, %x){named("sub")}
 {"" if first else kept}  ROOT %r = (f16[8]{{0}}, f16[8]{{0}}) tuple({results})"""
     assert users_of("x", body) == users
+
+
+@pytest.mark.parametrize(
+    ("parts", "summed", "users"),
+    [("4,1,8", "%view", ["cos.1", "sin.1"]), ("4,8", "%parts", ["sin.1", "cos.1"])],
+    ids=["vector", "matrix"],
+)
+def test_the_last_user_of_a_split_vector_takes_the_place_of_the_bitcast_that_was_its_user(
+    parts: str, summed: str, users: list[str]
+) -> None:
+    layout = "{2,1,0}" if "1" in parts else "{1,0}"
+    view = "  %view = f32[4,8]{1,0} bitcast(%parts)\n" if summed == "%view" else ""
+    body = f"""  %p = f32[{parts}]{layout} parameter(0)
+  %zero = f32[] constant(0)
+  %parts = f32[{parts}]{layout} fusion(%p), kind=kCustom, calls=%gemm
+{view}  %reduce.1 = f32[8]{{0}} reduce({summed}, %zero), dimensions={{0}}, to_apply=%sum{named("dot_general")}
+  %s = f32[8]{{0}} parameter(1)
+  %sin.1 = f32[8]{{0}} subtract(%reduce.1, %s){named("sub")}
+  %cos.1 = f32[8]{{0}} multiply(%reduce.1, %s){named("mul")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%sin.1, %cos.1)"""
+    head = f"""%gemm (p0: f32[{parts}]) -> f32[{parts}] {{
+  %p0 = f32[{parts}]{layout} parameter(0)
+  ROOT %n = f32[{parts}]{layout} negate(%p0)
+}}
+"""
+    assert users_of("reduce.1", body, head=head) == users
