@@ -431,6 +431,24 @@ def test_what_read_a_narrow_product_that_became_a_sum_was_given_it_behind_a_conv
 
 
 @pytest.mark.parametrize(
+    ("type_", "users"),
+    [("bf16", ["cos.1", "sin.1"]), ("f16", ["cos.1", "sin.1"]), ("s8", ["sin.1", "cos.1"])],
+)
+def test_so_was_what_read_one_that_the_device_multiplies_narrow(type_: str, users: list[str]) -> None:
+    body = f"""  %p = {type_}[8]{{0}} parameter(0)
+  %q = {type_}[8]{{0}} parameter(1)
+  %zero = f32[] constant(0)
+  %multiply.1 = {type_}[8]{{0}} multiply(%p, %q){named("dot_general")}
+  %convert.1 = f32[8]{{0}} convert(%multiply.1){named("dot_general")}
+  %reduce.1 = f32[] reduce(%convert.1, %zero), dimensions={{0}}, to_apply=%sum{named("dot_general")}
+  %s = f32[] parameter(2)
+  %sin.1 = f32[] subtract(%reduce.1, %s){named("sub")}
+  %cos.1 = f32[] multiply(%reduce.1, %s){named("mul")}
+  ROOT %r = (f32[], f32[]) tuple(%sin.1, %cos.1)"""
+    assert users_of("reduce.1", body) == users
+
+
+@pytest.mark.parametrize(
     ("other", "users"),
     [
         ("convert.1", ["convert_element_type.1", "mul.1"]),

@@ -58,9 +58,18 @@ def with_pair_of_sum_gone(
     product = total
     while product.opcode in {"bitcast", "reduce"}:
         product = product.operands[0]  # it may be added up in several steps
-    if product.opcode != "multiply" or not any(is_widening(_spread(o)) for o in product.operands):
+    if product.opcode == "convert" and _is_half_as_wide(product.operands[0]):
+        product = product.operands[0]  # multiplied as it was, where the device can
+    elif not any(is_widening(_spread(o)) for o in product.operands):
         return users
-    return users if any(u in wide or is_narrow(u) for u in users) else last_in_front(users)
+    if product.opcode != "multiply":
+        return users
+    return users if any(u in wide or _is_half_as_wide(u) for u in users) else last_in_front(users)
+
+
+def _is_half_as_wide(x: Instruction) -> bool:
+    """Is it narrower than what sums are made in? f16 is, which nothing has to be widened from."""
+    return is_narrow(x) or (x.shape.is_array and x.shape.element_type == "f16")
 
 
 def _spread(x: Instruction) -> Instruction:
