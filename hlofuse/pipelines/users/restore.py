@@ -73,7 +73,10 @@ from hlofuse.pipelines.users.simplified.dropped_roundings import (
     rounded_values,
     with_last_in_place_of_rounding,
 )
-from hlofuse.pipelines.users.simplified.hidden_casts import with_last_in_place_of_cast
+from hlofuse.pipelines.users.simplified.hidden_casts import (
+    with_last_in_place_of_cast,
+    with_last_in_place_of_pair,
+)
 from hlofuse.pipelines.users.simplified.inverted_quotients import restore_around_quotients
 from hlofuse.pipelines.users.simplified.moved_reshapes import with_moved_in_front
 from hlofuse.pipelines.users.simplified.moved_transposes import (
@@ -119,6 +122,8 @@ def _restore(computation: Computation, gone: GonePlaces, *, ids_known: bool) -> 
         # Of what was narrow itself that convert is told of already, by how it was widened.
         if clues.wide.isdisjoint([instruction, *users]) and not is_cast_told:
             users = with_last_in_place_of_cast(instruction, users, clues.cast)
+            if ids_known:
+                users = with_last_in_place_of_pair(instruction, users, gone, clues.ages.numbers)
         users = with_last_in_place_of_rounding(instruction, users, rounded)
         users = with_last_part_of_product_in_front(instruction, users)
         reorder_users(instruction, without_called_slices(instruction, users, called))

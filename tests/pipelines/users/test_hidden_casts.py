@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .lists import named, places_in_source, users_as_guessed
+from .lists import named, places_in_source, users_as_guessed, users_of
 
 _PLACES = places_in_source(("layer", 2, 8, 20), ("layer", 2, 7, 40), ("optimizer", 9, 8, 20))
 
@@ -40,3 +40,54 @@ def test_what_was_narrow_itself_is_told_of_once() -> None:
   %two.1 = f32[32]{{0}} exponential(%add.2){named("two", frame=3)}
   ROOT %r = (f32[32]{{0}}, bf16[32]{{0}}, f32[32]{{0}}) tuple(%one.1, %narrow.1, %two.1)"""
     assert users_as_guessed("add.2", body, tables=_PLACES) == ["two.1", "one.1"]
+
+
+_GAP = places_in_source(*(("step", line, 8, 20) for line in range(1, 6)))
+
+
+@pytest.mark.parametrize(
+    ("opcode", "number", "listed"),
+    [("real", 9, ["two.1", "one.1"]), ("real", 8, ["one.1", "two.1"]), ("imag", 9, ["one.1", "two.1"])],
+    ids=["two numbers are gone", "one is", "no convert"],
+)
+def test_the_real_part_of_what_was_made_narrow_was_read_by_a_pair(
+    opcode: str, number: int, listed: list[str]
+) -> None:
+    """`z.astype(narrow)` takes the real part, has it made narrow and numbers both as converts."""
+    body = f"""  %z = c64[32]{{0}} parameter(0)
+  %n = s32[32]{{0}} parameter(1)
+  %convert_element_type.6.0 = f32[32]{{0}} {opcode}(%z){named("convert_element_type", frame=1)}
+  %one.1 = f32[32]{{0}} negate(%convert_element_type.6.0){named("one", frame=2)}
+  %two.1 = f32[32]{{0}} exponential(%convert_element_type.6.0){named("two", frame=3)}
+  %convert_element_type.{number}.0 = f32[32]{{0}} convert(%n){named("convert_element_type", frame=4)}
+  %add.1 = f32[32]{{0}} add(%two.1, %convert_element_type.{number}.0){named("add", frame=5)}
+  ROOT %r = (f32[32]{{0}}, f32[32]{{0}}) tuple(%one.1, %add.1)"""
+    assert users_of("convert_element_type.6.0", body, tables=_GAP) == listed
+
+
+@pytest.mark.parametrize(
+    ("places", "behind", "listed"),
+    [
+        ((2, 4, 1), "", ["sub.1", "total.1"]),
+        ((2, 3, 1), "", ["total.1", "sub.1"]),
+        ((2, 4, 5), "", ["total.1", "sub.1"]),
+        ((2, 4, 1), "convert_element_type.1.0", ["total.1", "sub.1"]),
+    ],
+    ids=["a place is gone", "none is", "another reads it later", "no numbers are"],
+)
+def test_a_place_of_which_nothing_is_left_between_a_value_and_its_readers_was_that_of_a_pair(
+    places: tuple[int, int, int], behind: str, listed: list[str]
+) -> None:
+    """A sum has the place of a constant, which is in front of all."""
+    value, difference, total = places
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %n = s32[32]{{0}} parameter(1)
+  %c = f32[] constant(0)
+  %abs.1 = f32[32]{{0}} abs(%p){named("abs", frame=5)}
+  %mul.1.0 = f32[32]{{0}} multiply(%abs.1, %abs.1){named("mul", frame=value)}
+  %total.1 = f32[] reduce(%mul.1.0, %c), dimensions={{0}}, to_apply=%sum{named("total", frame=total)}
+  %spread.1 = f32[32]{{0}} broadcast(%total.1), dimensions={{}}{named("sub", frame=difference)}
+  %sub.1 = f32[32]{{0}} subtract(%mul.1.0, %spread.1){named("sub", frame=difference)}
+  %{behind or "tan.1"} = f32[32]{{0}} convert(%n){named("convert_element_type" if behind else "tan", frame=5)}
+  ROOT %r = (f32[32]{{0}}, f32[32]{{0}}) tuple(%sub.1, %{behind or "tan.1"})"""
+    assert users_of("mul.1.0", body, tables=_GAP) == listed

@@ -6,9 +6,20 @@ from collections.abc import Hashable
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_derivative, operation
+from hlofuse.ir.shape import FLOATING_TYPES
+from hlofuse.pipelines.names import (
+    is_made_by_pass,
+    is_of_derivative,
+    is_of_program,
+    name_before_renaming,
+    operation,
+    scope,
+    stack_frame,
+)
 from hlofuse.pipelines.users.common.holes import last_in_front
-from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
+from hlofuse.pipelines.users.common.numbers import Numbers
+from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
+from hlofuse.pipelines.users.duplicates.source_expressions import extent_of, extent_of_frame
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrowing
 
 _NARROW = frozenset({"bf16", "f16"})
@@ -54,6 +65,73 @@ def with_last_in_place_of_cast(
     if any(other is not None and other.function == place.function for other in map(extent_of, users)):
         return users
     return last_in_front(users)
+
+
+def with_last_in_place_of_pair(
+    producer: Instruction, users: list[Instruction], gone: GonePlaces, numbers: Numbers
+) -> list[Instruction]:
+    """The users of `producer`, given that all are those of such a convert back, which left nothing but a gap.
+
+    That is in the numbers of the converts, or in the places of the source.
+    """
+    if _is_numbered_ahead_of_pair(producer, numbers) or _is_ahead_of_gone_place(producer, users, gone):
+        return last_in_front(users)
+    return users
+
+
+def _is_numbered_ahead_of_pair(x: Instruction, numbers: Numbers) -> bool:
+    """Was a complex number made less than a real one? The framework makes it real first, then that narrow."""
+    if x.opcode != "real" or operation(x) != "convert_element_type" or is_of_derivative(x):
+        return False
+    root, number = name_before_renaming(x)
+    known = numbers[root]
+    return number + 3 in known and not {number + 1, number + 2} & known
+
+
+def _is_ahead_of_gone_place(x: Instruction, users: list[Instruction], gone: GonePlaces) -> bool:
+    """Is there one place between that of `x` and the next, of all that reads it, and nothing left of it?
+
+    Places are numbered as the program comes to them. What comes first in the program are constants: of an
+    operation that needs one the place may be in front of all.
+    """
+    here = stack_frame(x)
+    is_number = not x.shape.is_tuple and x.shape.element_type in FLOATING_TYPES
+    if not here or not is_number or x.opcode == "broadcast" or not _is_of_main(x):
+        return False
+    if x.computation is None or x.computation.module is None:
+        return False
+    place = extent_of_frame(x.computation.module, here + 1)
+    if place is None or place not in gone.get(place.context, ()):
+        return False
+    readers = [_reader(u) for u in users]
+    if not all(_is_of_main(u) for u in readers if u.opcode != "reduce"):
+        return False
+    behind = {stack_frame(u) for u in readers if stack_frame(u) >= here}
+    return behind == {here + 2} and _is_room_for_pair(x)
+
+
+def _is_of_main(x: Instruction) -> bool:
+    """Is it as the framework made it, outside of functions and derivatives?"""
+    if not is_of_program(x) or is_made_by_pass(x) or is_of_derivative(x):
+        return False
+    return stack_frame(x) != 0 and scope(x) == ""
+
+
+def _is_room_for_pair(x: Instruction) -> bool:
+    """Are two numbers of converts free between what was made ahead of `x` and behind it?"""
+    converts = [u for u in x.computation or () if name_before_renaming(u).root == "convert_element_type"]
+    ahead, behind = (
+        [name_before_renaming(u).number for u in converts if (u.id > x.id) == is_behind]
+        for is_behind in (False, True)
+    )
+    return not behind or min(behind) - max(ahead, default=0) > 2
+
+
+def _reader(user: Instruction) -> Instruction:
+    """What reads through a reshape that a pass put in front of a reduction."""
+    if user.opcode == "bitcast" and not user.op_name and len(user.users) == 1:
+        return user.users[0] if user.users[0].opcode == "reduce" else user
+    return user
 
 
 def _is_made_wide_outside(x: Instruction) -> bool:
