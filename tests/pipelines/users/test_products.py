@@ -141,6 +141,29 @@ def test_a_product_whose_factor_went_into_its_broadcast_left_a_hole(ids: str, ex
 
 
 @pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("x y c scale mul.1 sin.1 r mul.2 mul.9 multiply.1 broadcast.1", ["mul.1", "sin.1", "mul.2"]),
+        ("x y c scale mul.1 mul.2 sin.1 r mul.9 multiply.1 broadcast.1", ["mul.1", "mul.2", "sin.1"]),
+    ],
+    ids=["made by a pass", "of the program"],
+)
+def test_such_a_product_comes_behind_where_its_broadcast_was_made_anew(ids: str, users: list[str]) -> None:
+    body = f"""  %x = f64[8,4]{{1,0}} parameter(0)
+  %y = f64[8]{{0}} parameter(1)
+  %c = f64[] constant(0.3)
+  %scale = f64[8,4]{{1,0}} broadcast(%c), dimensions={{}}
+  %mul.1 = f64[8,4]{{1,0}} multiply(%x, %scale){named("mul")}
+  %mul.9 = f64[8]{{0}} broadcast(%c), dimensions={{}}{named("mul")}
+  %multiply.1 = f64[8]{{0}} multiply(%y, %mul.9){named("mul")}
+  %broadcast.1 = f64[8,4]{{1,0}} broadcast(%multiply.1), dimensions={{0}}{named("mul")}
+  %mul.2 = f64[8,4]{{1,0}} multiply(%x, %broadcast.1){named("mul")}
+  %sin.1 = f64[8,4]{{1,0}} sine(%x){named("sin")}
+  ROOT %r = (f64[8,4]{{1,0}}, f64[8,4]{{1,0}}, f64[8,4]{{1,0}}) tuple(%mul.1, %mul.2, %sin.1)"""
+    assert users_of("x", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
     ("producer", "number", "users"),
     [
         ("multiply.1", 3, ["sum.1", "tanh.1"]),

@@ -13,6 +13,7 @@ from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import (
+    is_made_by_pass,
     is_of_called,
     is_of_derivative,
     is_of_program,
@@ -20,7 +21,7 @@ from hlofuse.pipelines.names import (
     operation,
 )
 from hlofuse.pipelines.users.common.ages import was_division
-from hlofuse.pipelines.users.common.constants import number_of
+from hlofuse.pipelines.users.common.constants import literal_of
 from hlofuse.pipelines.users.common.holes import without
 
 
@@ -158,7 +159,7 @@ def with_taken_into_broadcast_behind(x: Instruction, users: list[Instruction]) -
     factors = [f for u in users for f in u.operands if u.opcode == "multiply" and is_broadcast_of_constant(f)]
     listed = list(users)
     for user in users:
-        if any(_has_in_broadcast(user, f) for f in factors):
+        if any(_has_in_broadcast(user, f) or _has_in_broadcast_made_anew(user, f) for f in factors):
             here = listed.index(user)
             place = max((k for k, u in enumerate(listed) if u.id < user.id), default=here)
             listed.insert(max(here, place), listed.pop(here))
@@ -232,5 +233,21 @@ def product_in_broadcast(x: Instruction) -> Instruction | None:
 
 def _has_in_broadcast(x: Instruction, factor: Instruction) -> bool:
     """A product of the program, made anew right behind a broadcast of a product with the number `factor`."""
-    inner, value = product_in_broadcast(x), number_of(factor)
-    return inner is not None and value is not None and value in map(number_of, inner.operands)
+    inner = product_in_broadcast(x)
+    return inner is not None and _is_factor_of(factor, inner)
+
+
+def _has_in_broadcast_made_anew(x: Instruction, factor: Instruction) -> bool:
+    """The same where the broadcast came later: what it read was moved in front of a reshape since."""
+    if x.opcode != "multiply" or not is_of_program(x) or not is_made_by_pass(x):
+        return False
+    later = (o for o in x.operands if o.opcode == "broadcast" and o.id > x.id)
+    inner = [without_bitcasts(o.operands[0]) for o in later if operation(o) == operation(x)]
+    return any(p.opcode == "multiply" and not is_of_program(p) and _is_factor_of(factor, p) for p in inner)
+
+
+def _is_factor_of(factor: Instruction, product: Instruction) -> bool:
+    if not is_broadcast_of_constant(factor):
+        return False
+    value = literal_of(factor)
+    return any(is_broadcast_of_constant(o) and literal_of(o) == value for o in product.operands)
