@@ -69,7 +69,10 @@ from hlofuse.pipelines.users.duplicates.twins_of_expressions import (
 from hlofuse.pipelines.users.floats.total_order import in_order_of_expansion
 from hlofuse.pipelines.users.floats.widened import is_read_wide
 from hlofuse.pipelines.users.layouts.copied_arguments import with_copies_where_read
-from hlofuse.pipelines.users.layouts.grouped_reductions import with_grouped_behind_squeezed
+from hlofuse.pipelines.users.layouts.grouped_reductions import (
+    with_grouped_behind_squeezed,
+    with_last_in_place_of_grouped,
+)
 from hlofuse.pipelines.users.layouts.normalized_convolutions import users_of_normalized
 from hlofuse.pipelines.users.layouts.slices_of_elements import with_slices_made_anew_in_place
 from hlofuse.pipelines.users.products.accumulated_products import with_last_in_place_of_sum_in_call
@@ -294,6 +297,7 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_larger_and_smaller_gone(producer, users)
     users = with_reshapes_merged(producer, users, clues.order, clues.gone)
     users = with_infinities_merged(producer, users, clues.order)
+    users = with_last_in_place_of_grouped(producer, users, clues.order)
     return with_last_in_place_of_expansion(producer, users)
 
 

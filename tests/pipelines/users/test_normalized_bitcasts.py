@@ -193,6 +193,29 @@ def test_a_reduction_of_what_is_squeezed_reads_the_value_behind_it(squeezed: str
 
 
 @pytest.mark.parametrize(
+    ("operation", "users"),
+    [
+        ("reduce(%grouped, %c), dimensions={0}, to_apply=%sum", ["grouped", "cos.1", "sin.1"]),
+        ("slice(%grouped), slice={[0:1]}", ["grouped", "sin.1", "cos.1"]),
+    ],
+)
+def test_of_several_reductions_of_one_bitcast_each_had_its_own(operation: str, users: list[str]) -> None:
+    """What only reads a part of the bitcast had none made for it."""
+    shape = "f32[1]{0}" if operation.startswith("slice") else "f32[]"
+    body = f"""  %p = f32[4,8]{{1,0}} parameter(0)
+  %c = f32[] constant(0)
+  %exp.1 = f32[4,8]{{1,0}} exponential(%p){named("exp")}
+  %grouped = f32[32]{{0}} bitcast(%exp.1)
+  %reduce_sum.1 = f32[] reduce(%grouped, %c), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %other.1 = {shape} {operation}{named("other")}
+  %sin.1 = f32[4,8]{{1,0}} sine(%exp.1){named("sin")}
+  %cos.1 = f32[4,8]{{1,0}} cosine(%exp.1){named("cos")}
+  %sum.1 = f32[4,8]{{1,0}} add(%sin.1, %cos.1){named("add")}
+  ROOT %r = (f32[], {shape}, f32[4,8]{{1,0}}) tuple(%reduce_sum.1, %other.1, %sum.1)"""
+    assert users_of("exp.1", body) == users
+
+
+@pytest.mark.parametrize(
     ("name", "users"), [("", ["sin.1", "exp.1"]), (named("reduce_window_sum"), ["exp.1", "sin.1"])]
 )
 def test_the_last_takes_the_place_of_the_bitcast_back_behind_a_cumulative_sum(

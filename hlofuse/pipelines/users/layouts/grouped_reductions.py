@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.common.grouping import is_grouped
+from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 
@@ -32,6 +33,24 @@ def with_grouped_of_program(grouped: Instruction, users: list[Instruction], uses
     if any(u.opcode in {"custom-call", "fusion"} for u in users):
         return users
     return with_grouped_where_met(grouped, users, uses)
+
+
+def with_last_in_place_of_grouped(
+    producer: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of a value with several reductions of one bitcast: the last took the places of all but one.
+
+    Each had a bitcast of its own, where it stood itself; that of an argmax the program has as a reshape.
+    """
+    listed: list[Instruction | None] = [*users]
+    for grouped in users:
+        reductions = [u for u in grouped.users if is_grouped(u, grouped)]
+        if len(reductions) < 2 or len(reductions) < len(grouped.users):
+            continue
+        for u in sorted(reductions, key=order.__getitem__)[1:]:
+            listed.insert(sum(order[v] < order[u] for v in users), None)
+    gone = listed.count(None)
+    return [u for u in without(listed, [None] * gone) if u is not None]
 
 
 def with_grouped_behind_squeezed(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
