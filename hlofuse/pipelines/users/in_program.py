@@ -145,7 +145,11 @@ from hlofuse.pipelines.users.simplified.remainders import (
     with_last_in_place_of_remainder,
     with_signs_behind,
 )
-from hlofuse.pipelines.users.simplified.reshaped_twice import with_reshaped_bits_behind, with_reshaped_twice
+from hlofuse.pipelines.users.simplified.reshaped_twice import (
+    with_last_in_place_of_reshaped_bits,
+    with_reshaped_bits_behind,
+    with_reshaped_twice,
+)
 from hlofuse.pipelines.users.simplified.scattered_in_itself import with_updates_behind
 from hlofuse.pipelines.users.simplified.scatters_in_sums import with_last_in_place_of_scattered_sum
 from hlofuse.pipelines.users.simplified.sharded_results import with_results_in_place_of_reshape
@@ -243,6 +247,7 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
     users = with_last_in_place_of_scattered_sum(producer, users)
     users = with_reshaped_twice(producer, users, clues.ages.passes)
     users = with_reshaped_bits_behind(producer, users)
+    users = with_last_in_place_of_reshaped_bits(producer, users, clues.order)
     return with_last_in_place_of_leading(producer, users, clues.gone) if clues.ids_known else users
 
 

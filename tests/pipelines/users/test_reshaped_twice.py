@@ -49,3 +49,18 @@ def test_bits_that_are_reshaped_come_behind(name: str, users: list[str]) -> None
   %neg.1 = s32[2,4]{{1,0}} negate(%bits.1){named("neg")}
   ROOT %r = (s32[1]{{0}}, f32[2,4]{{1,0}}, s32[2,4]{{1,0}}) tuple(%first.1, %sin.1, %neg.1)"""
     assert users_of("p", body) == users
+
+
+@pytest.mark.parametrize(
+    ("flat", "users"), [("f32[2,4]{1,0}", ["exp.1", "neg.1"]), ("f32[4,2]{1,0}", ["neg.1", "exp.1"])]
+)
+def test_the_last_reader_of_bits_takes_the_place_of_their_reshape(flat: str, users: list[str]) -> None:
+    """The reshape reads the value itself since; what has the dimensions of the value was none."""
+    body = f"""  %p = f32[4,2]{{1,0}} parameter(0)
+  %flat.1 = {flat.replace("f32", "s32")} bitcast(%p){named("bitcast_convert_type", frame=1)}
+  %first.1 = s32[1,1]{{1,0}} slice(%flat.1), slice={{[0:1],[0:1]}}{named("slice")}
+  %bits.1 = s32[4,2]{{1,0}} bitcast(%p){named("bitcast_convert_type", frame=1)}
+  %neg.1 = s32[4,2]{{1,0}} negate(%bits.1){named("neg")}
+  %exp.1 = s32[4,2]{{1,0}} not(%bits.1){named("not")}
+  ROOT %r = (s32[1,1]{{1,0}}, s32[4,2]{{1,0}}, s32[4,2]{{1,0}}) tuple(%first.1, %neg.1, %exp.1)"""
+    assert users_of("bits.1", body) == users

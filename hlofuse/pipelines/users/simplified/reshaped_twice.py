@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import operation
-from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.names import operation, stack_frame
+from hlofuse.pipelines.users.common.holes import last_in_front, without
 
 
 def with_reshaped_twice(producer: Instruction, users: list[Instruction], passes: int) -> list[Instruction]:
@@ -37,6 +37,23 @@ def with_reshaped_bits_behind(producer: Instruction, users: list[Instruction]) -
     if not any(_is_as_converted(u, producer) for u in bits):
         return users
     return sorted(users, key=lambda u: u in bits and not _is_as_converted(u, producer))
+
+
+def with_last_in_place_of_reshaped_bits(
+    bits: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The `users` of such bits, of which the last took the place of what is a bitcast of the value now.
+
+    `order` is the post-order.
+    """
+    if bits.opcode != "bitcast" or operation(bits) != "bitcast_convert_type":
+        return users
+    (x,) = bits.operands
+    if not _is_as_converted(bits, x):
+        return users
+    gone = [u for u in x.users if u.opcode == "bitcast" and u.op_name == bits.op_name and u is not bits]
+    gone = [u for u in gone if stack_frame(u) == stack_frame(bits) and not _is_as_converted(u, x)]
+    return without(sorted([*users, *gone], key=order.__getitem__), gone) if gone else users
 
 
 def _is_as_converted(bits: Instruction, x: Instruction) -> bool:
