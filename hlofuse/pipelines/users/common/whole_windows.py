@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import name_before_renaming, stack_frame
+from hlofuse.pipelines.names import is_of_program, name_before_renaming, stack_frame
 from hlofuse.pipelines.users.common.numbers import Numbers
 
 _WINDOWS = {"dynamic-slice": 1, "dynamic-update-slice": 2}
@@ -27,8 +27,12 @@ def dropped_in_front(
     the dimensions are.
     """
     first = _WINDOWS.get(reader.opcode)
-    if first is None or not all(s.users == [reader] and stack_frame(s) for s in selects):
-        return {}  # CSE made one of several then, or numbers are not the framework's
+    if (
+        first is None
+        or not is_of_program(reader)
+        or not all(s.users == [reader] and stack_frame(s) for s in selects)
+    ):
+        return {}  # CSE made one of several, or numbers or dimensions are not the framework's
     starts = reader.operands[first:]
     window = reader.shape if first == 1 else reader.operands[1].shape
     sizes = zip(starts, window.dimensions, reader.operands[0].shape.dimensions, strict=True)
