@@ -54,6 +54,22 @@ def test_a_reduction_that_read_what_is_reshaped_comes_last() -> None:
     assert users_of("x.1.0", body) == ["neg.1.0", "sub.1.0", "sum.1.0"]
 
 
+@pytest.mark.parametrize(
+    ("shape", "users"), [("[6,12]", ["neg.1", "sub.1", "sum.1"]), ("[4,18]", ["neg.1", "sum.1", "sub.1"])]
+)
+def test_dimensions_that_are_cut_anew_are_not_grouped(shape: str, users: list[str]) -> None:
+    rows = shape.partition(",")[0] + "]{0}"
+    body = f"""  %p = f32[6,3,4]{{2,1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %x.1 = f32{shape}{{1,0}} bitcast(%p){named("reshape")}
+  %neg.1 = f32{shape}{{1,0}} negate(%x.1){named("neg")}
+  %sum.1 = f32{rows} reduce(%x.1, %zero), dimensions={{1}}, to_apply=%sum{named("sum")}
+  %all.1 = f32{shape}{{1,0}} broadcast(%sum.1), dimensions={{0}}{named("sub")}
+  %sub.1 = f32{shape}{{1,0}} subtract(%x.1, %all.1){named("sub")}
+  ROOT %r = (f32{shape}{{1,0}}, f32{shape}{{1,0}}) tuple(%neg.1, %sub.1)"""
+    assert users_of("x.1", body) == users
+
+
 def test_a_reduction_beside_a_product_stays() -> None:
     body = f"""{GROUPED}
   %cublas-gemm.1 = f32[64]{{0}} custom-call(%x.1.0, %sub.1.0), custom_call_target="__cublas$gemm"

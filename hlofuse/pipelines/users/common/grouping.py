@@ -6,14 +6,25 @@ becomes one over a single dimension of a bitcast.
 
 from __future__ import annotations
 
+from itertools import accumulate
+from operator import mul
+
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import Shape
 
 
 def is_grouped(reduction: Instruction, grouped: Instruction) -> bool:
     """Is it such a reduction, which reads the bitcast `grouped`?"""
     if grouped.opcode != "bitcast" or grouped.shape.rank >= grouped.operands[0].shape.rank:
         return False
-    return reduction.opcode == "reduce" and reduction.operands[0] is grouped
+    if reduction.opcode != "reduce" or reduction.operands[0] is not grouped:
+        return False
+    return _ends_of_dimensions(grouped.shape) <= _ends_of_dimensions(grouped.operands[0].shape)
+
+
+def _ends_of_dimensions(shape: Shape) -> set[int]:
+    """How many elements there are along the dimensions up to each, as they lie in memory."""
+    return set(accumulate((shape.dimensions[d] for d in shape.minor_to_major), mul))
 
 
 def is_grouped_reduction(x: Instruction) -> bool:
