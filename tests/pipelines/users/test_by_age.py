@@ -249,6 +249,37 @@ def test_there_was_no_such_tuple_where_nothing_takes_the_places(read: str, users
     assert users_of("slice.2", body, head=head) == users
 
 
+@pytest.mark.parametrize(
+    ("read", "users"),
+    [("%element", ["b.1", "a.1"]), ("%slice.2", ["b.1", "slice.3.0", "a.1"])],
+    ids=["made one", "as in the program"],
+)
+def test_a_slice_of_the_largest_reads_the_sort_since(read: str, users: list[str]) -> None:
+    """The last user took the place of the tuple first, and that of the slice then."""
+    body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
+  %element = f32[8,16]{{1,0}} exponential(%p){named("exp")}
+  %slice.2 = f32[8,2]{{1,0}} slice(%element), slice={{[0:8], [0:2]}}{named("top_k")}
+  %slice.3.0 = f32[2,2]{{1,0}} slice({read}), slice={{[0:2], [0:2]}}{named("slice")}
+  %a.1 = f32[8,2]{{1,0}} sine(%slice.2){named("a")}
+  %b.1 = f32[8,2]{{1,0}} cosine(%slice.2){named("b")}
+  ROOT %r = (f32[2,2]{{1,0}}, f32[8,2]{{1,0}}, f32[8,2]{{1,0}}) tuple(%slice.3.0, %a.1, %b.1)"""
+    assert users_of("slice.2", body) == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"),
+    [("top_k", ["slice.2", "slice.4.0", "slice.3.0"]), ("slice", ["slice.3.0", "slice.2", "slice.4.0"])],
+)
+def test_slices_of_the_largest_are_behind_the_largest_as_they_were_made(name: str, users: list[str]) -> None:
+    body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
+  %element = f32[8,16]{{1,0}} exponential(%p){named("exp")}
+  %slice.3.0 = f32[2,2]{{1,0}} slice(%element), slice={{[0:2], [0:2]}}{named("slice")}
+  %slice.2 = f32[8,2]{{1,0}} slice(%element), slice={{[0:8], [0:2]}}{named(name)}
+  %slice.4.0 = f32[3,2]{{1,0}} slice(%element), slice={{[0:3], [0:2]}}{named("slice")}
+  ROOT %r = (f32[2,2]{{1,0}}, f32[8,2]{{1,0}}, f32[3,2]{{1,0}}) tuple(%slice.3.0, %slice.2, %slice.4.0)"""
+    assert users_of("element", body, ids="p element slice.2 r slice.4.0 slice.3.0") == users
+
+
 def test_that_tuple_went_when_the_call_that_read_the_largest_had_been_inlined() -> None:
     body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
   %slice.2 = f32[8,2]{{1,0}} slice(%p), slice={{[0:8], [0:2]}}{named("top_k")}

@@ -5,24 +5,43 @@ from __future__ import annotations
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation
-from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.users.common.holes import last_in_front, without
 
 
-def with_last_in_place_of_tuple(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+def with_last_in_place_of_tuple(
+    producer: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
     """The users of such a slice with the last of them in front.
 
     TopkDecomposer (`xla/service/topk_rewriter.cc`) makes a sort, slices and a tuple of these. The tuple goes
     when what was taken out of it has found its users, and the last user takes its place. That was a reshape
     where ReshapeMover made an operation anew in front of it, which took the place of the reshape in turn.
     Where the program takes the elements without their places the slice itself replaces them.
+
+    AlgebraicSimplifier (`HandleSlice`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) has slices
+    of the elements read the sort since; the last user takes their places, too. `order` is the post-order.
     """
     if producer.opcode != "slice" or is_of_program(producer) or operation(producer) != "top_k":
         return users
+    gone = [u for u in slices_of_elements(producer.operands[0]) if is_of_program(u)]
+    if gone:
+        listed = sorted([*users, *gone], key=order.__getitem__)
+        listed = listed if _is_without_places(producer.operands[0]) else last_in_front(listed)
+        return without(listed, sorted(gone, key=order.__getitem__))
     if _is_without_places(producer.operands[0]):
         return users
     if len(users) == 2 and any(map(_is_in_front_of_reshape, users)):
         return sorted(users, key=lambda u: u.opcode == "bitcast")
     return last_in_front(users)
+
+
+def slices_of_elements(elements: Instruction) -> list[Instruction]:
+    """The slices of sorted `elements` that were slices of the largest, in the order they were made."""
+    slices = [u for u in elements.users if u.opcode == "slice"]
+    largest = [u for u in slices if operation(u) == "top_k" and not is_of_program(u)]
+    if len(largest) != 1 or len(slices) != len(elements.users):
+        return []
+    return sorted((u for u in slices if u not in largest), key=lambda u: u.id)
 
 
 def _is_in_front_of_reshape(x: Instruction) -> bool:
