@@ -163,3 +163,47 @@ def test_what_is_stacked_twice_was_reshaped_for_each_place(stacked: str, name: s
   %total = f32[] reduce(%x, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
   ROOT %r = (f32[3,256]{{1,0}}, f32[]) tuple(%stack, %total)"""
     assert users_of("x", body) == users
+
+
+@pytest.mark.parametrize(
+    ("frames", "users"),
+    [((1, 3, 3), ["flat.1", "set.1", "cos.1", "sin.1", "set.2"]), ((1, 3, 4), None), ((2, 3, 3), None)],
+    ids=["of two calls", "of two places", "searched elsewhere"],
+)
+def test_each_call_of_a_function_searched_for_the_place_of_its_window(
+    frames: tuple[int, int, int], users: list[str] | None
+) -> None:
+    """`x.at[argmax(x)].set(...)` in a function that is called twice: CSE keeps the reshape of the first."""
+    search, first, second = frames
+    body = f"""  %x = f32[2,8]{{1,0}} parameter(0)
+  %one = f32[1,1]{{1,0}} parameter(1)
+  %i = s32[16]{{0}} iota(), iota_dimension=0
+  %c = f32[] constant(0)
+  %zero = s32[] constant(0)
+  %flat.1 = f32[16]{{0}} bitcast(%x){named("x")}
+  %reduce.1 = (f32[], s32[]) reduce(%flat.1, %i, %c, %zero), dimensions={{0}}, to_apply=%search\
+{named("reduce", frame=search)}
+  %place.1 = s32[] get-tuple-element(%reduce.1), index=1
+  %set.1 = f32[2,8]{{1,0}} dynamic-update-slice(%x, %one, %zero, %place.1){named("set", frame=first)}
+  %cos.1 = f32[2,8]{{1,0}} cosine(%x){named("cos", frame=5)}
+  %set.2 = f32[2,8]{{1,0}} dynamic-update-slice(%x, %one, %zero, %place.1){named("set", frame=second)}
+  %add.1 = f32[2,8]{{1,0}} add(%cos.1, %set.2){named("add", frame=5)}
+  %sin.1 = f32[2,8]{{1,0}} sine(%x){named("sin", frame=5)}
+  ROOT %r = (f32[2,8]{{1,0}}, f32[2,8]{{1,0}}, f32[2,8]{{1,0}}) tuple(%set.1, %add.1, %sin.1)"""
+    head = """%search (v: f32[], i: s32[], w: f32[], j: s32[]) -> (f32[], s32[]) {
+  %v = f32[] parameter(0)
+  %i = s32[] parameter(1)
+  %w = f32[] parameter(2)
+  %j = s32[] parameter(3)
+  ROOT %r = (f32[], s32[]) tuple(%v, %i)
+}"""
+    places = (
+        ("find", 2, 8, 20),
+        ("main", 7, 8, 30),
+        ("find", 3, 8, 20),
+        ("find", 4, 8, 20),
+        ("main", 9, 8, 30),
+    )
+    tables = places_in_source(*places, called_from={1: 5, 3: 5, 4: 5})
+    expected = users or ["flat.1", "set.1", "cos.1", "set.2", "sin.1"]
+    assert users_of("x", body, head=head, tables=tables) == expected

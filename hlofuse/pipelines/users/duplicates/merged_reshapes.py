@@ -13,6 +13,9 @@ from hlofuse.pipelines.users.duplicates.source_expressions import Extent, extent
 GonePlaces = dict[tuple[int, int], list[Extent]]
 """Places in the source of which no operation is left, by file and call."""
 
+_PASSED_ON = {"select": 2, "convert": 0, "get-tuple-element": 0, "bitcast": 0}
+"""Which operand an operation on a place gives back, maybe counted from the other end or as another type."""
+
 
 def places_of_gone(module: Module) -> GonePlaces:
     """Those of a `module`; of a reshape, for one, of which layout normalization made a bitcast."""
@@ -92,6 +95,9 @@ def _readers_of_others(
         return readers[1:]
     if not _moves_dimensions(kept):
         return _by_call(kept.users, order)[1:]
+    again = _windows_written_again(kept, order)
+    if again:
+        return again
     if operation(kept.operands[0]) == "dot_general":
         return _products(kept, order)[1:]
     by_place: dict[Extent, Instruction] = {}
@@ -116,6 +122,42 @@ def _by_call(spread: list[Instruction], order: dict[Instruction, int]) -> list[I
     for v in sorted(readers, key=order.__getitem__):
         first.setdefault(stack_frame(v), v)
     return list(first.values())
+
+
+def _windows_written_again(reshape: Instruction, order: dict[Instruction, int]) -> list[Instruction]:
+    """All but the first windows of the value that start at one place in it, in further calls of a function.
+
+    It searches the value for that place itself, as for the largest element, which is in one dimension.
+    """
+    (value,) = reshape.operands
+    searches = {u for u in reshape.users if u.opcode == "reduce" and u.shape.is_tuple}
+    again: list[Instruction] = []
+    seen: set[int] = set()
+    for u in sorted(value.users, key=order.__getitem__):
+        search = _searched(u.operands[-1]) if u.opcode in {"dynamic-slice", "dynamic-update-slice"} else None
+        if search not in searches or search is None:
+            continue
+        if stack_frame(u) in seen and _is_called_beside(search, u):
+            again.append(u)
+        seen.add(stack_frame(u))
+    return again
+
+
+def _searched(start: Instruction) -> Instruction | None:
+    """The search of which the place is the `start`, counted from the end where that is negative."""
+    while start.opcode in _PASSED_ON:
+        start = start.operands[_PASSED_ON[start.opcode]]
+    return start if start.opcode == "reduce" else None
+
+
+def _is_called_beside(search: Instruction, u: Instruction) -> bool:
+    """Is it called in the same call of the same function that `u` is in?"""
+    if u.computation is None or u.computation.module is None:
+        return False
+    module, here = u.computation.module, extent_of(u)
+    callers = module.stack_frames.with_callers(stack_frame(search))
+    places = [extent_of_frame(module, frame) for frame in callers]
+    return here is not None and any(p is not None and p.context == here.context for p in places)
 
 
 def _products(reshape: Instruction, order: dict[Instruction, int]) -> list[Instruction]:
