@@ -121,9 +121,10 @@ def _restore(computation: Computation, gone: GonePlaces, *, ids_known: bool) -> 
             users = with_older_behind(instruction, users)
         # Of what was narrow itself that convert is told of already, by how it was widened.
         if clues.wide.isdisjoint([instruction, *users]) and not is_cast_told:
-            users = with_last_in_place_of_cast(instruction, users, clues.cast)
-            if ids_known:
-                users = with_last_in_place_of_pair(instruction, users, gone, clues.ages.numbers)
+            listed = with_last_in_place_of_cast(instruction, users, clues.cast)
+            if ids_known and listed == users:
+                listed = with_last_in_place_of_pair(instruction, users, gone, clues.ages.numbers)
+            users = listed
         users = with_last_in_place_of_rounding(instruction, users, rounded)
         users = with_last_part_of_product_in_front(instruction, users)
         reorder_users(instruction, without_called_slices(instruction, users, called))
