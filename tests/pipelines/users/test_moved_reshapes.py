@@ -98,3 +98,22 @@ def test_a_narrow_derivative_was_converted_and_reshaped_for_all_that_read_it(
   %div.1 = f32[16]{{0}} divide(%reduce.1, %y){named("div", frame=3)}
   ROOT %r = (f32[16]{{0}}, f32[16]{{0}}) tuple(%mul.1, %div.1)"""
     assert users_of("reduce.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"),
+    [("convert.1", ["sub.1", "flat.1"]), ("convert_element_type.1", ["flat.1", "sub.1"])],
+    ids=["behind the reshape", "where it was"],
+)
+def test_what_reduced_a_convert_that_was_moved_twice_comes_behind(name: str, users: list[str]) -> None:
+    """Softmax in f32 of a row in bf16. ConvertMover gives the convert another name."""
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %q = f32[1,8]{{1,0}} parameter(1)
+  %zero = f32[] constant(0)
+  %row = bf16[1,8]{{1,0}} bitcast(%p)
+  %{name} = f32[1,8]{{1,0}} convert(%row){named("convert_element_type")}
+  %flat.1 = f32[8]{{0}} bitcast(%{name})
+  %max.1 = f32[] reduce(%flat.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_max")}
+  %sub.1 = f32[1,8]{{1,0}} subtract(%{name}, %q){named("sub")}
+  ROOT %r = (f32[], f32[1,8]{{1,0}}) tuple(%max.1, %sub.1)"""
+    assert users_of(name, body, ids=f"p q zero row r sub.1 {name} flat.1 max.1") == users

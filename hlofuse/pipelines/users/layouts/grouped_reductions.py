@@ -106,11 +106,12 @@ def reductions_but_last(users: list[Instruction], order: dict[Instruction, int])
     LayoutNormalization (`xla/service/layout_normalization.cc`) leaves reductions alone: they read one bitcast
     back, and get bitcasts of their own behind all others since. The last took the place of that bitcast.
     """
-    reductions = [u for u in users if _is_reduced(u)]
+    reductions = [u for u in users if is_reduced(u)]
     return sorted(reductions, key=order.__getitem__)[:-1]
 
 
-def _is_reduced(x: Instruction) -> bool:
+def is_reduced(x: Instruction) -> bool:
+    """Is it a reduction, or a bitcast for reductions only?"""
     if x.opcode == "bitcast" and x.users:
         return all(u.opcode == "reduce" for u in x.users)
     return x.opcode == "reduce"

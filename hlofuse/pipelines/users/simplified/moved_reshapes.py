@@ -33,6 +33,7 @@ from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.floats.widened import served_by
+from hlofuse.pipelines.users.layouts.grouped_reductions import is_reduced
 from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
 
 _BRANCH = re.compile(r"/branch_\d+_fun/")
@@ -88,7 +89,7 @@ def with_moved_in_front(
     # A derivative ends in a reshape: those that read it were moved as soon as there was a reduction.
     is_kept = any(map(_is_reshaped, moved)) or (is_of_derivative(producer) and not others)
     if is_anew and not (is_grouped_reduction(producer) and is_kept):
-        return users
+        return [*moved, *others] if _is_moved_convert(producer) and all(map(is_reduced, others)) else users
     if any(map(_is_transposed_since, moved)):
         moved.sort(key=lambda u: uses[producer, u])
     # Who read a broadcast of a scalar came behind the reshape that had made it one.
@@ -147,6 +148,17 @@ def _is_reshaped_on(x: Instruction) -> bool:
     if x.opcode != "bitcast" or not _is_element(x.operands[0]) or is_of_called(x):
         return False
     return all(u.opcode == "broadcast" for u in x.users)
+
+
+def _is_moved_convert(x: Instruction) -> bool:
+    """Was it made anew with who reads it, and then behind its reshape?
+
+    The latter ConvertMover does (`xla/hlo/transforms/simplifiers/convert_mover.cc`). Reductions had read the
+    reshape that came behind all others.
+    """
+    if x.opcode != "convert" or x.operands[0].opcode != "bitcast" or is_of_program(x):
+        return False
+    return operation(x) == "convert_element_type"
 
 
 def _is_reshaped(moved: Instruction) -> bool:
