@@ -30,3 +30,10 @@ def _ends_of_dimensions(shape: Shape) -> set[int]:
 def is_grouped_reduction(x: Instruction) -> bool:
     """Is it one? It was given all users of what it was made of, as they stood."""
     return x.opcode == "reduce" and is_grouped(x, x.operands[0])
+
+
+def is_reduced(x: Instruction) -> bool:
+    """Is it a reduction, or a bitcast for reductions only?"""
+    if x.opcode == "bitcast" and x.users:
+        return all(u.opcode == "reduce" for u in x.users)
+    return x.opcode == "reduce"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.users.common.grouping import is_grouped
+from hlofuse.pipelines.users.common.grouping import is_grouped, is_reduced
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
@@ -108,10 +108,3 @@ def reductions_but_last(users: list[Instruction], order: dict[Instruction, int])
     """
     reductions = [u for u in users if is_reduced(u)]
     return sorted(reductions, key=order.__getitem__)[:-1]
-
-
-def is_reduced(x: Instruction) -> bool:
-    """Is it a reduction, or a bitcast for reductions only?"""
-    if x.opcode == "bitcast" and x.users:
-        return all(u.opcode == "reduce" for u in x.users)
-    return x.opcode == "reduce"

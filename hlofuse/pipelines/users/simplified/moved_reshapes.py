@@ -27,13 +27,12 @@ from hlofuse.pipelines.users.common.ages import (
     was_subtraction,
 )
 from hlofuse.pipelines.users.common.copies import was_bitcast_copied
-from hlofuse.pipelines.users.common.grouping import is_grouped_reduction
+from hlofuse.pipelines.users.common.grouping import is_grouped_reduction, is_reduced
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.floats.widened import served_by
-from hlofuse.pipelines.users.layouts.grouped_reductions import is_reduced
 from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
 
 _BRANCH = re.compile(r"/branch_\d+_fun/")
