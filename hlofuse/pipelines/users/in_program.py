@@ -84,6 +84,7 @@ from hlofuse.pipelines.users.products.merged_dots import (
 from hlofuse.pipelines.users.products.reduced_products import (
     with_last_in_place_of_reduction,
     with_last_in_place_of_squeezed,
+    with_last_in_place_of_transpose,
     with_sum_behind_reshape,
 )
 from hlofuse.pipelines.users.products.reshaped_products import (
@@ -266,6 +267,7 @@ def _as_computed_by_products(
     users = with_last_in_place_of_reduction(producer, users, clues.order)
     users = with_sum_behind_reshape(producer, users)
     users = with_last_in_place_of_squeezed(producer, users, clues.order)
+    users = with_last_in_place_of_transpose(producer, users)
     users = with_last_in_place_of_operand(producer, users, clues.order)
     users = with_vectors_made_one(producer, users, clues.order)
     users = with_product_in_place_of_vector(producer, users, clues.uses)

@@ -279,3 +279,20 @@ def test_the_last_is_in_the_place_of_a_sum_behind_a_librarys_product_of_the_same
   ROOT %r = (f32[8,8]{{1,0}}, f32[1,8,8]{{2,1,0}}, f32[1,8,8]{{2,1,0}}, f32[1,8,8]{{2,1,0}},\
  f32[1,8,8]{{2,1,0}}) tuple(%product.1, %neg.1, %sum.1, %sin.1, %abs.1)"""
     assert users_of("p", body) == users
+
+
+@pytest.mark.parametrize(("summed", "users"), [(0, ["flat.1", "reduce.1"]), (1, ["reduce.1", "flat.1"])])
+def test_the_sum_of_a_product_with_a_vector_takes_the_place_of_its_transpose(
+    summed: int, users: list[str]
+) -> None:
+    """`(a.T @ b).sum()`: both sums read what was multiplied; a dot sums the last dimension itself."""
+    of_dot = named("dot_general")
+    body = f"""  %p = f32[4,4]{{1,0}} parameter(0)
+  %q = f32[4,4]{{1,0}} parameter(1)
+  %zero = f32[] constant(0)
+  %multiply.1 = f32[4,4]{{1,0}} multiply(%p, %q){of_dot}
+  %reduce.1 = f32[4]{{0}} reduce(%multiply.1, %zero), dimensions={{{summed}}}, to_apply=%sum{of_dot}
+  %flat.1 = f32[16]{{0}} bitcast(%multiply.1){named("dot_general")}
+  %total.1 = f32[] reduce(%flat.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  ROOT %r = (f32[4]{{0}}, f32[]) tuple(%reduce.1, %total.1)"""
+    assert users_of("multiply.1", body) == users

@@ -12,7 +12,7 @@ from hlofuse.pipelines.names import name_before_renaming, operation
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.fusions import has_dot, is_gemm
 from hlofuse.pipelines.users.common.grouping import is_grouped
-from hlofuse.pipelines.users.common.holes import last_at, without
+from hlofuse.pipelines.users.common.holes import last_at, last_in_front, without
 from hlofuse.pipelines.users.products.reshaped_products import is_bitcast_of_product, is_sum_of_products
 
 
@@ -64,6 +64,22 @@ def with_sum_behind_reshape(source: Instruction, users: list[Instruction]) -> li
     if len(sums) != 1 or not any(_is_reshape_of(u, source) for u in users):
         return users
     return [*(u for u in users if u not in sums), *sums]
+
+
+def with_last_in_place_of_transpose(product: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of what a dot with a vector multiplied: its own sum, and one of that, which reads it as well.
+
+    The dot sums the last dimension (`HandleDotStrengthReduction`). Where the sum is of another one,
+    ReshapeMover (`xla/hlo/transforms/simplifiers/reshape_mover.cc`) had put a transpose between; when both
+    sums had come to read the product, the last of them took its place.
+    """
+    if product.opcode != "multiply" or operation(product) != "dot_general" or len(users) != 2:
+        return users
+    own = [u for u in users if u.opcode == "reduce" and u.op_name == product.op_name]
+    others = [v for u in users for v in u.users if is_grouped(v, u)]
+    if len(own) != 1 or len(others) != 1 or product.shape.rank - 1 in own[0].attributes["dimensions"]:
+        return users
+    return last_in_front(users)
 
 
 def with_last_in_place_of_squeezed(
