@@ -20,6 +20,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.reordering import reorder_users
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
 from hlofuse.pipelines.users.common.copies import was_copy
+from hlofuse.pipelines.users.common.fusions import has_dot
 from hlofuse.pipelines.users.common.grouping import is_grouped
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
@@ -334,7 +335,7 @@ class _Simplification:
     def _put_together(self, source: Node, bitcast: Node) -> None:
         """What read either: both became bitcasts of what that one is of; CSE kept the first met.
 
-        Fusions that are there already came last.
+        Fusions that are there already came last, but for those that stand where their dot did.
         """
         source.remove_user(bitcast)
         own, others = source.users, bitcast.users
@@ -342,7 +343,7 @@ class _Simplification:
             user.operands = [source if o is bitcast else o for o in user.operands]
         source.users, bitcast.users, bitcast.dead = [], [], True
         first, last = sorted((own, others), key=lambda users: self._first_use(source, users))
-        for user in sorted([*first, *last], key=_is_fusion):
+        for user in sorted([*first, *last], key=_is_late_fusion):
             source.add_user(user)
 
     def _first_use(self, source: Node, users: Iterable[Node]) -> int:
@@ -394,8 +395,9 @@ def _behind_bitcasts(node: Node) -> Instruction | None:
     return node.source
 
 
-def _is_fusion(node: Node) -> bool:
-    return node.source is not None and node.source.opcode == "fusion"
+def _is_late_fusion(node: Node) -> bool:
+    x = node.source
+    return x is not None and x.opcode == "fusion" and not has_dot(x)
 
 
 def _is_broadcast(node: Node) -> bool:
