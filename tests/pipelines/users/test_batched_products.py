@@ -14,6 +14,8 @@ from .lists import named, users_of
         ("transpose(jvp(bhts,bhsd->bhtd))/dot_general", ["div.1", "mul.1"]),
         ("jvp(bthd,bshd->bhts)/dot_general", ["mul.1", "div.1"]),
         ("jvp(bhtd,bhsd->bhts)/dot_general", ["div.1", "mul.1"]),
+        ("jvp(Net)/...qhd,...khd->...hqk/dot_general", ["mul.1", "div.1"]),
+        ("jvp(Net)/...qd,...kd->...qk/dot_general", ["div.1", "mul.1"]),
         ("jvp()/dot_general", ["div.1", "mul.1"]),
     ],
 )

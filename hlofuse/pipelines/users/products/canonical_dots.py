@@ -16,7 +16,9 @@ from hlofuse.pipelines.users.products.reshaped_products import (
     split_of,
 )
 
-_EINSUM = re.compile(r"[/(]([a-zA-Z]+),([a-zA-Z]+)->([a-zA-Z]*)[/)]")
+_ANY = "..."
+"""What an einsum calls dimensions that all have in front."""
+_EINSUM = re.compile(r"[/(]((?:\.\.\.)?[a-zA-Z]+),((?:\.\.\.)?[a-zA-Z]+)->((?:\.\.\.)?[a-zA-Z]*)[/)]")
 _MATRIX = 2
 
 
@@ -103,7 +105,7 @@ def _was_canonical(product: Instruction) -> bool:
     found = _EINSUM.search(name := product.op_name or "")
     if found is None:
         return True
-    left, right, result = found.groups()
+    left, right, result = (term.replace(_ANY, ".") for term in found.groups())
     batch = "".join(x for x in result if x in left and x in right)
     if not batch and name[: found.start() + 1].endswith("vmap(") and _was_batch_elsewhere(product):
         return False
