@@ -415,3 +415,31 @@ def test_the_last_user_of_a_split_vector_takes_the_place_of_the_bitcast_that_was
 }}
 """
     assert users_of("reduce.1", body, head=head) == users
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "users"),
+    [("0,2,1", ["sine", "transpose.1", "product"]), ("1,0,2", ["sine", "product", "transpose.1"])],
+    ids=["the same", "another"],
+)
+def test_a_gemm_that_took_along_a_transpose_which_others_read_stands_behind(
+    dimensions: str, users: list[str]
+) -> None:
+    """The result of an attention, as the gradient by the weights reads it, too."""
+    head = """%gemm (p0: f32[8,8,8], p1: f32[8,8,8]) -> f32[8,8,8] {
+  %p0 = f32[8,8,8]{2,1,0} parameter(0)
+  %p1 = f32[8,8,8]{2,1,0} parameter(1)
+  %taken = f32[8,8,8]{2,1,0} transpose(%p0), dimensions={0,2,1}
+  ROOT %dot = f32[8,8,8]{2,1,0} dot(%taken, %p1), lhs_batch_dims={0}, lhs_contracting_dims={2},\
+ rhs_batch_dims={0}, rhs_contracting_dims={1}
+}
+"""
+    body = f"""  %x = f32[8,8,8]{{2,1,0}} parameter(0)
+  %y = f32[8,8,8]{{2,1,0}} parameter(1)
+  %value = f32[8,8,8]{{2,1,0}} cosine(%x){named("cos")}
+  %sine = f32[8,8,8]{{2,1,0}} sine(%value){named("sin")}
+  %product = f32[8,8,8]{{2,1,0}} fusion(%value, %y), kind=kCustom, calls=%gemm
+  %transpose.1 = f32[8,8,8]{{2,1,0}} transpose(%value), dimensions={{{dimensions}}}
+  %both = f32[8,8,8]{{2,1,0}} add(%product, %transpose.1)
+  ROOT %r = f32[8,8,8]{{2,1,0}} add(%sine, %both)"""
+    assert users_of("value", body, head=head) == users

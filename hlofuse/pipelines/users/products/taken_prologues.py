@@ -31,7 +31,7 @@ def with_gemms_behind(
     kept = {kind: kept[kind] for kind in kept if any(kind == k for _, _, k in reshaped)}
     taken += reshaped
     if not taken:
-        return users
+        return _with_transposing_behind(producer, users, order)
     late = {user for user, _, _ in taken}
     # The operations taken along stood where the first of their gemms stands now.
     listed: list[Hashable] = []
@@ -55,6 +55,24 @@ def with_gemms_behind(
     merged = [entry for entry in entries if first.setdefault(entry[0], entry) != entry]
     users_of = {entry: user for user, entry in first.items()} | {u: u for u in users}
     return [users_of[entry] for entry in without(listed, merged) if entry in users_of]
+
+
+def _with_transposing_behind(
+    producer: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The same of gemms that took along a transpose of `producer` which is still there, as others read it."""
+    transposes = [u.attributes.get("dimensions") for u in users if u.opcode == "transpose"]
+    late = [
+        u for u in users if is_gemm(u) and any(x in transposes for x in _dimensions_transposed(u, producer))
+    ]
+    return [*(u for u in users if u not in late), *sorted(late, key=order.__getitem__)]
+
+
+def _dimensions_transposed(gemm: Instruction, operand: Instruction) -> Iterator[object]:
+    """The order into which the `gemm` brings the dimensions of its `operand`, each time that it does."""
+    for x in gemm.fused_computation.parameters[gemm.operands.index(operand)].users:
+        if x.opcode == "transpose":
+            yield x.attributes.get("dimensions")
 
 
 def leads_to_gemm_with_prologue(user: Instruction, producer: Instruction) -> bool:
