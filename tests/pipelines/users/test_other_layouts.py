@@ -9,6 +9,7 @@ from hlofuse.pipelines.users.common.visits import uses_in_order
 from hlofuse.pipelines.users.layouts.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.users.layouts.other_layouts import in_other_layout, made_anew
 
+from ...running import find
 from .lists import HEAD, named, users_of
 
 
@@ -84,6 +85,33 @@ def test_a_broadcast_that_was_there_in_either_layout_joins_nothing(value: str, i
   %bitcast.1 = f32[64]{{0}} bitcast(%exponential.1)
   ROOT %r = (f32[64]{{0}}, f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%bitcast.1, %select_n.1, %select.1)"""
     assert ("select.1" in _in_other_layout(body)) is is_made_anew
+
+
+@pytest.mark.parametrize(
+    ("given", "anew"),
+    [
+        ("broadcast(%rate), dimensions={}", {"cosine.1", "multiply.1"}),
+        ("broadcast(%row), dimensions={1}", set()),
+    ],
+    ids=["of a number", "of a row"],
+)
+def test_nor_does_that_of_a_number_which_was_made_anew(given: str, anew: set[str]) -> None:
+    """Where passes made it, and CSE one of two, it is younger than all; `mul.1` always was row-major."""
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %x = f32[8,8]{{0,1}} parameter(1)
+  %rate = f32[] parameter(2)
+  %row = f32[8]{{0}} parameter(3)
+  %broadcast.9 = f32[8,8]{{1,0}} {given}
+  %mul.1 = f32[8,8]{{1,0}} multiply(%p, %broadcast.9){named("mul")}
+  %bitcast.1 = f32[8,8]{{1,0}} bitcast(%x)
+  %cosine.1 = f32[8,8]{{1,0}} cosine(%bitcast.1){named("cos")}
+  %multiply.1 = f32[8,8]{{1,0}} multiply(%cosine.1, %broadcast.9){named("mul")}
+  %bitcast.2 = f32[64]{{0}} bitcast(%multiply.1)
+  ROOT %r = (f32[64]{{0}}, f32[8,8]{{1,0}}) tuple(%bitcast.2, %mul.1)"""
+    module = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n")
+    find(module, "broadcast.9").id = len(module.entry.instructions)
+    found = in_other_layout(module.entry.post_order(), made_anew(module.entry, ids_known=True))
+    assert {x.name for x in found if x.opcode in {"cosine", "multiply", "broadcast"}} == anew
 
 
 @pytest.mark.parametrize(("name", "is_copy"), [("while", True), ("transpose", False)])

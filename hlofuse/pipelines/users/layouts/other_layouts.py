@@ -132,10 +132,13 @@ def _is_transposed_between(user: Instruction, x: Instruction, likely: set[Instru
 def _was_equal_in_either(user: Instruction, x: Instruction, likely: set[Instruction]) -> bool:
     """Is it a scatter or a broadcast, of which those of either layout are equal once made anew, row-major?
 
-    CSE keeps the broadcast that was row-major. What reads it besides something made anew had another.
+    CSE keeps the broadcast that was row-major. What reads it besides something made anew had another. Where
+    that of a number is made anew later, those of either are.
     """
     if x.opcode == "broadcast" and x not in likely:
         return user in likely and any(o in likely for o in user.operands)
+    if x.opcode == "broadcast" and not x.operands[0].shape.rank:
+        return user not in likely and any(u in likely for u in x.users)
     return x.opcode == "scatter" and user in likely
 
 
@@ -172,6 +175,8 @@ def _had_other_layout(x: Instruction, anew: frozenset[Instruction], other: set[I
     if same:
         if x.opcode == "bitcast" and any(is_inserted_convert(u) and u not in anew for u in x.users):
             return False  # CSE made one of two bitcasts of different layouts
+        if x.opcode == "broadcast" and not x.operands[0].shape.rank and not anew.issuperset(same):
+            return False  # or of two such broadcasts
         return any(u in anew for u in same)
     if x.opcode == "reduce":
         return x.shape.rank > 2 and x.operands[0] in other
