@@ -193,7 +193,8 @@ def _as_converts_leave_it(
             users = with_moved_in_front(producer, users, ages.passes, ages.calls, uses, is_convert=True)
         users = [*users_of_widened(producer, users, uses, wide, place), *merged]
     elif producer.opcode != "broadcast" and not wide.isdisjoint(users):
-        users = users_through_convert(producer, users, uses, wide)
+        as_written = place is clues.order and users == sorted(users, key=place.__getitem__)
+        users = users_through_convert(producer, users, uses, wide, as_written=as_written)
     else:
         users = with_squeezed_where_reduced(users, clues.order)
         users = with_last_in_place_of_converts(users, wide, clues.order, uses)

@@ -544,3 +544,24 @@ def test_derivatives_by_the_result_of_a_narrow_convolution_are_added_up_narrow(
   ROOT %r = ((f32[4,4,1,1]{{3,2,1,0}}, u8[0]{{0}}), f32[4,4,1,1]{{3,2,1,0}}) tuple(%last, %sine)"""
     entry = parse_module(f"HloModule m\n\nENTRY %main {{\n{body}\n}}\n").entry
     assert ("sum" in {x.name for x in widened(entry.post_order(), uses_in_order(entry))}) == is_narrow
+
+
+@pytest.mark.parametrize(
+    ("operands", "users"),
+    [("%mul.1, %convert.2", ["add.1", "total.1"]), ("%convert.2, %mul.1", ["total.1", "add.1"])],
+)
+def test_the_convert_that_a_widened_sum_read_stood_where_the_walk_came_to_it(
+    operands: str, users: list[str]
+) -> None:
+    """It was an operand of its own, ahead of all that the other operand is computed of."""
+    body = f"""  %q = f32[4,8]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %mul.1 = f32[4,8]{{1,0}} multiply(%q, %q){named("mul")}
+  %total.1 = f32[4]{{0}} reduce(%mul.1, %zero), dimensions={{1}}, to_apply=%sum{named("reduce_sum")}
+  %spread.1 = f32[4,8]{{1,0}} broadcast(%total.1), dimensions={{0}}{named("broadcast_in_dim")}
+  %narrow.1 = bf16[4,8]{{1,0}} convert(%spread.1){named("convert_element_type")}
+  %convert.2 = f32[4,8]{{1,0}} convert(%narrow.1)
+  %add.1 = f32[4,8]{{1,0}} add({operands}){named("add_any")}
+  %convert.3 = bf16[4,8]{{1,0}} convert(%add.1)
+  ROOT %r = (bf16[4,8]{{1,0}}) tuple(%convert.3)"""
+    assert users_of("mul.1", body) == users

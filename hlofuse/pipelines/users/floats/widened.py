@@ -156,18 +156,26 @@ def _convert_to_half(producer: Instruction, users: list[Instruction]) -> Instruc
 
 
 def users_through_convert(
-    producer: Instruction, users: list[Instruction], uses: Uses, wide: frozenset[Instruction]
+    producer: Instruction,
+    users: list[Instruction],
+    uses: Uses,
+    wide: frozenset[Instruction],
+    *,
+    as_written: bool = False,
 ) -> list[Instruction]:
     """The users of what was in single precision, given that those in `wide` read a narrow copy of it.
 
     They got converts to f32 behind the program's own convert, and read `producer` when the pairs were
     removed, in the order of the walk; the program's convert went with the last. Where `producer` is a
     convert of a narrow value, it is that value which they read, and CSE made their converts and it one.
+
+    Where the list is `as_written`, the program's convert stood where the walk came to it.
     """
     later = [u for u in users if u in wide]
     others = [u for u in users if u not in wide]
-    place = next(k for k, u in enumerate(users) if u in wide)
     later.sort(key=lambda user: uses[producer, user])
+    met = uses[producer, later[0]]
+    place = next(k for k, u in enumerate(users) if u in wide or (as_written and uses[producer, u] > met))
     if any(map(was_merged, producer.operands)):
         # What they read was computed beside, and had a convert back in front of them: CSE made the two one.
         return [*others, *(u for u in without([None, *later], [None]) if u is not None)]
