@@ -24,6 +24,8 @@ from hlofuse.trace import Recorder
 
 _KINDS = {"loop": "kLoop", "triton": "kCustom", "custom": "kCustom", "cudnn": "kCustom", "sort": "kCustom"}
 _NEVER_CANDIDATES = frozenset({"parameter", "tuple", "get-tuple-element"})
+_READ_ACROSS = frozenset({"copy", "transpose"})
+"""What costs more or less by what it reads (`IsReadCoalescedHeuristic`)."""
 _NOT_UPDATED = frozenset({"parameter", "constant", "get-tuple-element"})
 
 
@@ -59,7 +61,8 @@ class Driver:
         """Fuse; True if anything changed."""
         candidates = []
         for instruction in self._computation.post_order():
-            self._estimate(instruction)
+            if instruction.opcode in _READ_ACROSS:
+                self._estimate(instruction)
             if instruction.opcode in _NEVER_CANDIDATES or not instruction.users:
                 continue
             if is_fusible(instruction):
@@ -81,7 +84,10 @@ class Driver:
     # ------------------------------------------------------------ priorities
 
     def _estimate(self, instruction: Instruction) -> None:
-        """Have the run time at hand (`UpdatePerformanceModelCache`)."""
+        """Have the run time of now at hand (`UpdatePerformanceModelCache`).
+
+        All but a few have the same one whenever somebody asks.
+        """
         if not self._model.has_run_time(instruction) and may_be_fused(instruction):
             self._model.run_time(instruction)
 
@@ -150,7 +156,7 @@ class Driver:
         # first, most compilations took the later one.
         marked = list(reversed(self._marked))
         for instruction in marked:
-            if instruction.opcode != "fusion":  # of a fusion its inside tells, whenever somebody asks
+            if instruction.opcode in _READ_ACROSS:
                 self._estimate(instruction)
         self._set_priorities(marked)
         self._marked, self._new_consumers, self._removed_times = {}, {}, {}
