@@ -15,13 +15,19 @@ _DEFAULT_PROFILE = "sm_86"
 
 
 @cache
-def _tables() -> dict[str, dict[str, dict[str, int]]]:
-    return tomllib.loads(Path(__file__).with_name("op_profiles.toml").read_text())
+def _table(name: str) -> dict[str, dict[str, int]] | None:
+    """One table of the file, None where it has none: to read all takes as long as a small replay."""
+    text = Path(__file__).with_name("op_profiles.toml").read_text()
+    _, found, rest = text.partition(f"\n[{name}]\n")
+    return tomllib.loads(rest.partition("\n[")[0]) if found else None
 
 
 def op_profile(device: DeviceDescription, release: Release = JAXLIB_0_11_1) -> dict[str, dict[str, int]]:
     """Cycles by opcode and element type; a device without a table of its own has that of sm_86."""
-    tables = _tables()
-    if device.compute_capability > release.newest_op_profile:
-        return tables[_DEFAULT_PROFILE]
-    return tables.get(device.op_profile, tables[_DEFAULT_PROFILE])
+    table = None
+    if device.compute_capability <= release.newest_op_profile:
+        table = _table(device.op_profile)
+    if table is None:
+        table = _table(_DEFAULT_PROFILE)
+    assert table is not None
+    return table
