@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -105,14 +105,15 @@ class Computation:
         """The instruction of that name; a linear search."""
         return next((i for i in self if i.name == name), None)
 
-    def post_order(self) -> list[Instruction]:
+    def post_order(self, but_for: Iterable[Instruction] = ()) -> list[Instruction]:
         """Operands and control predecessors before their users (`MakeInstructionPostOrder`).
 
         The order is XLA's to the last instruction, because passes and printing follow it.
+        `but_for`: leaves that are left out.
         """
         order: list[Instruction] = []
         emit = order.append
-        entered: set[Instruction] = set()
+        entered = set(but_for)
         enter = entered.add
         for start in self._slots:
             if start is None or start.users or start in entered:

@@ -154,14 +154,16 @@ class Instruction:
     def add_user(self, user: Instruction) -> None:
         """Append `user` unless it is there (`HloInstruction::Users::AddUser`)."""
         users = self.users
-        if len(users) < _MANY:
-            if not users or (users[-1] is not user and user not in users):
-                users.append(user)
-            return
-        places = self._user_places()
-        if user not in places:
-            places[user] = len(users)
+        if not users:
             users.append(user)
+        elif len(users) < _MANY:
+            if users[-1] is not user and user not in users:
+                users.append(user)
+        else:
+            places = self._user_places()
+            if user not in places:
+                places[user] = len(users)
+                users.append(user)
 
     def remove_user(self, user: Instruction) -> None:
         """Take `user` out; the last user takes its place (`HloInstruction::Users::RemoveUser`)."""

@@ -37,7 +37,7 @@ def merge_fusion(fusion: Instruction, producer: Instruction) -> None:
     merge.replace(producer, clones[inside.root])
     if inside.root.opcode != "parameter":
         skip("constant")  # a root to stand in while the clones are moved
-    order = inside.post_order()
+    order = inside.post_order(but_for=inside.parameters)
     order.reverse()
     merge.move_in(order, clones)
 
@@ -65,11 +65,9 @@ class _Merge:
         self._inner[root] = self._body.parameters[self._operands.index(root)]
 
     def move_in(self, order: Iterable[Instruction], clones: dict[Instruction, Instruction]) -> None:
-        """Put in the clones of all but parameters; `order` has what reads an instruction before it."""
+        """Put in the clones of those in `order`, which has what reads an instruction before it."""
         body, inner, unique = self._body, self._inner, self._names.unique
         for original in order:
-            if original.opcode == "parameter":
-                continue
             clone = clones[original]
             clone.name = unique(clone.name)
             body.append_clone(clone)

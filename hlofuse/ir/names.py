@@ -75,21 +75,20 @@ class NameUniquer:
         """A name never given out before, `name` itself if it is free."""
         if self._reserved:
             self._note_reserved()
-        root = self._taken.get(name)
+        taken = self._taken
+        root = taken.get(name)
         if root is None:
             text, number, numbered = _split(name)
-            root = self._taken[name] = self._root(text)
+            root = taken[name] = self._root(text)
             if number not in root.asked and not 0 <= number < root.next:
                 root.asked.add(number)
                 return f"{text}.{number}" if numbered else text
-        number, asked = root.next, root.asked
-        while number in asked:
+        number = root.next
+        while number in root.asked:
             number += 1
         root.next = number + 1
-        if number == 0 and name == root.name:
-            return name
         unique = f"{root.name}.{number}"
-        self._taken[unique] = root
+        taken[unique] = root
         return unique
 
     def skip(self, name: str) -> None:
@@ -98,8 +97,8 @@ class NameUniquer:
         if root is None or self._reserved:
             self.unique(name)
             return
-        number, asked = root.next, root.asked
-        while number in asked:
+        number = root.next
+        while number in root.asked:
             number += 1
         root.next = number + 1
 
