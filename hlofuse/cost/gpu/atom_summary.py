@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.heroes import roots_of_atom
-from hlofuse.cost.gpu.summary import Summary, set_totals
+from hlofuse.cost.gpu.summary import Summary, complete
 from hlofuse.cost.gpu.ticks import fp32
 from hlofuse.cost.gpu.utilization import elements_read, lowest_bit, reads_whole
 
@@ -34,7 +34,7 @@ def summary_of_atom(atom: Atom, slots: tuple[int, ...]) -> Summary:
     summary.unnested_reductions = atom.unnested_reductions
     summary.significant_reduce = atom.significant_reduce
     summary.skipped = frozenset()
-    set_totals(summary)
+    complete(summary)
     return summary
 
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from math import frexp
 
 from hlofuse.cost.gpu.atoms import Atom
-from hlofuse.cost.gpu.heroes import Root, fuse_root
+from hlofuse.cost.gpu.heroes import Root
 from hlofuse.cost.gpu.pair import Pair
-from hlofuse.cost.gpu.summary import Summary, set_totals
+from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.gpu.ticks import EXACT, fp32, half_away
 from hlofuse.cost.gpu.utilization import elements_read, lowest_bit, reads_whole
 from hlofuse.ir.instruction import Instruction
@@ -53,7 +53,8 @@ def compose(pair: Pair, origins: Sequence[Origin]) -> Summary | None:
     fused.written = _written(consumer)
     _set_sums(fused, producer, consumer, origins)
     _set_roots(fused, pair, origins)
-    set_totals(fused)
+    fused.total_read, fused.own_ir_size = sum(fused.operand_bytes), merged.own_ir_size
+    fused.composes = True
     return fused
 
 
@@ -63,8 +64,10 @@ def origins_of(fusion: Instruction, pair: Pair, producer: Instruction) -> list[O
     Fusing keeps the consumer's operands in their order and appends the producer's new ones.
     """
     slot, shared, b = pair.slot, pair.shared, pair.consumer
-    firsts = b.first_slots or range(len(b.operands))
-    origins = [(k, -1) for k, first in enumerate(firsts) if k == first and k != slot]
+    origins = [(k, -1) for k in range(len(b.operands))]
+    if b.first_slots:
+        origins = [(k, -1) for k, first in enumerate(b.first_slots) if k == first]
+    origins.remove((slot, -1))
     if shared:
         inner: dict[int, int] = {}
         for k, both in enumerate(shared):
@@ -88,13 +91,12 @@ class _Uses:
     def __init__(self, producer: Summary, consumer: Summary, slot: int) -> None:
         joint = self.joint = consumer.parameter_uses[slot]
         """What the producer's root belongs to: its number 0 stands for these."""
-        evaluated, emitted = list(consumer.root_utilization), list(consumer.root_emitted)
-        self.evaluated, self.emitted = evaluated, emitted
-        often, copies = 0.0, 0
+        evaluated, emitted = consumer.root_utilization, consumer.root_emitted
         if len(joint) == 1:
             (number,) = joint
             often, copies = evaluated[number], emitted[number]
         else:
+            often, copies = 0.0, 0
             for number in joint:
                 often = fp32(often + evaluated[number])
                 copies += emitted[number]
@@ -102,18 +104,19 @@ class _Uses:
         self.shift = len(evaluated) - 1
         self.producer_uses = producer.parameter_uses
         self.is_known = self.whole = True
+        more = producer.root_utilization[1:]
         if often == 1.0:
             self.whole = producer.whole
-            evaluated += producer.root_utilization[1:]
-        elif producer.atom is not None:
-            self._add_reads(producer, producer.atom)
-        else:
+        elif producer.atom is None:
             # The inside of a fusion would have to be gone through, but where nothing is rounded.
             self.is_known = producer.whole and all(map(self._scales, producer.root_utilization))
-            evaluated += [e * often for e in producer.root_utilization[1:]]
-        emitted += (
-            producer.root_emitted[1:] if copies == 1 else [n * copies for n in producer.root_emitted[1:]]
-        )
+            more = [e * often for e in more]
+        elif more:
+            more = self._reads(producer, producer.atom)
+        if more:
+            evaluated = [*evaluated, *more]
+            emitted = [*emitted, *[n * copies for n in producer.root_emitted[1:]]]
+        self.evaluated, self.emitted = evaluated, emitted
         self.own_ir_size = consumer.own_ir_size + copies * producer.own_ir_size
 
     def of_producer(self, parameter: int) -> frozenset[int]:
@@ -124,16 +127,14 @@ class _Uses:
         new = {number + self.shift for number in uses if number}
         return self.joint | new if 0 in uses else frozenset(new)
 
-    def _add_reads(self, instruction: Summary, atom: Atom) -> None:
-        """How often an instruction reads each operand that is not used as it is."""
-        if atom.passes_use:
-            return
+    def _reads(self, instruction: Summary, atom: Atom) -> list[float]:
+        """How often an instruction reads each operand, none of them used as it is."""
         evaluated = [0.0] * len(atom.operands)
         for slot, number in enumerate(instruction.first_slots or range(len(atom.operands))):
             share, operand = atom.operand_utilization[slot], atom.operands[slot]
             evaluated[number] = fp32(evaluated[number] + elements_read(self.often, share, operand))
             self.whole = self.whole and reads_whole(self.often, share, operand)
-        self.evaluated += evaluated
+        return evaluated
 
     def _scales(self, evaluated: float) -> bool:
         """A rate within the producer is exact, and so are its sums, when multiplied."""
@@ -159,20 +160,20 @@ def _set_uses(fused: Summary, consumer: Summary, merged: _Uses, origins: Sequenc
     """False if single precision could round a utilization otherwise."""
     evaluated, emitted = merged.evaluated, merged.emitted
     uses, utilization, read, ir_sizes = [], [], [], []
+    as_before, is_fusion = consumer.parameter_uses, consumer.is_fusion
     for k, (outer, inner) in enumerate(origins):
-        if inner < 0 and consumer.is_fusion and len(consumer.parameter_uses[outer]) == 1:
-            # Nothing new reads it.
-            uses.append(consumer.parameter_uses[outer])
-            utilization.append(consumer.utilization[outer])
-            ir_sizes.append(consumer.parameter_ir_size[outer])
-            read.append(consumer.operand_bytes[outer])
-            continue
         if outer < 0:
             both = merged.of_producer(inner)
         else:
-            both = consumer.parameter_uses[outer]
+            both = as_before[outer]
             if inner >= 0:
                 both |= merged.of_producer(inner)
+            elif is_fusion and len(both) == 1:  # nothing new reads it
+                uses.append(both)
+                utilization.append(consumer.utilization[outer])
+                ir_sizes.append(consumer.parameter_ir_size[outer])
+                read.append(consumer.operand_bytes[outer])
+                continue
         if len(both) == 1:
             (number,) = both
             total, copies = evaluated[number], emitted[number]
@@ -238,28 +239,26 @@ def _set_sums(fused: Summary, producer: Summary, consumer: Summary, origins: Seq
 
 def _set_roots(fused: Summary, pair: Pair, origins: Sequence[Origin]) -> None:
     producer, consumer, slot = pair.producer, pair.consumer, pair.slot
-    through = consumer.clean[slot]
     if False in consumer.clean or False in producer.clean:
+        through = consumer.clean[slot]
         fused.clean = [
             (outer < 0 or consumer.clean[outer]) and (inner < 0 or (producer.clean[inner] and through))
             for outer, inner in origins
         ]
     else:
         fused.clean = [True] * len(origins)
-    inside, slots = producer.roots[0], pair.slots
+    inside = producer.roots[0]
     fused.roots = roots = []
-    for old in consumer.roots:
-        root = fuse_root(old, consumer.clean, slots, inside)
-        reached = old.reached
-        if root is old:
-            if not reached and old.updated_parameter < 0:
-                roots.append(old)
-                continue
-            root = old.copy()
+    for old, new in zip(consumer.roots, pair.roots, strict=True):
+        reached, read = old.reached, old.updated_parameter
+        if not reached and read < 0:
+            roots.append(new)  # it is the old one
+            continue
+        root = old.copy() if new is old else new  # a new one was made for this pair
         if reached:
             joins = inside.reached if slot in reached else _NONE
             root.reached = frozenset([k for k, (o, i) in enumerate(origins) if o in reached or i in joins])
-        root.updated_parameter = -1 if old.updated_parameter < 0 else _moved(old, slot, origins)
+        root.updated_parameter = -1 if read < 0 else _moved(old, slot, origins)
         roots.append(root)
     fused.is_reduction = True in [root.is_reduction for root in roots]
     fused.skipped = _NONE

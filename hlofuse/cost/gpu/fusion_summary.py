@@ -8,7 +8,7 @@ from hlofuse.cost.gpu.atoms import LARGE, Atom
 from hlofuse.cost.gpu.coalescing import chain_end
 from hlofuse.cost.gpu.heroes import roots_of_fusion
 from hlofuse.cost.gpu.shapes import ShapeFacts
-from hlofuse.cost.gpu.summary import Summary, set_totals
+from hlofuse.cost.gpu.summary import Summary, complete
 from hlofuse.cost.gpu.ticks import fp32
 from hlofuse.cost.gpu.utilization import fusion_use
 from hlofuse.ir.instruction import Instruction
@@ -29,7 +29,7 @@ def summary_of_fusion(
     _set_costs(summary, fusion, order, atoms, facts)
     _set_sums(summary, atoms)
     _set_roots(summary, fusion, order, atoms, facts)
-    set_totals(summary)
+    complete(summary)
     return summary
 
 

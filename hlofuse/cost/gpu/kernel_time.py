@@ -53,14 +53,15 @@ def _read_by_pair(
     a, b = pair.producer, pair.consumer
     share, shared = b.utilization[pair.slot], pair.shared
     # Start from all the consumer reads; what the producer changes is replaced.
-    read, each = _read_operands(timing, b, blocks, coalesced)
+    key = (blocks, coalesced)
+    read, each = b.reads.get(key) or _read_operands(timing, b, blocks, coalesced)
     bytes_read, read_by_b = b.total_read, b.operand_bytes
     for other in slots:
         read -= each[other]
         bytes_read -= read_by_b[other]
     first_slots, skipped = a.first_slots, a.skipped
     if share == 1.0 and not (shared or first_slots or skipped):
-        ticks, _ = _read_operands(timing, a, blocks, coalesced)
+        ticks, _ = a.reads.get(key) or _read_operands(timing, a, blocks, coalesced)
         return read + ticks, bytes_read + a.total_read
     time = timing.read
     uses = a.parameter_uses if a.is_fusion else ()

@@ -207,7 +207,7 @@ class KernelModel:
         With the producer, still in possession of its operands, a new structure's figures will be put
         together from those of its parts when somebody asks.
         """
-        known = pair.fused.get(fusion_config(fusion))
+        known = None if pair.fused is None else pair.fused.get(fusion_config(fusion))
         if known is not None:
             self._made_of[fusion] = pair, None
             self._summary_of[fusion] = known
@@ -247,7 +247,7 @@ class KernelModel:
         bad = (a.bad_transpose and _reads_across(producer, a)) or (
             b.bad_transpose and _reads_across(consumer, b)
         )
-        known = pair.estimates[bad]
+        known = pair.estimate_across if bad else pair.estimate
         if known is None:
             if first.ticks >= INFINITE or second.ticks >= INFINITE:
                 return replace(first, ticks=INFINITE)
@@ -256,7 +256,10 @@ class KernelModel:
             if a.is_reduction and b.is_reduction and launch.kind == "reduction":
                 coalesced = False
             known = time_of_pair(self.timing, pair, first, second, launch, coalesced)
-            pair.estimates[bad] = known
+            if bad:
+                pair.estimate_across = known
+            else:
+                pair.estimate = known
         return known
 
 

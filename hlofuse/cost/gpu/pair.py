@@ -20,7 +20,17 @@ class Pair:
     What is worked out for one pair of instructions is kept here for all like it.
     """
 
-    __slots__ = ("_roots", "consumer", "estimates", "fused", "launch", "producer", "shared", "slot")
+    __slots__ = (
+        "_roots",
+        "consumer",
+        "estimate",
+        "estimate_across",
+        "fused",
+        "launch",
+        "producer",
+        "shared",
+        "slot",
+    )
 
     producer: Summary
     consumer: Summary
@@ -30,9 +40,10 @@ class Pair:
     """For each of the producer's operands the slot where the consumer reads it too, or None. Empty where
     they share none."""
     launch: Launch | None
-    estimates: list[Estimate | None]
-    """By whether something inside reads across the grain of memory."""
-    fused: dict[FusionConfig | None, Summary]
+    estimate: Estimate | None
+    estimate_across: Estimate | None
+    """The same where something inside reads across the grain of memory."""
+    fused: dict[FusionConfig | None, Summary] | None
     """The summary of the two fused, by the fusion's config."""
     _roots: Sequence[Root] | None
 
@@ -94,7 +105,5 @@ class PairTable:
         if pair is None:
             pair = self._pairs[key] = Pair()
             pair.producer, pair.consumer, pair.slot, pair.shared = first, second, slot, shared
-            pair.launch = pair._roots = None
-            pair.estimates = [None, None]
-            pair.fused = {}
+            pair.launch = pair._roots = pair.fused = pair.estimate = pair.estimate_across = None
         return pair

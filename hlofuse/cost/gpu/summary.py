@@ -144,7 +144,12 @@ class Summary:
         return self.root_utilization[0] if 0 in self.parameter_uses[parameter] else 0.0
 
 
-def set_totals(summary: Summary) -> None:
-    """What adds up over the operands."""
+def complete(summary: Summary) -> None:
+    """What follows from all the rest."""
     summary.total_read = sum(summary.operand_bytes)
     summary.own_ir_size = summary.ir_size - sum(summary.parameter_ir_size) if summary.is_fusion else 1.0
+    summary.composes = not (
+        summary.skipped
+        or None in [r.atom for r in summary.roots]
+        or True in [o.is_tuple for o in summary.operands]
+    )

@@ -46,6 +46,8 @@ class SummaryTable:
         It is put together from those of the pair if `origins` tells how and that can be, otherwise walked.
         """
         config = fusion_config(fusion)
+        if pair.fused is None:
+            pair.fused = {}
         known = pair.fused.get(config)
         if known is None:
             if origins is not None:
@@ -63,12 +65,7 @@ class SummaryTable:
     def _numbered(self, summary: Summary, config: FusionConfig | None) -> Summary:
         summary.config = config
         summary.is_triton = config is not None and config.kind == TRITON and summary.is_fusion
-        summary.composes = not (
-            summary.is_triton
-            or summary.skipped
-            or None in [r.atom for r in summary.roots]
-            or True in [o.is_tuple for o in summary.operands]
-        )
+        summary.composes = summary.composes and not summary.is_triton
         summary.number = self._count
         self._count += 1
         summary.reads = {}
