@@ -29,6 +29,7 @@ class Timing:
         """By flops and FPUs."""
         self._reads: dict[tuple[int, int, int, int], int] = {}
         self._writes: dict[int, int] = {}
+        self._overlaps: dict[int, int] = {}
 
     def compute(self, flops: int, blocks: int, threads: int) -> int:
         """`ComputeTime`, for the FPUs that a launch keeps busy."""
@@ -86,4 +87,8 @@ class Timing:
 
     def combine(self, compute: int, memory: int) -> int:
         """`CombineComputeAndMemoryAccessTime`: the two overlap, but not wholly."""
-        return compute + memory - times(compute if compute < memory else memory, self._parallelism)
+        shorter = compute if compute < memory else memory
+        overlap = self._overlaps.get(shorter)
+        if overlap is None:
+            overlap = self._overlaps[shorter] = times(shorter, self._parallelism)
+        return compute + memory - overlap
