@@ -60,8 +60,7 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
         users = _as_made(producer, users, clues, ages)
         return without_those_in_softmax(producer, users, clues.order, clues.in_softmax)
     users = with_moved_behind(producer, in_order_of_keys(producer, with_narrowed_behind(users)))
-    # Of lists by a guess it would make more wrong than right.
-    if clues.ids_known and not is_first_reader_in_gemm(producer, clues.in_gemms):
+    if not is_first_reader_in_gemm(producer, clues.in_gemms):
         users = with_last_in_place_of_dropped(producer, users, clues.uses, ages.numbers)
         users = with_last_in_place_of_equals(producer, users, clues.uses, ages.on_equals)
     users = with_last_of_older_in_front(producer, users, ages.passes)

@@ -198,7 +198,7 @@ def test_the_last_user_takes_the_place_of_the_first_reader_of_a_constant() -> No
     gone = body.replace("NEXT", "599"), ids.replace("NEXT", "599")
     assert users_of("add.591.0", gone[0], ids=gone[1]) == ["add.626.0", "add.599.0"]
     guessed = users_of("add.591.0", gone[0], ids=gone[1], ids_known=False)
-    assert guessed == ["add.599.0", "add.626.0"]
+    assert guessed == ["add.626.0", "add.599.0"]  # names and places tell it, not ids
 
 
 def test_who_read_a_sum_with_zero_takes_its_place() -> None:
