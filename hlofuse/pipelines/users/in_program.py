@@ -166,7 +166,7 @@ from hlofuse.pipelines.users.simplified.uniform_numbers import with_sums_of_zero
 
 def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     """The users of `producer` in that order."""
-    if producer.opcode == "constant" and clues.ids_known:
+    if producer.opcode == "constant":
         return in_order_of_initial_values(producer, clues.order, clues.ages.passes)
     if is_merged_counter(producer):
         return in_order_of_merged_counters(producer)
