@@ -634,3 +634,21 @@ def test_the_front_end_makes_the_root_last_unless_it_was_made_anew() -> None:
     root = "%tuple{} = (f32[8]{{0}}, f32[8]{{0}}) tuple(%mul.5.0, %mul.5.0)"
     assert maker("tuple.1.0", MUL, root.format(".1.0")) == Maker.FRONT_END
     assert maker("tuple.1", MUL, root.format(".1")) == Maker.SIMPLIFIER
+
+
+def test_what_joins_reductions_outside_of_their_functions_was_taken_apart() -> None:
+    line = f"%reduce_max.5.0 = f32[8]{{0}} maximum(%p, %mul.5.0), {op('reduce_max')}"
+    assert maker("reduce_max.5.0", MUL, line) == Maker.SIMPLIFIER_AGAIN
+    window = line.replace("reduce_max", "reduce_window_max")
+    assert maker("reduce_window_max.5.0", MUL, window) == Maker.SIMPLIFIER
+    plain = line.replace("reduce_max", "max")
+    assert maker("max.5.0", MUL, plain) == Maker.FRONT_END
+
+
+def test_a_broadcast_for_what_had_been_narrow_was_made_behind_float_normalization() -> None:
+    top = f"%top.1.0 = f32[] reduce(%mul.5.0, %zero), dimensions={{0}}, to_apply=%region, {op('top')}"
+    spread = f"%broadcast.3.0 = f32[8]{{0}} broadcast(%top.1.0), dimensions={{}}, {op('sub')}"
+    sub = f"%sub.1.0 = f32[8]{{0}} subtract(%p, %broadcast.3.0), {op('sub')}"
+    narrow = "%convert.1.0 = bf16[8]{0} convert(%sub.1.0)"
+    assert maker("broadcast.3.0", MUL, top, spread, sub, narrow) == Maker.SIMPLIFIER_LAST
+    assert maker("broadcast.3.0", MUL, top, spread, sub) == Maker.SIMPLIFIER_AGAIN

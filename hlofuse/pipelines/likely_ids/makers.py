@@ -91,6 +91,8 @@ class Makers:
         """Are its numbers those of the clones of a computation, of which a few fall into the windows?"""
         self._known = set() if self._all_cloned else {(operation(x), x.opcode) for x in kept}
         self._cloned_whole = is_cloned_whole(computation)
+        caller = computation.first_caller
+        self._reduces = caller is not None and caller.opcode not in ("while", "conditional", "call")
         self._cloned_constants = constants_of_clone(computation)
 
     def of(self, x: Instruction) -> Maker:
@@ -128,6 +130,9 @@ class Makers:
         if is_told_of_program(x):
             if is_of_call(x) and x not in self._named:
                 return Maker.LAYOUT_NORMALIZATION if _is_sum_with_transposed(x) else self._inliner()
+            if _joins_reductions(x) and not self._reduces:
+                window = operation(x).startswith("reduce_window")
+                return Maker.SIMPLIFIER if window else Maker.SIMPLIFIER_AGAIN
             if x in self._named or self._all_cloned:
                 return Maker.FRONT_END
             if name_before_renaming(x).root == x.opcode:
@@ -191,11 +196,20 @@ class Makers:
             return self._by_name(x)
         if source.opcode != "convert" and self._is_normalized_for(x.users):
             return Maker.LAYOUT_NORMALIZATION
+        if any(self._is_widened(u) for u in x.users):
+            return Maker.SIMPLIFIER_LAST  # was narrow, and so converted behind the broadcast
         source = source.operands[0] if source.opcode == "bitcast" else source
         made = self.of(source) if self._is_new(source) else None
         if made == Maker.FLOAT_NORMALIZATION:
             return Maker.SIMPLIFIER_LAST  # had been converted behind the broadcast
         return Maker.SIMPLIFIER if made == Maker.SIMPLIFIER else Maker.SIMPLIFIER_AGAIN
+
+    def _is_widened(self, x: Instruction) -> bool:
+        """Is it an operation that float normalization made wide, between converts?"""
+        return x.opcode in ELEMENTWISE_OPCODES - {"convert"} and any(
+            n.opcode == "convert" and self._of_convert(n) == Maker.FLOAT_NORMALIZATION
+            for n in (*x.operands, *x.users)
+        )
 
     def _is_as_written(self, x: Instruction) -> bool:
         """Are all its new dimensions in front, or is what it reads the program's? No reshape was between.
@@ -239,7 +253,8 @@ class Makers:
                 return Maker.SIMPLIFIER_AGAIN
             if self._is_spread_by_pass(x):
                 return Maker.SIMPLIFIER
-        if x in self._cloned_constants or (x in self._named and not is_told_of_program(x)):
+        is_cloned = x in self._cloned_constants and self._of_constant(x.operands[0]) == Maker.FRONT_END
+        if is_cloned or (x in self._named and not is_told_of_program(x)):
             return Maker.FRONT_END
         if is_told_of_program(x) or not x.op_name:
             if is_of_call(x) and x not in self._named:
@@ -360,6 +375,11 @@ def _is_spread_to_reduced(x: Instruction) -> bool:
             pending += [o for o in source.operands if o not in sources]
             sources.update(dict.fromkeys(source.operands))
     return False
+
+
+def _joins_reductions(x: Instruction) -> bool:
+    """Was it in a function that reduces? A reduction of a concatenation, or of windows, was taken apart."""
+    return operation(x).startswith("reduce_") and x.opcode in ELEMENTWISE_OPCODES - {"reduce-precision"}
 
 
 def _is_for_missing(users: list[Instruction]) -> bool:
