@@ -652,3 +652,12 @@ def test_a_broadcast_for_what_had_been_narrow_was_made_behind_float_normalizatio
     narrow = "%convert.1.0 = bf16[8]{0} convert(%sub.1.0)"
     assert maker("broadcast.3.0", MUL, top, spread, sub, narrow) == Maker.SIMPLIFIER_LAST
     assert maker("broadcast.3.0", MUL, top, spread, sub) == Maker.SIMPLIFIER_AGAIN
+
+
+def test_a_number_that_has_a_place_in_the_source_was_spread_by_a_pass() -> None:
+    constant = "%constant.1.0 = f32[] constant(0)"
+    spread = "%broadcast.1.0 = f32[8]{0} broadcast(%constant.1.0), dimensions={}"
+    compared = "%compare.4.0 = pred[8]{0} compare(%mul.5.0, %broadcast.1.0), direction=GE"
+    assert maker("broadcast.1.0", MUL, constant, spread, compared) == Maker.FRONT_END
+    placed = f"{spread}, metadata={{stack_frame_id=7}}"
+    assert maker("broadcast.1.0", MUL, constant, placed, compared) == Maker.SIMPLIFIER

@@ -24,6 +24,7 @@ from hlofuse.pipelines.names import (
     is_told_of_program,
     name_before_renaming,
     operation,
+    stack_frame,
 )
 
 
@@ -247,8 +248,8 @@ class Makers:
         if _is_bound_of_uniform(x):
             return Maker.SIMPLIFIER
         if not x.op_name and x in self._named:
-            if _is_for_missing(x.users):
-                return Maker.SIMPLIFIER
+            if _is_for_missing(x.users) or stack_frame(x):
+                return Maker.SIMPLIFIER  # the front end's numbers have no place in the source
             if _is_for_updates(x):
                 return Maker.SIMPLIFIER_AGAIN
             if self._is_spread_by_pass(x):
