@@ -63,3 +63,25 @@ def test_what_reads_a_remainder_of_a_folded_number_is_of_the_same_turn() -> None
         "ROOT %eq.8.0 = pred[8,4]{1,0} compare(%eq.4.0, %iota.8.0), direction=EQ",
         kept="eq.8.0",
     )[-1] == ["and.2.0", "eq.4.0", "iota.8.0"]
+
+
+def test_a_sum_in_a_loop_that_only_looks_folded_was_moved() -> None:
+    """One more than a row: the dimension that the loop goes over had been dropped from that."""
+    path = 'metadata={op_name="jit(f)/while/body/eval_jaxpr/'
+    for source, expected in (
+        ("dynamic_slice", [["add.4.0"], ["broadcast.2.0"]]),
+        ("other", [["broadcast.2.0", "add.4.0"]]),
+    ):
+        text = f"""HloModule m
+
+ENTRY %main {{
+  %s = f32[3,8]{{1,0}} parameter(0)
+  %i = s32[] constant(0)
+  %row = f32[1,8]{{1,0}} dynamic-slice(%s, %i, %i), dynamic_slice_sizes={{1,8}}, {path}{source}"}}
+  %one = f32[] constant(1)
+  %broadcast.2.0 = f32[1,8]{{1,0}} broadcast(%one), dimensions={{}}, {path}add"}}
+  ROOT %add.4.0 = f32[1,8]{{1,0}} add(%row, %broadcast.2.0), {path}add"}}
+}}
+"""
+        made = [x for x in parse_module(text).entry if x.name in ("broadcast.2.0", "add.4.0")]
+        assert [[x.name for x in turn] for turn in in_rounds(made) if turn] == expected

@@ -116,7 +116,7 @@ def _was_moved(x: Instruction, makers: Mapping[Instruction, Maker]) -> bool:
     """Does what is around an operation of a call tell that a reshape was in front of it?"""
     if not is_told_of_program(x) or x.opcode not in ELEMENTWISE_OPCODES:
         return False
-    if any(_is_row_of_loop(o) for o in x.operands):  # a reshape of what is spread goes into it behind that
+    if any(is_row_of_loop(o) for o in x.operands):  # a reshape of what is spread goes into it behind that
         return not any(o.opcode == "broadcast" and not is_broadcast_of_constant(o) for o in x.operands)
     if any(o.opcode == "reduce" for o in x.operands):
         return _is_only_spread(x)
@@ -131,7 +131,7 @@ def _is_spread_for(x: Instruction, makers: Mapping[Instruction, Maker]) -> bool:
     )
 
 
-def _is_row_of_loop(x: Instruction) -> bool:
+def is_row_of_loop(x: Instruction) -> bool:
     """Is it one of what a loop goes over? The dimension that is left is dropped before the row is read."""
     return (
         x.opcode == "dynamic-slice"

@@ -8,12 +8,13 @@ around AlgebraicSimplifier takes it into the broadcasts that read it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.folded_numbers import is_of_folded_number
 from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
+from hlofuse.pipelines.likely_ids.moved_reshapes import is_row_of_loop
 from hlofuse.pipelines.likely_ids.updated_slices import is_of_updated
 
 
@@ -26,12 +27,13 @@ def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
             of_updated.append(x)
         else:
             rest[x] = None
+    simplified = {x for x in rest if _is_simplified(x, rest)}
     turns: list[list[Instruction]] = []
     while rest:
-        moved = _moved(rest)
+        moved = _moved(rest, simplified)
         for x in moved:
             del rest[x]
-        taken = [x for x in rest if _is_simplified(x) or _takes_reshape(x, rest)]
+        taken = [x for x in rest if x in simplified or _takes_reshape(x, rest, simplified)]
         for x in taken:
             del rest[x]
         turns += [moved, taken]
@@ -41,16 +43,23 @@ def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
     return [*turns, of_updated]
 
 
-def _is_simplified(x: Instruction) -> bool:
-    """Can only AlgebraicSimplifier have made it?"""
-    return is_of_merged_quotient(x) or is_of_folded_number(x)
+def _is_simplified(x: Instruction, made: Collection[Instruction]) -> bool:
+    """Can only AlgebraicSimplifier have made it? A sum with what was moved, or reshaped, was moved itself."""
+    if is_of_merged_quotient(x):
+        return True
+    sums = [u for u in (x.users if is_broadcast_of_constant(x) else [x]) if u.opcode == "add"]
+    return is_of_folded_number(x) and not any(
+        o in made or is_row_of_loop(o) for u in sums for o in _arrays(u)
+    )
 
 
-def _takes_reshape(x: Instruction, rest: dict[Instruction, None]) -> bool:
+def _takes_reshape(
+    x: Instruction, rest: dict[Instruction, None], simplified: Collection[Instruction]
+) -> bool:
     """Nothing that it needs is to be made but by the same turn of AlgebraicSimplifier."""
     if not _has_dimensions_of_its_own(x):
         return False
-    return all(y not in rest or _is_simplified(y) for y in _needed(x))
+    return all(y not in rest or y in simplified for y in _needed(x))
 
 
 def _has_dimensions_of_its_own(x: Instruction) -> bool:
@@ -66,12 +75,12 @@ def _arrays(x: Instruction) -> list[Instruction]:
     return [o for o in x.operands if not is_broadcast_of_constant(o)]
 
 
-def _moved(rest: dict[Instruction, None]) -> list[Instruction]:
+def _moved(rest: dict[Instruction, None], simplified: Collection[Instruction]) -> list[Instruction]:
     """Those that read nothing that is still to be made, unless somebody who stays reads it as well."""
     moved = {
         x
         for x in rest
-        if not _has_dimensions_of_its_own(x) and not _is_simplified(x)
+        if not _has_dimensions_of_its_own(x) and x not in simplified
         if rest.keys().isdisjoint(_arrays(x))
     }
     stay: set[Instruction] | None = None
