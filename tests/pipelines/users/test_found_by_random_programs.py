@@ -435,3 +435,76 @@ def test_a_convert_that_is_left_tells_that_each_product_had_its_own(kept: int, u
   ROOT %tuple = (pred[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}})\
  tuple(%ne.1, %select.1, %select.2, %convert_element_type.1)"""
     assert users_of("ne.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("made", "users"),
+    [
+        (
+            "p zero q sin.1 spread.1 r.1 neg.1 broadcast.1 reduce.2 mul.1 broadcast.2",
+            ["reduce.2", "spread.1", "neg.1", "mul.1"],
+        ),
+        (
+            "p zero q sin.1 spread.1 r.1 neg.1 broadcast.1 mul.1 broadcast.2 reduce.2",
+            ["reduce.2", "spread.1", "neg.1", "mul.1"],
+        ),
+    ],
+    ids=["made in a later round", "made in the same"],
+)
+def test_what_is_sunk_beneath_a_broadcast_comes_before_what_reduces_it(made: str, users: list[str]) -> None:
+    """`y = broadcast_to(x[None], (4, 8))`, of which the largest is taken, too, and `y * q` for a scalar."""
+    place = named("broadcast_in_dim", frame=1)
+    tables = places_in_source(("f", 1, 10, 80), ("f", 1, 20, 27), ("f", 2, 1, 9))
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %zero = f32[] constant(0)
+  %q = f32[8]{{0}} parameter(1)
+  %sin.1 = f32[8]{{0}} sine(%p){named("sin")}
+  %neg.1 = f32[8]{{0}} negate(%sin.1){named("neg", frame=3)}
+  %reduce.2 = f32[] reduce(%sin.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_max", frame=3)}
+  %mul.1 = f32[8]{{0}} multiply(%sin.1, %q){named("mul", frame=3)}
+  %spread.1 = f32[4,8]{{1,0}} broadcast(%sin.1), dimensions={{1}}{place}
+  %broadcast.1 = f32[4,8]{{1,0}} broadcast(%neg.1), dimensions={{1}}{place}
+  %broadcast.2 = f32[4,8]{{1,0}} broadcast(%mul.1), dimensions={{1}}{place}
+  ROOT %r.1 = (f32[4,8]{{1,0}}, f32[4,8]{{1,0}}, f32[4,8]{{1,0}}, f32[]) \
+tuple(%spread.1, %broadcast.1, %broadcast.2, %reduce.2)"""
+    assert users_of("sin.1", body, ids=made, tables=tables) == users
+
+
+@pytest.mark.parametrize(
+    ("within", "users"), [(20, ["broadcast.2", "spread.1"]), (90, ["spread.1", "broadcast.2"])]
+)
+def test_a_transpose_of_what_was_broadcast_takes_the_place_of_its_reshape(
+    within: int, users: list[str]
+) -> None:
+    """`y @ y.T` of `y = broadcast_to(x[None], (4, 8))`: the transpose became a broadcast of `x` as well."""
+    tables = places_in_source(("f", 1, 10, 80), ("f", 1, within, within + 7), ("f", 2, 1, 9))
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %sin.1 = f32[8]{{0}} sine(%p){named("sin")}
+  %spread.1 = f32[4,8]{{1,0}} broadcast(%sin.1), dimensions={{1}}{named("broadcast_in_dim", frame=1)}
+  %broadcast.2 = f32[8,4]{{1,0}} broadcast(%sin.1), dimensions={{0}}{named("transpose", frame=3)}
+  ROOT %dot.1 = f32[4,4]{{1,0}} dot(%spread.1, %broadcast.2), lhs_contracting_dims={{1}}, \
+rhs_contracting_dims={{0}}{named("dot_general", frame=3)}"""
+    assert users_of("sin.1", body, tables=tables) == users
+
+
+@pytest.mark.parametrize(
+    ("frame", "users"),
+    [(1, ["broadcast.2", "mul.1", "mul.2"]), (2, ["mul.2", "broadcast.2", "mul.1"])],
+    ids=["sunk beneath the same broadcast", "moved by ReshapeMover"],
+)
+def test_what_was_sunk_is_read_by_its_own_broadcast_first(frame: int, users: list[str]) -> None:
+    """`y = x * c` and `y * d`, `y * e` for what was broadcast: all are made anew in front of broadcasts."""
+    place = named("broadcast_in_dim", frame=1)
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %c = f32[] constant(3)
+  %spread.1 = f32[8]{{0}} broadcast(%c), dimensions={{}}
+  %mul.0 = f32[8]{{0}} multiply(%p, %spread.1){named("mul")}
+  %mul.1 = f32[8]{{0}} multiply(%mul.0, %spread.1){named("mul")}
+  %broadcast.3 = f32[4,8]{{1,0}} broadcast(%mul.1), dimensions={{1}}{place}
+  %mul.2 = f32[8]{{0}} multiply(%mul.0, %spread.1){named("mul")}
+  %broadcast.4 = f32[4,8]{{1,0}} broadcast(%mul.2), dimensions={{1}}{place}
+  %broadcast.2 = f32[4,8]{{1,0}} broadcast(%mul.0), dimensions={{1}}{named("broadcast_in_dim", frame=frame)}
+  ROOT %r.1 = (f32[4,8]{{1,0}}, f32[4,8]{{1,0}}, f32[4,8]{{1,0}}) \
+tuple(%broadcast.2, %broadcast.3, %broadcast.4)"""
+    made = "p c spread.1 r.1 mul.0 broadcast.2 mul.1 broadcast.3 mul.2 broadcast.4"
+    assert users_of("mul.0", body, ids=made) == users

@@ -6,8 +6,10 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, operation
 from hlofuse.pipelines.users.common.ages import was_division
+from hlofuse.pipelines.users.common.sunk_broadcasts import was_sunk
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
+from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 
 
 def with_last_in_place_of_leading(
@@ -33,11 +35,40 @@ def with_last_in_place_of_leading(
         return users
     place = users.index(spread[0])
     anew = [u for u in users if u.opcode != "bitcast" and is_made_by_pass(u) and u not in spread]
-    anew = [u for u in anew if users.index(u) > place or not was_division(u)]
-    at = sum(users.index(u) < place for u in anew)
-    if not is_made_by_pass(spread[0]):
-        at = next((k for k, u in enumerate(anew[:at]) if is_elementwise(u)), at)
-    anew[at:at] = spread
-    there = [u for u in users if u not in anew]
+    anew = [u for u in anew if users.index(u) > place or not was_division(u) or was_sunk(u, spread[0])]
+    anew = [u for u in anew if not is_inserted_convert(u) and not _is_turned(u)]
+    later = _of_later_rounds(anew)
+    listed = _as_met(spread[0], [u for u in anew if u not in later], users)
+    listed += [u for u in users if _is_turned(u)]
+    if listed == spread:
+        return users
+    there = [u for u in users if u not in listed and u not in later]
     place = sum(users.index(u) < place for u in there)
-    return [*there[:place], anew[-1], *there[place:], *anew[:-1]]
+    return [*there[:place], listed[-1], *there[place:], *listed[:-1], *later]
+
+
+def _as_met(spread: Instruction, anew: list[Instruction], users: list[Instruction]) -> list[Instruction]:
+    """The broadcast among those made anew: what is element-wise at once, all others when they were met."""
+    place = users.index(spread)
+    if is_made_by_pass(spread):
+        return [u for u in users if u is spread or u in anew]
+    sunk = sorted(filter(is_elementwise, anew), key=lambda u: u.id)
+    first = sunk[0].id if sunk else 0
+    others = [u for u in anew if u not in sunk]
+    behind = [u for u in others if users.index(u) > place or u.id > first > 0]
+    return [*(u for u in others if u not in behind), spread, *sunk, *behind]
+
+
+def _of_later_rounds(anew: list[Instruction]) -> list[Instruction]:
+    """What is element-wise and yet younger than a reduction that the walk met behind such ones.
+
+    The reshape was gone when it was made.
+    """
+    first = min((u.id for u in anew if is_elementwise(u)), default=0)
+    met = [u.id for u in anew if u.opcode == "reduce" and u.id > first > 0]
+    return [u for u in anew if met and is_elementwise(u) and u.id > max(met)]
+
+
+def _is_turned(x: Instruction) -> bool:
+    """Is it a transpose of the broadcast, which became another (`HandleTranspose`)? It was met last."""
+    return x.opcode == "broadcast" and operation(x) == "transpose"

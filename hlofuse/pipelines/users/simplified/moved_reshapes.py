@@ -29,6 +29,7 @@ from hlofuse.pipelines.users.common.ages import (
 from hlofuse.pipelines.users.common.copies import was_bitcast_copied
 from hlofuse.pipelines.users.common.grouping import is_grouped_reduction, is_reduced
 from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.users.common.sunk_broadcasts import was_sunk
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
@@ -67,6 +68,8 @@ def with_moved_in_front(
     if producer.id < passes:
         moved = _without_merged_numbers(moved, [u for u in users if u not in moved])
     moved.sort(key=lambda u: served[u].id)
+    spread = [u for u in users if u.opcode == "broadcast" and u.op_name]
+    moved = [u for u in moved if not any(was_sunk(u, x) for x in spread)]
     if are_around_product_with_one(users):
         moved = [u for u in moved if not has_merged_factor(u)]
     if was_scalar(producer):
