@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.custom_calls import is_library_matmul
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import stack_frame
+from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_narrowing, is_widening
@@ -168,21 +168,31 @@ def users_through_convert(
     They got converts to f32 behind the program's own convert, and read `producer` when the pairs were
     removed, in the order of the walk; the program's convert went with the last. Where `producer` is a
     convert of a narrow value, it is that value which they read, and CSE made their converts and it one.
+    The sum of a narrow value has a convert to f32 in the program, which is one of them.
 
     Where the list is `as_written`, the program's convert stood where the walk came to it.
     """
-    later = [u for u in users if u in wide]
-    others = [u for u in users if u not in wide]
+    later = [u for u in users if u in wide or _sums_narrow(u)]
+    others = [u for u in users if u not in later]
     later.sort(key=lambda user: uses[producer, user])
-    met = uses[producer, later[0]]
+    met = min(uses[producer, u] for u in users if u in wide)
     place = next(k for k, u in enumerate(users) if u in wide or (as_written and uses[producer, u] > met))
     if any(map(was_merged, producer.operands)):
         # What they read was computed beside, and had a convert back in front of them: CSE made the two one.
         return [*others, *(u for u in without([None, *later], [None]) if u is not None)]
     if producer.opcode == "convert" or any(map(_narrows, others)):
         return [*others, *later]
-    listed: list[Instruction | None] = [*users[:place], None, *(u for u in users[place:] if u not in wide)]
+    behind = [u for u in users[place:] if u not in later]
+    listed: list[Instruction | None] = [*(u for u in users[:place] if u not in later), None, *behind]
     return [u for u in without([*listed, *later], [None]) if u is not None]
+
+
+def _sums_narrow(x: Instruction) -> bool:
+    """Is it a sum that the framework takes in f32 of what is narrow, as the result is?"""
+    if x.opcode != "reduce" or operation(x) != "reduce_sum":
+        return False
+    back = (u for u in x.users if u.opcode == "convert" and is_narrow(u) and is_of_program(u))
+    return any(stack_frame(u) == stack_frame(x) for u in back)
 
 
 def _narrows(user: Instruction) -> bool:
