@@ -524,3 +524,24 @@ def test_a_sum_of_what_is_narrow_read_a_convert_to_single_precision_too(frame: i
   %convert_element_type.1 = bf16[] convert(%sum.1){named("convert_element_type", frame=frame)}
   ROOT %r.1 = (bf16[], bf16[]) tuple(%convert.3, %convert_element_type.1)"""
     assert users_of("convert.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("source", "users"), [("convert.1", ["clamp.1", "exp.1"]), ("q", ["max.1", "exp.1", "clamp.1"])]
+)
+def test_a_clamp_that_reads_what_was_widened_comes_where_the_walk_met_it(
+    source: str, users: list[str]
+) -> None:
+    """CSE made one of the converts of both; what was in single precision sees the clamp behind all others."""
+    inner = (
+        "" if source == "convert.1" else '  %max.1 = f32[8]{0} maximum(%low, %q), metadata={op_name="max"}\n'
+    )
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %low = f32[8]{{0}} parameter(1)
+  %high = f32[8]{{0}} parameter(2)
+  %q = f32[8]{{0}} parameter(3)
+  %convert.1 = f32[8]{{0}} convert(%p)
+  %clamp.1 = f32[8]{{0}} clamp(%low, %{source}, %high){named("min")}
+{inner}  %exp.1 = f32[8]{{0}} exponential(%{source}){named("exp")}
+  ROOT %r.1 = (f32[8]{{0}}, f32[8]{{0}}) tuple(%clamp.1, %exp.1)"""
+    assert users_of(source, body) == users

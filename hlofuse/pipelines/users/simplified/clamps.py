@@ -19,7 +19,9 @@ def with_clamps_behind(
     `HandleMinimum` and `HandleMaximum` (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`); `order`
     is the post-order.
     """
-    clamps = [u for u in users if _came_beside_another(served_by(u), _bare(producer))]
+    if is_widening(producer):
+        return users  # CSE put them in the order of a walk since
+    clamps = [u for u in users if _came_beside_another(served_by(u), producer)]
     users = [*(u for u in users if u not in clamps), *clamps]
     users = _with_own_clamp_next(producer, users)
     clamp = _made_of(producer)
