@@ -39,6 +39,7 @@ from hlofuse.pipelines.users.duplicates.initial_values import in_order_of_initia
 from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_broadcasts
 from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_functions, is_merged_literal
 from hlofuse.pipelines.users.duplicates.merged_reshapes import with_reshapes_merged
+from hlofuse.pipelines.users.duplicates.next_after import with_bits_of_both_merged
 from hlofuse.pipelines.users.duplicates.normalized_indices import (
     with_last_in_place_of_folded_sum,
     with_lower_bound_gone,
@@ -308,7 +309,7 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_reshapes_merged(producer, users, clues.order, clues.gone)
     users = with_infinities_merged(producer, users, clues.order)
     users = with_last_in_place_of_grouped(producer, users, clues.order)
-    return with_last_in_place_of_expansion(producer, users)
+    return with_bits_of_both_merged(producer, with_last_in_place_of_expansion(producer, users))
 
 
 def _as_literals_are_merged(

@@ -545,3 +545,25 @@ def test_a_clamp_that_reads_what_was_widened_comes_where_the_walk_met_it(
 {inner}  %exp.1 = f32[8]{{0}} exponential(%{source}){named("exp")}
   ROOT %r.1 = (f32[8]{{0}}, f32[8]{{0}}) tuple(%clamp.1, %exp.1)"""
     assert users_of(source, body) == users
+
+
+@pytest.mark.parametrize(
+    ("first", "users"),
+    [
+        ("bits", ["add.5", "and.2", "select.3", "select.4", "and.1"]),
+        ("q", ["and.2", "select.3", "add.5", "select.4"]),
+    ],
+    ids=["of equal numbers", "of others"],
+)
+def test_the_bits_of_what_nextafter_is_given_twice_are_one(first: str, users: list[str]) -> None:
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = s32[8]{{0}} parameter(1)
+  %t = pred[8]{{0}} parameter(2)
+  %bits = s32[8]{{0}} bitcast(%p){named("nextafter")}
+  %and.1 = s32[8]{{0}} and(%{first}, %q){named("nextafter")}
+  %and.2 = s32[8]{{0}} and(%bits, %q){named("nextafter")}
+  %select.3 = s32[8]{{0}} select(%t, %bits, %and.2){named("nextafter")}
+  %add.5 = s32[8]{{0}} add(%bits, %and.1){named("nextafter")}
+  %select.4 = s32[8]{{0}} select(%t, %bits, %add.5){named("nextafter")}
+  ROOT %r.1 = (s32[8]{{0}}, s32[8]{{0}}) tuple(%select.3, %select.4)"""
+    assert users_of("bits", body) == users
