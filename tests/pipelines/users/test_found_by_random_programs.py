@@ -567,3 +567,20 @@ def test_the_bits_of_what_nextafter_is_given_twice_are_one(first: str, users: li
   %select.4 = s32[8]{{0}} select(%t, %bits, %add.5){named("nextafter")}
   ROOT %r.1 = (s32[8]{{0}}, s32[8]{{0}}) tuple(%select.3, %select.4)"""
     assert users_of("bits", body) == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"), [("select_n", ["mul.2", "select_n.3"]), ("rem", ["select_n.3", "mul.2"])]
+)
+def test_a_result_that_the_call_ahead_was_like_has_no_tuple(name: str, users: list[str]) -> None:
+    """`y = where(bits, y * x, y)`, in several turns of a loop in Python: each call has a single result."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %t = pred[8]{{0}} parameter(1)
+  %ne.1 = f32[8]{{0}} negate(%p){named("jit(_where)/neg")}
+  %{name}.1 = f32[8]{{0}} select(%t, %p, %ne.1){named(f"jit(_where)/{name}")}
+  %mul.1 = f32[8]{{0}} multiply(%{name}.1, %p){named("mul")}
+  %select_n.2 = f32[8]{{0}} select(%t, %mul.1, %{name}.1){named("jit(_where)/select_n")}
+  %mul.2 = f32[8]{{0}} multiply(%select_n.2, %p){named("mul")}
+  %select_n.3 = f32[8]{{0}} select(%t, %mul.2, %select_n.2){named("jit(_where)/select_n")}
+  ROOT %r.1 = (f32[8]{{0}}, f32[8]{{0}}) tuple(%select_n.3, %mul.1)"""
+    assert users_of("select_n.2", body) == users

@@ -32,8 +32,10 @@ def _reaches_result(
         found.update(operands_of(start))
     while pending:
         for x in near(pending.pop()):
-            if x in found or kind_of(x) == kind or _is_of_next_call(x, start, function):
+            if x in found or kind_of(x) == kind:
                 continue  # the like of it is that of another call
+            if _is_of_next_call(x, start, function) or _is_of_next_call(start, x, function):
+                continue
             if outermost_call(x) != function:
                 if is_same_function(x, function) and is_read_in_transpose(x, function):
                     return True
