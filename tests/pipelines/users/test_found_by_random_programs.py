@@ -584,3 +584,24 @@ def test_a_result_that_the_call_ahead_was_like_has_no_tuple(name: str, users: li
   %select_n.3 = f32[8]{{0}} select(%t, %mul.2, %select_n.2){named("jit(_where)/select_n")}
   ROOT %r.1 = (f32[8]{{0}}, f32[8]{{0}}) tuple(%select_n.3, %mul.1)"""
     assert users_of("select_n.2", body) == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"),
+    [("scatter-add", ["neg.1", "put.1", "slice.1"]), ("add", ["slice.1", "neg.1", "put.1"])],
+)
+def test_what_is_taken_out_to_be_added_to_comes_last_in_whichever_precision(
+    name: str, users: list[str]
+) -> None:
+    """`x.at[1:].add(y)`: the window is widened, and what it becomes made narrow."""
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %q = f32[7]{{0}} parameter(1)
+  %one = s32[] constant(1)
+  %slice.1 = bf16[7]{{0}} slice(%p), slice={{[1:8]}}
+  %convert.1 = f32[7]{{0}} convert(%slice.1)
+  %add.1 = f32[7]{{0}} add(%convert.1, %q){named("scatter-add")}
+  %convert.2 = bf16[7]{{0}} convert(%add.1)
+  %neg.1 = bf16[8]{{0}} negate(%p){named("neg")}
+  %put.1 = bf16[8]{{0}} dynamic-update-slice(%p, %convert.2, %one){named(name)}
+  ROOT %r.1 = (bf16[8]{{0}}, bf16[8]{{0}}) tuple(%neg.1, %put.1)"""
+    assert users_of("p", body) == users
