@@ -605,3 +605,27 @@ def test_what_is_taken_out_to_be_added_to_comes_last_in_whichever_precision(
   %put.1 = bf16[8]{{0}} dynamic-update-slice(%p, %convert.2, %one){named(name)}
   ROOT %r.1 = (bf16[8]{{0}}, bf16[8]{{0}}) tuple(%neg.1, %put.1)"""
     assert users_of("p", body) == users
+
+
+@pytest.mark.parametrize(
+    ("kind", "users"),
+    [
+        ("bitcast", ["mul.1", "add.1", "max.1", "sum.1"]),
+        ("negate", ["max.1", "add.1", "sum.1", "mul.1"]),
+    ],
+)
+def test_what_reads_a_reshape_takes_the_place_of_reductions_of_it(kind: str, users: list[str]) -> None:
+    """`y = x.reshape(32)`, then `y * (y + max(y)) * sum(y)`: reductions read `x` for a while."""
+    shape = "8,4]{1,0}" if kind == "bitcast" else "32]{0}"
+    body = f"""  %p = f32[{shape} parameter(0)
+  %zero = f32[] constant(0)
+  %sin.1 = f32[{shape} sine(%p){named("sin")}
+  %y.1 = f32[32]{{0}} {kind}(%sin.1){named("sin")}
+  %max.1 = f32[] reduce(%y.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_max")}
+  %spread.1 = f32[32]{{0}} broadcast(%max.1), dimensions={{}}{named("add")}
+  %add.1 = f32[32]{{0}} add(%y.1, %spread.1){named("add")}
+  %sum.1 = f32[] reduce(%y.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %spread.2 = f32[32]{{0}} broadcast(%sum.1), dimensions={{}}{named("mul")}
+  %mul.0 = f32[32]{{0}} multiply(%add.1, %spread.2){named("mul")}
+  ROOT %mul.1 = f32[32]{{0}} multiply(%y.1, %mul.0){named("mul")}"""
+    assert users_of("y.1", body) == users

@@ -15,7 +15,7 @@ def with_grouped_where_met(grouped: Instruction, users: list[Instruction], uses:
     ReductionDimensionGrouper (`xla/backends/gpu/transforms/reduction_dimension_grouper.cc`) puts a bitcast of
     its own in front of each. HloCSE makes it one with the bitcast that is there; the one met first stays.
     """
-    reductions = [u for u in users if is_grouped(u, grouped)]
+    reductions = [u for u in users if is_grouped(u, grouped) and not u.shape.is_tuple]
     others = [u for u in users if u not in reductions]
     if not reductions or not others:
         return users
@@ -26,13 +26,17 @@ def with_grouped_where_met(grouped: Instruction, users: list[Instruction], uses:
 def with_grouped_of_program(grouped: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
     """The users of the bitcast `grouped` that the program had as a reshape, reductions with the others.
 
-    AlgebraicSimplifier has a reduction read what is reshaped (`HandleReduce`,
-    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), so one of these was grouped as well. Products
-    read bitcasts that came as late.
+    AlgebraicSimplifier has a reduction of one value read what is reshaped (`HandleReduce`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), and the last user takes its place; so one of
+    these was grouped as well. Products read bitcasts that came as late. Broadcasts are made anew, of what is
+    reshaped, when the reductions have gone.
     """
     if any(u.opcode in {"custom-call", "fusion"} for u in users):
         return users
-    return with_grouped_where_met(grouped, users, uses)
+    if any(u.opcode == "broadcast" for u in users):
+        return with_grouped_where_met(grouped, users, uses)
+    reductions = [u for u in users if is_grouped(u, grouped) and not u.shape.is_tuple]
+    return with_grouped_where_met(grouped, [*without(users, reductions), *reductions], uses)
 
 
 def with_last_in_place_of_grouped(
