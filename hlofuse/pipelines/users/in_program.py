@@ -301,7 +301,8 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_last_in_place_of_folded_sum(producer, users)
     users = with_points_where_met(producer, users, clues.uses)
     users = with_signs_of_index_merged(producer, users, clues.uses, clues.ages.numbers)
-    users = with_older_equals_gone(producer, users, clues.uses, clues.ages.numbers, clues.ages.passes)
+    ages = clues.ages
+    users = with_older_equals_gone(producer, users, clues.uses, ages.numbers, ages.passes, clues.wide)
     users = with_selects_where_met(producer, users, clues.uses)
     users = with_last_in_place_of_predicate(producer, users)
     users = with_nested_selects_behind(producer, users, clues.ages.numbers)

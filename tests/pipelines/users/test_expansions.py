@@ -62,6 +62,26 @@ def test_what_reads_a_value_numbered_behind_it_read_an_equal_one(
 
 
 @pytest.mark.parametrize(
+    ("number", "gone"), [(5, ["add.2.0", "lgamma.2.0"]), (10, ["lgamma.2.0", "add.2.0"])]
+)
+def test_an_equal_value_stood_where_its_expansion_has_it(number: int, gone: list[str]) -> None:
+    """What is read in front of the expansion, and used behind it, stays there."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %x = f32[8]{{0}} negate(%p){named("neg")}
+  %slice.1 = f32[4]{{0}} slice(%x), slice={{[0:4]}}{named("slice")}
+  %lgamma.9.0 = f32[8]{{0}} abs(%x){named("lgamma", frame=4)}
+  %lgamma.1.0 = pred[8]{{0}} compare(%x, %q), direction=LT{named("lgamma", frame=4)}
+  %lgamma.{number}.0 = f32[8]{{0}} floor(%lgamma.9.0){named("lgamma", frame=4)}
+  %lgamma.2.0 = f32[8]{{0}} negate(%x){named("lgamma", frame=4)}
+  %add.2.0 = f32[8]{{0}} add(%x, %q){named("lgamma", frame=4)}
+  %lgamma.3.0 = f32[8]{{0}} select(%lgamma.1.0, %lgamma.2.0, %add.2.0){named("lgamma", frame=4)}
+  ROOT %r = (f32[8]{{0}}, pred[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}, f32[4]{{0}})\
+ tuple(%lgamma.9.0, %lgamma.1.0, %lgamma.{number}.0, %lgamma.3.0, %slice.1)"""
+    assert users_of("x", body) == ["slice.1", "lgamma.9.0", "lgamma.1.0", *gone]
+
+
+@pytest.mark.parametrize(
     ("narrow", "users"), [("s64", ["mul.1", "complex.1"]), ("bf16", ["complex.1", "mul.1"])]
 )
 def test_two_converts_made_one_leave_the_users_as_they_were(narrow: str, users: list[str]) -> None:

@@ -13,21 +13,31 @@ from hlofuse.pipelines.users.common.visits import Uses
 
 
 def with_older_equals_gone(
-    producer: Instruction, users: list[Instruction], uses: Uses, numbers: Numbers, passes: int
+    producer: Instruction,
+    users: list[Instruction],
+    uses: Uses,
+    numbers: Numbers,
+    passes: int,
+    wide: frozenset[Instruction],
 ) -> list[Instruction]:
     """The users of `producer`, given that another one, equal to one that is kept, was among them.
 
     HloCSE (`xla/service/hlo_cse.cc`) keeps what its walk meets first, which need not have been made first;
     the last user takes the place of the other. What read that has a lower number than the one kept, which is
     older nonetheless, and the number in front of it is missing. What a pass made, as ids tell from `passes`
-    on, is younger than what reads it, with a number of its own.
+    on, is younger than what reads it, with a number of its own. It stood where its expansion has it. What is
+    `wide` now was not there then, unless `producer` is as well.
     """
-    listed = [(u, False) for u in users]
-    gone = ((p, u) for u in users for p in _read_instead(u, uses, numbers, passes))
+    later = [u for u in users if u in wide and producer not in wide]
+    listed = [(u, False) for u in users if u not in later]
+    gone = [(p, u) for u in users for p in _read_instead(u, uses, numbers, passes)]
+    if not gone:
+        return users
     for place, kept in sorted(gone, key=_place):
-        behind = (k for k, (u, is_gone) in enumerate(listed) if not is_gone and uses[producer, u] > place)
-        listed.insert(min(behind, default=len(listed)), (kept, True))
-    return [u for u, _ in without(listed, [x for x in listed if x[1]])]
+        behind = [k for k, (u, is_gone) in enumerate(listed) if not is_gone and uses[producer, u] > place]
+        own = [k for k in behind if _is_written_with(listed[k][0], kept)]
+        listed.insert(min(own or behind, default=len(listed)), (kept, True))
+    return [*(u for u, _ in without(listed, [x for x in listed if x[1]])), *later]
 
 
 def _place(met: tuple[int, Instruction]) -> int:
@@ -51,7 +61,11 @@ def _read_instead(kept: Instruction, uses: Uses, numbers: Numbers, passes: int) 
 
 def _is_of_one_expansion(x: Instruction, other: Instruction) -> bool:
     """Are they different operations that came of one of the framework's, which is none of XLA's itself?"""
-    if x.opcode == other.opcode or (x.op_name, stack_frame(x)) != (other.op_name, stack_frame(other)):
+    if x.opcode == other.opcode or not _is_written_with(x, other):
         return False
     root = name_before_renaming(x).root
     return not any(y.opcode.startswith(root) or root.startswith(y.opcode) for y in (x, other))
+
+
+def _is_written_with(x: Instruction, other: Instruction) -> bool:
+    return (x.op_name, stack_frame(x)) == (other.op_name, stack_frame(other))
