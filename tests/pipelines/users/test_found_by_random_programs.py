@@ -629,3 +629,21 @@ def test_what_reads_a_reshape_takes_the_place_of_reductions_of_it(kind: str, use
   %mul.0 = f32[32]{{0}} multiply(%add.1, %spread.2){named("mul")}
   ROOT %mul.1 = f32[32]{{0}} multiply(%y.1, %mul.0){named("mul")}"""
     assert users_of("y.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("given_back", "users"),
+    [("bitcast.1", ["exp.1", "neg.1", "bitcast.1"]), ("sin.1", ["bitcast.1", "neg.1", "exp.1"])],
+    ids=["reshaped by the program", "read in the function"],
+)
+def test_a_reshape_that_the_program_gives_back_is_of_no_function(given_back: str, users: list[str]) -> None:
+    """`y = clip(x)` and `y.reshape(32)`: the bitcast bears the name of what was reshaped."""
+    read = f"  %sin.1 = f32[32]{{0}} sine(%bitcast.1){named('jit(clip)/sin')}\n"
+    body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %clamp.1 = f32[8,4]{{1,0}} negate(%p){named("jit(clip)/min")}
+  %exp.1 = f32[8,4]{{1,0}} exponential(%clamp.1){named("exp")}
+  %neg.1 = f32[8,4]{{1,0}} negate(%clamp.1){named("neg")}
+  %bitcast.1 = f32[32]{{0}} bitcast(%clamp.1){named("jit(clip)/min")}
+{read if given_back == "sin.1" else ""}  ROOT %r = (f32[8,4]{{1,0}}, f32[8,4]{{1,0}}, f32[32]{{0}}) \
+tuple(%exp.1, %neg.1, %{given_back})"""
+    assert users_of("clamp.1", body) == users

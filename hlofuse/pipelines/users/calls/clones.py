@@ -15,6 +15,9 @@ from hlofuse.pipelines.users.floats.widened import served_by
 def is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
     """Was `x` cloned with `source`, out of one call of `function`?"""
     if x.opcode == "bitcast":  # it bears the name of what it was put behind
+        others = [u for u in source.users if u is not x]
+        if _is_given_back(x) and others and all(u.op_name and outermost_call(u) != function for u in others):
+            return False  # whoever called the function reshaped the result
         named = [u for u in x.users if u.op_name]
         readers = named or [u for u in map(served_by, x.users) if u.opcode == "reduce"] or [x.operands[0]]
         within = all(outermost_call(u) == function and u.opcode != "bitcast" for u in readers)
@@ -26,6 +29,19 @@ def is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
     if not (is_result(source) and _leads_to_like(source, x, function)):
         return True
     return is_called_once(source) and not _is_unrolled(source)
+
+
+def _is_given_back(x: Instruction) -> bool:
+    """Is it a result of the whole program, in other dimensions, and nothing else?
+
+    Where only dimensions of size 1 went a sum over them may have done that, in the function.
+    """
+    (source,) = x.operands
+    if x.computation is None or x.op_name != source.op_name:
+        return False
+    if x.shape.true_dimensions == source.shape.true_dimensions:
+        return False
+    return x.users == [x.computation.root] and not x.users[0].op_name
 
 
 def _is_unrolled(x: Instruction) -> bool:
