@@ -647,3 +647,21 @@ def test_a_reshape_that_the_program_gives_back_is_of_no_function(given_back: str
 {read if given_back == "sin.1" else ""}  ROOT %r = (f32[8,4]{{1,0}}, f32[8,4]{{1,0}}, f32[32]{{0}}) \
 tuple(%exp.1, %neg.1, %{given_back})"""
     assert users_of("clamp.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"), [("select_n", ["slice.1", "clamp.1"]), ("clamp", ["clamp.1", "slice.1"])]
+)
+def test_what_bounds_the_start_of_a_window_in_a_window_comes_behind_both(name: str, users: list[str]) -> None:
+    """`x[i:][j:]` with numbers for sizes: the places are added when each is known to be within."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = s32[] parameter(1)
+  %none = s32[] constant(0)
+  %most = s32[] constant(4)
+  %select_n.1 = s32[] negate(%q){named("select_n")}
+  %clamp.1 = s32[] clamp(%none, %select_n.1, %most){named(name)}
+  %add.1 = s32[] add(%clamp.1, %q)
+  %slice.2 = f32[2]{{0}} dynamic-slice(%p, %add.1), dynamic_slice_sizes={{2}}{named("dynamic_slice")}
+  %slice.1 = f32[4]{{0}} dynamic-slice(%p, %select_n.1), dynamic_slice_sizes={{4}}{named("dynamic_slice")}
+  ROOT %r = (f32[2]{{0}}, f32[4]{{0}}) tuple(%slice.2, %slice.1)"""
+    assert users_of("select_n.1", body) == users

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.analysis.constants import is_broadcast_of_constant
+from hlofuse.analysis.constants import is_broadcast_of_constant, is_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.users.common.holes import last_at
@@ -21,7 +21,7 @@ def with_clamps_behind(
     """
     if is_widening(producer):
         return users  # CSE put them in the order of a walk since
-    clamps = [u for u in users if _came_beside_another(served_by(u), producer)]
+    clamps = [u for u in users if _came_beside_another(served_by(u), producer) or _bounds_start(u, producer)]
     users = [*(u for u in users if u not in clamps), *clamps]
     users = _with_own_clamp_next(producer, users)
     clamp = _made_of(producer)
@@ -57,6 +57,16 @@ def _came_beside_another(x: Instruction, producer: Instruction) -> bool:
         return True
     inner = (u for u in value.users if _made_of(u) is x)
     return any(producer in u.operands for u in inner)
+
+
+def _bounds_start(x: Instruction, start: Instruction) -> bool:
+    """Was it made of where a window starts, to be added to where another one does that is in the same value?
+
+    `HandleDynamicSlice` (`algebraic_simplifier.cc`) makes one window of one in another, behind both.
+    """
+    if x.opcode != "clamp" or x.operands[1] is not start or x.op_name != start.op_name:
+        return False
+    return is_constant(x.operands[0]) and is_constant(x.operands[2])
 
 
 def _made_of(inner: Instruction) -> Instruction | None:
