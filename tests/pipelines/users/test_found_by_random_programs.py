@@ -665,3 +665,33 @@ def test_what_bounds_the_start_of_a_window_in_a_window_comes_behind_both(name: s
   %slice.1 = f32[4]{{0}} dynamic-slice(%p, %select_n.1), dynamic_slice_sizes={{4}}{named("dynamic_slice")}
   ROOT %r = (f32[2]{{0}}, f32[4]{{0}}) tuple(%slice.2, %slice.1)"""
     assert users_of("select_n.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("first", "users"), [("convert.6", ["convert.9", "reduce.1"]), ("lowest", ["reduce.1", "convert.9"])]
+)
+def test_a_reduction_of_several_values_was_narrow_where_it_starts_at_a_narrow_number(
+    first: str, users: list[str]
+) -> None:
+    """`argmax(x + x)` of what is narrow: the initial values come behind both arrays."""
+    head = """%larger (a: f32[], b: s32[], c: f32[], d: s32[]) -> (f32[], s32[]) {
+  %a = f32[] parameter(0)
+  %b = s32[] parameter(1)
+  %c = f32[] parameter(2)
+  %d = s32[] parameter(3)
+  ROOT %t = (f32[], s32[]) tuple(%a, %b)
+}"""
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %iota.1 = s32[8]{{0}} iota(), iota_dimension=0
+  %zero = s32[] constant(0)
+  %none = bf16[] constant(-inf)
+  %lowest = f32[] constant(-inf)
+  %convert.1 = f32[8]{{0}} convert(%p)
+  %convert.6 = f32[] convert(%none)
+  %add.1 = f32[8]{{0}} add(%convert.1, %convert.1){named("add")}
+  %reduce.1 = (f32[], s32[]) reduce(%add.1, %iota.1, %{first}, %zero), dimensions={{0}}, \
+to_apply=%larger{named("argmax")}
+  %place.1 = s32[] get-tuple-element(%reduce.1), index=1
+  %convert.9 = bf16[8]{{0}} convert(%add.1)
+  ROOT %r = (bf16[8]{{0}}, s32[]) tuple(%convert.9, %place.1)"""
+    assert users_of("add.1", body, head=head) == users

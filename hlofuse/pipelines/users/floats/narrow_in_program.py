@@ -45,7 +45,7 @@ def widened(order: Iterable[Instruction], uses: Uses) -> frozenset[Instruction]:
     if not any(map(is_inserted_convert, order)):
         return frozenset()
     never = _computed_narrow(order)
-    found = {x for x in order if x.opcode == "reduce" and is_inserted_convert(x.operands[1])}
+    found = {x for x in order if x.opcode == "reduce" and any(map(is_inserted_convert, _initial_values(x)))}
     first = _first_readers(order, uses)
     products = frozenset(x for x in order if _is_product(x))
     if not any(map(_reads_widened, products)):
@@ -63,6 +63,11 @@ def widened(order: Iterable[Instruction], uses: Uses) -> frozenset[Instruction]:
             votes = [_vote(o, x, side, readers) for o in x.operands]
             side[x] = _sign(own[x] + 2 * _together(x, votes) + _sign(sum(side.get(u, 0) for u in x.users)))
     return frozenset(x for x, narrow in side.items() if narrow > 0)
+
+
+def _initial_values(reduction: Instruction) -> list[Instruction]:
+    """One for each of the values that are reduced together."""
+    return reduction.operands[len(reduction.operands) // 2 :]
 
 
 def _first_readers(order: Iterable[Instruction], uses: Uses) -> frozenset[Instruction]:
