@@ -695,3 +695,17 @@ to_apply=%larger{named("argmax")}
   %convert.9 = bf16[8]{{0}} convert(%add.1)
   ROOT %r = (bf16[8]{{0}}, s32[]) tuple(%convert.9, %place.1)"""
     assert users_of("add.1", body, head=head) == users
+
+
+@pytest.mark.parametrize(
+    ("kind", "users"), [("f16", ["convert.2", "half.1"]), ("f64", ["half.1", "convert.2"])]
+)
+def test_a_convert_to_half_precision_comes_behind_the_convert_back(kind: str, users: list[str]) -> None:
+    """`y = (x + x)` of bfloat16, `y.astype(float16)`: the pair of converts became one, made anew."""
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %convert.1 = f32[8]{{0}} convert(%p)
+  %add.1 = f32[8]{{0}} add(%convert.1, %convert.1){named("add")}
+  %half.1 = {kind}[8]{{0}} convert(%add.1){named("convert_element_type")}
+  %convert.2 = bf16[8]{{0}} convert(%add.1)
+  ROOT %r = (bf16[8]{{0}}, {kind}[8]{{0}}) tuple(%convert.2, %half.1)"""
+    assert users_of("add.1", body) == users

@@ -115,7 +115,8 @@ def users_of_widened(
     users of that read the producer at once, and it went. Those that had been widened as well got a convert
     to f32 each, until pairs of converts were removed, in the order of the walk. The convert back went when
     nobody used it any more (`xla/hlo/transforms/simplifiers/float_normalization.cc` and
-    `simplify_fp_conversions.cc`). `place` tells where each user stood before, by default the post-order.
+    `simplify_fp_conversions.cc`). A convert of the program to f16 was made anew, of the producer. `place`
+    tells where each user stood before, by default the post-order.
     """
     back = next((u for u in users if is_narrowing(u)), producer)
     half = _convert_to_half(producer, users)
@@ -130,13 +131,17 @@ def users_of_widened(
     of_program.sort(key=lambda u: convert if u is None else place[u])
     listed: list[Instruction | None] = without([*of_program, back], [u for u in of_program if u is not None])
     listed += at_once
-    if at_once:
+    if not all(map(_is_shortened, at_once)):
         listed = without(listed, [None])
     later.sort(key=lambda user: uses[producer, user])
     listed += later
     if back is producer:
         listed = without(listed, [back])
     return [u for u in listed if u is not None]
+
+
+def _is_shortened(x: Instruction) -> bool:
+    return x.opcode == "convert" and x.shape.element_type == "f16"
 
 
 def _is_swapped_broadcast(x: Instruction) -> bool:
