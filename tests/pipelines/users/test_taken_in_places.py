@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.users.simplified.sunk_slices import in_order_of_sinking
+
+from ...running import find
 from .lists import named, places_in_source, users_of
 
 _PLACES = {
@@ -61,6 +65,36 @@ def test_slices_that_were_sunk_come_as_they_were_made(ids: str, users: list[str]
   %front = f32[8,3]{1,0} slice(%mul.1), slice={[0:8], [0:3]}
   ROOT %r = (f32[8,1]{1,0}, f32[8,3]{1,0}) tuple(%back, %front)"""
     assert users_of("mul.1", body.replace("{NAMED}", named("mul")), ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("age", "users"),
+    [
+        ("p r front back square row convert", ["front", "back", "square"]),
+        ("p r front square back row convert", ["back", "square", "front"]),
+        ("p front back square r row convert", ["back", "square", "front"]),
+    ],
+    ids=["sunk", "with something in between", "of the program"],
+)
+def test_what_was_sunk_of_the_whole_comes_behind_slices_of_a_convert_that_was_moved(
+    age: str, users: list[str]
+) -> None:
+    module = parse_module(
+        """HloModule m
+ENTRY %main (p: bf16[4]) -> (f32[1,1], f32[1,4], f32[1,3]) {
+  %p = bf16[4]{0} parameter(0)
+  %row = bf16[1,4]{1,0} bitcast(%p)
+  %convert = f32[1,4]{1,0} convert(%row)
+  %back = f32[1,1]{1,0} slice(%convert), slice={[0:1], [3:4]}
+  %square = f32[1,4]{1,0} multiply(%convert, %convert)
+  %front = f32[1,3]{1,0} slice(%convert), slice={[0:1], [0:3]}
+  ROOT %r = (f32[1,1]{1,0}, f32[1,4]{1,0}, f32[1,3]{1,0}) tuple(%back, %square, %front)
+}
+"""
+    )
+    module.entry.reorder([find(module, name) for name in age.split()])
+    convert, passes = find(module, "convert"), find(module, "r").id + 1
+    assert [u.name for u in in_order_of_sinking(convert, convert.users, passes)] == users
 
 
 @pytest.mark.parametrize(("other", "users"), [(2, ["abs.1", "neg.1"]), (1, ["neg.1", "abs.1"])])
