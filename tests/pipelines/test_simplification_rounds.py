@@ -85,3 +85,35 @@ ENTRY %main {{
 """
         made = [x for x in parse_module(text).entry if x.name in ("broadcast.2.0", "add.4.0")]
         assert [[x.name for x in turn] for turn in in_rounds(made) if turn] == expected
+
+
+def test_the_quotient_of_a_variance_is_a_product_when_what_it_is_divided_by_is_a_number() -> None:
+    """And its number, which the mean is multiplied by as well, does not keep the mean from being moved."""
+    text = """HloModule m
+
+%sum (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}
+
+ENTRY %main {
+  %p = f32[4,8]{1,0} parameter(0)
+  %zero = f32[] constant(0)
+  %square.0.0 = f32[4,8]{1,0} multiply(%p, %p), metadata={op_name="jit(f)/jit(_var)/NAME"}
+  %first = f32[4]{0} reduce(%p, %zero), dimensions={1}, to_apply=%sum
+  %second = f32[4]{0} reduce(%square.0.0, %zero), dimensions={1}, to_apply=%sum
+  %c = f32[] constant(0.125)
+  %broadcast.7.0 = f32[4]{0} broadcast(%c), dimensions={}
+  %multiply.1.0 = f32[4]{0} multiply(%first, %broadcast.7.0), metadata={op_name="jit(f)/div"}
+  %multiply.2.0 = f32[4]{0} multiply(%second, %broadcast.7.0), metadata={op_name="jit(f)/jit(_var)/div"}
+  ROOT %add.0.0 = f32[4]{0} add(%multiply.1.0, %multiply.2.0)
+}
+"""
+    for name, expected in (
+        ("square", [["multiply.1.0"], ["broadcast.7.0", "multiply.2.0"]]),
+        ("other", [["multiply.1.0", "multiply.2.0"], ["broadcast.7.0"]]),
+    ):
+        entry = parse_module(text.replace("NAME", name)).entry
+        made = [x for x in entry if x.name in ("broadcast.7.0", "multiply.1.0", "multiply.2.0")]
+        assert [[x.name for x in turn] for turn in in_rounds(made) if turn] == expected

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from hlofuse.analysis.constants import is_broadcast_of_constant
+from hlofuse.analysis.constants import is_broadcast_of_constant, is_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.folded_numbers import is_of_folded_number
 from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
 from hlofuse.pipelines.likely_ids.moved_reshapes import is_row_of_loop
 from hlofuse.pipelines.likely_ids.updated_slices import is_of_updated
+from hlofuse.pipelines.names import operation
 
 
 def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
@@ -45,11 +46,20 @@ def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
 
 def _is_simplified(x: Instruction, made: Collection[Instruction]) -> bool:
     """Can only AlgebraicSimplifier have made it? A sum with what was moved, or reshaped, was moved itself."""
-    if is_of_merged_quotient(x):
+    if is_of_merged_quotient(x) or _is_variance(x):
         return True
     sums = [u for u in (x.users if is_broadcast_of_constant(x) else [x]) if u.opcode == "add"]
     return is_of_folded_number(x) and not any(
         o in made or is_row_of_loop(o) for u in sums for o in _arrays(u)
+    )
+
+
+def _is_variance(x: Instruction) -> bool:
+    """Is it the quotient of a jax.numpy.var? What it divides by is a number when others were folded."""
+    return (
+        x.opcode == "multiply"
+        and (x.op_name or "").endswith("jit(_var)/div")
+        and any(o.opcode == "reduce" and operation(o.operands[0]) == "square" for o in x.operands)
     )
 
 
@@ -72,7 +82,7 @@ def _needed(x: Instruction) -> list[Instruction]:
 
 
 def _arrays(x: Instruction) -> list[Instruction]:
-    return [o for o in x.operands if not is_broadcast_of_constant(o)]
+    return [o for o in x.operands if not is_constant(o)]
 
 
 def _moved(rest: dict[Instruction, None], simplified: Collection[Instruction]) -> list[Instruction]:
@@ -85,6 +95,6 @@ def _moved(rest: dict[Instruction, None], simplified: Collection[Instruction]) -
     }
     stay: set[Instruction] | None = None
     while stay is None or stay:
-        stay = {x for x in moved if any(u in rest and u not in moved for o in x.operands for u in o.users)}
+        stay = {x for x in moved if any(u in rest and u not in moved for o in _arrays(x) for u in o.users)}
         moved -= stay
     return [x for x in rest if x in moved]
