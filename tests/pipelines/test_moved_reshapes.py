@@ -8,6 +8,7 @@ from hlofuse.pipelines.likely_ids.moved_reshapes import (
     moved_along,
     on_the_way_to_moved,
     spread_for_moved,
+    spread_for_moved_alone,
     spread_of_moved,
 )
 
@@ -93,3 +94,11 @@ def test_what_spreads_what_was_moved_took_the_reshape_in() -> None:
     assert spread_of_moved(makers) == []
     makers[named["rsqrt.0.0"]] = Maker.SIMPLIFIER_AGAIN
     assert [x.name for x in spread_of_moved(makers)] == ["mul.1.0"]
+
+
+def test_a_number_that_nothing_reads_but_what_was_moved_was_not_spread_for_a_layout() -> None:
+    entry = parse_module(TEXT).entry
+    named = {x.name: x for x in entry}
+    makers = {x: Maker.LAYOUT_NORMALIZATION for x in entry if x.opcode not in ("parameter", "tuple")}
+    makers[named["moved"]] = makers[named["after"]] = Maker.SIMPLIFIER_AGAIN
+    assert [x.name for x in spread_for_moved_alone(makers)] == ["spread.1"]

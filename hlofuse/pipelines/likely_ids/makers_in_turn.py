@@ -14,6 +14,7 @@ from hlofuse.pipelines.likely_ids.moved_reshapes import (
     moved_along,
     on_the_way_to_moved,
     spread_for_moved,
+    spread_for_moved_alone,
     spread_of_moved,
 )
 from hlofuse.pipelines.likely_ids.parts_of_concatenations import made_for_slices
@@ -59,6 +60,7 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     makers.update(dict.fromkeys(_converted_before_spread(makers), Maker.SIMPLIFIER_LAST))
     of_updated = (x for x in makers if makers[x] == Maker.SIMPLIFIER and is_of_updated(x))
     makers.update(dict.fromkeys([*of_updated], Maker.SIMPLIFIER_AGAIN))
+    makers.update(dict.fromkeys(spread_for_moved_alone(makers), Maker.SIMPLIFIER_AGAIN))
     return makers
 
 

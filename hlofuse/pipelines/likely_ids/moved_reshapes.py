@@ -64,6 +64,16 @@ def spread_for_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
     return [*found, *dict.fromkeys(spread)]
 
 
+def spread_for_moved_alone(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
+    """Numbers that seem to be spread in another layout, and which nothing reads but what was moved."""
+    return [
+        x
+        for x, maker in makers.items()
+        if maker == Maker.LAYOUT_NORMALIZATION and is_broadcast_of_constant(x) and x.users
+        if all(makers.get(u) == Maker.SIMPLIFIER_AGAIN for u in x.users)
+    ]
+
+
 def on_the_way_to_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
     """What stands between a mean that keeps its dimensions and what was moved, the mean included.
 
