@@ -220,6 +220,8 @@ def test_what_a_loop_of_a_scatter_writes_had_a_dimension_less() -> None:
             + op("scatter")
         )
         assert maker("broadcast.1.0", MUL, constant, at, spread, write) == expected
+    unread = "%broadcast.1.0 = f32[3,1]{1,0} broadcast(%constant.1.0), dimensions={}"
+    assert maker("broadcast.1.0", MUL, constant, unread) == Maker.FRONT_END
 
 
 def test_the_negated_sum_of_a_derivative_of_a_division_was_moved() -> None:

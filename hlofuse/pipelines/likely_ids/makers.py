@@ -390,9 +390,9 @@ def _is_for_missing(users: list[Instruction]) -> bool:
 
 def _is_for_updates(x: Instruction) -> bool:
     """Is it what a scatter of one update in turn writes? A dimension of size one had been dropped from it."""
-    return 1 in x.shape.dimensions and all(
-        u.opcode == "dynamic-update-slice" and operation(u).startswith("scatter") for u in x.users
-    )
+    if 1 not in x.shape.dimensions or not x.users:
+        return False
+    return all(u.opcode == "dynamic-update-slice" and operation(u).startswith("scatter") for u in x.users)
 
 
 def _keeps_one_of_bound(x: Instruction) -> bool:
