@@ -8,6 +8,7 @@ the names.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 
 from hlofuse.analysis.constants import is_constant
@@ -24,33 +25,64 @@ def in_order_of_first_use(order: list[Instruction], chains: Iterable[list[Instru
     first: dict[Instruction, int] = {}
     """When a number is used first."""
     for k, x in enumerate(order):
-        for source in spread.intersection(x.operands):
-            first.setdefault(source, k)
+        for source in x.operands:
+            if source in spread:
+                first.setdefault(source, k)
     readers: dict[Instruction, list[Instruction]] = {}
     for x in first:
         readers.setdefault(x.operands[0], []).append(x)
     own = {max(of_one, key=first.__getitem__) for of_one in readers.values()}
-    others = sorted(first.keys() - own, key=lambda x: -first[x])
+    others = {x: k for x, k in first.items() if x not in own}
     if not others:
         return order
-    numbers = [x for x in order if is_constant(x)]
-    place = {x: (_number(x), bool(x.operands)) for x in numbers if x not in others}
+    place = {x: (_number(x), bool(x.operands)) for x in order if is_constant(x) and x not in others}
+    _add_those_of_others(place, others, {x: first[x] for x in own}, chains)
+    numbers = sorted((x for x in order if is_constant(x)), key=place.__getitem__)
+    return [*numbers, *(x for x in order if not is_constant(x))]
+
+
+def _add_those_of_others(
+    place: dict[Instruction, tuple[int, bool]],
+    others: dict[Instruction, int],
+    own: dict[Instruction, int],
+    chains: Iterable[list[Instruction]],
+) -> None:
+    """Give each of the `others` a `place`: a number that is free, or right behind one where there is none.
+
+    It is between those of its chain, and as near as can be to what is used sooner and later. `others` and
+    `own`, which has a constant to itself, tell when each is used first.
+    """
     taken = {number for number, _ in place.values()}
     end = max(taken) + len(others) + 1
-    beside = {x: (chain[k + 1 :], chain[:k]) for chain in chains for k, x in enumerate(chain) if x in others}
-    for x in others:
-        before, behind = beside[x]
-        lowest = max((place[y][0] for y in before if y in place), default=-1)
-        highest = min((place[y][0] for y in behind if y in place), default=end)
-        later = [place[y][0] for y in first if y in place and first[y] > first[x]]
-        sooner = [place[y][0] for y in first if y in place and first[y] < first[x]]
-        lowest = max((n for n in later if lowest < n < highest), default=lowest)
-        highest = min((n for n in sooner if lowest < n < highest), default=highest)
-        number = next((n for n in range(lowest + 1, highest) if n not in taken), None)
-        place[x] = (lowest, True) if number is None else (number, False)
+    beside: dict[Instruction, tuple[list[Instruction], int]] = {}
+    for chain in chains:
+        members = [x for x in chain if x in place or x in others]
+        beside.update((x, (members, k)) for k, x in enumerate(members) if x in others)
+    used = sorted(own, key=own.__getitem__)
+    sooner, later = sorted(place[x][0] for x in own), list[int]()
+    """Numbers of what is used sooner than what is looked at, and later."""
+    passed: list[tuple[int, int]] = []
+    """What is used as soon, or later than what comes next: when it is, and its number."""
+    for x, when in sorted(others.items(), key=lambda use: -use[1]):
+        while used and own[used[-1]] >= when:
+            number = place[y := used.pop()][0]
+            del sooner[bisect_left(sooner, number)]
+            passed.append((own[y], number))
+        for use, number in passed:
+            if use > when:
+                insort(later, number)
+        passed = [p for p in passed if p[0] <= when]
+        members, k = beside[x]
+        lowest = max((place[y][0] for y in members[k + 1 :] if y in place), default=-1)
+        highest = min((place[y][0] for y in members[:k] if y in place), default=end)
+        at = bisect_left(later, highest)
+        lowest = max(lowest, later[at - 1]) if at else lowest
+        at = bisect_right(sooner, lowest)
+        highest = min(highest, sooner[at]) if at < len(sooner) else highest
+        free = next((n for n in range(lowest + 1, highest) if n not in taken), None)
+        place[x] = (lowest, True) if free is None else (free, False)
         taken.add(place[x][0])
-    numbers.sort(key=place.__getitem__)
-    return [*numbers, *(x for x in order if not is_constant(x))]
+        passed.append((when, place[x][0]))
 
 
 def _number(x: Instruction) -> int:
