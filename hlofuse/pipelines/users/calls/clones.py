@@ -15,8 +15,7 @@ from hlofuse.pipelines.users.floats.widened import served_by
 def is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
     """Was `x` cloned with `source`, out of one call of `function`?"""
     if x.opcode == "bitcast":  # it bears the name of what it was put behind
-        others = [u for u in source.users if u is not x]
-        if _is_given_back(x) and others and all(u.op_name and outermost_call(u) != function for u in others):
+        if _is_given_back(x) and _is_read_only_outside(function, source, x):
             return False  # whoever called the function reshaped the result
         named = [u for u in x.users if u.op_name]
         readers = named or [u for u in map(served_by, x.users) if u.opcode == "reduce"] or [x.operands[0]]
@@ -42,6 +41,12 @@ def _is_given_back(x: Instruction) -> bool:
     if x.shape.true_dimensions == source.shape.true_dimensions:
         return False
     return x.users == [x.computation.root] and not x.users[0].op_name
+
+
+def _is_read_only_outside(function: str, source: Instruction, x: Instruction) -> bool:
+    """Does something other than `x` read `source`, and none of that in the `function`?"""
+    others = [u for u in source.users if u is not x]
+    return bool(others) and all(u.op_name and outermost_call(u) != function for u in others)
 
 
 def _is_unrolled(x: Instruction) -> bool:

@@ -28,16 +28,16 @@ def with_older_equals_gone(
     on, is younger than what reads it, with a number of its own. It stood where its expansion has it. What is
     `wide` now was not there then, unless `producer` is as well.
     """
-    later = [u for u in users if u in wide and producer not in wide]
-    listed = [(u, False) for u in users if u not in later]
     gone = [(p, u) for u in users for p in _read_instead(u, uses, numbers, passes)]
     if not gone:
         return users
+    late = frozenset() if producer in wide else wide
+    listed = [(u, False) for u in users if u not in late]
     for place, kept in sorted(gone, key=_place):
         behind = [k for k, (u, is_gone) in enumerate(listed) if not is_gone and uses[producer, u] > place]
         own = [k for k in behind if _is_written_with(listed[k][0], kept)]
         listed.insert(min(own or behind, default=len(listed)), (kept, True))
-    return [*(u for u, _ in without(listed, [x for x in listed if x[1]])), *later]
+    return [*(u for u, _ in without(listed, [x for x in listed if x[1]])), *(u for u in users if u in late)]
 
 
 def _place(met: tuple[int, Instruction]) -> int:

@@ -54,9 +54,8 @@ def made_of_reshapes(computation: Iterable[Instruction]) -> Reshaped:
             continue
         broadcasts = [u for u in number.users if u.opcode == "broadcast"]
         is_later = is_made_by_pass if is_constant(number) else _is_of_no_program
-        later = [u for u in broadcasts if is_later(u)]
-        written = {(u.shape.dimensions, _place(u)): u for u in broadcasts if u not in later}
-        for u in later if written else ():
+        written = {(u.shape.dimensions, _place(u)): u for u in broadcasts if not is_later(u)}
+        for u in filter(is_later, broadcasts) if written else ():
             of = {written.get((shape, _place(u))) for shape in _reshaped_to(u)}
             if len(of) == 1 and (it := of.pop()) is not None:
                 made.setdefault(it, []).append(u)

@@ -177,9 +177,9 @@ def users_through_convert(
 
     Where the list is `as_written`, the program's convert stood where the walk came to it.
     """
-    later = [u for u in users if u in wide or _sums_narrow(u)]
-    others = [u for u in users if u not in later]
-    later.sort(key=lambda user: uses[producer, user])
+    through = {u for u in users if u in wide or _sums_narrow(u)}
+    others = [u for u in users if u not in through]
+    later = sorted(filter(through.__contains__, users), key=lambda user: uses[producer, user])
     met = min(uses[producer, u] for u in users if u in wide)
     place = next(k for k, u in enumerate(users) if u in wide or (as_written and uses[producer, u] > met))
     if any(map(was_merged, producer.operands)):
@@ -187,8 +187,8 @@ def users_through_convert(
         return [*others, *(u for u in without([None, *later], [None]) if u is not None)]
     if producer.opcode == "convert" or any(map(_narrows, others)):
         return [*others, *later]
-    behind = [u for u in users[place:] if u not in later]
-    listed: list[Instruction | None] = [*(u for u in users[:place] if u not in later), None, *behind]
+    ahead = [u for u in users[:place] if u not in through]
+    listed: list[Instruction | None] = [*ahead, None, *others[len(ahead) :]]
     return [u for u in without([*listed, *later], [None]) if u is not None]
 
 
