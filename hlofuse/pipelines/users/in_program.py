@@ -160,7 +160,10 @@ from hlofuse.pipelines.users.simplified.split_reductions import with_last_in_pla
 from hlofuse.pipelines.users.simplified.stacked_scalars import with_stacks_behind_scalar
 from hlofuse.pipelines.users.simplified.summed_again import with_last_in_place_of_sum
 from hlofuse.pipelines.users.simplified.swapped_reverses import with_swapped_reverses_behind
-from hlofuse.pipelines.users.simplified.top_k import slices_of_elements, with_last_in_place_of_tuple
+from hlofuse.pipelines.users.simplified.top_k import (
+    with_last_in_place_of_tuple,
+    with_slices_of_largest_behind,
+)
 from hlofuse.pipelines.users.simplified.trimmed_values import with_trimmed_in_place_of_pad
 from hlofuse.pipelines.users.simplified.uniform_numbers import with_sums_of_zero_gone
 
@@ -225,8 +228,7 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
     users = with_angles_behind(producer, users)
     users = with_last_in_place_of_margin(producer, users, clues.order)
     users = with_merged_slices_behind(users, merged_slices(producer, clues.ages.passes))
-    of_largest = slices_of_elements(producer)
-    users = [*(u for u in users if u not in of_largest), *of_largest]
+    users = with_slices_of_largest_behind(producer, users)
     users = with_trimmed_in_place_of_pad(producer, users, clues.order)
     users = with_slices_made_anew_in_place(producer, with_sums_of_zero_gone(producer, users))
     users = with_swapped_reverses_behind(with_merged_factors_behind(producer, users, clues.ages.again))

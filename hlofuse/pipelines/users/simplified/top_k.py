@@ -23,7 +23,7 @@ def with_last_in_place_of_tuple(
     """
     if producer.opcode != "slice" or is_of_program(producer) or operation(producer) != "top_k":
         return users
-    gone = [u for u in slices_of_elements(producer.operands[0]) if is_of_program(u)]
+    gone = [u for u in _slices_of_largest(producer.operands[0]) if is_of_program(u)]
     if gone:
         listed = sorted([*users, *gone], key=order.__getitem__)
         listed = listed if _is_without_places(producer.operands[0]) else last_in_front(listed)
@@ -35,7 +35,13 @@ def with_last_in_place_of_tuple(
     return last_in_front(users)
 
 
-def slices_of_elements(elements: Instruction) -> list[Instruction]:
+def with_slices_of_largest_behind(elements: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of the sorted `elements`: slices of the largest came to read them, as told above."""
+    slices = _slices_of_largest(elements)
+    return [*(u for u in users if u not in slices), *slices]
+
+
+def _slices_of_largest(elements: Instruction) -> list[Instruction]:
     """The slices of sorted `elements` that were slices of the largest, in the order they were made."""
     slices = [u for u in elements.users if u.opcode == "slice"]
     largest = [u for u in slices if operation(u) == "top_k" and not is_of_program(u)]
