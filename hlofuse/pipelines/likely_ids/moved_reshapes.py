@@ -17,6 +17,8 @@ from hlofuse.pipelines.names import is_told_of_program, loops_around, operation
 
 _BEFORE_IT_OR_ALIKE = (Maker.INLINER, Maker.SIMPLIFIER, Maker.LAYOUT_NORMALIZATION)
 """Whose instructions bear the same names as those that it makes in their place."""
+_AHEAD_OF_IT = (Maker.FRONT_END, Maker.INLINER, Maker.SIMPLIFIER)
+"""Who seem to have made what it made anew, where only what stands around that tells."""
 
 
 def moved_along(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
@@ -85,7 +87,7 @@ def on_the_way_to_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction
             continue
         way: list[Instruction] = []
         arrays = _arrays(x)
-        while len(arrays) == 1 and makers.get(arrays[0]) in _ON_THE_WAY and _is_moved_between(arrays[0]):
+        while len(arrays) == 1 and makers.get(arrays[0]) in _AHEAD_OF_IT and _has_one_reader(arrays[0]):
             way += arrays
             arrays = _arrays(way[-1])
         if way and way[-1].opcode == "multiply" and _reads_reduction(way[-1]) and len(way) > 1:
@@ -94,14 +96,14 @@ def on_the_way_to_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction
 
 
 def spread_of_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
-    """The broadcasts that took in the reshape behind what was moved.
+    """The broadcasts that AlgebraicSimplifier made anew, as they took in the reshape behind what was moved.
 
     Where all is reduced, what is made of that has no dimensions to begin with.
     """
     return [
         x
         for x, maker in makers.items()
-        if x.opcode == "broadcast" and maker in _ON_THE_WAY
+        if x.opcode == "broadcast" and maker in _AHEAD_OF_IT
         if _is_moved(x.operands[0], makers)
         and (x.operands[0].shape.rank or any(o.opcode != "reduce" for o in _arrays(x.operands[0])))
     ]
@@ -111,10 +113,7 @@ def _is_moved(x: Instruction, makers: Mapping[Instruction, Maker]) -> bool:
     return x.opcode in ELEMENTWISE_OPCODES and makers.get(x) == Maker.SIMPLIFIER_AGAIN
 
 
-_ON_THE_WAY = (Maker.FRONT_END, Maker.INLINER, Maker.SIMPLIFIER)
-
-
-def _is_moved_between(x: Instruction) -> bool:
+def _has_one_reader(x: Instruction) -> bool:
     return x.opcode in ELEMENTWISE_OPCODES and len(x.users) == 1
 
 

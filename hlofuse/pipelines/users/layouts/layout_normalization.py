@@ -333,9 +333,10 @@ class _Simplification:
             bitcast.dead = True
 
     def _put_together(self, source: Node, bitcast: Node) -> None:
-        """What read either: both became bitcasts of what that one is of; CSE kept the first met.
+        """Have what reads a `bitcast` of the bitcast `source` read that one, with those that did already.
 
-        Fusions that are there already came last, but for those that stand where their dot did.
+        `HandleBitcast` made both anew, of what `source` is a bitcast of, and HloCSE gave the users of the one
+        met last to the other. Fusions there already came behind, unless they stand where their dot did.
         """
         source.remove_user(bitcast)
         own, others = source.users, bitcast.users

@@ -70,9 +70,10 @@ def with_last_in_place_of_cast(
 def with_last_in_place_of_pair(
     producer: Instruction, users: list[Instruction], gone: GonePlaces, numbers: Numbers
 ) -> list[Instruction]:
-    """The users of `producer`, given that all are those of such a convert back, which left nothing but a gap.
+    """The users of `producer` where nothing else tells of such a convert back, which all of them read.
 
-    That is in the numbers of the converts, or in the places of the source.
+    SimplifyFPConversions took both converts away as above. A gap is left, in the numbers of converts or in
+    the places of the source.
     """
     if _is_numbered_ahead_of_pair(producer, numbers) or _is_ahead_of_gone_place(producer, users, gone):
         return last_in_front(users)
