@@ -441,12 +441,12 @@ def test_a_convert_that_is_left_tells_that_each_product_had_its_own(kept: int, u
     ("made", "users"),
     [
         (
-            "p zero q sin.1 spread.1 r.1 neg.1 broadcast.1 reduce.2 mul.1 broadcast.2",
-            ["reduce.2", "spread.1", "neg.1", "mul.1"],
+            "p zero q sin.1 spread.1 r.1 neg.1 broadcast.1 reduce.2 reduce.3 mul.1 broadcast.2",
+            ["reduce.3", "spread.1", "neg.1", "reduce.2", "mul.1"],
         ),
         (
-            "p zero q sin.1 spread.1 r.1 neg.1 broadcast.1 mul.1 broadcast.2 reduce.2",
-            ["reduce.2", "spread.1", "neg.1", "mul.1"],
+            "p zero q sin.1 spread.1 r.1 neg.1 broadcast.1 mul.1 broadcast.2 reduce.2 reduce.3",
+            ["reduce.3", "spread.1", "neg.1", "mul.1", "reduce.2"],
         ),
     ],
     ids=["made in a later round", "made in the same"],
@@ -461,12 +461,13 @@ def test_what_is_sunk_beneath_a_broadcast_comes_before_what_reduces_it(made: str
   %sin.1 = f32[8]{{0}} sine(%p){named("sin")}
   %neg.1 = f32[8]{{0}} negate(%sin.1){named("neg", frame=3)}
   %reduce.2 = f32[] reduce(%sin.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_max", frame=3)}
+  %reduce.3 = f32[] reduce(%sin.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum", frame=3)}
   %mul.1 = f32[8]{{0}} multiply(%sin.1, %q){named("mul", frame=3)}
   %spread.1 = f32[4,8]{{1,0}} broadcast(%sin.1), dimensions={{1}}{place}
   %broadcast.1 = f32[4,8]{{1,0}} broadcast(%neg.1), dimensions={{1}}{place}
   %broadcast.2 = f32[4,8]{{1,0}} broadcast(%mul.1), dimensions={{1}}{place}
-  ROOT %r.1 = (f32[4,8]{{1,0}}, f32[4,8]{{1,0}}, f32[4,8]{{1,0}}, f32[]) \
-tuple(%spread.1, %broadcast.1, %broadcast.2, %reduce.2)"""
+  ROOT %r.1 = (f32[4,8]{{1,0}}, f32[4,8]{{1,0}}, f32[4,8]{{1,0}}, f32[], f32[]) \
+tuple(%spread.1, %broadcast.1, %broadcast.2, %reduce.2, %reduce.3)"""
     assert users_of("sin.1", body, ids=made, tables=tables) == users
 
 

@@ -91,3 +91,19 @@ def test_a_place_of_which_nothing_is_left_between_a_value_and_its_readers_was_th
   %{behind or "tan.1"} = f32[32]{{0}} convert(%n){named("convert_element_type" if behind else "tan", frame=5)}
   ROOT %r = (f32[32]{{0}}, f32[32]{{0}}) tuple(%sub.1, %{behind or "tan.1"})"""
     assert users_of("mul.1.0", body, tables=_GAP) == listed
+
+
+@pytest.mark.parametrize(("name", "listed"), [("", ["sub.1", "flat"]), (named("reshape"), ["flat", "sub.1"])])
+def test_what_is_reduced_through_a_reshape_of_a_pass_reads_that_value_itself(
+    name: str, listed: list[str]
+) -> None:
+    """A reshape of the program has a place of its own."""
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %c = f32[] constant(0)
+  %abs.1 = f32[32]{{0}} abs(%p){named("abs", frame=5)}
+  %mul.1.0 = f32[32]{{0}} multiply(%abs.1, %abs.1){named("mul", frame=2)}
+  %flat = f32[4,8]{{1,0}} bitcast(%mul.1.0){name}
+  %total.1 = f32[4]{{0}} reduce(%flat, %c), dimensions={{1}}, to_apply=%sum{named("total", frame=1)}
+  %sub.1 = f32[32]{{0}} subtract(%mul.1.0, %p){named("sub", frame=4)}
+  ROOT %r = (f32[32]{{0}}, f32[4]{{0}}) tuple(%sub.1, %total.1)"""
+    assert users_of("mul.1.0", body, tables=_GAP) == listed
