@@ -511,20 +511,30 @@ tuple(%broadcast.2, %broadcast.3, %broadcast.4)"""
     assert users_of("mul.0", body, ids=made) == users
 
 
-@pytest.mark.parametrize(("frame", "users"), [(1, ["max.1", "sum.1"]), (2, ["sum.1", "max.1"])])
-def test_a_sum_of_what_is_narrow_read_a_convert_to_single_precision_too(frame: int, users: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("frame", "name", "users"),
+    [
+        (1, "convert.1", ["max.1", "sum.1"]),
+        (2, "convert.1", ["sum.1", "max.1"]),
+        (1, "convert_element_type.2", ["sum.1", "max.1"]),
+    ],
+    ids=["narrow", "in single precision", "of a convert of the program"],
+)
+def test_a_sum_of_what_is_narrow_read_a_convert_to_single_precision_too(
+    frame: int, name: str, users: list[str]
+) -> None:
     """`x.astype(bfloat16)` of f64: what sums that has a convert of the program, and so does the largest."""
     body = f"""  %p = f64[8]{{0}} parameter(0)
   %zero = f32[] constant(0)
   %none = bf16[] constant(-inf)
-  %convert.1 = f32[8]{{0}} convert(%p)
+  %{name} = f32[8]{{0}} convert(%p)
   %convert.2 = f32[] convert(%none)
-  %max.1 = f32[] reduce(%convert.1, %convert.2), dimensions={{0}}, to_apply=%sum{named("reduce_max")}
+  %max.1 = f32[] reduce(%{name}, %convert.2), dimensions={{0}}, to_apply=%sum{named("reduce_max")}
   %convert.3 = bf16[] convert(%max.1)
-  %sum.1 = f32[] reduce(%convert.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum", frame=1)}
+  %sum.1 = f32[] reduce(%{name}, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum", frame=1)}
   %convert_element_type.1 = bf16[] convert(%sum.1){named("convert_element_type", frame=frame)}
   ROOT %r.1 = (bf16[], bf16[]) tuple(%convert.3, %convert_element_type.1)"""
-    assert users_of("convert.1", body) == users
+    assert users_of(name, body) == users
 
 
 @pytest.mark.parametrize(

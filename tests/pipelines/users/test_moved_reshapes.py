@@ -116,4 +116,4 @@ def test_what_reduced_a_convert_that_was_moved_twice_comes_behind(name: str, use
   %max.1 = f32[] reduce(%flat.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_max")}
   %sub.1 = f32[1,8]{{1,0}} subtract(%{name}, %q){named("sub")}
   ROOT %r = (f32[], f32[1,8]{{1,0}}) tuple(%max.1, %sub.1)"""
-    assert users_of(name, body, ids=f"p q zero row r sub.1 {name} flat.1 max.1") == users
+    assert users_of(name, body, ids=f"p q zero r sub.1 {name} row max.1 flat.1") == users

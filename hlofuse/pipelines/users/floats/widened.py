@@ -173,11 +173,13 @@ def users_through_convert(
     They got converts to f32 behind the program's own convert, and read `producer` when the pairs were
     removed, in the order of the walk; the program's convert went with the last. Where `producer` is a
     convert of a narrow value, it is that value which they read, and CSE made their converts and it one.
-    The sum of a narrow value has a convert to f32 in the program, which is one of them.
+    The sum of a narrow value has a convert to f32 in the program, which is one of them; that of what the
+    program converted itself has none.
 
     Where the list is `as_written`, the program's convert stood where the walk came to it.
     """
-    through = {u for u in users if u in wide or _sums_narrow(u)}
+    is_wide = producer.opcode == "convert" and is_of_program(producer)
+    through = {u for u in users if u in wide or (not is_wide and _sums_narrow(u))}
     others = [u for u in users if u not in through]
     later = sorted(filter(through.__contains__, users), key=lambda user: uses[producer, user])
     met = min(uses[producer, u] for u in users if u in wide)
