@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hlofuse.analysis.constants import is_broadcast_of_constant
+from hlofuse.analysis.constants import is_broadcast_of_constant, is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.makers import Maker
@@ -86,10 +86,10 @@ def on_the_way_to_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction
         if maker != Maker.SIMPLIFIER_AGAIN or x.opcode not in ELEMENTWISE_OPCODES:
             continue
         way: list[Instruction] = []
-        arrays = _arrays(x)
+        arrays = arrays_read_by(x)
         while len(arrays) == 1 and makers.get(arrays[0]) in _AHEAD_OF_IT and _has_one_reader(arrays[0]):
             way += arrays
-            arrays = _arrays(way[-1])
+            arrays = arrays_read_by(way[-1])
         if way and way[-1].opcode == "multiply" and _reads_reduction(way[-1]) and len(way) > 1:
             found.update(dict.fromkeys(way))
     return [*found]
@@ -105,7 +105,7 @@ def spread_of_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
         for x, maker in makers.items()
         if x.opcode == "broadcast" and maker in _AHEAD_OF_IT
         if _is_moved(x.operands[0], makers)
-        and (x.operands[0].shape.rank or any(o.opcode != "reduce" for o in _arrays(x.operands[0])))
+        and (x.operands[0].shape.rank or any(o.opcode != "reduce" for o in arrays_read_by(x.operands[0])))
     ]
 
 
@@ -117,8 +117,9 @@ def _has_one_reader(x: Instruction) -> bool:
     return x.opcode in ELEMENTWISE_OPCODES and len(x.users) == 1
 
 
-def _arrays(x: Instruction) -> list[Instruction]:
-    return [o for o in x.operands if not (is_broadcast_of_constant(o) or o.opcode == "constant")]
+def arrays_read_by(x: Instruction) -> list[Instruction]:
+    """Its operands but for numbers and what is spread of them."""
+    return [o for o in x.operands if not is_constant(o)]
 
 
 def _was_moved(x: Instruction, makers: Mapping[Instruction, Maker]) -> bool:
@@ -167,7 +168,7 @@ def _is_bound_of_indices(x: Instruction) -> bool:
 
 def _reads_one_array(x: Instruction) -> bool:
     """So that a reshape behind it can only have come from there, and with numbers that tell nothing of it."""
-    return x.opcode in ELEMENTWISE_OPCODES and len(_arrays(x)) == 1 < len(x.operands)
+    return x.opcode in ELEMENTWISE_OPCODES and len(arrays_read_by(x)) == 1 < len(x.operands)
 
 
 def _reads_reduction(x: Instruction) -> bool:

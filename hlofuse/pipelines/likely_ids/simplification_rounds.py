@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from hlofuse.analysis.constants import is_broadcast_of_constant, is_constant
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.folded_numbers import is_of_folded_number
 from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
-from hlofuse.pipelines.likely_ids.moved_reshapes import is_row_of_loop
+from hlofuse.pipelines.likely_ids.moved_reshapes import arrays_read_by, is_row_of_loop
 from hlofuse.pipelines.likely_ids.updated_slices import is_of_updated
 from hlofuse.pipelines.names import operation
 
@@ -50,7 +50,7 @@ def _is_simplified(x: Instruction, made: Collection[Instruction]) -> bool:
         return True
     sums = [u for u in (x.users if is_broadcast_of_constant(x) else [x]) if u.opcode == "add"]
     return is_of_folded_number(x) and not any(
-        o in made or is_row_of_loop(o) for u in sums for o in _arrays(u)
+        o in made or is_row_of_loop(o) for u in sums for o in arrays_read_by(u)
     )
 
 
@@ -81,20 +81,18 @@ def _needed(x: Instruction) -> list[Instruction]:
     return x.users if is_broadcast_of_constant(x) else x.operands
 
 
-def _arrays(x: Instruction) -> list[Instruction]:
-    return [o for o in x.operands if not is_constant(o)]
-
-
 def _moved(rest: dict[Instruction, None], simplified: Collection[Instruction]) -> list[Instruction]:
     """Those that read nothing that is still to be made, unless somebody who stays reads it as well."""
     moved = {
         x
         for x in rest
         if not _has_dimensions_of_its_own(x) and x not in simplified
-        if rest.keys().isdisjoint(_arrays(x))
+        if rest.keys().isdisjoint(arrays_read_by(x))
     }
     stay: set[Instruction] | None = None
     while stay is None or stay:
-        stay = {x for x in moved if any(u in rest and u not in moved for o in _arrays(x) for u in o.users)}
+        stay = {
+            x for x in moved if any(u in rest and u not in moved for o in arrays_read_by(x) for u in o.users)
+        }
         moved -= stay
     return [x for x in rest if x in moved]

@@ -36,14 +36,14 @@ from hlofuse.pipelines.users.simplified.reads_of_reshapes import (
 from hlofuse.pipelines.users.simplified.reciprocals import with_last_for_first_product
 from hlofuse.pipelines.users.simplified.scalars_of_broadcasts import with_last_in_place_of_broadcast
 from hlofuse.pipelines.users.simplified.sort_keys import in_order_of_keys, is_bits_of_key
-from hlofuse.pipelines.users.simplified.sunk_operations import are_sunk, with_own_broadcast_in_front
+from hlofuse.pipelines.users.simplified.sunk_operations import in_order_of_sunk
 from hlofuse.pipelines.users.simplified.sunk_slices import in_order_of_sinking
 
 
 def as_age_tells(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:
     """The `users` of a value, given the order they have in the program, by ids that are XLA's or guessed."""
-    if are_sunk(producer, users):
-        return with_own_broadcast_in_front(producer, users)
+    if (sunk := in_order_of_sunk(producer, users)) is not None:
+        return sunk
     ages = clues.ages
     listed = _as_passes_leave_it(producer, users, clues)
     if not is_merged_literal(producer):

@@ -28,6 +28,17 @@ def test_the_last_user_takes_the_place_of_a_difference_from_a_constant(
     assert users_of("one", body) == users
 
 
+def _expansion(number: int) -> str:
+    """The logarithm of gamma of `x`, in part: `number` is that of what reads its absolute value."""
+    return f"""\
+  %lgamma.9.0 = f32[8]{{0}} abs(%x){named("lgamma", frame=4)}
+  %lgamma.1.0 = pred[8]{{0}} compare(%x, %q), direction=LT{named("lgamma", frame=4)}
+  %lgamma.{number}.0 = f32[8]{{0}} floor(%lgamma.9.0){named("lgamma", frame=4)}
+  %lgamma.2.0 = f32[8]{{0}} negate(%x){named("lgamma", frame=4)}
+  %add.2.0 = f32[8]{{0}} add(%x, %q){named("lgamma", frame=4)}
+  %lgamma.3.0 = f32[8]{{0}} select(%lgamma.1.0, %lgamma.2.0, %add.2.0){named("lgamma", frame=4)}"""
+
+
 @pytest.mark.parametrize(
     ("number", "age", "users"),
     [
@@ -50,12 +61,7 @@ def test_what_reads_a_value_numbered_behind_it_read_an_equal_one(
     body = f"""  %p = f32[8]{{0}} parameter(0)
   %q = f32[8]{{0}} parameter(1)
   %x = f32[8]{{0}} negate(%p){named("neg")}
-  %lgamma.9.0 = f32[8]{{0}} abs(%x){named("lgamma", frame=4)}
-  %lgamma.1.0 = pred[8]{{0}} compare(%x, %q), direction=LT{named("lgamma", frame=4)}
-  %lgamma.{number}.0 = f32[8]{{0}} floor(%lgamma.9.0){named("lgamma", frame=4)}
-  %lgamma.2.0 = f32[8]{{0}} negate(%x){named("lgamma", frame=4)}
-  %add.2.0 = f32[8]{{0}} add(%x, %q){named("lgamma", frame=4)}
-  %lgamma.3.0 = f32[8]{{0}} select(%lgamma.1.0, %lgamma.2.0, %add.2.0){named("lgamma", frame=4)}
+{_expansion(number)}
   ROOT %r = (f32[8]{{0}}, pred[8]{{0}}, f32[8]{{0}}, f32[8]{{0}})\
  tuple(%lgamma.9.0, %lgamma.1.0, %lgamma.{number}.0, %lgamma.3.0)"""
     assert users_of("x", body, ids=ids) == users
@@ -70,12 +76,7 @@ def test_an_equal_value_stood_where_its_expansion_has_it(number: int, gone: list
   %q = f32[8]{{0}} parameter(1)
   %x = f32[8]{{0}} negate(%p){named("neg")}
   %slice.1 = f32[4]{{0}} slice(%x), slice={{[0:4]}}{named("slice")}
-  %lgamma.9.0 = f32[8]{{0}} abs(%x){named("lgamma", frame=4)}
-  %lgamma.1.0 = pred[8]{{0}} compare(%x, %q), direction=LT{named("lgamma", frame=4)}
-  %lgamma.{number}.0 = f32[8]{{0}} floor(%lgamma.9.0){named("lgamma", frame=4)}
-  %lgamma.2.0 = f32[8]{{0}} negate(%x){named("lgamma", frame=4)}
-  %add.2.0 = f32[8]{{0}} add(%x, %q){named("lgamma", frame=4)}
-  %lgamma.3.0 = f32[8]{{0}} select(%lgamma.1.0, %lgamma.2.0, %add.2.0){named("lgamma", frame=4)}
+{_expansion(number)}
   ROOT %r = (f32[8]{{0}}, pred[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}, f32[4]{{0}})\
  tuple(%lgamma.9.0, %lgamma.1.0, %lgamma.{number}.0, %lgamma.3.0, %slice.1)"""
     assert users_of("x", body) == ["slice.1", "lgamma.9.0", "lgamma.1.0", *gone]

@@ -35,7 +35,7 @@ def is_inserted_convert(instruction: Instruction) -> bool:
 
 def is_narrowing(instruction: Instruction) -> bool:
     """Was it put behind such an instruction?"""
-    return _is_unnamed_convert(instruction) and instruction.shape.element_type in _NARROW
+    return is_unnamed_convert(instruction) and instruction.shape.element_type in _NARROW
 
 
 def is_widening(instruction: Instruction) -> bool:
@@ -43,7 +43,7 @@ def is_widening(instruction: Instruction) -> bool:
 
     A convert of the program from integers or predicates, which would make narrow numbers, has taken it in.
     """
-    if not _is_unnamed_convert(instruction) or instruction.shape.element_type not in _WIDE:
+    if not is_unnamed_convert(instruction) or instruction.shape.element_type not in _WIDE:
         return False
     before = instruction.operands[0].shape.element_type
     return before in _NARROW or before in INTEGER_TYPES or before == "pred"
@@ -56,5 +56,19 @@ def before_layout(x: Instruction) -> Instruction:
     return x
 
 
-def _is_unnamed_convert(x: Instruction) -> bool:
+def reads_widened(product: Instruction) -> bool:
+    """Was an operand of it widened for that?
+
+    A narrow one that the program converted to, or that a loop is given, has no convert of its own left.
+    """
+    return any(is_widening(before_layout(o)) for o in product.operands[:2])
+
+
+def readers_past_inserted(x: Instruction) -> list[Instruction]:
+    """What reads `x`, or such a convert of it."""
+    return [v for u in x.users for v in (u.users if is_inserted_convert(u) else [u])]
+
+
+def is_unnamed_convert(x: Instruction) -> bool:
+    """Is it a convert of no operation of the program?"""
     return x.opcode == "convert" and not x.op_name and not is_of_program(x)

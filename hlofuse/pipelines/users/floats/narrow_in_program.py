@@ -19,10 +19,10 @@ from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.distributed_factors import is_sum_of_factors
 from hlofuse.pipelines.users.floats.inserted_converts import (
-    before_layout,
     is_inserted_convert,
     is_narrowing,
     is_widening,
+    reads_widened,
 )
 from hlofuse.pipelines.users.floats.widened import was_merged, was_swapped
 
@@ -48,7 +48,7 @@ def widened(order: Iterable[Instruction], uses: Uses) -> frozenset[Instruction]:
     found = {x for x in order if x.opcode == "reduce" and any(map(is_inserted_convert, _initial_values(x)))}
     first = _first_readers(order, uses)
     products = frozenset(x for x in order if _is_product(x))
-    if not any(map(_reads_widened, products)):
+    if not any(map(reads_widened, products)):
         products = frozenset()
     own = {
         x: _evidence(x) + _SURE * (x in first) + _SURE * _is_sum_for(products, x)
@@ -174,7 +174,7 @@ def _is_of_narrow_product(x: Instruction) -> bool:
     if x.opcode != "get-tuple-element":
         return False
     (made,) = x.operands
-    return _is_product(made) and _reads_widened(made)
+    return _is_product(made) and reads_widened(made)
 
 
 def _is_sum_for(products: frozenset[Instruction], x: Instruction) -> bool:
@@ -187,10 +187,6 @@ def _is_sum_for(products: frozenset[Instruction], x: Instruction) -> bool:
 
 def _is_product(x: Instruction) -> bool:
     return is_library_convolution(x) or is_library_matmul(x)
-
-
-def _reads_widened(product: Instruction) -> bool:
-    return any(is_widening(before_layout(o)) for o in product.operands[:2])
 
 
 def _is_broadcast_since(x: Instruction) -> bool:

@@ -13,14 +13,19 @@ from hlofuse.analysis.custom_calls import is_library_convolution
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.common.holes import last_in_front, without
-from hlofuse.pipelines.users.floats.inserted_converts import before_layout, is_narrow, is_widening
+from hlofuse.pipelines.users.floats.inserted_converts import (
+    before_layout,
+    is_narrow,
+    is_widening,
+    reads_widened,
+)
 
 _PRODUCTS = frozenset({"custom-call", "dot"})
 
 
 def places_of_widened(order: Iterable[Instruction]) -> frozenset[int]:
     """The places in the source of such products; the derivatives of one have its place, and are as narrow."""
-    return frozenset(stack_frame(x) for x in order if _is_product(x) and _reads_widened(x)) - {0}
+    return frozenset(stack_frame(x) for x in order if _is_product(x) and reads_widened(x)) - {0}
 
 
 def is_read_through_pair(producer: Instruction, wide: frozenset[Instruction], places: frozenset[int]) -> bool:
@@ -31,7 +36,7 @@ def is_read_through_pair(producer: Instruction, wide: frozenset[Instruction], pl
     product = producer
     while product.opcode in {"bitcast", "get-tuple-element"}:
         product = product.operands[0]
-    if not _is_product(product) or not (_reads_widened(product) or stack_frame(product) in places):
+    if not _is_product(product) or not (reads_widened(product) or stack_frame(product) in places):
         return False
     return not any(u in wide or is_narrow(u) or u.opcode in _PRODUCTS for u in producer.users)
 
@@ -81,8 +86,3 @@ def _spread(x: Instruction) -> Instruction:
 def _is_product(x: Instruction) -> bool:
     # Convolutions were widened long before, in front of layout normalization.
     return x.opcode in _PRODUCTS and len(x.operands) > 1 and not is_library_convolution(x)
-
-
-def _reads_widened(product: Instruction) -> bool:
-    # A narrow operand that the program converted to, or that a loop is given, has no convert of its own left.
-    return any(is_widening(before_layout(o)) for o in product.operands[:2])

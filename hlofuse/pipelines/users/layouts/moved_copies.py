@@ -8,7 +8,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
 from hlofuse.pipelines.users.common.copies import was_bitcast_copied
 from hlofuse.pipelines.users.common.holes import last_in_front
-from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
+from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, readers_past_inserted
 
 _MADE_IN_FRONT = ELEMENTWISE_OPCODES - {"convert"}
 """A convert is named so by others that make one as well."""
@@ -103,5 +103,5 @@ def _is_copied_part(x: Instruction) -> bool:
 
 
 def _is_read_copied(x: Instruction) -> bool:
-    readers = [v for u in x.users for v in (u.users if is_inserted_convert(u) else [u])]
+    readers = readers_past_inserted(x)
     return bool(readers) and all(u.opcode == "transpose" for u in readers)

@@ -62,6 +62,8 @@ def _with_transposing_behind(
 ) -> list[Instruction]:
     """The same of gemms that took along a transpose of `producer` which is still there, as others read it."""
     transposes = [u.attributes.get("dimensions") for u in users if u.opcode == "transpose"]
+    if not transposes:
+        return users
     late = [
         u for u in users if is_gemm(u) and any(x in transposes for x in _dimensions_transposed(u, producer))
     ]

@@ -7,13 +7,13 @@ one. The number of the place, which scatter had read in an array of one element,
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation, stack_frame
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import last_at, last_in_front, without
-from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
+from hlofuse.pipelines.users.floats.inserted_converts import readers_past_inserted
 
 
 def with_last_in_place_of_element(
@@ -173,16 +173,9 @@ def _was_found_again(place: Instruction, made: list[Instruction], users: list[In
 
 def _is_taken_to_update(x: Instruction, array: Instruction) -> bool:
     is_window = x.opcode in {"slice", "dynamic-slice"} and not x.op_name and x.operands[0] is array
-    return is_window and any(_is_put_back_in(v, array) for u in _readers(x) for v in (u, *_readers(u)))
-
-
-def _readers(x: Instruction) -> Iterator[Instruction]:
-    """What reads `x`, in whichever precision."""
-    for u in x.users:
-        if is_inserted_convert(u):
-            yield from u.users
-        else:
-            yield u
+    return is_window and any(
+        _is_put_back_in(v, array) for u in readers_past_inserted(x) for v in (u, *readers_past_inserted(u))
+    )
 
 
 def _is_put_back_in(x: Instruction, array: Instruction) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program
+from hlofuse.pipelines.users.floats.inserted_converts import is_unnamed_convert
 
 _MOVES_BEHIND = frozenset({"concatenate", "pad", "slice", "transpose"})
 
@@ -28,12 +28,8 @@ def with_converts_in_place_of_moved(
 
 def _is_moved(producer: Instruction, user: Instruction) -> bool:
     """Is it one of converts that nobody named, which are all that its one reader is computed of?"""
-    if not _is_unnamed_convert(user) or len(user.users) != 1 or user.users[0].opcode not in _MOVES_BEHIND:
+    if not is_unnamed_convert(user) or len(user.users) != 1 or user.users[0].opcode not in _MOVES_BEHIND:
         return False
     if user.shape.bit_width >= producer.shape.bit_width:
         return False
-    return all(map(_is_unnamed_convert, user.users[0].operands))
-
-
-def _is_unnamed_convert(x: Instruction) -> bool:
-    return x.opcode == "convert" and not x.op_name and not is_of_program(x)
+    return all(map(is_unnamed_convert, user.users[0].operands))

@@ -8,20 +8,19 @@ from hlofuse.pipelines.names import is_of_program
 from hlofuse.pipelines.users.common.sunk_broadcasts import was_sunk
 
 
-def are_sunk(producer: Instruction, users: list[Instruction]) -> bool:
-    """Does nothing but its own broadcast, and what was sunk since, read `producer`?"""
-    own = _own_broadcast(producer, users)
-    others = [u for u in users if u is not own and is_elementwise(u) and u.opcode != "convert"]
-    return own is not None and len(others) == len(users) - 1 and all(was_sunk(u, own) for u in others)
-
-
-def with_own_broadcast_in_front(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+def in_order_of_sunk(producer: Instruction, users: list[Instruction]) -> list[Instruction] | None:
     """The users of what was sunk: it was made with a broadcast, in front of which the others were made then.
 
-    `TryToSinkBroadcastAfterOpWithUniqueNonScalarOperand` (`algebraic_simplifier.cc`).
+    `TryToSinkBroadcastAfterOpWithUniqueNonScalarOperand`
+    (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). None if anything but its own broadcast, and
+    what was sunk since, reads `producer`.
     """
     own = _own_broadcast(producer, users)
-    return [*(u for u in users if u is own), *(u for u in users if u is not own)]
+    if own is None:
+        return None
+    others = [u for u in users if u is not own]
+    is_sunk = all(is_elementwise(u) and u.opcode != "convert" and was_sunk(u, own) for u in others)
+    return [own, *others] if is_sunk else None
 
 
 def _own_broadcast(producer: Instruction, users: list[Instruction]) -> Instruction | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.users.common.holes import without
-from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
+from hlofuse.pipelines.users.floats.inserted_converts import readers_past_inserted
 
 
 def with_trimmed_in_place_of_pad(
@@ -21,15 +21,11 @@ def with_trimmed_in_place_of_pad(
     A pad by nothing goes at once, and is not merged, if the slice is met again from a second reader.
     """
     slices = sorted(filter(_is_of_pad, users), key=order.__getitem__)
-    if len(slices) < 2 or any(len(_readers(s)) > 1 for s in slices):
+    if len(slices) < 2 or any(len(readers_past_inserted(s)) > 1 for s in slices):
         return users
     kept, *merged = slices
     listed = [producer if u is kept else u for u in users]
     return without([*without(listed, merged), *slices], [producer])
-
-
-def _readers(slice_: Instruction) -> list[Instruction]:
-    return [v for u in slice_.users for v in (u.users if is_inserted_convert(u) else [u])]
 
 
 def _is_of_pad(x: Instruction) -> bool:
