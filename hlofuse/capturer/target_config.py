@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hlofuse.cost.gpu.device import DeviceDescription, DeviceError, load_device, primitive_type_number
+from hlofuse.cost.gpu.device import DeviceDescription, load_device, primitive_type_number
+from hlofuse.cost.gpu.device_numbers import DeviceError
 from hlofuse.ir.errors import HlofuseError
 
 _ACCELERATED = (9, 10)

@@ -25,7 +25,8 @@ def command(name: str | None, form: str, color: str, output: Path | None) -> int
     --xla_gpu_target_config_filename. Single numbers are changed with --set NAME=VALUE.
     """
     from hlofuse.cli.common.reporting import report
-    from hlofuse.cost.gpu.device import DeviceError, device_names, load_device
+    from hlofuse.cost.gpu.device import device_names, load_device
+    from hlofuse.cost.gpu.device_numbers import DeviceError
     from hlofuse.ir.errors import HlofuseError
 
     try:

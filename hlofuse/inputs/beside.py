@@ -25,7 +25,8 @@ def target_config_beside(filename: str | None) -> Path | None:
 
 def device_in_dump(config: Path) -> DeviceDescription:
     """The device of a target configuration, by a name that fits a headline."""
-    from hlofuse.cost.gpu.device import DeviceError, load_device
+    from hlofuse.cost.gpu.device import load_device
+    from hlofuse.cost.gpu.device_numbers import DeviceError
 
     try:
         device = load_device(str(config))
@@ -36,7 +37,8 @@ def device_in_dump(config: Path) -> DeviceDescription:
 
 def device_in_record(record: Path) -> DeviceDescription | None:
     """The device that XLA's record was made for; None where no device of ours has its numbers."""
-    from hlofuse.cost.gpu.device import DeviceError, device_from_text_proto
+    from hlofuse.cost.gpu.device import device_from_text_proto
+    from hlofuse.cost.gpu.device_numbers import DeviceError
 
     try:
         text = "\n" + read_text(record, as_module=False)

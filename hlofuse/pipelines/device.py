@@ -34,19 +34,22 @@ def device_of(
                 f"target {target} fuses alike on every device; --device goes with --target {others}"
             )
         return None, overrides
-    from hlofuse.cost.gpu.device import DeviceDescription, DeviceError, load_device
+    from hlofuse.cost.gpu.device import DeviceDescription, load_device
+    from hlofuse.cost.gpu.device_numbers import DeviceError
 
     if device is None:
         raise HlofuseError(f"target {target} {ASKS_FOR_DEVICE}")
     numbers = {f.name for f in fields(DeviceDescription)}
     mine = [o for o in overrides if o.partition("=")[0] in numbers]
+    if bare := [o for o in mine if "=" not in o]:
+        raise HlofuseError(f"--set {bare[0]}: expected NAME=VALUE")
     try:
         # Reports call a device as the user does.
         description = (
             replace(load_device(device), name=Path(device).stem) if isinstance(device, str) else device
         )
         if mine:
-            description = description.with_overrides(dict(o.split("=", 1) for o in mine if "=" in o))
+            description = description.with_overrides(dict(o.split("=", 1) for o in mine))
     except DeviceError as error:
         raise HlofuseError(str(error)) from None
     return description, tuple(o for o in overrides if o not in mine)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
@@ -41,6 +42,8 @@ def parse_settings(
             values[name] = float(value)
         except ValueError:
             raise HlofuseError(f"--set {text}: {value!r} is not a number") from None
+        if math.isnan(values[name]):
+            raise HlofuseError(f"--set {text}: {value!r} is not a number")
     codes = [c.upper() for c in disabled]
     for code in codes:
         if code not in rules:

@@ -14,12 +14,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from hlofuse.cost.gpu.device_numbers import DeviceError, typed_numbers
 from hlofuse.cost.gpu.text_proto import TextProtoError, parse_text_proto
-from hlofuse.cost.gpu.ticks import TICKS_PER_MICROSECOND, fp32
+from hlofuse.cost.gpu.ticks import TICKS_PER_MICROSECOND
 from hlofuse.ir.errors import any_of
 
 _PACKAGED = Path(__file__).parent / "devices"  # importlib.resources takes longer to import than to read one
-_FRACTIONS = ("launch_overhead_us", "memory_compute_parallelism", "l2_cache_speedup", "l1_cache_speedup")
 XLAS_OWN = "XLA's target configurations"
 """Where the numbers of packaged devices come from, unless one says otherwise."""
 _MI300_SERIES = ("gfx942", "gfx950")
@@ -51,10 +51,6 @@ _PRIMITIVE_NUMBERS = {name: number for number, name in _PRIMITIVE_TYPES.items()}
 def primitive_type_number(name: str) -> int:
     """The number of an element type in XLA's protos; KeyError for one that matrix units have no rates of."""
     return _PRIMITIVE_NUMBERS[name]
-
-
-class DeviceError(ValueError):
-    """No such device, or a description that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +154,7 @@ class DeviceDescription:
         for name in overrides:
             if name not in known:
                 raise DeviceError(f"a device has no {name!r}; it has {', '.join(sorted(known))}")
-        return replace(self, **_typed(dict(overrides)))
+        return replace(self, **typed_numbers(overrides))
 
 
 def device_names() -> list[str]:
@@ -249,32 +245,7 @@ def _from_toml(text: str, name: str) -> DeviceDescription:
 
 def _device(values: dict[str, Any], name: str) -> DeviceDescription:
     try:
-        return DeviceDescription(**_typed(values))
-    except TypeError as error:
+        return DeviceDescription(**typed_numbers(values))
+    except (TypeError, DeviceError) as error:
         reason = str(error).removeprefix("DeviceDescription.__init__() ")
         raise DeviceError(f"{name} describes no device: {reason}") from None
-
-
-def _typed(values: dict[str, Any]) -> dict[str, Any]:
-    """Texts and lists of a file as the types of the fields."""
-    for key, value in values.items():
-        try:
-            if key in ("compute_capability", "toolkit_version"):
-                parts = value.split(".") if isinstance(value, str) else value
-                numbers = [int(x) for x in parts]
-                length = 2 if key == "compute_capability" else 3
-                values[key] = tuple((numbers + [0] * length)[:length])
-            elif key == "matrix_units":
-                values[key] = tuple(
-                    (name, fp32(float(clock)), int(units), int(operations))
-                    for name, (clock, units, operations) in value.items()
-                )
-            elif key == "clock_rate_ghz":
-                values[key] = fp32(float(value))
-            elif key in _FRACTIONS:
-                values[key] = float(value)
-            elif key not in ("name", "platform", "gcn_arch_name", "origin"):
-                values[key] = int(value) if isinstance(value, int) or value.isdigit() else int(float(value))
-        except (ValueError, AttributeError, TypeError):
-            raise DeviceError(f"{key}: {value!r} is not a number") from None
-    return values

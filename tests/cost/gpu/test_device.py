@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from hlofuse.cost.gpu import DeviceDescription, device_names, load_device
-from hlofuse.cost.gpu.device import DeviceError, device_from_text_proto
+from hlofuse.cost.gpu.device import device_from_text_proto
+from hlofuse.cost.gpu.device_numbers import DeviceError
 from hlofuse.cost.gpu.op_profiles import op_profile
 from hlofuse.cost.gpu.text_proto import TextProtoError, parse_text_proto
 
@@ -58,6 +59,28 @@ def test_overrides() -> None:
         device.with_overrides({"bandwidth": "1"})
     with pytest.raises(DeviceError, match="core_count: 'many' is not a number"):
         device.with_overrides({"core_count": "many"})
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        ("launch_overhead_us=nan", "a number of 0 or more was expected, not nan"),
+        ("launch_overhead_us=inf", "a number of 0 or more"),
+        ("l2_cache_size=-1", "a number of 0 or more"),
+        ("clock_rate_ghz=0", "a number of more than 0"),
+        ("block_dim_limit_x=0", "a number of more than 0"),
+        ("memory_compute_parallelism=1.5", "a part from 0 to 1"),
+        ("core_count=1.5", "a whole number was expected, not 1.5"),
+    ],
+)
+def test_no_device_has_such_numbers(tmp_path: Path, number: str, message: str) -> None:
+    name, _, value = number.partition("=")
+    with pytest.raises(DeviceError, match=f"^{name}: {message}"):
+        load_device("h100_sxm").with_overrides({name: value})
+    file = tmp_path / "card.toml"
+    file.write_text(f"{name} = {value}")
+    with pytest.raises(DeviceError, match=f"card.toml describes no device: {name}: {message}"):
+        load_device(str(file))
 
 
 def test_unknown_devices_and_broken_files(tmp_path: Path) -> None:

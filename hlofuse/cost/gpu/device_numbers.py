@@ -1,0 +1,81 @@
+"""Numbers of a device as files and command lines have them, made the types that the models read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from hlofuse.cost.gpu.ticks import fp32
+
+_WORDS = ("name", "platform", "gcn_arch_name", "origin")
+_VERSIONS = {"compute_capability": 2, "toolkit_version": 3}
+_FRACTIONS = (
+    "clock_rate_ghz",
+    "launch_overhead_us",
+    "memory_compute_parallelism",
+    "l2_cache_speedup",
+    "l1_cache_speedup",
+)
+_DIVISORS = (
+    "core_count",
+    "fpus_per_core",
+    "clock_rate_ghz",
+    "memory_bandwidth",
+    "threads_per_warp",
+    "block_dim_limit_x",
+    "block_dim_limit_y",
+    "l2_cache_speedup",
+    "l1_cache_speedup",
+)
+"""A time is something divided by one of these."""
+_MAY_BE_UNKNOWN = ("registers_per_block_limit", "registers_per_core_limit")
+"""XLA has -1 here for Intel's devices."""
+
+
+class DeviceError(ValueError):
+    """No such device, or a description that cannot be read."""
+
+
+def typed_numbers(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Texts and lists of a file as the types of `DeviceDescription`'s fields.
+
+    DeviceError for what is no number, or one no device can have.
+    """
+    return {key: _typed(key, value) for key, value in values.items()}
+
+
+def _typed(key: str, value: Any) -> Any:
+    if key in _WORDS:
+        return value
+    try:
+        if key in _VERSIONS:
+            parts = value.split(".") if isinstance(value, str) else value
+            length = _VERSIONS[key]
+            return tuple(([int(x) for x in parts] + [0] * length)[:length])
+        if key == "matrix_units":
+            return tuple(
+                (name, fp32(float(clock)), int(units), int(operations))
+                for name, (clock, units, operations) in value.items()
+            )
+        return _possible(key, value)
+    except (ValueError, AttributeError, TypeError) as error:
+        if isinstance(error, DeviceError):
+            raise
+        raise DeviceError(f"{key}: {value!r} is not a number") from None
+
+
+def _possible(key: str, value: Any) -> int | float:
+    number = float(value)
+    if number == -1 and key in _MAY_BE_UNKNOWN:
+        return -1
+    if not math.isfinite(number) or number < 0 or (number == 0 and key in _DIVISORS):
+        least = "more than 0" if key in _DIVISORS else "0 or more"
+        raise DeviceError(f"{key}: a number of {least} was expected, not {value}")
+    if key == "memory_compute_parallelism" and number > 1:
+        raise DeviceError(f"{key}: a part from 0 to 1 was expected, not {value}")
+    if key in _FRACTIONS:
+        return fp32(number) if key == "clock_rate_ghz" else number
+    if not number.is_integer():
+        raise DeviceError(f"{key}: a whole number was expected, not {value}")
+    return int(value) if isinstance(value, int) or value.isdigit() else int(number)
