@@ -8,17 +8,20 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-_GAP = 2
+GAP = 2
 
 
 def plain_table(*columns: tuple[str, str]) -> Table:
-    """A table of (heading, `left` or `right`) columns; figures stay on one line, words may fold."""
-    table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="dim", pad_edge=False)
+    """A table of (heading, `left` or `right`) columns; figures stay on one line, words may fold.
+
+    A figure without room ends in `…`: with digits cut off it would be another figure.
+    """
+    table = Table(box=None, padding=(0, GAP, 0, 0), header_style="dim", pad_edge=False)
     for heading, justify in columns:
         table.add_column(
             heading,
             justify="right" if justify == "right" else "left",
-            overflow="fold",
+            overflow="ellipsis" if justify == "right" else "fold",
             no_wrap=justify == "right",
             vertical="top",
         )
@@ -35,7 +38,7 @@ def print_rows(
     whole = [max(map(len, (heading, *column))) for (heading, _), column in zip(columns, cells, strict=True)]
     folding = words[-1]
     longest = max(len(word) for text in (columns[folding][0], *cells[folding]) for word in text.split(" "))
-    if sum(whole) - whole[folding] + longest + _GAP * (len(columns) - 1) <= console.width:
+    if sum(whole) - whole[folding] + longest + GAP * (len(columns) - 1) <= console.width:
         table = plain_table(*columns)
         for n in words[:-1]:
             table.columns[n].no_wrap = True
@@ -45,7 +48,7 @@ def print_rows(
         return
 
     def below(texts: Sequence[str]) -> str:
-        return "".join(f"{' ' * _GAP}{texts[n]:>{whole[n]}}" for n in figures)
+        return "".join(f"{' ' * GAP}{texts[n]:>{whole[n]}}" for n in figures)
 
     headings = [heading for heading, _ in columns]
     console.print(Text("  ".join(filter(None, (headings[n] for n in words))), style="dim"))

@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.explainer.difference.words import warning_line
-from hlofuse.explainer.tables import plain_table
+from hlofuse.explainer.tables import GAP, plain_table, print_rows
 from hlofuse.present.command_line import print_command
 from hlofuse.present.escape import printable, shorten
 from hlofuse.present.units import bytes_text, plural
@@ -135,15 +136,39 @@ def print_sweep(s: Sweep, console: Console) -> None:
     if note:
         console.print(Text(note, style="dim"))
     console.print()
-    columns = words.sweep_columns(s)
-    shown = [k for k, c in enumerate(columns) if s.timed or c != "est. time"]
-    table = plain_table(*((_folded(columns[k]), "right") for k in shown))
-    for is_xla, row in words.sweep_rows(s):
-        table.add_row(*(Text(row[k], style="bold" if is_xla else "") for k in shown))
-    console.print(Padding(table, (0, 0, 0, 2)))
+    _print_points(s, console)
     for note in (words.TURNED, words.marks_line(p.difference for p in s.points)):
         if note:
             console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
+
+
+def _print_points(s: Sweep, console: Console) -> None:
+    """A column for each knob; where they have no room, the knobs of a row in one that may fold."""
+    columns = words.sweep_columns(s)
+    shown = [k for k, c in enumerate(columns) if s.timed or c != "est. time"]
+    headings = [_NARROW.get(columns[k]) or _folded(columns[k]) for k in shown]
+    rows = [
+        [Text(row[k], style="bold" if is_xla else "") for k in shown] for is_xla, row in words.sweep_rows(s)
+    ]
+    cells = [
+        [*heading.split("\n"), *map(str, column)] for heading, *column in zip(headings, *rows, strict=True)
+    ]
+    widths = [max(map(cell_len, column)) for column in cells]
+    if sum(widths) + GAP * len(widths) <= console.width:
+        table = plain_table(*((heading, "right") for heading in headings))
+        for row in rows:
+            table.add_row(*row)
+        console.print(Padding(table, (0, 0, 0, 2)))
+        return
+    devices = len(s.devices) > 1
+    knobs = devices + len(s.axes)
+
+    def said(row: list[Text]) -> Text:
+        named = [f"{printable(a.name)}={value}" for a, value in zip(s.axes, row[devices:knobs], strict=True)]
+        return Text(", ".join([*map(str, row[:devices]), *named]), style=row[0].style)
+
+    figures = [(columns[k], "right") for k in shown[knobs:]]
+    print_rows(console, [("with", "left"), *figures], [[said(row), *row[knobs:]] for row in rows])
 
 
 def _folded(heading: str, width: int = 12) -> str:

@@ -41,6 +41,16 @@ def test_the_sweep(
     assert "Not XLA&#39;s behaviour" in plot.read_text()
 
 
+def test_a_sweep_cuts_no_figure_off(hlofuse: Run, samples: Path) -> None:
+    """Where knobs and figures have no room side by side, the figures stand below."""
+    asked = ("what-if", samples / "gpu/softmax", "--device", "h100_sxm", "--also-device", "v100")
+    sweep = ("--sweep", "memory_bandwidth=2e12", "--sweep", "gpu-code-duplication-limit=10,15", "--sweep")
+    for columns in (60, 160):
+        out = hlofuse(*asked, *sweep, "launch_overhead_us=0,4", columns=columns).out
+        assert out.count("898048000000") == 2  # the bandwidth of a V100: above the table and in it
+        assert len(re.findall(r"µs \([+−]\d+ %\)", out)) == 8
+
+
 def test_a_rule_and_its_figures_fit_on_a_line(hlofuse: Run, samples: Path) -> None:
     lines = hlofuse("what-if", samples / "cpu/gpt2_block", columns=80).out.splitlines()
     heading = next(k for k, line in enumerate(lines) if line.split()[:2] == ["without", "kernels"])
@@ -61,6 +71,7 @@ def test_a_rule_and_its_figures_fit_on_a_line(hlofuse: Run, samples: Path) -> No
         (("--passes", "fixpoint(fusion"), "a parenthesis is missing"),
         (("--enable", "horizontal"), "--enable takes multi-output"),
         (("--set", "code-duplication-limit"), "expected NAME=VALUE"),
+        (("--set", "code-duplication-limit=nan"), "'nan' is not a number"),
     ],
 )
 def test_wrong_words(words: tuple[str, ...], message: str, hlofuse: Run, samples: Path) -> None:
