@@ -99,7 +99,8 @@ def _because(cost: StepCost, opcode: str) -> str:
     """Why compute grew: evaluated again, or fewer threads at work."""
     what = printable(opcode) if opcode and opcode != "fusion" else "the producer"
     if cost.evaluations > 1.05:
-        return f" because {what} is evaluated {cost.evaluations:.3g} times"
+        times = f"{cost.evaluations:,.0f}" if cost.evaluations >= 1000 else f"{cost.evaluations:.3g}"
+        return f" because {what} is evaluated {times} times"
     if cost.consumers > 1 or not cost.leaves:
         return f" because {what} is computed here, too"
     before, after = _busy(cost.producer), _busy(cost.fused)

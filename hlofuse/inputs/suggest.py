@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from hlofuse.ir.errors import any_of
 from hlofuse.present.escape import printable
@@ -27,7 +27,11 @@ def close_matches(name: str, names: Iterable[str], most: int = 3) -> list[str]:
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """`; did you mean a, b or c?`, or nothing."""
-    found = close_matches(name, names)
+    return names_meant(close_matches(name, names))
+
+
+def names_meant(found: Sequence[str]) -> str:
+    """`; did you mean` these names?, or nothing where there are none."""
     if not found:
         return ""
     return f"; did you mean {any_of([printable(f) for f in found])}?"

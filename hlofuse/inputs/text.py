@@ -65,13 +65,16 @@ def read_bytes(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
 
 
 def _missing(path: Path) -> str:
-    from hlofuse.inputs.suggest import did_you_mean
+    from hlofuse.inputs.suggest import close_matches, names_meant
 
     try:
-        siblings = [p.name for p in path.parent.iterdir()]
+        siblings = sorted(path.parent.iterdir())
     except OSError:
         siblings = []
-    return f"{printable(str(path))} does not exist{did_you_mean(path.name, siblings)}"
+    # A suffix that every dump has makes no two names alike.
+    alike = close_matches(path.stem, [p.stem for p in siblings])
+    meant = [p.name for p in siblings if p.stem in alike][:3]
+    return f"{printable(str(path))} does not exist{names_meant(meant)}"
 
 
 def _read(file: BinaryIO, name: str, limit: int) -> bytes:
@@ -158,7 +161,7 @@ def _refuse_binary(first: bytes, name: str) -> None:
             "; if it is an HLO proto (.hlo.pb), it is damaged or not taken here:"
             " take the .txt dump beside it, or add --xla_dump_hlo_as_text to XLA_FLAGS"
         )
-    raise HlofuseError(f"{printable(name)} is a binary file, not an HLO text dump{hint}")
+    raise HlofuseError(f"{printable(name)} is a binary file, not text{hint}")
 
 
 def decode(data: bytes, name: str, as_module: bool = True) -> str:

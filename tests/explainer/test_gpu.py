@@ -160,6 +160,9 @@ def test_what_does_not_pay_is_told_with_its_price(hlofuse: Run, tmp_path: Path) 
     assert "it would cost time" in answer.out
     assert "evaluated 512 times" in answer.out
     assert "it would pay with" in answer.out
+    file.write_text(TOO_DEAR.replace("512", "4096"))
+    answer = hlofuse("why", file, *H100, refused["producer"]["name"], refused["consumer_then"])
+    assert "evaluated 4,096 times" in answer.out
 
 
 def cost_of(samples: Path, name: str, producer: str, consumer: str) -> PairDetail:

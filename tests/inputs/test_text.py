@@ -50,6 +50,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_missing_file_is_named_with_its_likes(tmp_path: Path) -> None:
     write(tmp_path, b"x", "module.hlo")
     assert "modul.hlo does not exist; did you mean module.hlo?" in refusal(tmp_path / "modul.hlo")
+    assert refusal(tmp_path / "deep.hlo").endswith("deep.hlo does not exist")  # .hlo alone is no likeness
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_a_missing_file_is_named_with_its_likes(tmp_path: Path) -> None:
         (b"", "is empty"),
         (b" \n\n", "is empty"),
         (gzip.compress(b"", mtime=0), "is empty once decompressed"),
-        (b"\x0a\x05jit_f\x00\x01\x02" * 10, "is a binary file, not an HLO text dump; if it is an HLO proto"),
+        (b"\x0a\x05jit_f\x00\x01\x02" * 10, "is a binary file, not text; if it is an HLO proto"),
         (HLO.encode("utf-16"), "is text in UTF-16 (as PowerShell's > writes it): save it in UTF-8"),
         (b"HloModule m\xff\n", "is not text in UTF-8: byte 0xff in line 1 (offset 11)"),
         (gzip.compress(HLO.encode(), mtime=0)[:-12], "is not a whole gzip file"),
