@@ -231,6 +231,26 @@ def test_of_several_reductions_of_one_bitcast_each_had_its_own(operation: str, u
     assert users_of("exp.1", body) == users
 
 
+def test_each_bitcast_that_a_reduction_lost_left_a_hole_where_it_had_stood() -> None:
+    """Each last user fills the next of them, so that the holes are counted with those ahead."""
+    body = f"""  %p = f32[4,8]{{1,0}} parameter(0)
+  %c = f32[] constant(0)
+  %exp.1 = f32[4,8]{{1,0}} exponential(%p){named("exp")}
+  %grouped = f32[32]{{0}} bitcast(%exp.1)
+  %reduce_sum.1 = f32[] reduce(%grouped, %c), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %reduce_max.1 = f32[] reduce(%grouped, %c), dimensions={{0}}, to_apply=%sum{named("reduce_max")}
+  %sin.1 = f32[4,8]{{1,0}} sine(%exp.1){named("sin")}
+  %reduce_min.1 = f32[] reduce(%grouped, %c), dimensions={{0}}, to_apply=%sum{named("reduce_min")}
+  %reduce_prod.1 = f32[] reduce(%grouped, %c), dimensions={{0}}, to_apply=%sum{named("reduce_prod")}
+  %cos.1 = f32[4,8]{{1,0}} cosine(%exp.1){named("cos")}
+  %sqrt.1 = f32[4,8]{{1,0}} sqrt(%exp.1){named("sqrt")}
+  %tanh.1 = f32[4,8]{{1,0}} tanh(%exp.1){named("tanh")}
+  ROOT %r = (f32[], f32[], f32[4,8]{{1,0}}, f32[], f32[], f32[4,8]{{1,0}}, f32[4,8]{{1,0}}, f32[4,8]{{1,0}}) \
+tuple(%reduce_sum.1, %reduce_max.1, %sin.1, %reduce_min.1, %reduce_prod.1, %cos.1, %sqrt.1, %tanh.1)"""
+    ids = "p c exp.1 cos.1 sqrt.1 sin.1 tanh.1 r grouped reduce_sum.1 reduce_max.1 reduce_min.1 reduce_prod.1"
+    assert users_of("exp.1", body, ids=ids) == ["grouped", "tanh.1", "sin.1", "sqrt.1", "cos.1"]
+
+
 @pytest.mark.parametrize(
     ("name", "users"), [("", ["sin.1", "exp.1"]), (named("reduce_window_sum"), ["exp.1", "sin.1"])]
 )

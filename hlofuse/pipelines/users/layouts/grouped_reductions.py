@@ -46,15 +46,17 @@ def with_last_in_place_of_grouped(
 
     Each had a bitcast of its own, where it stood itself; that of an argmax the program has as a reshape.
     """
-    listed: list[Instruction | None] = [*users]
+    gone: list[Instruction] = []
     for grouped in users:
         reductions = [u for u in grouped.users if is_grouped(u, grouped)]
-        if len(reductions) < 2 or len(reductions) < len(grouped.users):
-            continue
-        for u in sorted(reductions, key=order.__getitem__)[1:]:
-            listed.insert(sum(order[v] < order[u] for v in users), None)
-    gone = listed.count(None)
-    return [u for u in without(listed, [None] * gone) if u is not None]
+        if len(reductions) > 1 and len(reductions) == len(grouped.users):
+            gone += sorted(reductions, key=order.__getitem__)[1:]
+    if not gone:
+        return users
+    listed: list[Instruction | None] = [*users]
+    for ahead, u in enumerate(sorted(gone, key=order.__getitem__)):
+        listed.insert(ahead + sum(order[v] < order[u] for v in users), None)
+    return [u for u in without(listed, [None] * len(gone)) if u is not None]
 
 
 def with_grouped_behind_squeezed(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
