@@ -489,6 +489,37 @@ rhs_contracting_dims={{0}}{named("dot_general", frame=3)}"""
 
 
 @pytest.mark.parametrize(
+    ("met", "made", "users"),
+    [
+        ("TNS", "spread.1 mul.1 r.1 neg.1 broadcast.3 broadcast.2", ["neg.1", "broadcast.2", "spread.1"]),
+        ("NST", "spread.1 mul.1 r.1 neg.1 broadcast.3 broadcast.2", ["broadcast.2", "spread.1", "neg.1"]),
+        ("SNT", "mul.1 r.1 neg.1 broadcast.3 broadcast.2 spread.1", ["neg.1", "spread.1", "broadcast.2"]),
+    ],
+    ids=["met first", "met behind what was sunk", "beneath a broadcast made anew"],
+)
+def test_a_transpose_of_what_was_broadcast_comes_behind_unless_met_first(
+    met: str, made: str, users: list[str]
+) -> None:
+    """`y.T * q`, `-y` and `y` of `y = broadcast_to(x[None], (4, 8))`, in the order in which they are met."""
+    place, turned = named("broadcast_in_dim", frame=1), named("transpose", frame=3)
+    tables = places_in_source(("f", 1, 10, 80), ("f", 1, 20, 27), ("f", 2, 1, 9))
+    lines = {
+        "T": f"""  %broadcast.2 = f32[8,4]{{1,0}} broadcast(%sin.1), dimensions={{0}}{turned}
+  %mul.1 = f32[8,4]{{1,0}} multiply(%broadcast.2, %q){named("mul", frame=3)}""",
+        "N": f"""  %neg.1 = f32[8]{{0}} negate(%sin.1){named("neg", frame=3)}
+  %broadcast.3 = f32[4,8]{{1,0}} broadcast(%neg.1), dimensions={{1}}{place}""",
+        "S": f"  %spread.1 = f32[4,8]{{1,0}} broadcast(%sin.1), dimensions={{1}}{place}",
+    }
+    between = "\n".join(lines[x] for x in met)
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8,4]{{1,0}} parameter(1)
+  %sin.1 = f32[8]{{0}} sine(%p){named("sin")}
+{between}
+  ROOT %r.1 = (f32[8,4]{{1,0}}, f32[4,8]{{1,0}}, f32[4,8]{{1,0}}) tuple(%mul.1, %broadcast.3, %spread.1)"""
+    assert users_of("sin.1", body, ids=f"p q sin.1 {made}", tables=tables) == users
+
+
+@pytest.mark.parametrize(
     ("frame", "users"),
     [(1, ["broadcast.2", "mul.1", "mul.2"]), (2, ["mul.2", "broadcast.2", "mul.1"])],
     ids=["sunk beneath the same broadcast", "moved by ReshapeMover"],

@@ -39,7 +39,6 @@ def with_last_in_place_of_leading(
     anew = [u for u in anew if not is_inserted_convert(u) and not _is_turned(u)]
     later = _of_later_rounds(anew)
     listed = _as_met(spread[0], [u for u in anew if u not in later], users)
-    listed += [u for u in users if _is_turned(u)]
     if listed == spread:
         return users
     there = [u for u in users if u not in listed and u not in later]
@@ -48,15 +47,25 @@ def with_last_in_place_of_leading(
 
 
 def _as_met(spread: Instruction, anew: list[Instruction], users: list[Instruction]) -> list[Instruction]:
-    """The broadcast among those made anew: what is element-wise at once, all others when they were met."""
+    """The broadcast among those made anew: what is element-wise at once, all others when they were met.
+
+    A transpose of it comes behind, at once where the broadcast itself was made anew, unless it is the first
+    that was met.
+    """
     place = users.index(spread)
+    turned = [u for u in users if _is_turned(u)]
     if is_made_by_pass(spread):
-        return [u for u in users if u is spread or u in anew]
+        listed = [u for u in users if u is spread or u in anew]
+        place = listed.index(spread) + 1
+        return [*listed[:place], *turned, *listed[place:]]
     sunk = sorted(filter(is_elementwise, anew), key=lambda u: u.id)
     first = sunk[0].id if sunk else 0
     others = [u for u in anew if u not in sunk]
     behind = [u for u in others if users.index(u) > place or u.id > first > 0]
-    return [*(u for u in others if u not in behind), spread, *sunk, *behind]
+    others = [u for u in others if u not in behind]
+    if turned and users.index(turned[0]) < min(map(users.index, (spread, *sunk))):
+        return [*others, *turned, spread, *sunk, *behind]
+    return [*others, spread, *sunk, *behind, *turned]
 
 
 def _of_later_rounds(anew: list[Instruction]) -> list[Instruction]:
@@ -70,5 +79,5 @@ def _of_later_rounds(anew: list[Instruction]) -> list[Instruction]:
 
 
 def _is_turned(x: Instruction) -> bool:
-    """Is it a transpose of the broadcast, which became another (`HandleTranspose`)? It was met last."""
+    """Is it a transpose of the broadcast, which became another (`HandleTranspose`)?"""
     return x.opcode == "broadcast" and operation(x) == "transpose"
