@@ -93,6 +93,32 @@ def test_a_place_of_which_nothing_is_left_between_a_value_and_its_readers_was_th
     assert users_of("mul.1.0", body, tables=_GAP) == listed
 
 
+@pytest.mark.parametrize(
+    ("of", "reader", "age", "listed"),
+    [
+        ("", "sub.1", "sub.1 r", ["sub.1", "total.1"]),
+        ("jit(_where)/", "sub.1", "sub.1 r", ["total.1", "sub.1"]),
+        ("transpose(jvp())/", "sub.1", "sub.1 r", ["total.1", "sub.1"]),
+        ("", "sub.1", "r sub.1", ["total.1", "sub.1"]),
+        ("", "subtract.1", "subtract.1 r", ["total.1", "subtract.1"]),
+    ],
+    ids=["of the program", "of a function", "of a derivative", "made by a pass", "named by a pass"],
+)
+def test_places_tell_of_a_pair_only_between_operations_that_the_framework_made_itself(
+    of: str, reader: str, age: str, listed: list[str]
+) -> None:
+    """A function has places of its own, a derivative those of what it is of, what a pass made any."""
+    metadata = named("sub", frame=4) if reader == "sub.1" else ""
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %c = f32[] constant(0)
+  %abs.1 = f32[32]{{0}} abs(%p){named("abs", frame=5)}
+  %mul.1.0 = f32[32]{{0}} multiply(%abs.1, %abs.1){named(of + "mul", frame=2)}
+  %total.1 = f32[] reduce(%mul.1.0, %c), dimensions={{0}}, to_apply=%sum{named("total", frame=4)}
+  %{reader} = f32[32]{{0}} subtract(%mul.1.0, %p){metadata}
+  ROOT %r = (f32[32]{{0}}, f32[]) tuple(%{reader}, %total.1)"""
+    assert users_of("mul.1.0", body, ids=f"p c abs.1 mul.1.0 total.1 {age}", tables=_GAP) == listed
+
+
 @pytest.mark.parametrize(("name", "listed"), [("", ["sub.1", "flat"]), (named("reshape"), ["flat", "sub.1"])])
 def test_what_is_reduced_through_a_reshape_of_a_pass_reads_that_value_itself(
     name: str, listed: list[str]

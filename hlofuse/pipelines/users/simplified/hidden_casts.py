@@ -10,7 +10,6 @@ from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.pipelines.names import (
     is_made_by_pass,
     is_of_derivative,
-    is_of_program,
     name_before_renaming,
     operation,
     scope,
@@ -113,7 +112,7 @@ def _is_ahead_of_gone_place(x: Instruction, users: list[Instruction], gone: Gone
 
 def _is_of_main(x: Instruction) -> bool:
     """Is it as the framework made it, outside of functions and derivatives?"""
-    if not is_of_program(x) or is_made_by_pass(x) or is_of_derivative(x):
+    if is_made_by_pass(x) or is_of_derivative(x):
         return False
     return stack_frame(x) != 0 and scope(x) == ""
 
