@@ -20,7 +20,6 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.reordering import reorder_users
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
 from hlofuse.pipelines.users.common.copies import was_copy
-from hlofuse.pipelines.users.common.fusions import has_dot
 from hlofuse.pipelines.users.common.grouping import is_grouped
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
@@ -336,7 +335,7 @@ class _Simplification:
         """Have what reads a `bitcast` of the bitcast `source` read that one, with those that did already.
 
         `HandleBitcast` made both anew, of what `source` is a bitcast of, and HloCSE gave the users of the one
-        met last to the other. Fusions there already came behind, unless they stand where their dot did.
+        met last to the other.
         """
         source.remove_user(bitcast)
         own, others = source.users, bitcast.users
@@ -344,7 +343,7 @@ class _Simplification:
             user.operands = [source if o is bitcast else o for o in user.operands]
         source.users, bitcast.users, bitcast.dead = [], [], True
         first, last = sorted((own, others), key=lambda users: self._first_use(source, users))
-        for user in sorted([*first, *last], key=_is_late_fusion):
+        for user in [*first, *last]:
             source.add_user(user)
 
     def _first_use(self, source: Node, users: Iterable[Node]) -> int:
@@ -394,11 +393,6 @@ def _behind_bitcasts(node: Node) -> Instruction | None:
     while _is_shadow(node):
         node = node.operands[0]
     return node.source
-
-
-def _is_late_fusion(node: Node) -> bool:
-    x = node.source
-    return x is not None and x.opcode == "fusion" and not has_dot(x)
 
 
 def _is_broadcast(node: Node) -> bool:
