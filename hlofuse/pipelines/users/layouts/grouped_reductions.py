@@ -6,7 +6,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.common.grouping import is_grouped, is_reduced
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
-from hlofuse.pipelines.users.floats.inserted_converts import is_widening
+from hlofuse.pipelines.users.floats.inserted_converts import is_widening, readers_past_inserted
 
 
 def with_grouped_where_met(grouped: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
@@ -83,7 +83,7 @@ def with_squeezed_where_reduced(users: list[Instruction], order: dict[Instructio
     """
     listed = list(users)
     for squeezed in filter(_is_squeezed_to_reduce, users):
-        reduction = min(order[u] for u in _served(squeezed))
+        reduction = min(order[u] for u in readers_past_inserted(squeezed))
         for convert in filter(is_widening, listed[: listed.index(squeezed)]):
             if all(order[u] > reduction for u in convert.users):
                 listed.remove(squeezed)
@@ -97,13 +97,8 @@ def _is_squeezed_to_reduce(x: Instruction) -> bool:
         return False
     if x.shape.true_dimensions != x.operands[0].shape.true_dimensions:
         return False
-    readers = _served(x)
+    readers = readers_past_inserted(x)
     return bool(readers) and all(u.opcode == "reduce" for u in readers)
-
-
-def _served(x: Instruction) -> list[Instruction]:
-    """What reads `x`, or a convert of it that was put in."""
-    return [v for u in x.users for v in (u.users if is_widening(u) else [u])]
 
 
 def reductions_but_last(users: list[Instruction], order: dict[Instruction, int]) -> list[Instruction]:
