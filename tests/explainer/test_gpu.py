@@ -165,6 +165,18 @@ def test_what_does_not_pay_is_told_with_its_price(hlofuse: Run, tmp_path: Path) 
     assert "evaluated 4,096 times" in answer.out
 
 
+@pytest.mark.parametrize(("rows", "apart"), [(19, "t"), (20, "fusion.1")])
+def test_it_stops_paying_at_the_row_at_which_xla_stops(
+    rows: int, apart: str, hlofuse: Run, tmp_path: Path
+) -> None:
+    """XLA for an H100 fuses the exp into the sum of 19 rows; of 20 it leaves it with the tanh."""
+    file = tmp_path / "nearly.hlo"
+    file.write_text(TOO_DEAR.replace("512", str(rows)))
+    report = json.loads(hlofuse("explain", file, *H100, "--format", "json").out)
+    refused = [(r["rule"], r["producer"]["name"]) for p in report["passes"] for r in p["refused"]]
+    assert [name for rule, name in refused if rule == "PF032"] == [apart]
+
+
 def cost_of(samples: Path, name: str, producer: str, consumer: str) -> PairDetail:
     module = load(samples / "gpu" / name)
     ids = unique_ids_for(module)
