@@ -46,6 +46,14 @@ def test_an_empty_one_says_that_nothing_was_fused(hlofuse: Run, samples: Path, t
     assert "holds no fusion steps" in asked.err
 
 
+def test_one_of_another_module_is_doubted(hlofuse: Run, samples: Path) -> None:
+    gpu, h100 = samples / "gpu", ("--device", "h100_sxm")
+    (record,) = (gpu / "gpt2_block").glob("priority_fusion.txtpb*")
+    asked = hlofuse("explain", gpu / "softmax", *h100, "--xla-trace", record, columns=160)
+    assert "entries agree: it may be of another module or device" in asked.out
+    assert "another module" not in hlofuse("explain", gpu / "softmax", *h100).out
+
+
 def test_a_target_without_the_pass_takes_no_record(hlofuse: Run, samples: Path) -> None:
     module = samples / "cpu" / "softmax" / "before.hlo"
     asked = hlofuse("explain", module, "--xla-trace", "none.txt")
