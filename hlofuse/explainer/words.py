@@ -117,8 +117,12 @@ def record_lines(r: RecordCheck, most: int = 3) -> list[str]:
     if r.agreed == r.records and not r.disagreements:
         of = f"{r.records:,} of {r.records:,} entries"
         return [f"XLA's own record ({name}), followed among equals, says the same: {of}"]
-    doubt = "" if r.agreed else ": it may be of another module or device"
-    lines = [f"XLA's own record ({name}) differs: {r.agreed:,} of {r.records:,} entries agree{doubt}"]
+    told = f"differs: {r.agreed:,} of {r.records:,} entries agree"
+    if not r.agreed:
+        told += ": it may be of another module or device"
+    elif r.agreed == r.records:
+        told = f"says less than the replay, as if cut short: all {r.records:,} entries agree"
+    lines = [f"XLA's own record ({name}) {told}"]
     for d in r.disagreements[:most]:
         xla, ours = printable(d.xla or "nothing"), printable(d.ours or "nothing")
         lines.append(

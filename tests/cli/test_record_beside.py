@@ -54,6 +54,15 @@ def test_one_of_another_module_is_doubted(hlofuse: Run, samples: Path) -> None:
     assert "another module" not in hlofuse("explain", gpu / "softmax", *h100).out
 
 
+def test_one_that_is_cut_short_is_said_to_be(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    folder = samples / "gpu" / "softmax"
+    whole = next(folder.glob("priority_fusion.txtpb")).read_text()
+    (tmp_path / "record.txtpb").write_text(whole[: whole.rindex("fusion_steps")])
+    words = ("--device", "h100_sxm", "--xla-trace", tmp_path / "record.txtpb")
+    asked = hlofuse("explain", folder, *words, columns=160)
+    assert "says less than the replay, as if cut short: all 5 entries agree" in asked.out
+
+
 def test_a_target_without_the_pass_takes_no_record(hlofuse: Run, samples: Path) -> None:
     module = samples / "cpu" / "softmax" / "before.hlo"
     asked = hlofuse("explain", module, "--xla-trace", "none.txt")
