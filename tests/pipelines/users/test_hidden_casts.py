@@ -133,3 +133,18 @@ def test_what_is_reduced_through_a_reshape_of_a_pass_reads_that_value_itself(
   %sub.1 = f32[32]{{0}} subtract(%mul.1.0, %p){named("sub", frame=4)}
   ROOT %r = (f32[32]{{0}}, f32[4]{{0}}) tuple(%sub.1, %total.1)"""
     assert users_of("mul.1.0", body, tables=_GAP) == listed
+
+
+def test_a_place_that_was_a_concatenate_s_which_became_reductions_of_its_parts_is_no_pair_s() -> None:
+    total = named("reduce_sum", frame=1)
+    body = f"""  %p.1 = f32[32]{{0}} parameter(0)
+  %sin.1 = f32[32]{{0}} sine(%p.1){named("sin", frame=2)}
+  %c = f32[] constant(0)
+  %reduce.2 = f32[] reduce(%sin.1, %c), dimensions={{0}}, to_apply=%sum{total}
+  %q.1 = f32[32]{{0}} parameter(1)
+  %reduce.1 = f32[] reduce(%q.1, %c), dimensions={{0}}, to_apply=%sum{total}
+  %reduce_sum.0 = f32[] add(%reduce.2, %reduce.1){total}
+  %exp.1 = f32[32]{{0}} exponential(%sin.1){named("exp", frame=4)}
+  ROOT %r = (f32[], f32[32]{{0}}) tuple(%reduce_sum.0, %exp.1)"""
+    age = "p.1 q.1 sin.1 exp.1 c r reduce.2 reduce.1 reduce_sum.0"
+    assert users_of("sin.1", body, ids=age, tables=_GAP) == ["reduce.2", "exp.1"]

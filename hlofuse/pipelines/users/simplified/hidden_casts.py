@@ -20,6 +20,7 @@ from hlofuse.pipelines.users.common.numbers import Numbers
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of, extent_of_frame
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrowing
+from hlofuse.pipelines.users.simplified.split_reductions import is_split_reduction
 
 _NARROW = frozenset({"bf16", "f16"})
 
@@ -103,6 +104,8 @@ def _is_ahead_of_gone_place(x: Instruction, users: list[Instruction], gone: Gone
     place = extent_of_frame(x.computation.module, here + 1)
     if place is None or place not in gone.get(place.context, ()):
         return False
+    if any(map(is_split_reduction, users)):
+        return False  # the place is that of the concatenate
     readers = [_reader(u) for u in users]
     if not all(_is_of_main(u) for u in readers if u.opcode != "reduce"):
         return False

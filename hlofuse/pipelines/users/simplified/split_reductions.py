@@ -17,16 +17,16 @@ def with_split_reductions_behind(
 ) -> list[Instruction]:
     """Reductions that simplification made of one of a concatenate are younger than that.
 
-    They stand behind it, or in its place if nothing reads it any more: behind all that its parts are made of.
-    Where the part was a product with one, of which only the missing number tells, that was its place already.
+    They were appended to the users, or stand in its place if nothing reads it any more: behind all that its
+    parts are made of. Where the part was a product with one, of which only the missing number tells, that was
+    its place already.
     """
-    split = {u: None for u in users if _is_split_reduction(u)}
+    split = {u: None for u in users if is_split_reduction(u)}
     if not split:
         return users
     others = [u for u in users if u not in split]
-    place = next((k for k, u in enumerate(others) if u.opcode == "concatenate"), None)
-    if place is not None:
-        return [*others[: place + 1], *split, *others[place + 1 :]]
+    if any(u.opcode == "concatenate" for u in others):
+        return [*others, *split]
     others = users
     for reduce in [u for u in split if u.operands[0] is producer]:
         if _is_in_place_of_product(reduce, others):
@@ -49,7 +49,7 @@ def with_last_in_place_of_split(
     """The users of the concatenate, of which the reduction is gone."""
     if producer.opcode != "concatenate":
         return users
-    split = [set(filter(_is_split_reduction, part.users)) for part in producer.operands]
+    split = [set(filter(is_split_reduction, part.users)) for part in producer.operands]
     gone = []
     for reduce in producer.operands[0].users:
         if reduce in split[0] and all(any(r.op_name == reduce.op_name for r in rs) for rs in split):
@@ -80,7 +80,7 @@ def _all_parts(reduce: Instruction) -> list[Instruction]:
     return [x for x in combined if x.opcode == "reduce"]
 
 
-def _is_split_reduction(reduce: Instruction) -> bool:
+def is_split_reduction(reduce: Instruction) -> bool:
     """Is its result combined with another part's, all under one name of the framework's?"""
     return reduce.opcode == "reduce" and _combination(reduce) is not None
 
