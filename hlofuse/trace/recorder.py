@@ -51,7 +51,7 @@ class Recorder:
                 (
                     "fuse",
                     self._pass,
-                    _home(fusion),
+                    fusion.computation.name if fusion.computation is not None else "",
                     self._step,
                     producer,
                     consumer,
@@ -87,7 +87,7 @@ class Recorder:
                 (
                     "ineligible",
                     self._pass,
-                    _home(producer),
+                    producer.computation.name if producer.computation is not None else "",
                     self._step,
                     producer.name,
                     consumer.name if consumer is not None else None,
@@ -115,7 +115,7 @@ class Recorder:
                 (
                     "priority",
                     self._pass,
-                    _home(producer),
+                    producer.computation.name if producer.computation is not None else "",
                     self._step,
                     producer.name,
                     None,
@@ -157,7 +157,3 @@ class Recorder:
                 reason=reason,
             )
         )
-
-
-def _home(instruction: Instruction) -> str:
-    return instruction.computation.name if instruction.computation is not None else ""
