@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from hlofuse.cost.gpu.atom_summary import summary_of_atom
-from hlofuse.cost.gpu.atoms import HAS_REDUCE, SCATTERS, AtomTable
+from hlofuse.cost.gpu.atoms import SCATTERS, AtomTable
 from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
 from hlofuse.cost.gpu.composing import Origin, compose
 from hlofuse.cost.gpu.fusion_summary import summary_of_fusion
@@ -69,8 +69,10 @@ class SummaryTable:
         summary.is_plain = not (
             summary.is_tuple
             or summary.shared_memory
+            or summary.unnested_reductions
             or summary.significant_reduce
-            or summary.features & (SCATTERS | HAS_REDUCE)
+            or summary.is_reduction
+            or summary.features & SCATTERS
         )
         summary.number = self._count
         self._count += 1

@@ -133,6 +133,8 @@ class Limits:
     def __init__(self, device: DeviceDescription, settings: Settings) -> None:
         self._shared_memory = device.shared_memory_per_block
         self._reductions = settings.value(MAX_REDUCTIONS)
+        self._admits_plain = self._shared_memory >= 0 and self._reductions >= 0
+        """A what-if run may allow fewer than no reductions."""
         self._parameters = settings.value(MAX_PARAMETERS)
         self._ir_size = min(settings.value(MAX_IR_SIZE), EXACT - 1)
         """Where it is more, `merged_ir_size` is asked what the sum comes to in single precision."""
@@ -144,7 +146,7 @@ class Limits:
             return False
         if a.ir_size * b.parameter_ir_size[pair.slot] + b.ir_size > self._ir_size:
             return False
-        return (a.is_plain and b.is_plain) or (
+        return (a.is_plain and b.is_plain and self._admits_plain) or (
             a.shared_memory + b.shared_memory <= self._shared_memory
             and a.unnested_reductions + b.unnested_reductions <= self._reductions
             and not (a.is_tuple or b.is_tuple)
