@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -154,19 +154,6 @@ class Computation:
         self.append_unnumbered(instruction)
         if instruction.opcode == "parameter":
             self._number_parameter(instruction)
-        if instruction.called:
-            self._call_from(instruction)
-
-    def append_clone(self, clone: Instruction) -> None:
-        """Put what is no parameter at the end under the name it has."""
-        self.append_unnumbered(clone)
-        if clone.called:
-            self._call_from(clone)
-
-    @staticmethod
-    def _call_from(instruction: Instruction) -> None:
-        for _, callee in instruction.called:
-            callee.add_caller(instruction)
 
     def append_unnumbered(self, instruction: Instruction) -> None:
         """Put it at the end, where `replace_parameters` will say of a parameter which number it has."""
@@ -174,6 +161,9 @@ class Computation:
         slots = self._slots
         instruction.id = len(slots)
         slots.append(instruction)
+        if instruction.called:
+            for _, callee in instruction.called:
+                callee.add_caller(instruction)
 
     def _number_parameter(self, parameter: Instruction) -> None:
         # Parameters may come in any order. A text may also name a number far too high, so room for the
@@ -200,18 +190,24 @@ class Computation:
         self.append_unnumbered(parameter)
         return parameter
 
-    def renew_parameter(self, parameter: Instruction, number: int) -> None:
-        """Put a parameter at the end under another number, as if it had just been made."""
-        parameter.payload = str(number)
-        module = self.module
-        name = PARAMETER_NAMES[number]
-        if module is not None:
-            name = module.instruction_names.unique(name)
-        parameter.name = name
+    def renew_parameters(self, parameters: Sequence[Instruction | None], first: int) -> None:
+        """Put those from number `first` on at the end under their numbers, as if they had just been made.
+
+        None is one that will not stay: nobody sees the name it gets.
+        """
         slots = self._slots
-        slots[parameter.id] = None
-        parameter.id = len(slots)
-        slots.append(parameter)
+        names = self.module.instruction_names if self.module is not None else None
+        for k in range(first, len(parameters)):
+            parameter, name = parameters[k], PARAMETER_NAMES[k]
+            if parameter is None:
+                if names is not None:
+                    names.skip(name)
+                continue
+            parameter.payload = str(k)
+            parameter.name = names.unique(name) if names is not None else name
+            slots[parameter.id] = None
+            parameter.id = len(slots)
+            slots.append(parameter)
 
     def remove_instruction(self, instruction: Instruction) -> None:
         """Take out an instruction nobody uses.

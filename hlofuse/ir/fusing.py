@@ -33,8 +33,9 @@ def create_fusion(consumer: Instruction, kind: str, prefix: str = "") -> Instruc
     module.add_computation(body)
 
     raw = {"kind": kind, "calls": f"%{body.name}"}
+    given = consumer.attributes.raw_items
     for name in ("frontend_attributes", "metadata"):
-        value = consumer.attributes.raw(name)
+        value = given.get(name)
         if value is not None:
             raw[name] = value
     fusion = Instruction(
@@ -160,9 +161,15 @@ def set_tuple_index(element: Instruction, index: int) -> None:
 
 def _read_through_parameters(fusion: Instruction, clone: Instruction, operands: list[Instruction]) -> None:
     """Make the clone read the operands by the fusion's parameters, new ones going to the end."""
-    body = fusion.fused_computation
+    body, outer, inner = fusion.fused_computation, fusion.operands, clone.operands
+    parameters = body.parameters
     for operand in operands:
-        clone.append_operand(_parameter_for(fusion, body, operand))
+        if operand in outer:
+            parameter = parameters[outer.index(operand)]
+        else:
+            parameter = _new_parameter(fusion, body, operand)
+        inner.append(parameter)
+        parameter.add_user(clone)
 
 
 def _parameter_for(fusion: Instruction, body: Computation, operand: Instruction) -> Instruction:
@@ -170,8 +177,12 @@ def _parameter_for(fusion: Instruction, body: Computation, operand: Instruction)
     operands = fusion.operands
     if operand in operands:
         return body.parameters[operands.index(operand)]
-    k = len(operands)
-    parameter = body.add_parameter(operand.shape, k)
+    return _new_parameter(fusion, body, operand)
+
+
+def _new_parameter(fusion: Instruction, body: Computation, operand: Instruction) -> Instruction:
+    operands = fusion.operands
+    parameter = body.add_parameter(operand.shape, len(operands))
     body.parameters.append(parameter)
     operands.append(operand)
     operand.add_user(fusion)

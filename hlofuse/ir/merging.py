@@ -70,7 +70,7 @@ class _Merge:
         for original in order:
             clone = clones[original]
             clone.name = unique(clone.name)
-            body.append_clone(clone)
+            body.append_unnumbered(clone)
             stand_in = inner.pop(clone, None)
             if stand_in is not None:
                 if stand_in is not clone:
@@ -88,14 +88,8 @@ class _Merge:
     def _drop(self, number: int) -> None:
         """Parameters behind get a new number, name and id (`RemoveParameter`)."""
         del self._operands[number]
-        parameters = self._parameters
-        del parameters[number]
-        for k in range(number, len(parameters)):
-            parameter = parameters[k]
-            if parameter is None:
-                self._names.skip(PARAMETER_NAMES[k])
-            else:
-                self._body.renew_parameter(parameter, k)
+        del self._parameters[number]
+        self._body.renew_parameters(self._parameters, number)
 
     def _enter(self, operand: Instruction) -> Instruction:
         """A further operand: what the inside reads in its place."""

@@ -70,8 +70,7 @@ def remove_parameter(body: Computation, number: int) -> None:
     """
     parameters = body.parameters
     body.remove_instruction(parameters.pop(number))
-    for k in range(number, len(parameters)):
-        body.renew_parameter(parameters[k], k)
+    body.renew_parameters(parameters, number)
 
 
 def _remove_fused_parameter(

@@ -56,15 +56,16 @@ def replace_instruction(
     False where XLA refuses: `old` has control dependencies that are not to be relayed, or with
     `preserve_sharding` the two have different shardings.
     """
-    old_sharding, new_sharding = old.attributes.raw("sharding"), new.attributes.raw("sharding")
+    old_raw, new_raw = old.attributes.raw_items, new.attributes.raw_items
+    old_sharding, new_sharding = old_raw.get("sharding"), new_raw.get("sharding")
     if preserve_sharding and old_sharding and new_sharding and old_sharding != new_sharding:
         return False
     if relay_control_dependencies:
         move_control_dependencies(old, new)
     elif old.control_predecessors or old.control_successors:
         return False
-    metadata = old.attributes.raw("metadata")
-    if metadata and metadata != new.attributes.raw("metadata") and old.op_name and not new.op_name:
+    metadata = old_raw.get("metadata")
+    if metadata and metadata != new_raw.get("metadata") and old.op_name and not new.op_name:
         set_attribute(new, "metadata", metadata)
     if old_sharding and new_sharding is None:
         set_attribute(new, "sharding", old_sharding)

@@ -14,7 +14,7 @@ _event = partial(tuple.__new__, Event)  # `Event(…)` takes three times as long
 
 
 class Recorder:
-    """Collects events; a pass announces itself with `begin_pass` and each decision with `next_step`."""
+    """Collects events; a pass announces itself with `begin_pass`, and each decision is a step."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -26,10 +26,6 @@ class Recorder:
         """Events from here on belong to the pass of this name (XLA's name, as in its dump files)."""
         self._pass = name
         self._step = 0
-
-    def next_step(self) -> int:
-        self._step += 1
-        return self._step
 
     def fuse(
         self,
@@ -51,7 +47,7 @@ class Recorder:
                 (
                     "fuse",
                     self._pass,
-                    _home(fusion),
+                    fusion.computation.name if fusion.computation is not None else "",
                     self._step,
                     producer,
                     consumer,
@@ -87,7 +83,7 @@ class Recorder:
                 (
                     "ineligible",
                     self._pass,
-                    _home(producer),
+                    producer.computation.name if producer.computation is not None else "",
                     self._step,
                     producer.name,
                     consumer.name if consumer is not None else None,
@@ -115,7 +111,7 @@ class Recorder:
                 (
                     "priority",
                     self._pass,
-                    _home(producer),
+                    producer.computation.name if producer.computation is not None else "",
                     self._step,
                     producer.name,
                     None,
@@ -145,19 +141,28 @@ class Recorder:
         reason: str | None = None,
     ) -> None:
         """Instructions were replaced, merged or removed (wrapping, CSE, DCE, splitting)."""
+        self._step += 1
         self.events.append(
-            Event(
-                "rewrite",
-                self._pass,
-                computation,
-                self.next_step(),
-                removed=tuple(removed),
-                added=tuple(added),
-                rule=rule,
-                reason=reason,
+            _event(
+                (
+                    "rewrite",
+                    self._pass,
+                    computation,
+                    self._step,
+                    None,
+                    None,
+                    None,
+                    None,
+                    False,
+                    False,
+                    rule,
+                    reason,
+                    NO_FIGURES,
+                    (),
+                    None,
+                    None,
+                    tuple(removed),
+                    tuple(added),
+                )
             )
         )
-
-
-def _home(instruction: Instruction) -> str:
-    return instruction.computation.name if instruction.computation is not None else ""

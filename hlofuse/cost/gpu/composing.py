@@ -64,6 +64,9 @@ def origins_of(fusion: Instruction, pair: Pair, producer: Instruction) -> list[O
     Fusing keeps the consumer's operands in their order and appends the producer's new ones.
     """
     slot, shared, b = pair.slot, pair.shared, pair.consumer
+    if not (shared or b.first_slots) and fusion.operands[len(b.operands) - 1 :] == producer.operands:
+        of_consumer = [(k, -1) for k in range(len(b.operands)) if k != slot]
+        return of_consumer + [(-1, k) for k in range(len(producer.operands))]
     origins = [(k, -1) for k in range(len(b.operands))]
     if b.first_slots:
         origins = [(k, -1) for k, first in enumerate(b.first_slots) if k == first]
@@ -260,7 +263,8 @@ def _set_roots(fused: Summary, pair: Pair, origins: Sequence[Origin]) -> None:
             root.reached = frozenset([k for k, (o, i) in enumerate(origins) if o in reached or i in joins])
         root.updated_parameter = -1 if read < 0 else _moved(old, slot, origins)
         roots.append(root)
-    fused.is_reduction = True in [root.is_reduction for root in roots]
+    # Every reduction of the kind that can be a hero is counted.
+    fused.is_reduction = fused.unnested_reductions > 0 and True in [root.is_reduction for root in roots]
     fused.skipped = _NONE
 
 

@@ -8,7 +8,7 @@ from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.summary import Summary
-from hlofuse.cost.gpu.ticks import EXACT, fp32, half_away
+from hlofuse.cost.gpu.ticks import EXACT, fp32, half_away, scaled_sum
 from hlofuse.cost.gpu.timing import Timing
 
 
@@ -36,7 +36,7 @@ def time_of_pair(
     own, write = second.flops, second.write
     flops = first.flops + own
     if evaluated != 1.0 or flops >= EXACT:
-        flops = int(fp32(fp32(fp32(first.flops) * evaluated) + fp32(own)))
+        flops = int(scaled_sum(first.flops, evaluated, own))
 
     blocks, most = launch.blocks, timing.saturating_blocks
     read, bytes_read = _read_by_pair(timing, pair, slots, blocks if blocks < most else most, coalesced)

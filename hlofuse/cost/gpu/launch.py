@@ -61,8 +61,7 @@ class Kernel(ABC):
     @property
     def input_bits(self) -> int:
         """Of the parameter with the narrowest elements."""
-        bits = [o.bits for o in self.operands()]
-        return min(bits) if bits else NO_BITS
+        return narrowest(self.operands())
 
     @property
     def storage_bits(self) -> int:
@@ -85,6 +84,12 @@ class Kernel(ABC):
     def updates_in_place(self) -> bool:
         """Every root writes its update into the array it updates."""
         return all(root.update is not None for root in self.roots) and self.in_place()
+
+
+def narrowest(operands: Sequence[ShapeFacts]) -> int:
+    """Bits of the narrowest elements among some arrays."""
+    bits = [o.bits for o in operands]
+    return min(bits) if bits else NO_BITS
 
 
 def launch_of(device: DeviceDescription, kernel: Kernel) -> Launch:

@@ -10,7 +10,7 @@ from hlofuse.cost.gpu import llvm_launch
 from hlofuse.cost.gpu.atoms import KEEPS_ROLLED
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.in_place import can_update_in_place
-from hlofuse.cost.gpu.launch import Kernel, Launch, launch_of, per_element
+from hlofuse.cost.gpu.launch import Kernel, Launch, launch_of, narrowest, per_element
 from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.reduction_groups import reduction_groups
 from hlofuse.cost.gpu.shapes import ShapeFacts
@@ -49,15 +49,20 @@ class _Fused(Kernel):
         self._parts, self._pair, self._mlir = (producer, consumer), pair, mlir
 
     def operands(self) -> Sequence[ShapeFacts]:
-        a, b, slots = self._pair.producer, self._pair.consumer, self._pair.slots
-        read = [o for k, o in enumerate(b.operands) if k not in slots]
-        return read + [o for k, o in enumerate(a.operands) if k not in a.skipped]
+        return _read_by(self._pair)
 
     def in_place(self) -> bool:
         return _in_place(self._parts, self._mlir)
 
     def groups(self) -> int:
         return reduction_groups(self._parts, self.roots, in_one_walk=not self._mlir)
+
+
+def _read_by(pair: Pair) -> list[ShapeFacts]:
+    """What a kernel of both reads."""
+    a, b, slots = pair.producer, pair.consumer, pair.slots
+    read = [o for k, o in enumerate(b.operands) if k not in slots]
+    return read + [o for k, o in enumerate(a.operands) if k not in a.skipped]
 
 
 def _in_place(parts: Sequence[Instruction], mlir: bool) -> bool:
@@ -96,29 +101,37 @@ class Launcher:
             fusion = a.config if b.config is None else b.config
             if fusion is not None:
                 known = self._named_emitter(fusion, b)
-            elif b.launch is not None and b.launch.kind == "loop" and self._leaves_loop(a, b, pair.slot):
+            elif b.launch is not None and self._keeps(b.launch, pair):
                 known = b.launch
             if known is None:
                 known = self._launch_of(self._device, _Fused(producer, consumer, pair, self._mlir))
             pair.launch = known
         return known
 
-    def _leaves_loop(self, producer: Summary, consumer: Summary, slot: int) -> bool:
-        """A loop surely stays the same one with the producer in: that has nothing a hero could be.
+    def _keeps(self, launch: Launch, pair: Pair) -> bool:
+        """The consumer's own launch surely stays the same one with the producer in.
 
         The plain answer to what most pairs ask, without looking for the roots of the whole.
         """
-        if not self._simple_loops or len(consumer.roots) > 1:
-            return False
-        if producer.features & ~consumer.features & KEEPS_ROLLED:
+        producer, consumer = pair.producer, pair.consumer
+        if len(consumer.roots) > 1 or not self._mlir:
             return False
         root, inside = consumer.roots[0], producer.roots[0]
-        if root.atom is None or root.update is not None or root.updated_parameter >= 0:
+        end = root.chain_end
+        if root.atom is None or end is None:
             return False
-        if slot not in root.reached:
-            return True
-        end = inside.chain_end
-        return not (inside.transposes or inside.concatenates or end is None or end.opcode == "reduce")
+        if pair.slot in root.reached:
+            if inside.transposes or inside.concatenates:
+                return False
+            # Where the root's chain goes on into the producer it ends there.
+            if end.intermediate_chain and (inside.chain_end is None or inside.chain_end.opcode == "reduce"):
+                return False
+        if launch.kind == "loop":
+            if root.update is not None or root.updated_parameter >= 0:
+                return False
+            return self._simple_loops and not producer.features & ~consumer.features & KEEPS_ROLLED
+        # How much of a row a thread reads depends on the narrowest elements.
+        return launch.kind == "reduction" and narrowest(consumer.operands) == narrowest(_read_by(pair))
 
     def _named_emitter(self, fusion: config.FusionConfig, summary: Summary) -> Launch | None:
         """The launch where the backend config names the emitter."""

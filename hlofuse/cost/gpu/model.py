@@ -228,7 +228,7 @@ class KernelModel:
     # ------------------------------------------------------------ estimates, by structure
 
     def _run(self, instruction: Instruction) -> Estimate:
-        summary = self.summary(instruction)
+        summary = self._summary_of.get(instruction) or self.summary(instruction)
         if summary.is_triton and self._tiled is not None:
             return self._tiled(instruction)
         bad = summary.bad_transpose and _reads_across(instruction, summary)

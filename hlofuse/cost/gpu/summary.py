@@ -36,6 +36,7 @@ class Summary:
         "granule",
         "ir_size",
         "is_fusion",
+        "is_plain",
         "is_reduction",
         "is_triton",
         "is_tuple",
@@ -111,6 +112,8 @@ class Summary:
     """`IsInputFusibleReduction`."""
     is_tuple: bool
     """The result is a tuple."""
+    is_plain: bool
+    """It neither reduces nor scatters, takes no shared memory and has one result: few rules concern it."""
     shared_memory: int
     unnested_reductions: int
     significant_reduce: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from hlofuse.cost.gpu.atom_summary import summary_of_atom
-from hlofuse.cost.gpu.atoms import AtomTable
+from hlofuse.cost.gpu.atoms import SCATTERS, AtomTable
 from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
 from hlofuse.cost.gpu.composing import Origin, compose
 from hlofuse.cost.gpu.fusion_summary import summary_of_fusion
@@ -66,6 +66,14 @@ class SummaryTable:
         summary.config = config
         summary.is_triton = config is not None and config.kind == TRITON and summary.is_fusion
         summary.composes = summary.composes and not summary.is_triton
+        summary.is_plain = not (
+            summary.is_tuple
+            or summary.shared_memory
+            or summary.unnested_reductions
+            or summary.significant_reduce
+            or summary.is_reduction
+            or summary.features & SCATTERS
+        )
         summary.number = self._count
         self._count += 1
         summary.reads = {}

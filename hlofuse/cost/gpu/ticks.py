@@ -32,6 +32,16 @@ def fp32(value: float) -> float:
     return _SINGLE[0]
 
 
+def scaled_sum(value: float, factor: float, more: float) -> float:
+    """`value * factor + more`, both numbers and every step rounded to single precision."""
+    _SINGLE[0] = value
+    _SINGLE[0] = _SINGLE[0] * factor
+    product = _SINGLE[0]
+    _SINGLE[0] = more
+    _SINGLE[0] = product + _SINGLE[0]
+    return _SINGLE[0]
+
+
 def ceil_of_ratio(a: int, b: int) -> int:
     """`a / b` rounded up (`CeilOfRatio`, `xla/util.h`)."""
     return -(-a // b)

@@ -79,7 +79,7 @@ class Legality:
         # Nothing becomes a Triton fusion unless a neighbour is one already.
         self._ids = (
             StructuralIds(module, may_be_fused)
-            if any(is_generic_triton_fusion(x) for x in module.instructions())
+            if any(is_generic_triton_fusion(x) for x in module.instructions() if x.opcode == "fusion")
             else None
         )
 

@@ -86,10 +86,11 @@ def structure_rules(
     """Those of `STRUCTURE_RULES` that can object: most pairs have nothing of what they ask for."""
     first, second = pair.producer, pair.consumer
     rules: tuple[PairRule, ...] = (consumer_is_bitcast,) if consumer.opcode == "bitcast" else ()
-    if (first.features | second.features) & SCATTERS:
-        rules += SCATTER_RULES
-    if first.is_reduction or first.significant_reduce:
-        rules += _REDUCE_RULES
+    if not (first.is_plain and second.is_plain):
+        if (first.features | second.features) & SCATTERS:
+            rules += SCATTER_RULES
+        if first.is_reduction or first.significant_reduce:
+            rules += _REDUCE_RULES
     if not limits.have_room(producer, consumer, pair):
         rules += _BUDGET_RULES
     return rules

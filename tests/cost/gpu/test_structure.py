@@ -125,6 +125,27 @@ def test_composed_figures_are_walked_figures(name: str) -> None:
     assert fused
 
 
+def test_what_a_consumer_keeps_of_its_launch_is_what_the_roots_of_both_say() -> None:
+    """A model that does not know the consumer's own launch has to look at the roots."""
+    kept: set[str] = set()
+    for name in COMPACT:
+        module, priorities = load_compact(name)
+        device = device_of(name)
+        model = KernelModel(device)
+        for record in priorities.values():
+            producer = module.find(record.producer)
+            if producer is None or producer.is_root or is_generic_triton_fusion(producer):
+                continue
+            for consumer in filter(_may_hold, list(producer.users)):
+                alone = model.launch(consumer)
+                together = model.pair_launch(producer, consumer)
+                assert together == KernelModel(device).pair_launch(producer, consumer)
+                if together is alone:
+                    kept.add(alone.kind)
+                _fuse(model, module, producer.name, consumer.name)
+    assert kept == {"loop", "reduction"}
+
+
 def _may_hold(consumer: Instruction) -> bool:
     if consumer.opcode == "fusion":
         return not is_generic_triton_fusion(consumer) and consumer.fusion_kind != "kCustom"
