@@ -7,6 +7,7 @@ from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.clues import Ages, Clues
 from hlofuse.pipelines.users.duplicates.merged_keys import with_calls_of_key_merged
 from hlofuse.pipelines.users.duplicates.merged_literals import is_merged_literal
+from hlofuse.pipelines.users.duplicates.moved_readers import with_moved_readers_in_front
 from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import with_moved_behind
 from hlofuse.pipelines.users.duplicates.shared_indices import (
     in_order_of_own_indices,
@@ -59,6 +60,10 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
         return users
     if is_bits_of_key(producer):
         return sorted(users, key=_age)
+    if clues.ids_known and _is_younger_than_a_division(producer, users):
+        if is_merged_literal(producer):
+            return users  # that is told of it already
+        return with_moved_readers_in_front(producer, users, ages.passes)
     if producer.opcode == "broadcast" and _made_together(producer, users, ages.passes):
         users = _as_made(producer, users, clues, ages)
         return without_those_in_softmax(producer, users, clues.order, clues.in_softmax)
@@ -92,6 +97,11 @@ def _as_made(producer: Instruction, users: list[Instruction], clues: Clues, ages
         listed = clues.at_cse.sorted(producer, by_age)
     listed = with_products_gone(producer, listed, clues.order, clues.program.products)
     return with_last_for_first_product(producer, by_age) if listed == by_age else listed
+
+
+def _is_younger_than_a_division(x: Instruction, users: list[Instruction]) -> bool:
+    """Is it a broadcast that an older division reads? HloCSE gave it those, in the order of its walk."""
+    return x.opcode == "broadcast" and are_divisions(users) and min(u.id for u in users) < x.id
 
 
 def _made_together(broadcast: Instruction, users: list[Instruction], passes: int) -> bool:
