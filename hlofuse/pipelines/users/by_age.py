@@ -17,7 +17,10 @@ from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_widen
 from hlofuse.pipelines.users.floats.merged_converts import with_shortened_behind
 from hlofuse.pipelines.users.floats.widened import is_widened_broadcast
 from hlofuse.pipelines.users.products.taken_constants import is_first_reader_in_gemm, without_those_in_gemms
-from hlofuse.pipelines.users.products.taken_in_softmax import without_those_in_softmax
+from hlofuse.pipelines.users.products.taken_in_softmax import (
+    with_those_in_softmax,
+    without_those_in_softmax,
+)
 from hlofuse.pipelines.users.simplified.divisions import are_divisions, in_order_of_divisions
 from hlofuse.pipelines.users.simplified.dropped_behind import with_last_of_older_in_front
 from hlofuse.pipelines.users.simplified.dropped_operations import with_last_in_place_of_dropped
@@ -61,9 +64,11 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
     if is_bits_of_key(producer):
         return sorted(users, key=_age)
     if clues.ids_known and _is_younger_than_a_division(producer, users):
-        if is_merged_literal(producer):
+        _, in_softmax = with_those_in_softmax(producer, users, clues.order, clues.in_softmax)
+        if not in_softmax and is_merged_literal(producer):
             return users  # that is told of it already
-        return with_moved_readers_in_front(producer, users, ages.passes)
+        if not in_softmax:
+            return with_moved_readers_in_front(producer, users, ages.passes)
     if producer.opcode == "broadcast" and _made_together(producer, users, ages.passes):
         users = _as_made(producer, users, clues, ages)
         return without_those_in_softmax(producer, users, clues.order, clues.in_softmax)
