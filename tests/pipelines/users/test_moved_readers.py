@@ -31,20 +31,22 @@ def test_of_divisions_those_older_than_the_reciprocal_were_moved_or_merged(
 
 
 @pytest.mark.parametrize(
-    ("second", "users"),
-    [("", ["mul.1", "mul.3", "mul.2"]), ("jit(g)/", ["mul.1", "mul.2", "mul.3"])],
-    ids=["of the program", "of a function"],
+    ("ids", "users"),
+    [
+        ("p mul.2 add.1 r multiply.7 half mul.1 mul.3 halves", ["mul.1", "mul.3", "mul.2"]),
+        ("p mul.2 add.1 r multiply.7 mul.3 half mul.1 halves", ["mul.1", "mul.2", "mul.3"]),
+    ],
+    ids=["together", "apart"],
 )
-def test_what_was_moved_together_read_one_broadcast(second: str, users: list[str]) -> None:
-    """A function that is called has one of its own, which CSE made one with it later."""
+def test_what_was_moved_together_read_one_broadcast(ids: str, users: list[str]) -> None:
+    """What is made anew one after the other; what came before another pass's work was given it later."""
     body = f"""  %p = f32[8]{{0}} parameter(0)
   %half = f32[] constant(0.5)
   %halves = f32[8]{{0}} broadcast(%half), dimensions={{}}
   %mul.1 = f32[8]{{0}} multiply(%p, %halves){named("mul")}
   %mul.2 = f32[8]{{0}} multiply(%mul.1, %halves){named("mul")}
-  %mul.3 = f32[8]{{0}} multiply(%mul.2, %halves){named(f"{second}mul")}
+  %mul.3 = f32[8]{{0}} multiply(%mul.2, %halves){named("jit(g)/mul")}
   %add.1 = f32[8]{{0}} add(%mul.3, %mul.3){named("add")}
   %multiply.7 = f32[8]{{0}} multiply(%add.1, %add.1){named("div")}
   ROOT %r = (f32[8]{{0}}) tuple(%multiply.7)"""
-    ids = "p mul.2 add.1 r multiply.7 half mul.1 mul.3 halves"
     assert users_of("halves", body, ids=ids) == users

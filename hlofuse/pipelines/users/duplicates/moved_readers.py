@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import outermost_call
-from hlofuse.pipelines.users.common.ages import was_division
 
 
 def with_moved_readers_in_front(
@@ -25,18 +23,11 @@ def with_moved_readers_in_front(
     if literal.computation is None or not passes <= first.id < literal.id:
         return users
     here = (u for u in users if u.computation is literal.computation)  # others are in fusions already
-    alike = [u for u in here if passes <= u.id < literal.id and _is_like(u, first)]
-    if len(alike) < 2:
+    older = [u for u in here if passes <= u.id < literal.id]
+    if len(older) < 2:
         return users
     others = [x.id for x in literal.computation if x.opcode not in ELEMENTWISE_OPCODES]
     start = max((k for k in others if k < first.id), default=-1)
     end = min(k for k in others if k > first.id)
-    moved = {u for u in alike if start < u.id < end}
+    moved = {u for u in older if start < u.id < end}
     return [*(u for u in users if u in moved), *(u for u in users if u not in moved)]
-
-
-def _is_like(x: Instruction, first: Instruction) -> bool:
-    """Did it read the same broadcast in the program? What calls of functions read were as many."""
-    if was_division(x) and was_division(first):
-        return True
-    return x.opcode == first.opcode and not outermost_call(x) and not outermost_call(first)
