@@ -7,6 +7,7 @@ from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.clues import Ages, Clues
 from hlofuse.pipelines.users.duplicates.merged_keys import with_calls_of_key_merged
 from hlofuse.pipelines.users.duplicates.merged_literals import is_merged_literal
+from hlofuse.pipelines.users.duplicates.moved_readers import with_moved_readers_in_front
 from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import with_moved_behind
 from hlofuse.pipelines.users.duplicates.shared_indices import (
     in_order_of_own_indices,
@@ -16,7 +17,10 @@ from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_widen
 from hlofuse.pipelines.users.floats.merged_converts import with_shortened_behind
 from hlofuse.pipelines.users.floats.widened import is_widened_broadcast
 from hlofuse.pipelines.users.products.taken_constants import is_first_reader_in_gemm, without_those_in_gemms
-from hlofuse.pipelines.users.products.taken_in_softmax import without_those_in_softmax
+from hlofuse.pipelines.users.products.taken_in_softmax import (
+    with_those_in_softmax,
+    without_those_in_softmax,
+)
 from hlofuse.pipelines.users.simplified.divisions import are_divisions, in_order_of_divisions
 from hlofuse.pipelines.users.simplified.dropped_behind import with_last_of_older_in_front
 from hlofuse.pipelines.users.simplified.dropped_operations import with_last_in_place_of_dropped
@@ -59,6 +63,12 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
         return users
     if is_bits_of_key(producer):
         return sorted(users, key=_age)
+    if clues.ids_known and _is_younger_than_a_division(producer, users):
+        _, in_softmax = with_those_in_softmax(producer, users, clues.order, clues.in_softmax)
+        if not in_softmax and is_merged_literal(producer):
+            return users  # that is told of it already
+        if not in_softmax:
+            return with_moved_readers_in_front(producer, users, ages.passes)
     if producer.opcode == "broadcast" and _made_together(producer, users, ages.passes):
         users = _as_made(producer, users, clues, ages)
         return without_those_in_softmax(producer, users, clues.order, clues.in_softmax)
@@ -92,6 +102,11 @@ def _as_made(producer: Instruction, users: list[Instruction], clues: Clues, ages
         listed = clues.at_cse.sorted(producer, by_age)
     listed = with_products_gone(producer, listed, clues.order, clues.program.products)
     return with_last_for_first_product(producer, by_age) if listed == by_age else listed
+
+
+def _is_younger_than_a_division(x: Instruction, users: list[Instruction]) -> bool:
+    """Is it a broadcast that an older division reads? HloCSE gave it those, in the order of its walk."""
+    return x.opcode == "broadcast" and are_divisions(users) and min(u.id for u in users) < x.id
 
 
 def _made_together(broadcast: Instruction, users: list[Instruction], passes: int) -> bool:

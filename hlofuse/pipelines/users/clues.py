@@ -113,7 +113,7 @@ def clues_of(computation: Computation, program: Program, gone: GonePlaces, *, id
         places_of_widened(order),
         narrowed_places(computation),
         reductions_in(order),
-        made_for_each(computation, ages.numbers),
+        made_for_each(computation, ages.numbers, ids_known=ids_known),
         made_of_reshapes(computation),
         softmax_readers(order),
         gemm_readers(order),

@@ -634,3 +634,21 @@ def test_what_calls_of_a_function_make_alike_is_none_of_its_results(
   %select_n.3 = f32[8]{{0}} select(%broadcast_in_dim.1, %cos.1, %q){named(third)}
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%select_n.1, %select_n.2, %select_n.3)"""
     assert users_of("broadcast_in_dim.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("reader", "users"),
+    [("jit(g)/jit(h)/", ["cos.1", "tan.1", "sub.1"]), ("jit(g)/", ["cos.1", "sub.1", "tan.1"])],
+    ids=["one result", "two results"],
+)
+def test_a_call_within_a_call_that_had_two_results_left_a_place_too(reader: str, users: list[str]) -> None:
+    """What called it read both: its tuple stood behind what reads the value in the call itself."""
+    body = f"""  %p = f32[4]{{0}} parameter(0)
+  %sin.1 = f32[4]{{0}} sine(%p){named("jit(g)/jit(h)/sin")}
+  %cos.1 = f32[4]{{0}} cosine(%sin.1){named("jit(g)/jit(h)/cos")}
+  %exp.1 = f32[4]{{0}} exponential(%cos.1){named(f"{reader}exp")}
+  %tan.1 = f32[4]{{0}} tan(%sin.1){named("jit(g)/tan")}
+  %sub.1 = f32[4]{{0}} subtract(%sin.1, %p){named("jit(g)/sub")}
+  %add.1 = f32[4]{{0}} add(%tan.1, %sub.1){named("jit(g)/add")}
+  ROOT %r = (f32[4]{{0}}, f32[4]{{0}}) tuple(%exp.1, %add.1)"""
+    assert users_of("sin.1", body) == users

@@ -92,6 +92,41 @@ def test_where_all_is_numbered_in_one_go_missing_numbers_tell_of_no_scalar(
 
 
 @pytest.mark.parametrize(
+    ("numbers", "users"),
+    [
+        ((1, 2, 4, 6, 8), ["mul.1", "mul.2", "mul.3"]),
+        ((1, 2, 3, 4, 5), ["mul.1", "mul.3", "mul.2"]),
+        ((1, 2, 4, 5, 6), ["mul.1", "mul.3", "mul.2"]),
+    ],
+    ids=["each time", "never", "once"],
+)
+def test_a_scalar_of_which_one_more_is_missing_from_use_to_use_was_made_for_each(
+    numbers: tuple[int, ...], users: list[str]
+) -> None:
+    """An optimizer's step of two arguments, which Keras computes anew for each array of a tree."""
+    divide, *divisions = (f"div.{number}.0" for number in numbers)
+    first, second, third, last = divisions
+    body = f"""  %p = f32[] parameter(0)
+  %s = f32[] parameter(1)
+  %q = f32[8]{{0}} parameter(2)
+  %t = f32[4]{{0}} parameter(3)
+  %v = f32[2]{{0}} parameter(4)
+  %cos.1 = f32[] cosine(%p){named("cos")}
+  %sin.1 = f32[] sine(%s){named("sin")}
+  %{divide} = f32[] divide(%cos.1, %sin.1){named("div")}
+  %mul.1 = f32[8]{{0}} broadcast(%{divide}), dimensions={{}}{named("mul")}
+  %{first} = f32[8]{{0}} divide(%q, %mul.1){named("div")}
+  %{second} = f32[8]{{0}} divide(%mul.1, %q){named("div")}
+  %mul.2 = f32[4]{{0}} broadcast(%{divide}), dimensions={{}}{named("mul")}
+  %{third} = f32[4]{{0}} divide(%t, %mul.2){named("div")}
+  %mul.3 = f32[2]{{0}} broadcast(%{divide}), dimensions={{}}{named("mul")}
+  %{last} = f32[2]{{0}} divide(%v, %mul.3){named("div")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[4]{{0}}, f32[2]{{0}})\
+ tuple(%{first}, %{second}, %{third}, %{last})"""
+    assert users_of(divide, body) == users
+
+
+@pytest.mark.parametrize(
     ("function", "users"),
     [("update.<locals>.<lambda>", ["mul.1", "mul.2", "mul.3"]), ("update", ["mul.1", "mul.3", "mul.2"])],
 )

@@ -25,12 +25,10 @@ from hlofuse.pipelines.names import (
 from hlofuse.pipelines.users.calls.clones import (
     is_cotangent,
     is_of_same_call,
-    operands_of,
-    readers_of,
-    twins_of,
 )
 from hlofuse.pipelines.users.calls.equal_calls import merged_twins, with_twins_users_merged
 from hlofuse.pipelines.users.calls.inlined_outside import with_calls_inlined
+from hlofuse.pipelines.users.calls.nested_calls import as_call_within_leaves_it
 from hlofuse.pipelines.users.calls.results import (
     has_other_results,
     is_computed_of_nothing,
@@ -89,9 +87,9 @@ def in_order_of_calls(
     outer = with_calls_inlined(outer, function, order, passes)
     if passes is not None:
         inner = with_clones_by_age(inner, served, range(source.id, passes))
+    inner = as_call_within_leaves_it(source, inner, function)
     if source.computation is not None and is_cloned_whole(source.computation):
         return [*inner, *outer]  # the tuples had gone by then
-    inner = _as_call_within_leaves_it(source, inner, function)
     if outer and _is_result_of_nested(source, function):
         return [outer[-1], *inner, *outer[:-1]]
     if (
@@ -133,37 +131,6 @@ def _way_of_reading(user: Instruction, source: Instruction) -> Hashable:
     reader = served_by(user)
     places = tuple(k for k, o in enumerate(reader.operands) if o is source)
     return reader.opcode, operation(reader), places if reader is user else ()
-
-
-def _as_call_within_leaves_it(
-    result: Instruction, users: list[Instruction], function: str
-) -> list[Instruction]:
-    """The users in `function` of what a call in that computed, and another value of the same operands too."""
-    call = scope(result)
-    if not call or call == function or any(scope(served_by(u)) == call for u in users):
-        return users
-    has_others = any(scope(x) == call for x in twins_of(result)) or _is_recomputed_for_derivative(
-        result, call
-    )
-    return last_in_front(users) if has_others else users
-
-
-def _is_recomputed_for_derivative(result: Instruction, call: str) -> bool:
-    """Does the derivative of a call that is made again (`jax.checkpoint`) need what `result` is made of?
-
-    JAX gives those results of the call, whose derivative is a call outside of what is made again.
-    """
-    derivative = call.replace("/rematted_computation/", "/")
-    if derivative == call:
-        return False
-    found, pending = {result}, [result]
-    while pending:
-        near = {o for o in operands_of(pending.pop()) if o not in found and scope(o) == call}
-        if any(scope(u) == derivative for o in near for u in readers_of(o)):
-            return True
-        found |= near
-        pending += near
-    return False
 
 
 def _is_result_of_nested(result: Instruction, function: str) -> bool:

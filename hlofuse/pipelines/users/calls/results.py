@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable
+from typing import TypeAlias
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
@@ -15,15 +16,23 @@ from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 _TRANSPOSED = re.compile(r"(?<![^/])transpose\((jvp\([^/]*\))\)(?=/|$)")
 
 
-def has_other_results(result: Instruction, function: str) -> bool:
+CallOf: TypeAlias = "Callable[[Instruction], str]"
+"""Which call something is of; "" for none."""
+
+
+def has_other_results(result: Instruction, function: str, call_of: CallOf = outermost_call) -> bool:
     """Does anything else that the same call computed have users outside?"""
     if result.opcode == "sort" and result.shape.is_tuple:
         return False  # its elements are read, wherever
-    return any(_reaches_result(result, function, near) for near in (operands_of, readers_of, twins_of))
+    ways = (operands_of, readers_of, twins_of)
+    return any(_reaches_result(result, function, near, call_of) for near in ways)
 
 
 def _reaches_result(
-    start: Instruction, function: str, near: Callable[[Instruction], Iterable[Instruction]]
+    start: Instruction,
+    function: str,
+    near: Callable[[Instruction], Iterable[Instruction]],
+    call_of: CallOf,
 ) -> bool:
     kind = kind_of(start)
     found, pending = {start}, [start]
@@ -34,36 +43,40 @@ def _reaches_result(
         for x in near(pending.pop()):
             if x in found or kind_of(x) == kind:
                 continue  # the like of it is that of another call
-            if _is_of_next_call(x, start, function) or _is_of_next_call(start, x, function):
+            if is_of_next_call(x, start, function, call_of) or is_of_next_call(start, x, function, call_of):
                 continue
-            if outermost_call(x) != function:
-                if is_same_function(x, function) and is_read_in_transpose(x, function):
+            if call_of(x) != function:
+                is_outermost = call_of is outermost_call
+                if is_outermost and is_same_function(x, function) and is_read_in_transpose(x, function):
                     return True
                 continue
             found.add(x)
             pending.append(x)
             # CSE made one of what all calls compute of nothing.
             computed = is_of_program(x) or (was_division(x) and is_of_program(start))
-            if computed and _is_read_behind(x, function, start) and not is_computed_of_nothing(x):
+            is_read = computed and _is_read_behind(x, function, start, call_of)
+            if is_read and not is_computed_of_nothing(x, call_of):
                 return True
     return False
 
 
-def _is_of_next_call(x: Instruction, result: Instruction, function: str) -> bool:
+def is_of_next_call(x: Instruction, result: Instruction, function: str, call_of: CallOf) -> bool:
     """Is `x` the same operation, given the `result` of one call and a value of outside of calls?"""
     if result not in x.operands or (x.opcode, x.op_name) != (result.opcode, result.op_name):
         return False
     others = (o for o in x.operands if o is not result and not is_made_of_nothing(o))
-    return not is_called_once(x) and any(outermost_call(o) != function for o in others)
+    if call_of is outermost_call and is_called_once(x):
+        return False
+    return any(call_of(o) != function for o in others)
 
 
-def _is_read_behind(x: Instruction, function: str, result: Instruction) -> bool:
+def _is_read_behind(x: Instruction, function: str, result: Instruction, call_of: CallOf) -> bool:
     """Is it read where the function was called? In another function the like of it may have been.
 
     What reads `result`, which a pass may have put behind it, does not count.
     """
     readers = list(readers_of(x, but=result))
-    calls = {outermost_call(u) for u in readers} - {function}
+    calls = {call_of(u) for u in readers} - {function}
     if "" in calls or ("jvp(" in function and bool(calls)):
         return True
     return x in twins_of(result) and any(_is_like_elsewhere(u, x) for u in readers)
@@ -86,9 +99,9 @@ def _of_transpose(call: str) -> str:
     return _TRANSPOSED.sub(r"\1", call)
 
 
-def is_same_function(x: Instruction, call: str) -> bool:
+def is_same_function(x: Instruction, call: str, call_of: CallOf = outermost_call) -> bool:
     """Is it of this call of a function, or of another? CSE made one of what several of them computed."""
-    return _called(outermost_call(x)) == _called(call)
+    return _called(call_of(x)) == _called(call)
 
 
 def _called(call: str) -> str:
@@ -96,19 +109,19 @@ def _called(call: str) -> str:
     return call.rpartition("jit(")[2].rstrip(")")
 
 
-def is_computed_of_nothing(x: Instruction) -> bool:
+def is_computed_of_nothing(x: Instruction, call_of: CallOf = outermost_call) -> bool:
     """Does it depend on nothing that a call is given, through element-wise operations, as an index does?
 
     What calls of a function compute of nothing CSE made one, whichever it was of.
     """
-    found, pending, call = {x}, [x], outermost_call(x)
+    found, pending, call = {x}, [x], call_of(x)
     while pending:
         x = pending.pop()
         if is_made_of_nothing(x):
             continue
         if x.opcode != "broadcast" and x.opcode not in ELEMENTWISE_OPCODES:
             return False
-        if not is_same_function(x, call):
+        if not is_same_function(x, call, call_of):
             return False
         pending += [o for o in x.operands if o not in found]
         found.update(x.operands)

@@ -7,11 +7,22 @@ stands within the expressions of arrays, without a name, in a function called fo
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
 from hlofuse.analysis.constants import is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_called, is_of_older_release, is_of_program, name_before_renaming
+from hlofuse.pipelines.names import (
+    is_of_called,
+    is_of_older_release,
+    is_of_program,
+    name_before_renaming,
+    operation,
+)
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 
 
@@ -27,10 +38,78 @@ def in_order_of_first_uses(
     return sorted(users, key=lambda u: min(order[v] for v in uses_of_scalar(u)))
 
 
-def made_for_each(computation: Computation, numbers: dict[str, set[int]]) -> frozenset[Instruction]:
+def made_for_each(
+    computation: Computation, numbers: dict[str, set[int]], *, ids_known: bool
+) -> frozenset[Instruction]:
     """Those of a `computation` whose names have these `numbers`, by root."""
     told = _told_by_numbers(computation, numbers)
+    if ids_known:
+        told |= _missing_ahead_of_each(computation, numbers)
     return told | {x for x in computation if _is_written_around(x) or _is_followed_by_gap(x, numbers)}
+
+
+def _missing_ahead_of_each(computation: Computation, numbers: dict[str, set[int]]) -> frozenset[Instruction]:
+    """The scalars of which one more of that name is missing from one use to the next, each time.
+
+    The framework makes the operations for one array of a tree like those for the next, one after the other.
+    Where another scalar is computed of it, two are.
+    """
+    named: dict[str, list[tuple[int, int]]] = {}
+    for x in computation:
+        if _is_numbered_by_name(x):
+            name = name_before_renaming(x)
+            named.setdefault(name.root, []).append((x.id, name.number))
+    for by_age in named.values():
+        by_age.sort()
+    renamed = Counter(operation(x) for x in computation if x.shape.rank and not is_of_program(x))
+
+    def are_missing(x: Instruction, it: Instruction) -> bool:
+        root = name_before_renaming(it).root
+        made = [it, *(u for u in x.users if u.opcode != "broadcast")]
+        count = sum(name_before_renaming(of).root == root for of in made)
+        return _are_missing_each_time(count, x, named[root], numbers[root], renamed[root])
+
+    spread = filter(_may_be_spread_for_each, computation)
+    return frozenset(x for x in spread if any(are_missing(x, it) for it in _computed_for(x)))
+
+
+def _computed_for(x: Instruction) -> Iterator[Instruction]:
+    """It, and the scalars that nothing else is computed of, as far as the framework numbers them by name."""
+    while x.opcode in ELEMENTWISE_OPCODES and _is_numbered_by_name(x):
+        yield x
+        own = [o for o in x.operands if not o.shape.rank and len(o.users) == 1 and not is_constant(o)]
+        if len(own) != 1:
+            return
+        (x,) = own
+
+
+def _may_be_spread_for_each(x: Instruction) -> bool:
+    if x.shape.rank or not x.shape.is_array or x.opcode not in ELEMENTWISE_OPCODES:
+        return False
+    return len(x.users) > 2 and _is_numbered_by_name(x) and any(u.opcode == "broadcast" for u in x.users)
+
+
+def _are_missing_each_time(
+    count: int, x: Instruction, named: list[tuple[int, int]], there: set[int], renamed: int
+) -> bool:
+    """Are so many `named` alike missing from each use to the next, where others of that name are?
+
+    Passes may have given another name to as many as are `renamed`.
+    """
+    spread = sorted(u.id for u in x.users if u.opcode == "broadcast" and is_of_program(u))
+    missing = 0
+    for one, following in pairwise(spread):
+        first, last = bisect_left(named, (one, 0)), bisect_left(named, (following, 0))
+        if last == len(named) and following == spread[-1]:
+            continue  # nothing behind it tells
+        if first in (0, last) or last == len(named):
+            return False
+        between = range(named[first - 1][1], named[last][1])
+        absent = sum(number not in there for number in between)
+        if absent < count:
+            return False
+        missing += absent
+    return len(spread) > 2 and missing > renamed
 
 
 def _told_by_numbers(computation: Computation, numbers: dict[str, set[int]]) -> frozenset[Instruction]:
