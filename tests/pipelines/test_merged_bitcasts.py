@@ -1,0 +1,147 @@
+"""Which bitcasts are as young as a turn of AlgebraicSimplifier, whatever their numbers, and which turn."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pytest
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.likely_ids.bitcasts import in_order_of_making
+
+_SUM = """%sum {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %add.0 = f32[] add(%a, %b)
+}"""
+_NAMED = ', metadata={op_name="jit(f)/x"}'
+_GEMM = 'custom_call_target="__cublas$gemm"'
+
+
+def in_order(body: str, normalized: Collection[str] = ()) -> list[str]:
+    """The numbers of the bitcasts of an entry, in the order of their ages."""
+    module = parse_module(f"HloModule m\n\n{_SUM}\n\nENTRY %main {{\n{body}\n}}\n")
+    bitcasts = [x for x in module.entry if x.opcode == "bitcast"]
+    made = in_order_of_making(bitcasts, frozenset(x for x in module.entry if x.name in normalized))
+    return [x.name.removeprefix("bitcast.").removesuffix(".0") for x in made]
+
+
+def reduce(name: str, shape: str, operand: str, dimension: str) -> str:
+    return f"  %{name} = f32[{shape}] reduce(%{operand}, %zero), dimensions={{{dimension}}}, to_apply=%sum\n"
+
+
+def test_an_operand_of_which_more_than_batches_changes_is_merged_in_the_next_round() -> None:
+    """AlgebraicSimplifier goes through the computation again; what reads the product it had met."""
+    body = f"""  %p = f32[4,32,16] parameter(0)
+  %q = f32[4,2,16,16] parameter(1)
+  %bitcast.1.0 = f32[64,32] bitcast(%p){_NAMED}
+  %bitcast.90.0 = f32[8,16,16] bitcast(%p){_NAMED}
+  %bitcast.91.0 = f32[8,16,16] bitcast(%q){_NAMED}
+  %custom-call.1 = (f32[8,16,16], s8[64]) custom-call(%bitcast.90.0, %bitcast.91.0), {_GEMM}
+  %get-tuple-element.1 = f32[8,16,16] get-tuple-element(%custom-call.1), index=0
+  %bitcast.2.0 = f32[4,512] bitcast(%get-tuple-element.1){_NAMED}
+  ROOT %tuple.1.0 = (f32[64,32], f32[4,512]) tuple(%bitcast.1.0, %bitcast.2.0)"""
+    assert in_order(body) == ["1", "91", "2", "90"]
+
+
+@pytest.mark.parametrize(
+    ("given", "normalized", "order"),
+    [
+        ("f32[1,8,2]", ["negate.1.0"], ["3", "2"]),
+        ("f32[1,8,2]", [], ["2", "3"]),
+        ("f32[2,8]", ["negate.1.0"], ["2", "3"]),
+        ("f32[8,2,1]", ["negate.1.0"], ["2", "3"]),
+    ],
+    ids=["laid out otherwise", "as it lies", "without ones", "as reductions keep them"],
+)
+def test_what_reads_an_operation_in_another_layout_with_dimensions_of_size_one_was_two(
+    given: str, normalized: list[str], order: list[str]
+) -> None:
+    body = f"""  %p = {given} parameter(0)
+  %negate.1.0 = {given} negate(%p)
+  %bitcast.2.0 = f32[{given[4:-1].strip("1,").replace("2,8", "16")}] bitcast(%negate.1.0){_NAMED}
+  %bitcast.3.0 = f32[16,1] bitcast(%p){_NAMED}
+  ROOT %tuple.1.0 = ({given}) tuple(%negate.1.0)"""
+    assert in_order(body, normalized) == order
+
+
+def test_what_convolutions_give_is_read_through_another_order_of_dimensions() -> None:
+    body = f"""  %p = f32[4,8,1,1] parameter(0)
+  %conv = (f32[4,8,1,1], u8[0]) custom-call(%p), custom_call_target="__cudnn$convForward"
+  %get-tuple-element.1 = f32[4,8,1,1] get-tuple-element(%conv), index=0
+  %bitcast.1.0 = f32[4,8] bitcast(%get-tuple-element.1){_NAMED}
+  %bitcast.2.0 = f32[32] bitcast(%p){_NAMED}
+  ROOT %tuple.1.0 = (f32[4,8], f32[32]) tuple(%bitcast.1.0, %bitcast.2.0)"""
+    assert in_order(body) == ["2", "1"]
+
+
+def test_what_layout_normalization_left_as_it_was_is_older_than_what_was_merged() -> None:
+    """Of the merged ones that comes first which a broadcast read that reads its source today."""
+    body = f"""  %p = f32[8,4]{{0,1}} parameter(0)
+  %q = f32[4,8] parameter(1)
+  %bitcast.1.0 = f32[32] bitcast(%q){_NAMED}
+  %negate.1.0 = f32[4,8] negate(%q)
+  %broadcast.1.0 = f32[4,8,2] broadcast(%negate.1.0), dimensions={{0,1}}
+  %bitcast.40.0 = f32[2,2,8] bitcast(%q)
+  %bitcast.60.0 = f32[4,8,1] bitcast(%negate.1.0)
+  %bitcast.80.0 = f32[4,8] bitcast(%p)
+  ROOT %tuple.1.0 = (f32[32], f32[4,8,2], f32[2,2,8], f32[4,8,1], f32[4,8]) \
+tuple(%bitcast.1.0, %broadcast.1.0, %bitcast.40.0, %bitcast.60.0, %bitcast.80.0)"""
+    assert in_order(body) == ["1", "80", "60", "40"]
+
+
+def test_transpositions_of_ones_become_bitcasts_a_round_later() -> None:
+    body = f"""  %p = f32[1,1,8,4] parameter(0)
+  %bitcast.1.0 = f32[32] bitcast(%p){_NAMED}
+  %bitcast.90.0 = f32[8,4,1,1] bitcast(%p)
+  %bitcast.40.0 = f32[2,16] bitcast(%p)
+  ROOT %tuple.1.0 = (f32[32], f32[8,4,1,1], f32[2,16]) tuple(%bitcast.1.0, %bitcast.90.0, %bitcast.40.0)"""
+    assert in_order(body) == ["1", "40", "90"]
+
+
+def test_in_its_last_turn_the_simplifier_merges_in_the_order_of_the_text() -> None:
+    """What it does not merge had been there: an operand laid out otherwise, dimensions as they lie."""
+    body = (
+        """  %p = f32[4,8,16] parameter(0)
+  %q = f32[16,64] parameter(1)
+  %zero = f32[] constant(0)
+  %bitcast.1.0 = f32[512] bitcast(%p)
+"""
+        + reduce("reduce.1.0", "", "bitcast.1.0", "0")
+        + "  %bitcast.9.0 = f32[16,32]{0,1} bitcast(%p)\n"
+        + "  %bitcast.3.0 = f32[2,16,16] bitcast(%p)\n"
+        + reduce("reduce.2.0", "2,16", "bitcast.3.0", "1")
+        + reduce("reduce.3.0", "16", "reduce.2.0", "0")
+        + """  %bitcast.8.0 = f32[64,16]{0,1} bitcast(%q)
+  %call = f32[16,32] custom-call(%bitcast.9.0, %bitcast.8.0), custom_call_target="x"
+  ROOT %tuple.1.0 = (f32[], f32[16], f32[16,32]) tuple(%reduce.1.0, %reduce.3.0, %call)"""
+    )
+    assert in_order(body) == ["1", "8", "9", "3"]
+
+
+@pytest.mark.parametrize(
+    ("target", "order"),
+    [("__cublas$gemm", ["1", "8", "3"]), ("x", ["1", "3", "8"])],
+    ids=["cublas", "triton"],
+)
+def test_where_triton_may_be_used_what_was_put_around_reductions_is_merged_before_more_is(
+    target: str, order: list[str]
+) -> None:
+    """[4,2] was [4,1,2] as the program has it, ReductionDegenerateDimRemover put a bitcast behind it."""
+    body = (
+        f"""  %p = f32[4,1,8,2] parameter(0)
+  %q = f32[4,16] parameter(1)
+  %zero = f32[] constant(0)
+  %bitcast.1.0 = f32[64] bitcast(%p){_NAMED}
+  %bitcast.7.0 = f32[4,8,2] bitcast(%p)
+"""
+        + reduce("reduce.1.0", "4,2", "bitcast.7.0", "1")
+        + f"  %bitcast.3.0 = f32[2,4] bitcast(%reduce.1.0){_NAMED}\n"
+        + "  %bitcast.8.0 = f32[64] bitcast(%q)\n"
+        + reduce("reduce.2.0", "", "bitcast.8.0", "0")
+        + f"""  %call = f32[64] custom-call(%q), custom_call_target="{target}"
+  ROOT %tuple.1.0 = (f32[64], f32[2,4], f32[], f32[64]) \
+tuple(%bitcast.1.0, %bitcast.3.0, %reduce.2.0, %call)"""
+    )
+    found = in_order(body)
+    assert [n for n in found if n != "7"] == order
