@@ -8,6 +8,8 @@ import pytest
 
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.likely_ids.bitcasts import in_order_of_making
+from hlofuse.pipelines.likely_ids.merged_bitcasts import in_order_of_old_text
+from hlofuse.pipelines.likely_ids.reduced_bitcasts import gives_back_ones_of
 
 _SUM = """%sum {
   %a = f32[] parameter(0)
@@ -145,3 +147,74 @@ tuple(%bitcast.1.0, %bitcast.3.0, %reduce.2.0, %call)"""
     )
     found = in_order(body)
     assert [n for n in found if n != "7"] == order
+
+
+def test_operands_of_products_are_in_the_order_of_numbers_where_the_text_has_another() -> None:
+    """Reshapes become bitcasts in the first round, which is when they are numbered."""
+    body = f"""  %p = f32[4,2,32,16] parameter(0)
+  %bitcast.1.0 = f32[64,64] bitcast(%p){_NAMED}
+  %bitcast.91.0 = f32[8,32,16] bitcast(%p){_NAMED}
+  %bitcast.90.0 = f32[8,32,16] bitcast(%p){_NAMED}
+  %custom-call.1 = (f32[8,32,32], s8[64]) custom-call(%bitcast.91.0, %bitcast.90.0), {_GEMM}
+  %get-tuple-element.1 = f32[8,32,32] get-tuple-element(%custom-call.1), index=0
+  ROOT %tuple.1.0 = (f32[64,64], f32[8,32,32]) tuple(%bitcast.1.0, %get-tuple-element.1)"""
+    assert in_order(body) == ["1", "90", "91"]
+
+
+@pytest.mark.parametrize(
+    ("layout", "order"), [("{1,0,2}", ["2", "1"]), ("{2,1,0}", ["1", "2"])], ids=["otherwise", "default"]
+)
+def test_what_reads_a_gather_in_another_layout_was_two(layout: str, order: list[str]) -> None:
+    body = f"""  %p = f32[8,4,2] parameter(0)
+  %i = s32[8,1] parameter(1)
+  %gather.1.0 = f32[8,4,2]{layout} gather(%p, %i), offset_dims={{1,2}}, collapsed_slice_dims={{0}}, \
+start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,4,2}}
+  %bitcast.1.0 = f32[2,32] bitcast(%gather.1.0){_NAMED}
+  %bitcast.2.0 = f32[64] bitcast(%p){_NAMED}
+  ROOT %tuple.1.0 = (f32[2,32], f32[64]) tuple(%bitcast.1.0, %bitcast.2.0)"""
+    assert in_order(body) == order
+
+
+def test_what_nothing_reads_any_more_was_met_with_what_reads_the_same() -> None:
+    body = """  %p = f32[8,4] parameter(0)
+  %bitcast.1.0 = f32[4,8] bitcast(%p)
+  %bitcast.2.0 = f32[32] bitcast(%p)
+  %negate.1.0 = f32[4,8] negate(%bitcast.1.0)
+  %bitcast.3.0 = f32[2,16] bitcast(%p)
+  ROOT %tuple.1.0 = (f32[32], f32[4,8], f32[2,16]) tuple(%bitcast.2.0, %negate.1.0, %bitcast.3.0)
+  %bitcast.4.0 = f32[4,8] bitcast(%p)
+  %bitcast.5.0 = f32[16,2] bitcast(%p)"""
+    entry = parse_module(f"HloModule m\n\nENTRY %main {{\n{body}\n}}\n").entry
+    found = in_order_of_old_text([x for x in entry if x.opcode == "bitcast"])
+    assert [x.name[8] for x in found] == ["1", "2", "4", "3", "5"]
+
+
+@pytest.mark.parametrize("given", ["f32[2,4,1]", "f32[2,4]"], ids=["with ones", "without"])
+def test_a_reduction_gives_back_the_ones_that_a_merged_bitcast_dropped(given: str) -> None:
+    body = (
+        f"""  %p = {given} parameter(0)
+  %zero = f32[] constant(0)
+  %bitcast.1.0 = f32[2,4] bitcast(%p)
+"""
+        + reduce("reduce.1.0", "4", "bitcast.1.0", "0")
+        + "  ROOT %bitcast.2.0 = f32[1,4] bitcast(%reduce.1.0)"
+    )
+    entry = parse_module(f"HloModule m\n\n{_SUM}\n\nENTRY %main {{\n{body}\n}}\n").entry
+    dropping = next(x for x in entry if x.name == "bitcast.1.0")
+    assert gives_back_ones_of(entry.root, {dropping}) == (given == "f32[2,4,1]")
+    assert not gives_back_ones_of(entry.root, set())
+
+
+@pytest.mark.parametrize(("number", "order"), [("90", ["1", "40", "90"]), ("30", ["1", "30", "40"])])
+def test_what_had_been_a_transposition_of_a_reshape_is_merged_in_the_last_round(
+    number: str, order: list[str]
+) -> None:
+    """Numbered behind LayoutNormalization, it has the metadata of the transposition."""
+    body = f"""  %p = f32[4,8] parameter(0)
+  %bitcast.1.0 = f32[32] bitcast(%p){_NAMED}
+  %bitcast.{number}.0 = f32[4,8,1,1] bitcast(%p){_NAMED}
+  %bitcast.20.0 = f32[16,2] bitcast(%p)
+  %bitcast.40.0 = f32[2,16] bitcast(%p)
+  ROOT %tuple.1.0 = (f32[32], f32[4,8,1,1], f32[16,2], f32[2,16]) \
+tuple(%bitcast.1.0, %bitcast.{number}.0, %bitcast.20.0, %bitcast.40.0)"""
+    assert [n for n in in_order(body) if n != "20"] == order

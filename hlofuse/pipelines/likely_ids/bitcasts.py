@@ -14,7 +14,6 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.bitcasts_of_products import (
     has_no_batches,
     in_order_behind_merger,
-    is_of_fusion,
     is_of_matmul,
     may_use_triton,
     reads_joined,
@@ -22,6 +21,7 @@ from hlofuse.pipelines.likely_ids.bitcasts_of_products import (
 )
 from hlofuse.pipelines.likely_ids.merged_bitcasts import (
     changes_type,
+    in_order_of_old_text,
     is_kept_of_normalization,
     is_merged_again,
     is_merged_for_reduction,
@@ -31,6 +31,7 @@ from hlofuse.pipelines.likely_ids.merged_bitcasts import (
 )
 from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
 from hlofuse.pipelines.likely_ids.reduced_bitcasts import (
+    gives_back_ones_of,
     is_reduced,
     last_in_a_row,
     reads_reduction,
@@ -55,8 +56,10 @@ def in_order_of_making(
     number = {x: name_before_renaming(x).number for x in bitcasts}
     grouped = last_in_a_row(sorted(bitcasts, key=number.__getitem__))
     first = number[grouped[0]] if grouped else max(number.values()) + 1
+    merged_last = {x for x in grouped if was_two(x) or reads_normalized(x, normalized)}
+    merged_last |= {x for x in bitcasts if gives_back_ones_of(x, merged_last)}
     # LayoutNormalization makes what is laid out otherwise anew in its last turn.
-    ahead = [x for x in bitcasts if number[x] < first and x.shape.is_row_major]
+    ahead = [x for x in bitcasts if number[x] < first and x.shape.is_row_major and x not in merged_last]
     merged = {x for x in ahead if is_merged_again(x, number)}
     merged |= {x for x in ahead if is_reduced(x) and is_merged_for_reduction(x, reads_matmul(x), normalized)}
     made = [x for x in ahead if x not in merged]
@@ -68,13 +71,13 @@ def in_order_of_making(
         order += _before_reductions([x for x in made if x not in late], number, windows, normalized)
     if merged and may_use_triton(bitcasts[0]):
         order += [x for x in bitcasts if x in merged]
-    merged |= {x for x in grouped if was_two(x)}
+    merged |= merged_last
     order += [x for x in grouped if x not in merged]
     placed = frozenset(order)
     last = [x for x in bitcasts if x not in placed and x not in merged and _is_kept(x)]
     order += sorted(last, key=number.__getitem__)
     placed = frozenset(order)
-    return order + [x for x in bitcasts if x not in placed]
+    return order + in_order_of_old_text([x for x in bitcasts if x not in placed])
 
 
 def _before_reductions(
@@ -91,6 +94,8 @@ def _before_reductions(
         x for x in bitcasts if number[x] >= windows.products and is_of_matmul(x) and not has_no_batches(x)
     }
     joined |= {x for x in bitcasts if number[x] < windows.products and reads_joined(x, joined)}
+    older = {x for x in bitcasts if number[x] < windows.normalization}
+    before_products = {x for x in bitcasts if number[x] < windows.products}
     end = max((number[x] for x in bitcasts if changes_type(x)), default=windows.products)
     met: list[Instruction] = []
     kept: list[Instruction] = []
@@ -110,8 +115,8 @@ def _before_reductions(
             (met if reads_normalized(x, normalized) else kept).append(x)
     return [
         *in_order_of_pass(kept, [], frozenset()),
-        *_in_order_of_simplifier(met, number, frozenset(x for x in met if number[x] < windows.normalization)),
-        *in_order_behind_merger([x for x in bitcasts if x in joined]),
+        *_in_order_of_simplifier(met, number, frozenset(older)),
+        *in_order_behind_merger([x for x in bitcasts if x in joined], frozenset(before_products)),
         *in_order_of_pass(last, [], frozenset()),
     ]
 
@@ -122,8 +127,8 @@ def _in_order_of_simplifier(
     """What is merged, or made of other operations, behind LayoutNormalization; given in the text's order.
 
     That numbered what it made in the order in which the simplifier comes to it, but for those that something
-    else read then: a broadcast that reads the source of a bitcast today read it through that. What only moves
-    dimensions of size one was a transposition, made a reshape of at first.
+    else read then: a broadcast that reads the source of a bitcast today read it through that. Behind all of
+    those are bitcasts that were transpositions to begin with.
     """
     if not bitcasts or bitcasts[0].computation is None:
         return bitcasts
@@ -131,14 +136,28 @@ def _in_order_of_simplifier(
     spread = {x: [u for u in x.operands[0].users if u.opcode == "broadcast"] for x in bitcasts}
     first = {x: min(place[u] for u in (x, *spread[x])) for x in bitcasts}
     apart = older | {x for x in bitcasts if changes_type(x) or first[x] < place[x]}
-    met = sorted(bitcasts, key=lambda x: (moves_ones(x), first[x]))
+    others = (number[x] for x in bitcasts if x not in apart and not moves_ones(x) and not x.op_name)
+    end = max(others, default=-1)
+    met = sorted(bitcasts, key=lambda x: (_round(x) if number[x] > end and x not in older else 0, first[x]))
     changing = sorted((x for x in bitcasts if changes_type(x)), key=number.__getitem__)
     return in_order_of_pass(met, changing, frozenset(apart))
 
 
+def _round(x: Instruction) -> int:
+    """In which round of AlgebraicSimplifier was it made, of what was no bitcast?
+
+    A transposition becomes a reshape, that a bitcast, and if it reads another one the two are merged.
+    """
+    if changes_type(x):
+        return 0
+    if moves_ones(x):
+        return 1
+    return 2 if x.op_name else 0
+
+
 def _is_made_behind(x: Instruction) -> bool:
-    """Was it made for a product that is a fusion, or for a reduction?"""
-    return is_reduced(x) or (bool(x.op_name) and (reads_reduction(x) or is_of_fusion(x)))
+    """Was it made for a reduction?"""
+    return is_reduced(x) or (bool(x.op_name) and reads_reduction(x))
 
 
 def _is_kept(x: Instruction) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.custom_calls import is_library_matmul
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
 
 _TRITON = "__triton"
 """How the kinds of fusions begin in their configurations that Triton compiles."""
@@ -53,13 +54,16 @@ def reads_joined(x: Instruction, around: set[Instruction]) -> bool:
     return is_call and not around.isdisjoint(call.operands)
 
 
-def in_order_behind_merger(bitcasts: list[Instruction]) -> list[Instruction]:
-    """Those around products, given in the order of the text.
+def in_order_behind_merger(bitcasts: list[Instruction], named: frozenset[Instruction]) -> list[Instruction]:
+    """Those around products, given in the order of the text; other passes had given some their names.
 
     AlgebraicSimplifier makes a bitcast of each reshape. If that reads a bitcast itself, the two are merged
     when it goes through the computation again.
     """
-    return sorted(bitcasts, key=_is_merged_again)
+    rounds: tuple[list[Instruction], list[Instruction]] = ([], [])
+    for x in bitcasts:
+        rounds[_is_merged_again(x)].append(x)
+    return [x for members in rounds for x in in_order_of_pass(members, [], named)]
 
 
 def _is_merged_again(x: Instruction) -> bool:

@@ -26,7 +26,9 @@ def only_changes_layout(x: Instruction) -> bool:
 
 def is_kept_of_normalization(x: Instruction, normalized: frozenset[Instruction]) -> bool:
     """Was it put around something in another layout, and nothing merged into it?"""
-    return only_changes_layout(x) or (moves_ones(x) and x.operands[0] in normalized)
+    source = x.operands[0]
+    is_copied = source.opcode == "transpose" and source in normalized
+    return only_changes_layout(x) or (is_copied and moves_ones(x))
 
 
 def moves_ones(x: Instruction) -> bool:
@@ -47,9 +49,12 @@ def reads_normalized(x: Instruction, normalized: frozenset[Instruction]) -> bool
     """Had LayoutNormalization put a bitcast between it and what it reads?
 
     That had dimensions of size one elsewhere: an operation of the program that was laid out otherwise, a copy
-    made for a reshape, or a convolution, whose library has dimensions in its own order.
+    made for a reshape, or a convolution, whose library has dimensions in its own order. A gather it leaves in
+    the layout that it has, and puts the bitcast behind it.
     """
     source = x.operands[0]
+    if source.opcode == "gather" and not source.shape.is_row_major and not only_changes_layout(x):
+        return True
     if 1 not in source.shape.dimensions:
         return False
     if source.opcode == "get-tuple-element" and is_library_convolution(source.operands[0]):
@@ -98,6 +103,27 @@ def is_merged_again(x: Instruction, number: Mapping[Instruction, int]) -> bool:
         case "transpose":
             return source.operands[0].opcode == "reduce" and not x.op_name
     return False
+
+
+def in_order_of_old_text(bitcasts: list[Instruction]) -> list[Instruction]:
+    """Given in the order of the text, in that in which they were met when they were merged for the last time.
+
+    What nothing reads LayoutNormalization left behind. As XLA's dumps show, it is met with the last that
+    reads the same of the same source.
+    """
+    computation = bitcasts[0].computation if bitcasts else None
+    if computation is None:
+        return bitcasts
+    place = {x: k for k, x in enumerate(computation)}
+    root = computation.root
+
+    def old_place(x: Instruction) -> float:
+        if x.users or x is root:
+            return place[x]
+        same = (y for y in x.operands[0].users if y.opcode == "bitcast" and y.shape == x.shape)
+        return max((place[u] - 0.5 for y in same for u in y.users), default=place[x])
+
+    return sorted(bitcasts, key=old_place)
 
 
 def _in_memory(shape: Shape) -> tuple[int, ...]:

@@ -46,15 +46,26 @@ def reads_reduction(x: Instruction) -> bool:
 
 def reads_reduction_without_ones(x: Instruction) -> bool:
     """Had the reduction that it reads dimensions of size one, which ReductionDegenerateDimRemover took?"""
-    reduction = _reduction_read(x)
-    if reduction is None:
-        return False
-    read = reduction.operands[0]
-    read = read.operands[0] if read.opcode == "convert" else read
-    if read.opcode != "bitcast":
+    read = _bitcast_reduced_for(x)
+    if read is None:
         return False
     given = read.operands[0].shape
     return given.rank != read.shape.rank and given.true_dimensions == read.shape.true_dimensions
+
+
+def gives_back_ones_of(x: Instruction, merged: set[Instruction]) -> bool:
+    """Does it read a reduction of what one of these drops dimensions from, which were elsewhere before?"""
+    return reads_reduction_without_ones(x) and _bitcast_reduced_for(x) in merged
+
+
+def _bitcast_reduced_for(x: Instruction) -> Instruction | None:
+    """The bitcast of which it reads the reduction."""
+    reduction = _reduction_read(x)
+    if reduction is None:
+        return None
+    read = reduction.operands[0]
+    read = read.operands[0] if read.opcode == "convert" else read
+    return read if read.opcode == "bitcast" else None
 
 
 def _reduction_read(x: Instruction) -> Instruction | None:

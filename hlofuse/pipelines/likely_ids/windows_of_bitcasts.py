@@ -12,7 +12,7 @@ from hlofuse.pipelines.likely_ids.bitcasts_of_products import (
     is_of_matmul,
     joins_batches,
 )
-from hlofuse.pipelines.likely_ids.merged_bitcasts import changes_type
+from hlofuse.pipelines.likely_ids.merged_bitcasts import changes_type, moves_ones
 from hlofuse.pipelines.likely_ids.reduced_bitcasts import is_reduced, reads_reduction
 
 _FEW_MISSING = 4
@@ -35,15 +35,18 @@ def windows_of(bitcasts: list[Instruction], number: Mapping[Instruction, int]) -
     if start is None:
         start = min(changing, default=0)
     later = [x for x in bitcasts if number[x] >= start and not has_no_batches(x)]
-    last = max((number[x] for x in later if joins_batches(x)), default=-1)
-    products = _first_of_joined([(number[x], joins_batches(x)) for x in later if number[x] <= last])
+    around = {number[x] for x in later if joins_batches(x) or (x.op_name and is_of_fusion(x))}
+    last = max(around, default=-1)
+    products = _first_of_next([(number[x], number[x] in around) for x in later if number[x] <= last])
     if products is None:
         products = max(number.values()) + 1
     return Windows(min(start or products, products), products)
 
 
 def _is_told_apart(x: Instruction) -> bool:
-    return changes_type(x) or is_of_matmul(x) or is_of_fusion(x) or is_reduced(x) or reads_reduction(x)
+    if changes_type(x) or (x.op_name and moves_ones(x)):
+        return True
+    return is_of_matmul(x) or is_of_fusion(x) or is_reduced(x) or reads_reduction(x)
 
 
 def _first_of_normalization(bitcasts: list[Instruction], number: Mapping[Instruction, int]) -> int | None:
@@ -64,11 +67,11 @@ def _first_of_normalization(bitcasts: list[Instruction], number: Mapping[Instruc
     return found if score <= max(best, 0) else None
 
 
-def _first_of_joined(bitcasts: list[tuple[int, bool]]) -> int | None:
-    """The number from which on most join batches, if any is; given is which numbers do."""
+def _first_of_next(bitcasts: list[tuple[int, bool]]) -> int | None:
+    """The number from which on most are of the next window, if any is; given is which seem to be."""
     best, found, score = -len(bitcasts), None, 0
-    for number, is_joined in sorted(bitcasts):
-        if is_joined and score > best:
+    for number, is_next in sorted(bitcasts):
+        if is_next and score > best:
             best, found = score, number
-        score += -1 if is_joined else 1
+        score += -1 if is_next else 1
     return found if score <= best else None
