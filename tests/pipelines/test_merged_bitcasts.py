@@ -218,3 +218,15 @@ def test_what_had_been_a_transposition_of_a_reshape_is_merged_in_the_last_round(
   ROOT %tuple.1.0 = (f32[32], f32[4,8,1,1], f32[16,2], f32[2,16]) \
 tuple(%bitcast.1.0, %bitcast.{number}.0, %bitcast.20.0, %bitcast.40.0)"""
     assert [n for n in in_order(body) if n != "20"] == order
+
+
+def test_products_too_small_for_a_library_are_as_those_that_are_computed_by_one() -> None:
+    body = f"""  %p = f32[4,2,3,3] parameter(0)
+  %q = f32[8,3,3] parameter(1)
+  %bitcast.2.0 = f32[24,3] bitcast(%p){_NAMED}
+  %bitcast.90.0 = f32[8,3,3] bitcast(%p){_NAMED}
+  %dot.1 = f32[8,3,3] dot(%bitcast.90.0, %q), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, \
+lhs_contracting_dims={{2}}, rhs_contracting_dims={{1}}
+  %bitcast.1.0 = f32[4,18] bitcast(%dot.1){_NAMED}
+  ROOT %tuple.1.0 = (f32[24,3], f32[4,18]) tuple(%bitcast.2.0, %bitcast.1.0)"""
+    assert in_order(body) == ["2", "90", "1"]

@@ -9,18 +9,20 @@ from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
 _TRITON = "__triton"
 """How the kinds of fusions begin in their configurations that Triton compiles."""
 
+_CALLS = ("custom-call", "dot")
+
 _BATCHED = 3
 """Dimensions of a product that has batches; DotDimensionMerger leaves one for those."""
 
 
 def is_of_matmul(x: Instruction) -> bool:
-    """Is it between a product that a library computes and the rest of the program?"""
-    return reads_matmul(x) or any(is_library_matmul(u) for u in x.users)
+    """Is it between a product that is no fusion and the rest of the program?"""
+    return reads_matmul(x) or any(_is_product(u) for u in x.users)
 
 
 def reads_matmul(x: Instruction) -> bool:
-    """Does it read a product that a library computes?"""
-    return is_library_matmul(_call_read(x))
+    """Does it read such a product?"""
+    return _is_product(_call_read(x))
 
 
 def is_of_fusion(x: Instruction) -> bool:
@@ -38,7 +40,7 @@ def joins_batches(x: Instruction) -> bool:
 
     So DotDimensionMerger does (`xla/hlo/transforms/simplifiers/dot_dimension_merger.cc`).
     """
-    if not any(u.opcode == "custom-call" for u in x.users) or x.shape.rank != _BATCHED:
+    if not any(u.opcode in _CALLS for u in x.users) or x.shape.rank != _BATCHED:
         return False
     batch, joined = x.operands[0].shape.dimensions[:1], x.shape.dimensions[0]
     return bool(batch) and joined != batch[0] and joined % batch[0] == 0
@@ -50,7 +52,7 @@ def reads_joined(x: Instruction, around: set[Instruction]) -> bool:
     The reshape that it put there was merged with it.
     """
     call = _call_read(x)
-    is_call = call.opcode == "custom-call" and x.operands[0].shape.rank >= _BATCHED
+    is_call = call.opcode in _CALLS and x.operands[0].shape.rank >= _BATCHED
     return is_call and not around.isdisjoint(call.operands)
 
 
@@ -68,10 +70,15 @@ def in_order_behind_merger(bitcasts: list[Instruction], named: frozenset[Instruc
 
 def _is_merged_again(x: Instruction) -> bool:
     """Does an operand of a product have more done to it than that its two batch dimensions are joined?"""
-    if not any(u.opcode == "custom-call" for u in x.users):
+    if not any(u.opcode in _CALLS for u in x.users):
         return False
     sizes = x.operands[0].shape.dimensions
     return len(sizes) != _BATCHED + 1 or sizes[2:] != x.shape.dimensions[1:]
+
+
+def _is_product(x: Instruction) -> bool:
+    """Is it a product that a library computes, or one too small for that?"""
+    return x.opcode == "dot" or is_library_matmul(x)
 
 
 def _call_read(x: Instruction) -> Instruction:
