@@ -9,7 +9,7 @@ import pytest
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.likely_ids.bitcasts import in_order_of_making
 from hlofuse.pipelines.likely_ids.merged_bitcasts import in_order_of_old_text
-from hlofuse.pipelines.likely_ids.reduced_bitcasts import gives_back_ones_of
+from hlofuse.pipelines.likely_ids.reduced_bitcasts import gives_back_ones_of, reads_reduction_without_ones
 
 _SUM = """%sum {
   %a = f32[] parameter(0)
@@ -53,15 +53,17 @@ def test_an_operand_of_which_more_than_batches_changes_is_merged_in_the_next_rou
         ("f32[1,8,2]", [], ["2", "3"]),
         ("f32[2,8]", ["negate.1.0"], ["2", "3"]),
         ("f32[8,2,1]", ["negate.1.0"], ["2", "3"]),
+        ("f32[1,1,16]", ["negate.1.0"], ["2", "3"]),
     ],
-    ids=["laid out otherwise", "as it lies", "without ones", "as reductions keep them"],
+    ids=["laid out otherwise", "as it lies", "without ones", "as reductions keep them", "of one dimension"],
 )
 def test_what_reads_an_operation_in_another_layout_with_dimensions_of_size_one_was_two(
     given: str, normalized: list[str], order: list[str]
 ) -> None:
+    without_ones = given.replace("1,1,", "").replace("[1,", "[").replace(",1]", "]")
     body = f"""  %p = {given} parameter(0)
   %negate.1.0 = {given} negate(%p)
-  %bitcast.2.0 = f32[{given[4:-1].strip("1,").replace("2,8", "16")}] bitcast(%negate.1.0){_NAMED}
+  %bitcast.2.0 = {without_ones} bitcast(%negate.1.0){_NAMED}
   %bitcast.3.0 = f32[16,1] bitcast(%p){_NAMED}
   ROOT %tuple.1.0 = ({given}) tuple(%negate.1.0)"""
     assert in_order(body, normalized) == order
@@ -203,6 +205,19 @@ def test_a_reduction_gives_back_the_ones_that_a_merged_bitcast_dropped(given: st
     dropping = next(x for x in entry if x.name == "bitcast.1.0")
     assert gives_back_ones_of(entry.root, {dropping}) == (given == "f32[2,4,1]")
     assert not gives_back_ones_of(entry.root, set())
+
+
+def test_a_reduction_that_keeps_its_dimension_gives_back_no_other() -> None:
+    body = (
+        """  %p = f32[2,4,1] parameter(0)
+  %zero = f32[] constant(0)
+  %bitcast.1.0 = f32[2,4] bitcast(%p)
+"""
+        + reduce("reduce.1.0", "2", "bitcast.1.0", "1")
+        + "  ROOT %bitcast.2.0 = f32[2,1] bitcast(%reduce.1.0)"
+    )
+    entry = parse_module(f"HloModule m\n\n{_SUM}\n\nENTRY %main {{\n{body}\n}}\n").entry
+    assert not reads_reduction_without_ones(entry.root)
 
 
 @pytest.mark.parametrize(("number", "order"), [("90", ["1", "40", "90"]), ("30", ["1", "30", "40"])])

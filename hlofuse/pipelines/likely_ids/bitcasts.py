@@ -22,7 +22,6 @@ from hlofuse.pipelines.likely_ids.bitcasts_of_products import (
 from hlofuse.pipelines.likely_ids.merged_bitcasts import (
     changes_type,
     in_order_of_old_text,
-    is_kept_of_normalization,
     is_merged_again,
     is_merged_for_reduction,
     moves_ones,
@@ -110,7 +109,7 @@ def _before_reductions(
         elif changes_type(x):
             met.append(x)
         elif is_normalized:
-            (kept if is_kept_of_normalization(x, normalized) else met).append(x)
+            (kept if only_changes_layout(x) else met).append(x)
         else:
             (met if reads_normalized(x, normalized) else kept).append(x)
     return [

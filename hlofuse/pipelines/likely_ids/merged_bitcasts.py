@@ -24,13 +24,6 @@ def only_changes_layout(x: Instruction) -> bool:
     return not is_same_layout and _in_memory(source) == _in_memory(x.shape)
 
 
-def is_kept_of_normalization(x: Instruction, normalized: frozenset[Instruction]) -> bool:
-    """Was it put around something in another layout, and nothing merged into it?"""
-    source = x.operands[0]
-    is_copied = source.opcode == "transpose" and source in normalized
-    return only_changes_layout(x) or (is_copied and moves_ones(x))
-
-
 def moves_ones(x: Instruction) -> bool:
     """Does it only permute dimensions, of which those of size one move?
 
@@ -69,7 +62,7 @@ def reads_normalized(x: Instruction, normalized: frozenset[Instruction]) -> bool
             return is_told and source.shape.dimensions[0] != 1
         case "transpose":
             return source.shape.dimensions[0] == 1
-    return source.shape.dimensions != (*x.shape.dimensions, 1)
+    return source.shape.true_rank > 1 and source.shape.dimensions != (*x.shape.dimensions, 1)
 
 
 def is_merged_for_reduction(x: Instruction, reads_matmul: bool, normalized: frozenset[Instruction]) -> bool:

@@ -47,8 +47,8 @@ def reads_reduction(x: Instruction) -> bool:
 def reads_reduction_without_ones(x: Instruction) -> bool:
     """Had the reduction that it reads dimensions of size one, which ReductionDegenerateDimRemover took?"""
     read = _bitcast_reduced_for(x)
-    if read is None:
-        return False
+    if read is None or x.shape.dimensions == (*x.operands[0].shape.dimensions, 1):
+        return False  # the program keeps the dimension so
     given = read.operands[0].shape
     return given.rank != read.shape.rank and given.true_dimensions == read.shape.true_dimensions
 
