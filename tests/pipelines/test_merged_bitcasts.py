@@ -245,3 +245,24 @@ lhs_contracting_dims={{2}}, rhs_contracting_dims={{1}}
   %bitcast.1.0 = f32[4,18] bitcast(%dot.1){_NAMED}
   ROOT %tuple.1.0 = (f32[24,3], f32[4,18]) tuple(%bitcast.2.0, %bitcast.1.0)"""
     assert in_order(body) == ["2", "90", "1"]
+
+
+def test_what_reads_a_transposed_reduction_is_merged_behind_calls_and_before_more_is_put_around_others() -> (
+    None
+):
+    body = (
+        f"""  %p = f32[4,8,2] parameter(0)
+  %q = f32[8,2] parameter(1)
+  %zero = f32[] constant(0)
+  %bitcast.1.0 = f32[64] bitcast(%p){_NAMED}
+"""
+        + reduce("reduce.1.0", "4,8", "p", "2")
+        + f"""  %transpose.1.0 = f32[8,4] transpose(%reduce.1.0), dimensions={{1,0}}
+  %bitcast.30.0 = f32[2,4,4] bitcast(%transpose.1.0)
+  %bitcast.70.0 = f32[32,2] bitcast(%p){_NAMED}
+  %call = f32[32,8] custom-call(%bitcast.70.0, %q), {_GEMM}
+  %bitcast.80.0 = f32[1,4,8] bitcast(%reduce.1.0){_NAMED}
+  ROOT %tuple.1.0 = (f32[64], f32[2,4,4], f32[32,8], f32[1,4,8]) \
+tuple(%bitcast.1.0, %bitcast.30.0, %call, %bitcast.80.0)"""
+    )
+    assert in_order(body) == ["1", "70", "30", "80"]

@@ -14,6 +14,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.bitcasts_of_products import (
     has_no_batches,
     in_order_behind_merger,
+    is_of_fusion,
     is_of_matmul,
     may_use_triton,
     reads_joined,
@@ -26,6 +27,7 @@ from hlofuse.pipelines.likely_ids.merged_bitcasts import (
     is_merged_for_reduction,
     moves_ones,
     only_changes_layout,
+    reads_decomposed,
     reads_normalized,
 )
 from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
@@ -99,8 +101,9 @@ def _before_reductions(
     met: list[Instruction] = []
     kept: list[Instruction] = []
     last: list[Instruction] = []
+    decomposed = [x for x in bitcasts if x not in joined and reads_decomposed(x)]
     for x in bitcasts:
-        if x in joined:
+        if x in joined or x in decomposed:
             continue
         is_normalized = number[x] >= windows.normalization
         is_behind = _is_made_behind(x) or (number[x] > end and not moves_ones(x))
@@ -112,11 +115,14 @@ def _before_reductions(
             (kept if only_changes_layout(x) else met).append(x)
         else:
             (met if reads_normalized(x, normalized) else kept).append(x)
+    called = max((number[x] for x in last if is_of_matmul(x) or is_of_fusion(x)), default=-1)
     return [
         *in_order_of_pass(kept, [], frozenset()),
         *_in_order_of_simplifier(met, number, frozenset(older)),
         *in_order_behind_merger([x for x in bitcasts if x in joined], frozenset(before_products)),
-        *in_order_of_pass(last, [], frozenset()),
+        *in_order_of_pass([x for x in last if number[x] <= called], [], frozenset()),
+        *decomposed,
+        *in_order_of_pass([x for x in last if number[x] > called], [], frozenset()),
     ]
 
 

@@ -78,7 +78,7 @@ def is_merged_again(x: Instruction, number: Mapping[Instruction, int]) -> bool:
 
     Then something new was put between it and what it reads: the bitcast around a product that
     HoistFusedBitcasts left behind, the dimensions of size one of a reduction (ReductionDegenerateDimRemover)
-    or the transposition of its result (ReductionLayoutNormalizer).
+    or the layout of its result (ReductionLayoutNormalizer).
     """
     source = x.operands[0]
     match source.opcode:
@@ -93,9 +93,20 @@ def is_merged_again(x: Instruction, number: Mapping[Instruction, int]) -> bool:
             # ScatterExpander asks so whether indices are in bounds.
             is_check = source.operands[0].opcode in ("and", "compare")
             return dropped and not is_check and not x.op_name and not source.op_name
-        case "transpose":
-            return source.operands[0].opcode == "reduce" and not x.op_name
     return False
+
+
+def reads_decomposed(x: Instruction) -> bool:
+    """Does it read the transposition of what a reduction gives, without a name of the program?
+
+    ReduceDecomposer copies the result of a reduction into the layout in which it was, LayoutNormalization
+    makes a transposition of that, and AlgebraicSimplifier merges what is behind it at once.
+    """
+    source = x.operands[0]
+    if source.opcode != "transpose" or x.op_name:
+        return False
+    read = source.operands[0]
+    return (read.operands[0] if read.opcode == "convert" else read).opcode == "reduce"
 
 
 def in_order_of_old_text(bitcasts: list[Instruction]) -> list[Instruction]:
