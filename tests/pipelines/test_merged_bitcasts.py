@@ -266,3 +266,20 @@ def test_what_reads_a_transposed_reduction_is_merged_behind_calls_and_before_mor
 tuple(%bitcast.1.0, %bitcast.30.0, %call, %bitcast.80.0)"""
     )
     assert in_order(body) == ["1", "70", "30", "80"]
+
+
+def test_between_a_product_and_what_groups_it_for_a_reduction_there_was_a_bitcast_of_the_program() -> None:
+    body = (
+        f"""  %p = f32[16,16] parameter(0)
+  %q = f32[4,64] parameter(1)
+  %zero = f32[] constant(0)
+  %call = (f32[16,16], s8[64]) custom-call(%p, %p), {_GEMM}
+  %get-tuple-element.1 = f32[16,16] get-tuple-element(%call), index=0
+  %bitcast.5.0 = f32[256] bitcast(%get-tuple-element.1){_NAMED}
+"""
+        + reduce("reduce.1.0", "", "bitcast.5.0", "0")
+        + f"  %bitcast.6.0 = f32[256] bitcast(%q){_NAMED}\n"
+        + reduce("reduce.2.0", "", "bitcast.6.0", "0")
+        + "  ROOT %tuple.1.0 = (f32[], f32[]) tuple(%reduce.1.0, %reduce.2.0)"
+    )
+    assert in_order(body) == ["6", "5"]

@@ -57,7 +57,7 @@ def in_order_of_making(
     number = {x: name_before_renaming(x).number for x in bitcasts}
     grouped = last_in_a_row(sorted(bitcasts, key=number.__getitem__))
     first = number[grouped[0]] if grouped else max(number.values()) + 1
-    merged_last = {x for x in grouped if was_two(x) or reads_normalized(x, normalized)}
+    merged_last = {x for x in grouped if was_two(x) or reads_matmul(x) or reads_normalized(x, normalized)}
     merged_last |= {x for x in bitcasts if gives_back_ones_of(x, merged_last)}
     # LayoutNormalization makes what is laid out otherwise anew in its last turn.
     ahead = [x for x in bitcasts if number[x] < first and x.shape.is_row_major and x not in merged_last]
