@@ -153,7 +153,7 @@ ENTRY %main {{
   %slice.1.0 = {row} slice(%p), slice={slice_}, metadata={{op_name="unstack"}}
   %bitcast.1.0 = {flat} bitcast(%slice.1.0), metadata={{op_name="unstack"}}
   %sine.1.0 = {flat} sine(%bitcast.1.0)
-  ROOT %bitcast.2.0 = {row} bitcast(%sine.1.0)
+  ROOT %bitcast.2.0 = {row} bitcast(%sine.1.0), metadata={{op_name="reshape"}}
 }}
 """
     entry = parse_module(text).entry

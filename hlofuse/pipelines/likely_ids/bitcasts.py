@@ -2,19 +2,44 @@
 
 All bear the compiler's own root, and numbers grow from turn to turn. But AlgebraicSimplifier makes one of
 two bitcasts in a row, and the new one takes the name of the one that it replaces
-(`AlgebraicSimplifierVisitor::ReplaceWithBitcast`): a low number may be on something young. Those that are
-read by reductions, or that read them, tell it by their shapes.
+(`AlgebraicSimplifierVisitor::HandleBitcast`): a low number may be on something young. Which ones those are
+is told by shapes and by what stands around them; the simplifier made them in the order of the text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import accumulate, takewhile
-from math import prod
-from operator import mul
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.bitcasts_of_products import (
+    has_no_batches,
+    in_order_behind_merger,
+    is_of_fusion,
+    is_of_matmul,
+    may_use_triton,
+    reads_joined,
+    reads_matmul,
+)
+from hlofuse.pipelines.likely_ids.merged_bitcasts import (
+    changes_type,
+    in_order_of_old_text,
+    is_merged_again,
+    is_merged_for_reduction,
+    moves_ones,
+    only_changes_layout,
+    reads_decomposed,
+    reads_normalized,
+)
 from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
+from hlofuse.pipelines.likely_ids.reduced_bitcasts import (
+    gives_back_ones_of,
+    is_reduced,
+    last_in_a_row,
+    reads_reduction,
+    reads_reduction_without_ones,
+    was_two,
+)
+from hlofuse.pipelines.likely_ids.windows_of_bitcasts import Windows, windows_of
 from hlofuse.pipelines.names import name_before_renaming
 
 
@@ -25,150 +50,121 @@ def in_order_of_making(
 
     `normalized` is what LayoutNormalization made anew.
 
-    ReductionDimensionGrouper and TreeReductionRewriter put bitcasts in front of reductions, and nobody else
-    makes any meanwhile. What has a higher number was made by AlgebraicSimplifier behind them, which went
-    through the computation as it is written today.
+    What was grouped for reductions comes behind what passes before made. What was put around reductions
+    meanwhile AlgebraicSimplifier merges right before that where Triton may be used, and in its last turn
+    otherwise.
     """
     number = {x: name_before_renaming(x).number for x in bitcasts}
-    grouped = _last_in_a_row(sorted(bitcasts, key=number.__getitem__))
-    top = max(number.values()) + 1
-    first = number[grouped[0]] if grouped else top
-    merged = {x for x in grouped if _was_two(x)}
-    remade = {x for x in bitcasts if number[x] < first and _is_remade(x, number, normalized)}
-    order = _before_reductions([x for x in bitcasts if number[x] < first and x not in remade])
-    order += [x for x in bitcasts if x in remade]
+    grouped = last_in_a_row(sorted(bitcasts, key=number.__getitem__))
+    first = number[grouped[0]] if grouped else max(number.values()) + 1
+    merged_last = {x for x in grouped if was_two(x) or reads_matmul(x) or reads_normalized(x, normalized)}
+    merged_last |= {x for x in bitcasts if gives_back_ones_of(x, merged_last)}
+    # LayoutNormalization makes what is laid out otherwise anew in its last turn.
+    ahead = [x for x in bitcasts if number[x] < first and x.shape.is_row_major and x not in merged_last]
+    merged = {x for x in ahead if is_merged_again(x, number)}
+    merged |= {x for x in ahead if is_reduced(x) and is_merged_for_reduction(x, reads_matmul(x), normalized)}
+    made = [x for x in ahead if x not in merged]
+    order: list[Instruction] = []
+    if made:
+        windows = windows_of(made, number)
+        late = {x for x in made if number[x] < windows.normalization and reads_reduction_without_ones(x)}
+        merged |= late
+        order += _before_reductions([x for x in made if x not in late], number, windows, normalized)
+    if merged and may_use_triton(bitcasts[0]):
+        order += [x for x in bitcasts if x in merged]
+    merged |= merged_last
     order += [x for x in grouped if x not in merged]
     placed = frozenset(order)
-    late = [x for x in bitcasts if x not in placed]
-    return order + in_order_of_pass(late, [], frozenset(merged))
+    last = [x for x in bitcasts if x not in placed and x not in merged and _is_kept(x)]
+    order += sorted(last, key=number.__getitem__)
+    placed = frozenset(order)
+    return order + in_order_of_old_text([x for x in bitcasts if x not in placed])
 
 
-def _before_reductions(bitcasts: list[Instruction]) -> list[Instruction]:
-    """In the order of their numbers, but for those that change the type.
+def _before_reductions(
+    bitcasts: list[Instruction],
+    number: Mapping[Instruction, int],
+    windows: Windows,
+    normalized: frozenset[Instruction],
+) -> list[Instruction]:
+    """In the order of their numbers, but for those that AlgebraicSimplifier met behind LayoutNormalization.
 
-    BitcastDtypesExpander leaves them to AlgebraicSimplifier, which meets them where LayoutNormalization has
-    put bitcasts without a name of the program, and two in a row have become one. What has a higher number
-    than those has been made since.
+    It runs twice there: at once, and behind DotDimensionMerger.
     """
-    changing = frozenset(x for x in bitcasts if x.shape.element_type != x.operands[0].shape.element_type)
-    number = {x: name_before_renaming(x).number for x in bitcasts}
-    end = max((number[x] for x in changing), default=-1)
-    start = _first_of_normalization([(n, bool(x.op_name)) for x, n in number.items() if n < end])
-    if start is None:
-        return in_order_of_pass(bitcasts, [], frozenset())
-    turns: list[list[Instruction]] = [[], [], []]
+    joined = {
+        x for x in bitcasts if number[x] >= windows.products and is_of_matmul(x) and not has_no_batches(x)
+    }
+    joined |= {x for x in bitcasts if number[x] < windows.products and reads_joined(x, joined)}
+    older = {x for x in bitcasts if number[x] < windows.normalization}
+    before_products = {x for x in bitcasts if number[x] < windows.products}
+    end = max((number[x] for x in bitcasts if changes_type(x)), default=windows.products)
+    met: list[Instruction] = []
+    kept: list[Instruction] = []
+    last: list[Instruction] = []
+    decomposed = [x for x in bitcasts if x not in joined and reads_decomposed(x)]
     for x in bitcasts:
-        turns[1 if x in changing else (number[x] >= start) + (number[x] > end)].append(x)
-    aged = sorted(changing, key=number.__getitem__)
-    first, met, last = turns
+        if x in joined or x in decomposed:
+            continue
+        is_normalized = number[x] >= windows.normalization
+        is_behind = _is_made_behind(x) or (number[x] > end and not moves_ones(x))
+        if number[x] >= windows.products or (is_normalized and is_behind):
+            last.append(x)
+        elif changes_type(x):
+            met.append(x)
+        elif is_normalized:
+            (kept if only_changes_layout(x) else met).append(x)
+        else:
+            (met if reads_normalized(x, normalized) else kept).append(x)
+    called = max((number[x] for x in last if is_of_matmul(x) or is_of_fusion(x)), default=-1)
     return [
-        *in_order_of_pass(first, [], frozenset()),
-        *in_order_of_pass(met, aged, changing),
-        *in_order_of_pass(last, [], frozenset()),
+        *in_order_of_pass(kept, [], frozenset()),
+        *_in_order_of_simplifier(met, number, frozenset(older)),
+        *in_order_behind_merger([x for x in bitcasts if x in joined], frozenset(before_products)),
+        *in_order_of_pass([x for x in last if number[x] <= called], [], frozenset()),
+        *decomposed,
+        *in_order_of_pass([x for x in last if number[x] > called], [], frozenset()),
     ]
 
 
-def _first_of_normalization(bitcasts: list[tuple[int, bool]]) -> int | None:
-    """The number that parts those of the program best from those of LayoutNormalization, if any does.
+def _in_order_of_simplifier(
+    bitcasts: list[Instruction], number: Mapping[Instruction, int], older: frozenset[Instruction]
+) -> list[Instruction]:
+    """What is merged, or made of other operations, behind LayoutNormalization; given in the text's order.
 
-    Given is which numbers are on something with an op_name. Other passes had made a few without one.
+    That numbered what it made in the order in which the simplifier comes to it, but for those that something
+    else read then: a broadcast that reads the source of a bitcast today read it through that. Behind all of
+    those are bitcasts that were transpositions to begin with.
     """
-    best, found, score = -len(bitcasts), None, 0
-    for number, is_named in sorted(bitcasts):
-        if not is_named and score > best:
-            best, found = score, number
-        score += 1 if is_named else -1
-    return found if score <= best else None
+    if not bitcasts or bitcasts[0].computation is None:
+        return bitcasts
+    place = {x: k for k, x in enumerate(bitcasts[0].computation)}
+    spread = {x: [u for u in x.operands[0].users if u.opcode == "broadcast"] for x in bitcasts}
+    first = {x: min(place[u] for u in (x, *spread[x])) for x in bitcasts}
+    apart = older | {x for x in bitcasts if changes_type(x) or first[x] < place[x]}
+    others = (number[x] for x in bitcasts if x not in apart and not moves_ones(x) and not x.op_name)
+    end = max(others, default=-1)
+    met = sorted(bitcasts, key=lambda x: (_round(x) if number[x] > end and x not in older else 0, first[x]))
+    changing = sorted((x for x in bitcasts if changes_type(x)), key=number.__getitem__)
+    return in_order_of_pass(met, changing, frozenset(apart))
 
 
-def _last_in_a_row(numbered: list[Instruction]) -> list[Instruction]:
-    """The last of those in front of reductions that no other bitcast comes between."""
-    backwards = numbered[::-1]
-    others = len([*takewhile(lambda x: not _regroups(x), backwards)])
-    return [*takewhile(_regroups, backwards[others:])][::-1]
+def _round(x: Instruction) -> int:
+    """In which round of AlgebraicSimplifier was it made, of what was no bitcast?
 
-
-def _reductions(x: Instruction) -> tuple[Instruction | None, Instruction | None]:
-    """The one that reads it, and the one that reads that one."""
-    inner = next((u for u in x.users if u.opcode == "reduce" and u.operands[0] is x), None)
-    users = inner.users if inner is not None else []
-    return inner, next((u for u in users if u.opcode == "reduce"), None)
-
-
-def _regroups(x: Instruction) -> bool:
-    """Does it join what is reduced together? What is kept together stays as it is."""
-    inner, outer = _reductions(x)
-    if inner is None:
-        return False
-    rank = len(x.shape.dimensions)
-    reduced = set(inner.attributes["dimensions"])
-    if outer is not None:
-        kept = [d for d in range(rank) if d not in reduced]
-        reduced |= {kept[d] for d in outer.attributes["dimensions"]}
-    kept_beside = any(reduced.isdisjoint((d, d + 1)) for d in range(rank - 1))
-    if kept_beside and rank >= len(x.operands[0].shape.dimensions):
-        return False
-    return [d for d in range(rank - 1) if {d, d + 1} <= reduced] in ([], [_split_dimension(x)])
-
-
-def _was_two(x: Instruction) -> bool:
-    """Was there a bitcast already that another one for the reduction was put behind?
-
-    ReductionDegenerateDimRemover drops dimensions of size one, ReductionDimensionGrouper joins neighbours,
-    TreeReductionRewriter splits one dimension: what did more than one of these was more than one.
+    A transposition becomes a reshape, that a bitcast, and if it reads another one the two are merged.
     """
-    given, made = x.operands[0].shape.dimensions, x.shape.dimensions
-    at = _split_dimension(x)
-    if at is not None:
-        return given != (*made[:at], prod(made[at : at + 2]), *made[at + 2 :])
-    if 1 in given:
-        return x.operands[0].shape.true_dimensions != x.shape.true_dimensions
-    return not {*accumulate(made, mul)} <= {*accumulate(given, mul)}
+    if changes_type(x):
+        return 0
+    if moves_ones(x):
+        return 1
+    return 2 if x.op_name else 0
 
 
-def _split_dimension(x: Instruction) -> int | None:
-    """The first of two neighbours of which one is reduced at once, the other one by the next reduction."""
-    inner, outer = _reductions(x)
-    if inner is None or outer is None:
-        return None
-    reduced = set(inner.attributes["dimensions"])
-    kept = [d for d in range(len(x.shape.dimensions)) if d not in reduced]
-    later = {kept[d] for d in outer.attributes["dimensions"]}
-    return next((min(a, b) for a in sorted(later) for b in (a - 1, a + 1) if b in reduced), None)
+def _is_made_behind(x: Instruction) -> bool:
+    """Was it made for a reduction?"""
+    return is_reduced(x) or (bool(x.op_name) and reads_reduction(x))
 
 
-def _is_remade(x: Instruction, number: Mapping[Instruction, int], normalized: frozenset[Instruction]) -> bool:
-    """Has it an old name, but was made between the fusions of products and the grouping of reductions?
-
-    Then something new was put between it and what it reads: the bitcast around a product that
-    HoistFusedBitcasts left behind, the dimensions of size one of a reduction (ReductionDegenerateDimRemover)
-    or the transposition of its result (ReductionLayoutNormalizer), or a narrower product.
-    """
-    source = x.operands[0]
-    match source.opcode:
-        case "fusion":
-            batches = len(source.shape.dimensions) > 2 and x.shape.dimensions[0] != source.shape.dimensions[0]
-            hoisted = any(number.get(o, 0) > number[x] + _MOST_OF_A_FUSION for o in source.operands)
-            return bool(x.op_name) and batches and hoisted
-        case "reduce":
-            dropped = x.shape.true_dimensions == source.shape.true_dimensions
-            # ScatterExpander asks so whether indices are in bounds.
-            is_check = source.operands[0].opcode in ("and", "compare")
-            return dropped and not is_check and not x.op_name and not source.op_name
-        case "transpose":
-            return source.operands[0].opcode == "reduce" and not x.op_name
-        case "slice":
-            if x.computation is None or not x.computation.is_entry:
-                return False  # the names of clones tell less
-            # Rows of what lies transposed; where a first dimension goes nothing was.
-            dropped = (
-                source.shape.dimensions[0] != 1 and x.shape.true_dimensions == source.shape.true_dimensions
-            )
-            return source in normalized and dropped and bool(x.op_name)
-        case "convert":
-            return not x.op_name and number.get(source.operands[0], 0) > number[x]
-    return False
-
-
-_MOST_OF_A_FUSION = 20
-"""HoistFusedBitcasts names what it puts around one fusion in a row."""
+def _is_kept(x: Instruction) -> bool:
+    """Is it as a pass made it that ran before the last turn of AlgebraicSimplifier?"""
+    return only_changes_layout(x) or reads_reduction(x) or is_reduced(x)
