@@ -663,3 +663,16 @@ def test_a_number_that_has_a_place_in_the_source_was_spread_by_a_pass() -> None:
     assert maker("broadcast.1.0", MUL, constant, spread, compared) == Maker.FRONT_END
     placed = f"{spread}, metadata={{stack_frame_id=7}}"
     assert maker("broadcast.1.0", MUL, constant, placed, compared) == Maker.SIMPLIFIER
+
+
+def test_a_number_whose_readers_were_widened_is_the_program_s() -> None:
+    half = "%constant.1.0 = bf16[] constant(0.5)"
+    spread = "%broadcast.5.0 = bf16[8]{0} broadcast(%constant.1.0), dimensions={}"
+    widened = "%convert.4.0 = f32[8]{0} convert(%broadcast.5.0)"
+    assert maker("broadcast.5.0", MUL, half, spread, widened) == Maker.FRONT_END
+
+
+def test_a_transposition_of_what_was_converted_had_been_a_copy_into_another_layout() -> None:
+    narrow = "%convert.1.0 = bf16[8,4]{1,0} convert(%q)"
+    turned = "%transpose.1.0 = bf16[4,8]{1,0} transpose(%convert.1.0), dimensions={1,0}"
+    assert maker("transpose.1.0", MUL, narrow, turned) == Maker.LAYOUT_NORMALIZATION
