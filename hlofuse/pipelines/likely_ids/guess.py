@@ -32,7 +32,6 @@ from hlofuse.pipelines.likely_ids.parts_of_concatenations import (
     with_wholes_in_front,
 )
 from hlofuse.pipelines.likely_ids.program_order import in_program_order
-from hlofuse.pipelines.likely_ids.reciprocals import with_reciprocals_in_place
 from hlofuse.pipelines.likely_ids.simplification_rounds import in_rounds
 from hlofuse.pipelines.likely_ids.sort_keys import with_keys_as_made
 from hlofuse.pipelines.likely_ids.turns_in_clones import in_turns
@@ -105,6 +104,5 @@ def _by_age(
             broadcasts = [x for x in members if x in age and x.opcode == "broadcast"]
             aged = sorted(broadcasts, key=age.__getitem__)
             made_in_turn = in_order_of_pass(members, aged, named, expanded=True)
-            made_in_turn = with_reciprocals_in_place(with_keys_as_made(made_in_turn))
-            order += with_slices_behind_parts(made_in_turn, named)
+            order += with_slices_behind_parts(with_keys_as_made(made_in_turn), named)
     return order
