@@ -676,3 +676,20 @@ def test_a_transposition_of_what_was_converted_had_been_a_copy_into_another_layo
     narrow = "%convert.1.0 = bf16[8,4]{1,0} convert(%q)"
     turned = "%transpose.1.0 = bf16[4,8]{1,0} transpose(%convert.1.0), dimensions={1,0}"
     assert maker("transpose.1.0", MUL, narrow, turned) == Maker.LAYOUT_NORMALIZATION
+
+
+def test_what_was_cut_off_a_padded_convolution_lies_as_what_reads_it() -> None:
+    call = (
+        f'%conv.1 = f32[8,8]{{1,0}} custom-call(%q), custom_call_target="__cudnn$convForward", {op("conv")}'
+    )
+    cut = f"%slice.3.0 = f32[8,4]{{1,0}} slice(%conv.1), slice={{[0:8], [0:4]}}, {op('conv')}"
+    known = f"%mul.6.0 = f32[8,4]{{1,0}} multiply(%q, %q), {op('mul')}"
+    anew = f"%multiply.9.0 = f32[8,4]{{1,0}} multiply(%slice.3.0, %q), {op('mul')}"
+    assert maker("slice.3.0", MUL, known, call, cut, anew) == Maker.LAYOUT_NORMALIZATION
+    kept = anew.replace("multiply.9.0", "mul.7.0")
+    assert maker("slice.3.0", MUL, known, call, cut, kept) == Maker.DOT_MERGER
+
+
+def test_a_convert_of_the_program_named_after_its_opcode_was_made_anew() -> None:
+    line = "%convert.1.0 = bf16[8]{0} convert(%mul.5.0), " + op("convert_element_type")
+    assert maker("convert.1.0", MUL, line) == Maker.LAYOUT_NORMALIZATION

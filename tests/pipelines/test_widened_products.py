@@ -59,3 +59,30 @@ def test_where_the_device_has_narrow_products_all_are_of_the_late_turn() -> None
     narrow = PROGRAM.replace("%product.1 = f32", "%product.1 = bf16")
     narrow = narrow.replace("custom-call(%convert.1.0, %convert.2.0)", "custom-call(%p, %q)")
     assert not told(narrow.replace("bf16[8,8]{1,0} convert(%product.1)", "f32[8,8]{1,0} convert(%product.1)"))
+
+
+def test_what_is_read_in_another_layout_beside_a_product_was_made_anew_for_that() -> None:
+    makers = {x: Maker.FRONT_END for x in parse_module(BESIDE).entry if x.opcode != "parameter"}
+    for x in makers:
+        if x.name == "select.1.0":
+            makers[x] = Maker.LAYOUT_NORMALIZATION
+        elif x.opcode == "convert":
+            makers[x] = Maker.FLOAT_NORMALIZATION
+    found = {x.name: maker for x, maker in widened_for_products(makers).items()}
+    assert found == {
+        "convert.1.0": Maker.WIDENED_PRODUCTS,
+        "convert.4.0": Maker.LAYOUT_NORMALIZATION,
+    }
+
+
+BESIDE = """HloModule m
+
+ENTRY %main {
+  %p = bf16[8,8]{1,0} parameter(0)
+  %q = pred[8,8]{1,0} parameter(1)
+  %convert.1.0 = f32[8,8]{1,0} convert(%p)
+  %product.1 = f32[8,8]{1,0} custom-call(%convert.1.0), custom_call_target="__cudnn$convForward"
+  %convert.4.0 = bf16[8,8]{1,0} convert(%product.1)
+  ROOT %select.1.0 = bf16[8,8]{1,0} select(%q, %convert.4.0, %p)
+}
+"""

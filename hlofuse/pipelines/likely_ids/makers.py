@@ -68,6 +68,7 @@ _NAMED_AFTER_OPCODE = (Maker.SIMPLIFIER, Maker.LAYOUT_NORMALIZATION)
 _LOWERED = {
     **dict.fromkeys(("eq", "ge", "gt", "le", "lt", "ne"), "compare"),
     "cholesky": "select",
+    "convert_element_type": "convert",
     "div": "divide",
     "exp": "exponential",
     "max": "maximum",
@@ -297,7 +298,7 @@ class Makers:
         return self._inliner() if is_of_call(x) else Maker.SIMPLIFIER
 
     def _of_convert(self, x: Instruction) -> Maker:
-        if is_told_of_program(x) or (operation(x), x.opcode) in self._known:
+        if is_told_of_program(x) or _LOWERED.get(operation(x)) == x.opcode:
             return self._by_name(x)
         source = x.operands[0]
         if source.opcode == "reduce" and self.of(source) == Maker.SPLIT_K:
@@ -349,7 +350,8 @@ class Makers:
         if x.opcode == "slice" and not is_told_of_program(x):
             source = source.operands[0] if source.opcode == "bitcast" else source
             if source.opcode in _CALLS or _is_of_padded_call(x):
-                return Maker.DOT_MERGER
+                turned = x.users and self._is_normalized_for(x.users)
+                return Maker.LAYOUT_NORMALIZATION if turned else Maker.DOT_MERGER
             if operation(x) == _UNSTACKING and source.opcode == "parameter":
                 return Maker.LAYOUT_NORMALIZATION  # rows of a transposed one
             # A slice of what is reshaped is made one of what is not, behind which the reshape goes.

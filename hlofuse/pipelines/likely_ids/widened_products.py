@@ -38,9 +38,10 @@ def _evidence(x: Instruction, makers: Mapping[Instruction, Maker]) -> Maker | No
     """What stands around it tells; None for nothing."""
     if makers[x] == Maker.LAYOUT_NORMALIZATION:
         return Maker.LAYOUT_NORMALIZATION
-    wide = x.users if x.shape.element_type == "f32" else x.operands
+    wide, narrow = (x.users, x.operands) if x.shape.element_type == "f32" else (x.operands, x.users)
     if any(_is_call(n) for n in wide):
-        return Maker.WIDENED_PRODUCTS
+        turned = any(makers.get(n) == Maker.LAYOUT_NORMALIZATION for n in narrow if n.opcode != "transpose")
+        return Maker.LAYOUT_NORMALIZATION if turned else Maker.WIDENED_PRODUCTS
     if any(makers.get(n) == Maker.LAYOUT_NORMALIZATION and n.opcode == "transpose" for n in wide):
         return Maker.LAYOUT_NORMALIZATION
     if any(n.opcode == "reduce" or n.opcode in ELEMENTWISE_OPCODES - {"convert"} for n in wide):
