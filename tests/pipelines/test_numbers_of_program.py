@@ -45,8 +45,10 @@ ENTRY %main {
   %p = f32[8]{0} parameter(0)
   %constant.5.0 = f32[] constant(2)
   %constant.8.0 = f32[] constant(3)
+  %broadcast.6.0 = f32[8]{0} broadcast(%constant.8.0), dimensions={}
+  %add.1.0 = f32[8]{0} add(%p, %broadcast.6.0)
   %broadcast.4.0 = f32[8]{0} broadcast(%constant.5.0), dimensions={}
-  %mul.1.0 = f32[8]{0} multiply(%p, %broadcast.4.0)
+  %mul.1.0 = f32[8]{0} multiply(%add.1.0, %broadcast.4.0)
   %broadcast.3.0 = f32[4]{0} broadcast(%constant.8.0), dimensions={}
   %slice.1.0 = f32[4]{0} slice(%mul.1.0), slice={[0:4]}
   ROOT %mul.2.0 = f32[4]{0} multiply(%slice.1.0, %broadcast.3.0)
@@ -57,4 +59,4 @@ ENTRY %main {
 def test_a_number_older_than_one_before_was_that_of_something_gone() -> None:
     operations = [x for x in parse_module(GONE).entry.post_order() if x.opcode != "parameter"]
     order = [x.name for x in in_program_order(operations) if x.opcode == "broadcast"]
-    assert order == ["broadcast.3.0", "broadcast.4.0"]
+    assert order == ["broadcast.3.0", "broadcast.4.0", "broadcast.6.0"]
