@@ -693,3 +693,16 @@ def test_what_was_cut_off_a_padded_convolution_lies_as_what_reads_it() -> None:
 def test_a_convert_of_the_program_named_after_its_opcode_was_made_anew() -> None:
     line = "%convert.1.0 = bf16[8]{0} convert(%mul.5.0), " + op("convert_element_type")
     assert maker("convert.1.0", MUL, line) == Maker.LAYOUT_NORMALIZATION
+
+
+@pytest.mark.parametrize(("number", "made"), [(4, Maker.LAYOUT_NORMALIZATION), (1, Maker.SIMPLIFIER_AGAIN)])
+def test_what_is_spread_is_no_older_than_what_is_numbered_before_it(number: int, made: Maker) -> None:
+    """Whatever reads it: here something that was moved in front of a reshape."""
+    lines = [
+        "%broadcast.40.0 = f32[8]{0} broadcast(%zero), dimensions={}",
+        f"%max.5.0 = f32[8]{{0}} maximum(%p, %broadcast.40.0), {op('max')}",
+    ]
+    for k, reader in ((number, "max.2.0"), *((k, f"maximum.{k}.0") for k in (2, 3, 5, 6))):
+        lines.append(f"%broadcast.{k}.0 = f32[8]{{0}} broadcast(%zero), dimensions={{}}, {op('max')}")
+        lines.append(f"%{reader} = f32[8]{{0}} maximum(%p, %broadcast.{k}.0), {op('max')}")
+    assert maker(f"broadcast.{number}.0", *lines) == made

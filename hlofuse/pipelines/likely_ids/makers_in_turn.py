@@ -63,6 +63,8 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     makers.update(dict.fromkeys([*of_updated], Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(spread_for_moved_alone(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(widened_for_products(makers))
+    in_turn = _never_back_in_numbers(makers)
+    makers.update((x, maker) for x, maker in in_turn.items() if x.opcode == "broadcast")
     return makers
 
 
