@@ -663,3 +663,46 @@ def test_a_number_that_has_a_place_in_the_source_was_spread_by_a_pass() -> None:
     assert maker("broadcast.1.0", MUL, constant, spread, compared) == Maker.FRONT_END
     placed = f"{spread}, metadata={{stack_frame_id=7}}"
     assert maker("broadcast.1.0", MUL, constant, placed, compared) == Maker.SIMPLIFIER
+
+
+def test_a_number_whose_readers_were_widened_is_the_program_s() -> None:
+    half = "%constant.1.0 = bf16[] constant(0.5)"
+    spread = "%broadcast.5.0 = bf16[8]{0} broadcast(%constant.1.0), dimensions={}"
+    widened = "%convert.4.0 = f32[8]{0} convert(%broadcast.5.0)"
+    assert maker("broadcast.5.0", MUL, half, spread, widened) == Maker.FRONT_END
+
+
+def test_a_transposition_of_what_was_converted_had_been_a_copy_into_another_layout() -> None:
+    narrow = "%convert.1.0 = bf16[8,4]{1,0} convert(%q)"
+    turned = "%transpose.1.0 = bf16[4,8]{1,0} transpose(%convert.1.0), dimensions={1,0}"
+    assert maker("transpose.1.0", MUL, narrow, turned) == Maker.LAYOUT_NORMALIZATION
+
+
+def test_what_was_cut_off_a_padded_convolution_lies_as_what_reads_it() -> None:
+    call = (
+        f'%conv.1 = f32[8,8]{{1,0}} custom-call(%q), custom_call_target="__cudnn$convForward", {op("conv")}'
+    )
+    cut = f"%slice.3.0 = f32[8,4]{{1,0}} slice(%conv.1), slice={{[0:8], [0:4]}}, {op('conv')}"
+    known = f"%mul.6.0 = f32[8,4]{{1,0}} multiply(%q, %q), {op('mul')}"
+    anew = f"%multiply.9.0 = f32[8,4]{{1,0}} multiply(%slice.3.0, %q), {op('mul')}"
+    assert maker("slice.3.0", MUL, known, call, cut, anew) == Maker.LAYOUT_NORMALIZATION
+    kept = anew.replace("multiply.9.0", "mul.7.0")
+    assert maker("slice.3.0", MUL, known, call, cut, kept) == Maker.DOT_MERGER
+
+
+def test_a_convert_of_the_program_named_after_its_opcode_was_made_anew() -> None:
+    line = "%convert.1.0 = bf16[8]{0} convert(%mul.5.0), " + op("convert_element_type")
+    assert maker("convert.1.0", MUL, line) == Maker.LAYOUT_NORMALIZATION
+
+
+@pytest.mark.parametrize(("number", "made"), [(4, Maker.LAYOUT_NORMALIZATION), (1, Maker.SIMPLIFIER_AGAIN)])
+def test_what_is_spread_is_no_older_than_what_is_numbered_before_it(number: int, made: Maker) -> None:
+    """Whatever reads it: here something that was moved in front of a reshape."""
+    lines = [
+        "%broadcast.40.0 = f32[8]{0} broadcast(%zero), dimensions={}",
+        f"%max.5.0 = f32[8]{{0}} maximum(%p, %broadcast.40.0), {op('max')}",
+    ]
+    for k, reader in ((number, "max.2.0"), *((k, f"maximum.{k}.0") for k in (2, 3, 5, 6))):
+        lines.append(f"%broadcast.{k}.0 = f32[8]{{0}} broadcast(%zero), dimensions={{}}, {op('max')}")
+        lines.append(f"%{reader} = f32[8]{{0}} maximum(%p, %broadcast.{k}.0), {op('max')}")
+    assert maker(f"broadcast.{number}.0", *lines) == made

@@ -37,3 +37,26 @@ def test_of_equal_numbers_the_last_one_used_has_kept_its_constant() -> None:
 
 def test_a_number_of_its_own_stands_where_its_constant_says() -> None:
     assert numbers("%constant.6.0") == ["broadcast.3.0", "broadcast.4.0", "gt.2.0"]
+
+
+GONE = """HloModule m
+
+ENTRY %main {
+  %p = f32[8]{0} parameter(0)
+  %constant.5.0 = f32[] constant(2)
+  %constant.8.0 = f32[] constant(3)
+  %broadcast.6.0 = f32[8]{0} broadcast(%constant.8.0), dimensions={}
+  %add.1.0 = f32[8]{0} add(%p, %broadcast.6.0)
+  %broadcast.4.0 = f32[8]{0} broadcast(%constant.5.0), dimensions={}
+  %mul.1.0 = f32[8]{0} multiply(%add.1.0, %broadcast.4.0)
+  %broadcast.3.0 = f32[4]{0} broadcast(%constant.8.0), dimensions={}
+  %slice.1.0 = f32[4]{0} slice(%mul.1.0), slice={[0:4]}
+  ROOT %mul.2.0 = f32[4]{0} multiply(%slice.1.0, %broadcast.3.0)
+}
+"""
+
+
+def test_a_number_older_than_one_before_was_that_of_something_gone() -> None:
+    operations = [x for x in parse_module(GONE).entry.post_order() if x.opcode != "parameter"]
+    order = [x.name for x in in_program_order(operations) if x.opcode == "broadcast"]
+    assert order == ["broadcast.3.0", "broadcast.4.0", "broadcast.6.0"]

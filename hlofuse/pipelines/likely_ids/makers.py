@@ -41,16 +41,18 @@ class Maker(IntEnum):
     CONDITIONALS = 4
     """ConditionalSimplifier, between the first turn of ReshapeMover and the next of AlgebraicSimplifier."""
     DOT_MERGER = 5
-    LAYOUT_NORMALIZATION = 6
-    SPLIT_K = 7
-    FUSIONS = 8
+    WIDENED_PRODUCTS = 6
+    """FloatNormalization of products and convolutions that the device has not."""
+    LAYOUT_NORMALIZATION = 7
+    SPLIT_K = 8
+    FUSIONS = 9
     """Triton fusions and library calls."""
-    REDUCTIONS = 9
+    REDUCTIONS = 10
     """ReductionLayoutNormalizer, ReductionDimensionGrouper, TreeReductionRewriter."""
-    FLOAT_NORMALIZATION = 10
-    SIMPLIFIER_LAST = 11
+    FLOAT_NORMALIZATION = 11
+    SIMPLIFIER_LAST = 12
     """AlgebraicSimplifier behind float normalization."""
-    ANY = 12
+    ANY = 13
     """Whoever it was: only numbers count among these."""
 
 
@@ -66,6 +68,7 @@ _NAMED_AFTER_OPCODE = (Maker.SIMPLIFIER, Maker.LAYOUT_NORMALIZATION)
 _LOWERED = {
     **dict.fromkeys(("eq", "ge", "gt", "le", "lt", "ne"), "compare"),
     "cholesky": "select",
+    "convert_element_type": "convert",
     "div": "divide",
     "exp": "exponential",
     "max": "maximum",
@@ -268,12 +271,17 @@ class Makers:
 
     def _is_spread_by_pass(self, x: Instruction) -> bool:
         """Does nothing read it that had been where the front end would have put it?"""
-        new = [u for u in x.users if self._is_new(u) or self._is_new_in_call(u)]
-        if x.operands[0] in self._named and len(new) == len(x.users):
+        users = [u for u in x.users if not self._is_inserted(u)]
+        new = [u for u in users if self._is_new(u) or self._is_new_in_call(u)]
+        if x.operands[0] in self._named and len(new) == len(users):
             return False
         return bool(new) and all(
-            u.opcode in ELEMENTWISE_OPCODES and (u in new or is_of_call(u)) for u in x.users
+            u.opcode in ELEMENTWISE_OPCODES and (u in new or is_of_call(u)) for u in users
         )
+
+    def _is_inserted(self, x: Instruction) -> bool:
+        """Is it a convert of float normalization, which says nothing of what it stands beside?"""
+        return x.opcode == "convert" and self._of_convert(x) == Maker.FLOAT_NORMALIZATION
 
     def _is_new_in_call(self, x: Instruction) -> bool:
         return is_of_call(x) and not is_told_of_program(x) and self._by_name(x) == Maker.SIMPLIFIER
@@ -290,7 +298,7 @@ class Makers:
         return self._inliner() if is_of_call(x) else Maker.SIMPLIFIER
 
     def _of_convert(self, x: Instruction) -> Maker:
-        if is_told_of_program(x) or (operation(x), x.opcode) in self._known:
+        if is_told_of_program(x) or _LOWERED.get(operation(x)) == x.opcode:
             return self._by_name(x)
         source = x.operands[0]
         if source.opcode == "reduce" and self.of(source) == Maker.SPLIT_K:
@@ -327,11 +335,8 @@ class Makers:
         return self._by_name(x)
 
     def _of_transpose(self, x: Instruction) -> Maker:
-        source = x.operands[0]
         if is_told_of_program(x):
             return self._by_name(x)
-        if source.opcode == "convert" and self.of(source) == Maker.FLOAT_NORMALIZATION:
-            return Maker.SIMPLIFIER_LAST
         return Maker.LAYOUT_NORMALIZATION  # had been a copy into another layout
 
     def _with_operands(self, x: Instruction) -> Maker:
@@ -345,7 +350,8 @@ class Makers:
         if x.opcode == "slice" and not is_told_of_program(x):
             source = source.operands[0] if source.opcode == "bitcast" else source
             if source.opcode in _CALLS or _is_of_padded_call(x):
-                return Maker.DOT_MERGER
+                turned = x.users and self._is_normalized_for(x.users)
+                return Maker.LAYOUT_NORMALIZATION if turned else Maker.DOT_MERGER
             if operation(x) == _UNSTACKING and source.opcode == "parameter":
                 return Maker.LAYOUT_NORMALIZATION  # rows of a transposed one
             # A slice of what is reshaped is made one of what is not, behind which the reshape goes.

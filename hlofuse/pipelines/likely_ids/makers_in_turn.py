@@ -19,6 +19,7 @@ from hlofuse.pipelines.likely_ids.moved_reshapes import (
 )
 from hlofuse.pipelines.likely_ids.parts_of_concatenations import made_for_slices
 from hlofuse.pipelines.likely_ids.updated_slices import is_of_updated
+from hlofuse.pipelines.likely_ids.widened_products import widened_for_products
 from hlofuse.pipelines.names import is_of_call, is_told_of_program, name_before_renaming, operation
 
 _TURNS = (
@@ -61,6 +62,9 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     of_updated = (x for x in makers if makers[x] == Maker.SIMPLIFIER and is_of_updated(x))
     makers.update(dict.fromkeys([*of_updated], Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(spread_for_moved_alone(makers), Maker.SIMPLIFIER_AGAIN))
+    makers.update(widened_for_products(makers))
+    in_turn = _never_back_in_numbers(makers)
+    makers.update((x, maker) for x, maker in in_turn.items() if x.opcode == "broadcast")
     return makers
 
 

@@ -31,7 +31,9 @@ def in_order_of_first_use(order: list[Instruction], chains: Iterable[list[Instru
     readers: dict[Instruction, list[Instruction]] = {}
     for x in first:
         readers.setdefault(x.operands[0], []).append(x)
-    own = {max(of_one, key=first.__getitem__) for of_one in readers.values()}
+    likely = {max(of_one, key=first.__getitem__) for of_one in readers.values()}
+    chains = [*chains]
+    own = likely - _of_gone(likely, chains)
     others = {x: k for x, k in first.items() if x not in own}
     if not others:
         return order
@@ -39,6 +41,22 @@ def in_order_of_first_use(order: list[Instruction], chains: Iterable[list[Instru
     _add_those_of_others(place, others, {x: first[x] for x in own}, chains)
     numbers = sorted((x for x in order if is_constant(x)), key=place.__getitem__)
     return [*numbers, *(x for x in order if not is_constant(x))]
+
+
+def _of_gone(own: set[Instruction], chains: Iterable[list[Instruction]]) -> set[Instruction]:
+    """Those that read a number older than one before them has, of their root.
+
+    It had been that of something that is gone, such as what was given another layout: CSE keeps the oldest.
+    """
+    found: set[Instruction] = set()
+    for chain in chains:
+        highest = -1
+        for x in reversed(chain):
+            if x in own and _number(x) < highest:
+                found.add(x)
+            elif x in own:
+                highest = _number(x)
+    return found
 
 
 def _add_those_of_others(

@@ -101,7 +101,9 @@ def _as_made(producer: Instruction, users: list[Instruction], clues: Clues, ages
     if listed == by_age:
         listed = clues.at_cse.sorted(producer, by_age)
     listed = with_products_gone(producer, listed, clues.order, clues.program.products)
-    return with_last_for_first_product(producer, by_age) if listed == by_age else listed
+    if listed != by_age:
+        return listed
+    return with_last_for_first_product(producer, by_age, ids_known=clues.ids_known)
 
 
 def _is_younger_than_a_division(x: Instruction, users: list[Instruction]) -> bool:

@@ -652,3 +652,20 @@ def test_a_call_within_a_call_that_had_two_results_left_a_place_too(reader: str,
   %add.1 = f32[4]{{0}} add(%tan.1, %sub.1){named("jit(g)/add")}
   ROOT %r = (f32[4]{{0}}, f32[4]{{0}}) tuple(%exp.1, %add.1)"""
     assert users_of("sin.1", body) == users
+
+
+@pytest.mark.parametrize("ids_known", [True, False])
+def test_calls_were_inlined_in_the_order_of_ids_even_if_those_are_a_guess(ids_known: bool) -> None:
+    """What a scan goes over: a text has each slice where it is needed first."""
+    cut = "f32[1,4]{1,0} dynamic-slice(%p, %sub.1, %zero), dynamic_slice_sizes={1,4}"
+    body = f"""
+  %i.1 = s32[] parameter(0)
+  %p = f32[8,4]{{1,0}} parameter(1)
+  %zero = s32[] constant(0)
+  %sub.1 = s32[] subtract(%i.1, %zero){named("sub")}
+  %dynamic_slice.2 = {cut}{named("jit(dynamic_index_in_dim)/dynamic_slice", frame=1)}
+  %dynamic_slice.1 = {cut}{named("jit(other)/dynamic_slice", frame=2)}
+  ROOT %add.1 = f32[1,4]{{1,0}} add(%dynamic_slice.2, %dynamic_slice.1){named("add")}"""
+    ids = "i.1 p zero sub.1 add.1 dynamic_slice.1 dynamic_slice.2"
+    users = users_of("sub.1", body, ids=ids, ids_known=ids_known)
+    assert users == ["dynamic_slice.1", "dynamic_slice.2"]

@@ -241,6 +241,33 @@ def test_in_a_function_a_reciprocal_is_younger_than_what_it_divides(ids: str, us
 
 
 @pytest.mark.parametrize(
+    ("thirds", "ids_known", "users"),
+    [
+        ("broadcast.3.0", True, ["multiply.6", "multiply.5"]),
+        ("broadcast.3.0", False, ["multiply.5", "multiply.6"]),
+        ("broadcast.3", False, ["multiply.6", "multiply.5"]),
+    ],
+    ids=["ids known", "a guess", "a guess, and the first of all"],
+)
+def test_a_guess_does_not_tell_whether_a_product_was_made_with_a_reciprocal(
+    thirds: str, ids_known: bool, users: list[str]
+) -> None:
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %third = f32[] constant(0.333333343)
+  %{thirds} = f32[8]{{0}} broadcast(%third), dimensions={{}}
+  %x.1 = f32[8]{{0}} negate(%p){named("x")}
+  %y.1 = f32[8]{{0}} cosine(%p){named("y")}
+  %other.1 = f32[8]{{0}} sine(%p){named("other")}
+  %abs.9 = f32[8]{{0}} abs(%p)
+  %multiply.5.0 = f32[8]{{0}} multiply(%x.1, %{thirds}){named("div")}
+  %multiply.6.0 = f32[8]{{0}} multiply(%y.1, %{thirds}){named("div")}
+  ROOT %root.1 = f32[8]{{0}} add(%other.1, %abs.9){named("root")}"""
+    ids = f"p x.1 y.1 other.1 root.1 third {thirds} abs.9 multiply.5.0 multiply.6.0"
+    listed = users_of(thirds, body, ids=ids, ids_known=ids_known)
+    assert listed == [f"{name}.0" for name in users]
+
+
+@pytest.mark.parametrize(
     ("reduced", "users"), [("p q", ["neg.2", "neg.1"]), ("p p", ["neg.1", "neg.2"])], ids=["all", "one"]
 )
 def test_the_last_takes_the_place_of_a_reduction_that_became_one_of_each_part(

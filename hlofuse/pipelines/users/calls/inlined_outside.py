@@ -36,11 +36,11 @@ def with_calls_inlined(
     if passes is not None:
         for call, clones in calls.items():
             calls[call] = with_clones_by_age(clones, cloned, range(passes))
-        # They were inlined in the order in which they stood.
-        ages = {c: cloned[them[0]].id for c, them in calls.items() if them[0].opcode not in MADE_ANEW}
-        slots = iter(sorted(ages, key=ages.__getitem__))
-        listed = [next(slots) if x in ages else x for x in listed]
-        calls = {call: calls[call] for call in listed if not isinstance(call, Instruction)}
+    # They were inlined in the order in which they stood.
+    ages = {c: cloned[them[0]].id for c, them in calls.items() if them[0].opcode not in MADE_ANEW}
+    slots = iter(sorted(ages, key=ages.__getitem__))
+    listed = [next(slots) if x in ages else x for x in listed]
+    calls = {call: calls[call] for call in listed if not isinstance(call, Instruction)}
     gone: list[tuple[Hashable, int]] = []
     for call, clones in calls.items():
         given = [(x, -1) for x in _slices_given_to(clones, users)]

@@ -116,13 +116,16 @@ def _key(shape: Shape, value: float) -> Hashable:
     return shape.element_count, shape.dimensions[-1:], value
 
 
-def with_last_for_first_product(reciprocal: Instruction, users: list[Instruction]) -> list[Instruction]:
+def with_last_for_first_product(
+    reciprocal: Instruction, users: list[Instruction], *, ids_known: bool
+) -> list[Instruction]:
     """The users of the reciprocal that was kept: the last in front if its own product is not among them.
 
     Simplification makes the product right behind the reciprocal (`HandleDivide`,
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), and CSE keeps the first reciprocal. If the
     oldest user was made with another one, ReshapeMover or the like has taken the kept one's own product
-    elsewhere since, and the last user took its place. `users` stand by age, and ids have to be XLA's.
+    elsewhere since, and the last user took its place. `users` stand by age. If ids are a guess, there may be
+    others between a reciprocal and its own product, and only the number of the first of all tells.
     """
     if not is_broadcast_of_constant(reciprocal) or not all(map(_is_product_made_by_pass, users)):
         return users
@@ -131,7 +134,8 @@ def with_last_for_first_product(reciprocal: Instruction, users: list[Instruction
     behind = users[0].id - reciprocal.id
     # The first reciprocal of all, numbered 0, came with the first product.
     first = name_before_renaming(reciprocal).number == 0 < min(name_before_renaming(u).number for u in users)
-    return last_in_front(users) if behind > 1 or (behind == 1 and first) else users
+    is_taken = (ids_known and behind > 1) or (behind > 0 and first)
+    return last_in_front(users) if is_taken else users
 
 
 def _is_product_made_by_pass(x: Instruction) -> bool:
