@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
+from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.pipelines.likely_ids.guess import guess_ids
+from hlofuse.pipelines.likely_ids.makers import Maker
 from hlofuse.pipelines.likely_ids.processing_order import likely_processing_order
 from hlofuse.pipelines.users.restore import restore_users
 
@@ -19,13 +22,14 @@ def restore_history(module: Module, ids: UniqueIds | None) -> None:
     This is the one place that says where they come from: `ids` that XLA wrote down go before all else,
     then comes what repeating XLA's earlier passes left in the module, then what can be told from the text.
     """
+    makers: Mapping[Instruction, Maker] | None = None
     if ids is not None:
         ids.apply(module)
     elif not module.has_played_order:
-        guess_ids(module)
+        makers = guess_ids(module)
         module.processing_order = likely_processing_order(module)
     if not module.has_played_order:
-        restore_users(module, ids_known=ids is not None)
+        restore_users(module, ids_known=ids is not None, makers=makers)
     if ids is not None:
         ids.give_metadata(module)
     names = module.instruction_names

@@ -38,11 +38,13 @@ from hlofuse.pipelines.likely_ids.turns_in_clones import in_turns
 from hlofuse.pipelines.names import is_cloned_whole, is_told_of_program
 
 
-def guess_ids(module: Module) -> None:
+def guess_ids(module: Module) -> dict[Instruction, Maker]:
     """Give the instructions outside of fusions ids in their likely order of age.
 
     Where nothing is known of the program (no op_name in the dump) the order of the text is as good as any.
+    Returns who made each of the others.
     """
+    guessed: dict[Instruction, Maker] = {}
     is_text = is_given_as_text(module)
     is_older = is_text and is_named_after_opcodes(module)
     named = made_by_older_front_end(module) if is_older else named_by_front_end(module)
@@ -57,7 +59,9 @@ def guess_ids(module: Module) -> None:
                 if is_text:
                     makers = {x: makers.get(x, Maker.FRONT_END) for x in computation}
                 order = _by_age(computation, makers, named, is_text=is_text, is_older=is_older)
+                guessed.update(makers)
             computation.reorder(with_callers_as_written(order, written))
+    return guessed
 
 
 def _by_age(

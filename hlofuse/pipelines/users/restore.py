@@ -9,9 +9,12 @@ source, or what an instruction is, give away.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.likely_ids.makers import Maker
 from hlofuse.pipelines.reordering import reorder_users
 from hlofuse.pipelines.users.by_age import as_age_tells
 from hlofuse.pipelines.users.calls.unread_results import in_order_written
@@ -90,19 +93,26 @@ from hlofuse.pipelines.users.simplified.reshaped_scalars import (
 from hlofuse.pipelines.users.simplified.split_reductions import with_split_reductions_behind
 
 
-def restore_users(module: Module, *, ids_known: bool) -> None:
-    """Put the users of every instruction outside of fusions into their likely order."""
+def restore_users(
+    module: Module, *, ids_known: bool, makers: Mapping[Instruction, Maker] | None = None
+) -> None:
+    """Put the users of every instruction outside of fusions into their likely order.
+
+    `makers` are those of a guess at ids, where there was one.
+    """
     gone = places_of_gone(module)
     for computation in module.computations:
         if computation.fusion is None and any(len(x.users) > 1 for x in computation):
-            _restore(computation, gone, ids_known=ids_known)
+            _restore(computation, gone, makers or {}, ids_known=ids_known)
 
 
-def _restore(computation: Computation, gone: GonePlaces, *, ids_known: bool) -> None:
+def _restore(
+    computation: Computation, gone: GonePlaces, makers: Mapping[Instruction, Maker], *, ids_known: bool
+) -> None:
     program = _put_in_order_of_program(computation)
     clues = clues_of(computation, program, gone, ids_known=ids_known)
     normalized = restore_normalized_users(
-        computation, clues.order, clues.uses, clues.wide, ids_known=ids_known
+        computation, clues.order, clues.uses, clues.wide, makers, ids_known=ids_known
     )
     rounded, called = rounded_values(computation), called_slices(computation)
     for instruction in computation:

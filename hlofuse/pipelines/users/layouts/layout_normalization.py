@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.makers import Maker
 from hlofuse.pipelines.reordering import reorder_users
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
 from hlofuse.pipelines.users.common.copies import was_copy
@@ -51,15 +52,16 @@ def restore_normalized_users(
     order: Mapping[Instruction, int],
     uses: Uses,
     wide: frozenset[Instruction],
+    makers: Mapping[Instruction, Maker],
     *,
     ids_known: bool,
 ) -> frozenset[Instruction]:
     """Put the users of what had another layout into XLA's order; which those are.
 
     `order` is the post-order of the computation, `uses` the order in which a walk comes along each use,
-    `wide` what was narrow in the program.
+    `wide` what was narrow in the program, `makers` who made what if that was guessed.
     """
-    anew = made_anew(computation, ids_known=ids_known)
+    anew = made_anew(computation, ids_known=ids_known, makers=makers)
     other = in_other_layout(order, anew)
     if not other:
         return frozenset()

@@ -8,16 +8,18 @@ of the first that is left; element-wise operations have the layout of their oper
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import takewhile
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.makers import Maker
 from hlofuse.pipelines.names import is_of_program, last_of_program, name_before_renaming, operation
 from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.copies import was_bitcast_copied, was_copy
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
+from hlofuse.pipelines.users.layouts.made_by_others import is_made_by_others, opcodes_of_normalization
 from hlofuse.pipelines.users.products.reshaped_products import computed_by, is_product, is_sum_of_split
 
 _AS_THEIR_OPERANDS = ELEMENTWISE_OPCODES | frozenset(
@@ -27,8 +29,13 @@ _GIVEN = frozenset({"custom-call", "dot", "fusion", "get-tuple-element"})
 _MADE_ANEW = _AS_THEIR_OPERANDS | {"broadcast", "iota", "reduce-window", "transpose"}
 
 
-def made_anew(computation: Computation, *, ids_known: bool) -> frozenset[Instruction]:
-    """What layout normalization made. It did so with all of what shares a layout or with none of it."""
+def made_anew(
+    computation: Computation, *, ids_known: bool, makers: Mapping[Instruction, Maker] | None = None
+) -> frozenset[Instruction]:
+    """What layout normalization made. It did so with all of what shares a layout or with none of it.
+
+    `makers` are those of a guess at ids, where there was one.
+    """
     first = min((x.id for x in computation if x.opcode == "bitcast" or _was_copied(x)), default=None)
     if first is None:
         return frozenset()
@@ -39,11 +46,11 @@ def made_anew(computation: Computation, *, ids_known: bool) -> frozenset[Instruc
     ]
     last = _last_before(named, first) if ids_known else -1
     likely = {x for x in named if x.id > last}
-    anew = {
-        x
-        for group in _of_one_layout(computation, likely if ids_known else None)
-        for x in _anew_of(group, likely)
-    }
+    groups = [_anew_of(group, likely) for group in _of_one_layout(computation, likely if ids_known else None)]
+    if makers:
+        opcodes = opcodes_of_normalization(computation, makers)
+        groups = [group for group in groups if not is_made_by_others(group, makers, opcodes)]
+    anew = {x for group in groups for x in group}
     # Float normalization, later on, put these in front of or behind what had been made anew.
     late = [x for x in computation if is_inserted_convert(x)]
     return frozenset(anew.union(x for x in late if anew.intersection((*x.operands, *x.users))))
