@@ -112,7 +112,7 @@ def _restore(
     program = _put_in_order_of_program(computation)
     clues = clues_of(computation, program, gone, ids_known=ids_known)
     normalized = restore_normalized_users(
-        computation, clues.order, clues.uses, clues.wide, makers, ids_known=ids_known
+        computation, clues.order, clues.uses, clues.wide, ids_known=ids_known, makers=makers
     )
     rounded, called = rounded_values(computation), called_slices(computation)
     for instruction in computation:

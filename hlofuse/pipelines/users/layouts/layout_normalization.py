@@ -52,9 +52,9 @@ def restore_normalized_users(
     order: Mapping[Instruction, int],
     uses: Uses,
     wide: frozenset[Instruction],
-    makers: Mapping[Instruction, Maker],
     *,
     ids_known: bool,
+    makers: Mapping[Instruction, Maker] | None = None,
 ) -> frozenset[Instruction]:
     """Put the users of what had another layout into XLA's order; which those are.
 
