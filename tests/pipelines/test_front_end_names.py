@@ -88,6 +88,12 @@ def test_what_reads_higher_numbers_is_in_front_of_the_programs() -> None:
     assert named(*lines, "ROOT " + mul(20, operand="mul.11.0")) == kept
 
 
+def test_one_that_many_lower_numbers_read_is_the_latest_of_equal_ones() -> None:
+    """As a step that is converted again and again: CSE keeps the one that its walk meets first."""
+    lines = [mul(11), EXP.replace("mul.6", "mul.11"), *(mul(k, operand="exp.1.0") for k in (8, 9, 10))]
+    assert named(*lines, "ROOT " + mul(12, operand="mul.10.0")) == {f"mul.{k}.0" for k in range(8, 13)}
+
+
 def test_constants_have_a_window_as_well() -> None:
     """A broadcast of a constant without op_name is the front end's, one with op_name is not."""
     lines = [

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 from typing import TypeAlias
 
 from hlofuse.analysis.components import components
@@ -33,9 +35,16 @@ class AgainstData:
                 found |= higher
         return (found & ((1 << (last + 1)) - 1)).bit_count()
 
-    def that_reach(self, last: int) -> list[int]:
-        """The numbers that reach higher ones up to `last`."""
-        return sorted(n for n, higher in self.reached.items() if higher & ((1 << (last + 1)) - 1))
+    def fewest(self, last: int) -> list[int]:
+        """The numbers that reach higher ones up to `last`, or those reached, if they are fewer.
+
+        One that many reach is the latest of equal ones, of which CSE met it first, through what reads it.
+        """
+        up_to = (1 << (last + 1)) - 1
+        reaching = sorted(n for n, higher in self.reached.items() if higher & up_to)
+        bits = reduce(or_, self.reached.values(), 0) & up_to
+        reached = [n for n in range(bits.bit_length()) if bits >> n & 1]
+        return reached if len(reached) < len(reaching) else reaching
 
 
 NOTHING = AgainstData({})

@@ -95,7 +95,7 @@ def _in_windows(
             if computation.is_entry:
                 contradicted = against.get(root, NOTHING)
                 top = _top(own, passes, contradicted, root not in _SHARED, root == "broadcast")
-                foreign = sorted(chain(foreign, contradicted.that_reach(top)))
+                foreign = sorted(chain(foreign, contradicted.fewest(top)))
                 window = _ending_at_last([n for n in own if top // 2 < n <= top], foreign)
                 end = window.start or inf
             else:
