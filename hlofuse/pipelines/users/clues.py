@@ -97,6 +97,11 @@ class Clues(NamedTuple):
         """The first id of what a pass made anew of the program, if ids are XLA's."""
         return self.ages.anew if self.ids_known else None
 
+    def guessed_anew(self, producer: Instruction) -> int | None:
+        """The same if ids are guessed, in the entry alone: a guess of loops' bodies has calls torn apart."""
+        is_in_entry = producer.computation is not None and producer.computation.is_entry
+        return self.ages.anew if is_in_entry and not self.ids_known else None
+
 
 def clues_of(computation: Computation, program: Program, gone: GonePlaces, *, ids_known: bool) -> Clues:
     """Those of a `computation`; what the `program` had other operands for is known."""

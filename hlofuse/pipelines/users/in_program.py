@@ -202,7 +202,9 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
         own = readers_of_own_converts(producer, users)
         merged = merged_slices(producer, clues.ages.passes)
         left = [u for u in users if u not in own and u not in merged]
-        called = in_order_of_calls(producer, left, clues.order, passes=clues.anew)
+        called = in_order_of_calls(
+            producer, left, clues.order, passes=clues.anew, guessed=clues.guessed_anew(producer)
+        )
         users = with_those_of_program(without(called, sliced) + own, merged, clues.order)
         if clues.ids_known:
             users = with_ties_merged(producer, users, clues.order)

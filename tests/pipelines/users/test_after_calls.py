@@ -669,3 +669,19 @@ def test_calls_were_inlined_in_the_order_of_ids_even_if_those_are_a_guess(ids_kn
     ids = "i.1 p zero sub.1 add.1 dynamic_slice.1 dynamic_slice.2"
     users = users_of("sub.1", body, ids=ids, ids_known=ids_known)
     assert users == ["dynamic_slice.1", "dynamic_slice.2"]
+
+
+def test_guessed_ids_tell_the_order_of_clones_that_are_together() -> None:
+    """CallInliner clones in the order of what was called; where others are between a pass is taken for it."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %max.1 = f32[8]{{0}} maximum(%p, %q){named("jit(update)/max")}
+  %eq.1 = pred[8]{{0}} compare(%max.1, %p), direction=EQ{named("jit(update)/eq")}
+  %sub.1 = f32[8]{{0}} subtract(%max.1, %q){named("jit(update)/sub")}
+  %sin.1 = f32[8]{{0}} sine(%q){named("jit(other)/sin")}
+  ROOT %r = (pred[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%eq.1, %sub.1, %sin.1)"""
+    together = "p q r sin.1 max.1 sub.1 eq.1"
+    assert users_of("max.1", body, ids=together, ids_known=False) == ["sub.1", "eq.1"]
+    torn = "p q r max.1 sub.1 sin.1 eq.1"
+    assert users_of("max.1", body, ids=torn, ids_known=False) == ["eq.1", "sub.1"]
+    assert users_of("max.1", body, ids=torn) == ["sub.1", "eq.1"]

@@ -57,14 +57,16 @@ def in_order_of_calls(
     order: dict[Instruction, int],
     *,
     passes: int | None,
+    guessed: int | None = None,
 ) -> list[Instruction]:
     """The users of `producer` with those in the same function first, by age if it is known.
 
-    `passes` is the first id of what a pass made anew (`first_made_anew`), None where ids are not known.
+    `passes` is the first id of what a pass made anew (`first_made_anew`), None where ids are not known;
+    `guessed` is the same of ids that are guessed, if calls are likely to be together in them.
     """
     source = producer.operands[0] if is_narrowing(producer) else producer
     if is_made_of_nothing(source):
-        return in_order_of_merging(source, users, passes=passes)
+        return in_order_of_merging(source, users, passes=guessed if passes is None else passes)
     function = outermost_call(source)
     if is_cut_from_windows(source):
         return with_calls_inlined(users, "", order, passes)
@@ -87,6 +89,8 @@ def in_order_of_calls(
     outer = with_calls_inlined(outer, function, order, passes)
     if passes is not None:
         inner = with_clones_by_age(inner, served, range(source.id, passes))
+    elif guessed is not None and _are_in_one_run([served[u] for u in inner], function):
+        inner = with_clones_by_age(inner, served, range(source.id, guessed))
     inner = as_call_within_leaves_it(source, inner, function)
     if source.computation is not None and is_cloned_whole(source.computation):
         return [*inner, *outer]  # the tuples had gone by then
@@ -103,6 +107,16 @@ def in_order_of_calls(
         own, elsewhere = _by_place_of_call(source, inner, outer)
         return _with_other_calls_merged(_without_tuples(inner, own), elsewhere, len(inner))
     return [*inner, *outer]
+
+
+def _are_in_one_run(clones: list[Instruction], function: str) -> bool:
+    """Does the guess have nothing but the `function` between these ids? Then none was taken for a pass's."""
+    ids = [x.id for x in clones]
+    return all(
+        is_made_of_nothing(x) or outermost_call(x) == function
+        for x in (clones[0].computation or () if clones else ())
+        if min(ids) < x.id < max(ids)
+    )
 
 
 def _is_read_row_major(x: Instruction) -> bool:
