@@ -47,7 +47,7 @@ class Recorder:
                 (
                     "fuse",
                     self._pass,
-                    fusion.computation.name if fusion.computation is not None else "",
+                    _home(fusion),
                     self._step,
                     producer,
                     consumer,
@@ -83,7 +83,7 @@ class Recorder:
                 (
                     "ineligible",
                     self._pass,
-                    producer.computation.name if producer.computation is not None else "",
+                    _home(producer),
                     self._step,
                     producer.name,
                     consumer.name if consumer is not None else None,
@@ -111,7 +111,7 @@ class Recorder:
                 (
                     "priority",
                     self._pass,
-                    producer.computation.name if producer.computation is not None else "",
+                    _home(producer),
                     self._step,
                     producer.name,
                     None,
@@ -166,3 +166,7 @@ class Recorder:
                 )
             )
         )
+
+
+def _home(instruction: Instruction) -> str:
+    return instruction.computation.name if instruction.computation is not None else ""

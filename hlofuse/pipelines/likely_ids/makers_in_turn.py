@@ -17,6 +17,7 @@ from hlofuse.pipelines.likely_ids.moved_reshapes import (
     spread_for_moved_alone,
     spread_of_moved,
 )
+from hlofuse.pipelines.likely_ids.never_back import never_back
 from hlofuse.pipelines.likely_ids.parts_of_concatenations import made_for_slices
 from hlofuse.pipelines.likely_ids.updated_slices import is_of_updated
 from hlofuse.pipelines.likely_ids.widened_products import widened_for_products
@@ -78,7 +79,8 @@ def _never_back_in_numbers(makers: dict[Instruction, Maker]) -> dict[Instruction
     found: dict[Instruction, Maker] = {}
     for chain in chains.values():
         chain.sort(key=lambda x: name_before_renaming(x).number)
-        turns = _never_back([_TURNS.index(makers[x]) for x in chain])
+        told = [_TURNS.index(makers[x]) for x in chain]
+        turns = _nearest(told, never_back(told, _WEIGHTS))
         found.update((x, _TURNS[turn]) for x, turn in zip(chain, turns, strict=True))
     return found
 
@@ -187,27 +189,6 @@ def _spread_beside_merged(makers: dict[Instruction, Maker]) -> list[Instruction]
             for o in x.users[0].operands
         )
     ]
-
-
-def _never_back(turns: list[int]) -> list[int]:
-    """A sequence that never falls and differs from this one in as few places as possible."""
-    agreed = [0] * len(_TURNS)
-    """How many agree at most in a sequence so far that ends with this turn."""
-    came_from: list[list[int]] = []
-    for turn in turns:
-        best = 0
-        step = []
-        for k, count in enumerate(agreed):
-            best = k if count > agreed[best] else best
-            step.append(best)
-        agreed = [agreed[step[k]] + _WEIGHTS[k] * (k == turn) for k in range(len(agreed))]
-        came_from.append(step)
-    at = max(range(len(agreed)), key=agreed.__getitem__)
-    found = []
-    for step in reversed(came_from):
-        found.append(at)
-        at = step[at]
-    return _nearest(turns, found[::-1])
 
 
 def _nearest(turns: list[int], rising: list[int]) -> list[int]:

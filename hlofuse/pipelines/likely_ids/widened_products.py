@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.makers import Maker
+from hlofuse.pipelines.likely_ids.never_back import never_back
 from hlofuse.pipelines.names import is_told_of_program, name_before_renaming
 
 _TURNS = (Maker.WIDENED_PRODUCTS, Maker.LAYOUT_NORMALIZATION, Maker.FLOAT_NORMALIZATION)
@@ -26,8 +27,13 @@ def widened_for_products(makers: Mapping[Instruction, Maker]) -> dict[Instructio
     if Maker.WIDENED_PRODUCTS not in told.values():
         return {}
     chain.sort(key=lambda x: name_before_renaming(x).number)
-    turns = _never_back([told[x] for x in chain])
-    return {x: turn for x, turn in zip(chain, turns, strict=True) if makers[x] == Maker.FLOAT_NORMALIZATION}
+    indices = [None if (turn := told[x]) is None else _TURNS.index(turn) for x in chain]
+    turns = never_back(indices, [1] * len(_TURNS))
+    return {
+        x: _TURNS[turn]
+        for x, turn in zip(chain, turns, strict=True)
+        if makers[x] == Maker.FLOAT_NORMALIZATION
+    }
 
 
 def _is_named_by_pass(x: Instruction) -> bool:
@@ -51,23 +57,3 @@ def _evidence(x: Instruction, makers: Mapping[Instruction, Maker]) -> Maker | No
 
 def _is_call(x: Instruction) -> bool:
     return x.opcode in _CALLS or (x.opcode == "get-tuple-element" and x.operands[0].opcode in _CALLS)
-
-
-def _never_back(told: list[Maker | None]) -> list[Maker]:
-    """Turns that never go back and agree with as much as possible of what is told."""
-    agreed = [0] * len(_TURNS)
-    came_from: list[list[int]] = []
-    for maker in told:
-        step: list[int] = []
-        best = 0
-        for k, count in enumerate(agreed):
-            best = k if count > agreed[best] else best
-            step.append(best)
-        agreed = [agreed[before] + (maker == _TURNS[k]) for k, before in enumerate(step)]
-        came_from.append(step)
-    at = max(range(len(agreed)), key=agreed.__getitem__)
-    found: list[Maker] = []
-    for step in reversed(came_from):
-        found.append(_TURNS[at])
-        at = step[at]
-    return found[::-1]
