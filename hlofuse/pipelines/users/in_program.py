@@ -143,6 +143,7 @@ from hlofuse.pipelines.users.simplified.random_rounds import (
     with_sums_of_word_gone,
 )
 from hlofuse.pipelines.users.simplified.reciprocals import with_divisions_gone
+from hlofuse.pipelines.users.simplified.reduced_again import with_reduced_again_behind
 from hlofuse.pipelines.users.simplified.remainders import (
     with_choice_in_place_of_remainder,
     with_last_in_place_of_remainder,
@@ -248,6 +249,7 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
         users = users_of_normalized(users)
     if not is_read_wide(producer, clues.wide):
         users = with_last_in_place_of_sum(producer, users, clues.reductions)
+    users = with_reduced_again_behind(users)
     users = with_signs_behind(producer, with_choice_in_place_of_remainder(producer, users), clues.order)
     users = with_last_in_place_of_remainder(producer, users)
     users = with_grouped_behind_squeezed(producer, in_order_of_expansion(producer, users))

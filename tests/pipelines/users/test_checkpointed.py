@@ -39,6 +39,14 @@ def test_what_a_layer_was_given_and_what_counts_is_not_rounded() -> None:
     assert _kept(value, stacked, kind="s32") == ["read", "again", "piece"]
 
 
+def test_a_rounding_of_the_program_that_is_left_was_not_rounded_again() -> None:
+    """A bitcast that a pass puts behind it has its name, too."""
+    value = "  %value = f32[8,4]{1,0} OPCODE(%x)" + named(f"{_LAYER}/reduce_precision")
+    rounding = value.replace("OPCODE(%x)", "reduce-precision(%x), exponent_bits=5, mantissa_bits=7")
+    assert _kept(rounding, f"{_LAYER}/reduce_precision") == ["read", "again", "piece"]
+    assert _kept(value.replace("OPCODE", "sine"), f"{_LAYER}/reduce_precision") == ["piece", "read", "again"]
+
+
 def test_two_reshapes_of_a_merged_product_were_moved_past_the_rounding() -> None:
     value = f"""  %matrix = f32[16,4]{{1,0}} concatenate(%x, %x), dimensions={{0}}
   %flat = f32[2,8,4]{{2,1,0}} bitcast(%matrix)

@@ -751,3 +751,28 @@ def test_a_convert_to_half_precision_comes_behind_the_convert_back(kind: str, us
   %convert.2 = bf16[8]{{0}} convert(%add.1)
   ROOT %r = (bf16[8]{{0}}, {kind}[8]{{0}}) tuple(%convert.2, %half.1)"""
     assert users_of("add.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("number", "frame", "users"),
+    [
+        (15, 2, ["reduce_max.14.0", "bitcast.1"]),
+        (13, 2, ["bitcast.1", "reduce_max.14.0"]),
+        (15, 1, ["bitcast.1", "reduce_max.14.0"]),
+    ],
+    ids=["of the maxima", "ahead of them", "in one place"],
+)
+def test_the_maximum_of_maxima_came_to_read_what_they_are_of(
+    number: int, frame: int, users: list[str]
+) -> None:
+    """`max(m) + m` of `m = max(x, 1)`; the outer one was grouped, and split in two."""
+    last, inner = f"reduce_max.{number}.0", named("reduce_max", frame=1)
+    body = f"""  %p = f32[200,130]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %bitcast.1 = f32[130,200]{{1,0}} bitcast(%p)
+  %reduce.1 = f32[130]{{0}} reduce(%bitcast.1, %zero), dimensions={{1}}, to_apply=%sum
+  %{last} = f32[] reduce(%reduce.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_max", frame=frame)}
+  %add.1 = f32[200]{{0}} broadcast(%{last}), dimensions={{}}{named("add", frame=frame)}
+  %reduce_max.14.0 = f32[200]{{0}} reduce(%p, %zero), dimensions={{1}}, to_apply=%sum{inner}
+  ROOT %add.2 = f32[200]{{0}} add(%add.1, %reduce_max.14.0){named("add", frame=frame)}"""
+    assert users_of("p", body) == users

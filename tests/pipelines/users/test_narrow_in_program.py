@@ -565,3 +565,29 @@ def test_the_convert_that_a_widened_sum_read_stood_where_the_walk_came_to_it(
   %convert.3 = bf16[4,8]{{1,0}} convert(%add.1)
   ROOT %r = (bf16[4,8]{{1,0}}) tuple(%convert.3)"""
     assert users_of("mul.1", body) == users
+
+
+@pytest.mark.parametrize("initial", ["convert.2", "zero"])
+def test_windows_of_which_the_first_value_was_made_wide_were_narrow(initial: str) -> None:
+    """As select-and-scatter of a pooling's derivative, expanded, with indices beside."""
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %indices = s32[8]{{0}} iota(), iota_dimension=0
+  %none = s32[] constant(-1)
+  %zero = f32[] constant(0)
+  %half = bf16[] constant(0.5)
+  %convert.1 = f32[8]{{0}} convert(%p)
+  %convert.2 = f32[] convert(%half)
+  %found = (f32[4]{{0}}, s32[4]{{0}}) reduce-window(%convert.1, %indices, %{initial}, %none), \
+window={{size=2 stride=2}}, to_apply=%greater
+  ROOT %r = (f32[8]{{0}}, f32[], (f32[4]{{0}}, s32[4]{{0}})) tuple(%convert.1, %convert.2, %found)"""
+    greater = """%greater (a: f32[], i: s32[], b: f32[], j: s32[]) -> (f32[], s32[]) {
+  %a = f32[] parameter(0)
+  %i = s32[] parameter(1)
+  %b = f32[] parameter(2)
+  %j = s32[] parameter(3)
+  ROOT %t = (f32[], s32[]) tuple(%a, %i)
+}
+"""
+    entry = parse_module(f"HloModule m\n\n{greater}\nENTRY %main {{\n{body}\n}}\n").entry
+    found = {x.name for x in widened(entry.post_order(), uses_in_order(entry))}
+    assert found == ({"found"} if initial == "convert.2" else set())

@@ -30,6 +30,7 @@ _SURE, _LIKELY = 6, 2
 
 _NEVER_WIDENED = frozenset({"convert", "exponential", "log", "select"})
 """What every NVIDIA device computes or moves in bf16 (`xla/service/gpu/gpu_float_support.cc`)."""
+_REDUCING = frozenset({"reduce", "reduce-window"})
 _SINCE_AMPERE = frozenset({"abs", "maximum", "minimum", "negate"})
 _SINCE_HOPPER = frozenset({"add", "multiply", "subtract"})
 _ANYTHING = frozenset({"custom-call", "dot", "fusion", "get-tuple-element"})
@@ -45,7 +46,7 @@ def widened(order: Iterable[Instruction], uses: Uses) -> frozenset[Instruction]:
     if not any(map(is_inserted_convert, order)):
         return frozenset()
     never = _computed_narrow(order)
-    found = {x for x in order if x.opcode == "reduce" and any(map(is_inserted_convert, _initial_values(x)))}
+    found = {x for x in order if x.opcode in _REDUCING and any(map(is_inserted_convert, _initial_values(x)))}
     first = _first_readers(order, uses)
     products = frozenset(x for x in order if _is_product(x))
     if not any(map(reads_widened, products)):

@@ -13,8 +13,10 @@ from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.products.merged_dots import is_behind_merged
 
-_GIVEN = frozenset({"parameter", "get-tuple-element", "dynamic-slice", "constant", "bitcast"})
-"""What the layer was given: JAX rounds only what it computes."""
+_NOT_ROUNDED = frozenset(
+    {"parameter", "get-tuple-element", "dynamic-slice", "constant", "bitcast", "reduce-precision"}
+)
+"""What the layer was given (JAX rounds only what it computes), and a rounding of the program's own."""
 
 
 def rounded_values(computation: Computation) -> dict[Instruction, Instruction]:
@@ -33,7 +35,9 @@ def rounded_values(computation: Computation) -> dict[Instruction, Instruction]:
             elif not stacked.op_name or _has_name_of_rounding(stacked):
                 found[stacked.operands[0]] = stacked
     return {
-        x: u for x, u in found.items() if x.opcode not in _GIVEN and x.shape.element_type in FLOATING_TYPES
+        x: u
+        for x, u in found.items()
+        if x.opcode not in _NOT_ROUNDED and x.shape.element_type in FLOATING_TYPES
     }
 
 
