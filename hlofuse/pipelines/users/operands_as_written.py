@@ -9,6 +9,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.calls.derived_choices import choice_in_front
 from hlofuse.pipelines.users.calls.swapped_branches import operands_before_swap
+from hlofuse.pipelines.users.calls.unread_results import started_from
 from hlofuse.pipelines.users.common.visits import order_of_walk
 from hlofuse.pipelines.users.products.merged_dots import operands_before_merger
 from hlofuse.pipelines.users.products.side_inputs import has_side_input, operands_before_side_input
@@ -95,7 +96,7 @@ def _order(
         read |= by_quotient.operands
     if not read and not any(has_side_input(x) for x in computation):
         return {}, frozenset()
-    starts = [x for x in computation if not x.users]
+    starts = [*started_from(computation), *(x for x in computation if not x.users)]
     order = order_of_walk([*starts, *computation], lambda x: read.get(x) or operands_before_side_input(x))
     last = max(map(order.__getitem__, starts))
     apart = frozenset(x for x, place in order.items() if place > last)

@@ -146,8 +146,7 @@ def _put_in_order_of_program(computation: Computation) -> Program:
         for instruction in computation:
             program.put_in_order(instruction)
         restore_around_quotients(program.by_quotients, program.order)
-    written = in_order_written(computation)
-    if written:
+    elif written := in_order_written(computation):
         for instruction in computation:
             if not is_made_of_nothing(instruction):  # CSE made one of many since
                 instruction.users.sort(key=written.__getitem__)

@@ -338,3 +338,37 @@ def test_of_calls_nothing_is_left_among_bitcasts_to_row_major(layout: str, users
   ROOT %r = (f32[32]{{0}}, f32[32,10]{{1,0}}) tuple(%bitcast.3, %bitcast.2)"""
     ids = "p q i zero gather.1 r bitcast.1 slice.1 bitcast.3 bitcast.2"
     assert users_of("gather.1", body, ids=ids) == users
+
+
+_AT_ONCE = f"%x = KERNEL bitcast(%given){named('transpose(jvp())/transpose')}"
+_BEHIND_CLIP = f"""%matrix = f32[64,64]{{1,0}} bitcast(%given){named("transpose(jvp())/dot_general")}
+  %most = f32[64,64]{{1,0}} broadcast(%limit), dimensions={{}}
+  %min = f32[64,64]{{1,0}} minimum(%matrix, %most){named("min")}
+  %x = KERNEL bitcast(%min){named("min")}"""
+
+
+@pytest.mark.parametrize("moved", [_AT_ONCE, _BEHIND_CLIP], ids=["at once", "behind an operation"])
+@pytest.mark.parametrize(
+    ("layout", "kernel", "users"),
+    [
+        ("0,1", "f32[4,16,64]{2,1,0}", ["square", "sub"]),
+        ("1,0", "f32[4,16,64]{2,1,0}", ["sub", "square"]),
+        ("0,1", "f32[64,64]{1,0}", ["sub", "square"]),
+    ],
+    ids=["transposed", "row-major", "a matrix"],
+)
+def test_the_gradient_of_a_kernel_of_several_dimensions_is_transposed_in_place(
+    moved: str, layout: str, kernel: str, users: list[str]
+) -> None:
+    """That by the kernel of `einsum("abc,cde->abde")`: the last took the place of a bitcast back."""
+    product = f"(f32[64,64]{{{layout}}}, s8[64]{{0}})"
+    body = f"""  %p = f32[64,256]{{1,0}} parameter(0)
+  %q = f32[256,64]{{1,0}} parameter(1)
+  %limit = f32[] constant(1)
+  %call = {product} custom-call(%p, %q), custom_call_target="__cublas$lt$matmul"{named("dot_general")}
+  %given = f32[64,64]{{{layout}}} get-tuple-element(%call), index=0
+  {moved}
+  %sub = KERNEL negate(%x){named("sub")}
+  %square = KERNEL multiply(%x, %x){named("square")}
+  ROOT %r = (KERNEL, KERNEL) tuple(%sub, %square)"""
+    assert users_of("x", body.replace("KERNEL", kernel)) == users

@@ -339,6 +339,24 @@ def test_a_loop_with_a_result_nobody_reads_was_written_down_in_front_of_the_root
     assert users_as_guessed("x.1", unread, head=_LOOP) == ["start.1", "own.1"]
 
 
+def test_nor_does_a_quotient_that_was_divided_again_stand_elsewhere_then() -> None:
+    """`(x / b) / sin(x)`, walked to from an unread result, became `x / (b * sin(x))`."""
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %b = f32[32]{{0}} parameter(1)
+  %x.1 = f32[32]{{0}} negate(%p){named("x")}
+  %sin.1 = f32[32]{{0}} sine(%x.1){named("sin")}
+  %multiply.1 = f32[32]{{0}} multiply(%b, %sin.1)
+  %div.1 = f32[32]{{0}} divide(%x.1, %multiply.1){named("div")}
+  %zero = s32[] constant(0)
+  %init = (s32[], f32[32]{{0}}) tuple(%zero, %div.1)
+  %while.1 = (s32[], f32[32]{{0}}) while(%init), condition=%condition, body=%body{named("while")}
+  %end = f32[32]{{0}} get-tuple-element(%while.1), index=1
+  ROOT %r = (f32[32]{{0}}, f32[32]{{0}}) tuple(%sin.1, %end)"""
+    assert users_as_guessed("x.1", body, head=_LOOP) == ["div.1", "sin.1"]
+    written = body.replace("multiply(%b, %sin.1)", f"multiply(%b, %sin.1){named('mul')}")
+    assert users_as_guessed("x.1", written, head=_LOOP) == ["sin.1", "div.1"]
+
+
 def test_the_last_narrowed_concatenate_takes_the_place_of_the_whole() -> None:
     body = """  %p = f32[2,4]{1,0} parameter(0)
   %q = f32[2,4]{1,0} parameter(1)

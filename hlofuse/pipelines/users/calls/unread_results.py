@@ -14,12 +14,18 @@ from hlofuse.pipelines.names import is_of_program, scope
 from hlofuse.pipelines.users.common.visits import order_of_walk
 
 
+def started_from(computation: Computation) -> list[Instruction]:
+    """What the walk starts from which wrote the program down, besides what has no users now."""
+    starts = [x for x in computation if _has_unread_result(x)]
+    if not starts:
+        return []
+    depth = min(_depth(x) for x in computation if is_of_program(x))
+    return [x for x in starts if _depth(x) == depth]
+
+
 def in_order_written(computation: Computation) -> dict[Instruction, int]:
     """Where each instruction stood when the program was written down; empty if it stands there now."""
-    starts = [x for x in computation if _has_unread_result(x)]
-    if starts:
-        depth = min(_depth(x) for x in computation if is_of_program(x))
-        starts = [x for x in starts if _depth(x) == depth]
+    starts = started_from(computation)
     if not starts:
         return {}
     return order_of_walk([*starts, *(x for x in computation if not x.users)], lambda x: x.operands)

@@ -36,6 +36,7 @@ from hlofuse.pipelines.users.layouts.narrow_readers import is_convert_back, read
 from hlofuse.pipelines.users.layouts.other_layouts import (
     in_other_layout,
     is_of_product,
+    is_transposed_of_product,
     made_anew,
     was_broadcast_for_each,
     was_copied_for_each,
@@ -202,7 +203,7 @@ def with_last_in_place_of_layout(x: Instruction, users: list[Instruction], passe
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) are younger than the first of `passes`; the last
     of them had taken the place of that reshape before.
     """
-    if was_read_transposed(x):
+    if was_read_transposed(x) or is_transposed_of_product(x):
         return last_in_front(users)
     if not was_copy(x) or any(u.id > x.id or u.opcode == "bitcast" for u in users):
         return users

@@ -257,6 +257,28 @@ def was_read_transposed(x: Instruction) -> bool:
     return source.opcode in ELEMENTWISE_OPCODES and any(map(_is_part_of_window, source.operands))
 
 
+def is_transposed_of_product(x: Instruction) -> bool:
+    """Is it what a product gives in another layout, with dimensions told apart, and transposed in place?
+
+    The gradient by a kernel of several dimensions is. ReshapeMover
+    (`xla/hlo/transforms/simplifiers/reshape_mover.cc`) may have moved both behind an operation.
+    """
+    if x.opcode != "bitcast" or not x.shape.is_row_major or x.shape.rank < 3:
+        return False
+    (source,) = x.operands
+    if source.shape.rank >= x.shape.rank:
+        return False
+    if source.opcode in ELEMENTWISE_OPCODES and source.op_name == x.op_name:
+        source = next((o for o in source.operands if o.opcode in {"bitcast", "slice"}), source)
+        while source.opcode in {"bitcast", "slice"}:
+            source = source.operands[0]
+    elif operation(x) != "transpose":
+        return False
+    if source.opcode != "get-tuple-element" or source.shape.is_row_major:
+        return False
+    return is_product(source)
+
+
 def _is_part_of_window(x: Instruction) -> bool:
     while x.opcode in {"convert", "transpose"}:
         x = x.operands[0]
