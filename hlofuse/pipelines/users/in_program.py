@@ -310,7 +310,7 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_signs_of_index_merged(producer, users, clues.uses, clues.ages.numbers)
     ages = clues.ages
     users = with_older_equals_gone(producer, users, clues.uses, ages.numbers, ages.passes, clues.wide)
-    users = with_selects_where_met(producer, users, clues.uses)
+    users = with_selects_where_met(producer, users, clues.order, clues.uses)
     users = with_last_in_place_of_predicate(producer, users)
     users = with_nested_selects_behind(producer, users, clues.ages.numbers)
     users = with_larger_and_smaller_gone(producer, users)

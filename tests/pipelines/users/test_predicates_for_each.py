@@ -150,3 +150,36 @@ def test_an_operation_compared_again_for_a_select_within_another(behind: str, us
   %nextafter.4.0 = f32[] select(%nextafter.2.0, %n, %{behind}){named("nextafter")}
   ROOT %nextafter.5.0 = f32[] select(%nextafter.2.0, %nextafter.4.0, %n){named("nextafter")}"""
     assert users_of("nextafter.2.0", body) == users
+
+
+@pytest.mark.parametrize(
+    ("layers", "users"),
+    [
+        ((1, 2, 3, 4), ["select_n.2", "select_n.3", "select_n.1", "select_n.4"]),
+        ((1, 2, 4, 3), ["select_n.2", "select_n.4", "select_n.1", "select_n.3"]),
+    ],
+    ids=["as named", "named otherwise"],
+)
+def test_a_choice_in_each_of_two_layers_has_its_derivative_behind(
+    layers: tuple[int, ...], users: list[str]
+) -> None:
+    """`jnp.where(mask, …)`: each call spreads the mask, and gives it to its derivative.
+
+    A walk comes to the mask of the second layer ahead of the first layer.
+    """
+    first, second, behind, last = (f"select_n.{k}" for k in layers)
+    forward = named("jvp(jit(_where))/select_n", frame=1)
+    backward = named("transpose(jvp(jit(_where)))/select_n", frame=1)
+    spread = named("jvp(jit(_where))/broadcast_in_dim", frame=1)
+    body = f"""  %m = pred[4]{{0}} parameter(0)
+  %x = f32[8,4]{{1,0}} parameter(1)
+  %zero = f32[8,4]{{1,0}} parameter(2)
+  %mask = pred[8,4]{{1,0}} broadcast(%m), dimensions={{1}}{spread}
+  %{first} = f32[8,4]{{1,0}} select(%mask, %x, %zero){forward}
+  %cos.1 = f32[8,4]{{1,0}} cosine(%{first}){named("jvp()/cos")}
+  %{second} = f32[8,4]{{1,0}} select(%mask, %cos.1, %zero){forward}
+  %{behind} = f32[8,4]{{1,0}} select(%mask, %{second}, %zero){backward}
+  %sin.1 = f32[8,4]{{1,0}} sine(%{behind}){named("transpose(jvp())/sin")}
+  ROOT %{last} = f32[8,4]{{1,0}} select(%mask, %sin.1, %zero){backward}"""
+    tables = places_in_source(("f", 1, 2, 3))
+    assert users_of("mask", body, tables=tables) == users

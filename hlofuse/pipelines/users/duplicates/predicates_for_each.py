@@ -23,20 +23,47 @@ from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 
 
-def with_selects_where_met(predicate: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
+def with_selects_where_met(
+    predicate: Instruction, users: list[Instruction], order: dict[Instruction, int], uses: Uses
+) -> list[Instruction]:
     """The users of such a `predicate`: a walk comes to it ahead of what is chosen from.
 
     A function that chooses, such as `where`, spreads it once, for its derivative as well.
     """
-    if predicate.opcode != "broadcast" or is_constant(predicate) or is_of_called(predicate):
+    if predicate.opcode != "broadcast" or is_constant(predicate):
         return users
     if operation(predicate) != "broadcast_in_dim":
         return users
     if any(u.opcode != "select" or u.operands[0] is not predicate for u in users):
         return users
+    if is_of_called(predicate):
+        return _with_derivatives_behind(predicate, users, order, uses)
     if _are_of_one_choice(users):
         return users
     return sorted(users, key=lambda u: uses[predicate, u])
+
+
+def _with_derivatives_behind(
+    predicate: Instruction, users: list[Instruction], order: dict[Instruction, int], uses: Uses
+) -> list[Instruction]:
+    """The users, where calls of a function spread it, each for a choice and the derivative of that.
+
+    Of several calls in one place the first is derived last; `order` is the post-order. CallInliner and
+    HloCSE leave the two together, where the walk met the choice.
+    """
+    computed = sorted(users, key=order.__getitem__)
+    derivatives: dict[Instruction, Instruction] = {}
+    for place in {stack_frame(u) for u in users}:
+        here = [u for u in computed if stack_frame(u) == place]
+        chosen = [u for u in here if not is_of_derivative(u)]
+        derived = [u for u in here if is_of_derivative(u)]
+        if not place or len(chosen) != len(derived):
+            return users
+        derivatives |= zip(chosen, reversed(derived), strict=True)
+    if len(derivatives) < 2:
+        return users
+    met = sorted(derivatives, key=lambda u: uses[predicate, u])
+    return [x for choice in met for x in (choice, derivatives[choice])]
 
 
 def _are_of_one_choice(users: list[Instruction]) -> bool:
