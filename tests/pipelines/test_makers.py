@@ -276,6 +276,30 @@ def test_numbers_of_a_call_that_became_one(opcode: str, expected: Maker) -> None
     assert maker(f"{root}.6.0", constant, kept, x.replace("broadcast.3.0", f"{root}.2.0")) == Maker.INLINER
 
 
+@pytest.mark.parametrize(
+    ("number", "opcode", "expected"),
+    [
+        (6, "xor", Maker.SIMPLIFIER_AGAIN),
+        (5, "xor", Maker.INLINER),
+        (6, "or", Maker.INLINER),
+    ],
+    ids=["of the key", "of the round", "of another sum"],
+)
+def test_a_word_of_the_key_and_the_number_of_a_round_may_be_one_that_rotates(
+    number: int, opcode: str, expected: Maker
+) -> None:
+    """As those of key 3 in the third round, of threefry: 3 + 3 is spread already."""
+    lines = (
+        f"%constant.4.0 = u32[] constant({number})",
+        f"%broadcast.3.0 = u32[8]{{0}} broadcast(%constant.4.0), dimensions={{}}, {op('jit(_uniform)')}",
+        "%word.1.0 = u32[8]{0} constant({1,2,3,4,5,6,7,8})",
+        f"%shift.1.0 = u32[8]{{0}} shift-left(%word.1.0, %broadcast.3.0), {op('jit(_uniform)/shift_left')}",
+        f"%mix.1.0 = u32[8]{{0}} {opcode}(%word.1.0, %shift.1.0), {op(f'jit(_uniform)/{opcode}')}",
+        f"%add.6.0 = u32[8]{{0}} add(%mix.1.0, %broadcast.3.0), {op('jit(_uniform)/add')}",
+    )
+    assert maker("add.6.0", *lines) == expected
+
+
 @pytest.mark.parametrize("opcode", ["and", "negate", "select"])
 def test_remainders_of_powers_of_two_are_seen_when_numbers_are_folded(opcode: str) -> None:
     operands = {"and": "%i, %i", "negate": "%i", "select": "%c, %i, %i"}[opcode]

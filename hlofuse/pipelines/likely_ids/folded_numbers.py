@@ -13,6 +13,10 @@ from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_call, is_told_of_program, name_before_renaming, operation
 
+_SHIFTS = frozenset({"shift-left", "shift-right-logical"})
+_ROUNDS = (2, 3, 5)
+"""Numbers of rounds that are added alone, as the key's word is zero: the first always, the second of key 0."""
+
 
 def is_of_folded_number(x: Instruction) -> bool:
     """Is it such an operation, or a number that was spread for some alone?"""
@@ -23,7 +27,7 @@ def is_of_folded_number(x: Instruction) -> bool:
         )
     if _is_of_remainder(x) or _is_counted_backwards(x):
         return True
-    return any(_is_sum_with(o, x) for o in x.operands)
+    return _is_sum_with_rotation(x) or any(_is_sum_with(o, x) for o in x.operands)
 
 
 def _is_of_remainder(x: Instruction) -> bool:
@@ -47,6 +51,16 @@ def _is_counted_backwards(x: Instruction) -> bool:
 
 def _is_sum_with(number: Instruction, x: Instruction) -> bool:
     return x.opcode == "add" and is_spread_anew_for(number, x)
+
+
+def _is_sum_with_rotation(x: Instruction) -> bool:
+    """Is the number that a round adds one by which others rotate, and not one that the program adds itself?"""
+    if x.opcode != "add" or not is_of_call(x) or x.operands[0].opcode != "xor":
+        return False
+    number = x.operands[1]
+    if not is_broadcast_of_constant(number) or not any(u.opcode in _SHIFTS for u in number.users):
+        return False
+    return number.operands[0].literal.scalar not in _ROUNDS
 
 
 def is_spread_anew_for(number: Instruction, x: Instruction) -> bool:
