@@ -15,7 +15,7 @@ from hlofuse.pipelines.names import is_of_call, is_told_of_program, name_before_
 
 _SHIFTS = frozenset({"shift-left", "shift-right-logical"})
 _ROUNDS = (2, 3, 5)
-"""Numbers of rounds that are added alone, as the key's word is zero: the first always, the second of key 0."""
+"""Numbers of rounds that are added alone, as a word of the key is zero: the first, and that of key 0."""
 
 
 def is_of_folded_number(x: Instruction) -> bool:
@@ -54,7 +54,7 @@ def _is_sum_with(number: Instruction, x: Instruction) -> bool:
 
 
 def _is_sum_with_rotation(x: Instruction) -> bool:
-    """Is the number that a round adds one by which others rotate, and not one that the program adds itself?"""
+    """Is the number that a round adds one by which others rotate, and none that the program adds itself?"""
     if x.opcode != "add" or not is_of_call(x) or x.operands[0].opcode != "xor":
         return False
     number = x.operands[1]
