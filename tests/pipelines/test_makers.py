@@ -300,6 +300,24 @@ def test_a_word_of_the_key_and_the_number_of_a_round_may_be_one_that_rotates(
     assert maker("add.6.0", *lines) == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "reader", "expected"),
+    [
+        ("rev", "negate", Maker.FRONT_END),
+        ("reverse", "negate", Maker.LAYOUT_NORMALIZATION),
+        ("reverse", "convert", Maker.WIDENED_PRODUCTS),
+    ],
+)
+def test_only_the_framework_calls_a_reverse_rev(name: str, reader: str, expected: Maker) -> None:
+    kind = "f32" if reader == "negate" else "bf16"
+    lines = (
+        "%kernel = bf16[8]{0} parameter(2)".replace("bf16", kind),
+        f"%{name}.1.0 = {kind}[8]{{0}} reverse(%kernel), dimensions={{0}}, {op('rev')}",
+        f"%x.1.0 = f32[8]{{0}} {reader}(%{name}.1.0)",
+    )
+    assert maker(f"{name}.1.0", *lines) == expected
+
+
 @pytest.mark.parametrize("opcode", ["and", "negate", "select"])
 def test_remainders_of_powers_of_two_are_seen_when_numbers_are_folded(opcode: str) -> None:
     operands = {"and": "%i, %i", "negate": "%i", "select": "%c, %i, %i"}[opcode]

@@ -79,7 +79,7 @@ _LOWERED = {
     "shift_right_logical": "shift-right-logical",
 }
 """What operations of the framework are written as, of which simplification makes none of the same opcode."""
-_MOVES = frozenset("complex concatenate imag pad real reverse slice".split())
+_MOVES = frozenset("complex concatenate imag pad real slice".split())
 _CALLS = frozenset({"custom-call", "dot", "fusion"})
 
 
@@ -118,6 +118,8 @@ class Makers:
                 return self._of_iota(x)
             case "reduce":
                 return self._of_reduce(x)
+            case "reverse" if name_before_renaming(x).root == x.opcode:
+                return _maker_of_reverse(x)
             case "scatter":
                 return self._with_operands(x)
             case "transpose":
@@ -367,6 +369,13 @@ class Makers:
         if any(self._by_name(n) == Maker.LAYOUT_NORMALIZATION or x not in self._named for n in new):
             return Maker.LAYOUT_NORMALIZATION
         return Maker.FRONT_END if around else made
+
+
+def _maker_of_reverse(x: Instruction) -> Maker:
+    """Who made what the framework calls rev. In front of a product that was widened it was made with that."""
+    is_widened = bool(x.users) and all(u.opcode == "convert" and not u.op_name for u in x.users)
+    is_given = x.operands[0].opcode == "parameter"
+    return Maker.WIDENED_PRODUCTS if is_given and is_widened else Maker.LAYOUT_NORMALIZATION
 
 
 def _is_spread_to_reduced(x: Instruction) -> bool:
