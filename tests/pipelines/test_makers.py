@@ -701,7 +701,7 @@ def test_a_broadcast_for_what_had_been_narrow_was_made_behind_float_normalizatio
 def test_a_number_that_has_a_place_in_the_source_was_spread_by_a_pass() -> None:
     constant = "%constant.1.0 = f32[] constant(0)"
     spread = "%broadcast.1.0 = f32[8]{0} broadcast(%constant.1.0), dimensions={}"
-    compared = "%compare.4.0 = pred[8]{0} compare(%mul.5.0, %broadcast.1.0), direction=GE"
+    compared = f"%ge.4.0 = pred[8]{{0}} compare(%mul.5.0, %broadcast.1.0), direction=GE, {op('ge')}"
     assert maker("broadcast.1.0", MUL, constant, spread, compared) == Maker.FRONT_END
     placed = f"{spread}, metadata={{stack_frame_id=7}}"
     assert maker("broadcast.1.0", MUL, constant, placed, compared) == Maker.SIMPLIFIER
@@ -748,3 +748,21 @@ def test_what_is_spread_is_no_older_than_what_is_numbered_before_it(number: int,
         lines.append(f"%broadcast.{k}.0 = f32[8]{{0}} broadcast(%zero), dimensions={{}}, {op('max')}")
         lines.append(f"%{reader} = f32[8]{{0}} maximum(%p, %broadcast.{k}.0), {op('max')}")
     assert maker(f"broadcast.{number}.0", *lines) == made
+
+
+@pytest.mark.parametrize(
+    ("opcode", "expected"),
+    [("maximum", Maker.SIMPLIFIER), ("convert", Maker.FRONT_END)],
+)
+def test_a_number_that_only_what_passes_computed_reads_was_spread_for_that(
+    opcode: str, expected: Maker
+) -> None:
+    """Be its number one of the front end's; a convert that was put in reads what was there."""
+    operands = "%p, %broadcast.1.0" if opcode == "maximum" else "%broadcast.1.0"
+    kind = "f32" if opcode == "maximum" else "bf16"
+    lines = (
+        f"%constant.4.0 = {kind}[] constant(2)",
+        f"%broadcast.1.0 = {kind}[8]{{0}} broadcast(%constant.4.0), dimensions={{}}",
+        f"%{opcode}.3.0 = f32[8]{{0}} {opcode}({operands})",
+    )
+    assert maker("broadcast.1.0", *lines) == expected

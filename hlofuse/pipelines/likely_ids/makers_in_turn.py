@@ -32,6 +32,7 @@ _TURNS = (
 )
 _WEIGHTS = [1, 1, 1, 1, 2]
 """How surely neighbours tell it: what is converted there has a name of its own."""
+_SIMPLIFIERS = (Maker.SIMPLIFIER, Maker.SIMPLIFIER_AGAIN)
 
 
 def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> dict[Instruction, Maker]:
@@ -66,6 +67,7 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     makers.update(widened_for_products(makers))
     in_turn = _never_back_in_numbers(makers)
     makers.update((x, maker) for x, maker in in_turn.items() if x.opcode == "broadcast")
+    makers.update(_spread_for_made(makers))
     return makers
 
 
@@ -158,6 +160,17 @@ def _laid_in_calls(makers: dict[Instruction, Maker]) -> list[Instruction]:
 
 def _bears_opcode(x: Instruction) -> bool:
     return x.opcode in ELEMENTWISE_OPCODES and name_before_renaming(x).root == x.opcode
+
+
+def _spread_for_made(makers: dict[Instruction, Maker]) -> dict[Instruction, Maker]:
+    """Numbers without a name in the program that only what simplification computes reads: made with that."""
+    return {
+        x: min(makers[u] for u in x.users)
+        for x, maker in makers.items()
+        if maker == Maker.FRONT_END and is_broadcast_of_constant(x) and not x.op_name and x.users
+        if all(makers[u] in _SIMPLIFIERS and u.opcode in ELEMENTWISE_OPCODES for u in x.users)
+        if not any(map(is_told_of_program, x.users))
+    }
 
 
 def _spread_beside_transposed(makers: dict[Instruction, Maker]) -> list[Instruction]:
