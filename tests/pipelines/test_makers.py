@@ -766,3 +766,17 @@ def test_a_number_that_only_what_passes_computed_reads_was_spread_for_that(
         f"%{opcode}.3.0 = f32[8]{{0}} {opcode}({operands})",
     )
     assert maker("broadcast.1.0", *lines) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [("s32", Maker.SIMPLIFIER_LAST), ("bf16", Maker.FLOAT_NORMALIZATION)]
+)
+def test_a_whole_number_that_had_been_narrow_was_converted_at_once_in_the_end(
+    kind: str, expected: Maker
+) -> None:
+    lines = (
+        f"%n.1.0 = {kind}[8]{{0}} parameter(2)",
+        "%convert.1.0 = f32[8]{0} convert(%n.1.0)",
+        f"%add.1.0 = f32[8]{{0}} add(%p, %convert.1.0), {op('add')}",
+    )
+    assert maker("convert.1.0", *lines) == expected

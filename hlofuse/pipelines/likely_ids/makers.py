@@ -307,6 +307,10 @@ class Makers:
             return Maker.SPLIT_K
         if {source.shape.element_type, x.shape.element_type} <= FLOATING_TYPES:
             return Maker.FLOAT_NORMALIZATION
+        if not x.op_name and x.shape.element_type in FLOATING_TYPES:
+            return (
+                Maker.SIMPLIFIER_LAST
+            )  # of a number that was narrow between: SimplifyFPConversions made one
         return self._by_name(x)
 
     def _of_iota(self, x: Instruction) -> Maker:
