@@ -68,6 +68,7 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     in_turn = _never_back_in_numbers(makers)
     makers.update((x, maker) for x, maker in in_turn.items() if x.opcode == "broadcast")
     makers.update(_spread_for_made(makers))
+    makers.update(dict.fromkeys(_spread_of_made_again(makers), Maker.SIMPLIFIER_AGAIN))
     return makers
 
 
@@ -171,6 +172,16 @@ def _spread_for_made(makers: dict[Instruction, Maker]) -> dict[Instruction, Make
         if all(makers[u] in _SIMPLIFIERS and u.opcode in ELEMENTWISE_OPCODES for u in x.users)
         if not any(map(is_told_of_program, x.users))
     }
+
+
+def _spread_of_made_again(makers: dict[Instruction, Maker]) -> list[Instruction]:
+    """What spreads something that was only made the next time around."""
+    return [
+        x
+        for x, maker in makers.items()
+        if maker == Maker.SIMPLIFIER and x.opcode == "broadcast" and not is_told_of_program(x)
+        if makers.get(x.operands[0]) == Maker.SIMPLIFIER_AGAIN and x.operands[0].opcode in ELEMENTWISE_OPCODES
+    ]
 
 
 def _spread_beside_transposed(makers: dict[Instruction, Maker]) -> list[Instruction]:

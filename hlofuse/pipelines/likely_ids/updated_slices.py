@@ -2,8 +2,8 @@
 
 ScatterExpander (`xla/service/scatter_expander.cc`) makes a dynamic slice and a dynamic update of such a
 scatter while simplification goes around, and calls what combines the two. Only once that is inlined, the
-next time around, AlgebraicSimplifier makes a slice of the former whose start is a number, and of the comparisons
-of one index with its bounds scalars.
+next time around, AlgebraicSimplifier makes a slice of the former whose start is a number, and scalars of the
+comparisons of one index with its bounds.
 """
 
 from __future__ import annotations
