@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.calls.branch_predicates import in_order_of_results, with_results_together
+from hlofuse.pipelines.users.calls.computed_of_nothing import in_order_of_meeting
 from hlofuse.pipelines.users.calls.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.users.calls.loop_elements import (
     in_order_of_merged_counters,
@@ -208,6 +209,7 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = with_those_of_program(without(called, sliced) + own, merged, clues.order)
         if clues.ids_known:
             users = with_ties_merged(producer, users, clues.order)
+            users = in_order_of_meeting(producer, users, clues.uses)
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
         if is_element and is_read_in_changed_body(producer):
