@@ -66,6 +66,7 @@ from hlofuse.pipelines.users.duplicates.sigmoids import (
 from hlofuse.pipelines.users.duplicates.single_slices import in_order_of_slices
 from hlofuse.pipelines.users.duplicates.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.users.duplicates.sums_in_functions import with_last_in_place_of_callers_sum
+from hlofuse.pipelines.users.duplicates.twins_beside_siblings import with_last_in_place_of_siblings
 from hlofuse.pipelines.users.duplicates.twins_of_expressions import (
     with_last_in_place_of_merged_expressions,
 )
@@ -180,6 +181,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = _as_simplified(producer, users, clues)
     users = _as_computed_by_products(producer, users, clues)
     users = _as_merged(producer, users, clues)
+    users = with_last_in_place_of_siblings(producer, users, clues.order, clues.ages.numbers)
     return with_own_reshape_in_front(producer, users) if clues.ids_known else users
 
 
