@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.calls.branch_predicates import in_order_of_results, with_results_together
+from hlofuse.pipelines.users.calls.computed_of_nothing import in_order_of_meeting
 from hlofuse.pipelines.users.calls.inlined_calls import in_order_of_calls
 from hlofuse.pipelines.users.calls.loop_elements import (
     in_order_of_merged_counters,
@@ -65,6 +66,7 @@ from hlofuse.pipelines.users.duplicates.sigmoids import (
 from hlofuse.pipelines.users.duplicates.single_slices import in_order_of_slices
 from hlofuse.pipelines.users.duplicates.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.users.duplicates.sums_in_functions import with_last_in_place_of_callers_sum
+from hlofuse.pipelines.users.duplicates.twins_beside_siblings import with_last_in_place_of_siblings
 from hlofuse.pipelines.users.duplicates.twins_of_expressions import (
     with_last_in_place_of_merged_expressions,
 )
@@ -180,6 +182,7 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = _as_simplified(producer, users, clues)
     users = _as_computed_by_products(producer, users, clues)
     users = _as_merged(producer, users, clues)
+    users = with_last_in_place_of_siblings(producer, users, clues.order, clues.ages.numbers)
     return with_own_reshape_in_front(producer, users) if clues.ids_known else users
 
 
@@ -209,6 +212,7 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = with_those_of_program(without(called, sliced) + own, merged, clues.order)
         if clues.ids_known:
             users = with_ties_merged(producer, users, clues.order)
+            users = in_order_of_meeting(producer, users, clues.uses)
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
         if is_element and is_read_in_changed_body(producer):

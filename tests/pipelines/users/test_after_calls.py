@@ -389,8 +389,8 @@ def test_of_what_calls_compute_of_nothing_none_had_a_tuple_when_cse_made_it_one(
   %add.2 = u32[8]{{0}} add(%count.1, %p.2){named("jit(bits)/add")}
   %stack.2 = u32[8]{{0}} not(%add.2){named("jit(bits)/stack")}
   %p.3 = u32[8]{{0}} xor(%stack.2, %p){named("xor")}
-  %add.3 = u32[8]{{0}} add(%count.1, %p.3){named("jit(more)/add")}
-  %add.4 = u32[8]{{0}} add(%count.1, %add.3){named("jit(others)/add")}
+  %add.3 = u32[8]{{0}} add(%p.3, %count.1){named("jit(more)/add")}
+  %add.4 = u32[8]{{0}} add(%add.3, %count.1){named("jit(others)/add")}
   ROOT %r = (u32[8]{{0}}, u32[8]{{0}}, u32[8]{{0}}) tuple(%p.2, %add.3, %add.4)"""
     assert users_of("count.1", body) == ["add.1", "add.2", "add.3", "add.4"]
 
@@ -685,3 +685,31 @@ def test_guessed_ids_tell_the_order_of_clones_that_are_together() -> None:
     torn = "p q r max.1 sub.1 sin.1 eq.1"
     assert users_of("max.1", body, ids=torn, ids_known=False) == ["eq.1", "sub.1"]
     assert users_of("max.1", body, ids=torn) == ["sub.1", "eq.1"]
+
+
+def test_what_reads_more_than_a_result_of_the_same_function_is_of_a_later_call() -> None:
+    """The second choice is given a product of the first: the call it came with stood behind that product."""
+    body = f"""  %p = pred[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %c.1 = f32[8]{{0}} abs(%q){named("abs")}
+  %select_n.1 = f32[8]{{0}} select(%p, %c.1, %q){named("jit(where)/select_n")}
+  %mul.1 = f32[8]{{0}} multiply(%select_n.1, %c.1){named("mul")}
+  %select_n.2 = f32[8]{{0}} select(%p, %mul.1, %select_n.1){named("jit(where)/select_n")}
+  ROOT %select_n.3 = f32[8]{{0}} select(%p, %c.1, %select_n.2){named("jit(where)/select_n")}"""
+    assert users_of("select_n.1", body, ids_known=False) == ["mul.1", "select_n.2"]
+    ids = "p q c.1 mul.1 select_n.1 select_n.2 select_n.3"
+    assert users_of("select_n.1", body, ids=ids) == ["mul.1", "select_n.2"]
+    alone = body.replace("select(%p, %mul.1, %select_n.1)", "select(%p, %q, %select_n.1)")
+    alone = alone.replace("select(%p, %c.1, %select_n.2)", "select(%p, %mul.1, %select_n.2)")
+    assert users_of("select_n.1", alone, ids=ids) == ["select_n.2", "mul.1"]
+
+
+def test_a_branch_that_was_inlined_brought_in_its_calls_as_one() -> None:
+    """ConditionalSimplifier clones it whole, operands first, when no call is left in it."""
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %neg.1 = s32[8]{{0}} negate(%p){named("cond/branch_0_fun/neg")}
+  %sign.1 = s32[8]{{0}} sign(%neg.1){named("cond/branch_0_fun/jit(g)/sign")}
+  %rem.1 = s32[8]{{0}} remainder(%neg.1, %sign.1){named("cond/branch_0_fun/jit(g)/rem")}
+  ROOT %add.1 = s32[8]{{0}} add(%rem.1, %neg.1){named("cond/branch_0_fun/add")}"""
+    assert users_of("neg.1", body) == ["sign.1", "rem.1", "add.1"]
+    assert users_of("neg.1", body.replace("/branch_0_fun", "")) == ["rem.1", "add.1", "sign.1"]

@@ -762,3 +762,36 @@ def test_an_operation_reads_what_it_converted_before_others_do(frame: int, users
   %multiply.1 = f64[1,8]{{1,0}} multiply(%dot_general.1, %tanh.1){named("dot_general", frame=frame)}
   ROOT %r = (f64[1,8]{{1,0}}) tuple(%multiply.1)"""
     assert users_of("dot_general.1", body) == users
+
+
+def test_calls_have_what_each_computed_of_nothing_in_the_order_in_which_the_walk_meets_it() -> None:
+    """It comes to the counter of the second call first, ahead of the key that the first call made."""
+    body = f"""  %p = u32[2]{{0}} parameter(0)
+  %i = s32[2]{{0}} iota(), iota_dimension=0
+  %counter.2 = u32[2]{{0}} convert(%i){named("jit(split)/counter")}
+  %add.1 = u32[2]{{0}} add(%counter.2, %p){named("jit(split)/add")}
+  %not.1 = u32[2]{{0}} not(%add.1){named("not")}
+  ROOT %add.2 = u32[2]{{0}} add(%counter.2, %not.1){named("jit(split)/add")}"""
+    kept_of_second = "p not.1 add.1 i counter.2 add.2"
+    assert users_of("counter.2", body, ids=kept_of_second) == ["add.2", "add.1"]
+    kept_of_first = "p not.1 i counter.2 add.1 add.2"
+    assert users_of("counter.2", body, ids=kept_of_first) == ["add.1", "add.2"]
+
+
+def test_of_sums_that_share_a_product_the_second_had_one_of_its_own_where_its_number_is_missing() -> None:
+    """Two parameters with one gradient: `mul.3` stood in front of the other factor, as `mul.1` does."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %n = f32[] constant(0.25)
+  %ns = f32[8]{{0}} broadcast(%n), dimensions={{}}
+  %mul.1.0 = f32[8]{{0}} multiply(%p, %ns){named("mul")}
+  %mul.2.0 = f32[8]{{0}} multiply(%q, %q){named("mul")}
+  %add.1.0 = f32[8]{{0}} add(%mul.1.0, %mul.2.0){named("add")}
+  %mul.4.0 = f32[8]{{0}} multiply(%q, %mul.2.0){named("mul")}
+  %add.2.0 = f32[8]{{0}} add(%mul.1.0, %mul.4.0){named("add")}
+  %mul.5.0 = f32[8]{{0}} multiply(%add.2.0, %ns){named("mul")}
+  %mul.6.0 = f32[8]{{0}} multiply(%mul.5.0, %ns){named("mul")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%add.1.0, %mul.6.0)"""
+    assert users_of("ns", body) == ["mul.1.0", "mul.6.0", "mul.5.0"]
+    shared = body.replace("mul.2.0", "mul.3.0")
+    assert users_of("ns", shared) == ["mul.1.0", "mul.5.0", "mul.6.0"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
-from hlofuse.pipelines.names import is_called_once, outermost_call
+from hlofuse.pipelines.names import is_called_once, is_of_program, outermost_call
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.floats.widened import served_by
@@ -28,6 +28,27 @@ def is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
     if not (is_result(source) and _leads_to_like(source, x, function)):
         return True
     return is_called_once(source) and not _is_unrolled(source)
+
+
+def is_of_later_call(
+    x: Instruction, source: Instruction, function: str, order: Mapping[Instruction, int]
+) -> bool:
+    """Does `x`, of a `function`, read something outside of it that is made of `source`?
+
+    No call is given what is made of its own results, however often it is made itself.
+    """
+    if is_called_once(source):
+        return False
+    found = {source}
+    pending = [o for o in x.operands if is_of_program(o) and outermost_call(o) != function]
+    while pending:
+        operands = pending.pop().operands
+        if source in operands:
+            return True
+        near = {o for o in operands if order[o] > order[source]} - found
+        found |= near
+        pending += near
+    return False
 
 
 def _is_given_back(x: Instruction) -> bool:

@@ -22,10 +22,7 @@ from hlofuse.pipelines.names import (
     outermost_call,
     scope,
 )
-from hlofuse.pipelines.users.calls.clones import (
-    is_cotangent,
-    is_of_same_call,
-)
+from hlofuse.pipelines.users.calls.clones import is_cotangent, is_of_later_call, is_of_same_call
 from hlofuse.pipelines.users.calls.equal_calls import merged_twins, with_twins_users_merged
 from hlofuse.pipelines.users.calls.inlined_outside import with_calls_inlined
 from hlofuse.pipelines.users.calls.nested_calls import as_call_within_leaves_it
@@ -35,7 +32,7 @@ from hlofuse.pipelines.users.calls.results import (
     is_read_in_transpose,
     kind_of,
 )
-from hlofuse.pipelines.users.calls.selected_branches import with_branches_together
+from hlofuse.pipelines.users.calls.selected_branches import is_of_inlined_branch, with_branches_together
 from hlofuse.pipelines.users.calls.sliced_results import with_last_in_place_of_slice
 from hlofuse.pipelines.users.common.ages import (
     was_division,
@@ -74,10 +71,16 @@ def in_order_of_calls(
         return users
     if not source.op_name and not _is_element_of_program(source, passes):
         return users  # a pass made it; no call was given it
+    if passes is not None and all(map(is_of_inlined_branch, (source, *map(served_by, users)))):
+        return users  # the branch came in as a whole, with what it had called in it
     if not function:
         return with_calls_inlined(users, "", order, passes)
     served = {u: served_by(u) for u in users}
-    within = {u for u, it in served.items() if is_of_same_call(it, source, function)}
+    within = {
+        u
+        for u, it in served.items()
+        if is_of_same_call(it, source, function) and not is_of_later_call(it, source, function, order)
+    }
     inner = [u for u in users if u in within]
     outer = [u for u in users if u not in within]
     twins = merged_twins(inner, outer, function)
