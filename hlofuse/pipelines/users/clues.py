@@ -19,6 +19,7 @@ from hlofuse.pipelines.users.common.numbers import Numbers, numbers_in_names
 from hlofuse.pipelines.users.common.visits import Uses, uses_in_order
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
+from hlofuse.pipelines.users.duplicates.repeated import Repeated, repeated_in
 from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import Reshaped, made_of_reshapes
 from hlofuse.pipelines.users.duplicates.rounds import Rounds, rounds_of
 from hlofuse.pipelines.users.duplicates.scalars_for_each import made_for_each
@@ -57,6 +58,8 @@ class Ages(NamedTuple):
     """What read an operation that gave back its operand."""
     rounds: Rounds
     """In which round of CSE what a pass made came to be merged."""
+    repeated: Repeated
+    """What the program computed again."""
 
 
 class Clues(NamedTuple):
@@ -153,4 +156,5 @@ def _ages_of(computation: Computation, order: dict[Instruction, int], uses: Uses
         runs_of_calls(computation) if ids_known else {},
         readers_of_operations_on_equals(computation) if ids_known else {},
         rounds_of(computation, passes) if ids_known else {},
+        repeated_in(computation, uses, numbers, passes) if ids_known else {},
     )

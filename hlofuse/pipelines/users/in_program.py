@@ -52,6 +52,7 @@ from hlofuse.pipelines.users.duplicates.predicates_for_each import (
     with_nested_selects_behind,
     with_selects_where_met,
 )
+from hlofuse.pipelines.users.duplicates.repeated import with_last_in_place_of_repeated
 from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import (
     with_last_in_place_of_moved_in_clone,
     with_last_in_place_of_reshapes,
@@ -307,6 +308,7 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_points_where_met(producer, users, clues.uses)
     users = with_signs_of_index_merged(producer, users, clues.uses, clues.ages.numbers)
     ages = clues.ages
+    users = with_last_in_place_of_repeated(producer, users, ages.repeated, clues.uses, ages.passes)
     users = with_older_equals_gone(producer, users, clues.uses, ages.numbers, ages.passes, clues.wide)
     users = with_selects_where_met(producer, users, clues.uses)
     users = with_last_in_place_of_predicate(producer, users)
