@@ -7,7 +7,7 @@ from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.clues import Ages, Clues
 from hlofuse.pipelines.users.duplicates.merged_keys import with_calls_of_key_merged
 from hlofuse.pipelines.users.duplicates.merged_literals import is_merged_literal
-from hlofuse.pipelines.users.duplicates.moved_readers import with_moved_readers_in_front
+from hlofuse.pipelines.users.duplicates.moved_readers import in_order_of_rounds
 from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import with_moved_behind
 from hlofuse.pipelines.users.duplicates.shared_indices import (
     in_order_of_own_indices,
@@ -68,7 +68,7 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
         if not in_softmax and is_merged_literal(producer):
             return users  # that is told of it already
         if not in_softmax:
-            return with_moved_readers_in_front(producer, users, ages.passes)
+            return in_order_of_rounds(producer, users, ages.rounds)
     if producer.opcode == "broadcast" and _made_together(producer, users, ages.passes):
         users = _as_made(producer, users, clues, ages)
         return without_those_in_softmax(producer, users, clues.order, clues.in_softmax)

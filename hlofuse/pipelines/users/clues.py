@@ -19,7 +19,9 @@ from hlofuse.pipelines.users.common.numbers import Numbers, numbers_in_names
 from hlofuse.pipelines.users.common.visits import Uses, uses_in_order
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
+from hlofuse.pipelines.users.duplicates.repeated import Repeated, repeated_in
 from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import Reshaped, made_of_reshapes
+from hlofuse.pipelines.users.duplicates.rounds import Rounds, rounds_of
 from hlofuse.pipelines.users.duplicates.scalars_for_each import made_for_each
 from hlofuse.pipelines.users.floats.narrow_in_program import widened
 from hlofuse.pipelines.users.floats.widened_products import places_of_widened
@@ -54,6 +56,10 @@ class Ages(NamedTuple):
     calls: Calls
     on_equals: Readers
     """What read an operation that gave back its operand."""
+    rounds: Rounds
+    """In which round of CSE what a pass made came to be merged."""
+    repeated: Repeated
+    """What the program computed again."""
 
 
 class Clues(NamedTuple):
@@ -107,7 +113,7 @@ def clues_of(computation: Computation, program: Program, gone: GonePlaces, *, id
     """Those of a `computation`; what the `program` had other operands for is known."""
     order = {x: k for k, x in enumerate(computation.post_order())}
     uses = uses_in_order(computation, [computation.root])
-    ages = _ages_of(computation, order, ids_known=ids_known)
+    ages = _ages_of(computation, order, uses, ids_known=ids_known)
     return Clues(
         order,
         uses,
@@ -132,20 +138,23 @@ def clues_of(computation: Computation, program: Program, gone: GonePlaces, *, id
     )
 
 
-def _ages_of(computation: Computation, order: dict[Instruction, int], *, ids_known: bool) -> Ages:
+def _ages_of(computation: Computation, order: dict[Instruction, int], uses: Uses, *, ids_known: bool) -> Ages:
     anew = first_made_anew(computation)
     # A guess of ids goes by what is made anew, not by dots.
     of_dots = first_of_dots(computation) if ids_known else None
-    products = divisions(order)
+    products, numbers = divisions(order), numbers_in_names(order)
+    passes = anew if of_dots is None else min(anew, of_dots)
     return Ages(
-        anew if of_dots is None else min(anew, of_dots),
+        passes,
         anew,
         products,
         made_again(products) if ids_known else frozenset(),
-        numbers_in_names(order),
+        numbers,
         behind_moved_reshapes(computation),
         younger_than_results(computation) if ids_known else frozenset(),
         # A guess has what calls brought in apart from all else: where one ends is not in it.
         runs_of_calls(computation) if ids_known else {},
         readers_of_operations_on_equals(computation) if ids_known else {},
+        rounds_of(computation, passes) if ids_known else {},
+        repeated_in(computation, uses, numbers, passes) if ids_known else {},
     )

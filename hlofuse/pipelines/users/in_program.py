@@ -40,7 +40,7 @@ from hlofuse.pipelines.users.duplicates.initial_values import in_order_of_initia
 from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_broadcasts
 from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_functions, is_merged_literal
 from hlofuse.pipelines.users.duplicates.merged_reshapes import with_reshapes_merged
-from hlofuse.pipelines.users.duplicates.moved_readers import with_moved_readers_in_front
+from hlofuse.pipelines.users.duplicates.moved_readers import in_order_of_rounds
 from hlofuse.pipelines.users.duplicates.next_after import with_bits_of_both_merged
 from hlofuse.pipelines.users.duplicates.normalized_indices import (
     with_last_in_place_of_folded_sum,
@@ -53,6 +53,7 @@ from hlofuse.pipelines.users.duplicates.predicates_for_each import (
     with_nested_selects_behind,
     with_selects_where_met,
 )
+from hlofuse.pipelines.users.duplicates.repeated import with_last_in_place_of_repeated
 from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import (
     with_last_in_place_of_moved_in_clone,
     with_last_in_place_of_reshapes,
@@ -313,6 +314,7 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_points_where_met(producer, users, clues.uses)
     users = with_signs_of_index_merged(producer, users, clues.uses, clues.ages.numbers)
     ages = clues.ages
+    users = with_last_in_place_of_repeated(producer, users, ages.repeated, clues.uses, ages.passes)
     users = with_older_equals_gone(producer, users, clues.uses, ages.numbers, ages.passes, clues.wide)
     users = with_selects_where_met(producer, users, clues.order, clues.uses)
     users = with_last_in_place_of_predicate(producer, users)
@@ -331,7 +333,7 @@ def _as_literals_are_merged(
     users, in_softmax = with_those_in_softmax(literal, users, clues.order, clues.in_softmax)
     users = in_order_of_functions(literal, users, clues.at_cse)
     if clues.ids_known:
-        users = with_moved_readers_in_front(literal, users, clues.ages.passes)
+        users = in_order_of_rounds(literal, users, clues.ages.rounds)
     users = with_comparisons_gone(literal, users)
     users = with_sums_of_word_gone(literal, users, clues.uses)
     users = with_those_of_its_round_in_front(literal, users, clues.ages.passes)

@@ -97,8 +97,9 @@ def test_where_all_is_numbered_in_one_go_missing_numbers_tell_of_no_scalar(
         ((1, 2, 4, 6, 8), ["mul.1", "mul.2", "mul.3"]),
         ((1, 2, 3, 4, 5), ["mul.1", "mul.3", "mul.2"]),
         ((1, 2, 4, 5, 6), ["mul.1", "mul.3", "mul.2"]),
+        ((1, 2, 3, 5, 6), ["mul.1", "mul.3", "mul.2"]),
     ],
-    ids=["each time", "never", "once"],
+    ids=["each time", "never", "once", "the number of what has another name now"],
 )
 def test_a_scalar_of_which_one_more_is_missing_from_use_to_use_was_made_for_each(
     numbers: tuple[int, ...], users: list[str]
@@ -121,8 +122,9 @@ def test_a_scalar_of_which_one_more_is_missing_from_use_to_use_was_made_for_each
   %{third} = f32[4]{{0}} divide(%t, %mul.2){named("div")}
   %mul.3 = f32[2]{{0}} broadcast(%{divide}), dimensions={{}}{named("mul")}
   %{last} = f32[2]{{0}} divide(%v, %mul.3){named("div")}
-  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[4]{{0}}, f32[2]{{0}})\
- tuple(%{first}, %{second}, %{third}, %{last})"""
+  %divide.9 = f32[8]{{0}} divide(%q, %q){named("div")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[4]{{0}}, f32[2]{{0}}, f32[8]{{0}})\
+ tuple(%{first}, %{second}, %{third}, %{last}, %divide.9)"""
     assert users_of(divide, body) == users
 
 

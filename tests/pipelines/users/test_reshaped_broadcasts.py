@@ -72,7 +72,7 @@ def test_bounds_of_an_index_stand_behind_where_a_call_brought_the_number_in(
  start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1}}{named("gather")}
   %ne.1 = pred[4]{{0}} compare(%p, %zeros.1), direction=NE{named("ne")}
   ROOT %r = (pred[4]{{0}}, pred[4]{{0}}, f32[4]{{0}}, pred[4]{{0}}) tuple(%lt.1, %ge.1, %gather.1, %ne.1)"""
-    ids = "p x zero at.1 index.1 gather.1 ne.1 r zeros.1 lt.1 ge.1"
+    ids = "p x zero at.1 index.1 gather.1 ne.1 lt.1 ge.1 r zeros.1"
     assert users_of("zeros.1", body, ids=ids) == users
 
 

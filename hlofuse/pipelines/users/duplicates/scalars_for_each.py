@@ -97,7 +97,7 @@ def _are_missing_each_time(
     Passes may have given another name to as many as are `renamed`.
     """
     spread = sorted(u.id for u in x.users if u.opcode == "broadcast" and is_of_program(u))
-    missing = 0
+    missing: set[int] = set()
     for one, following in pairwise(spread):
         first, last = bisect_left(named, (one, 0)), bisect_left(named, (following, 0))
         if last == len(named) and following == spread[-1]:
@@ -105,11 +105,11 @@ def _are_missing_each_time(
         if first in (0, last) or last == len(named):
             return False
         between = range(named[first - 1][1], named[last][1])
-        absent = sum(number not in there for number in between)
-        if absent < count:
+        absent = set(between) - there
+        if len(absent) < count:
             return False
-        missing += absent
-    return len(spread) > 2 and missing > renamed
+        missing |= absent
+    return len(spread) > 2 and len(missing) > renamed
 
 
 def _told_by_numbers(computation: Computation, numbers: dict[str, set[int]]) -> frozenset[Instruction]:
