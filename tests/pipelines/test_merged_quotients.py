@@ -39,6 +39,23 @@ def test_a_broadcast_that_was_not_made_for_the_quotient_tells_nothing() -> None:
     assert _makers("0.0909090862", "") == [Maker.SIMPLIFIER] * 2
 
 
+def test_what_spreads_such_a_product_was_made_with_it() -> None:
+    text = """HloModule m
+
+ENTRY %main {
+  %p = f32[8]{0} parameter(0)
+  %q = f32[4,8]{1,0} parameter(1)
+  %constant.3.0 = f32[] constant(0.0909090862)
+  %broadcast.6.0 = f32[8]{0} broadcast(%constant.3.0), dimensions={}, metadata={op_name="jit(f)/div"}
+  %multiply.1.0 = f32[8]{0} multiply(%p, %broadcast.6.0), metadata={op_name="jit(f)/div"}
+  %broadcast.7.0 = f32[4,8]{1,0} broadcast(%multiply.1.0), dimensions={1}, metadata={op_name="jit(f)/mul"}
+  ROOT %mul.1.0 = f32[4,8]{1,0} multiply(%q, %broadcast.7.0), metadata={op_name="jit(f)/mul"}
+}
+"""
+    entry = parse_module(text).entry
+    assert makers_in_turn(entry, frozenset())[entry.root.operands[1]] == Maker.SIMPLIFIER_AGAIN
+
+
 def test_it_is_made_when_reshapes_have_been_moved_once() -> None:
     text = _PRODUCT.format(number="0.0909090862", spread_for=_OF_QUOTIENT, of_quotient=_OF_QUOTIENT)
     text = text.replace("  ROOT", "  %q = f32[8]{0} parameter(1)\n  %moved = f32[8]{0} negate(%q)\n  ROOT")
