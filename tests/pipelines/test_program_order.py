@@ -129,3 +129,23 @@ def test_elsewhere_what_is_chosen_first_stands_behind_what_it_needs() -> None:
     text = REDUCER.replace("ROOT %reduce = (f32[], s32[]) reduce(%p, %q, %x, %k), dimensions={0}", "CALL")
     call = "ROOT %call = (f32[], s32[]) call(%x, %k, %x, %k)"
     assert in_region(text.replace("CALL", call))[:2] == ["gt.1.0", "select_n.1.0"]
+
+
+def test_what_is_needed_by_lower_numbers_of_its_root_came_behind_them() -> None:
+    """The program converts the matrix again in the end: CSE met that one first."""
+    lines = [
+        "%convert_element_type.5.0 = f32[8]{0} convert(%p)",
+        "%exp.1.0 = f32[8]{0} exponential(%convert_element_type.5.0)",
+        "%convert_element_type.1.0 = f32[8]{0} convert(%exp.1.0)",
+        "%sin.1.0 = f32[8]{0} sine(%convert_element_type.1.0)",
+        "%convert_element_type.2.0 = f32[8]{0} convert(%sin.1.0)",
+        "%sub.1.0 = f32[8]{0} subtract(%convert_element_type.5.0, %convert_element_type.2.0)",
+    ]
+    assert order(*lines) == [
+        "exp.1.0",
+        "convert_element_type.1.0",
+        "sin.1.0",
+        "convert_element_type.2.0",
+        "convert_element_type.5.0",
+        "sub.1.0",
+    ]

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.found_equal import found_equal, found_later
 from hlofuse.pipelines.likely_ids.numbers_of_program import in_order_of_first_use
 from hlofuse.pipelines.likely_ids.places_in_source import as_met
 from hlofuse.pipelines.names import name_before_renaming
@@ -37,8 +38,10 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
     """Of those of a chain that are still to come."""
     sources = {x: _sources(x, place) for x in operations}
     for x, needed in sources.items():
-        for source in _found_equal(x, needed):
+        for source in found_equal(x, needed):
             del needed[source]
+    for x, source in found_later(sources, chains.values()):
+        del sources[x][source]
     unread = dict.fromkeys(operations, 0)
     """How many of its readers are still to come."""
     for needed in sources.values():
@@ -102,13 +105,6 @@ def _with_choices_last(order: list[Instruction]) -> list[Instruction]:
         return order
     last = {x: k for k, x in enumerate((*chosen, root))}
     return sorted(order, key=lambda x: last.get(x, -1))
-
-
-def _found_equal(x: Instruction, sources: Iterable[Instruction]) -> list[Instruction]:
-    """Those of the root of `x` that the program has behind it: CSE gave it them for equal ones."""
-    root, number = name_before_renaming(x)
-    names = {y: name_before_renaming(y) for y in sources if y.opcode != "constant"}
-    return [y for y, name in names.items() if name.root == root and name.number > number]
 
 
 def _constant(x: Instruction) -> Instruction:
