@@ -131,6 +131,41 @@ def test_elsewhere_what_is_chosen_first_stands_behind_what_it_needs() -> None:
     assert in_region(text.replace("CALL", call))[:2] == ["gt.1.0", "select_n.1.0"]
 
 
+def test_places_in_the_source_tell_which_operand_came_first() -> None:
+    """A quotient that a choice may drop is worked out before what the choice is made by, for each of two."""
+
+    def at(number: int) -> str:
+        return f'metadata={{op_name="jit(f)/op" stack_frame_id={number}}}'
+
+    lines = [
+        line
+        for k in (1, 2)
+        for line in (
+            f"%eq.{k}.0 = pred[8]{{0}} compare(%p, %p), direction=EQ, {at(8)}",
+            f"%div.{k}.0 = f32[8]{{0}} divide(%p, %p), {at(7)}",
+            f"%sel.{k}.0 = f32[8]{{0}} select(%eq.{k}.0, %p, %div.{k}.0), {at(9)}",
+        )
+    ]
+    root = "%tuple.1.0 = (f32[8]{0}, f32[8]{0}) tuple(%sel.1.0, %sel.2.0)"
+    assert order(*lines, root) == ["div.1.0", "eq.1.0", "sel.1.0", "div.2.0", "eq.2.0", "sel.2.0"]
+
+
+def test_what_is_needed_once_stands_beside_what_else_is_needed_there() -> None:
+    """The text has all of the first sum in front, as that is read first; numbers have it in the end."""
+    lines = [
+        "%lt.1.0 = f32[8]{0} floor(%p)",
+        "%sqrt.1.0 = f32[8]{0} sqrt(%p)",
+        "%add.3.0 = f32[8]{0} add(%lt.1.0, %sqrt.1.0)",
+        "%neg.1.0 = f32[8]{0} negate(%p)",
+        "%add.1.0 = f32[8]{0} add(%neg.1.0, %p)",
+        "%exp.1.0 = f32[8]{0} exponential(%p)",
+        "%add.2.0 = f32[8]{0} add(%exp.1.0, %p)",
+    ]
+    root = "%tuple.1.0 = (f32[8]{0}, f32[8]{0}, f32[8]{0}) tuple(%add.3.0, %add.1.0, %add.2.0)"
+    expected = ["neg.1.0", "add.1.0", "exp.1.0", "add.2.0", "lt.1.0", "sqrt.1.0", "add.3.0"]
+    assert order(*lines, root) == expected
+
+
 def test_what_is_needed_by_lower_numbers_of_its_root_came_behind_them() -> None:
     """The program converts the matrix again in the end: CSE met that one first."""
     lines = [

@@ -8,7 +8,7 @@ with the operands would have it anywhere.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from hlofuse.analysis.constants import is_constant
@@ -16,7 +16,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.found_equal import found_equal, found_later
 from hlofuse.pipelines.likely_ids.numbers_of_program import in_order_of_first_use
 from hlofuse.pipelines.likely_ids.places_in_source import as_met
-from hlofuse.pipelines.names import name_before_renaming
+from hlofuse.pipelines.names import is_of_derivative, name_before_renaming, stack_frame
 
 
 def in_program_order(operations: list[Instruction]) -> list[Instruction]:
@@ -52,14 +52,24 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
         for x in operations
     }
     heads = {chain[0] for chain in chains.values()}
+    of_numbers = {0, *(stack_frame(x) for x in operations if is_constant(x))}
+    """Places that were numbered out of turn, as constants are written in front."""
     ready = [(rank[x], place[x]) for x in heads if not unread[x]]
     heapq.heapify(ready)
     backwards: list[Instruction] = []
+    needed_once = _needed_once(sources)
+    beside: list[Instruction] = []
+    """What only one that stands already needs, the latest of which goes first."""
+
+    def latest_first(found: list[Instruction]) -> list[Instruction]:
+        told = all(stack_frame(x) not in of_numbers and not is_of_derivative(x) for x in found)
+        return sorted(found, key=lambda x: (-stack_frame(x) if told else 0, rank[x]))
+
     while heads:
         at = len(backwards)
         last = sources[backwards[-1]] if backwards else ()
         if near := [x for x in last if not unread[x] and x in heads and not rank[x][0]]:
-            x = min(near, key=rank.__getitem__)
+            x = latest_first(near)[0]
         elif behind := [
             y for x in last if not unread[x] and not rank[x][0] and not unread[y := last_of[chain_of[x]]]
         ]:  # of what is needed next the numbers say that this came later
@@ -71,6 +81,8 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
                     if x in sources[y := backwards[k - 1]] or chain_of[y] == chain_of[x]
                 )
                 at = next(told, at)
+        elif beside and beside[-1] in heads and not unread[beside[-1]]:
+            x = beside[-1]
         elif ready:
             x = operations[heapq.heappop(ready)[1]]
             if x not in heads:
@@ -80,6 +92,9 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
         heads.remove(x)
         backwards.insert(at, x)
         unread[x] = -1
+        beside += [o for o in needed_once.get(x, ()) if not rank[o][0]]
+        while beside and unread[beside[-1]] < 0:
+            beside.pop()
         for source in sources[x]:
             unread[source] -= 1
             if unread[source] == 0 and source in heads:
@@ -91,6 +106,21 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
                 heapq.heappush(ready, (rank[lower[x]], place[lower[x]]))
     reads = {x: [*sources[x], lower[x]] if x in lower else [*sources[x]] for x in operations}
     return _with_choices_last(as_met(in_order_of_first_use(backwards[::-1], chains.values()), reads))
+
+
+def _needed_once(
+    sources: Mapping[Instruction, Iterable[Instruction]],
+) -> dict[Instruction, list[Instruction]]:
+    """What nothing else needs, the root apart: a text has it right in front of that, whenever it was made."""
+    readers: dict[Instruction, list[Instruction]] = {}
+    for x, needed in sources.items():
+        if x.computation is not None and x is not x.computation.root:
+            for source in needed:
+                readers.setdefault(source, []).append(x)
+    found: dict[Instruction, list[Instruction]] = {}
+    for x, needed in sources.items():
+        found[x] = [source for source in needed if readers.get(source) == [x]]
+    return found
 
 
 def _with_choices_last(order: list[Instruction]) -> list[Instruction]:
