@@ -184,3 +184,24 @@ def test_what_is_needed_by_lower_numbers_of_its_root_came_behind_them() -> None:
         "convert_element_type.5.0",
         "sub.1.0",
     ]
+
+
+def test_a_number_is_used_where_what_a_pass_made_of_its_user_is_needed() -> None:
+    """The first product became a choice: its number is still in front of those that are used sooner."""
+    lines = [
+        "%constant.1.0 = f32[] constant(2)",
+        "%constant.2.0 = f32[] constant(1)",
+        "%sub.2.0 = f32[8]{0} broadcast(%constant.1.0), dimensions={}",
+        "%neg.1.0 = f32[8]{0} subtract(%sub.2.0, %p)",
+        "%mul.1.0 = f32[8]{0} broadcast(%constant.1.0), dimensions={}",
+        "%select.1 = f32[8]{0} maximum(%mul.1.0, %neg.1.0)",
+        "%exp.1.0 = f32[8]{0} exponential(%select.1)",
+        "%add.2.0 = f32[8]{0} broadcast(%constant.2.0), dimensions={}",
+        "%sum.1.0 = f32[8]{0} add(%exp.1.0, %add.2.0)",
+    ]
+    *first, last = lines
+    body = "\n".join([*(f"  {line}" for line in first), f"  ROOT {last}"])
+    module = parse_module(f"HloModule m\n\nENTRY %main {{\n  %p = f32[8]{{0}} parameter(0)\n{body}\n}}\n")
+    operations = [x for x in module.entry.post_order() if x.name not in ("p", "select.1")]
+    names = [x.name for x in in_program_order(operations)]
+    assert names.index("mul.1.0") < names.index("sub.2.0")

@@ -105,7 +105,8 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
             if unread[lower[x]] <= 0:
                 heapq.heappush(ready, (rank[lower[x]], place[lower[x]]))
     reads = {x: [*sources[x], lower[x]] if x in lower else [*sources[x]] for x in operations}
-    return _with_choices_last(as_met(in_order_of_first_use(backwards[::-1], chains.values()), reads))
+    order = in_order_of_first_use(backwards[::-1], chains.values(), sources)
+    return _with_choices_last(as_met(order, reads))
 
 
 def _needed_once(
