@@ -61,15 +61,20 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
     beside: list[Instruction] = []
     """What only one that stands already needs, the latest of which goes first."""
 
-    def latest_first(found: list[Instruction]) -> list[Instruction]:
+    def latest(found: list[Instruction]) -> Instruction:
+        """By the place in the source, if all it takes along is of later places than the others are."""
         told = all(stack_frame(x) not in of_numbers and not is_of_derivative(x) for x in found)
-        return sorted(found, key=lambda x: (-stack_frame(x) if told else 0, rank[x]))
+        x = min(found, key=lambda x: (-stack_frame(x) if told else 0, rank[x]))
+        others = max((stack_frame(y) for y in found if y is not x), default=0)
+        if told and any(stack_frame(y) < others for y in needed_once[x]):
+            return min(found, key=rank.__getitem__)
+        return x
 
     while heads:
         at = len(backwards)
         last = sources[backwards[-1]] if backwards else ()
         if near := [x for x in last if not unread[x] and x in heads and not rank[x][0]]:
-            x = latest_first(near)[0]
+            x = latest(near)
         elif behind := [
             y for x in last if not unread[x] and not rank[x][0] and not unread[y := last_of[chain_of[x]]]
         ]:  # of what is needed next the numbers say that this came later
