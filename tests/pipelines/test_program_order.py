@@ -129,3 +129,79 @@ def test_elsewhere_what_is_chosen_first_stands_behind_what_it_needs() -> None:
     text = REDUCER.replace("ROOT %reduce = (f32[], s32[]) reduce(%p, %q, %x, %k), dimensions={0}", "CALL")
     call = "ROOT %call = (f32[], s32[]) call(%x, %k, %x, %k)"
     assert in_region(text.replace("CALL", call))[:2] == ["gt.1.0", "select_n.1.0"]
+
+
+def test_places_in_the_source_tell_which_operand_came_first() -> None:
+    """A quotient that a choice may drop is worked out before what the choice is made by, for each of two."""
+
+    def at(number: int) -> str:
+        return f'metadata={{op_name="jit(f)/op" stack_frame_id={number}}}'
+
+    lines = [
+        line
+        for k in (1, 2)
+        for line in (
+            f"%eq.{k}.0 = pred[8]{{0}} compare(%p, %p), direction=EQ, {at(8)}",
+            f"%div.{k}.0 = f32[8]{{0}} divide(%p, %p), {at(7)}",
+            f"%sel.{k}.0 = f32[8]{{0}} select(%eq.{k}.0, %p, %div.{k}.0), {at(9)}",
+        )
+    ]
+    root = "%tuple.1.0 = (f32[8]{0}, f32[8]{0}) tuple(%sel.1.0, %sel.2.0)"
+    assert order(*lines, root) == ["div.1.0", "eq.1.0", "sel.1.0", "div.2.0", "eq.2.0", "sel.2.0"]
+
+
+def test_what_is_needed_once_stands_beside_what_else_is_needed_there() -> None:
+    """The text has all of the first sum in front, as that is read first; numbers have it in the end."""
+    lines = [
+        "%lt.1.0 = f32[8]{0} floor(%p)",
+        "%sqrt.1.0 = f32[8]{0} sqrt(%p)",
+        "%add.3.0 = f32[8]{0} add(%lt.1.0, %sqrt.1.0)",
+        "%neg.1.0 = f32[8]{0} negate(%p)",
+        "%add.1.0 = f32[8]{0} add(%neg.1.0, %p)",
+        "%exp.1.0 = f32[8]{0} exponential(%p)",
+        "%add.2.0 = f32[8]{0} add(%exp.1.0, %p)",
+    ]
+    root = "%tuple.1.0 = (f32[8]{0}, f32[8]{0}, f32[8]{0}) tuple(%add.3.0, %add.1.0, %add.2.0)"
+    expected = ["neg.1.0", "add.1.0", "exp.1.0", "add.2.0", "lt.1.0", "sqrt.1.0", "add.3.0"]
+    assert order(*lines, root) == expected
+
+
+def test_what_is_needed_by_lower_numbers_of_its_root_came_behind_them() -> None:
+    """The program converts the matrix again in the end: CSE met that one first."""
+    lines = [
+        "%convert_element_type.5.0 = f32[8]{0} convert(%p)",
+        "%exp.1.0 = f32[8]{0} exponential(%convert_element_type.5.0)",
+        "%convert_element_type.1.0 = f32[8]{0} convert(%exp.1.0)",
+        "%sin.1.0 = f32[8]{0} sine(%convert_element_type.1.0)",
+        "%convert_element_type.2.0 = f32[8]{0} convert(%sin.1.0)",
+        "%sub.1.0 = f32[8]{0} subtract(%convert_element_type.5.0, %convert_element_type.2.0)",
+    ]
+    assert order(*lines) == [
+        "exp.1.0",
+        "convert_element_type.1.0",
+        "sin.1.0",
+        "convert_element_type.2.0",
+        "convert_element_type.5.0",
+        "sub.1.0",
+    ]
+
+
+def test_a_number_is_used_where_what_a_pass_made_of_its_user_is_needed() -> None:
+    """The first product became a choice: its number is still in front of those that are used sooner."""
+    lines = [
+        "%constant.1.0 = f32[] constant(2)",
+        "%constant.2.0 = f32[] constant(1)",
+        "%sub.2.0 = f32[8]{0} broadcast(%constant.1.0), dimensions={}",
+        "%neg.1.0 = f32[8]{0} subtract(%sub.2.0, %p)",
+        "%mul.1.0 = f32[8]{0} broadcast(%constant.1.0), dimensions={}",
+        "%select.1 = f32[8]{0} maximum(%mul.1.0, %neg.1.0)",
+        "%exp.1.0 = f32[8]{0} exponential(%select.1)",
+        "%add.2.0 = f32[8]{0} broadcast(%constant.2.0), dimensions={}",
+        "%sum.1.0 = f32[8]{0} add(%exp.1.0, %add.2.0)",
+    ]
+    *first, last = lines
+    body = "\n".join([*(f"  {line}" for line in first), f"  ROOT {last}"])
+    module = parse_module(f"HloModule m\n\nENTRY %main {{\n  %p = f32[8]{{0}} parameter(0)\n{body}\n}}\n")
+    operations = [x for x in module.entry.post_order() if x.name not in ("p", "select.1")]
+    names = [x.name for x in in_program_order(operations)]
+    assert names.index("mul.1.0") < names.index("sub.2.0")

@@ -9,23 +9,28 @@ the names.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import name_before_renaming
 
 
-def in_order_of_first_use(order: list[Instruction], chains: Iterable[list[Instruction]]) -> list[Instruction]:
+def in_order_of_first_use(
+    order: list[Instruction],
+    chains: Iterable[list[Instruction]],
+    sources: Mapping[Instruction, Iterable[Instruction]],
+) -> list[Instruction]:
     """The program in its likely `order`, numbers in front, with those that read a constant of another's.
 
-    `chains` are those of one root each, the last one first.
+    `chains` are those of one root each, the last one first. A number may be used by way of what passes made:
+    `sources` are what each of the program's needs.
     """
     spread = {x for x in order if x.operands and is_constant(x)}
     first: dict[Instruction, int] = {}
     """When a number is used first."""
     for k, x in enumerate(order):
-        for source in x.operands:
+        for source in sources[x]:
             if source in spread:
                 first.setdefault(source, k)
     readers: dict[Instruction, list[Instruction]] = {}

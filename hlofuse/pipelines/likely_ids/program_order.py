@@ -8,14 +8,15 @@ with the operands would have it anywhere.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.found_equal import found_equal, found_later
 from hlofuse.pipelines.likely_ids.numbers_of_program import in_order_of_first_use
 from hlofuse.pipelines.likely_ids.places_in_source import as_met
-from hlofuse.pipelines.names import name_before_renaming
+from hlofuse.pipelines.names import is_of_derivative, name_before_renaming, stack_frame
 
 
 def in_program_order(operations: list[Instruction]) -> list[Instruction]:
@@ -37,8 +38,10 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
     """Of those of a chain that are still to come."""
     sources = {x: _sources(x, place) for x in operations}
     for x, needed in sources.items():
-        for source in _found_equal(x, needed):
+        for source in found_equal(x, needed):
             del needed[source]
+    for x, source in found_later(sources, chains.values()):
+        del sources[x][source]
     unread = dict.fromkeys(operations, 0)
     """How many of its readers are still to come."""
     for needed in sources.values():
@@ -49,14 +52,29 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
         for x in operations
     }
     heads = {chain[0] for chain in chains.values()}
+    of_numbers = {0, *(stack_frame(x) for x in operations if is_constant(x))}
+    """Places that were numbered out of turn, as constants are written in front."""
     ready = [(rank[x], place[x]) for x in heads if not unread[x]]
     heapq.heapify(ready)
     backwards: list[Instruction] = []
+    needed_once = _needed_once(sources)
+    beside: list[Instruction] = []
+    """What only one that stands already needs, the latest of which goes first."""
+
+    def latest(found: list[Instruction]) -> Instruction:
+        """By the place in the source, if all it takes along is of later places than the others are."""
+        told = all(stack_frame(x) not in of_numbers and not is_of_derivative(x) for x in found)
+        x = min(found, key=lambda x: (-stack_frame(x) if told else 0, rank[x]))
+        others = max((stack_frame(y) for y in found if y is not x), default=0)
+        if told and any(stack_frame(y) < others for y in needed_once[x]):
+            return min(found, key=rank.__getitem__)
+        return x
+
     while heads:
         at = len(backwards)
         last = sources[backwards[-1]] if backwards else ()
         if near := [x for x in last if not unread[x] and x in heads and not rank[x][0]]:
-            x = min(near, key=rank.__getitem__)
+            x = latest(near)
         elif behind := [
             y for x in last if not unread[x] and not rank[x][0] and not unread[y := last_of[chain_of[x]]]
         ]:  # of what is needed next the numbers say that this came later
@@ -68,6 +86,8 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
                     if x in sources[y := backwards[k - 1]] or chain_of[y] == chain_of[x]
                 )
                 at = next(told, at)
+        elif beside and beside[-1] in heads and not unread[beside[-1]]:
+            x = beside[-1]
         elif ready:
             x = operations[heapq.heappop(ready)[1]]
             if x not in heads:
@@ -77,6 +97,9 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
         heads.remove(x)
         backwards.insert(at, x)
         unread[x] = -1
+        beside += [o for o in needed_once.get(x, ()) if not rank[o][0]]
+        while beside and unread[beside[-1]] < 0:
+            beside.pop()
         for source in sources[x]:
             unread[source] -= 1
             if unread[source] == 0 and source in heads:
@@ -87,7 +110,23 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
             if unread[lower[x]] <= 0:
                 heapq.heappush(ready, (rank[lower[x]], place[lower[x]]))
     reads = {x: [*sources[x], lower[x]] if x in lower else [*sources[x]] for x in operations}
-    return _with_choices_last(as_met(in_order_of_first_use(backwards[::-1], chains.values()), reads))
+    order = in_order_of_first_use(backwards[::-1], chains.values(), sources)
+    return _with_choices_last(as_met(order, reads))
+
+
+def _needed_once(
+    sources: Mapping[Instruction, Iterable[Instruction]],
+) -> dict[Instruction, list[Instruction]]:
+    """What nothing else needs, the root apart: a text has it right in front of that, whenever it was made."""
+    readers: dict[Instruction, list[Instruction]] = {}
+    for x, needed in sources.items():
+        if x.computation is not None and x is not x.computation.root:
+            for source in needed:
+                readers.setdefault(source, []).append(x)
+    found: dict[Instruction, list[Instruction]] = {}
+    for x, needed in sources.items():
+        found[x] = [source for source in needed if readers.get(source) == [x]]
+    return found
 
 
 def _with_choices_last(order: list[Instruction]) -> list[Instruction]:
@@ -102,13 +141,6 @@ def _with_choices_last(order: list[Instruction]) -> list[Instruction]:
         return order
     last = {x: k for k, x in enumerate((*chosen, root))}
     return sorted(order, key=lambda x: last.get(x, -1))
-
-
-def _found_equal(x: Instruction, sources: Iterable[Instruction]) -> list[Instruction]:
-    """Those of the root of `x` that the program has behind it: CSE gave it them for equal ones."""
-    root, number = name_before_renaming(x)
-    names = {y: name_before_renaming(y) for y in sources if y.opcode != "constant"}
-    return [y for y, name in names.items() if name.root == root and name.number > number]
 
 
 def _constant(x: Instruction) -> Instruction:
