@@ -13,6 +13,7 @@ from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import (
+    function_called,
     is_called_once,
     is_cloned_whole,
     is_loop_of_one_turn,
@@ -84,7 +85,7 @@ def in_order_of_calls(
     if twins:
         return with_twins_users_merged(inner, outer, twins)
     is_likely = inner and outer and not is_computed_of_nothing(source)
-    if is_likely and all(_is_like_inner(u, inner, source, function) for u in outer):
+    if is_likely and all(_is_like_inner(u, inner, source) for u in outer):
         return [*inner, *outer]
     outer = with_calls_inlined(outer, function, order, passes)
     if passes is not None:
@@ -130,13 +131,13 @@ def _is_read_row_major(x: Instruction) -> bool:
     return not x.shape.is_row_major and all(u.opcode == "bitcast" for u in x.users)
 
 
-def _is_like_inner(u: Instruction, inner: list[Instruction], source: Instruction, function: str) -> bool:
-    """Does another call of the `function`, from elsewhere, read `source` as one of the `inner` users does?
+def _is_like_inner(u: Instruction, inner: list[Instruction], source: Instruction) -> bool:
+    """Does another call of its function, from elsewhere, read `source` as one of the `inner` users does?
 
     It read one of its own, which no call results in, until HloCSE made all of them one.
     """
     reader = served_by(u)
-    if is_of_derivative(reader) or outermost_call(reader).rpartition("/")[2] != function.rpartition("/")[2]:
+    if is_of_derivative(reader) or function_called(reader) != function_called(source):
         return False
     return any(_way_of_reading(u, source) == _way_of_reading(v, source) for v in inner)
 
