@@ -19,6 +19,7 @@ from hlofuse.pipelines.users.common.numbers import Numbers, numbers_in_names
 from hlofuse.pipelines.users.common.visits import Uses, uses_in_order
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
+from hlofuse.pipelines.users.duplicates.moved_readers_of_shared import moved_from_shared
 from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import Reshaped, made_of_reshapes
 from hlofuse.pipelines.users.duplicates.scalars_for_each import made_for_each
 from hlofuse.pipelines.users.floats.narrow_in_program import widened
@@ -77,6 +78,8 @@ class Clues(NamedTuple):
     """The scalars that the program computed anew for each use."""
     reshaped: Reshaped
     """What was made of reshapes of broadcasts."""
+    moved_from_shared: frozenset[Instruction]
+    """What was moved in front of a reshape and had read a broadcast that the program shares."""
     in_softmax: SoftmaxReaders
     in_gemms: GemmReaders
     taken: Taken
@@ -120,6 +123,7 @@ def clues_of(computation: Computation, program: Program, gone: GonePlaces, *, id
         reductions_in(order),
         made_for_each(computation, ages.numbers, ids_known=ids_known),
         made_of_reshapes(computation),
+        moved_from_shared(computation),
         softmax_readers(order),
         gemm_readers(order),
         readers_in_gemms(order),
