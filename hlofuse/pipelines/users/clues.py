@@ -8,6 +8,7 @@ from typing import NamedTuple
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.calls.selected_branches import Given, given_to_branches
+from hlofuse.pipelines.users.calls.unrolled_loops import last_unrolled
 from hlofuse.pipelines.users.common.ages import (
     Calls,
     first_made_anew,
@@ -42,6 +43,8 @@ class Ages(NamedTuple):
 
     passes: int
     """The first id that a pass gave."""
+    unrolled: int
+    """The last id of what came out of a loop of one turn, if ids are XLA's."""
     anew: int
     """The first id of what a pass made anew of the program (`first_made_anew`)."""
     products: Divisions
@@ -143,6 +146,7 @@ def _ages_of(computation: Computation, order: dict[Instruction, int], *, ids_kno
     products = divisions(order)
     return Ages(
         anew if of_dots is None else min(anew, of_dots),
+        last_unrolled(computation) if ids_known else -1,
         anew,
         products,
         made_again(products) if ids_known else frozenset(),

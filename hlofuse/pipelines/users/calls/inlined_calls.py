@@ -38,6 +38,7 @@ from hlofuse.pipelines.users.calls.results import (
 )
 from hlofuse.pipelines.users.calls.selected_branches import with_branches_together
 from hlofuse.pipelines.users.calls.sliced_results import with_last_in_place_of_slice
+from hlofuse.pipelines.users.calls.unrolled_loops import is_made_again, is_stacked
 from hlofuse.pipelines.users.common.ages import (
     was_division,
     with_clones_by_age,
@@ -92,7 +93,7 @@ def in_order_of_calls(
         inner = with_clones_by_age(inner, served, range(source.id, passes))
     elif guessed is not None and _are_in_one_run([served[u] for u in inner], function):
         inner = with_clones_by_age(inner, served, range(source.id, guessed))
-    inner = as_call_within_leaves_it(source, inner, function)
+    inner = as_call_within_leaves_it(source, sorted(inner, key=is_stacked), function)
     if source.computation is not None and is_cloned_whole(source.computation):
         return [*inner, *outer]  # the tuples had gone by then
     if outer and _is_result_of_nested(source, function):
@@ -103,10 +104,13 @@ def in_order_of_calls(
         and not (inner and is_cotangent(source, function))
         and (is_loop_of_one_turn(source) or has_other_results(source, function))
     ):
+        if is_loop_of_one_turn(source) and all(map(is_made_again, outer)):
+            return [*inner, *outer]  # HloCSE gave it those of what was the same there: it is no result
         outer = with_branches_together(source, outer)
         outer = with_last_in_place_of_slice(source, outer, order)
         own, elsewhere = _by_place_of_call(source, inner, outer)
-        return _with_other_calls_merged(_without_tuples(inner, own), elsewhere, len(inner))
+        listed = _with_other_calls_merged(_without_tuples(inner, own), elsewhere, len(inner))
+        return last_in_front(listed) if is_stacked(source) else listed
     return [*inner, *outer]
 
 
