@@ -54,12 +54,13 @@ def test_what_is_made_again_for_a_derivative_is_no_result() -> None:
   %exp.1 = f32[8]{{0}} exponential(%q){named(f"{_BODY}/exp")}
   %div.1 = f32[8]{{0}} divide(%exp.1, %p){named(f"{_BODY}/div")}
   %abs.1 = f32[8]{{0}} abs(%div.1){named(f"{_BODY}/abs")}
-  %mul.2 = f32[8]{{0}} multiply(%div.1, %q){named(f"{_BACK}/mul")}
+  %mul.1 = f32[8]{{0}} multiply(%div.1, %abs.1){named(f"{_BODY}/mul")}
   %bitcast.1 = f32[1,8]{{1,0}} bitcast(%div.1){named(f"{_BODY}/div")}
+  %mul.2 = f32[8]{{0}} multiply(%div.1, %q){named(f"{_BACK}/mul")}
   %square.1 = f32[1,8]{{1,0}} multiply(%bitcast.1, %bitcast.1){named("square")}
-  ROOT %r = (f32[1,8], f32[8], f32[8]) tuple(%square.1, %mul.2, %abs.1)"""
-    users = users_of("div.1", body, ids="p q square.1 r exp.1 div.1 abs.1 mul.2 bitcast.1")
-    assert users == ["abs.1", "bitcast.1", "mul.2"]
+  ROOT %r = (f32[1,8], f32[8], f32[8]) tuple(%square.1, %mul.2, %mul.1)"""
+    users = users_of("div.1", body, ids="p q square.1 r exp.1 div.1 abs.1 mul.1 mul.2 bitcast.1")
+    assert users == ["abs.1", "mul.1", "bitcast.1", "mul.2"]
 
 
 def test_what_a_body_stacks_has_its_readers_in_order() -> None:
