@@ -9,6 +9,7 @@ from typing import NamedTuple
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.named_calls import calls_shared, function_in_name, is_name_of_call, named_calls
 
 _NUMBER_BEHIND = re.compile(r"(\.\d+)+$")
 _NUMBER = re.compile(r"(.*)\.(\d+)", re.DOTALL)
@@ -124,7 +125,8 @@ def is_of_older_release(x: Instruction) -> bool:
 
 
 def _names_entry(op_name: str) -> bool:
-    return op_name.partition("/")[2].startswith(f"{_ENTRY}/")
+    _, *parts = op_name.split("/")[len(named_calls(op_name)) :]
+    return len(parts) > 1 and parts[0] == _ENTRY
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -253,6 +255,8 @@ def _scope(op_name: str) -> str:
 
 def is_of_call(x: Instruction) -> bool:
     """Was it inlined from a computation that its own computation called?"""
+    if named_calls(x.op_name or ""):
+        return bool(outermost_call(x))
     for part in reversed(_parts(x.op_name or "")):
         if _BODIES.fullmatch(part):
             return _is_in_entry(x)
@@ -263,12 +267,18 @@ def is_of_call(x: Instruction) -> bool:
 
 def _is_in_entry(x: Instruction) -> bool:
     """Is it in the entry, or in a fusion there?"""
-    computation = x.computation
-    while computation is not None and computation.fusion is not None:
-        computation = computation.fusion.computation
+    computation = _called_computation(x)
     return (
         computation is not None and computation.module is not None and computation.module.entry is computation
     )
+
+
+def _called_computation(x: Instruction) -> Computation | None:
+    """The entry, the body of a loop or a branch: that of `x`, or that around the fusion it is in."""
+    computation = x.computation
+    while computation is not None and computation.fusion is not None:
+        computation = computation.fusion.computation
+    return computation
 
 
 def outermost_call(x: Instruction) -> str:
@@ -280,10 +290,38 @@ def outermost_call(x: Instruction) -> str:
     op_name = x.op_name
     if not op_name:
         return ""
+    calls = named_calls(op_name)
+    if calls:
+        around = _calls_around(x, calls)
+        return "/".join(calls[: around + 1]) if around < len(calls) else ""
     function, is_in_body = _outermost_call(op_name)
     if is_in_body:
         return "" if is_named_around_loop(x) else function
     return function if _is_in_entry(x) else ""
+
+
+def function_called(x: Instruction) -> str:
+    """The function that the outermost call of `x` calls, `jit(_where)` or `jvp(jit(silu))`; "" for none.
+
+    Where calls tell only their own names, the functions' stand in the path that `x` had before, or in theirs.
+    """
+    call = outermost_call(x)
+    last = call.rpartition("/")[2]
+    calls = named_calls(x.op_name or "")
+    if not calls or not call:
+        return last
+    if written := function_in_name(last):
+        return written
+    functions = [part for part in _parts(x.op_name or "")[len(calls) :] if _is_call(part)]
+    at = call.count("/") - len(calls)
+    return functions[at] if -at <= len(functions) else ""
+
+
+def _calls_around(x: Instruction, calls: tuple[str, ...]) -> int:
+    """How many of the `calls` that `x` was inlined in are around the loop or the branch that it is in."""
+    computation = _called_computation(x)
+    loop = computation.first_caller if computation is not None else None
+    return calls_shared(calls, named_calls(loop.op_name or "")) if loop is not None else 0
 
 
 def is_named_around_loop(x: Instruction) -> bool:
@@ -352,9 +390,11 @@ def _parts(op_name: str) -> list[str]:
 
     Older releases of JAX put the entry behind the program, as if that called it: `jit(f)/jit(main)/...`.
     """
-    _, *parts = op_name.partition(";")[0].split("/")
-    return parts[1:] if parts[:1] == [_ENTRY] else parts
+    calls = named_calls(op_name)
+    own = op_name.partition(";")[0].split("/")[len(calls) :]
+    parts = own[1:] if own[1:] or not calls else own
+    return [*calls, *(parts[1:] if parts[:1] == [_ENTRY] else parts)]
 
 
 def _is_call(part: str) -> bool:
-    return "jit(" in part or part in _CALLS
+    return "jit(" in part or part in _CALLS or is_name_of_call(part)

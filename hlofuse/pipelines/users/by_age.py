@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import stack_frame
+from hlofuse.pipelines.names import is_loop_of_one_turn, stack_frame
 from hlofuse.pipelines.users.clues import Ages, Clues
 from hlofuse.pipelines.users.duplicates.merged_keys import with_calls_of_key_merged
 from hlofuse.pipelines.users.duplicates.merged_literals import is_merged_literal
@@ -80,6 +80,8 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
     # What was widened was given its users in the order of the walk, as was what it reads made narrow.
     if producer not in clues.wide and (clues.wide.isdisjoint(users) or not any(map(_narrows, users))):
         passes = producer.id if producer in ages.younger else ages.passes
+        if is_loop_of_one_turn(producer):
+            passes = max(passes, ages.unrolled + 1)
         users = with_moved_in_front(producer, users, passes, ages.calls, clues.uses, clues.wide)
     users = with_last_in_place_of_moved(producer, users)
     users = with_reads_behind_reshape(producer, users, ages.passes)

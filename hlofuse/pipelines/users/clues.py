@@ -8,6 +8,7 @@ from typing import NamedTuple
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.calls.selected_branches import Given, given_to_branches
+from hlofuse.pipelines.users.calls.unrolled_loops import last_unrolled
 from hlofuse.pipelines.users.common.ages import (
     Calls,
     first_made_anew,
@@ -19,6 +20,7 @@ from hlofuse.pipelines.users.common.numbers import Numbers, numbers_in_names
 from hlofuse.pipelines.users.common.visits import Uses, uses_in_order
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
+from hlofuse.pipelines.users.duplicates.moved_readers_of_shared import moved_from_shared
 from hlofuse.pipelines.users.duplicates.repeated import Repeated, repeated_in
 from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import Reshaped, made_of_reshapes
 from hlofuse.pipelines.users.duplicates.rounds import Rounds, rounds_of
@@ -43,6 +45,8 @@ class Ages(NamedTuple):
 
     passes: int
     """The first id that a pass gave."""
+    unrolled: int
+    """The last id of what came out of a loop of one turn, if ids are XLA's."""
     anew: int
     """The first id of what a pass made anew of the program (`first_made_anew`)."""
     products: Divisions
@@ -83,6 +87,8 @@ class Clues(NamedTuple):
     """The scalars that the program computed anew for each use."""
     reshaped: Reshaped
     """What was made of reshapes of broadcasts."""
+    moved_from_shared: frozenset[Instruction]
+    """What was moved in front of a reshape and had read a broadcast that the program shares."""
     in_softmax: SoftmaxReaders
     in_gemms: GemmReaders
     taken: Taken
@@ -126,6 +132,7 @@ def clues_of(computation: Computation, program: Program, gone: GonePlaces, *, id
         reductions_in(order),
         made_for_each(computation, ages.numbers, ids_known=ids_known),
         made_of_reshapes(computation),
+        moved_from_shared(computation),
         softmax_readers(order),
         gemm_readers(order),
         readers_in_gemms(order),
@@ -146,6 +153,7 @@ def _ages_of(computation: Computation, order: dict[Instruction, int], uses: Uses
     passes = anew if of_dots is None else min(anew, of_dots)
     return Ages(
         passes,
+        last_unrolled(computation) if ids_known else -1,
         anew,
         products,
         made_again(products) if ids_known else frozenset(),

@@ -41,6 +41,7 @@ from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_bro
 from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_functions, is_merged_literal
 from hlofuse.pipelines.users.duplicates.merged_reshapes import with_reshapes_merged
 from hlofuse.pipelines.users.duplicates.moved_readers import in_order_of_rounds
+from hlofuse.pipelines.users.duplicates.moved_readers_of_shared import with_last_in_place_of_moved_readers
 from hlofuse.pipelines.users.duplicates.next_after import with_bits_of_both_merged
 from hlofuse.pipelines.users.duplicates.normalized_indices import (
     with_last_in_place_of_folded_sum,
@@ -293,6 +294,7 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
         users = with_merged_broadcasts(producer, users, clues.order, clues.for_each, clues.reshaped)
     users = with_last_in_place_of_reshapes(producer, users, clues.order, clues.reshaped, clues.wide)
     users = with_last_in_place_of_moved_in_clone(producer, users, clues.order)
+    users = with_last_in_place_of_moved_readers(producer, users, clues.order, clues.moved_from_shared)
     users = in_order_of_results(producer, users)
     users = with_results_together(producer, users, clues.uses)
     users = with_twins_users_behind(producer, users, ids_known=clues.ids_known)

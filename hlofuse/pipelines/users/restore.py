@@ -45,6 +45,7 @@ from hlofuse.pipelines.users.floats.widened_products import (
     with_pair_of_sum_gone,
 )
 from hlofuse.pipelines.users.in_program import as_program_has_it
+from hlofuse.pipelines.users.layouts.copied_ones import with_last_in_place_of_copied_ones
 from hlofuse.pipelines.users.layouts.grouped_reductions import (
     reductions_but_last,
     with_grouped_of_program,
@@ -177,6 +178,7 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
     users = with_last_in_place_of_folded(users, clues.gone)
     if clues.ids_known:
         users = with_last_in_place_of_layout(producer, users, clues.ages.passes)
+        users = with_last_in_place_of_copied_ones(producer, users, clues.order)
         users = with_reshaped_behind(producer, users)
         users = with_later_reshaped_in_front(producer, users, clues.ages.numbers)
     aged = with_pair_of_sum_gone(producer, as_age_tells(producer, users, clues), clues.wide)

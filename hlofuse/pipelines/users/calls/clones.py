@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.pipelines.names import is_called_once, is_of_program, outermost_call
+from hlofuse.pipelines.users.calls.unrolled_loops import is_stacked
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.floats.widened import served_by
@@ -14,6 +15,8 @@ from hlofuse.pipelines.users.floats.widened import served_by
 
 def is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
     """Was `x` cloned with `source`, out of one call of `function`?"""
+    if is_stacked(x) and x.op_name == source.op_name:
+        return True
     if x.opcode == "bitcast":  # it bears the name of what it was put behind
         if _is_given_back(x) and _is_read_only_outside(function, source, x):
             return False  # whoever called the function reshaped the result

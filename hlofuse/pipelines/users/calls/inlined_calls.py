@@ -13,6 +13,7 @@ from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import (
+    function_called,
     is_called_once,
     is_cloned_whole,
     is_loop_of_one_turn,
@@ -34,6 +35,7 @@ from hlofuse.pipelines.users.calls.results import (
 )
 from hlofuse.pipelines.users.calls.selected_branches import is_of_inlined_branch, with_branches_together
 from hlofuse.pipelines.users.calls.sliced_results import with_last_in_place_of_slice
+from hlofuse.pipelines.users.calls.unrolled_loops import is_made_again, is_stacked
 from hlofuse.pipelines.users.common.ages import (
     was_division,
     with_clones_by_age,
@@ -87,14 +89,14 @@ def in_order_of_calls(
     if twins:
         return with_twins_users_merged(inner, outer, twins)
     is_likely = inner and outer and not is_computed_of_nothing(source)
-    if is_likely and all(_is_like_inner(u, inner, source, function) for u in outer):
+    if is_likely and all(_is_like_inner(u, inner, source) for u in outer):
         return [*inner, *outer]
     outer = with_calls_inlined(outer, function, order, passes)
     if passes is not None:
         inner = with_clones_by_age(inner, served, range(source.id, passes))
     elif guessed is not None and _are_in_one_run([served[u] for u in inner], function):
         inner = with_clones_by_age(inner, served, range(source.id, guessed))
-    inner = as_call_within_leaves_it(source, inner, function)
+    inner = as_call_within_leaves_it(source, sorted(inner, key=is_stacked), function)
     if source.computation is not None and is_cloned_whole(source.computation):
         return [*inner, *outer]  # the tuples had gone by then
     if outer and _is_result_of_nested(source, function):
@@ -105,10 +107,13 @@ def in_order_of_calls(
         and not (inner and is_cotangent(source, function))
         and (is_loop_of_one_turn(source) or has_other_results(source, function))
     ):
+        if is_loop_of_one_turn(source) and all(map(is_made_again, outer)):
+            return [*inner, *outer]  # HloCSE gave it those of what was the same there: it is no result
         outer = with_branches_together(source, outer)
         outer = with_last_in_place_of_slice(source, outer, order)
         own, elsewhere = _by_place_of_call(source, inner, outer)
-        return _with_other_calls_merged(_without_tuples(inner, own), elsewhere, len(inner))
+        listed = _with_other_calls_merged(_without_tuples(inner, own), elsewhere, len(inner))
+        return last_in_front(listed) if is_stacked(source) else listed
     return [*inner, *outer]
 
 
@@ -133,13 +138,13 @@ def _is_read_row_major(x: Instruction) -> bool:
     return not x.shape.is_row_major and all(u.opcode == "bitcast" for u in x.users)
 
 
-def _is_like_inner(u: Instruction, inner: list[Instruction], source: Instruction, function: str) -> bool:
-    """Does another call of the `function`, from elsewhere, read `source` as one of the `inner` users does?
+def _is_like_inner(u: Instruction, inner: list[Instruction], source: Instruction) -> bool:
+    """Does another call of its function, from elsewhere, read `source` as one of the `inner` users does?
 
     It read one of its own, which no call results in, until HloCSE made all of them one.
     """
     reader = served_by(u)
-    if is_of_derivative(reader) or outermost_call(reader).rpartition("/")[2] != function.rpartition("/")[2]:
+    if is_of_derivative(reader) or function_called(reader) != function_called(source):
         return False
     return any(_way_of_reading(u, source) == _way_of_reading(v, source) for v in inner)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_loop_of_one_turn
 from hlofuse.pipelines.users.common.grouping import is_grouped, is_reduced
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
@@ -36,7 +37,10 @@ def with_grouped_of_program(grouped: Instruction, users: list[Instruction], uses
     if any(u.opcode == "broadcast" for u in users):
         return with_grouped_where_met(grouped, users, uses)
     reductions = [u for u in users if is_grouped(u, grouped) and not u.shape.is_tuple]
-    return with_grouped_where_met(grouped, [*without(users, reductions), *reductions], uses)
+    others = [u for u in users if u not in reductions]
+    # What came out of a loop of one turn was cloned, and reductions had read something else by then.
+    others = others if all(map(is_loop_of_one_turn, others)) else without(users, reductions)
+    return with_grouped_where_met(grouped, [*others, *reductions], uses)
 
 
 def with_last_in_place_of_grouped(

@@ -83,9 +83,18 @@ def _is_of_row(x: Instruction) -> bool:
 def _is_named_alike(x: Instruction) -> bool:
     if x.opcode not in {"concatenate", "iota"} or x.computation is None or not is_of_program(x):
         return False
-    if x.id < last_of_program(x.computation.root):
+    if x.id < last_of_program(x.computation.root) or _is_of_moved_converts(x):
         return False
     return not all(map(is_of_program, (*x.operands, *x.users)))
+
+
+def _is_of_moved_converts(x: Instruction) -> bool:
+    """Did ConvertMover (`xla/hlo/transforms/simplifiers/convert_mover.cc`) put converts in front of it?
+
+    They were reshaped since then, if at all.
+    """
+    operands = [o.operands[0] if o.opcode == "bitcast" else o for o in x.operands]
+    return any(o.opcode == "convert" and not o.op_name and o.id < x.id for o in operands)
 
 
 def _anew_of(group: list[Instruction], likely: set[Instruction]) -> list[Instruction]:

@@ -34,6 +34,7 @@ from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.floats.widened import served_by
+from hlofuse.pipelines.users.simplified.equals_elsewhere import written_elsewhere
 from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
 
 _BRANCH = re.compile(r"/branch_\d+_fun/")
@@ -75,6 +76,11 @@ def with_moved_in_front(
     if was_scalar(producer):
         moved = [u for u in moved if was_scalar(u)]
     others = [u for u in users if u not in moved]
+    elsewhere = written_elsewhere(producer, moved)
+    if elsewhere:
+        own = [u for u in users if u not in elsewhere]
+        listed = with_moved_in_front(producer, own, passes, calls, uses, wide, is_convert=is_convert)
+        return [*listed, *(u for u in users if u in elsewhere)]
     if _is_argument_reshaped_back(producer, others, passes):
         return [*moved[-1:], *last_in_front(others), *moved[:-1]]
     if not moved and _is_of_element(producer) and all(_is_of_same_dimensions(u, producer) for u in users):
