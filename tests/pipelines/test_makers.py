@@ -745,3 +745,19 @@ def test_gathers_are_made_simple_ahead_of_everything_else() -> None:
     ]
     assert maker("gather.1.0", *lines) == Maker.GATHERS
     assert maker("iota.1.0", *lines) == maker("concatenate.1.0", *lines) == Maker.INDICES
+
+
+@pytest.mark.parametrize(
+    ("reader", "path", "made"),
+    [
+        ("subtract", "sub", Maker.SIMPLIFIER_AGAIN),
+        ("add", "iota_2x32_shape", Maker.SIMPLIFIER),
+    ],
+)
+def test_an_iota_that_an_operation_spreads_had_a_reshape_in_between(
+    reader: str, path: str, made: Maker
+) -> None:
+    """The other one is of several operations that bear one name."""
+    iota = f"%iota.1.0 = s32[8,8]{{1,0}} iota(), iota_dimension=0, {op(path)}"
+    read = f"%{path}.5.0 = s32[8,8]{{1,0}} {reader}(%iota.1.0, %iota.1.0), {op(path)}"
+    assert maker("iota.1.0", iota, read) == made

@@ -25,6 +25,7 @@ from hlofuse.pipelines.names import (
     is_of_call,
     is_told_of_program,
     name_before_renaming,
+    opcode_of,
     operation,
     stack_frame,
 )
@@ -330,6 +331,8 @@ class Makers:
             return Maker.LAYOUT_NORMALIZATION if self._is_compared_in_layout(x) else Maker.SIMPLIFIER
         if x.users and all(u.opcode == "reduce" and u.shape.is_tuple for u in x.users):
             return self._inliner()  # jax.numpy.argmax is a function, of which the name does not tell
+        if _is_spread_for_operation(x):
+            return Maker.SIMPLIFIER_AGAIN
         if x in self._named:
             return Maker.FRONT_END
         return self._inliner() if is_told_of_program(x) else Maker.SIMPLIFIER
@@ -426,6 +429,15 @@ def _is_for_updates(x: Instruction) -> bool:
     if 1 not in x.shape.dimensions or not x.users:
         return False
     return all(u.opcode == "dynamic-update-slice" and operation(u).startswith("scatter") for u in x.users)
+
+
+def _is_spread_for_operation(x: Instruction) -> bool:
+    """Was an iota spread for what reads it, in two broadcasts with a reshape between?"""
+    return (
+        x.shape.rank > 1
+        and bool(x.op_name)
+        and any(operation(u) == operation(x) and u.opcode == opcode_of(operation(x)) for u in x.users)
+    )
 
 
 def _keeps_one_of_bound(x: Instruction) -> bool:
