@@ -761,3 +761,16 @@ def test_an_iota_that_an_operation_spreads_had_a_reshape_in_between(
     iota = f"%iota.1.0 = s32[8,8]{{1,0}} iota(), iota_dimension=0, {op(path)}"
     read = f"%{path}.5.0 = s32[8,8]{{1,0}} {reader}(%iota.1.0, %iota.1.0), {op(path)}"
     assert maker("iota.1.0", iota, read) == made
+
+
+@pytest.mark.parametrize(
+    ("between", "made"), [("bitcast(%p)", Maker.REDUCTIONS), ("sine(%p)", Maker.FRONT_END)]
+)
+def test_what_is_reduced_may_be_widened_behind_what_groups_its_dimensions(between: str, made: Maker) -> None:
+    lines = [
+        f"%b = f32[8]{{0}} {between}",
+        "%convert.1 = f32[8]{0} convert(%b)",
+        "%reduce_sum.5.0 = f32[] reduce(%convert.1, %zero), dimensions={0}, to_apply=%region, "
+        + op("reduce_sum"),
+    ]
+    assert maker("reduce_sum.5.0", *lines) == made

@@ -344,6 +344,8 @@ class Makers:
         source = x.operands[0]
         if source.opcode in _CALLS and not is_told_of_program(x):
             return Maker.SPLIT_K
+        if source.opcode == "convert" and not is_told_of_program(source):
+            source = source.operands[0]  # float normalization widened what is reduced
         in_two = source.opcode == "reduce" or any(u.opcode == "reduce" for u in x.users)
         if in_two or source.opcode == "bitcast" or self.of(source) == Maker.LAYOUT_NORMALIZATION:
             return Maker.REDUCTIONS
