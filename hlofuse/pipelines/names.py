@@ -95,6 +95,11 @@ def operation(x: Instruction) -> str:
     return _NUMBER_BEHIND.sub("", name) if name[-1:].isdigit() else name
 
 
+def opcode_of(name: str) -> str:
+    """Of what the framework calls so, if it is element-wise."""
+    return _OPCODES.get(name, name)
+
+
 def stack_frame(x: Instruction) -> int:
     """The number of the place in the source that it comes of; 0 for none."""
     metadata = x.attributes.get("metadata")

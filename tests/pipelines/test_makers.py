@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from hlofuse.ir import parse_module
@@ -14,7 +16,8 @@ PARAMETERS = """  %p = f32[8]{0} parameter(0)
   %zero = f32[] constant(0)"""
 
 
-def maker(name: str, *lines: str, computation: str = "main") -> Maker:
+def maker(name: str, *lines: str, computation: str = "main", matrices: bool = False) -> Maker:
+    """Who made it; with `matrices` in the place of what has one dimension."""
     *first, last = lines
     body = "\n".join([*(f"  {line}" for line in first), f"  ROOT {last}"])
     text = f"""HloModule m
@@ -30,6 +33,8 @@ ENTRY %{computation} {{
 {body}
 }}
 """
+    if matrices:
+        text = re.sub(r"\[(\d)\]\{0\}", r"[\1,6]{1,0}", text).replace("={[0:4]}", "={[0:4], [0:6]}")
     module = parse_module(text)
     makers = makers_in_turn(module.entry, named_by_front_end(module))
     return next(found for x, found in makers.items() if x.name == name)
@@ -112,7 +117,7 @@ def test_another_operation_in_the_place_of_the_programs() -> None:
 
 def test_the_same_operation_under_another_name_was_turned_into_another_layout() -> None:
     anew = f"%multiply.1.0 = f32[8]{{0}} multiply(%mul.5.0, %p), {op('mul')}"
-    assert maker("multiply.1.0", MUL, anew) == Maker.LAYOUT_NORMALIZATION
+    assert maker("multiply.1.0", MUL, anew, matrices=True) == Maker.LAYOUT_NORMALIZATION
 
 
 SLICE = f"%slice.5.0 = f32[4]{{0}} slice(%mul.5.0), slice={{[0:4]}}, {op('slice')}"
@@ -120,7 +125,7 @@ SLICE = f"%slice.5.0 = f32[4]{{0}} slice(%mul.5.0), slice={{[0:4]}}, {op('slice'
 
 def test_a_slice_beside_what_is_in_another_layout_was_turned_as_well() -> None:
     turned = f"%multiply.1 = f32[4]{{0}} multiply(%slice.5.0, %slice.5.0), {op('mul')}"
-    assert maker("slice.5.0", MUL, SLICE, turned) == Maker.LAYOUT_NORMALIZATION
+    assert maker("slice.5.0", MUL, SLICE, turned, matrices=True) == Maker.LAYOUT_NORMALIZATION
 
 
 def test_a_slice_beside_what_simplification_made_is_the_programs() -> None:
@@ -207,7 +212,7 @@ def test_what_is_selected_where_a_product_is_nothing_was_spread_for_that() -> No
     told = "%gt.1.0 = pred[8]{0} compare(%p, %mul.5.0), direction=GT"
     for path, expected in (("mul", Maker.SIMPLIFIER), ("jit(_where)/select_n", Maker.FRONT_END)):
         line = f"%select.1 = f32[8]{{0}} select(%gt.1.0, %mul.5.0, %broadcast.1.0), {op(path)}"
-        assert maker("broadcast.1.0", MUL, constant, spread, told, line) == expected
+        assert maker("broadcast.1.0", MUL, constant, spread, told, line, matrices=True) == expected
 
 
 def test_what_a_loop_of_a_scatter_writes_had_a_dimension_less() -> None:
@@ -405,8 +410,10 @@ def test_what_a_call_brought_in_lies_as_what_it_reads(shift: str, expected: bool
         f"%xor.1.0 = u32[8]{{0}} xor(%or.1.0, %u), {op(f'{path}/xor')}",
     )
     for name in ("or.1.0", "xor.1.0"):
-        assert maker(name, *lines) == (Maker.LAYOUT_NORMALIZATION if expected else Maker.INLINER)
-    assert (maker("broadcast.1.0", *lines) == Maker.LAYOUT_NORMALIZATION) == expected
+        assert maker(name, *lines, matrices=True) == (
+            Maker.LAYOUT_NORMALIZATION if expected else Maker.INLINER
+        )
+    assert (maker("broadcast.1.0", *lines, matrices=True) == Maker.LAYOUT_NORMALIZATION) == expected
 
 
 def test_half_of_a_sum_with_what_was_transposed_lies_as_that_does() -> None:
@@ -479,8 +486,11 @@ def test_numbers_set_right_what_neighbours_tell() -> None:
     """multiply.3 looks as if it were older, but its number is higher than that of the others."""
     anew = [f"%multiply.{k}.0 = f32[8]{{0}} multiply(%mul.5.0, %p), {op('mul')}" for k in (1, 2)]
     odd = f"%multiply.NUMBER.0 = f32[8]{{0}} multiply(%mul.5.0, %p), {op('div')}"
-    assert maker("multiply.3.0", MUL, *anew, odd.replace("NUMBER", "3")) == Maker.LAYOUT_NORMALIZATION
-    assert maker("multiply.0.0", MUL, *anew, odd.replace("NUMBER", "0")) == Maker.SIMPLIFIER
+    assert (
+        maker("multiply.3.0", MUL, *anew, odd.replace("NUMBER", "3"), matrices=True)
+        == Maker.LAYOUT_NORMALIZATION
+    )
+    assert maker("multiply.0.0", MUL, *anew, odd.replace("NUMBER", "0"), matrices=True) == Maker.SIMPLIFIER
 
 
 def test_a_computation_of_mostly_other_numbers_was_cloned_whole() -> None:
@@ -734,7 +744,7 @@ def test_what_was_cut_off_a_padded_convolution_lies_as_what_reads_it() -> None:
 
 def test_a_convert_of_the_program_named_after_its_opcode_was_made_anew() -> None:
     line = "%convert.1.0 = bf16[8]{0} convert(%mul.5.0), " + op("convert_element_type")
-    assert maker("convert.1.0", MUL, line) == Maker.LAYOUT_NORMALIZATION
+    assert maker("convert.1.0", MUL, line, matrices=True) == Maker.LAYOUT_NORMALIZATION
 
 
 @pytest.mark.parametrize(("number", "made"), [(4, Maker.LAYOUT_NORMALIZATION), (1, Maker.SIMPLIFIER_AGAIN)])
@@ -747,7 +757,65 @@ def test_what_is_spread_is_no_older_than_what_is_numbered_before_it(number: int,
     for k, reader in ((number, "max.2.0"), *((k, f"maximum.{k}.0") for k in (2, 3, 5, 6))):
         lines.append(f"%broadcast.{k}.0 = f32[8]{{0}} broadcast(%zero), dimensions={{}}, {op('max')}")
         lines.append(f"%{reader} = f32[8]{{0}} maximum(%p, %broadcast.{k}.0), {op('max')}")
-    assert maker(f"broadcast.{number}.0", *lines) == made
+    assert maker(f"broadcast.{number}.0", *lines, matrices=True) == made
+
+
+@pytest.mark.parametrize(
+    ("reader", "made"), [("transpose.1", Maker.MOVED_COPIES), ("bitcast.9", Maker.SIMPLIFIER)]
+)
+def test_a_slice_in_front_of_copies_was_moved_there(reader: str, made: Maker) -> None:
+    opcode = "transpose(%slice.3.0), dimensions={1,0}" if reader == "transpose.1" else "bitcast(%slice.3.0)"
+    lines = [
+        "%bitcast.1 = f32[8,4]{1,0} bitcast(%q)",
+        f"%slice.3.0 = f32[4,4]{{1,0}} slice(%bitcast.1), slice={{[0:4], [0:4]}}, {op('dot_general')}",
+        f"%{reader} = f32[4,4]{{1,0}} {opcode}",
+    ]
+    assert maker("slice.3.0", *lines) == made
+
+
+def test_gathers_are_made_simple_ahead_of_everything_else() -> None:
+    """Of indices with batches an iota was made for each dimension of these before that."""
+    lines = [
+        "%i = s32[8]{0} parameter(2)",
+        "%iota.1.0 = s32[8,1]{1,0} iota(), iota_dimension=0",
+        "%bitcast.1 = s32[8,1]{1,0} bitcast(%i)",
+        "%concatenate.1.0 = s32[8,2]{1,0} concatenate(%iota.1.0, %bitcast.1), dimensions={1}, "
+        + op("gather"),
+        "%gather.1.0 = f32[8,1,1]{2,1,0} gather(%q, %concatenate.1.0), offset_dims={1,2}, "
+        "collapsed_slice_dims={}, start_index_map={0,1}, index_vector_dim=1, slice_sizes={1,1}, "
+        + op("gather"),
+    ]
+    assert maker("gather.1.0", *lines) == Maker.GATHERS
+    assert maker("iota.1.0", *lines) == maker("concatenate.1.0", *lines) == Maker.INDICES
+
+
+@pytest.mark.parametrize(
+    ("reader", "path", "made"),
+    [
+        ("subtract", "sub", Maker.SIMPLIFIER_AGAIN),
+        ("add", "iota_2x32_shape", Maker.SIMPLIFIER),
+    ],
+)
+def test_an_iota_that_an_operation_spreads_had_a_reshape_in_between(
+    reader: str, path: str, made: Maker
+) -> None:
+    """The other one is of several operations that bear one name."""
+    iota = f"%iota.1.0 = s32[8,8]{{1,0}} iota(), iota_dimension=0, {op(path)}"
+    read = f"%{path}.5.0 = s32[8,8]{{1,0}} {reader}(%iota.1.0, %iota.1.0), {op(path)}"
+    assert maker("iota.1.0", iota, read) == made
+
+
+@pytest.mark.parametrize(
+    ("between", "made"), [("bitcast(%p)", Maker.REDUCTIONS), ("sine(%p)", Maker.FRONT_END)]
+)
+def test_what_is_reduced_may_be_widened_behind_what_groups_its_dimensions(between: str, made: Maker) -> None:
+    lines = [
+        f"%b = f32[8]{{0}} {between}",
+        "%convert.1 = f32[8]{0} convert(%b)",
+        "%reduce_sum.5.0 = f32[] reduce(%convert.1, %zero), dimensions={0}, to_apply=%region, "
+        + op("reduce_sum"),
+    ]
+    assert maker("reduce_sum.5.0", *lines) == made
 
 
 @pytest.mark.parametrize(

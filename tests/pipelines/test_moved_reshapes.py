@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.likely_ids.makers import Maker
 from hlofuse.pipelines.likely_ids.moved_reshapes import (
@@ -102,3 +104,35 @@ def test_a_number_that_nothing_reads_but_what_was_moved_was_not_spread_for_a_lay
     makers = {x: Maker.LAYOUT_NORMALIZATION for x in entry if x.opcode not in ("parameter", "tuple")}
     makers[named["moved"]] = makers[named["after"]] = Maker.SIMPLIFIER_AGAIN
     assert [x.name for x in spread_for_moved_alone(makers)] == ["spread.1"]
+
+
+MEAN = """HloModule m
+
+%region {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+
+ENTRY %main {
+  %p = f32[8,4]{1,0} parameter(0)
+  %zero = f32[] constant(0)
+  %reduce_sum.1.0 = f32[8]{0} reduce(%p, %zero), dimensions={1}, to_apply=%region
+  %neg.1.0 = f32[8]{0} negate(%reduce_sum.1.0)
+  %spread = f32[8]{0} broadcast(%zero), dimensions={}
+  %multiply.1.0 = f32[8]{0} multiply(SOURCE, %spread)
+  %sub.1.0 = f32[8,4]{1,0} broadcast(%multiply.1.0), dimensions={0}
+  %square.1.0 = f32[8]{0} multiply(%READ, %READ)
+  ROOT %t = (f32[8,4]{1,0}, f32[8]{0}) tuple(%sub.1.0, %square.1.0)
+}
+"""
+
+
+@pytest.mark.parametrize("source", ["reduce_sum.1.0", "neg.1.0"])
+@pytest.mark.parametrize(("read", "moved"), [("spread", True), ("multiply.1.0", False)])
+def test_a_mean_that_is_only_spread_had_its_dimensions_kept(source: str, read: str, moved: bool) -> None:
+    entry = parse_module(MEAN.replace("SOURCE", f"%{source}").replace("READ", read)).entry
+    named = {x.name: x for x in entry}
+    makers = {x: Maker.FRONT_END for x in entry if x.opcode not in ("parameter", "tuple")}
+    makers[named["multiply.1.0"]] = Maker.SIMPLIFIER
+    assert ([x.name for x in spread_for_moved(makers)] == ["multiply.1.0"]) == moved

@@ -20,6 +20,7 @@ from hlofuse.pipelines.likely_ids.inlined_branches import in_order_of_branches
 from hlofuse.pipelines.likely_ids.inlined_calls import in_order_of_cloning
 from hlofuse.pipelines.likely_ids.makers import Maker
 from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
+from hlofuse.pipelines.likely_ids.merged_products import in_order_of_mergers
 from hlofuse.pipelines.likely_ids.older_names import (
     is_clone,
     is_named_after_opcodes,
@@ -96,6 +97,8 @@ def _by_age(
         elif maker == Maker.INLINER:
             cloned_in_turn = in_order_of_pass(in_order_of_cloning(computation, members), [], frozenset())
             order += with_wholes_in_front(cloned_in_turn, named)
+        elif maker == Maker.DOT_MERGER:
+            order += in_order_of_mergers(in_order_of_pass(members, [], named))
         elif maker == Maker.SIMPLIFIER_AGAIN:
             turns = [in_order_of_pass(turn, [], named) for turn in in_rounds(members)]
             turns.insert(

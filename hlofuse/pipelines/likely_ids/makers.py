@@ -15,14 +15,17 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.shape import FLOATING_TYPES
+from hlofuse.pipelines.likely_ids.batched_indices import is_of_batches
 from hlofuse.pipelines.likely_ids.folded_numbers import is_spread_anew_for
 from hlofuse.pipelines.likely_ids.front_end_names import constants_of_clone
+from hlofuse.pipelines.likely_ids.merged_products import is_joined_for_product, is_part_of_merged
 from hlofuse.pipelines.names import (
     Name,
     is_cloned_whole,
     is_of_call,
     is_told_of_program,
     name_before_renaming,
+    opcode_of,
     operation,
     stack_frame,
 )
@@ -34,25 +37,31 @@ class Maker(IntEnum):
     FRONT_END = 0
     INLINER = 1
     """CallInliner clones what was called behind everything else."""
-    SIMPLIFIER = 2
+    INDICES = 2
+    """BatchedGatherScatterNormalizer, which tells gathers of their batches by an iota for each dimension."""
+    GATHERS = 3
+    """GatherSimplifier and ScatterSimplifier, ahead of AlgebraicSimplifier the first time around."""
+    SIMPLIFIER = 4
     """AlgebraicSimplifier, the first time around."""
-    SIMPLIFIER_AGAIN = 3
+    SIMPLIFIER_AGAIN = 5
     """AlgebraicSimplifier, ReshapeMover and ConvertMover afterwards."""
-    CONDITIONALS = 4
+    CONDITIONALS = 6
     """ConditionalSimplifier, between the first turn of ReshapeMover and the next of AlgebraicSimplifier."""
-    DOT_MERGER = 5
-    WIDENED_PRODUCTS = 6
+    DOT_MERGER = 7
+    WIDENED_PRODUCTS = 8
     """FloatNormalization of products and convolutions that the device has not."""
-    LAYOUT_NORMALIZATION = 7
-    SPLIT_K = 8
-    FUSIONS = 9
+    MOVED_COPIES = 9
+    """MoveCopyToUsers, right ahead of LayoutNormalization."""
+    LAYOUT_NORMALIZATION = 10
+    SPLIT_K = 11
+    FUSIONS = 12
     """Triton fusions and library calls."""
-    REDUCTIONS = 10
+    REDUCTIONS = 13
     """ReductionLayoutNormalizer, ReductionDimensionGrouper, TreeReductionRewriter."""
-    FLOAT_NORMALIZATION = 11
-    SIMPLIFIER_LAST = 12
+    FLOAT_NORMALIZATION = 14
+    SIMPLIFIER_LAST = 15
     """AlgebraicSimplifier behind float normalization."""
-    ANY = 13
+    ANY = 16
     """Whoever it was: only numbers count among these."""
 
 
@@ -79,7 +88,7 @@ _LOWERED = {
     "shift_right_logical": "shift-right-logical",
 }
 """What operations of the framework are written as, of which simplification makes none of the same opcode."""
-_MOVES = frozenset("complex concatenate imag pad real slice".split())
+MOVES = frozenset("complex concatenate imag pad real reverse slice".split())
 _CALLS = frozenset({"custom-call", "dot", "fusion"})
 
 
@@ -114,21 +123,25 @@ class Makers:
                 return self._of_convert(x)
             case "negate" if _is_of_divisor(x):
                 return Maker.SIMPLIFIER_AGAIN
+            case "concatenate" | "iota" if is_of_batches(x):
+                return Maker.INDICES
             case "iota" if name_before_renaming(x).root == x.opcode:
                 return self._of_iota(x)
             case "reduce":
                 return self._of_reduce(x)
             case "reverse" if name_before_renaming(x).root == x.opcode:
                 return _maker_of_reverse(x)
-            case "scatter":
-                return self._with_operands(x)
+            case "concatenate" if is_joined_for_product(x):
+                return Maker.DOT_MERGER
+            case "gather" | "scatter" if not self._all_cloned:
+                return Maker.GATHERS
             case "transpose":
                 return self._of_transpose(x)
             case "tuple" if x is self._computation.root and name_before_renaming(x) != ("tuple", 0):
                 return Maker.FRONT_END  # LayoutAssignment gives one that it makes anew no number
         if self._is_simplified(x):
             return Maker.SIMPLIFIER
-        return self._of_moved(x) if x.opcode in _MOVES else self._by_name(x)
+        return self._of_moved(x) if x.opcode in MOVES else self._by_name(x)
 
     # ------------------------------------------------------------ by name alone
 
@@ -142,7 +155,7 @@ class Makers:
             if x in self._named or self._all_cloned:
                 return Maker.FRONT_END
             if name_before_renaming(x).root == x.opcode:
-                return Maker.LAYOUT_NORMALIZATION
+                return _anew(x)
             return Maker.SIMPLIFIER_AGAIN
         if _bears_name_of_another(x):
             return self._inliner() if is_of_call(x) else Maker.FRONT_END
@@ -150,7 +163,7 @@ class Makers:
         if x.opcode == "multiply" and any(_is_sum_with_transposed(o) for o in x.operands):
             return Maker.LAYOUT_NORMALIZATION  # half of it
         if (operation(x), x.opcode) in self._known or _LOWERED.get(operation(x)) == x.opcode:
-            return Maker.LAYOUT_NORMALIZATION
+            return _anew(x)
         return Maker.SIMPLIFIER
 
     def _inliner(self) -> Maker:
@@ -324,6 +337,8 @@ class Makers:
             return Maker.LAYOUT_NORMALIZATION if self._is_compared_in_layout(x) else Maker.SIMPLIFIER
         if x.users and all(u.opcode == "reduce" and u.shape.is_tuple for u in x.users):
             return self._inliner()  # jax.numpy.argmax is a function, of which the name does not tell
+        if _is_spread_for_operation(x):
+            return Maker.SIMPLIFIER_AGAIN
         if x in self._named:
             return Maker.FRONT_END
         return self._inliner() if is_told_of_program(x) else Maker.SIMPLIFIER
@@ -335,6 +350,8 @@ class Makers:
         source = x.operands[0]
         if source.opcode in _CALLS and not is_told_of_program(x):
             return Maker.SPLIT_K
+        if source.opcode == "convert" and not is_told_of_program(source):
+            source = source.operands[0]  # float normalization widened what is reduced
         in_two = source.opcode == "reduce" or any(u.opcode == "reduce" for u in x.users)
         if in_two or source.opcode == "bitcast" or self.of(source) == Maker.LAYOUT_NORMALIZATION:
             return Maker.REDUCTIONS
@@ -345,15 +362,14 @@ class Makers:
             return self._by_name(x)
         return Maker.LAYOUT_NORMALIZATION  # had been a copy into another layout
 
-    def _with_operands(self, x: Instruction) -> Maker:
-        if any(self.of(o) == Maker.LAYOUT_NORMALIZATION for o in x.operands):
-            return Maker.LAYOUT_NORMALIZATION
-        return self._by_name(x)
-
     def _of_moved(self, x: Instruction) -> Maker:
         """What framework and compiler call the same: a layout that was another one was so all around."""
         source = x.operands[0]
+        if not is_told_of_program(x) and is_moved_in_front_of_copies(x):
+            return Maker.MOVED_COPIES
         if x.opcode == "slice" and not is_told_of_program(x):
+            if is_part_of_merged(x):
+                return Maker.DOT_MERGER
             source = source.operands[0] if source.opcode == "bitcast" else source
             if source.opcode in _CALLS or _is_of_padded_call(x):
                 turned = x.users and self._is_normalized_for(x.users)
@@ -380,6 +396,22 @@ def _maker_of_reverse(x: Instruction) -> Maker:
     is_widened = bool(x.users) and all(u.opcode == "convert" and not u.op_name for u in x.users)
     is_given = x.operands[0].opcode == "parameter"
     return Maker.WIDENED_PRODUCTS if is_given and is_widened else Maker.LAYOUT_NORMALIZATION
+
+
+def _anew(x: Instruction) -> Maker:
+    """Who makes an operation anew under its opcode's name: ReshapeMover, where there is but one layout.
+
+    Dimensions of size one have their places, but in the entry hardly ever other ones.
+    """
+    if x.shape.is_tuple:
+        return Maker.LAYOUT_NORMALIZATION
+    in_entry = x.computation is not None and x.computation.is_entry
+    rank = x.shape.true_rank if in_entry else x.shape.rank
+    return Maker.SIMPLIFIER_AGAIN if rank < _FEWEST_LAID else Maker.LAYOUT_NORMALIZATION
+
+
+_FEWEST_LAID = 2
+"""Dimensions that can be in another order."""
 
 
 def _is_spread_to_reduced(x: Instruction) -> bool:
@@ -412,6 +444,15 @@ def _is_for_updates(x: Instruction) -> bool:
     if 1 not in x.shape.dimensions or not x.users:
         return False
     return all(u.opcode == "dynamic-update-slice" and operation(u).startswith("scatter") for u in x.users)
+
+
+def _is_spread_for_operation(x: Instruction) -> bool:
+    """Was an iota spread for what reads it, in two broadcasts with a reshape between?"""
+    return (
+        x.shape.rank > 1
+        and bool(x.op_name)
+        and any(operation(u) == operation(x) and u.opcode == opcode_of(operation(x)) for u in x.users)
+    )
 
 
 def _keeps_one_of_bound(x: Instruction) -> bool:
@@ -493,7 +534,19 @@ def _is_of_padded_call(x: Instruction) -> bool:
     )
 
 
-_TELLING = (ELEMENTWISE_OPCODES | _MOVES) - {"convert"}
+def is_moved_in_front_of_copies(x: Instruction) -> bool:
+    """Does it read what only it has in this layout, and do nothing but copies read it, transpositions today?
+
+    So MoveCopyToUsers leaves it (`xla/backends/gpu/transforms/move_copy_to_users.cc`).
+    """
+    return (
+        x.operands[0].opcode == "bitcast"
+        and bool(x.users)
+        and all(u.opcode == "transpose" and not is_told_of_program(u) for u in x.users)
+    )
+
+
+_TELLING = (ELEMENTWISE_OPCODES | MOVES) - {"convert"}
 
 
 def _adds_in_front(broadcast: Instruction) -> bool:

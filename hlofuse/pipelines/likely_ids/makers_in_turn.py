@@ -8,6 +8,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.folded_numbers import is_of_folded_number
 from hlofuse.pipelines.likely_ids.inlined_branches import of_inlined_branches
+from hlofuse.pipelines.likely_ids.laid_beside import laid_beside
 from hlofuse.pipelines.likely_ids.makers import Maker, Makers
 from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
 from hlofuse.pipelines.likely_ids.moved_reshapes import (
@@ -27,10 +28,13 @@ _TURNS = (
     Maker.INLINER,
     Maker.SIMPLIFIER,
     Maker.SIMPLIFIER_AGAIN,
+    Maker.DOT_MERGER,
+    Maker.MOVED_COPIES,
     Maker.LAYOUT_NORMALIZATION,
     Maker.SIMPLIFIER_LAST,
 )
-_WEIGHTS = [1, 1, 1, 1, 2]
+_SHOWN = (Maker.DOT_MERGER, Maker.MOVED_COPIES)
+_WEIGHTS = [1, 1, 1, 2, 2, 1, 2]
 """How surely neighbours tell it: what is converted there has a name of its own."""
 _SIMPLIFIERS = (Maker.SIMPLIFIER, Maker.SIMPLIFIER_AGAIN)
 
@@ -48,6 +52,7 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     makers.update(_never_back_in_numbers(makers))
     makers.update(made_for_slices(makers, named))
     makers.update(dict.fromkeys(_alone_in_layout(makers), Maker.SIMPLIFIER_AGAIN))
+    makers.update(dict.fromkeys(laid_beside(makers), Maker.LAYOUT_NORMALIZATION))
     makers.update(dict.fromkeys(_laid_in_calls(makers), Maker.LAYOUT_NORMALIZATION))
     makers.update(dict.fromkeys(_spread_beside_transposed(makers), Maker.LAYOUT_NORMALIZATION))
     makers.update(dict.fromkeys(_spread_beside_merged(makers), Maker.SIMPLIFIER_AGAIN))
@@ -216,7 +221,10 @@ def _spread_beside_merged(makers: dict[Instruction, Maker]) -> list[Instruction]
 
 
 def _nearest(turns: list[int], rising: list[int]) -> list[int]:
-    """The same ones kept, and the others as little out of place as they may be."""
+    """The same ones kept, and the others as little out of place as they may be.
+
+    What was merged or moved shows: nothing else is of those turns.
+    """
     latest = len(_TURNS)
     highest = []
     for turn, own in zip(reversed(turns), reversed(rising), strict=True):
@@ -226,5 +234,9 @@ def _nearest(turns: list[int], rising: list[int]) -> list[int]:
     found = []
     for turn, last in zip(turns, reversed(highest), strict=True):
         first = max(first, min(turn, last))
-        found.append(first)
+        at = first
+        while at != turn and _TURNS[at] in _SHOWN and at < min(last, len(_TURNS) - 1):
+            at += 1
+        found.append(first if _TURNS[at] in _SHOWN else at)
+        first = found[-1]
     return found

@@ -176,10 +176,13 @@ def _reads_reduction(x: Instruction) -> bool:
 
 
 def _ends_in_reshape(x: Instruction) -> bool:
-    """A mean that keeps its dimensions: the reshape is behind the quotient now."""
-    return (
-        _reads_one_array(x)
-        and _reads_reduction(x)
-        and bool(x.users)
-        and all(u.opcode == "bitcast" for u in x.users)
-    )
+    """A mean that keeps its dimensions: the reshape is behind the quotient now, or in what spreads that."""
+    if not (_reads_one_array(x) and x.users and (_reads_reduction(x) or _reads_negated_reduction(x))):
+        return False
+    if all(u.opcode == "bitcast" for u in x.users):
+        return True
+    return bool(x.shape.rank) and {u.opcode for u in x.users} <= {"broadcast", "negate"}
+
+
+def _reads_negated_reduction(x: Instruction) -> bool:
+    return any(o.opcode == "negate" and _reads_reduction(o) for o in x.operands)

@@ -79,8 +79,8 @@ def with_moved_in_front(
     elsewhere = written_elsewhere(producer, moved)
     if elsewhere:
         own = [u for u in users if u not in elsewhere]
-        listed = with_moved_in_front(producer, own, passes, calls, uses, wide, is_convert=is_convert)
-        return [*listed, *(u for u in users if u in elsewhere)]
+        own = with_moved_in_front(producer, own, passes, calls, uses, wide, is_convert=is_convert)
+        return [*own, *(u for u in users if u in elsewhere)]
     if _is_argument_reshaped_back(producer, others, passes):
         return [*moved[-1:], *last_in_front(others), *moved[:-1]]
     if not moved and _is_of_element(producer) and all(_is_of_same_dimensions(u, producer) for u in users):
