@@ -182,4 +182,7 @@ def test_a_choice_in_each_of_two_layers_has_its_derivative_behind(
   %sin.1 = f32[8,4]{{1,0}} sine(%{behind}){named("transpose(jvp())/sin")}
   ROOT %{last} = f32[8,4]{{1,0}} select(%mask, %sin.1, %zero){backward}"""
     tables = places_in_source(("f", 1, 2, 3))
-    assert users_of("mask", body, tables=tables) == users
+    ids = f"m x zero mask {second} {first} cos.1 {behind} sin.1 {last}"
+    assert users_of("mask", body, tables=tables, ids=ids) == users
+    of_first = [first, last, second, behind]
+    assert users_of("mask", body, tables=tables) == of_first  # its mask was kept: no such walk

@@ -63,6 +63,9 @@ def _with_derivatives_behind(
     if len(derivatives) < 2:
         return users
     met = sorted(derivatives, key=lambda u: uses[predicate, u])
+    own = min(derivatives, key=lambda u: (u.id < predicate.id, u.id))
+    if own is not met[0]:
+        return users  # it was another that HloCSE kept: the walk was another, too
     return [x for choice in met for x in (choice, derivatives[choice])]
 
 
