@@ -163,6 +163,7 @@ from hlofuse.pipelines.users.simplified.scatters_in_sums import with_last_in_pla
 from hlofuse.pipelines.users.simplified.sharded_results import with_results_in_place_of_reshape
 from hlofuse.pipelines.users.simplified.slices_of_padding import with_last_in_place_of_margin
 from hlofuse.pipelines.users.simplified.split_reductions import with_last_in_place_of_split
+from hlofuse.pipelines.users.simplified.stable_sorts import with_last_in_place_of_sorted
 from hlofuse.pipelines.users.simplified.stacked_scalars import with_stacks_behind_scalar
 from hlofuse.pipelines.users.simplified.summed_again import with_last_in_place_of_sum
 from hlofuse.pipelines.users.simplified.swapped_reverses import with_swapped_reverses_behind
@@ -220,6 +221,7 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
         if is_element and is_read_in_changed_body(producer):
             users = with_tuple_gone(users)
     users = with_last_in_place_of_tuple(producer, users, clues.order)
+    users = with_last_in_place_of_sorted(producer, users)
     users = with_last_in_place_of_loop(producer, users)
     users = with_last_in_place_of_degenerate(producer, users)
     if is_element and is_result_of_changed_loop(producer):
