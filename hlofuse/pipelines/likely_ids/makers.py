@@ -13,19 +13,33 @@ from functools import cached_property, lru_cache
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.pipelines.likely_ids.batched_indices import is_of_batches
 from hlofuse.pipelines.likely_ids.folded_numbers import is_spread_anew_for
 from hlofuse.pipelines.likely_ids.front_end_names import constants_of_clone
 from hlofuse.pipelines.likely_ids.merged_products import is_joined_for_product, is_part_of_merged
+from hlofuse.pipelines.likely_ids.signs_of_passes import (
+    CALLS,
+    adds_in_front,
+    bears_name_of_another,
+    is_bound_of_uniform,
+    is_for_missing,
+    is_for_updates,
+    is_moved_in_front_of_copies,
+    is_of_divisor,
+    is_of_padded_call,
+    is_spread_for_operation,
+    is_spread_to_reduced,
+    is_sum_with_transposed,
+    joins_reductions,
+    keeps_one_of_bound,
+)
 from hlofuse.pipelines.names import (
     Name,
     is_cloned_whole,
     is_of_call,
     is_told_of_program,
     name_before_renaming,
-    opcode_of,
     operation,
     stack_frame,
 )
@@ -89,7 +103,6 @@ _LOWERED = {
 }
 """What operations of the framework are written as, of which simplification makes none of the same opcode."""
 MOVES = frozenset("complex concatenate imag pad real reverse slice".split())
-_CALLS = frozenset({"custom-call", "dot", "fusion"})
 
 
 class Makers:
@@ -121,7 +134,7 @@ class Makers:
                 return self._of_constant(x)
             case "convert":
                 return self._of_convert(x)
-            case "negate" if _is_of_divisor(x):
+            case "negate" if is_of_divisor(x):
                 return Maker.SIMPLIFIER_AGAIN
             case "concatenate" | "iota" if is_of_batches(x):
                 return Maker.INDICES
@@ -148,8 +161,8 @@ class Makers:
     def _by_name(self, x: Instruction) -> Maker:
         if is_told_of_program(x):
             if is_of_call(x) and x not in self._named:
-                return Maker.LAYOUT_NORMALIZATION if _is_sum_with_transposed(x) else self._inliner()
-            if _joins_reductions(x) and not self._reduces:
+                return Maker.LAYOUT_NORMALIZATION if is_sum_with_transposed(x) else self._inliner()
+            if joins_reductions(x) and not self._reduces:
                 window = operation(x).startswith("reduce_window")
                 return Maker.SIMPLIFIER if window else Maker.SIMPLIFIER_AGAIN
             if x in self._named or self._all_cloned:
@@ -157,10 +170,10 @@ class Makers:
             if name_before_renaming(x).root == x.opcode:
                 return _anew(x)
             return Maker.SIMPLIFIER_AGAIN
-        if _bears_name_of_another(x):
+        if bears_name_of_another(x):
             return self._inliner() if is_of_call(x) else Maker.FRONT_END
         # An operation of the program made anew, or another one in its place?
-        if x.opcode == "multiply" and any(_is_sum_with_transposed(o) for o in x.operands):
+        if x.opcode == "multiply" and any(is_sum_with_transposed(o) for o in x.operands):
             return Maker.LAYOUT_NORMALIZATION  # half of it
         if (operation(x), x.opcode) in self._known or _LOWERED.get(operation(x)) == x.opcode:
             return _anew(x)
@@ -199,17 +212,17 @@ class Makers:
         source = x.operands[0]
         if source.opcode == "constant":
             return self._of_spread_constant(x)
-        if _keeps_one_of_bound(x):
+        if keeps_one_of_bound(x):
             return Maker.SIMPLIFIER
         if is_told_of_program(x):
             explicit = operation(x) == "broadcast_in_dim" and self._is_as_written(x)
-            if explicit and _adds_in_front(x) and x in self._named and self._are_missing_in_front(x, 3):
+            if explicit and adds_in_front(x) and x in self._named and self._are_missing_in_front(x, 3):
                 return Maker.SIMPLIFIER_AGAIN  # jax.numpy.tile spreads one of one row, two reshapes around it
             if source.opcode != "bitcast" and source.shape.dimensions and not explicit:
                 return Maker.SIMPLIFIER_AGAIN  # two broadcasts, a reshape between them, became one
             if self._reduces_to_number(source) and self._are_missing_in_front(x, 1):
                 return Maker.SIMPLIFIER_AGAIN  # of what had been reduced a dimension of size one was left
-            is_moved = source not in self._named and _is_spread_to_reduced(x)
+            is_moved = source not in self._named and is_spread_to_reduced(x)
             if is_moved and self._are_missing_in_front(x, 2):
                 return Maker.SIMPLIFIER_AGAIN  # ReshapeMover took it from what was made of that
             return self._by_name(x)
@@ -236,7 +249,7 @@ class Makers:
         Where its dimensions are kept the sum of a derivative is reshaped.
         """
         source = x.operands[0]
-        if _adds_in_front(x) or source.opcode == "parameter":
+        if adds_in_front(x) or source.opcode == "parameter":
             return True
         return source.opcode != "reduce" and self.of(source) == Maker.FRONT_END
 
@@ -263,12 +276,12 @@ class Makers:
         return _greatest_numbers(self._named)[root] // 2 + 1
 
     def _of_spread_constant(self, x: Instruction) -> Maker:
-        if _is_bound_of_uniform(x):
+        if is_bound_of_uniform(x):
             return Maker.SIMPLIFIER
         if not x.op_name and x in self._named:
-            if _is_for_missing(x.users) or stack_frame(x):
+            if is_for_missing(x.users) or stack_frame(x):
                 return Maker.SIMPLIFIER  # the front end's numbers have no place in the source
-            if _is_for_updates(x):
+            if is_for_updates(x):
                 return Maker.SIMPLIFIER_AGAIN
             if self._is_spread_by_pass(x):
                 return Maker.SIMPLIFIER
@@ -337,7 +350,7 @@ class Makers:
             return Maker.LAYOUT_NORMALIZATION if self._is_compared_in_layout(x) else Maker.SIMPLIFIER
         if x.users and all(u.opcode == "reduce" and u.shape.is_tuple for u in x.users):
             return self._inliner()  # jax.numpy.argmax is a function, of which the name does not tell
-        if _is_spread_for_operation(x):
+        if is_spread_for_operation(x):
             return Maker.SIMPLIFIER_AGAIN
         if x in self._named:
             return Maker.FRONT_END
@@ -348,7 +361,7 @@ class Makers:
 
     def _of_reduce(self, x: Instruction) -> Maker:
         source = x.operands[0]
-        if source.opcode in _CALLS and not is_told_of_program(x):
+        if source.opcode in CALLS and not is_told_of_program(x):
             return Maker.SPLIT_K
         if source.opcode == "convert" and not is_told_of_program(source):
             source = source.operands[0]  # float normalization widened what is reduced
@@ -371,7 +384,7 @@ class Makers:
             if is_part_of_merged(x):
                 return Maker.DOT_MERGER
             source = source.operands[0] if source.opcode == "bitcast" else source
-            if source.opcode in _CALLS or _is_of_padded_call(x):
+            if source.opcode in CALLS or is_of_padded_call(x):
                 turned = x.users and self._is_normalized_for(x.users)
                 return Maker.LAYOUT_NORMALIZATION if turned else Maker.DOT_MERGER
             if operation(x) == _UNSTACKING and source.opcode == "parameter":
@@ -414,101 +427,6 @@ _FEWEST_LAID = 2
 """Dimensions that can be in another order."""
 
 
-def _is_spread_to_reduced(x: Instruction) -> bool:
-    """Is it spread to as many elements as were reduced to what it is made of, element by element?"""
-    sources = dict.fromkeys(x.operands)
-    pending = [*sources]
-    for source in pending:
-        if source.shape.is_tuple or source.shape.dimensions:
-            continue
-        if source.opcode == "reduce" and source.operands[0].shape.element_count == x.shape.element_count:
-            return True
-        if source.opcode in ELEMENTWISE_OPCODES:
-            pending += [o for o in source.operands if o not in sources]
-            sources.update(dict.fromkeys(source.operands))
-    return False
-
-
-def _joins_reductions(x: Instruction) -> bool:
-    """Was it in a function that reduces? A reduction of a concatenation, or of windows, was taken apart."""
-    return operation(x).startswith("reduce_") and x.opcode in ELEMENTWISE_OPCODES - {"reduce-precision"}
-
-
-def _is_for_missing(users: list[Instruction]) -> bool:
-    """Is it what a product with a comparison is where that is false? It was made with the select."""
-    return len(users) == 1 and users[0].opcode == "select" and operation(users[0]) == "mul"
-
-
-def _is_for_updates(x: Instruction) -> bool:
-    """Is it what a scatter of one update in turn writes? A dimension of size one had been dropped from it."""
-    if 1 not in x.shape.dimensions or not x.users:
-        return False
-    return all(u.opcode == "dynamic-update-slice" and operation(u).startswith("scatter") for u in x.users)
-
-
-def _is_spread_for_operation(x: Instruction) -> bool:
-    """Was an iota spread for what reads it, in two broadcasts with a reshape between?"""
-    return (
-        x.shape.rank > 1
-        and bool(x.op_name)
-        and any(operation(u) == operation(x) and u.opcode == opcode_of(operation(x)) for u in x.users)
-    )
-
-
-def _keeps_one_of_bound(x: Instruction) -> bool:
-    """Had what it spreads dimensions of size one, some of which it keeps? The reshape went into it."""
-    source = x.operands[0]
-    return source.opcode == "bitcast" and source.shape.rank == 0 and 1 in x.shape.dimensions
-
-
-def _is_bound_of_uniform(x: Instruction) -> bool:
-    """Is it a bound of jax.random.uniform, one dimension of which is as large as the bound's was?
-
-    A broadcast that keeps a dimension of size one is made anew with what it reads.
-    """
-    return (
-        1 in x.shape.dimensions
-        and name_before_renaming(x).root in {"max", "mul"}
-        and (x.op_name or "").endswith(("jit(_uniform)/max", "jit(_uniform)/mul"))
-    )
-
-
-def _is_of_divisor(x: Instruction) -> bool:
-    """Is it the negated sum that the derivative of a division spreads? ReshapeMover made that anew.
-
-    The front end has it with the dimensions of the divisor, between two reshapes.
-    """
-    return (
-        is_told_of_program(x)
-        and x.operands[0].opcode == "reduce"
-        and len(x.users) == 1
-        and x.users[0].opcode == "broadcast"
-        and is_told_of_program(x.users[0])
-    )
-
-
-def _is_sum_with_transposed(x: Instruction) -> bool:
-    """Does it add a matrix and what had been a copy of it in the other layout, for a decomposition?"""
-    return (
-        x.opcode == "add"
-        and name_before_renaming(x).root == x.opcode
-        and is_of_call(x)
-        and any(o.opcode == "transpose" and not is_told_of_program(o) for o in x.operands)
-    )
-
-
-def _bears_name_of_another(x: Instruction) -> bool:
-    """Had it been there when it took the place of an operation of the program (`ReplaceInstruction`)?
-
-    What is made for that has the operation's metadata as well as its name, and its own opcode as a root
-    otherwise.
-    """
-    root = name_before_renaming(x).root
-    return (
-        x.opcode in ELEMENTWISE_OPCODES and bool(operation(x)) and root not in OPCODES and root.isidentifier()
-    )
-
-
 @lru_cache(maxsize=1)  # asked for one computation after the other
 def _greatest_numbers(named: frozenset[Instruction]) -> dict[str, int]:
     """The greatest number that names of each root have."""
@@ -523,34 +441,4 @@ _UNSTACKING = "unstack"
 """What the framework calls the slices that it takes an array apart with."""
 
 
-def _is_of_padded_call(x: Instruction) -> bool:
-    """Does it cut off what CublasPadForGemms or the padding of convolutions added?"""
-    element = x.operands[0]
-    return (
-        element.opcode == "get-tuple-element"
-        and element.operands[0].opcode in _CALLS
-        and bool(operation(x))
-        and operation(x) == operation(element.operands[0])
-    )
-
-
-def is_moved_in_front_of_copies(x: Instruction) -> bool:
-    """Does it read what only it has in this layout, and do nothing but copies read it, transpositions today?
-
-    So MoveCopyToUsers leaves it (`xla/backends/gpu/transforms/move_copy_to_users.cc`).
-    """
-    return (
-        x.operands[0].opcode == "bitcast"
-        and bool(x.users)
-        and all(u.opcode == "transpose" and not is_told_of_program(u) for u in x.users)
-    )
-
-
 _TELLING = (ELEMENTWISE_OPCODES | MOVES) - {"convert"}
-
-
-def _adds_in_front(broadcast: Instruction) -> bool:
-    """Are all new dimensions in front? Others had been there as dimensions of size one."""
-    dimensions = tuple(broadcast.attributes["dimensions"])
-    rank = len(broadcast.shape.dimensions)
-    return dimensions == tuple(range(rank - len(dimensions), rank))
