@@ -166,6 +166,10 @@ from hlofuse.pipelines.users.simplified.split_reductions import with_last_in_pla
 from hlofuse.pipelines.users.simplified.stable_sorts import with_last_in_place_of_sorted
 from hlofuse.pipelines.users.simplified.stacked_scalars import with_stacks_behind_scalar
 from hlofuse.pipelines.users.simplified.summed_again import with_last_in_place_of_sum
+from hlofuse.pipelines.users.simplified.sunk_slices import (
+    with_own_reader_first,
+    with_whole_behind_slices,
+)
 from hlofuse.pipelines.users.simplified.swapped_reverses import with_swapped_reverses_behind
 from hlofuse.pipelines.users.simplified.top_k import (
     with_last_in_place_of_tuple,
@@ -258,6 +262,8 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
     if not is_read_wide(producer, clues.wide):
         users = with_last_in_place_of_sum(producer, users, clues.reductions)
     users = with_reduced_again_behind(users)
+    if clues.ids_known:
+        users = with_whole_behind_slices(users)
     users = with_signs_behind(producer, with_choice_in_place_of_remainder(producer, users), clues.order)
     users = with_last_in_place_of_remainder(producer, users)
     users = with_grouped_behind_squeezed(producer, in_order_of_expansion(producer, users))
@@ -308,6 +314,7 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_readers_of_twin_behind(producer, users, clues.uses)
     if clues.ids_known:
         users = with_last_in_place_of_merged_expressions(producer, users, clues.uses)
+        users = with_own_reader_first(producer, users)
     users = with_last_in_place_of_element(producer, users, clues.order)
     users = with_bounds_around_reshapes(producer, users, clues.order)
     users = with_lower_bound_of_place_gone(producer, with_kept_place_in_front(producer, users))

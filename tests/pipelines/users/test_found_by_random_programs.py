@@ -776,3 +776,26 @@ def test_the_maximum_of_maxima_came_to_read_what_they_are_of(
   %reduce_max.14.0 = f32[200]{{0}} reduce(%p, %zero), dimensions={{1}}, to_apply=%sum{inner}
   ROOT %add.2 = f32[200]{{0}} add(%add.1, %reduce_max.14.0){named("add", frame=frame)}"""
     assert users_of("p", body) == users
+
+
+@pytest.mark.parametrize(
+    ("behind", "users", "readers"),
+    [
+        ("1:8", ["slice.1", "convert.1"], ["sub.1", "exp.1"]),
+        ("0:7", ["convert.1", "slice.1"], ["exp.1", "sub.1"]),
+    ],
+    ids=["the same part", "another part"],
+)
+def test_a_whole_that_was_converted_behind_a_slice(behind: str, users: list[str], readers: list[str]) -> None:
+    """`y = x[1:]; w = f32(y); exp(w), w - y`: each converts the slice, SliceSinker the whole instead."""
+    tables = places_in_source(("f", 1, 10, 20), ("f", 1, 30, 40))
+    body = f"""  %x = s32[8]{{0}} parameter(0)
+  %convert.1 = f32[8]{{0}} convert(%x){named("convert_element_type", frame=1)}
+  %slice.2 = f32[7]{{0}} slice(%convert.1), slice={{[{behind}]}}{named("slice")}
+  %exp.1 = f32[7]{{0}} exponential(%slice.2){named("exp", frame=2)}
+  %sub.1 = f32[7]{{0}} subtract(%slice.2, %exp.1){named("sub", frame=1)}
+  %slice.1 = s32[7]{{0}} slice(%x), slice={{[1:8]}}{named("slice")}
+  ROOT %r = (f32[7]{{0}}, s32[7]{{0}}) tuple(%sub.1, %slice.1)"""
+    ids = "x slice.1 exp.1 sub.1 r convert.1 slice.2"
+    assert users_of("x", body, tables=tables, ids=ids) == users
+    assert users_of("slice.2", body, tables=tables, ids=ids) == readers

@@ -36,6 +36,7 @@ from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.floats.widened import served_by
 from hlofuse.pipelines.users.simplified.equals_elsewhere import written_elsewhere
 from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
+from hlofuse.pipelines.users.simplified.sunk_slices import is_sliced_since
 
 _BRANCH = re.compile(r"/branch_\d+_fun/")
 _RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"dynamic-slice", "parameter", "slice"}
@@ -70,7 +71,7 @@ def with_moved_in_front(
         moved = _without_merged_numbers(moved, [u for u in users if u not in moved])
     moved.sort(key=lambda u: served[u].id)
     spread = [u for u in users if u.opcode == "broadcast" and u.op_name]
-    moved = [u for u in moved if not any(was_sunk(u, x) for x in spread)]
+    moved = [u for u in moved if not (is_sliced_since(u) or any(was_sunk(u, x) for x in spread))]
     if are_around_product_with_one(users):
         moved = [u for u in moved if not has_merged_factor(u)]
     if was_scalar(producer):

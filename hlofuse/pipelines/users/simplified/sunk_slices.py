@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import operation
+from hlofuse.pipelines.names import operation, stack_frame
 
 
 def in_order_of_sinking(producer: Instruction, users: list[Instruction], passes: int) -> list[Instruction]:
@@ -27,3 +27,38 @@ def in_order_of_sinking(producer: Instruction, users: list[Instruction], passes:
         return users
     was_made_anew = producer.opcode == "convert" and producer.id > made[-1].id and first >= passes
     return made if first == producer.id + 1 or was_made_anew else users
+
+
+def with_whole_behind_slices(users: list[Instruction]) -> list[Instruction]:
+    """The users of an array, with what is computed of it as a whole behind the slice that was read before."""
+    for whole in users:
+        sliced = [k for k, u in enumerate(users) if _was_read_by(whole, u)]
+        if sliced and users.index(whole) < sliced[-1]:
+            rest = [u for u in users[: sliced[-1] + 1] if u is not whole]
+            users = [*rest, whole, *users[sliced[-1] + 1 :]]
+    return users
+
+
+def with_own_reader_first(part: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of a slice that was moved behind what has a place in the source: CSE kept that of its own."""
+    if part.opcode != "slice":
+        return users
+    (whole,) = part.operands
+    if not is_sliced_since(whole):
+        return users
+    return sorted(users, key=lambda u: stack_frame(u) != stack_frame(whole))
+
+
+def is_sliced_since(whole: Instruction) -> bool:
+    """Is it computed as a whole where the program has a slice in front, which others read as well?"""
+    return any(_was_read_by(whole, u) for o in whole.operands for u in o.users)
+
+
+def _was_read_by(whole: Instruction, part: Instruction) -> bool:
+    """Is `part` an older slice of what `whole` is computed of, which is sliced in the same way?"""
+    if part.opcode != "slice" or whole.opcode not in ELEMENTWISE_OPCODES or part.id > whole.id:
+        return False
+    if part.operands[0] not in whole.operands or not whole.users:
+        return False
+    ranges = part.attributes.raw("slice")
+    return all(u.opcode == "slice" and u.attributes.raw("slice") == ranges for u in whole.users)
