@@ -8,7 +8,7 @@ it, AlgebraicSimplifier a bitcast of what was copied (`HandleTranspose`, `Handle
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.holes import last_at
 
 
 def with_last_in_place_of_copied_ones(
@@ -21,9 +21,7 @@ def with_last_in_place_of_copied_ones(
     if len(copies) != 1 or not copies[0].users:
         return users
     read = min(order[u] for u in copies[0].users)
-    listed: list[Instruction | None] = [*users]
-    listed.insert(sum(order[u] < read for u in users), None)
-    return [u for u in without(listed, [None]) if u is not None]
+    return last_at(users, sum(order[u] < read for u in users))
 
 
 def _is_copy(x: Instruction, bitcast: Instruction) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation, stack_frame
+from hlofuse.pipelines.users.common.holes import behind_last
 
 
 def with_reduced_again_behind(users: list[Instruction]) -> list[Instruction]:
@@ -12,17 +15,16 @@ def with_reduced_again_behind(users: list[Instruction]) -> list[Instruction]:
     If it reduced the result of that, AlgebraicSimplifier had it read the value itself (`HandleReduce`,
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), when the earlier one had long done so.
     """
-    earlier = [u for u in users if u.opcode == "reduce" and is_of_program(u)]
-    if not earlier:
+    if not any(map(_is_of_program, users)):
         return users
     for user in users:
-        if user in earlier or not (again := _reduced_in_the_end(user)):
-            continue
-        behind = [k for k, u in enumerate(users) if u in earlier and _comes_behind(again, u)]
-        if behind and users.index(user) < behind[-1]:
-            listed = [u for u in users[: behind[-1] + 1] if u is not user]
-            users = [*listed, user, *users[behind[-1] + 1 :]]
+        if not _is_of_program(user) and (again := _reduced_in_the_end(user)):
+            users = behind_last(users, user, partial(_comes_behind, again))
     return users
+
+
+def _is_of_program(x: Instruction) -> bool:
+    return x.opcode == "reduce" and is_of_program(x)
 
 
 def _reduced_in_the_end(bitcast: Instruction) -> Instruction | None:
@@ -36,7 +38,9 @@ def _reduced_in_the_end(bitcast: Instruction) -> Instruction | None:
 
 
 def _comes_behind(again: Instruction, earlier: Instruction) -> bool:
-    """Has it a greater number for the same operation, from another place in the source?"""
+    """Has it a greater number than that of the program, for the same operation, from another place?"""
+    if not _is_of_program(earlier):
+        return False
     one, other = name_before_renaming(again), name_before_renaming(earlier)
     is_same = one.root == other.root and operation(again) == operation(earlier)
     return is_same and one.number > other.number and stack_frame(again) != stack_frame(earlier)

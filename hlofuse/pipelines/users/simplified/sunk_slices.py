@@ -5,9 +5,12 @@ SliceSinker (`xla/hlo/transforms/simplifiers/slice_sinker.cc`) makes the operati
 
 from __future__ import annotations
 
+from functools import partial
+
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation, stack_frame
+from hlofuse.pipelines.users.common.holes import behind_last
 
 
 def in_order_of_sinking(producer: Instruction, users: list[Instruction], passes: int) -> list[Instruction]:
@@ -31,11 +34,10 @@ def in_order_of_sinking(producer: Instruction, users: list[Instruction], passes:
 
 def with_whole_behind_slices(users: list[Instruction]) -> list[Instruction]:
     """The users of an array, with what is computed of it as a whole behind the slice that was read before."""
-    for whole in users:
-        sliced = [k for k, u in enumerate(users) if _was_read_by(whole, u)]
-        if sliced and users.index(whole) < sliced[-1]:
-            rest = [u for u in users[: sliced[-1] + 1] if u is not whole]
-            users = [*rest, whole, *users[sliced[-1] + 1 :]]
+    if not any(u.opcode == "slice" for u in users):
+        return users
+    for whole in filter(_is_sliced, users):
+        users = behind_last(users, whole, partial(_was_read_by, whole))
     return users
 
 
@@ -51,14 +53,18 @@ def with_own_reader_first(part: Instruction, users: list[Instruction]) -> list[I
 
 def is_sliced_since(whole: Instruction) -> bool:
     """Is it computed as a whole where the program has a slice in front, which others read as well?"""
-    return any(_was_read_by(whole, u) for o in whole.operands for u in o.users)
+    return _is_sliced(whole) and any(_was_read_by(whole, u) for o in whole.operands for u in o.users)
 
 
 def _was_read_by(whole: Instruction, part: Instruction) -> bool:
-    """Is `part` an older slice of what `whole` is computed of, which is sliced in the same way?"""
-    if part.opcode != "slice" or whole.opcode not in ELEMENTWISE_OPCODES or part.id > whole.id:
-        return False
-    if part.operands[0] not in whole.operands or not whole.users:
+    """Is `part` an older slice of what the sliced `whole` is computed of, which is sliced in the same way?"""
+    if part.opcode != "slice" or part.id > whole.id or part.operands[0] not in whole.operands:
         return False
     ranges = part.attributes.raw("slice")
-    return all(u.opcode == "slice" and u.attributes.raw("slice") == ranges for u in whole.users)
+    return all(u.attributes.raw("slice") == ranges for u in whole.users)
+
+
+def _is_sliced(whole: Instruction) -> bool:
+    if whole.opcode not in ELEMENTWISE_OPCODES or not whole.users:
+        return False
+    return all(u.opcode == "slice" for u in whole.users)
