@@ -58,7 +58,7 @@ ENTRY %main {
     assert moved_along(makers) == []
 
 
-NORM = """HloModule m
+_REDUCED = """HloModule m
 
 %region {
   %a = f32[] parameter(0)
@@ -70,13 +70,17 @@ ENTRY %main {
   %p = f32[8,4]{1,0} parameter(0)
   %zero = f32[] constant(0)
   %reduce_sum.1.0 = f32[8]{0} reduce(%p, %zero), dimensions={1}, to_apply=%region
-  %spread = f32[8]{0} broadcast(%zero), dimensions={}
+"""
+NORM = (
+    _REDUCED
+    + """  %spread = f32[8]{0} broadcast(%zero), dimensions={}
   %multiply.1.0 = f32[8]{0} multiply(SOURCE, %spread)
   %add.4.0 = f32[8]{0} add(%multiply.1.0, %spread)
   %rsqrt.0.0 = f32[8]{0} rsqrt(%add.4.0)
   ROOT %mul.1.0 = f32[8,4]{1,0} broadcast(%rsqrt.0.0), dimensions={0}
 }
 """
+)
 
 
 def test_a_mean_and_what_is_made_of_it_ahead_of_what_was_moved_were_moved() -> None:
@@ -106,19 +110,9 @@ def test_a_number_that_nothing_reads_but_what_was_moved_was_not_spread_for_a_lay
     assert [x.name for x in spread_for_moved_alone(makers)] == ["spread.1"]
 
 
-MEAN = """HloModule m
-
-%region {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %sum = f32[] add(%a, %b)
-}
-
-ENTRY %main {
-  %p = f32[8,4]{1,0} parameter(0)
-  %zero = f32[] constant(0)
-  %reduce_sum.1.0 = f32[8]{0} reduce(%p, %zero), dimensions={1}, to_apply=%region
-  %neg.1.0 = f32[8]{0} negate(%reduce_sum.1.0)
+MEAN = (
+    _REDUCED
+    + """  %neg.1.0 = f32[8]{0} negate(%reduce_sum.1.0)
   %spread = f32[8]{0} broadcast(%zero), dimensions={}
   %multiply.1.0 = f32[8]{0} multiply(SOURCE, %spread)
   %sub.1.0 = f32[8,4]{1,0} broadcast(%multiply.1.0), dimensions={0}
@@ -126,6 +120,7 @@ ENTRY %main {
   ROOT %t = (f32[8,4]{1,0}, f32[8]{0}) tuple(%sub.1.0, %square.1.0)
 }
 """
+)
 
 
 @pytest.mark.parametrize("source", ["reduce_sum.1.0", "neg.1.0"])

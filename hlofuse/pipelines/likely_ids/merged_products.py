@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.signs_of_passes import CALLS
 from hlofuse.pipelines.names import is_told_of_program, name_before_renaming
 
-_CALLS = frozenset({"custom-call", "dot", "fusion"})
 _BETWEEN = frozenset({"bitcast", "convert", "copy", "transpose"})
 """What later passes put between an operand and a product."""
 
 
 def is_joined_for_product(x: Instruction) -> bool:
     """Does a product read the concatenation, which the framework did not make?"""
-    return not is_told_of_program(x) and any(u.opcode in _CALLS for u in _readers(x))
+    return not is_told_of_program(x) and any(u.opcode in CALLS for u in _readers(x))
 
 
 def is_part_of_merged(x: Instruction) -> bool:
@@ -50,7 +50,7 @@ def _joined_for(x: Instruction) -> Iterator[Instruction]:
     call = x.operands[0]
     while call.opcode in _BETWEEN or call.opcode == "get-tuple-element":
         call = call.operands[0]
-    if call.opcode not in _CALLS:
+    if call.opcode not in CALLS:
         return
     for o in call.operands:
         while o.opcode in _BETWEEN:

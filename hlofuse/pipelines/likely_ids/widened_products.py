@@ -14,10 +14,10 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.makers import Maker
 from hlofuse.pipelines.likely_ids.never_back import never_back
+from hlofuse.pipelines.likely_ids.signs_of_passes import CALLS
 from hlofuse.pipelines.names import is_told_of_program, name_before_renaming
 
 _TURNS = (Maker.WIDENED_PRODUCTS, Maker.LAYOUT_NORMALIZATION, Maker.FLOAT_NORMALIZATION)
-_CALLS = frozenset({"custom-call", "dot", "fusion"})
 
 
 def widened_for_products(makers: Mapping[Instruction, Maker]) -> dict[Instruction, Maker]:
@@ -56,4 +56,4 @@ def _evidence(x: Instruction, makers: Mapping[Instruction, Maker]) -> Maker | No
 
 
 def _is_call(x: Instruction) -> bool:
-    return x.opcode in _CALLS or (x.opcode == "get-tuple-element" and x.operands[0].opcode in _CALLS)
+    return x.opcode in CALLS or (x.opcode == "get-tuple-element" and x.operands[0].opcode in CALLS)
