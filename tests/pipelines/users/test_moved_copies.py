@@ -147,3 +147,25 @@ def test_what_a_copy_behind_a_bitcast_was_moved_behind_comes_as_it_was_made() ->
   ROOT %r = (f32[8,16]{{1,0}}, f32[8,16]{{1,0}}, f32[16,8]{{1,0}}) tuple(%add.7, %multiply.1, %transpose.1)"""
     ids = "p r bitcast.1 multiply.1 add.7 transpose.1"
     assert users_of("bitcast.1", body, ids=ids) == ["transpose.1", "multiply.1", "add.7"]
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_reductions_in_front_of_which_the_copy_was_moved_are_made_anew_behind_it(copied: bool) -> None:
+    """ReduceDecomposer makes those that are copied anew, row-major."""
+    behind = "transpose(%reduce.K), dimensions={1,0}" if copied else "negate(%reduce.K)"
+    reductions = "\n".join(
+        f"  %reduce.{k} = f32[8,8]{{1,0}} reduce(%multiply.1, %zero), dimensions={{0}}, to_apply=%sum{name}\n"
+        f"  %made.{k} = f32[8,8]{{1,0}} {behind.replace('K', str(k))}{name}"
+        for k, name in enumerate((named("reduce_max"), named("reduce_sum")), 1)
+    )
+    body = f"""  %p = f32[4,8,8]{{2,1,0}} parameter(0)
+  %q = f32[4,8,8]{{2,1,0}} parameter(1)
+  %zero = f32[] constant(0)
+  %multiply.1 = f32[4,8,8]{{2,1,0}} multiply(%p, %q){named("mul")}
+{reductions}
+  %transpose.1 = f32[8,8,4]{{2,1,0}} transpose(%multiply.1), dimensions={{2,1,0}}{named("mul")}
+  ROOT %r = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}, f32[8,8,4]{{2,1,0}}) tuple(%made.1, %made.2, %transpose.1)"""
+    ids = "p q zero r multiply.1 transpose.1 made.1 made.2 reduce.1 reduce.2"
+    made = ["reduce.1", "reduce.2"]
+    expected = ["transpose.1", *made] if copied else [*made, "transpose.1"]
+    assert users_of("multiply.1", body, ids=ids) == expected

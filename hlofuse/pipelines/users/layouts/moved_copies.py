@@ -34,7 +34,7 @@ def with_copy_of_part_in_front(part: Instruction, users: list[Instruction]) -> l
     """
     if any(u.id < part.id for u in users):
         return users
-    copies = [u for u in users if u.opcode == "transpose" and u.op_name == part.op_name]
+    copies = [u for u in users if _is_copy_of(u, part)]
     if len(copies) != 1:
         return users
     others = [u for u in users if u not in copies]
@@ -50,7 +50,7 @@ def with_older_behind(producer: Instruction, users: list[Instruction]) -> list[I
     """
     if producer.opcode not in _MADE_IN_FRONT or is_of_program(producer):
         return users
-    if not any(u.opcode == "transpose" and u.op_name == producer.op_name for u in users):
+    if not any(_is_copy_of(u, producer) for u in users):
         return users
     return sorted(users, key=lambda u: u.id < producer.id)
 
@@ -84,12 +84,26 @@ def _is_read_in_front(part: Instruction) -> bool:
 
 
 def _were_moved_in_front(users: list[Instruction], part: Instruction, copy: Instruction) -> bool:
-    """Were all made between `part` and what became of its copy, in front of which they were moved?"""
+    """Were all made between `part` and what became of its copy, in front of which they were moved?
+
+    ReduceDecomposer (`xla/hlo/transforms/expanders/reduce_decomposer.cc`) makes reductions anew, later.
+    """
     if part.opcode != "bitcast" and part.opcode not in _MADE_IN_FRONT:
         return False
     if is_of_program(part) and not is_made_by_pass(part):
         return False
-    return all(part.id < u.id < copy.id and u.opcode in _MADE_IN_FRONT | {"reduce"} for u in users)
+    between = _MADE_IN_FRONT | {"reduce"}
+    return all(
+        (part.id < u.id < copy.id and u.opcode in between) or _is_reduced_in_front(u, part) for u in users
+    )
+
+
+def _is_reduced_in_front(x: Instruction, part: Instruction) -> bool:
+    return part.id < x.id and x.opcode == "reduce" and all(_is_copy_of(u, x) for u in x.users)
+
+
+def _is_copy_of(x: Instruction, copied: Instruction) -> bool:
+    return x.opcode == "transpose" and x.op_name == copied.op_name
 
 
 def _is_copied_part(x: Instruction) -> bool:
