@@ -16,6 +16,7 @@ from hlofuse.pipelines.users.duplicates.shared_indices import (
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_widening
 from hlofuse.pipelines.users.floats.merged_converts import with_shortened_behind
 from hlofuse.pipelines.users.floats.widened import is_widened_broadcast
+from hlofuse.pipelines.users.layouts.normalized_convolutions import users_of_normalized
 from hlofuse.pipelines.users.products.taken_constants import is_first_reader_in_gemm, without_those_in_gemms
 from hlofuse.pipelines.users.products.taken_in_softmax import (
     with_those_in_softmax,
@@ -53,8 +54,8 @@ def as_age_tells(producer: Instruction, users: list[Instruction], clues: Clues) 
     if not is_merged_literal(producer):
         listed = without_those_in_gemms(producer, listed, clues.order, clues.in_gemms, ages.passes)
     if listed == users and producer in ages.moved and clues.wide.isdisjoint(users):
-        return with_last_in_place_of_reshape(producer, users, ages.moved)
-    return listed
+        listed = with_last_in_place_of_reshape(producer, users, ages.moved)
+    return users_of_normalized(listed) if producer in clues.of_convolutions else listed
 
 
 def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:

@@ -21,9 +21,9 @@ from hlofuse.pipelines.users.calls.merged_ties import with_ties_merged
 from hlofuse.pipelines.users.calls.returned_arguments import with_reader_in_place_of_call
 from hlofuse.pipelines.users.calls.selected_branches import (
     with_last_in_place_of_branches,
-    with_last_in_place_of_results,
     with_other_branches_behind,
 )
+from hlofuse.pipelines.users.calls.selected_results import with_last_in_place_of_results
 from hlofuse.pipelines.users.clues import Clues
 from hlofuse.pipelines.users.common.fusions import has_dot
 from hlofuse.pipelines.users.common.holes import without
@@ -79,7 +79,6 @@ from hlofuse.pipelines.users.layouts.grouped_reductions import (
     with_grouped_behind_squeezed,
     with_last_in_place_of_grouped,
 )
-from hlofuse.pipelines.users.layouts.normalized_convolutions import users_of_normalized
 from hlofuse.pipelines.users.layouts.slices_of_elements import with_slices_made_anew_in_place
 from hlofuse.pipelines.users.products.accumulated_products import with_last_in_place_of_sum_in_call
 from hlofuse.pipelines.users.products.canonical_dots import with_last_in_place_of_no_reshape
@@ -257,8 +256,6 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
     users = with_last_in_place_of_bound(producer, with_first_round_behind(producer, users))
     users = with_last_in_place_of_split(producer, users, clues.order)
     users = with_divisions_gone(producer, users, clues.order, clues.divided)
-    if producer in clues.of_convolutions:
-        users = users_of_normalized(users)
     if not is_read_wide(producer, clues.wide):
         users = with_last_in_place_of_sum(producer, users, clues.reductions)
     users = with_reduced_again_behind(users)

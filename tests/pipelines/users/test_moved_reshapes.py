@@ -117,3 +117,16 @@ def test_what_reduced_a_convert_that_was_moved_twice_comes_behind(name: str, use
   %sub.1 = f32[1,8]{{1,0}} subtract(%{name}, %q){named("sub")}
   ROOT %r = (f32[], f32[1,8]{{1,0}}) tuple(%max.1, %sub.1)"""
     assert users_of(name, body, ids=f"p q zero r sub.1 {name} row max.1 flat.1") == users
+
+
+def test_the_last_takes_the_place_of_the_reshape_and_then_of_a_tuple_of_a_convolution() -> None:
+    """LayoutNormalization made the convolution anew, behind ReshapeMover, and put a tuple behind it."""
+    body = f"""  %p = f32[1,8,8,2]{{3,2,1,0}} parameter(0)
+  %cudnn-conv.1 = (f32[1,8,8,2]{{3,2,1,0}}, u8[0]{{0}}) custom-call(%p), \
+custom_call_target="__cudnn$convForward"{named("conv_general_dilated")}
+  %y = f32[1,8,8,2]{{3,2,1,0}} get-tuple-element(%cudnn-conv.1), index=0
+  %exp.1 = f32[1,8,8,2]{{3,2,1,0}} exponential(%y){named("exp")}
+  %sin.1 = f32[1,8,8,2]{{3,2,1,0}} sine(%y){named("sin")}
+  %cos.1 = f32[1,8,8,2]{{3,2,1,0}} cosine(%y){named("cos")}
+  ROOT %r = (f32[1,8,8,2], f32[1,8,8,2], f32[1,8,8,2]) tuple(%exp.1, %sin.1, %cos.1)"""
+    assert users_of("y", body, ids="p r MADE exp.1 sin.1 cos.1 cudnn-conv.1 y") == ["sin.1", "cos.1", "exp.1"]

@@ -119,6 +119,24 @@ def test_parts_of_a_split_reduction_come_last() -> None:
     assert users_as_guessed("x", body) == ["c", "last", "part.1"]
 
 
+def test_so_do_those_that_were_reshaped_for_it() -> None:
+    """A dimension of one that the reduction kept is gone, in front and behind."""
+    name = 'metadata={op_name="jit(f)/reduce_max"}'
+    body = f"""  %p = f32[32,1]{{1,0}} parameter(0)
+  %q = f32[32,1]{{1,0}} parameter(1)
+  %x = f32[32,1]{{1,0}} negate(%p)
+  %zero = f32[] constant(0)
+  %flat.1 = f32[32]{{0}} bitcast(%x)
+  %part.1 = f32[] reduce(%flat.1, %zero), dimensions={{0}}, to_apply=%sum, {name}
+  %kept.1 = f32[1]{{0}} bitcast(%part.1), {name}
+  %last = f32[32,1]{{1,0}} add(%x, %q)
+  %flat.2 = f32[32]{{0}} bitcast(%last)
+  %part.2 = f32[] reduce(%flat.2, %zero), dimensions={{0}}, to_apply=%sum, {name}
+  %kept.2 = f32[1]{{0}} bitcast(%part.2), {name}
+  ROOT %whole = f32[1]{{0}} add(%kept.1, %kept.2), {name}"""
+    assert users_as_guessed("x", body) == ["last", "flat.1"]
+
+
 # ---------------------------------------------------------------- calls
 
 

@@ -43,6 +43,57 @@ def test_the_tuple_of_one_value_took_the_place_of_the_conditional(ids_known: boo
     assert users_in(alone, "v", ids_known=ids_known) == ["exp.2", "cos.1", "sin.1", "mul.1"]
 
 
+_CHAINED = """HloModule m
+
+%branch (p: (f32[4])) -> f32[4] {
+  %p = (f32[4]{0}) parameter(0)
+  ROOT %element = f32[4]{0} get-tuple-element(%p), index=0
+}
+
+%other (q: (f32[4])) -> f32[4] {
+  %q = (f32[4]{0}) parameter(0)
+  ROOT %element.2 = f32[4]{0} get-tuple-element(%q), index=0
+}
+
+ENTRY %main (go: pred[], v: f32[4], w: f32[4]) -> (f32[4], f32[4], f32[4]) {
+  %go = pred[] parameter(0)
+  %v = f32[4]{0} parameter(1)
+  %w = f32[4]{0} parameter(2)
+  %taken = pred[4]{0} broadcast(%go), dimensions={}
+  %select.1 = f32[4]{0} select(%taken, %v, %w), metadata={op_name="jit(f)/cond" stack_frame_id=1}
+  %abs.1 = f32[4]{0} abs(%select.1), metadata={op_name="jit(f)/abs"}
+  %gt.1 = pred[4]{0} compare(%select.1, %w), direction=GT, metadata={op_name="jit(f)/gt"}
+  %sin.1 = f32[4]{0} sine(%select.1), metadata={op_name="jit(f)/cond/branch_1_fun/sin"}
+  %mul.1 = f32[4]{0} multiply(%select.1, %select.1), metadata={op_name="jit(f)/cond/branch_0_fun/mul"}
+  %select.2 = f32[4]{0} select(%gt.1, %sin.1, %mul.1), metadata={op_name="jit(f)/cond" stack_frame_id=2}
+  %exp.1 = f32[4]{0} exponential(%select.1), metadata={op_name="jit(f)/exp"}
+KEPT
+}
+"""
+_TUPLE = """  %tuple.1 = (f32[4]{0}) tuple(%select.1), metadata={op_name="jit(f)/cond" stack_frame_id=1}
+  %kept = f32[4]{0} conditional(%go, %tuple.1, %tuple.1), true_computation=%branch, false_computation=%other
+  %both.1 = f32[4]{0} add(%exp.1, %kept)
+  ROOT %r = (f32[4]{0}, f32[4]{0}, f32[4]{0}) tuple(%abs.1, %select.2, %both.1)"""
+_NO_TUPLE = "  ROOT %r = (f32[4]{0}, f32[4]{0}, f32[4]{0}) tuple(%abs.1, %select.2, %exp.1)"
+
+
+@pytest.mark.parametrize(
+    ("kept", "users"),
+    [
+        (_TUPLE, ["tuple.1", "abs.1", "gt.1", "exp.1", "sin.1", "mul.1"]),
+        (_NO_TUPLE, ["mul.1", "abs.1", "gt.1", "exp.1", "sin.1"]),
+    ],
+)
+def test_branches_that_read_the_only_result_of_a_conditional_read_an_element_of_their_own(
+    kept: str, users: list[str]
+) -> None:
+    """CSE gave what they compute to the other element, behind all.
+
+    The tuple stays if a conditional that is kept is given it.
+    """
+    assert users_in(_CHAINED.replace("KEPT", kept), "select.1", ids_known=False) == users
+
+
 @pytest.mark.parametrize("ids_known", [False, True])
 def test_fusions_of_what_read_the_result_are_younger_than_its_tuple(ids_known: bool) -> None:
     """The last of the program filled the hole, and SoftmaxRewriterTriton made the fusion then."""

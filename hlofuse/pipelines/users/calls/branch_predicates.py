@@ -13,12 +13,8 @@ from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import number_in_name, stack_frame
-from hlofuse.pipelines.users.calls.selected_branches import (
-    is_of_inlined_branch,
-    is_result_of_branches,
-    results_beside,
-    results_by,
-)
+from hlofuse.pipelines.users.calls.selected_branches import is_of_inlined_branch
+from hlofuse.pipelines.users.calls.selected_results import is_result_of_branches, results_beside, results_by
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.visits import Uses
 

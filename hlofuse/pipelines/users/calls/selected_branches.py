@@ -17,10 +17,16 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_in_function, number_in_name, operation, stack_frame
+from hlofuse.pipelines.names import is_in_function
+from hlofuse.pipelines.users.calls.selected_results import (
+    is_only_result,
+    is_result_of_branches,
+    predicate_of,
+    results_beside,
+)
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
-from hlofuse.pipelines.users.common.fusions import has_dot, readers_past_layout
-from hlofuse.pipelines.users.common.holes import last_in_front, without
+from hlofuse.pipelines.users.common.fusions import readers_past_layout
+from hlofuse.pipelines.users.common.holes import without
 
 _BRANCH = re.compile(r"/branch_(\d+)_fun(?=/)")
 _NAMELESS = frozenset({"parameter", "get-tuple-element"})
@@ -74,7 +80,7 @@ def _predicates(readers: list[Instruction], place: str) -> frozenset[Instruction
         near = [u for u in behind if u not in found and (u.op_name == place or _is_within(u, place))]
         found.update(near)
         pending += near
-    return frozenset(_predicate(x) for x in found if x.op_name == place and is_result_of_branches(x))
+    return frozenset(predicate_of(x) for x in found if x.op_name == place and is_result_of_branches(x))
 
 
 def _is_given(x: Instruction, place: str) -> bool:
@@ -100,6 +106,8 @@ def with_last_in_place_of_branches(
     first = next(k for k, u in enumerate(users) if u in branches or u in handed_on)
     others = [u for u in users[first:] if u not in branches and u not in handed_on]
     read = _read_beside(producer, given[place])
+    if not handed_on and is_only_result(producer) and all(xs == [producer] for xs in read.values()):
+        return [*users[:first], *others, *branches]
     met = _as_elements_are_met(producer, others, place, branches, results, order, read)
     return users[:first] + met
 
@@ -251,25 +259,6 @@ def _is_narrowed(x: Instruction, like: Instruction) -> bool:
     return all(u.opcode == "convert" and u.shape.element_type == like.shape.element_type for u in x.users)
 
 
-def results_beside(result: Instruction) -> list[Instruction]:
-    """The results of the conditional that gave the `result`, in order."""
-    predicate = _predicate(result)
-    results = [x for u in predicate.users for x in results_by(u, predicate) if x.op_name == result.op_name]
-    return sorted((x for x in results if stack_frame(x) == stack_frame(result)), key=number_in_name)
-
-
-def _predicate(result: Instruction) -> Instruction:
-    predicate = result.operands[0]
-    return predicate.operands[0] if predicate.opcode == "broadcast" else predicate
-
-
-def results_by(user: Instruction, predicate: Instruction) -> list[Instruction]:
-    """What chooses by the `predicate` through `user`, itself or spread."""
-    if user.opcode == "broadcast":
-        return [v for v in user.users if is_result_of_branches(v) and v.operands[0] is user]
-    return [user] if is_result_of_branches(user) and user.operands[0] is predicate else []
-
-
 def _gives(result: Instruction, branch: int) -> Instruction:
     return result.operands[2 - branch]
 
@@ -317,22 +306,6 @@ def _branches(op_name: str) -> tuple[tuple[str, int], ...]:
         if "/body/" not in op_name[match.end() :]:
             found.append((op_name[: match.start()], int(match[1])))
     return tuple(found)
-
-
-def with_last_in_place_of_results(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The `users` of such a select: at first it was an element of a tuple, even of one.
-
-    Fusions around what read it were made since.
-    """
-    if not is_result_of_branches(producer):
-        return users
-    made = [u for u in users if u.opcode == "fusion" and not has_dot(u)]
-    return last_in_front([u for u in users if u not in made]) + made
-
-
-def is_result_of_branches(x: Instruction) -> bool:
-    """Does it select what one branch or the other gives?"""
-    return x.opcode == "select" and operation(x) == "cond"
 
 
 def with_other_branches_behind(producer: Instruction, users: list[Instruction]) -> list[Instruction]:

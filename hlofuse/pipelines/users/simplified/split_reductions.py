@@ -21,25 +21,31 @@ def with_split_reductions_behind(
     parts are made of. Where the part was a product with one, of which only the missing number tells, that was
     its place already.
     """
-    split = {u: None for u in users if is_split_reduction(u)}
+    split = {u: reduce for u in users if is_split_reduction(reduce := _behind_reshape(u))}
     if not split:
         return users
     others = [u for u in users if u not in split]
     if any(u.opcode == "concatenate" for u in others):
         return [*others, *split]
     others = users
-    for reduce in [u for u in split if u.operands[0] is producer]:
-        if _is_in_place_of_product(reduce, others):
+    for reader, reduce in split.items():
+        if reader.operands[0] is not producer or _is_in_place_of_product(reader, others):
             continue
-        others = [u for u in others if u is not reduce]
+        others = [u for u in others if u is not reader]
         gone = max(order[part.operands[0]] for part in _all_parts(reduce))
         place = max((k for k, u in enumerate(others) if order[u] <= gone), default=-1)
-        others.insert(place + 1, reduce)
+        others.insert(place + 1, reader)
     return others
 
 
-def _is_in_place_of_product(reduce: Instruction, users: list[Instruction]) -> bool:
-    k = users.index(reduce)
+def _behind_reshape(user: Instruction) -> Instruction:
+    """The reduction of what `user` is, if that was reshaped for it: it had dimensions of one, which went."""
+    is_reshaped = user.opcode == "bitcast" and not user.op_name and len(user.users) == 1
+    return user.users[0] if is_reshaped else user
+
+
+def _is_in_place_of_product(reader: Instruction, users: list[Instruction]) -> bool:
+    k = users.index(reader)
     return 0 < k < len(users) - 1 and is_one_missing(users[k - 1], users[k + 1])
 
 
@@ -88,6 +94,8 @@ def is_split_reduction(reduce: Instruction) -> bool:
 def _combination(part: Instruction) -> Instruction | None:
     name = part.op_name
     for u in part.users:
+        if u.opcode == "bitcast" and u.op_name == name and len(part.users) == 1:
+            return _combination(u)  # with the dimension of one that the reduction had kept
         if len(u.operands) == 2 and u.opcode != "reduce" and all(x.op_name == name for x in (u, *u.operands)):
             return u if name is not None else None
     return None
