@@ -5,6 +5,10 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_loop_of_one_turn, stack_frame
 from hlofuse.pipelines.users.clues import Ages, Clues
+from hlofuse.pipelines.users.duplicates.first_elements import (
+    in_order_of_elements,
+    is_first_of_scan_from_it,
+)
 from hlofuse.pipelines.users.duplicates.merged_keys import with_calls_of_key_merged
 from hlofuse.pipelines.users.duplicates.merged_literals import is_merged_literal
 from hlofuse.pipelines.users.duplicates.moved_readers import in_order_of_rounds
@@ -83,6 +87,8 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
         passes = producer.id if producer in ages.younger else ages.passes
         if is_loop_of_one_turn(producer):
             passes = max(passes, ages.unrolled + 1)
+        if is_first_of_scan_from_it(producer, passes):
+            return in_order_of_elements(users)
         users = with_moved_in_front(producer, users, passes, ages.calls, clues.uses, clues.wide)
     users = with_last_in_place_of_moved(producer, users)
     users = with_reads_behind_reshape(producer, users, ages.passes)
