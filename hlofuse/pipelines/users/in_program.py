@@ -143,6 +143,7 @@ from hlofuse.pipelines.users.simplified.operations_on_equals import with_larger_
 from hlofuse.pipelines.users.simplified.parts_of_complex import with_angles_behind
 from hlofuse.pipelines.users.simplified.random_rounds import (
     with_first_round_behind,
+    with_last_in_place_of_counted,
     with_sums_of_word_gone,
 )
 from hlofuse.pipelines.users.simplified.reciprocals import with_divisions_gone
@@ -253,7 +254,8 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
     users = with_taken_beneath_broadcast_gone(producer, users, clues.order)
     users = with_merged_gone(producer, users, clues.order, clues.ages.again)
     users = with_last_in_place_of_numbers(producer, users)
-    users = with_last_in_place_of_bound(producer, with_first_round_behind(producer, users))
+    users = with_last_in_place_of_counted(producer, with_first_round_behind(producer, users))
+    users = with_last_in_place_of_bound(producer, users)
     users = with_last_in_place_of_split(producer, users, clues.order)
     users = with_divisions_gone(producer, users, clues.order, clues.divided)
     if not is_read_wide(producer, clues.wide):

@@ -24,6 +24,7 @@ from hlofuse.pipelines.users.common.numbers import Numbers
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrow
 from hlofuse.pipelines.users.simplified.remainders import is_power_divided_by
+from hlofuse.pipelines.users.simplified.uniform_numbers import is_scale_of_one
 
 
 def with_last_in_place_of_dropped(
@@ -64,6 +65,8 @@ def _first_reader_is_gone(constant: Instruction, users: list[Instruction], numbe
     place = stack_frame(constant)
     if place and any((u.op_name, stack_frame(u)) == (constant.op_name, place) for u in users):
         return False  # it is there, and was given another number when it was cloned
+    if is_scale_of_one(constant):
+        return True
     # A constant of a call was each call's own, until CSE made one of them.
     is_of_call = outermost_call(constant) != ""
     calls = {outermost_call(u) if is_of_call else outermost_call(u) == "" for u in users}

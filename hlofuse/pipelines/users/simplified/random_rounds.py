@@ -35,6 +35,26 @@ def with_first_round_behind(key: Instruction, users: list[Instruction]) -> list[
     return [*others[:place], read[-1], *others[place:], *read[:-1]]
 
 
+def with_last_in_place_of_counted(count: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of the high half of a `count` that several calls share, whose keys begin with a zero.
+
+    Each added the zero first, and HloCSE made one of those sums too. It went (`HandleAdd`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) when its users, the first sums of the rounds,
+    had been appended.
+    """
+    if operation(count) != "iota_2x32_shape" or len(users) < 2:
+        return users
+    return last_in_front(users) if all(_is_first_sum(u, count) for u in users) else users
+
+
+def _is_first_sum(x: Instruction, high: Instruction) -> bool:
+    """Is it that of the `high` half and the low one, to which the other word of the key was added?"""
+    if x.opcode != "add" or x.operands[0] is not high:
+        return False
+    low = x.operands[1]
+    return low.opcode == "add" and operation(low.operands[0]) == operation(high)
+
+
 def with_sums_of_word_gone(word: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
     """The users of a `word` of the key without the sums that became one with a sum of their own.
 

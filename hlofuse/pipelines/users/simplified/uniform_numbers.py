@@ -1,4 +1,4 @@
-"""Uniform random numbers between zero and something, to which the program adds the zero.
+"""Uniform random numbers between zero and something, to which the program adds the zero, or scales by one.
 
 They are `max(minval, numbers * (maxval - minval) + minval)`, with the one broadcast of `minval` for both.
 """
@@ -11,6 +11,7 @@ from hlofuse.pipelines.names import is_of_program
 from hlofuse.pipelines.users.common.holes import without
 
 _LAST_OF_FUNCTION = "jit(_uniform)/max"
+_SCALED = "jit(_uniform)/mul"
 
 
 def with_sums_of_zero_gone(zero: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -24,6 +25,16 @@ def with_sums_of_zero_gone(zero: Instruction, users: list[Instruction]) -> list[
         return users
     listed = [(u, is_sum) for u in users for is_sum in ((False, True) if u in bounded else (False,))]
     return [u for u, _ in without(listed, [(u, True) for u in bounded])]
+
+
+def is_scale_of_one(x: Instruction) -> bool:
+    """Is it a one that was spread for the product with it, which is gone?
+
+    What else reads it had a one of its own until HloCSE, ahead of that (`HandleMultiply`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
+    """
+    is_scale = is_broadcast_of_constant(x) and (x.op_name or "").endswith(_SCALED)
+    return is_scale and x.operands[0].literal.scalar == 1
 
 
 def _is_bounded_by(x: Instruction, zero: Instruction) -> bool:
