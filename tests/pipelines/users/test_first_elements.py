@@ -20,8 +20,8 @@ def test_what_reads_either_slice_was_moved_in_front_of_its_own_reshape(
   %tanh.1 = f32[1,8]{{1,0}} tanh(%slice.1){named("eval_jaxpr/tanh", frame=3)}
   %add.1 = f32[1,8]{{1,0}} add(%tanh.1, %slice.1){named("eval_jaxpr/add", frame=3)}
   %slice.3 = f32[1,8]{{1,0}} slice(%p), slice={{[1:2], [0:8]}}{named("slice", frame=next_place)}
-  %mul.1 = f32[1,8]{{1,0}} multiply(%add.1, %slice.3){named("eval_jaxpr/mul", frame=3)}
+  %add.2 = f32[1,8]{{1,0}} add(%add.1, %slice.3){named("eval_jaxpr/add", frame=3)}
   %mul.9 = f32[2,8]{{1,0}} multiply(%p, %p){named("mul", frame=1)}
-  ROOT %r = (f32[1,8]{{1,0}}, f32[2,8]{{1,0}}) tuple(%mul.1, %mul.9)"""
-    ids = "p slice.1 slice.3 r mul.9 tanh.1 add.1 mul.1"
+  ROOT %r = (f32[1,8]{{1,0}}, f32[2,8]{{1,0}}) tuple(%add.2, %mul.9)"""
+    ids = "p slice.1 slice.3 r mul.9 tanh.1 add.1 add.2"
     assert users_of("slice.1", body, tables=tables, ids=ids) == users

@@ -16,7 +16,7 @@ from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 def is_first_of_scan_from_it(x: Instruction, passes: int) -> bool:
     """Is it such an element, and are its users two that were made from `passes` on, one for each slice?
 
-    It is in a place of its own; the scan has the next element, and no longer the first.
+    It is in a place of its own; the scan has the next element, of which it computes the same.
     """
     if x.opcode != "slice" or len(x.users) != 2 or not all(_is_moved(u, passes) for u in x.users):
         return False
@@ -24,12 +24,8 @@ def is_first_of_scan_from_it(x: Instruction, passes: int) -> bool:
     if dimension is None:
         return False
     place = stack_frame(x)
-    beside = [
-        u
-        for u in x.operands[0].users
-        if u.opcode == "slice" and u is not x and stack_frame(u) not in {0, place}
-    ]
-    return place != 0 and any(_begins_at_second(u, x, dimension) for u in beside)
+    beside = (u for u in x.operands[0].users if u.opcode == "slice" and stack_frame(u) not in {0, place})
+    return place != 0 and any(_begins_at_second(u, x, dimension) and _is_read_alike(u, x) for u in beside)
 
 
 def in_order_of_elements(users: list[Instruction]) -> list[Instruction]:
@@ -59,3 +55,8 @@ def _dimension_of_first(x: Instruction) -> int | None:
 def _begins_at_second(u: Instruction, first: Instruction, dimension: int) -> bool:
     taken = u.attributes["slice"][dimension]
     return u.shape.dimensions == first.shape.dimensions and (taken.start, taken.limit) == (1, 2)
+
+
+def _is_read_alike(u: Instruction, x: Instruction) -> bool:
+    places = {(v.op_name, stack_frame(v)) for v in map(_read, x.users)}
+    return any((v.op_name, stack_frame(v)) in places for v in map(_read, u.users))
