@@ -110,3 +110,27 @@ def test_the_upper_bound_of_a_clip_is_cloned_before_the_lower_one() -> None:
         "clamp.1 | clamp(%max.0.0, %p, %min.0.0) | jit(clip)/min",
     )
     assert found == ["min.0.0", "max.0.0", "clamp.1"]
+
+
+def test_what_a_call_within_gives_back_is_there_before_some_of_it_is_read() -> None:
+    """The quotient is for the derivative, which comes last."""
+    found = order(
+        "max.1.0 | maximum(%p, %p) | jvp(jit(f))/jit(clip)/max",
+        "exp.1.0 | exponential(%max.1.0) | jvp(jit(f))/exp",
+        "div.2.0 | divide(%exp.1.0, %p) | jvp(jit(f))/div",
+        "div.1.0 | divide(%max.1.0, %p) | jvp(jit(f))/jit(clip)/div",
+        "neg.1.0 | negate(%div.1.0) | transpose(jvp(jit(f)))/neg",
+    )
+    assert found == ["max.1.0", "div.1.0", "exp.1.0", "div.2.0", "neg.1.0"]
+
+
+def test_calls_within_that_read_each_other_stay_apart() -> None:
+    """Numbers agree with the text: the second call reads what is made of a result of the first."""
+    found = order(
+        "max.1.0 | maximum(%p, %p) | jit(f)/jit(g)/max",
+        "div.1.0 | divide(%max.1.0, %p) | jit(f)/jit(g)/div",
+        "exp.1.0 | exponential(%max.1.0) | jit(f)/exp",
+        "max.2.0 | maximum(%exp.1.0, %div.1.0) | jit(f)/jit(g)/max",
+        "div.2.0 | divide(%max.2.0, %p) | jit(f)/jit(g)/div",
+    )
+    assert found == ["max.1.0", "div.1.0", "exp.1.0", "max.2.0", "div.2.0"]

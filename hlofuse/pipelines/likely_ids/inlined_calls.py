@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.nested_calls import with_results_together
 from hlofuse.pipelines.likely_ids.order_of_pass import longest_rising
 from hlofuse.pipelines.names import is_called_once, name_before_renaming, operation, outermost_call
 
@@ -32,7 +33,7 @@ def in_order_of_cloning(computation: Computation, inlined: list[Instruction]) ->
         candidates.append(inlined)
     if torn:
         candidates.append(_one_after_another(computation, inlined, apart))
-    return _with_bounds_as_called(max(candidates, key=_agreed))
+    return _with_bounds_as_called(with_results_together(max(candidates, key=_agreed), _agreed))
 
 
 def _with_bounds_as_called(order: list[Instruction]) -> list[Instruction]:
