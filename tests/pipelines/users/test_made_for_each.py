@@ -194,6 +194,27 @@ def test_what_calls_a_function_is_no_other_call_of_it(parent: int, users: list[s
     assert users_of("select_n.1", body, tables=places) == users
 
 
+@pytest.mark.parametrize("ids_known", [True, False])
+def test_what_is_converted_in_several_places_is_merged_as_met(ids_known: bool) -> None:
+    """`f32(x) - f32(x).sum()` and, on another line, `f32(x) * y`: the first convert met is the one left."""
+    tables = places_in_source(("f", 1, 19, 65), ("f", 1, 23, 65), ("f", 3, 34, 52))
+    summed = named("reduce_sum", frame=2)
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %zero = f32[] constant(0)
+  %convert.1 = f32[8]{{0}} convert(%p){named("convert_element_type", frame=1)}
+  %reduce_sum.1 = f32[] reduce(%convert.1, %zero), dimensions={{0}}, to_apply=%sum{summed}
+  %spread.1 = f32[8]{{0}} broadcast(%reduce_sum.1), dimensions={{}}
+  %sub.1 = f32[8]{{0}} subtract(%convert.1, %spread.1){named("sub", frame=1)}
+  %mul.1 = f32[8]{{0}} multiply(%convert.1, %q){named("mul", frame=3)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%sub.1, %mul.1)"""
+    assert users_of("convert.1", body, tables=tables, ids_known=ids_known) == [
+        "sub.1",
+        "reduce_sum.1",
+        "mul.1",
+    ]
+
+
 @pytest.mark.parametrize(
     ("frame", "users"), [(1, ["mul.1", "square.1"]), (2, ["square.1", "mul.1"])], ids=["line", "derivative"]
 )

@@ -79,7 +79,10 @@ def with_twins_users_behind(
         )
         return int(bool(is_given) or _is_operand_computed_before(user, producer, here))
 
-    return sorted(users, key=rank)
+    listed = sorted(users, key=rank)
+    # Guessed ids tell no turns of an operation apart: it has to be first without them.
+    is_first = stack_frame(listed[0]) == stack_frame(producer)
+    return _by_place(producer, users) if is_first and _is_converted_for_one(producer, users) else listed
 
 
 def readers_of_twin(x: Instruction) -> list[Instruction]:
