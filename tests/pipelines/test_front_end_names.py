@@ -173,3 +173,15 @@ def test_no_window_ends_at_nothing() -> None:
     """What bears no number is a pass's, however many others stand in the program's window."""
     called = [mul(k, "jit(g)/mul") for k in (5, 6)]
     assert named(mul(0), *called, mul(7), "ROOT " + mul(8)) == {"mul.7.0", "mul.8.0"}
+
+
+def test_a_constant_may_bear_the_name_of_what_it_is_spread_for() -> None:
+    """Float normalization has given it the one of the broadcast, which is of the program."""
+    lines = [
+        '%constant.5.0 = f32[] constant(0), metadata={op_name="jit(f)/mul"}',
+        '%mul.4.0 = f32[8]{0} broadcast(%constant.5.0), dimensions={}, metadata={op_name="jit(f)/mul"}',
+        'ROOT %mul.5.0 = f32[8]{0} multiply(%mul.4.0, %p), metadata={op_name="jit(f)/mul"}',
+    ]
+    assert named(*lines) == {"constant.5.0", "mul.4.0", "mul.5.0"}
+    lines[0] = lines[0].replace("/mul", "/sub")
+    assert "constant.5.0" not in named(*lines)

@@ -136,7 +136,18 @@ def _constants_of_program(computation: Computation) -> frozenset[Instruction]:
         loops_around(x) for x in computation if x.op_name and not is_constant(x) and is_told_of_program(x)
     )
     depth = min(depths, default=0)
-    return frozenset(x for x in computation if is_constant(x) and (not x.op_name or loops_around(x) < depth))
+    return frozenset(
+        x
+        for x in computation
+        if is_constant(x) and (not x.op_name or loops_around(x) < depth or _is_named_after_spread(x))
+    )
+
+
+def _is_named_after_spread(x: Instruction) -> bool:
+    """Was it given the op_name of the broadcast that the front end spread it by for one operation?"""
+    return x.opcode == "constant" and any(
+        u.opcode == "broadcast" and u.op_name == x.op_name and is_told_of_program(u) for u in x.users
+    )
 
 
 _SHARED = frozenset({"broadcast", "constant"})
