@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.likely_ids.callers import with_callers_as_written
+from hlofuse.pipelines.likely_ids.callers import older_than_guessed, with_callers_as_written
+from hlofuse.pipelines.likely_ids.makers import Maker
 
 _REGION = """%NAME {
   %x.NAME = f32[] parameter(0)
@@ -61,3 +62,15 @@ def test_both_halves_of_a_split_reduction_are_put_behind() -> None:
     )
     guess = "p v zero two one inner end"
     assert _by_age("r.1 r.2", body, guess) == ["p", "v", "zero", "one", "inner", "two", "end"]
+
+
+def test_a_reduction_written_ahead_of_older_ones_was_not_made_anew() -> None:
+    text = "".join(_REGION.replace("NAME", name) for name in ("r.1", "r.2"))
+    body = _HEAD + _reduce("one", "v", "r.1") + _reduce("two", "v", "r.2") + _ROOT
+    module = parse_module(f"HloModule m\n\n{text}\nENTRY %main {{\n{body}\n}}\n")
+    one, two = (x for x in module.entry if x.opcode == "reduce")
+    written = {c: k for k, c in enumerate(module.computations)}
+    named = frozenset({one, two})
+    assert older_than_guessed({one: Maker.REDUCTIONS, two: Maker.INLINER}, named, written) == [one]
+    assert older_than_guessed({one: Maker.INLINER, two: Maker.REDUCTIONS}, named, written) == []
+    assert older_than_guessed({one: Maker.REDUCTIONS, two: Maker.INLINER}, frozenset(), written) == []

@@ -159,6 +159,87 @@ def test_two_constant_factors_that_became_one() -> None:
     assert maker("mul.6.0", MUL, constant, broadcast, product) == Maker.FRONT_END
 
 
+def test_a_multiple_of_a_mean_was_of_two_factors() -> None:
+    """The quotient between the sum and it is gone, and its divisor with it."""
+    constants = ["%constant.1.0 = f32[] constant(2)", "%constant.9.0 = f32[] constant(3)"]
+    spread = "%broadcast.9.0 = f32[8]{0} broadcast(%constant.9.0), dimensions={}"
+    broadcast = "%broadcast.1.0 = f32[8]{0} broadcast(%constant.1.0), dimensions={}"
+    total = "%reduce_sum.5.0 = f32[8]{0} reduce(%q, %zero), dimensions={1}, to_apply=%region, " + op("sum")
+    product = f"%mul.6.0 = f32[8]{{0}} multiply(%reduce_sum.5.0, %broadcast.1.0), {op('mul')}"
+    added = f"%add.5.0 = f32[8]{{0}} add(%mul.6.0, %broadcast.9.0), {op('add')}"
+    lines = [*constants, spread, broadcast, total]
+    assert maker("mul.6.0", *lines, product, added) == Maker.SIMPLIFIER
+    alone = product.replace("%reduce_sum.5.0", "%p")
+    assert maker("mul.6.0", *lines, alone, added) == Maker.FRONT_END
+
+
+@pytest.mark.parametrize(
+    ("path", "squared", "expected"),
+    [
+        ("jit(_var)", "square", Maker.SIMPLIFIER_AGAIN),
+        ("jvp(jit(_var))", "square", Maker.SIMPLIFIER_AGAIN),
+        ("jit(_var)", "mul", Maker.SIMPLIFIER),  # the mean, of as many as there are
+    ],
+)
+def test_a_variance_is_divided_by_a_folded_number(path: str, squared: str, expected: Maker) -> None:
+    square = f"%square.1.0 = f32[8,4]{{1,0}} multiply(%q, %q), {op(f'{path}/{squared}')}"
+    total = "%reduce_sum.1.0 = f32[8]{0} reduce(%square.1.0, %zero), dimensions={1}, to_apply=%region"
+    number = "%constant.1 = f32[] constant(0.125)"
+    spread = "%broadcast.1 = f32[8]{0} broadcast(%constant.1), dimensions={}"
+    product = f"%multiply.1 = f32[8]{{0}} multiply(%reduce_sum.1.0, %broadcast.1), {op(f'{path}/div')}"
+    lines = (square, f"{total}, {op(f'{path}/reduce_sum')}", number, spread, product)
+    assert maker("multiply.1", MUL, *lines) == expected
+
+
+@pytest.mark.parametrize(("number", "expected"), [(6, Maker.SIMPLIFIER_AGAIN), (5, Maker.FRONT_END)])
+def test_a_number_that_had_kept_a_dimension_was_spread_in_two(number: int, expected: Maker) -> None:
+    """So two of the program are missing in front of it."""
+    lines = (
+        f"%sub.3.0 = f32[8]{{0}} subtract(%p, %p), {op('sub')}",
+        f"%max.1.0 = f32[] add(%zero, %zero), {op('max')}",
+        f"%sub.{number}.0 = f32[8]{{0}} broadcast(%max.1.0), dimensions={{}}, {op('sub')}",
+    )
+    assert maker(f"sub.{number}.0", *lines) == expected
+
+
+@pytest.mark.parametrize(("frame", "expected"), [(7, Maker.SIMPLIFIER_AGAIN), (8, Maker.FRONT_END)])
+def test_a_side_of_a_difference_was_reshaped_before_it_was_negated(frame: int, expected: Maker) -> None:
+    path = "transpose(jvp())"
+
+    def told(name: str, frame: int) -> str:
+        return f'metadata={{op_name="jit(f)/{path}/{name}" stack_frame_id={frame}}}'
+
+    total = "%reduce_sum.5.0 = f32[8]{0} reduce(%q, %zero), dimensions={1}, to_apply=%region, "
+    neg = f"%neg.5.0 = f32[8]{{0}} negate(%reduce_sum.5.0), {told('neg', frame)}"
+    assert maker("neg.5.0", total + told("reduce_sum", 7), neg) == expected
+
+
+def test_a_reduction_that_tells_nothing_in_front_of_a_copy_got_its_layout_late() -> None:
+    total = "%reduce.5 = f32[8,4]{1,0} reduce(%r, %zero), dimensions={2}, to_apply=%region"
+    given = "%r = f32[8,4,2]{2,1,0} broadcast(%q), dimensions={0,1}"
+    copy = f"%transpose.5 = f32[4,8]{{1,0}} transpose(%reduce.5), dimensions={{1,0}}, {op('reduce_sum')}"
+    turned = copy.replace("%transpose.5", "%transpose.5.0").replace("reduce_sum", "transpose")
+    assert maker("reduce.5", MUL, given, total, copy) == Maker.REDUCTIONS
+    assert maker("reduce.5", MUL, given, total, turned) == Maker.SIMPLIFIER
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [("bf16", Maker.SIMPLIFIER_AGAIN), ("f32", Maker.SIMPLIFIER_LAST)]
+)
+def test_what_was_spread_narrow_is_as_old_as_it_was(kind: str, expected: Maker) -> None:
+    """Float normalization put converts around it; where it is wide a convert went in front of it."""
+    given, read = ("f32", "f32") if kind == "bf16" else ("bf16", "bf16")
+    lines = (
+        f"%given = {given}[8]{{0}} convert(%p)" if given == "bf16" else "%given = f32[8]{0} add(%p, %p)",
+        f"%convert.1 = {kind}[8]{{0}} convert(%given)",
+        f"%broadcast.1 = {kind}[8,4]{{1,0}} broadcast(%convert.1), dimensions={{0}}, {op('div')}",
+        f"%convert.2 = {read}[8,4]{{1,0}} convert(%broadcast.1)"
+        if kind == "bf16"
+        else "%abs.1.0 = f32[8,4]{1,0} abs(%broadcast.1)",
+    )
+    assert maker("broadcast.1", MUL, *lines) == expected
+
+
 @pytest.mark.parametrize(
     ("path", "dimensions", "expected"),
     [

@@ -7,6 +7,7 @@ import pytest
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.likely_ids.makers import Maker
 from hlofuse.pipelines.likely_ids.moved_reshapes import (
+    converted_for_moved,
     moved_along,
     on_the_way_to_moved,
     spread_for_moved,
@@ -131,3 +132,28 @@ def test_a_mean_that_is_only_spread_had_its_dimensions_kept(source: str, read: s
     makers = {x: Maker.FRONT_END for x in entry if x.opcode not in ("parameter", "tuple")}
     makers[named["multiply.1.0"]] = Maker.SIMPLIFIER
     assert ([x.name for x in spread_for_moved(makers)] == ["multiply.1.0"]) == moved
+
+
+def test_a_sum_that_keeps_its_dimensions_is_converted_behind_the_reshape() -> None:
+    text = """HloModule m
+
+%region {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+
+ENTRY %main {
+  %p = f32[8]{0} parameter(0)
+  %zero = f32[] constant(0)
+  %total = f32[] reduce(%p, %zero), dimensions={0}, to_apply=%region
+  %convert_element_type.1.0 = f16[] convert(%total), metadata={op_name="jit(f)/convert_element_type"}
+  ROOT %spread = f16[8]{0} broadcast(%convert_element_type.1.0), dimensions={}
+}
+"""
+    entry = parse_module(text).entry
+    converted = entry.root.operands[0]
+    assert converted_for_moved({converted: Maker.FRONT_END, entry.root: Maker.SIMPLIFIER_AGAIN}) == [
+        converted
+    ]
+    assert converted_for_moved({converted: Maker.FRONT_END, entry.root: Maker.FRONT_END}) == []

@@ -117,3 +117,22 @@ ENTRY %main {
         entry = parse_module(text.replace("NAME", name)).entry
         made = [x for x in entry if x.name in ("broadcast.7.0", "multiply.1.0", "multiply.2.0")]
         assert [[x.name for x in turn] for turn in in_rounds(made) if turn] == expected
+
+
+def test_a_number_is_spread_as_soon_as_its_first_reader_was_moved() -> None:
+    """A mean in front, and one of a later turn that reads the same number since."""
+    assert rounds(
+        "%c = f32[] constant(1)",
+        "%broadcast.1 = f32[8]{0} broadcast(%c), dimensions={}",
+        "%add.0 = f32[8]{0} add(%p, %broadcast.1)",
+        "%rsqrt.0 = f32[8]{0} rsqrt(%add.0)",
+        "ROOT %add.1 = f32[8]{0} add(%rsqrt.0, %broadcast.1)",
+        kept="c",
+    ) == [["add.0"], ["broadcast.1"], ["rsqrt.0"], ["add.1"]]
+
+
+def test_what_the_program_has_is_moved_ahead_of_what_was_simplified() -> None:
+    assert rounds(
+        '%multiply.1 = f32[8]{0} multiply(%p, %p), metadata={op_name="jit(f)/div"}',
+        'ROOT %neg.1 = f32[8]{0} negate(%q), metadata={op_name="jit(f)/neg"}',
+    ) == [["neg.1", "multiply.1"]]

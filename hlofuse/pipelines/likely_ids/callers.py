@@ -7,8 +7,11 @@ if that computation is called by nobody else.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.makers import Maker
 from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
 
 
@@ -24,6 +27,18 @@ def with_callers_as_written(order: list[Instruction], written: dict[Computation,
                     at[u] = max(at.get(u, -1), written[called])
     callers = sorted(at, key=lambda x: (at[x], any(at.get(o) == at[x] for o in x.operands)))
     return in_order_of_pass(order, callers, frozenset(order))
+
+
+def older_than_guessed(
+    makers: Mapping[Instruction, Maker], named: frozenset[Instruction], written: Mapping[Computation, int]
+) -> list[Instruction]:
+    """Reductions of the program, guessed to be made anew, that are written ahead of what was there before.
+
+    What they read was reshaped for the program itself then.
+    """
+    at = {x: written[c] for x in makers for c in x.called_computations if len(c.callers) == 1}
+    last = max((k for x, k in at.items() if makers[x] <= Maker.INLINER), default=-1)
+    return [x for x, k in at.items() if makers[x] == Maker.REDUCTIONS and x in named and k < last]
 
 
 def _made_together(first: Instruction, called: Computation) -> list[Instruction]:

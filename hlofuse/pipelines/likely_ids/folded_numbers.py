@@ -4,7 +4,8 @@ jax.numpy.remainder selects among numbers what it divides by, so that only then 
 becomes an `and` (`HandleRemainder` of `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). The rounds
 of threefry add a number of the key and one of the round in a row: the first time around the two are added,
 then the sum of both takes the place of the second addition (`HandleAdd`). A loop that goes backwards counts
-from a number less another one, of which `HandleSubtract` makes the sum with the negated one.
+from a number less another one, of which `HandleSubtract` makes the sum with the negated one. What
+jax.numpy.var divides by is such a difference, too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_call, is_told_of_program, name_before_renaming, operation
 
 _SHIFTS = frozenset({"shift-left", "shift-right-logical"})
+_VARIANCES = ("jit(_var)/div", "jvp(jit(_var))/div")
 _ROUNDS = (2, 3, 5)
 """Numbers of rounds that are added alone, as a word of the key is zero: the first, and that of key 0."""
 
@@ -47,6 +49,21 @@ def _is_counted_backwards(x: Instruction) -> bool:
         and name_before_renaming(x).root == x.opcode
         and x.operands[0].opcode == "constant"
     )
+
+
+def is_variance(x: Instruction) -> bool:
+    """Is it the quotient of a jax.numpy.var? What it divides by is a number when others were folded."""
+    return (
+        x.opcode == "multiply"
+        and (x.op_name or "").endswith(_VARIANCES)
+        and any(o.opcode == "reduce" and operation(_converted(o.operands[0])) == "square" for o in x.operands)
+    )
+
+
+def _converted(x: Instruction) -> Instruction:
+    while x.opcode in {"bitcast", "convert"}:
+        x = x.operands[0]
+    return x
 
 
 def _is_sum_with(number: Instruction, x: Instruction) -> bool:

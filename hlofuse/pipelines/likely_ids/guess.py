@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.likely_ids.ahead_of_reader import with_numbers_ahead, with_numbers_right_ahead
 from hlofuse.pipelines.likely_ids.bitcasts import in_order_of_making
-from hlofuse.pipelines.likely_ids.callers import with_callers_as_written
+from hlofuse.pipelines.likely_ids.callers import older_than_guessed, with_callers_as_written
 from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
 from hlofuse.pipelines.likely_ids.given_as_text import is_given_as_text
 from hlofuse.pipelines.likely_ids.inlined_branches import in_order_of_branches
@@ -21,6 +22,7 @@ from hlofuse.pipelines.likely_ids.inlined_calls import in_order_of_cloning
 from hlofuse.pipelines.likely_ids.makers import Maker
 from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
 from hlofuse.pipelines.likely_ids.merged_products import in_order_of_mergers
+from hlofuse.pipelines.likely_ids.merged_quotients import behind_quotients, is_of_merged_quotient
 from hlofuse.pipelines.likely_ids.older_names import (
     is_clone,
     is_named_after_opcodes,
@@ -55,6 +57,7 @@ def guess_ids(module: Module) -> dict[Instruction, Maker]:
             order = computation.instructions
             if is_older or any(is_told_of_program(x) for x in order):
                 makers = makers_in_turn(computation, named)
+                makers |= dict.fromkeys(older_than_guessed(makers, named, written), Maker.FRONT_END)
                 if is_older:
                     makers = with_older_makers(computation, makers, named)
                 if is_text:
@@ -89,18 +92,20 @@ def _by_age(
     for maker in sorted(made.keys() - {Maker.CONDITIONALS}):
         members = made[maker]
         if maker == Maker.FRONT_END and is_older and is_clone(computation):
-            order += in_turns(computation, members)
+            order += with_numbers_ahead(in_turns(computation, members))
         elif maker == Maker.FRONT_END and (is_text or not cloned):
-            order += with_wholes_in_front(sorted(members, key=age.__getitem__), named)
+            order += with_numbers_ahead(with_wholes_in_front(sorted(members, key=age.__getitem__), named))
         elif maker == Maker.ANY:
             order += in_order_of_making(members, frozenset(made.get(Maker.LAYOUT_NORMALIZATION, ())))
         elif maker == Maker.INLINER:
             cloned_in_turn = in_order_of_pass(in_order_of_cloning(computation, members), [], frozenset())
-            order += with_wholes_in_front(cloned_in_turn, named)
+            order += with_numbers_ahead(with_wholes_in_front(cloned_in_turn, named))
         elif maker == Maker.DOT_MERGER:
             order += in_order_of_mergers(in_order_of_pass(members, [], named))
         elif maker == Maker.SIMPLIFIER_AGAIN:
-            turns = [in_order_of_pass(turn, [], named) for turn in in_rounds(members)]
+            # What was merged in the place of another product has the number of that.
+            merged = {x for x in members if x.opcode == "multiply" and is_of_merged_quotient(x)}
+            turns = [in_order_of_pass(turn, [], named | merged) for turn in in_rounds(members)]
             turns.insert(
                 min(1, len(turns) - 1), in_order_of_branches(computation, made.get(Maker.CONDITIONALS, []))
             )
@@ -111,5 +116,8 @@ def _by_age(
             broadcasts = [x for x in members if x in age and x.opcode == "broadcast"]
             aged = sorted(broadcasts, key=age.__getitem__)
             made_in_turn = in_order_of_pass(members, aged, named, expanded=True)
-            order += with_slices_behind_parts(with_keys_as_made(made_in_turn), named)
+            made_in_turn = with_slices_behind_parts(with_keys_as_made(made_in_turn), named)
+            if maker == Maker.SIMPLIFIER:
+                made_in_turn = behind_quotients(with_numbers_right_ahead(made_in_turn))
+            order += made_in_turn
     return order

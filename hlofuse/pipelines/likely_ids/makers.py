@@ -15,7 +15,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.pipelines.likely_ids.batched_indices import is_of_batches
-from hlofuse.pipelines.likely_ids.folded_numbers import is_spread_anew_for
+from hlofuse.pipelines.likely_ids.folded_numbers import is_spread_anew_for, is_variance
 from hlofuse.pipelines.likely_ids.front_end_names import constants_of_clone
 from hlofuse.pipelines.likely_ids.merged_products import is_joined_for_product, is_part_of_merged
 from hlofuse.pipelines.likely_ids.signs_of_passes import (
@@ -26,6 +26,7 @@ from hlofuse.pipelines.likely_ids.signs_of_passes import (
     is_for_missing,
     is_for_updates,
     is_moved_in_front_of_copies,
+    is_negated_behind_reshape,
     is_of_divisor,
     is_of_padded_call,
     is_spread_for_operation,
@@ -134,7 +135,9 @@ class Makers:
                 return self._of_constant(x)
             case "convert":
                 return self._of_convert(x)
-            case "negate" if is_of_divisor(x):
+            case "multiply" if is_variance(x):
+                return Maker.SIMPLIFIER_AGAIN
+            case "negate" if is_of_divisor(x) or is_negated_behind_reshape(x):
                 return Maker.SIMPLIFIER_AGAIN
             case "concatenate" | "iota" if is_of_batches(x):
                 return Maker.INDICES
@@ -195,7 +198,8 @@ class Makers:
         if x.opcode == "multiply":  # two constant factors became one
             if any(is_spread_anew_for(o, x) for o in x.operands):
                 return True
-            factors = (o for o in x.operands if o.opcode == "broadcast" and o.op_name)
+            is_mean = any(o.opcode == "reduce" for o in x.operands)  # of which the quotient is gone
+            factors = (o for o in x.operands if o.opcode == "broadcast" and (o.op_name or is_mean))
             return is_told_of_program(x) and any(
                 self._is_new(o) and not self._is_spread_in_program(o.operands[0]) for o in factors
             )
@@ -222,6 +226,8 @@ class Makers:
                 return Maker.SIMPLIFIER_AGAIN  # two broadcasts, a reshape between them, became one
             if self._reduces_to_number(source) and self._are_missing_in_front(x, 1):
                 return Maker.SIMPLIFIER_AGAIN  # of what had been reduced a dimension of size one was left
+            if not source.shape.dimensions and not explicit and self._are_missing_in_front(x, 2):
+                return Maker.SIMPLIFIER_AGAIN  # the same, further on
             is_moved = source not in self._named and is_spread_to_reduced(x)
             if is_moved and self._are_missing_in_front(x, 2):
                 return Maker.SIMPLIFIER_AGAIN  # ReshapeMover took it from what was made of that
@@ -232,7 +238,7 @@ class Makers:
             return Maker.SIMPLIFIER_LAST  # was narrow, and so converted behind the broadcast
         source = source.operands[0] if source.opcode == "bitcast" else source
         made = self.of(source) if self._is_new(source) else None
-        if made == Maker.FLOAT_NORMALIZATION:
+        if made == Maker.FLOAT_NORMALIZATION and not _is_between_converts(x):
             return Maker.SIMPLIFIER_LAST  # had been converted behind the broadcast
         return Maker.SIMPLIFIER if made == Maker.SIMPLIFIER else Maker.SIMPLIFIER_AGAIN
 
@@ -278,11 +284,11 @@ class Makers:
     def _of_spread_constant(self, x: Instruction) -> Maker:
         if is_bound_of_uniform(x):
             return Maker.SIMPLIFIER
+        if not x.op_name and is_for_updates(x):
+            return Maker.SIMPLIFIER_AGAIN
         if not x.op_name and x in self._named:
             if is_for_missing(x.users) or stack_frame(x):
                 return Maker.SIMPLIFIER  # the front end's numbers have no place in the source
-            if is_for_updates(x):
-                return Maker.SIMPLIFIER_AGAIN
             if self._is_spread_by_pass(x):
                 return Maker.SIMPLIFIER
         is_cloned = x in self._cloned_constants and self._of_constant(x.operands[0]) == Maker.FRONT_END
@@ -368,6 +374,8 @@ class Makers:
         in_two = source.opcode == "reduce" or any(u.opcode == "reduce" for u in x.users)
         if in_two or source.opcode == "bitcast" or self.of(source) == Maker.LAYOUT_NORMALIZATION:
             return Maker.REDUCTIONS
+        if not x.op_name and any(u.opcode == "transpose" and not is_told_of_program(u) for u in x.users):
+            return Maker.REDUCTIONS  # ReductionLayoutNormalizer puts a copy behind
         return self._by_name(x)
 
     def _of_transpose(self, x: Instruction) -> Maker:
@@ -402,6 +410,14 @@ class Makers:
         if any(self._by_name(n) == Maker.LAYOUT_NORMALIZATION or x not in self._named for n in new):
             return Maker.LAYOUT_NORMALIZATION
         return Maker.FRONT_END if around else made
+
+
+def _is_between_converts(x: Instruction) -> bool:
+    """Is it as narrow as it was, of what float normalization made narrow again, and wide for its readers?"""
+    made = {u.shape.element_type for u in x.users}
+    return all(u.opcode == "convert" for u in x.users) and made == {
+        x.operands[0].operands[0].shape.element_type
+    }
 
 
 def _maker_of_reverse(x: Instruction) -> Maker:

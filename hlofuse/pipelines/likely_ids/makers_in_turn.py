@@ -12,6 +12,7 @@ from hlofuse.pipelines.likely_ids.laid_beside import laid_beside
 from hlofuse.pipelines.likely_ids.makers import Maker, Makers
 from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
 from hlofuse.pipelines.likely_ids.moved_reshapes import (
+    converted_for_moved,
     moved_along,
     on_the_way_to_moved,
     spread_for_moved,
@@ -58,6 +59,7 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     makers.update(dict.fromkeys(_spread_beside_merged(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(moved_along(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(on_the_way_to_moved(makers), Maker.SIMPLIFIER_AGAIN))
+    makers.update(dict.fromkeys(converted_for_moved(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(spread_for_moved(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(spread_of_moved(makers), Maker.SIMPLIFIER_AGAIN))
     in_turn = _never_back_in_numbers(makers)

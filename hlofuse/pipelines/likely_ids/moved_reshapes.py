@@ -95,6 +95,20 @@ def on_the_way_to_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction
     return [*found]
 
 
+def converted_for_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
+    """What a sum that keeps its dimensions is converted to, which the framework does behind the reshape.
+
+    The reshape is in what spreads it now.
+    """
+    return [
+        x
+        for x, maker in makers.items()
+        if maker == Maker.FRONT_END and x.opcode == "convert" and is_told_of_program(x) and x.users
+        if x.operands[0].opcode == "reduce"
+        if all(u.opcode == "broadcast" and makers.get(u) == Maker.SIMPLIFIER_AGAIN for u in x.users)
+    ]
+
+
 def spread_of_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
     """The broadcasts that AlgebraicSimplifier made anew, as they took in the reshape behind what was moved.
 

@@ -7,10 +7,12 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.opcodes import OPCODES
 from hlofuse.pipelines.names import (
     is_of_call,
+    is_of_derivative,
     is_told_of_program,
     name_before_renaming,
     opcode_of,
     operation,
+    stack_frame,
 )
 
 CALLS = frozenset({"custom-call", "dot", "fusion"})
@@ -86,6 +88,21 @@ def is_of_divisor(x: Instruction) -> bool:
         and len(x.users) == 1
         and x.users[0].opcode == "broadcast"
         and is_told_of_program(x.users[0])
+    )
+
+
+def is_negated_behind_reshape(x: Instruction) -> bool:
+    """Is it of the derivative of a difference, one side of which was spread in the same place?
+
+    What is summed for that has the dimensions of the side, one of size one among them: a reshape was between.
+    """
+    summed = x.operands[0]
+    return (
+        is_told_of_program(x)
+        and is_of_derivative(x)
+        and summed.opcode == "reduce"
+        and bool(summed.shape.rank)
+        and stack_frame(summed) == stack_frame(x) != 0
     )
 
 

@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.likely_ids.folded_numbers import is_of_folded_number
+from hlofuse.pipelines.likely_ids.folded_numbers import is_of_folded_number, is_variance
 from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
 from hlofuse.pipelines.likely_ids.moved_reshapes import arrays_read_by, is_row_of_loop
 from hlofuse.pipelines.likely_ids.updated_slices import is_of_updated
-from hlofuse.pipelines.names import operation
+from hlofuse.pipelines.names import name_before_renaming, operation
 
 
 def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
@@ -46,20 +46,11 @@ def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
 
 def _is_simplified(x: Instruction, made: Collection[Instruction]) -> bool:
     """Can only AlgebraicSimplifier have made it? A sum with what was moved, or reshaped, was moved itself."""
-    if is_of_merged_quotient(x) or _is_variance(x):
+    if is_of_merged_quotient(x) or is_variance(x):
         return True
     sums = [u for u in (x.users if is_broadcast_of_constant(x) else [x]) if u.opcode == "add"]
     return is_of_folded_number(x) and not any(
         o in made or is_row_of_loop(o) for u in sums for o in arrays_read_by(u)
-    )
-
-
-def _is_variance(x: Instruction) -> bool:
-    """Is it the quotient of a jax.numpy.var? What it divides by is a number when others were folded."""
-    return (
-        x.opcode == "multiply"
-        and (x.op_name or "").endswith("jit(_var)/div")
-        and any(o.opcode == "reduce" and operation(o.operands[0]) == "square" for o in x.operands)
     )
 
 
@@ -77,8 +68,8 @@ def _has_dimensions_of_its_own(x: Instruction) -> bool:
 
 
 def _needed(x: Instruction) -> list[Instruction]:
-    """What has to be there: of one number that is spread, all that it is spread for."""
-    return x.users if is_broadcast_of_constant(x) else x.operands
+    """What has to be there: of a number that is spread, who reads it first, as CSE keeps that one's."""
+    return x.users[:1] if is_broadcast_of_constant(x) else x.operands
 
 
 def _moved(rest: dict[Instruction, None], simplified: Collection[Instruction]) -> list[Instruction]:
@@ -95,4 +86,9 @@ def _moved(rest: dict[Instruction, None], simplified: Collection[Instruction]) -
             x for x in moved if any(u in rest and u not in moved for o in arrays_read_by(x) for u in o.users)
         }
         moved -= stay
-    return [x for x in rest if x in moved]
+    return sorted((x for x in rest if x in moved), key=_was_simplified)
+
+
+def _was_simplified(x: Instruction) -> bool:
+    """Had AlgebraicSimplifier made it before? Candidates are moved by their ids (`HloInstructionSet`)."""
+    return name_before_renaming(x).root == x.opcode != operation(x)

@@ -1,0 +1,32 @@
+"""Numbers that are spread for one operation stand ahead of it."""
+
+from __future__ import annotations
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.likely_ids.ahead_of_reader import with_numbers_ahead, with_numbers_right_ahead
+
+_TEXT = """HloModule m
+
+ENTRY %main {
+  %p = f32[8]{0} parameter(0)
+  %c = f32[] constant(3)
+  %broadcast.2.0 = f32[8]{0} broadcast(%c), dimensions={}, metadata={op_name="jit(f)/mul"}
+  %mul.1.0 = f32[8]{0} multiply(%p, %broadcast.2.0), metadata={op_name="jit(f)/mul"}
+  %d = f32[] constant(5)
+  %broadcast.1.0 = f32[8]{0} broadcast(%d), dimensions={}
+  ROOT %add.1.0 = f32[8]{0} add(%mul.1.0, %broadcast.1.0), metadata={op_name="jit(f)/add"}
+}
+"""
+_BY_NAME = {x.name: x for x in parse_module(_TEXT).entry}
+
+
+def test_none_stands_behind_its_only_reader() -> None:
+    order = [_BY_NAME[name] for name in ("mul.1.0", "broadcast.2.0", "broadcast.1.0", "add.1.0")]
+    names = [x.name for x in with_numbers_ahead(order)]
+    assert names == ["broadcast.2.0", "mul.1.0", "broadcast.1.0", "add.1.0"]
+
+
+def test_what_bears_the_name_of_its_reader_was_made_with_it() -> None:
+    order = [_BY_NAME[name] for name in ("broadcast.2.0", "broadcast.1.0", "mul.1.0", "add.1.0")]
+    names = [x.name for x in with_numbers_right_ahead(order)]
+    assert names == ["broadcast.1.0", "broadcast.2.0", "mul.1.0", "add.1.0"]
