@@ -273,7 +273,7 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
     users = with_reshaped_twice(producer, users, clues.ages.passes)
     users = with_reshaped_bits_behind(producer, users)
     users = with_last_in_place_of_reshaped_bits(producer, users, clues.order)
-    return with_last_in_place_of_leading(producer, users, clues.gone) if clues.ids_known else users
+    return with_last_in_place_of_leading(producer, users, clues.gone)
 
 
 def _as_computed_by_products(
@@ -313,7 +313,7 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_readers_of_twin_behind(producer, users, clues.uses)
     if clues.ids_known:
         users = with_last_in_place_of_merged_expressions(producer, users, clues.uses)
-        users = with_own_reader_first(producer, users)
+    users = with_own_reader_first(producer, users)
     users = with_last_in_place_of_element(producer, users, clues.order)
     users = with_bounds_around_reshapes(producer, users, clues.order)
     users = with_lower_bound_of_place_gone(producer, with_kept_place_in_front(producer, users))

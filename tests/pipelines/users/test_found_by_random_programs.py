@@ -486,6 +486,7 @@ def test_a_transpose_of_what_was_broadcast_takes_the_place_of_its_reshape(
   ROOT %dot.1 = f32[4,4]{{1,0}} dot(%spread.1, %broadcast.2), lhs_contracting_dims={{1}}, \
 rhs_contracting_dims={{0}}{named("dot_general", frame=3)}"""
     assert users_of("sin.1", body, tables=tables) == users
+    assert users_as_guessed("sin.1", body, tables=tables) == users
 
 
 @pytest.mark.parametrize(
@@ -798,4 +799,5 @@ def test_a_whole_that_was_converted_behind_a_slice(behind: str, users: list[str]
   ROOT %r = (f32[7]{{0}}, s32[7]{{0}}) tuple(%sub.1, %slice.1)"""
     ids = "x slice.1 exp.1 sub.1 r convert.1 slice.2"
     assert users_of("x", body, tables=tables, ids=ids) == users
-    assert users_of("slice.2", body, tables=tables, ids=ids) == readers
+    for ids_known in (True, False):
+        assert users_of("slice.2", body, tables=tables, ids=ids, ids_known=ids_known) == readers

@@ -15,7 +15,7 @@ from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 def with_last_in_place_of_leading(
     producer: Instruction, users: list[Instruction], gone: GonePlaces
 ) -> list[Instruction]:
-    """The users of `producer`, of which one is the broadcast of `x[None]`. Ids have to be XLA's.
+    """The users of `producer`, of which one is the broadcast of `x[None]`.
 
     Operations on that are made anew in front of it (`TryToSinkBroadcastAfterElementwiseOps` and others,
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). They and the broadcast read `producer` then, in
