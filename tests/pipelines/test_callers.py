@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.likely_ids.callers import older_than_guessed, with_callers_as_written
+from hlofuse.pipelines.likely_ids.callers import reductions_as_written, with_callers_as_written
 from hlofuse.pipelines.likely_ids.makers import Maker
 
 _REGION = """%NAME {
@@ -64,13 +64,25 @@ def test_both_halves_of_a_split_reduction_are_put_behind() -> None:
     assert _by_age("r.1 r.2", body, guess) == ["p", "v", "zero", "one", "inner", "two", "end"]
 
 
-def test_a_reduction_written_ahead_of_older_ones_was_not_made_anew() -> None:
+def _guessed(first: Maker, second: Maker, *, is_named: bool = True) -> list[Maker]:
+    """Who made two reductions in the end, the one written first given first."""
     text = "".join(_REGION.replace("NAME", name) for name in ("r.1", "r.2"))
     body = _HEAD + _reduce("one", "v", "r.1") + _reduce("two", "v", "r.2") + _ROOT
     module = parse_module(f"HloModule m\n\n{text}\nENTRY %main {{\n{body}\n}}\n")
     one, two = (x for x in module.entry if x.opcode == "reduce")
     written = {c: k for k, c in enumerate(module.computations)}
-    named = frozenset({one, two})
-    assert older_than_guessed({one: Maker.REDUCTIONS, two: Maker.INLINER}, named, written) == [one]
-    assert older_than_guessed({one: Maker.INLINER, two: Maker.REDUCTIONS}, named, written) == []
-    assert older_than_guessed({one: Maker.REDUCTIONS, two: Maker.INLINER}, frozenset(), written) == []
+    makers = {one: first, two: second}
+    makers |= reductions_as_written(makers, frozenset({one, two} if is_named else ()), written)
+    return [*makers.values()]
+
+
+def test_a_reduction_written_ahead_of_older_ones_was_not_made_anew() -> None:
+    assert _guessed(Maker.REDUCTIONS, Maker.INLINER) == [Maker.FRONT_END, Maker.INLINER]
+    assert _guessed(Maker.INLINER, Maker.REDUCTIONS) == [Maker.INLINER, Maker.REDUCTIONS]
+    unnamed = _guessed(Maker.REDUCTIONS, Maker.INLINER, is_named=False)
+    assert unnamed == [Maker.REDUCTIONS, Maker.INLINER]
+
+
+def test_a_reduction_written_behind_that_of_a_product_that_was_split_was_made_anew() -> None:
+    assert _guessed(Maker.SPLIT_K, Maker.FRONT_END) == [Maker.SPLIT_K, Maker.REDUCTIONS]
+    assert _guessed(Maker.FRONT_END, Maker.SPLIT_K) == [Maker.FRONT_END, Maker.SPLIT_K]

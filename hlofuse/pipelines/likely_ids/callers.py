@@ -29,16 +29,31 @@ def with_callers_as_written(order: list[Instruction], written: dict[Computation,
     return in_order_of_pass(order, callers, frozenset(order))
 
 
-def older_than_guessed(
+def reductions_as_written(
     makers: Mapping[Instruction, Maker], named: frozenset[Instruction], written: Mapping[Computation, int]
-) -> list[Instruction]:
-    """Reductions of the program, guessed to be made anew, that are written ahead of what was there before.
+) -> dict[Instruction, Maker]:
+    """Who made reductions of the program, of which a guess has it that they were made anew, or were not.
 
-    What they read was reshaped for the program itself then.
+    What is written ahead of something that had been there was there as well, and what it reads was reshaped
+    by the program itself. What is written behind the sums of a product that was split (SplitkRewriter) was
+    made anew.
     """
-    at = {x: written[c] for x in makers for c in x.called_computations if len(c.callers) == 1}
-    last = max((k for x, k in at.items() if makers[x] <= Maker.INLINER), default=-1)
-    return [x for x, k in at.items() if makers[x] == Maker.REDUCTIONS and x in named and k < last]
+    at = {
+        x: written[c]
+        for x in makers
+        if x.opcode == "reduce"
+        for c in x.called_computations
+        if len(c.callers) == 1
+    }
+    end = min((k for x, k in at.items() if makers[x] == Maker.SPLIT_K), default=len(written))
+    last = max((k for x, k in at.items() if makers[x] <= Maker.INLINER and k < end), default=-1)
+    found: dict[Instruction, Maker] = {}
+    for x, k in at.items():
+        if makers[x] == Maker.REDUCTIONS and x in named and k < last:
+            found[x] = Maker.FRONT_END
+        elif makers[x] <= Maker.INLINER and k > end:
+            found[x] = Maker.REDUCTIONS
+    return found
 
 
 def _made_together(first: Instruction, called: Computation) -> list[Instruction]:

@@ -14,7 +14,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.likely_ids.ahead_of_reader import with_numbers_ahead, with_numbers_right_ahead
 from hlofuse.pipelines.likely_ids.bitcasts import in_order_of_making
-from hlofuse.pipelines.likely_ids.callers import older_than_guessed, with_callers_as_written
+from hlofuse.pipelines.likely_ids.callers import reductions_as_written, with_callers_as_written
 from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
 from hlofuse.pipelines.likely_ids.given_as_text import is_given_as_text
 from hlofuse.pipelines.likely_ids.inlined_branches import in_order_of_branches
@@ -57,7 +57,7 @@ def guess_ids(module: Module) -> dict[Instruction, Maker]:
             order = computation.instructions
             if is_older or any(is_told_of_program(x) for x in order):
                 makers = makers_in_turn(computation, named)
-                makers |= dict.fromkeys(older_than_guessed(makers, named, written), Maker.FRONT_END)
+                makers |= reductions_as_written(makers, named, written)
                 if is_older:
                     makers = with_older_makers(computation, makers, named)
                 if is_text:
