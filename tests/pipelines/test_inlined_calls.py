@@ -134,3 +134,15 @@ def test_calls_within_that_read_each_other_stay_apart() -> None:
         "div.2.0 | divide(%max.2.0, %p) | jit(f)/jit(g)/div",
     )
     assert found == ["max.1.0", "div.1.0", "exp.1.0", "max.2.0", "div.2.0"]
+
+
+def test_the_width_that_uniform_numbers_are_multiplied_by_is_cloned_ahead_of_their_bound() -> None:
+    """It is one: nothing multiplies by it, and what needs another one reads it."""
+    found = order(
+        "exp.1.0 | exponential(%p) | jit(_uniform)/exp",
+        "max.1.0 | maximum(%exp.1.0, %p) | jit(_uniform)/max",
+        "tanh.1.0 | tanh(%max.1.0) | jit(g)/tanh",
+        "mul.1.0 | broadcast(%zero), dimensions={} | jit(_uniform)/mul",
+        "sub.1.0 | subtract(%tanh.1.0, %mul.1.0) | jit(g)/sub",
+    )
+    assert found == ["exp.1.0", "mul.1.0", "max.1.0", "tanh.1.0", "sub.1.0"]

@@ -9,11 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.nested_calls import with_results_together
 from hlofuse.pipelines.likely_ids.order_of_pass import longest_rising
-from hlofuse.pipelines.names import is_called_once, name_before_renaming, operation, outermost_call
+from hlofuse.pipelines.names import (
+    is_called_once,
+    name_before_renaming,
+    operation,
+    outermost_call,
+    stack_frame,
+)
 
 
 def in_order_of_cloning(computation: Computation, inlined: list[Instruction]) -> list[Instruction]:
@@ -33,7 +40,28 @@ def in_order_of_cloning(computation: Computation, inlined: list[Instruction]) ->
         candidates.append(inlined)
     if torn:
         candidates.append(_one_after_another(computation, inlined, apart))
-    return _with_bounds_as_called(with_results_together(max(candidates, key=_agreed), _agreed))
+    order = with_results_together(max(candidates, key=_agreed), _agreed)
+    return _with_bounds_as_called(_with_widths_in_calls(order))
+
+
+def _with_widths_in_calls(order: list[Instruction]) -> list[Instruction]:
+    """The width of the interval that jax.random.uniform draws from, where others read it since, as cloned.
+
+    The function multiplies by it, adds the lower bound, and takes the maximum of that and the bound. What
+    multiplied by one is gone, and its factor was there before what equals it outside (HloCSE).
+    """
+    place = {x: (k, 0) for k, x in enumerate(order)}
+    ends: dict[tuple[str, int], list[Instruction]] = {}
+    for x in order:
+        if x.opcode == "maximum":
+            ends.setdefault((x.op_name or "", stack_frame(x)), []).append(x)
+    for x in order:
+        call, _, written = (x.op_name or "").rpartition("/")
+        if written == "mul" and call.endswith("jit(_uniform)") and is_broadcast_of_constant(x):
+            found = ends.get((f"{call}/max", stack_frame(x)), [])
+            if len(found) == 1 and not any((u.op_name or "").startswith(f"{call}/") for u in x.users):
+                place[x] = (place[found[0]][0], -1)
+    return sorted(order, key=place.__getitem__)
 
 
 def _with_bounds_as_called(order: list[Instruction]) -> list[Instruction]:
