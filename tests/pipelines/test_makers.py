@@ -310,6 +310,17 @@ def test_what_a_loop_of_a_scatter_writes_had_a_dimension_less() -> None:
     assert maker("broadcast.1.0", MUL, constant, unread) == Maker.FRONT_END
 
 
+def test_it_was_spread_later_though_numbers_behind_it_seem_older() -> None:
+    lines = ["%constant.1.0 = f32[] constant(7)", "%at = s32[] constant(0)"]
+    lines += ["%broadcast.1.0 = f32[3,1]{1,0} broadcast(%constant.1.0), dimensions={}"]
+    write = "dynamic-update-slice(%q, %broadcast.1.0, %at, %at)"
+    lines += [f"%dynamic-update-slice.2.0 = f32[8,4]{{1,0}} {write}, {op('scatter')}"]
+    for k in (2, 3):
+        lines += [f"%broadcast.{k}.0 = f32[8]{{0}} broadcast(%constant.1.0), dimensions={{}}, {op('div')}"]
+        lines += [f"%multiply.{k}.0 = f32[8]{{0}} multiply(%mul.5.0, %broadcast.{k}.0), {op('div')}"]
+    assert maker("broadcast.1.0", MUL, *lines) == Maker.SIMPLIFIER_AGAIN
+
+
 def test_the_negated_sum_of_a_derivative_of_a_division_was_moved() -> None:
     """The front end has it between two reshapes, and so what is spread of it became one broadcast."""
     total = (

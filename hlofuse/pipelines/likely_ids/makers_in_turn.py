@@ -21,6 +21,7 @@ from hlofuse.pipelines.likely_ids.moved_reshapes import (
 )
 from hlofuse.pipelines.likely_ids.never_back import never_back
 from hlofuse.pipelines.likely_ids.parts_of_concatenations import made_for_slices
+from hlofuse.pipelines.likely_ids.signs_of_passes import is_for_updates
 from hlofuse.pipelines.likely_ids.updated_slices import is_of_updated
 from hlofuse.pipelines.likely_ids.widened_products import widened_for_products
 from hlofuse.pipelines.names import is_of_call, is_told_of_program, name_before_renaming, operation
@@ -68,8 +69,7 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     folded = (x for x in makers if makers[x] in (Maker.INLINER, Maker.SIMPLIFIER) and is_of_folded_number(x))
     makers.update(dict.fromkeys([*folded], Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(_converted_before_spread(makers), Maker.SIMPLIFIER_LAST))
-    of_updated = (x for x in makers if makers[x] == Maker.SIMPLIFIER and is_of_updated(x))
-    makers.update(dict.fromkeys([*of_updated], Maker.SIMPLIFIER_AGAIN))
+    makers.update(dict.fromkeys(_of_updates(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(spread_for_moved_alone(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(widened_for_products(makers))
     in_turn = _never_back_in_numbers(makers)
@@ -77,6 +77,12 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     makers.update(_spread_for_made(makers))
     makers.update(dict.fromkeys(_spread_of_made_again(makers), Maker.SIMPLIFIER_AGAIN))
     return makers
+
+
+def _of_updates(makers: dict[Instruction, Maker]) -> list[Instruction]:
+    """What an expanded scatter reads that got rid of a dimension of size one meanwhile."""
+    made = [x for x, maker in makers.items() if maker == Maker.SIMPLIFIER and not x.op_name]
+    return [x for x in made if is_of_updated(x) or (is_broadcast_of_constant(x) and is_for_updates(x))]
 
 
 def _never_back_in_numbers(makers: dict[Instruction, Maker]) -> dict[Instruction, Maker]:
