@@ -310,6 +310,12 @@ def test_what_a_loop_of_a_scatter_writes_had_a_dimension_less() -> None:
     assert maker("broadcast.1.0", MUL, constant, unread) == Maker.FRONT_END
 
 
+def test_what_a_library_call_gives_is_as_young_as_the_call() -> None:
+    call = '%custom-call.1 = (f32[8]{0}, s8[0]{0}) custom-call(%p, %q), custom_call_target="__cublas$gemm"'
+    element = "%get-tuple-element.1.0 = f32[8]{0} get-tuple-element(%custom-call.1), index=0"
+    assert maker("get-tuple-element.1.0", MUL, call, element) == Maker.FUSIONS
+
+
 def test_it_was_spread_later_though_numbers_behind_it_seem_older() -> None:
     lines = ["%constant.1.0 = f32[] constant(7)", "%at = s32[] constant(0)"]
     lines += ["%broadcast.1.0 = f32[3,1]{1,0} broadcast(%constant.1.0), dimensions={}"]

@@ -129,6 +129,8 @@ class Makers:
                 return Maker.ANY
             case "custom-call" | "fusion":
                 return Maker.FUSIONS
+            case "get-tuple-element" if x.operands[0].opcode == "custom-call":
+                return Maker.FUSIONS  # cublas and cudnn give their workspace back as well
             case "broadcast":
                 return self._of_broadcast(x)
             case "constant":

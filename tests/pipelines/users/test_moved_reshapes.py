@@ -31,23 +31,6 @@ def test_what_was_narrow_read_the_convert_when_that_was_moved(
 
 
 @pytest.mark.parametrize(
-    ("name", "users"),
-    [("mul.1", ["mul.1", "convert.1"]), ("broadcast_in_dim.1", ["convert.1", "broadcast_in_dim.1"])],
-    ids=["moved", "in the place of a broadcast"],
-)
-def test_what_is_called_a_broadcast_was_not_moved(name: str, users: list[str]) -> None:
-    """AlgebraicSimplifier made it behind those that had read the sum all along."""
-    body = f"""  %x = f32[4,8]{{1,0}} parameter(0)
-  %zero = f32[] constant(0)
-  %reduce_sum.1 = f32[4]{{0}} reduce(%x, %zero), dimensions={{1}}, to_apply=%sum{named("reduce_sum")}
-  %convert.1 = bf16[4]{{0}} convert(%reduce_sum.1){named("convert", frame=3)}
-  %{name} = f32[4]{{0}} multiply(%reduce_sum.1, %reduce_sum.1){named(name[:-2], frame=3)}
-  ROOT %r = (bf16[4]{{0}}, f32[4]{{0}}) tuple(%convert.1, %{name})"""
-    ids = f"x zero reduce_sum.1 r convert.1 {name}"
-    assert users_of("reduce_sum.1", body, ids=ids) == users
-
-
-@pytest.mark.parametrize(
     ("spread", "users"),
     [
         ("broadcast(%cos.1), dimensions={0}", ["multiply.1", "mul.1"]),

@@ -340,8 +340,6 @@ def _is_moved(x: Instruction, producer: Instruction, passes: int, calls: Calls) 
         return False  # both were cloned out of it, operands first
     if was_bitcast_copied(producer) or _is_counted_from_end(x, producer):
         return False
-    if name_before_renaming(x).root == "broadcast_in_dim":
-        return False  # AlgebraicSimplifier put it in the place of that broadcast
     return x.id >= passes or _is_out_of_its_call(x, producer, calls)
 
 
