@@ -376,3 +376,56 @@ def test_a_scalar_that_a_division_became_was_spread_for_each_array(frame: int, u
   %mul.5 = f32[4]{{0}} broadcast(%multiply.9), dimensions={{}}{spread}
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[1]{{0}}, f32[4]{{0}}) tuple(%mul.2, %mul.4, %mul.7, %mul.5)"""
     assert users_of("multiply.9", body) == users
+
+
+@pytest.mark.parametrize(
+    ("line", "users"), [(1, ["mul.1", "mul.2", "mul.3"]), (4, ["mul.1", "mul.3", "mul.2"])]
+)
+def test_a_scalar_is_computed_again_by_a_function_that_starts_over(line: int, users: list[str]) -> None:
+    """Keras updates each array in a call of its own; a loop behind the scalar has one for all."""
+    places = places_in_source(("update", line, 8, 20), ("update", 2, 8, 20), ("update", 3, 8, 20))
+    body = f"""  %p = f32[] parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %t = f32[4]{{0}} parameter(2)
+  %v = f32[2]{{0}} parameter(3)
+  %cos.1 = f32[8]{{0}} cosine(%q){named("cos", frame=1)}
+  %neg.1 = f32[] negate(%p){named("neg", frame=2)}
+  %mul.1 = f32[8]{{0}} broadcast(%neg.1), dimensions={{}}{named("mul", frame=3)}
+  %a.1 = f32[8]{{0}} multiply(%cos.1, %mul.1){named("a", frame=3)}
+  %cos.2 = f32[8]{{0}} cosine(%a.1){named("cos", frame=1)}
+  %b.1 = f32[8]{{0}} multiply(%cos.2, %mul.1){named("b", frame=3)}
+  %cos.3 = f32[4]{{0}} cosine(%t){named("cos", frame=1)}
+  %mul.2 = f32[4]{{0}} broadcast(%neg.1), dimensions={{}}{named("mul", frame=3)}
+  %c.1 = f32[4]{{0}} multiply(%cos.3, %mul.2){named("c", frame=3)}
+  %cos.4 = f32[2]{{0}} cosine(%v){named("cos", frame=1)}
+  %mul.3 = f32[2]{{0}} broadcast(%neg.1), dimensions={{}}{named("mul", frame=3)}
+  %d.1 = f32[2]{{0}} multiply(%cos.4, %mul.3){named("d", frame=3)}
+  ROOT %r = (f32[8]{{0}}, f32[4]{{0}}, f32[2]{{0}}) tuple(%b.1, %c.1, %d.1)"""
+    assert users_of("neg.1", body, tables=places) == users
+
+
+@pytest.mark.parametrize(
+    ("number", "users"),
+    [(8, ["neg.4.0", "mul.1", "mul.2", "mul.3"]), (7, ["neg.4.0", "mul.1", "mul.3", "mul.2"])],
+)
+@pytest.mark.parametrize("where", ["", "cond/branch_0_fun/"])
+def test_one_of_the_uses_may_be_a_scalar_and_in_a_branch_that_was_decided(
+    where: str, number: int, users: list[str]
+) -> None:
+    """`1 - emit`, which Optax computes for a counter and then for each array."""
+    body = f"""  %p = f32[] parameter(0)
+  %s = f32[] parameter(1)
+  %q = f32[8]{{0}} parameter(2)
+  %sin.3.0 = f32[] sine(%p){named(where + "sin")}
+  %neg.4.0 = f32[] multiply(%sin.3.0, %s){named(where + "mul")}
+  %mul.1 = f32[8]{{0}} broadcast(%sin.3.0), dimensions={{}}{named(where + "mul")}
+  %a.1 = f32[8]{{0}} multiply(%q, %mul.1){named(where + "a")}
+  %b.1 = f32[8]{{0}} add(%q, %mul.1){named(where + "b")}
+  %mul.2 = f32[4]{{0}} broadcast(%sin.3.0), dimensions={{}}{named(where + "mul")}
+  %mul.3 = f32[2]{{0}} broadcast(%sin.3.0), dimensions={{}}{named(where + "mul")}
+  %c.1 = f32[4]{{0}} negate(%mul.2){named(where + "c")}
+  %d.1 = f32[2]{{0}} negate(%mul.3){named(where + "d")}
+  %sin.{number}.0 = f32[8]{{0}} sine(%a.1){named(where + "sin")}
+  ROOT %r = (f32[], f32[8]{{0}}, f32[8]{{0}}, f32[4]{{0}}, f32[2]{{0}})\
+ tuple(%neg.4.0, %b.1, %sin.{number}.0, %c.1, %d.1)"""
+    assert users_of("sin.3.0", body) == users

@@ -7,7 +7,7 @@ stands within the expressions of arrays, without a name, in a function called fo
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -16,14 +16,20 @@ from hlofuse.analysis.constants import is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
 from hlofuse.pipelines.names import (
+    is_in_branch,
+    is_made_by_pass,
     is_of_called,
     is_of_older_release,
     is_of_program,
+    last_of_program,
     name_before_renaming,
     operation,
+    scope,
+    stack_frame,
 )
-from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
+from hlofuse.pipelines.users.duplicates.source_expressions import extent_of, extents_apart
 
 
 def in_order_of_first_uses(
@@ -35,7 +41,7 @@ def in_order_of_first_uses(
     """The users of one of those: each was given to it with the scalar that it had read, in post-order."""
     if number not in for_each:
         return users
-    return sorted(users, key=lambda u: min(order[v] for v in uses_of_scalar(u)))
+    return sorted(users, key=lambda u: min(order[v] for v in _uses_through(u)))
 
 
 def made_for_each(
@@ -44,7 +50,7 @@ def made_for_each(
     """Those of a `computation` whose names have these `numbers`, by root."""
     told = _told_by_numbers(computation, numbers)
     if ids_known:
-        told |= _missing_ahead_of_each(computation, numbers)
+        told |= _missing_ahead_of_each(computation, numbers) | _computed_again(computation)
     return told | {x for x in computation if _is_written_around(x) or _is_followed_by_gap(x, numbers)}
 
 
@@ -71,6 +77,36 @@ def _missing_ahead_of_each(computation: Computation, numbers: dict[str, set[int]
 
     spread = filter(_may_be_spread_for_each, computation)
     return frozenset(x for x in spread if any(are_missing(x, it) for it in _computed_for(x)))
+
+
+def _computed_again(computation: Computation) -> frozenset[Instruction]:
+    """The scalars written behind something that was made between two of their uses.
+
+    Functions run from front to back: what is written behind it was computed once more. The framework makes
+    operations as they are called.
+    """
+    module = computation.module
+    if module is None or not module.stack_frames:
+        return frozenset()
+    last = last_of_program(computation.root)
+    made = [x for x in computation if x.id <= last and _is_numbered_by_name(x) and stack_frame(x)]
+    made.sort(key=lambda x: x.id)
+    ids = [x.id for x in made]
+
+    def is_computed_again(x: Instruction) -> bool:
+        uses = sorted(u.id for u in uses_of_scalar(x) if _is_numbered_by_name(u) and u.id <= last)
+        if len(uses) < 2:
+            return False
+        between = made[bisect_right(ids, uses[0]) : bisect_left(ids, uses[-1])]
+        return any(_is_ahead(module, k, stack_frame(x)) for k in {stack_frame(u) for u in between})
+
+    return frozenset(x for x in computation if _may_be_spread_for_each(x) and is_computed_again(x))
+
+
+def _is_ahead(module: Module, frame: int, other: int) -> bool:
+    """Is what is in the one `frame` written ahead of what is in the other?"""
+    extents = extents_apart(module, frame, other)
+    return extents is not None and extents[0].end <= extents[1].start
 
 
 def _computed_for(x: Instruction) -> Iterator[Instruction]:
@@ -123,7 +159,7 @@ def _told_by_numbers(computation: Computation, numbers: dict[str, set[int]]) -> 
     for (root, first), x in sorted(candidates, key=lambda it: it[0], reverse=True):
         others, there = len(uses_of_scalar(x)) - 1, numbers[root]
         missing = max(there) - first - sum(number > first for number in there)
-        if 0 < others <= missing - taken.get(root, 0):
+        if int(not all(map(_is_spread, x.users))) < others <= missing - taken.get(root, 0):
             found.add(x)
             taken[root] = taken.get(root, 0) + others
     return frozenset(found)
@@ -144,12 +180,26 @@ def _is_followed_by_gap(x: Instruction, numbers: dict[str, set[int]]) -> bool:
 def _may_be_made_for_each(x: Instruction) -> bool:
     if not _is_scalar_of_one(x) or not x.users or not _is_numbered_by_name(x):
         return False
-    return all(map(_is_spread, x.users))
+    return any(map(_is_read_spread, x.users)) and all(map(_is_read_alone, uses_of_scalar(x)))
+
+
+def _is_read_spread(x: Instruction) -> bool:
+    return x.opcode == "broadcast" or (_is_scalar_of_one(x) and any(map(_is_read_spread, x.users)))
+
+
+def _is_read_alone(use: Instruction) -> bool:
+    """Does it read a scalar as it is, or spread?"""
+    return not use.shape.rank or any(o.opcode == "broadcast" for o in use.operands)
 
 
 def _is_numbered_by_name(x: Instruction) -> bool:
-    """Does the framework number those of its name alone? Older releases number all in one go."""
-    return is_of_program(x) and not is_of_older_release(x) and not is_of_called(x)
+    """Does the framework number those of its name alone? Older releases number all in one go.
+
+    Of a conditional that is decided it writes the branch in the place of that.
+    """
+    if not is_of_program(x) or is_of_older_release(x):
+        return False
+    return not is_of_called(x) or (is_in_branch(x) and not scope(x) and not is_made_by_pass(x))
 
 
 def _is_written_around(x: Instruction) -> bool:
@@ -189,6 +239,10 @@ def uses_of_scalar(x: Instruction) -> list[Instruction]:
         else:
             uses.append(it)
     return uses
+
+
+def _uses_through(user: Instruction) -> list[Instruction]:
+    return uses_of_scalar(user) if user.opcode == "broadcast" or _is_scalar_of_one(user) else [user]
 
 
 def _is_scalar_of_one(x: Instruction) -> bool:

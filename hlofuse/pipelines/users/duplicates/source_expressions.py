@@ -310,6 +310,17 @@ def extent_of(x: Instruction) -> Extent | None:
     return extent_of_frame(x.computation.module, number)
 
 
+def extents_apart(module: Module, frame: int, other: int) -> tuple[Extent, Extent] | None:
+    """Where the calls part that led to two frames: from there on either is of functions of its own."""
+    callers = module.stack_frames.with_callers
+    there = {e.context: e for k in callers(other) if (e := extent_of_frame(module, k)) is not None}
+    for number in callers(frame):
+        here = extent_of_frame(module, number)
+        if here is not None and here.context in there:
+            return here, there[here.context]
+    return None
+
+
 def extent_of_frame(module: Module, number: int) -> Extent | None:
     tables = module.stack_frames
     frame = tables.frames.get(number, {})
