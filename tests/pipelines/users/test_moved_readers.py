@@ -106,3 +106,23 @@ def test_what_was_left_filled_the_holes_of_those_that_were_moved(shape: str, use
     young, old = (read, "") if reshape == "bitcast" else ("", read)
     ids = f"p x.1 x.2 x.3 x.4 x.5 c mul.2 mul.4 mul.5 {old} r multiply.7 mul.1 mul.3 halves {young}"
     assert users_of("halves", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("p half r mul.1 halves sin.1 mul.2", ["mul.2", "mul.1"]),
+        ("p half r halves mul.1 sin.1 mul.2", ["mul.1", "mul.2"]),
+    ],
+    ids=["the only younger one", "made next"],
+)
+def test_what_stands_for_the_broadcasts_own_reader_is_younger(ids: str, users: list[str]) -> None:
+    """A choice by a negated predicate, which was made anew with the two sides swapped."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %half = f32[] constant(0.5)
+  %halves = f32[8]{{0}} broadcast(%half), dimensions={{}}
+  %mul.2 = f32[8]{{0}} multiply(%p, %halves){named("mul")}
+  %sin.1 = f32[8]{{0}} sine(%mul.2){named("sin")}
+  %mul.1 = f32[8]{{0}} multiply(%sin.1, %halves){named("mul")}
+  ROOT %r = (f32[8]{{0}}) tuple(%mul.1)"""
+    assert users_of("halves", body, ids=ids) == users

@@ -24,11 +24,13 @@ def in_order_of_rounds(literal: Instruction, users: list[Instruction], rounds: R
     made: dict[int, dict[Hashable, list[Instruction]]] = {}
     left: list[Instruction] = []
     group = left
+    younger = [u for u in users if u.id > literal.id]
     for u in users:
         if u.computation is literal.computation:  # what a fusion took along is with what it stands behind
             group = left
             if u in rounds and _was_given_another(u):
-                is_own = _was_made_for(u, literal)
+                # The only one that is younger stands where what it was made of stood.
+                is_own = younger == [u] or _was_made_for(u, literal)
                 turn = kept_in if is_own else rounds[u]
                 is_moved = not is_own and (is_clone(u) or (u.id < literal.id and turn == first))
                 group = made.setdefault(turn, {}).setdefault(is_moved or u, [])
