@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .lists import users_in, users_of
+from .lists import named, users_in, users_of
 
 _MODULE = """HloModule m
 
@@ -120,3 +120,32 @@ _AGES = "c b.1 x w exp.2 div.2 sin.1 exp.3 cos.1 log.1 tuple.1 multiply.1"
 def test_a_division_by_a_reciprocal_leaves_a_hole(dividend: str, users: list[str]) -> None:
     """`w / (1 / e)` became `w * e`, and XLA has the first list; `w / (2 / e)` did not."""
     assert users_of("div.2", _BY_RECIPROCAL.replace("DIVIDEND", dividend), ids=_AGES) == users
+
+
+@pytest.mark.parametrize(
+    ("made", "users"),
+    [("", ["multiply.1", "multiply.2"]), (named("mul"), ["multiply.2", "multiply.1"])],
+    ids=["of divisors", "of the program"],
+)
+def test_the_product_of_divisors_is_of_the_call_that_divided(made: str, users: list[str]) -> None:
+    """Whoever called the function did not multiply: no tuple of the call was a user of the divisor."""
+    body = f"""  %p = f32[] parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %t = f32[8]{{0}} parameter(2)
+  %cos.1 = f32[8]{{0}} cosine(%q){named("jit(g)/cos")}
+  %sin.1 = f32[] sine(%p){named("jit(g)/sin")}
+  %div.1 = f32[8]{{0}} broadcast(%sin.1), dimensions={{}}{named("jit(g)/div")}
+  %multiply.1 = f32[8]{{0}} multiply(%div.1, %t){made}
+  %div.2 = f32[8]{{0}} divide(%cos.1, %multiply.1){named("jit(g)/div")}
+  %multiply.2 = f32[8]{{0}} multiply(%div.1, %q){made}
+  %div.3 = f32[8]{{0}} divide(%cos.1, %multiply.2){named("jit(g)/div")}
+  %neg.1 = f32[8]{{0}} negate(%div.2){named("neg")}
+  %abs.1 = f32[8]{{0}} abs(%div.3){named("abs")}
+  %exp.1 = f32[] exponential(%sin.1){named("exp")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[]) tuple(%neg.1, %abs.1, %exp.1)"""
+    assert (
+        users_of(
+            "div.1", body, ids="p q t neg.1 abs.1 exp.1 r cos.1 sin.1 div.1 div.2 div.3 multiply.1 multiply.2"
+        )
+        == users
+    )
