@@ -33,7 +33,7 @@ from hlofuse.pipelines.users.products.taken_constants import GemmReaders, gemm_r
 from hlofuse.pipelines.users.products.taken_in_softmax import SoftmaxReaders, softmax_readers
 from hlofuse.pipelines.users.products.taken_readers import Taken, readers_in_gemms
 from hlofuse.pipelines.users.simplified.divisions import Divisions, divisions, made_again
-from hlofuse.pipelines.users.simplified.hidden_casts import narrowed_places
+from hlofuse.pipelines.users.simplified.hidden_casts import narrowed_places, was_cast
 from hlofuse.pipelines.users.simplified.moved_operations import behind_moved_reshapes, younger_than_results
 from hlofuse.pipelines.users.simplified.operations_on_equals import Readers, readers_of_operations_on_equals
 from hlofuse.pipelines.users.simplified.reciprocals import Divided, divided_by_constants
@@ -120,15 +120,16 @@ def clues_of(computation: Computation, program: Program, gone: GonePlaces, *, id
     order = {x: k for k, x in enumerate(computation.post_order())}
     uses = uses_in_order(computation, [computation.root])
     ages = _ages_of(computation, order, uses, ids_known=ids_known)
+    cast = narrowed_places(computation)
     return Clues(
         order,
         uses,
         UsesAtCse(computation, uses),
         program,
         divided_by_constants(order),
-        widened(order, uses),
+        widened(order, uses, frozenset(x for x in order if was_cast(x, cast))),
         places_of_widened(order),
-        narrowed_places(computation),
+        cast,
         reductions_in(order),
         made_for_each(computation, ages.numbers, ids_known=ids_known),
         made_of_reshapes(computation),

@@ -7,8 +7,9 @@ import pytest
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.users.common.visits import uses_in_order
 from hlofuse.pipelines.users.floats.narrow_in_program import widened
+from hlofuse.pipelines.users.simplified.hidden_casts import narrowed_places, was_cast
 
-from .lists import HEAD, named, users_of
+from .lists import HEAD, named, places_in_source, users_of
 
 _WIDENED = """  %p = bf16[8]{0} parameter(0)
   %q = f32[8]{0} parameter(1)
@@ -591,3 +592,24 @@ window={{size=2 stride=2}}, to_apply=%greater
     entry = parse_module(f"HloModule m\n\n{greater}\nENTRY %main {{\n{body}\n}}\n").entry
     found = {x.name for x in widened(entry.post_order(), uses_in_order(entry))}
     assert found == ({"found"} if initial == "convert.2" else set())
+
+
+@pytest.mark.parametrize(("frame", "is_narrow"), [(2, True), (3, False)], ids=["cast", "cast elsewhere"])
+def test_what_reads_a_result_that_its_function_casts_is_as_narrow(frame: int, is_narrow: bool) -> None:
+    """A norm computed in single precision is made narrow at once, and added to what layers add to."""
+    tables = places_in_source(("norm", 2, 8, 20), ("norm", 3, 8, 20), ("layer", 9, 8, 20))
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %convert.1 = f32[8]{{0}} convert(%p)
+  %mul.1 = f32[8]{{0}} multiply(%q, %q){named("mul", frame=1)}
+  %convert_element_type.1 = bf16[8]{{0}} convert(%mul.1){named("convert_element_type", frame=frame)}
+  %exp.1 = f32[8]{{0}} exponential(%q){named("exp", frame=3)}
+  %mul.2 = f32[8]{{0}} multiply(%exp.1, %q){named("mul", frame=1)}
+  %add.1 = f32[8]{{0}} add(%mul.2, %mul.2){named("add", frame=3)}
+  %sin.1 = f32[8]{{0}} sine(%add.1){named("sin", frame=3)}
+  ROOT %r = (bf16[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%convert_element_type.1, %sin.1, %convert.1)"""
+    entry = parse_module(f"HloModule m\n{tables}\nENTRY %main {{\n{body}\n}}\n").entry
+    places = narrowed_places(entry)
+    cast = frozenset(x for x in entry if was_cast(x, places))
+    found = widened(entry.post_order(), uses_in_order(entry), cast)
+    assert ("add.1" in {x.name for x in found}) == is_narrow

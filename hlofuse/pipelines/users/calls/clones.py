@@ -9,9 +9,9 @@ from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.pipelines.names import is_called_once, is_of_program, outermost_call
 from hlofuse.pipelines.users.calls.unrolled_loops import is_stacked
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+from hlofuse.pipelines.users.common.divisors import was_divisors
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.floats.widened import served_by
-from hlofuse.pipelines.users.simplified.nested_divisions import is_made_for
 
 
 def is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
@@ -27,7 +27,7 @@ def is_of_same_call(x: Instruction, source: Instruction, function: str) -> bool:
         return bool(x.op_name and x.users and within)
     if x.opcode == "concatenate" and not x.op_name:  # DotMerger's, in place of the products that read them
         return all(outermost_call(o) == function for o in x.operands)
-    if x.users and is_made_for(x, x.users[0]):
+    if was_divisors(x):
         (x,) = x.users  # which divided by one divisor after the other
     if outermost_call(x) != function:
         return False

@@ -37,10 +37,13 @@ _ANYTHING = frozenset({"custom-call", "dot", "fusion", "get-tuple-element"})
 """A product in bf16 may have become one in f32 long before, without a convert left behind it."""
 
 
-def widened(order: Iterable[Instruction], uses: Uses) -> frozenset[Instruction]:
+def widened(
+    order: Iterable[Instruction], uses: Uses, cast: frozenset[Instruction] = frozenset()
+) -> frozenset[Instruction]:
     """Instructions that were narrow in the program and are f32 now.
 
-    `order` is the post-order, and `uses` are in the order of the walk.
+    `order` is the post-order, and `uses` are in the order of the walk. What was `cast` at once was so
+    likely for who reads it.
     """
     order = list(order)
     if not any(map(is_inserted_convert, order)):
@@ -61,7 +64,10 @@ def widened(order: Iterable[Instruction], uses: Uses) -> frozenset[Instruction]:
     for sweep in (own, reversed(own), own):
         readers = _readers(side)
         for x in sweep:
-            votes = [_vote(o, x, side, readers) for o in x.operands]
+            votes = [
+                _LIKELY if o in cast and side.get(o, 1) <= 0 else _vote(o, x, side, readers)
+                for o in x.operands
+            ]
             side[x] = _sign(own[x] + 2 * _together(x, votes) + _sign(sum(side.get(u, 0) for u in x.users)))
     return frozenset(x for x, narrow in side.items() if narrow > 0)
 

@@ -50,21 +50,24 @@ def narrowed_places(computation: Computation) -> frozenset[Hashable]:
 def with_last_in_place_of_cast(
     producer: Instruction, users: list[Instruction], places: frozenset[Hashable]
 ) -> list[Instruction]:
-    """The users of `producer`, given that it comes of one of `places` and yet nothing makes it narrow here.
+    """The users of `producer`, given that it was cast in one of `places`.
 
     The users had been those of a convert back. SimplifyFPConversions (`xla/hlo/transforms/simplifiers/
     simplify_fp_conversions.cc`) appended them and took both converts away, so that the last stands in front.
     """
-    if not places or producer.shape.is_tuple or producer.shape.element_type != "f32":
-        return users
-    place = extent_of(producer)
-    if place is None or (place.function, place.start, place.end, is_of_derivative(producer)) not in places:
-        return users
-    if any(u.opcode == "convert" and u.shape.element_type in _NARROW for u in users):
-        return users
-    if any(other is not None and other.function == place.function for other in map(extent_of, users)):
-        return users
-    return last_in_front(users)
+    return last_in_front(users) if was_cast(producer, places) else users
+
+
+def was_cast(x: Instruction, places: frozenset[Hashable]) -> bool:
+    """Does it come of one of `places`, and yet nothing makes it narrow here?"""
+    if not places or x.shape.is_tuple or x.shape.element_type != "f32":
+        return False
+    place = extent_of(x)
+    if place is None or (place.function, place.start, place.end, is_of_derivative(x)) not in places:
+        return False
+    if any(u.opcode == "convert" and u.shape.element_type in _NARROW for u in x.users):
+        return False
+    return all(other is None or other.function != place.function for other in map(extent_of, x.users))
 
 
 def with_last_in_place_of_pair(

@@ -15,8 +15,8 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program
 from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.constants import number_of
+from hlofuse.pipelines.users.common.divisors import is_made_for
 from hlofuse.pipelines.users.common.holes import without
-from hlofuse.pipelines.users.simplified.nested_divisions import is_made_for
 
 
 class DivisionByQuotient(NamedTuple):

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, name_before_renaming
+from hlofuse.pipelines.names import is_of_program
+from hlofuse.pipelines.users.common.divisors import is_made_for
 
 
 class NestedDivision(NamedTuple):
@@ -44,9 +45,3 @@ def nested_divisions(computation: Computation) -> list[NestedDivision]:
         if is_made_for(product, x) and not is_made_for(number, x):
             found.append(NestedDivision(x, product, Instruction(x.name, x.shape, x.opcode)))
     return found
-
-
-def is_made_for(product: Instruction, division: Instruction) -> bool:
-    if product.opcode != "multiply" or product.op_name or product.users != [division]:
-        return False
-    return name_before_renaming(product).root == product.opcode
