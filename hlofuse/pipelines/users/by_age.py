@@ -42,7 +42,10 @@ from hlofuse.pipelines.users.simplified.reads_of_reshapes import (
     with_last_in_place_of_reshaped_again,
     with_reads_behind_reshape,
 )
-from hlofuse.pipelines.users.simplified.reciprocals import with_last_for_first_product
+from hlofuse.pipelines.users.simplified.reciprocals import (
+    with_last_for_first_product,
+    with_last_in_place_of_moved_products,
+)
 from hlofuse.pipelines.users.simplified.scalars_of_broadcasts import with_last_in_place_of_broadcast
 from hlofuse.pipelines.users.simplified.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.users.simplified.sunk_operations import in_order_of_sunk
@@ -112,6 +115,8 @@ def _as_made(producer: Instruction, users: list[Instruction], clues: Clues, ages
     listed = with_products_gone(producer, listed, clues.order, clues.program.products)
     if listed != by_age:
         return listed
+    if (left := with_last_in_place_of_moved_products(producer, by_age, clues.order)) is not None:
+        return left
     return with_last_for_first_product(producer, by_age, ids_known=clues.ids_known)
 
 

@@ -118,3 +118,35 @@ def test_a_product_gone_had_been_in_front_of_what_was_called(place: str, users: 
     ids = "p zero c d div.3 reduce_sum.1 sub.3 sub.1 neg.1 r multiply.1 ds mul.1"
     tables = places_in_source(("f", 1, 0, 9))
     assert users_of("multiply.1", body, ids=ids, tables=tables) == users
+
+
+@pytest.mark.parametrize(
+    ("epilogue", "users"),
+    [("BIAS", ["multiply.3", "multiply.4"]), ("DEFAULT", ["multiply.4", "multiply.3"])],
+    ids=["moved behind the sum", "moved at once"],
+)
+def test_what_divided_a_sum_with_a_bias_left_one_reshape_of_the_reciprocal(
+    epilogue: str, users: list[str]
+) -> None:
+    """Dropout of two dense layers and of something else, with one rate."""
+    gemm = f"""custom_call_target="__cublas$lt$matmul",\
+ backend_config={{"gemm_backend_config":{{"epilogue":"{epilogue}"}}}}"""
+    body = f"""  %lhs = f32[32,2]{{1,0}} parameter(0)
+  %rhs = f32[2,2]{{1,0}} parameter(1)
+  %bias = f32[2]{{0}} parameter(2)
+  %q = f32[4,8,2]{{2,1,0}} parameter(3)
+  %half = f32[] constant(0.5)
+  %flat = f32[32,2]{{1,0}} broadcast(%half), dimensions={{}}
+  %halves = f32[4,8,2]{{2,1,0}} broadcast(%half), dimensions={{}}
+  %dot.1 = (f32[32,2]{{1,0}}, s8[16]{{0}}) custom-call(%lhs, %rhs, %bias), {gemm}
+  %first = f32[32,2]{{1,0}} get-tuple-element(%dot.1), index=0
+  %multiply.1 = f32[32,2]{{1,0}} multiply(%first, %flat){named("div")}
+  %dot.2 = (f32[32,2]{{1,0}}, s8[16]{{0}}) custom-call(%multiply.1, %rhs, %bias), {gemm}
+  %second = f32[32,2]{{1,0}} get-tuple-element(%dot.2), index=0
+  %multiply.2 = f32[32,2]{{1,0}} multiply(%second, %flat){named("div")}
+  %multiply.3 = f32[4,8,2]{{2,1,0}} multiply(%q, %halves){named("div")}
+  %multiply.4 = f32[4,8,2]{{2,1,0}} multiply(%multiply.3, %halves){named("div")}
+  ROOT %r = (f32[32,2]{{1,0}}, f32[4,8,2]{{2,1,0}}) tuple(%multiply.2, %multiply.4)"""
+    ids = "lhs rhs bias q half r halves - multiply.3 multiply.4 multiply.1 multiply.2 flat dot.1 first"
+    ids += " dot.2 second"
+    assert users_of("halves", body, ids=ids) == users

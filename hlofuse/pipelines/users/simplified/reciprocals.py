@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import TypeAlias
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
+from hlofuse.analysis.custom_calls import is_library_matmul
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.pipelines.names import (
@@ -136,6 +137,39 @@ def with_last_for_first_product(
     first = name_before_renaming(reciprocal).number == 0 < min(name_before_renaming(u).number for u in users)
     is_taken = (ids_known and behind > 1) or (behind > 0 and first)
     return last_in_front(users) if is_taken else users
+
+
+def with_last_in_place_of_moved_products(
+    reciprocal: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction] | None:
+    """The users of the reciprocal that was kept, by age, given that others were moved with what they divided.
+
+    A dot was reshaped, and ReshapeMover moved the sum with its bias before what divided that: CSE had made
+    the reciprocals one by then. Each of those moved left a reshape in its place, and of these CSE made one
+    again, which went last. They were made as they stand in post-order (`order`).
+    None if there are none.
+    """
+    if not is_broadcast_of_constant(reciprocal) or not all(map(_is_product_made_by_pass, users)):
+        return None
+    alike = (b for b in reciprocal.operands[0].users if b.opcode == "broadcast" and b is not reciprocal)
+    moved = [u for b in alike if _size(b) == _size(reciprocal) for u in b.users]
+    if not moved or not all(map(_is_product_of_biased, moved)):
+        return None
+    moved.sort(key=order.__getitem__)
+    listed = sorted([*users, *moved], key=order.__getitem__)
+    return without(listed, [*moved[1:], moved[0]])
+
+
+def _is_product_of_biased(x: Instruction) -> bool:
+    """Was what it divided the product of a library, which took along the sum that was there?"""
+    if not was_division(x) or x.operands[0].opcode != "get-tuple-element":
+        return False
+    (product,) = x.operands[0].operands
+    return is_library_matmul(product) and "BIAS" in (product.attributes.raw("backend_config") or "")
+
+
+def _size(x: Instruction) -> tuple[int, str]:
+    return x.shape.element_count, x.shape.element_type
 
 
 def _is_product_made_by_pass(x: Instruction) -> bool:
