@@ -107,16 +107,16 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
 
 
 def _as_made(producer: Instruction, users: list[Instruction], clues: Clues, ages: Ages) -> list[Instruction]:
-    """Users made together: by age, unless one of three things has happened since."""
+    """Users made together: by age, unless one of four things has happened since."""
     by_age = sorted(users, key=_age)
+    if (left := with_last_in_place_of_moved_products(producer, by_age, clues.order)) is not None:
+        return left
     listed = in_order_of_divisions(users, ages.products) if are_divisions(users) else by_age
     if listed == by_age:
         listed = clues.at_cse.sorted(producer, by_age)
     listed = with_products_gone(producer, listed, clues.order, clues.program.products)
     if listed != by_age:
         return listed
-    if (left := with_last_in_place_of_moved_products(producer, by_age, clues.order)) is not None:
-        return left
     return with_last_for_first_product(producer, by_age, ids_known=clues.ids_known)
 
 

@@ -150,3 +150,21 @@ def test_what_divided_a_sum_with_a_bias_left_one_reshape_of_the_reciprocal(
     ids = "lhs rhs bias q half r halves - multiply.3 multiply.4 multiply.1 multiply.2 flat dot.1 first"
     ids += " dot.2 second"
     assert users_of("halves", body, ids=ids) == users
+
+
+def test_so_did_what_divided_a_sum_that_was_moved_before() -> None:
+    """The same where no library takes the sum along. What a pass made later comes by age."""
+    body = f"""  %p = f32[32,2]{{1,0}} parameter(0)
+  %q = f32[4,8,2]{{2,1,0}} parameter(1)
+  %half = f32[] constant(0.5)
+  %flat = f32[32,2]{{1,0}} broadcast(%half), dimensions={{}}
+  %halves = f32[4,8,2]{{2,1,0}} broadcast(%half), dimensions={{}}
+  %add.1 = f32[32,2]{{1,0}} add(%p, %p){named("add")}
+  %multiply.1 = f32[32,2]{{1,0}} multiply(%add.1, %flat){named("div")}
+  %add.2 = f32[32,2]{{1,0}} add(%multiply.1, %p){named("add")}
+  %multiply.2 = f32[32,2]{{1,0}} multiply(%add.2, %flat){named("div")}
+  %multiply.3 = f32[4,8,2]{{2,1,0}} multiply(%q, %halves){named("div")}
+  %multiply.4 = f32[4,8,2]{{2,1,0}} multiply(%multiply.3, %halves){named("div")}
+  ROOT %r = (f32[32,2]{{1,0}}, f32[4,8,2]{{2,1,0}}) tuple(%multiply.2, %multiply.4)"""
+    ids = "p q half r halves - multiply.4 multiply.3 add.1 add.2 multiply.1 multiply.2 flat"
+    assert users_of("halves", body, ids=ids) == ["multiply.4", "multiply.3"]

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.custom_calls import is_library_matmul
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.pipelines.names import (
@@ -144,27 +145,33 @@ def with_last_in_place_of_moved_products(
 ) -> list[Instruction] | None:
     """The users of the reciprocal that was kept, by age, given that others were moved with what they divided.
 
-    A dot was reshaped, and ReshapeMover moved the sum with its bias before what divided that: CSE had made
-    the reciprocals one by then. Each of those moved left a reshape in its place, and of these CSE made one
-    again, which went last. They were made as they stand in post-order (`order`).
+    A dot was reshaped, and ReshapeMover moved the sum with its bias a round before what divided that: CSE had
+    made the reciprocals one by then. Each of those moved left a reshape in its place, and of these CSE made
+    one again, which went last. They were made ahead of what stands behind them in post-order (`order`).
     None if there are none.
     """
     if not is_broadcast_of_constant(reciprocal) or not all(map(_is_product_made_by_pass, users)):
         return None
     alike = (b for b in reciprocal.operands[0].users if b.opcode == "broadcast" and b is not reciprocal)
     moved = [u for b in alike if _size(b) == _size(reciprocal) for u in b.users]
-    if not moved or not all(map(_is_product_of_biased, moved)):
+    if not moved or not all(map(_has_divided_what_was_moved, moved)):
         return None
     moved.sort(key=order.__getitem__)
-    listed = sorted([*users, *moved], key=order.__getitem__)
+    listed = list(users)
+    for x in moved:
+        behind = (k for k, u in enumerate(listed) if order[u] > order[x])
+        listed.insert(next(behind, len(listed)), x)
     return without(listed, [*moved[1:], moved[0]])
 
 
-def _is_product_of_biased(x: Instruction) -> bool:
-    """Was what it divided the product of a library, which took along the sum that was there?"""
-    if not was_division(x) or x.operands[0].opcode != "get-tuple-element":
+def _has_divided_what_was_moved(x: Instruction) -> bool:
+    """Was what it divided moved first, or taken along by the library that computes the product?"""
+    if not was_division(x):
         return False
-    (product,) = x.operands[0].operands
+    divided = x.operands[0]
+    if divided.opcode != "get-tuple-element":
+        return divided.opcode in ELEMENTWISE_OPCODES and is_of_program(divided) and is_made_by_pass(divided)
+    (product,) = divided.operands
     return is_library_matmul(product) and "BIAS" in (product.attributes.raw("backend_config") or "")
 
 
