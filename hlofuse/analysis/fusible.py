@@ -7,7 +7,7 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 
 _NEVER = frozenset({"domain", "parameter", "while", "conditional", "call"})
-_ALWAYS = ELEMENTWISE_OPCODES | {
+ALWAYS_FUSIBLE = ELEMENTWISE_OPCODES | {
     "fusion", "map", "reduce", "reduce-window",
     "bitcast", "broadcast", "concatenate", "constant", "dot", "dynamic-slice", "dynamic-update-slice",
     "gather", "get-tuple-element", "iota", "pad", "reshape", "slice", "transpose", "tuple",
@@ -19,7 +19,7 @@ def is_fusible(instruction: Instruction) -> bool:
     opcode = instruction.opcode
     if opcode in _NEVER:
         return False
-    if opcode in _ALWAYS:
+    if opcode in ALWAYS_FUSIBLE:
         return True
     if opcode == "rng":
         return len(instruction.users) <= 1

@@ -105,14 +105,15 @@ class Recorder:
 
     def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
         """What fusing `producer` into its users would cost, and what not fusing it (microseconds)."""
-        self._step += 1
+        step = self._step = self._step + 1
+        computation = producer.computation
         self.events.append(
             _event(
                 (
                     "priority",
                     self._pass,
-                    _home(producer),
-                    self._step,
+                    computation.name if computation is not None else "",
+                    step,
                     producer.name,
                     None,
                     None,

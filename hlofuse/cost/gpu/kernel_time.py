@@ -23,35 +23,43 @@ def time_of(timing: Timing, summary: Summary, launch: Launch, coalesced: bool) -
     return Estimate(ticks, summary.flops, bytes_read, written, read, write, compute, launch, coalesced)
 
 
+def ticks_of_pair(
+    timing: Timing, pair: Pair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
+) -> int:
+    """The producer fused into the consumer, whose estimates are given (`EstimateRunTimeForFusionImpl`)."""
+    flops, read, _ = _work_of_pair(timing, pair, first, second, launch, coalesced)
+    return timing.combine(timing.compute(flops, launch.blocks, launch.threads), read + second.write)
+
+
 def time_of_pair(
     timing: Timing, pair: Pair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
 ) -> Estimate:
-    """The producer fused into the consumer, whose estimates are given (`EstimateRunTimeForFusionImpl`)."""
-    b, slot = pair.consumer, pair.slot
-    evaluated = b.utilization[slot]
-    slots = b.slots_like(slot) if b.first_slots else (slot,)
-    if len(slots) > 1:
-        for other in slots[1:]:
-            evaluated = fp32(evaluated + b.utilization[other])
-    own, write = second.flops, second.write
-    flops = first.flops + own
-    if evaluated != 1.0 or flops >= EXACT:
-        flops = int(scaled_sum(first.flops, evaluated, own))
-
-    blocks, most = launch.blocks, timing.saturating_blocks
-    read, bytes_read = _read_by_pair(timing, pair, slots, blocks if blocks < most else most, coalesced)
-    compute = timing.compute(flops, blocks, launch.threads)
+    """The same with what it is made of."""
+    flops, read, bytes_read = _work_of_pair(timing, pair, first, second, launch, coalesced)
+    compute = timing.compute(flops, launch.blocks, launch.threads)
+    write, written = second.write, second.bytes_written
     ticks = timing.combine(compute, read + write)
-    written = second.bytes_written
     return Estimate(ticks, flops, bytes_read, written, read, write, compute, launch, coalesced)
 
 
-def _read_by_pair(
-    timing: Timing, pair: Pair, slots: Sequence[int], blocks: int, coalesced: bool
-) -> tuple[int, int]:
-    """Ticks and bytes of what both read; `slots` are those at which the consumer reads the producer."""
-    a, b = pair.producer, pair.consumer
-    share, shared = b.utilization[pair.slot], pair.shared
+def _work_of_pair(
+    timing: Timing, pair: Pair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
+) -> tuple[int, int, int]:
+    """Flops of both, and ticks and bytes of what both read."""
+    a, b, slot = pair.producer, pair.consumer, pair.slot
+    share = evaluated = b.utilization[slot]
+    slots: Sequence[int] = (slot,)
+    if b.first_slots:
+        slots = b.slots_like(slot)
+        for other in slots[1:]:
+            evaluated = fp32(evaluated + b.utilization[other])
+    flops = first.flops + second.flops
+    if evaluated != 1.0 or flops >= EXACT:
+        flops = int(scaled_sum(first.flops, evaluated, second.flops))
+
+    blocks, most = launch.blocks, timing.saturating_blocks
+    if blocks > most:
+        blocks = most
     # Start from all the consumer reads; what the producer changes is replaced.
     key = (blocks, coalesced)
     read, each = b.reads.get(key) or _read_operands(timing, b, blocks, coalesced)
@@ -59,10 +67,10 @@ def _read_by_pair(
     for other in slots:
         read -= each[other]
         bytes_read -= read_by_b[other]
-    first_slots, skipped = a.first_slots, a.skipped
+    shared, first_slots, skipped = pair.shared, a.first_slots, a.skipped
     if share == 1.0 and not (shared or first_slots or skipped):
         ticks, _ = a.reads.get(key) or _read_operands(timing, a, blocks, coalesced)
-        return read + ticks, bytes_read + a.total_read
+        return flops, read + ticks, bytes_read + a.total_read
     time = timing.read
     uses = a.parameter_uses if a.is_fusion else ()
     may_share = (b.is_fusion or b.elementwise) and (a.elementwise or a.is_fusion)
@@ -81,7 +89,7 @@ def _read_by_pair(
         total += read_by_b[both]
         if may_share and (a.elementwise or 0 in uses[k]):
             # Where both read the operand in step, it is read once (`GetCommonUtilization`).
-            common = b.common_utilization(both, pair.slot) if b.is_fusion else 1.0
+            common = b.common_utilization(both, slot) if b.is_fusion else 1.0
             if common:
                 size = operand.size_fp32
                 total -= int(size) if common == 1.0 else half_away(fp32(size * common))
@@ -91,17 +99,13 @@ def _read_by_pair(
         for other in b.slots_like(both):
             read += ticks - each[other]
             bytes_read += total - read_by_b[other]
-    return read, bytes_read
+    return flops, read, bytes_read
 
 
 def _read_operands(timing: Timing, summary: Summary, blocks: int, coalesced: bool) -> tuple[int, list[int]]:
     """Ticks of reading all operands and each; `blocks` at most those that saturate the memory."""
     known = summary.reads.get((blocks, coalesced))
     if known is None:
-        time, totals = timing.read, summary.operand_bytes
-        each = [
-            time(o.size, totals[k], 0 if coalesced else o.element_bytes, blocks)
-            for k, o in enumerate(summary.operands)
-        ]
+        each = timing.read_each(summary.operands, summary.operand_bytes, coalesced, blocks)
         known = summary.reads[blocks, coalesced] = (sum(each), each)
     return known

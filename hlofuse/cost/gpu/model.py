@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.backend_config import fusion_config
@@ -16,7 +17,7 @@ from hlofuse.cost.gpu.coalescing import is_broadcast
 from hlofuse.cost.gpu.composing import Origin, origins_of
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate
-from hlofuse.cost.gpu.kernel_time import time_of, time_of_pair
+from hlofuse.cost.gpu.kernel_time import ticks_of_pair, time_of, time_of_pair
 from hlofuse.cost.gpu.known import KnownStructures, Tables
 from hlofuse.cost.gpu.launch import Kernel, Launch
 from hlofuse.cost.gpu.pair import Pair
@@ -24,6 +25,9 @@ from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.gpu.timing import Timing
 from hlofuse.ir.instruction import Instruction
+
+_Timed: TypeAlias = "Pair | Estimate"
+"""What has the ticks of a pair: its structure if they are all that was asked for."""
 
 
 class KernelModel:
@@ -58,7 +62,7 @@ class KernelModel:
         self._summary_of: dict[Instruction, Summary] = {}
         self._made_of: dict[Instruction, tuple[Pair, Sequence[Origin] | None]] = {}
         self._runs: dict[Instruction, Estimate] = {}
-        self._pairs: dict[Instruction, dict[Instruction, Estimate]] = {}
+        self._pairs: dict[Instruction, dict[Instruction, _Timed]] = {}
 
     # ------------------------------------------------------------ what passes ask
 
@@ -84,8 +88,8 @@ class KernelModel:
             if pair is None:
                 pair = self.pair(producer, consumer)
             first, second = self.run_time(producer), self.run_time(consumer)
-            known = pairs[consumer] = self._run_pair(producer, first, consumer, second, pair)
-        return known
+            known = pairs[consumer] = self._time_pair(producer, first, consumer, second, pair)
+        return self._estimate(producer, consumer, known)
 
     def times(
         self,
@@ -98,7 +102,9 @@ class KernelModel:
         `structures` has what `pair` says of the producer and users, for those it is known of.
         """
         runs = self._runs
-        pairs = self._pairs.setdefault(producer, {})
+        pairs = self._pairs.get(producer)
+        if pairs is None:
+            pairs = self._pairs[producer] = {}
         first = runs.get(producer) or self.run_time(producer)
         fused, unfused = 0, first.ticks
         for user in users:
@@ -106,20 +112,21 @@ class KernelModel:
             together = pairs.get(user)
             if together is None:
                 known = structures.get(user) or self.pair(producer, user)
-                together = pairs[user] = self._run_pair(producer, first, user, second, known)
+                together = pairs[user] = self._time_pair(producer, first, user, second, known)
             fused += together.ticks
             unfused += second.ticks
         return fused, unfused
 
     def kept_times(self, producer: Instruction, users: Iterable[Instruction]) -> tuple[int, int]:
         """The same of those users only that a pair time with the producer is kept of."""
-        runs, pairs = self._runs, self._pairs.get(producer, {})
-        fused, unfused = 0, self.run_time(producer).ticks
-        for user in users:
-            together = pairs.get(user)
-            if together is not None:
-                fused += together.ticks
-                unfused += (runs.get(user) or self.run_time(user)).ticks
+        runs, pairs = self._runs, self._pairs.get(producer)
+        fused, unfused = 0, (runs.get(producer) or self.run_time(producer)).ticks
+        if pairs:
+            for user in users:
+                together = pairs.get(user)
+                if together is not None:
+                    fused += together.ticks
+                    unfused += (runs.get(user) or self.run_time(user)).ticks
         return fused, unfused
 
     def multi_output_time(self, producer: Instruction, consumer: Instruction) -> Estimate:
@@ -146,9 +153,10 @@ class KernelModel:
         """Keep an estimate made elsewhere, as the Triton check does."""
         self._pairs.setdefault(producer, {})[consumer] = estimate
 
-    def pairs_of(self, producer: Instruction) -> dict[Instruction, Estimate]:
-        """The kept pair times with this producer (`GetAllConsumers`); empty if there are none."""
-        return self._pairs.get(producer, {})
+    def kept_pair_time(self, producer: Instruction, consumer: Instruction) -> Estimate | None:
+        """The pair's time if it has been asked for and kept (`GpuPerformanceModelCache::Get`)."""
+        known = self._pairs.get(producer, {}).get(consumer)
+        return None if known is None else self._estimate(producer, consumer, known)
 
     def invalidate(self, instruction: Instruction) -> None:
         """Forget its run time and the pairs it is in now (`GpuPerformanceModelCache::Invalidate`)."""
@@ -174,7 +182,8 @@ class KernelModel:
 
     def pair_launch(self, producer: Instruction, consumer: Instruction, pair: Pair | None = None) -> Launch:
         """The same for the producer fused into the consumer."""
-        return self._launcher.of_pair(producer, consumer, pair or self.pair(producer, consumer))
+        pair = pair or self.pair(producer, consumer)
+        return pair.launch or self._launcher.of_pair(producer, consumer, pair)
 
     def merged_ir_size(self, producer: Instruction, consumer: Instruction) -> int:
         """Instructions emitted after fusing, copies counted (`ProducerConsumerMergedTooLarge`)."""
@@ -239,28 +248,48 @@ class KernelModel:
             known = summary.estimates[bad] = time_of(self.timing, summary, launch, coalesced)
         return known
 
+    def _time_pair(
+        self, producer: Instruction, first: Estimate, consumer: Instruction, second: Estimate, pair: Pair
+    ) -> _Timed:
+        """`first` and `second` are the estimates of the two."""
+        if pair.producer.bad_transpose or pair.consumer.bad_transpose:
+            return self._run_pair(producer, first, consumer, second, pair)
+        if pair.ticks < 0:
+            if first.ticks >= INFINITE or second.ticks >= INFINITE:
+                return replace(first, ticks=INFINITE)
+            launch = pair.launch or self._launcher.of_pair(producer, consumer, pair)
+            pair.ticks = ticks_of_pair(self.timing, pair, first, second, launch, _in_step(pair, launch))
+        return pair
+
+    def _estimate(self, producer: Instruction, consumer: Instruction, known: _Timed) -> Estimate:
+        """All there is to say of a time that is known."""
+        if not isinstance(known, Pair):
+            return known
+        return self._run_pair(producer, self.run_time(producer), consumer, self.run_time(consumer), known)
+
     def _run_pair(
         self, producer: Instruction, first: Estimate, consumer: Instruction, second: Estimate, pair: Pair
     ) -> Estimate:
-        """`first` and `second` are the estimates of the two."""
         a, b = pair.producer, pair.consumer
         bad = (a.bad_transpose and _reads_across(producer, a)) or (
             b.bad_transpose and _reads_across(consumer, b)
         )
-        known = pair.estimate_across if bad else pair.estimate
+        if pair.estimates is None:
+            pair.estimates = {}
+        known = pair.estimates.get(bad)
         if known is None:
             if first.ticks >= INFINITE or second.ticks >= INFINITE:
                 return replace(first, ticks=INFINITE)
             launch = self._launcher.of_pair(producer, consumer, pair)
-            coalesced = not bad or launch.kind == "transpose"
-            if a.is_reduction and b.is_reduction and launch.kind == "reduction":
-                coalesced = False
+            coalesced = (not bad or launch.kind == "transpose") and _in_step(pair, launch)
             known = time_of_pair(self.timing, pair, first, second, launch, coalesced)
-            if bad:
-                pair.estimate_across = known
-            else:
-                pair.estimate = known
+            pair.estimates[bad] = known
         return known
+
+
+def _in_step(pair: Pair, launch: Launch) -> bool:
+    """Neighbours read side by side, the two not being reductions one after the other in one kernel."""
+    return not (pair.producer.is_reduction and pair.consumer.is_reduction and launch.kind == "reduction")
 
 
 def _reads_across(instruction: Instruction, summary: Summary) -> bool:

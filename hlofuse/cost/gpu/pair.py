@@ -23,13 +23,13 @@ class Pair:
     __slots__ = (
         "_roots",
         "consumer",
-        "estimate",
-        "estimate_across",
+        "estimates",
         "fused",
         "launch",
         "producer",
         "shared",
         "slot",
+        "ticks",
     )
 
     producer: Summary
@@ -40,9 +40,11 @@ class Pair:
     """For each of the producer's operands the slot where the consumer reads it too, or None. Empty where
     they share none."""
     launch: Launch | None
-    estimate: Estimate | None
-    estimate_across: Estimate | None
-    """The same where something inside reads across the grain of memory."""
+    ticks: int
+    """Its time where nothing inside reads across the grain of memory, which is all that a pass asks of most
+    pairs; -1 until it is worked out."""
+    estimates: dict[bool, Estimate] | None
+    """All there is to say of that time, by whether something inside reads across the grain of memory."""
     fused: dict[FusionConfig | None, Summary] | None
     """The summary of the two fused, by the fusion's config."""
     _roots: Sequence[Root] | None
@@ -105,5 +107,6 @@ class PairTable:
         if pair is None:
             pair = self._pairs[key] = Pair()
             pair.producer, pair.consumer, pair.slot, pair.shared = first, second, slot, shared
-            pair.launch = pair._roots = pair.fused = pair.estimate = pair.estimate_across = None
+            pair.launch = pair._roots = pair.fused = pair.estimates = None
+            pair.ticks = -1
         return pair

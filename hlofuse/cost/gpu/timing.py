@@ -5,7 +5,10 @@ All results are ticks (see `ticks`). Equal questions come again and again, so an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.ticks import EXACT, INFINITE, fp32, nanoseconds, seconds, times
 
 
@@ -57,6 +60,17 @@ class Timing:
         if ticks is None:
             rate = self.uncoalesced_rate(element_bytes) if element_bytes else 1.0
             ticks = self._reads[key] = self.read_at_rate(min(size, total), total, rate, blocks)
+        return ticks
+
+    def read_each(
+        self, operands: Sequence[ShapeFacts], totals: Sequence[int], coalesced: bool, blocks: int
+    ) -> list[int]:
+        """The same of each of several operands."""
+        known, ticks = self._reads, []
+        for operand, total in zip(operands, totals, strict=True):
+            element_bytes = 0 if coalesced else operand.element_bytes
+            of_one = known.get((operand.size, total, element_bytes, blocks))
+            ticks.append(self.read(operand.size, total, element_bytes, blocks) if of_one is None else of_one)
         return ticks
 
     def read_at_rate(self, net: int, total: int, rate: float, blocks: int) -> int:

@@ -131,12 +131,11 @@ class Observer:
     def _take_down(self, producer: Instruction, consumers: Sequence[Instruction]) -> None:
         model = self.model
         assert model is not None
-        pairs = model.pairs_of(producer)
         into = [c for c in consumers if not is_fusible_bitcast(c)]
         leaves = len(into) == len(producer.users)
         first = model.run_time(producer)
         for place, consumer in enumerate(into):
-            fused = pairs.get(consumer)
+            fused = model.kept_pair_time(producer, consumer)
             if fused is None:
                 continue
             self._now[consumer.name] = _Estimates(first, model.run_time(consumer), fused, len(into), leaves)

@@ -27,7 +27,7 @@ def sums(model: KernelModel, producer: Instruction) -> tuple[int, int]:
 
 def pair_estimate(model: KernelModel, producer: Instruction, consumer: Instruction) -> Estimate:
     """The pair's time; through the tiles where Triton emits it."""
-    known = model.pairs_of(producer).get(consumer)
+    known = model.kept_pair_time(producer, consumer)
     if known is not None:
         return known
     triton = any(

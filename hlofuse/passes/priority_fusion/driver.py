@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
-from hlofuse.analysis.fusible import is_fusible
+from hlofuse.analysis.fusible import ALWAYS_FUSIBLE, is_fusible
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.launch import Launch
@@ -46,6 +47,8 @@ class Driver:
         self._model = model
         self._launch = model.device.launch_ticks
         self._legality = legality
+        self._least = -math.inf if legality.whatever_it_costs else 0.0
+        """What does not save so much is not fused."""
         self._recorder = recorder
         self._guide = guide
         self._extra_outputs = extra_outputs
@@ -65,7 +68,7 @@ class Driver:
                 self._estimate(instruction)
             if instruction.opcode in _NEVER_CANDIDATES or not instruction.users:
                 continue
-            if is_fusible(instruction):
+            if instruction.opcode in ALWAYS_FUSIBLE or is_fusible(instruction):
                 candidates.append(instruction)
         self._set_priorities(candidates)
         changed = False
@@ -95,18 +98,19 @@ class Driver:
         """`ComputeAndSetPriorities`: all of them are worked out before any is entered."""
         if self._guide is not None:
             self._guide.order_updates(producers)
-        priorities = [self._priority(producer) for producer in producers]
+        work_out, queue, least = self._priority, self._queue, self._least
+        priorities = [work_out(producer) for producer in producers]
         for producer, priority in zip(producers, priorities, strict=True):
-            if priority is None or (priority < 0 and not self._legality.whatever_it_costs):
-                self._queue.discard(producer)
+            if priority is None or priority < least:
+                queue.discard(producer)
             else:
-                self._queue.set(producer, priority)
+                queue.set(producer, priority)
 
     def _priority(self, producer: Instruction) -> int | None:
         """Ticks that fusing saves; None if it is not possible (`CalculateProducerPriority`)."""
         if self._preferred:
             self._preferred.pop(producer, None)
-        opcode = producer.opcode
+        opcode, legality = producer.opcode, self._legality
         if opcode == "bitcast" and is_fusible_bitcast(producer):
             return INFINITE
         if opcode == "constant":
@@ -114,9 +118,9 @@ class Driver:
         guide = self._guide
         if guide is not None:
             guide.order_users(producer)
-        refusal = self._legality.refusal(producer)
+        refusal = legality.refusal(producer)
         if refusal is not None:
-            preferred = self._legality.sole_extra_output(producer) if self._extra_outputs else None
+            preferred = legality.sole_extra_output(producer) if self._extra_outputs else None
             if preferred is not None:
                 self._preferred[producer] = preferred
                 return self._saved_by(producer, preferred)
@@ -125,14 +129,14 @@ class Driver:
                 producer, user, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
             )
             if guide is not None:
-                guide.refused(producer, verdict.reason, partial(self._legality.all_reasons, producer))
+                guide.refused(producer, verdict.reason, partial(legality.all_reasons, producer))
             return None
-        model = self._model
         removed = self._removed_times.get(producer)
         users = producer.users if removed is None else self._new_consumers[producer]
-        fused, unfused = model.times(producer, users, self._legality.pairs(producer))
-        fused += self._launch * len(users)
-        unfused += self._launch * (len(users) + 1)
+        fused, unfused = self._model.times(producer, users, legality.pairs(producer))
+        launches = self._launch * len(users)
+        fused += launches
+        unfused += launches + self._launch
         current = 0
         if removed is not None:
             # Only what this step changed is added; what it did away with is subtracted.
@@ -199,7 +203,10 @@ class Driver:
                 self._marked.pop(consumer, None)
                 self._queue.discard(consumer)
             for operand in fusion.operands:
-                if operand is producer or operand.opcode in _NOT_UPDATED or not is_fusible(operand):
+                opcode = operand.opcode
+                if operand is producer or opcode in _NOT_UPDATED:
+                    continue
+                if opcode not in ALWAYS_FUSIBLE and not is_fusible(operand):
                     continue
                 self._marked[operand] = None
                 self._new_consumers.setdefault(operand, []).append(fusion)

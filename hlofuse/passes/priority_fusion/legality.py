@@ -128,10 +128,12 @@ class Legality:
 
     def _look_at(self, instruction: Instruction) -> _Alone:
         alone = self._alone[instruction] = _Alone()
+        alone.as_producer = alone.as_consumer = alone.works_in_place = None
         as_producer, as_consumer = rules_of_one(instruction)
-        alone.as_producer = self._first(as_producer, instruction, instruction) if as_producer else None
-        alone.as_consumer = self._first(as_consumer, instruction, instruction) if as_consumer else None
-        alone.works_in_place = None
+        if as_producer:
+            alone.as_producer = self._first(as_producer, instruction, instruction)
+        if as_consumer:
+            alone.as_consumer = self._first(as_consumer, instruction, instruction)
         return alone
 
     def _first(
@@ -167,7 +169,9 @@ class Legality:
         """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
         if not producer.users:
             return _NO_USERS, None
-        known = self._edges.setdefault(producer, {})
+        known = self._edges.get(producer)
+        if known is None:
+            known = self._edges[producer] = {}
         only_bitcasts = True
         for user in producer.users:
             if user.opcode != "bitcast" or not is_fusible_bitcast(user):

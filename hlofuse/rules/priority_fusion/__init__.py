@@ -85,15 +85,18 @@ def structure_rules(
 ) -> tuple[PairRule, ...]:
     """Those of `STRUCTURE_RULES` that can object: most pairs have nothing of what they ask for."""
     first, second = pair.producer, pair.consumer
+    has_room = (
+        len(producer.operands) + len(consumer.operands) + 1 <= limits.parameters
+        and first.ir_size * second.parameter_ir_size[pair.slot] + second.ir_size <= limits.ir_size
+    )
     rules: tuple[PairRule, ...] = (consumer_is_bitcast,) if consumer.opcode == "bitcast" else ()
-    if not (first.is_plain and second.is_plain):
-        if (first.features | second.features) & SCATTERS:
-            rules += SCATTER_RULES
-        if first.is_reduction or first.significant_reduce:
-            rules += _REDUCE_RULES
-    if not limits.have_room(producer, consumer, pair):
-        rules += _BUDGET_RULES
-    return rules
+    if first.is_plain and second.is_plain:
+        return rules if has_room and limits.admit_plain else rules + _BUDGET_RULES
+    if (first.features | second.features) & SCATTERS:
+        rules += SCATTER_RULES
+    if first.is_reduction or first.significant_reduce:
+        rules += _REDUCE_RULES
+    return rules if has_room and limits.admit(first, second) else rules + _BUDGET_RULES
 
 
 IN_PLACE_RULES: tuple[PairRule, ...] = (in_place_conflict,)

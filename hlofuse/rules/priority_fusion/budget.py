@@ -6,7 +6,6 @@ from typing import Any
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.gpu.ticks import EXACT
 from hlofuse.ir.instruction import Instruction
@@ -133,20 +132,15 @@ class Limits:
     def __init__(self, device: DeviceDescription, settings: Settings) -> None:
         self._shared_memory = device.shared_memory_per_block
         self._reductions = settings.value(MAX_REDUCTIONS)
-        self._admits_plain = self._shared_memory >= 0 and self._reductions >= 0
+        self.admit_plain = self._shared_memory >= 0 and self._reductions >= 0
         """A what-if run may allow fewer than no reductions."""
-        self._parameters = settings.value(MAX_PARAMETERS)
-        self._ir_size = min(settings.value(MAX_IR_SIZE), EXACT - 1)
+        self.parameters = settings.value(MAX_PARAMETERS)
+        self.ir_size = min(settings.value(MAX_IR_SIZE), EXACT - 1)
         """Where it is more, `merged_ir_size` is asked what the sum comes to in single precision."""
 
-    def have_room(self, producer: Instruction, consumer: Instruction, pair: Pair) -> bool:
-        """None of the rules can object, as of nearly all pairs: nothing needs asking."""
-        a, b = pair.producer, pair.consumer
-        if len(producer.operands) + len(consumer.operands) + 1 > self._parameters:
-            return False
-        if a.ir_size * b.parameter_ir_size[pair.slot] + b.ir_size > self._ir_size:
-            return False
-        return (a.is_plain and b.is_plain and self._admits_plain) or (
+    def admit(self, a: Summary, b: Summary) -> bool:
+        """What the two take of a block's resources is within the limits, and each has one result."""
+        return (
             a.shared_memory + b.shared_memory <= self._shared_memory
             and a.unnested_reductions + b.unnested_reductions <= self._reductions
             and not (a.is_tuple or b.is_tuple)
