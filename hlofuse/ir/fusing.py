@@ -169,7 +169,9 @@ def _read_through_parameters(fusion: Instruction, clone: Instruction, operands: 
         else:
             parameter = _new_parameter(fusion, body, operand)
         inner.append(parameter)
-        parameter.add_user(clone)
+        users = parameter.users
+        if not users or users[-1] is not clone:  # a new one can only be the last of them
+            users.append(clone)
 
 
 def _parameter_for(fusion: Instruction, body: Computation, operand: Instruction) -> Instruction:

@@ -223,6 +223,10 @@ class Instruction:
         """All users but `new` itself, and the root role, go over to `new` (`ReplaceAllUsesWith`)."""
         users = self.users
         self.users, self._places = [], None
+        # Where it has none yet, as nearly always, they become its users as they stand.
+        at_once = not new.users and new not in users
+        if at_once:
+            new.users, new._places = users, None
         for user in users:
             if user is new:
                 self.users.append(user)

@@ -26,17 +26,14 @@ def merge_fusion(fusion: Instruction, producer: Instruction) -> None:
     inside = producer.fused_computation
     # XLA clones twice, for the producer and for the fusion. One object stands for both here; the first
     # clones' names are taken, but nobody sees them.
-    clones: dict[Instruction, Instruction] = {}
-    skip = names.skip
-    for inner in inside.instructions:
-        skip(inner.name)
-        if inner.opcode != "parameter":
-            clones[inner] = inner.bare_copy()
+    instructions = inside.instructions
+    names.skip(*[inner.name for inner in instructions])
+    clones = {inner: inner.bare_copy() for inner in instructions if inner.opcode != "parameter"}
     clones.update(zip(inside.parameters, producer.operands, strict=True))
     merge = _Merge(fusion, names)
     merge.replace(producer, clones[inside.root])
     if inside.root.opcode != "parameter":
-        skip("constant")  # a root to stand in while the clones are moved
+        names.skip("constant")  # a root to stand in while the clones are moved
     order = inside.post_order(but_for=inside.parameters)
     order.reverse()
     merge.move_in(order, clones)
@@ -82,14 +79,17 @@ class _Merge:
                 operand = clones[operand]
                 source = inner.get(operand) or self._enter(operand)
                 sources.append(source)
-                source.add_user(clone)
+                users = source.users
+                if not users or users[-1] is not clone:  # a new one can only be the last of them
+                    users.append(clone)
         self._body.replace_parameters([p for p in self._parameters if p is not None])
 
     def _drop(self, number: int) -> None:
         """Parameters behind get a new number, name and id (`RemoveParameter`)."""
         del self._operands[number]
         del self._parameters[number]
-        self._body.renew_parameters(self._parameters, number)
+        if number < len(self._parameters):
+            self._body.renew_parameters(self._parameters, number)
 
     def _enter(self, operand: Instruction) -> Instruction:
         """A further operand: what the inside reads in its place."""

@@ -83,24 +83,28 @@ class NameUniquer:
             if number not in root.asked and not 0 <= number < root.next:
                 root.asked.add(number)
                 return f"{text}.{number}" if numbered else text
-        number = root.next
-        while number in root.asked:
+        number, asked = root.next, root.asked
+        while number in asked:
             number += 1
         root.next = number + 1
         unique = f"{root.name}.{number}"
         taken[unique] = root
         return unique
 
-    def skip(self, name: str) -> None:
-        """The same for a name that nobody will look at."""
-        root = self._taken.get(name)
-        if root is None or self._reserved:
-            self.unique(name)
-            return
-        number = root.next
-        while number in root.asked:
-            number += 1
-        root.next = number + 1
+    def skip(self, *names: str) -> None:
+        """The same, one after the other, for names that nobody will look at."""
+        if self._reserved:
+            self._note_reserved()
+        taken = self._taken
+        for name in names:
+            root = taken.get(name)
+            if root is None:
+                self.unique(name)
+                continue
+            number, asked = root.next, root.asked
+            while number in asked:
+                number += 1
+            root.next = number + 1
 
     def _root(self, text: str) -> _Root:
         root = self._roots.get(text)

@@ -70,7 +70,8 @@ def remove_parameter(body: Computation, number: int) -> None:
     """
     parameters = body.parameters
     body.remove_instruction(parameters.pop(number))
-    body.renew_parameters(parameters, number)
+    if number < len(parameters):
+        body.renew_parameters(parameters, number)
 
 
 def _remove_fused_parameter(
