@@ -18,17 +18,16 @@ def order_of_walk(
     """Where each instruction comes in a walk from `starts`, which goes through `operands` of each first."""
     order: dict[Instruction, int] = {}
     for start in starts:
-        stack = [(start, 0)]
+        stack = [(start, iter(operands(start)))] if start not in order else []
         while stack:
-            x, slot = stack.pop()
-            if x in order:
-                continue
-            needed = operands(x)
-            if slot == len(needed):
+            x, left = stack[-1]
+            for needed in left:
+                if needed not in order:
+                    stack.append((needed, iter(operands(needed))))
+                    break
+            else:
+                stack.pop()
                 order[x] = len(order)
-                continue
-            stack.append((x, slot + 1))
-            stack.append((needed[slot], 0))
     return order
 
 
@@ -51,19 +50,19 @@ def uses_in_order(
         if start in seen:
             continue
         seen.add(start)
-        stack = [(start, 0)]
+        stack = [(start, iter(read.get(start) or start.operands))]
         while stack:
-            user, slot = stack.pop()
-            operands = read.get(user) or user.operands
-            if slot:
-                uses.setdefault((operands[slot - 1], user), len(uses))
-            if slot == len(operands):
-                continue
-            stack.append((user, slot + 1))
-            producer = operands[slot]
-            if producer not in seen:
-                seen.add(producer)
-                stack.append((producer, 0))
+            user, left = stack[-1]
+            for producer in left:
+                if producer not in seen:
+                    seen.add(producer)
+                    stack.append((producer, iter(read.get(producer) or producer.operands)))
+                    break
+                uses.setdefault((producer, user), len(uses))
+            else:
+                stack.pop()
+                if stack:
+                    uses.setdefault((user, stack[-1][0]), len(uses))
     for user in read:
         for producer in user.operands:
             uses.setdefault((producer, user), len(uses))
