@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+UNREAD = "\0"
+"""Stands for what nobody has asked for yet."""
+
 
 class Attributes(Mapping[str, Any]):
     """The attributes of one instruction, in the order written.
@@ -18,13 +21,15 @@ class Attributes(Mapping[str, Any]):
     text as written. Missing names raise KeyError as in any mapping.
     """
 
-    __slots__ = ("_raw", "_text", "_typed")
+    __slots__ = ("_raw", "_text", "_typed", "op_name")
 
     def __init__(self, text: str | None = None, raw: dict[str, str] | None = None) -> None:
         """From the text after the operands (`, kind=kLoop, calls=%c`) or from split pairs."""
         self._text = text
         self._raw = raw
         self._typed: dict[str, Any] | None = None
+        self.op_name: str | None = UNREAD
+        """For `Instruction.op_name`, which is asked for more often than all the rest."""
 
     @property
     def raw_items(self) -> dict[str, str]:
@@ -67,6 +72,12 @@ class Attributes(Mapping[str, Any]):
             return typed[name]
         raw = self._raw
         return self[name] if name in (self.raw_items if raw is None else raw) else default
+
+    def read_op_name(self) -> str | None:
+        """What the metadata has as the framework's name of the operation; from now on in `op_name`."""
+        metadata = self.get("metadata")
+        self.op_name = metadata.op_name if metadata is not None else None
+        return self.op_name
 
     def typed_items(self) -> dict[str, Any]:
         """Name to typed value, all of them; not to be changed."""

@@ -81,10 +81,10 @@ class Computation:
     @property
     def instructions(self) -> list[Instruction]:
         """The instructions, oldest first."""
-        return [i for i in self._slots if i is not None]
+        return list(filter(None, self._slots))
 
     def __iter__(self) -> Iterator[Instruction]:
-        return (i for i in self._slots if i is not None)
+        return filter(None, self._slots)  # lazily: it meets what is added on the way
 
     def __len__(self) -> int:
         return len(self._slots) - self._slots.count(None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hlofuse.ir.attributes import NO_ATTRIBUTES, Attributes
+from hlofuse.ir.attributes import NO_ATTRIBUTES, UNREAD, Attributes
 from hlofuse.ir.native import mypyc_attr
 from hlofuse.ir.shape import Shape
 
@@ -146,8 +146,8 @@ class Instruction:
     @property
     def op_name(self) -> str | None:
         """The framework's name for the operation, from the metadata."""
-        metadata = self.attributes.get("metadata")
-        return metadata.op_name if metadata is not None else None
+        op_name = self.attributes.op_name
+        return op_name if op_name is not UNREAD else self.attributes.read_op_name()
 
     # ------------------------------------------------------------ edges
 
@@ -235,7 +235,8 @@ class Instruction:
             for i, operand in enumerate(operands):
                 if operand is self:
                     operands[i] = new
-            new.add_user(user)
+            if not at_once:
+                new.add_user(user)
         if self.computation is not None and self.computation.root is self:
             self.computation.root = new
 

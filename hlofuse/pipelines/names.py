@@ -91,7 +91,12 @@ def operation(x: Instruction) -> str:
 
     Of a text without metadata XLA notes the name of an instruction instead, number and all.
     """
-    name = (x.op_name or "").rpartition("/")[2]
+    return _operation(x.op_name or "")
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _operation(op_name: str) -> str:
+    name = op_name.rpartition("/")[2]
     return _NUMBER_BEHIND.sub("", name) if name[-1:].isdigit() else name
 
 
@@ -111,17 +116,18 @@ def is_of_program(x: Instruction) -> bool:
 
     In a text without metadata an element-wise operation that is named otherwise is.
     """
-    if x.op_name:
-        return is_told_of_program(x)
-    return x.opcode in ELEMENTWISE_OPCODES and name_before_renaming(x).root in _OF_FRAMEWORK
+    op_name, opcode = x.op_name, x.opcode
+    if op_name:
+        return opcode != "parameter" and _is_named_after(x.name, op_name, opcode)
+    return opcode in ELEMENTWISE_OPCODES and name_before_renaming(x).root in _OF_FRAMEWORK
 
 
 def is_told_of_program(x: Instruction) -> bool:
     """The same where the metadata has to tell: ids are guessed of all operations alike, or of none."""
-    op_name = x.op_name
-    if not op_name or x.opcode == "parameter":
+    op_name, opcode = x.op_name, x.opcode
+    if not op_name or opcode == "parameter":
         return False
-    return _is_named_after(name_before_renaming(x).root, op_name, x.opcode)
+    return _is_named_after(x.name, op_name, opcode)
 
 
 def is_of_older_release(x: Instruction) -> bool:
@@ -129,13 +135,15 @@ def is_of_older_release(x: Instruction) -> bool:
     return _names_entry(x.op_name or "")
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _names_entry(op_name: str) -> bool:
     _, *parts = op_name.split("/")[len(named_calls(op_name)) :]
     return len(parts) > 1 and parts[0] == _ENTRY
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _is_named_after(root: str, op_name: str, opcode: str) -> bool:
+def _is_named_after(name: str, op_name: str, opcode: str) -> bool:
+    root = _before_renaming(name, opcode not in _KEPT_NAMES).root
     last = _NOT_IN_NAMES.sub("_", op_name.rpartition("/")[2])
     if root == opcode == _OPCODES.get(last):
         return _names_entry(op_name)
@@ -272,10 +280,11 @@ def is_of_call(x: Instruction) -> bool:
 
 def _is_in_entry(x: Instruction) -> bool:
     """Is it in the entry, or in a fusion there?"""
-    computation = _called_computation(x)
-    return (
-        computation is not None and computation.module is not None and computation.module.entry is computation
-    )
+    computation = x.computation
+    if computation is None or computation.module is None:
+        return False
+    entry = computation.module.entry
+    return computation is entry or _called_computation(x) is entry
 
 
 def _called_computation(x: Instruction) -> Computation | None:

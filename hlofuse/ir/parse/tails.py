@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
-from hlofuse.ir.attributes import Attributes
+from hlofuse.ir.attributes import UNREAD, Attributes
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 from hlofuse.ir.parse.declined import Declined
@@ -65,6 +65,7 @@ class TailMemo(dict[str, Attributes]):
         attributes = self[text] = _NEW(Attributes)
         attributes._text = text
         attributes._raw = attributes._typed = None
+        attributes.op_name = UNREAD
         return attributes
 
     def _own_before_unusual(self, text: str) -> str:
