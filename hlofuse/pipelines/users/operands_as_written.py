@@ -46,6 +46,8 @@ class Program(NamedTuple):
         What DotMerger concatenated took the place of the first product that read `x`, if it is the only one.
         A bitcast may have been the product's alone. What a gemm took along stood there, too.
         """
+        if len(x.users) < 2:
+            return
         order = self.at_cse if x.opcode == "broadcast" else self.order
         place = {u: order[u] for u in x.users}
         parts = self.parts.get(x, [])

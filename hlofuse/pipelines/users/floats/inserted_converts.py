@@ -30,12 +30,13 @@ def was_two_converts(x: Instruction) -> bool:
 
 def is_inserted_convert(instruction: Instruction) -> bool:
     """Was it put in front of or behind what cannot compute in the program's precision?"""
-    return is_narrowing(instruction) or is_widening(instruction)
+    return instruction.opcode == "convert" and (is_narrowing(instruction) or is_widening(instruction))
 
 
 def is_narrowing(instruction: Instruction) -> bool:
     """Was it put behind such an instruction?"""
-    return is_unnamed_convert(instruction) and instruction.shape.element_type in _NARROW
+    is_narrow_convert = instruction.opcode == "convert" and instruction.shape.element_type in _NARROW
+    return is_narrow_convert and is_unnamed_convert(instruction)
 
 
 def is_widening(instruction: Instruction) -> bool:
@@ -43,7 +44,9 @@ def is_widening(instruction: Instruction) -> bool:
 
     A convert of the program from integers or predicates, which would make narrow numbers, has taken it in.
     """
-    if not is_unnamed_convert(instruction) or instruction.shape.element_type not in _WIDE:
+    if instruction.opcode != "convert" or instruction.shape.element_type not in _WIDE:
+        return False
+    if not is_unnamed_convert(instruction):
         return False
     before = instruction.operands[0].shape.element_type
     return before in _NARROW or before in INTEGER_TYPES or before == "pred"
