@@ -268,14 +268,22 @@ def _scope(op_name: str) -> str:
 
 def is_of_call(x: Instruction) -> bool:
     """Was it inlined from a computation that its own computation called?"""
-    if named_calls(x.op_name or ""):
+    op_name = x.op_name or ""
+    if named_calls(op_name):
         return bool(outermost_call(x))
-    for part in reversed(_parts(x.op_name or "")):
+    is_body = _is_innermost_a_body(op_name)
+    return is_body is not None and (not is_body or _is_in_entry(x))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _is_innermost_a_body(op_name: str) -> bool | None:
+    """Is the innermost thing that it is in the body of a loop or a branch, or a call? None for neither."""
+    for part in reversed(_parts(op_name)):
         if _BODIES.fullmatch(part):
-            return _is_in_entry(x)
-        if _is_call(part):
             return True
-    return False
+        if _is_call(part):
+            return False
+    return None
 
 
 def _is_in_entry(x: Instruction) -> bool:
