@@ -22,6 +22,7 @@ from hlofuse.pipelines.users.clues import Clues, clues_of
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces, places_of_gone
+from hlofuse.pipelines.users.duplicates.own_broadcasts import with_own_user_first
 from hlofuse.pipelines.users.duplicates.widened_in_functions import with_functions_as_met
 from hlofuse.pipelines.users.floats.distributed_factors import merged_beside_sum
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
@@ -138,6 +139,7 @@ def _restore(
             users = listed
         users = with_last_in_place_of_rounding(instruction, users, rounded)
         users = with_last_part_of_product_in_front(instruction, users)
+        users = with_own_user_first(instruction, users)
         reorder_users(instruction, without_called_slices(instruction, users, called))
 
 

@@ -99,6 +99,32 @@ def test_a_convert_that_was_put_in_since_tells_of_no_round() -> None:
     assert [u.name for u in listed] == ["convert.1", "gt.1", "gt.2", "choice.1", "choice.2"]
 
 
+@pytest.mark.parametrize(
+    ("operation", "users"),
+    [("div", "max.1 select.1 max.2 select.2"), ("select_n", "max.1 max.2 select.1 select.2")],
+)
+def test_a_choice_that_was_a_product_with_a_predicate_is_of_the_first_round(
+    operation: str, users: str
+) -> None:
+    """The first simplification makes it, and a zero for it."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %c = f32[] constant(0)
+  %lt.1 = pred[8]{{0}} compare(%p, %p), direction=LT{named("lt")}
+  %zero.1 = f32[8]{{0}} broadcast(%c), dimensions={{}}{named("zero")}
+  %max.1 = f32[8]{{0}} maximum(%p, %zero.1){named("max")}
+  %select.1 = f32[8]{{0}} select(%lt.1, %max.1, %zero.1){named(operation)}
+  %max.2 = f32[8]{{0}} maximum(%select.1, %zero.1){named("max")}
+  %select.2 = f32[8]{{0}} select(%lt.1, %max.2, %zero.1){named(operation)}
+  ROOT %r = (f32[8]{{0}}) tuple(%select.2)"""
+    entry = parse_module(f"HloModule m\n\nENTRY %main {{\n{body}\n}}\n").entry
+    by_name = {x.name: x for x in entry}
+    ids = "p r c lt.1 max.1 max.2 zero.1 select.1 select.2"
+    entry.reorder([by_name[name] for name in ids.split()])
+    walked = [by_name[name] for name in ("max.1", "select.1", "max.2", "select.2")]
+    listed = with_those_of_its_round_in_front(by_name["zero.1"], walked, by_name["max.1"].id)
+    assert [u.name for u in listed] == users.split()
+
+
 @pytest.mark.parametrize(("operation", "users"), [("div", [1, 0, 2]), ("mul", [1, 2, 0])])
 def test_what_was_a_division_read_a_reciprocal_of_its_own_in_any_round(
     operation: str, users: list[int]

@@ -518,6 +518,25 @@ def test_what_a_nested_call_kept_for_the_derivative_went_through_two_tuples() ->
     assert users_of("multiply.1", body, ids="p x.1 r sum.1 multiply.1 use.1 back.1") == ["back.1", "use.1"]
 
 
+@pytest.mark.parametrize(("opcode", "users"), [("sine", "out.1 use.1"), ("negate", "use.1 out.1")])
+def test_the_tuple_of_a_call_took_the_place_of_that_of_a_nested_one(opcode: str, users: str) -> None:
+    """Both end in several results. What is negated in the call may be read past that outside."""
+    nested = "jit(f)/jit(_where)"
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %q = pred[8]{{0}} parameter(1)
+  %zero = f32[] constant(0)
+  %zeros = f32[8]{{0}} broadcast(%zero), dimensions={{}}
+  %select_n.1 = f32[8]{{0}} select(%q, %p, %zeros){named(f"{nested}/select_n")}
+  %use.1 = f32[8]{{0}} {opcode}(%select_n.1){named("jit(f)/use")}
+  %select_n.2 = f32[8]{{0}} select(%q, %zeros, %p){named(f"{nested}/select_n")}
+  %other.1 = f32[8]{{0}} cosine(%select_n.2){named("jit(f)/other")}
+  %out.1 = f32[8]{{0}} tan(%select_n.1){named("out")}
+  %out.2 = f32[8]{{0}} multiply(%use.1, %other.1){named("out")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%out.1, %out.2)"""
+    ids = "p q zero zeros out.1 out.2 r select_n.1 select_n.2 use.1 other.1"
+    assert users_of("select_n.1", body, ids=ids) == users.split()
+
+
 def test_older_users_of_a_product_read_a_reshape_behind_it() -> None:
     """Not where the program itself sums over a dimension of one, which a bitcast takes away."""
     body = f"""  %p = f32[8]{{0}} parameter(0)

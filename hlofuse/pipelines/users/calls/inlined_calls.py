@@ -26,7 +26,7 @@ from hlofuse.pipelines.names import (
 from hlofuse.pipelines.users.calls.clones import is_cotangent, is_of_later_call, is_of_same_call
 from hlofuse.pipelines.users.calls.equal_calls import merged_twins, with_twins_users_merged
 from hlofuse.pipelines.users.calls.inlined_outside import with_calls_inlined
-from hlofuse.pipelines.users.calls.nested_calls import as_call_within_leaves_it
+from hlofuse.pipelines.users.calls.nested_calls import as_call_within_leaves_it, as_nested_tuples_leave_it
 from hlofuse.pipelines.users.calls.results import (
     has_other_results,
     is_computed_of_nothing,
@@ -96,7 +96,8 @@ def in_order_of_calls(
         inner = with_clones_by_age(inner, served, range(source.id, passes))
     elif guessed is not None and _are_in_one_run([served[u] for u in inner], function):
         inner = with_clones_by_age(inner, served, range(source.id, guessed))
-    inner = as_call_within_leaves_it(source, sorted(inner, key=is_stacked), function)
+    in_call = sorted(inner, key=is_stacked)
+    inner = as_call_within_leaves_it(source, in_call, function)
     if source.computation is not None and is_cloned_whole(source.computation):
         return [*inner, *outer]  # the tuples had gone by then
     if outer and _is_result_of_nested(source, function):
@@ -112,7 +113,9 @@ def in_order_of_calls(
         outer = with_branches_together(source, outer)
         outer = with_last_in_place_of_slice(source, outer, order)
         own, elsewhere = _by_place_of_call(source, inner, outer)
-        listed = _with_other_calls_merged(_without_tuples(inner, own), elsewhere, len(inner))
+        nested = as_nested_tuples_leave_it(source, in_call, own, function)
+        listed = _without_tuples(inner, own) if nested is None else nested
+        listed = _with_other_calls_merged(listed, elsewhere, len(inner))
         return last_in_front(listed) if is_stacked(source) else listed
     return [*inner, *outer]
 

@@ -28,21 +28,44 @@ def as_call_within_leaves_it(
 
     That call had been inlined first, and left its place in the same way.
     """
+    own = _ahead_of_tuple(result, users, function)
+    if own is None:
+        return users
+    return [*own, *last_in_front([u for u in users if u not in own])]
+
+
+def as_nested_tuples_leave_it(
+    result: Instruction, inner: list[Instruction], outer: list[Instruction], function: str
+) -> list[Instruction] | None:
+    """The users in `function`, and those around it, of what both it and a call in it have as a result.
+
+    The tuple in which the `function` ends took the place of that of the nested call, and the last user of
+    all took its place in turn. None if the nested call ends in no tuple. Where it is negated there, those
+    around may have read that: AlgebraicSimplifier has a product of two negated values read the values. What
+    passes put in, without a name, tells of no call.
+    """
+    own = _ahead_of_tuple(result, inner, function)
+    if own is None or any(u.opcode == "negate" for u in inner) or not all(u.op_name for u in outer):
+        return None
+    return [*own, outer[-1], *(u for u in inner if u not in own), *outer[:-1]]
+
+
+def _ahead_of_tuple(result: Instruction, users: list[Instruction], function: str) -> list[Instruction] | None:
+    """The users in the call within `function` that computed `result`; None if it did not end in a tuple."""
     call = scope(result)
     if not call or call == function:
-        return users
+        return None
     call_of = partial(_call_seen_in, call)
     own = [u for u in users if _is_within(scope(served_by(u)) or "", call)]
     if all(is_of_next_call(u, result, call, call_of) for u in own):
         own = []
-    others = [u for u in users if u not in own]
     if not own and any(scope(x) == call for x in twins_of(result)):
-        return last_in_front(users)
+        return own
     if not own and _is_recomputed_for_derivative(result, call):
-        return last_in_front(users)
+        return own
     if is_computed_of_nothing(result, call_of) or not has_other_results(result, call, call_of):
-        return users
-    return [*own, *last_in_front(others)]
+        return None
+    return own
 
 
 def _is_within(scope: str, call: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.common.ages import is_sign_of_remainder, was_division
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.simplified.merged_factors import has_merged_factor
@@ -30,8 +31,14 @@ def with_those_of_its_round_in_front(
     for user in others:
         if user.computation is constant.computation:  # what a fusion took along was where others are
             is_later = user.id > constant.id and not (is_factor and has_merged_factor(user))
+            is_later = is_later and not _was_product_with_predicate(user)
         later[user] = is_later
     if not others:
         return users
     first = later[others[0]] and not is_factor
     return sorted(users, key=lambda u: later.get(u, first) != first)
+
+
+def _was_product_with_predicate(x: Instruction) -> bool:
+    """Did the first simplification make it, of a predicate that was multiplied or divided by a number?"""
+    return x.opcode == "select" and operation(x) in {"div", "mul"} and not is_of_program(x)
