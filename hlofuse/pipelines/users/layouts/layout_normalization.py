@@ -25,7 +25,7 @@ from hlofuse.pipelines.users.common.grouping import is_grouped
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.distributed_factors import merged_beside_sum
-from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_widening
+from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, is_narrow, is_widening
 from hlofuse.pipelines.users.floats.swapped_broadcasts import (
     give_order_as_swapped,
     swap_back,
@@ -197,7 +197,8 @@ def with_last_in_place_of_layout(x: Instruction, users: list[Instruction], passe
     """The users of `x`, where it is a copy to the layout in which a transpose of the program moves nothing.
 
     The bitcast back to that layout was the first user of the copy that was made anew. What read the transpose
-    is older and reads the copy now, of which the layout is row-major already. What a library gives in another
+    is older and reads the copy now, of which the layout is row-major already, be it through a convert that
+    was put in later. What a library gives in another
     layout, or what is reshaped, was copied for each instead.
 
     A reshape in such a layout was not made anew; of the two bitcasts behind it the one back went with the
@@ -209,7 +210,9 @@ def with_last_in_place_of_layout(x: Instruction, users: list[Instruction], passe
     """
     if was_read_transposed(x) or is_transposed_of_product(x):
         return last_in_front(users)
-    if not was_copy(x) or any(u.id > x.id or u.opcode == "bitcast" for u in users):
+    if not was_copy(x) or any(u.opcode == "bitcast" for u in users):
+        return users
+    if any(u.id > x.id and not is_inserted_convert(u) for u in users):
         return users
     if all(u.opcode == "slice" and u.id >= passes for u in users):
         users = last_in_front(users)
