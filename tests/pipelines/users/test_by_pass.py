@@ -332,6 +332,23 @@ def test_what_is_computed_of_elements_in_a_scan_had_a_reshape_behind_it() -> Non
 
 
 @pytest.mark.parametrize(
+    ("op_name", "users"), [("", "slice.1 convert.1"), ("jit(f)/sin", "convert.1 slice.1")]
+)
+def test_a_copy_may_be_read_through_a_convert_that_was_put_in_later(op_name: str, users: str) -> None:
+    """The bitcast back to the other layout was its first user, and went; the last took its place."""
+    convert = f', metadata={{op_name="{op_name}"}}' if op_name else ""
+    body = f"""  %p = bf16[4,8]{{1,0}} parameter(0)
+  %neg.1.0 = bf16[4,8]{{1,0}} negate(%p){named("neg")}
+  %transpose.5 = bf16[8,4]{{1,0}} transpose(%neg.1.0), dimensions={{1,0}}{named("neg")}
+  %convert.1 = f32[8,4]{{1,0}} convert(%transpose.5){convert}
+  %sin.1 = f32[8,4]{{1,0}} sine(%convert.1){named("sin")}
+  %slice.1 = bf16[1,4]{{1,0}} slice(%transpose.5), slice={{[0:1], [0:4]}}{named("slice")}
+  ROOT %tuple.1.0 = (f32[8,4]{{1,0}}, bf16[1,4]{{1,0}}) tuple(%sin.1, %slice.1)"""
+    ids = "p neg.1.0 sin.1 slice.1 tuple.1.0 transpose.5 convert.1"
+    assert users_of("transpose.5", body, ids=ids) == users.split()
+
+
+@pytest.mark.parametrize(
     ("ids", "users"),
     [
         ("p slice.5 slice.6 add.5 tuple.1.0 bitcast.1 transpose.5", ["slice.6", "slice.5"]),

@@ -231,6 +231,31 @@ def test_of_several_reductions_of_one_bitcast_each_had_its_own(operation: str, u
     assert users_of("exp.1", body) == users
 
 
+@pytest.mark.parametrize(
+    ("name", "users"), [("dot", ["grouped", "cos.1", "sin.1"]), ("reshape", ["grouped", "sin.1", "cos.1"])]
+)
+def test_a_reduction_had_a_bitcast_beside_that_of_a_gemm(name: str, users: list[str]) -> None:
+    """It was hoisted out of the gemm, and has its name."""
+    head = """%gemm (a: f32[32,2], b: f32[2,4]) -> f32[32,4] {
+  %a = f32[32,2]{1,0} parameter(0)
+  %b = f32[2,4]{1,0} parameter(1)
+  ROOT %d = f32[32,4]{1,0} dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+    body = f"""  %p = f32[4,8,2]{{2,1,0}} parameter(0)
+  %b = f32[2,4]{{1,0}} parameter(1)
+  %c = f32[] constant(0)
+  %exp.1 = f32[4,8,2]{{2,1,0}} exponential(%p){named("exp")}
+  %grouped = f32[32,2]{{1,0}} bitcast(%exp.1){named(name)}
+  %dot.1 = f32[32,4]{{1,0}} fusion(%grouped, %b), kind=kCustom, calls=%gemm{named("dot")}
+  %reduce_sum.1 = f32[2]{{0}} reduce(%grouped, %c), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %sin.1 = f32[4,8,2]{{2,1,0}} sine(%exp.1){named("sin")}
+  %cos.1 = f32[4,8,2]{{2,1,0}} cosine(%exp.1){named("cos")}
+  %sum.1 = f32[4,8,2]{{2,1,0}} add(%sin.1, %cos.1){named("add")}
+  ROOT %r = (f32[32,4]{{1,0}}, f32[2]{{0}}, f32[4,8,2]{{2,1,0}}) tuple(%dot.1, %reduce_sum.1, %sum.1)"""
+    assert users_of("exp.1", body, head=head) == users
+
+
 def test_each_bitcast_that_a_reduction_lost_left_a_hole_where_it_had_stood() -> None:
     """Each last user fills the next of them, so that the holes are counted with those ahead."""
     body = f"""  %p = f32[4,8]{{1,0}} parameter(0)

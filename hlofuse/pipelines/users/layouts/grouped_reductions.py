@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_loop_of_one_turn
+from hlofuse.pipelines.users.common.fusions import is_gemm
 from hlofuse.pipelines.users.common.grouping import is_grouped, is_reduced
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
@@ -48,13 +49,18 @@ def with_last_in_place_of_grouped(
 ) -> list[Instruction]:
     """The users of a value with several reductions of one bitcast: the last took the places of all but one.
 
-    Each had a bitcast of its own, where it stood itself; that of an argmax the program has as a reshape.
+    Each had a bitcast of its own, where it stood itself; that of an argmax the program has as a reshape. If
+    one was hoisted out of a Triton gemm that the walk meets first, that stayed instead.
     """
     gone: list[Instruction] = []
     for grouped in users:
         reductions = [u for u in grouped.users if is_grouped(u, grouped)]
-        if len(reductions) > 1 and len(reductions) == len(grouped.users):
-            gone += sorted(reductions, key=order.__getitem__)[1:]
+        if not reductions:
+            continue
+        first, *others = sorted(grouped.users, key=order.__getitem__)
+        is_of_gemm = is_gemm(first) and grouped.op_name == first.op_name
+        if others == [u for u in others if u in reductions] and (first in reductions or is_of_gemm):
+            gone += others
     if not gone:
         return users
     listed: list[Instruction | None] = [*users]
