@@ -46,6 +46,7 @@ from hlofuse.pipelines.users.simplified.reciprocals import (
     with_last_for_first_product,
     with_last_in_place_of_moved_products,
 )
+from hlofuse.pipelines.users.simplified.reshaped_back import with_reduction_in_front
 from hlofuse.pipelines.users.simplified.scalars_of_broadcasts import with_last_in_place_of_broadcast
 from hlofuse.pipelines.users.simplified.sort_keys import in_order_of_keys, is_bits_of_key
 from hlofuse.pipelines.users.simplified.sunk_operations import in_order_of_sunk
@@ -99,6 +100,7 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
     if clues.ids_known:
         users = with_made_for_quotients_behind(producer, users)
         users = with_shortened_behind(users, ages.passes)
+        users = with_reduction_in_front(producer, users)
     users = with_last_in_place_of_broadcast(producer, users, clues.order)
     users = in_order_of_own_indices(producer, users, clues.at_cse.at_first)
     users = with_reshapes_of_indices_merged(users, clues.at_cse.at_first)
