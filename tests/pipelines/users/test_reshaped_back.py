@@ -8,18 +8,21 @@ from .lists import named, users_of
 
 
 @pytest.mark.parametrize(
-    ("ids", "users"),
+    ("ids", "first", "users"),
     [
-        ("p r mul.1 mul.2 add_any.1 sum.1", "sum.1 mul.2 mul.1"),
-        ("p add_any.1 sum.1 mul.1 mul.2 r", "mul.1 mul.2 sum.1"),
+        ("p r mul.1 mul.2 add_any.1 sum.1", "sine", "sum.1 mul.2 mul.1"),
+        ("p r mul.1 mul.2 add_any.1 sum.1", "negate", "mul.1 mul.2 sum.1"),
+        ("p add_any.1 sum.1 mul.1 mul.2 r", "sine", "mul.1 mul.2 sum.1"),
     ],
-    ids=["moved", "of the program"],
+    ids=["moved", "maybe of negated values", "of the program"],
 )
-def test_a_reduction_past_the_reshape_stands_in_front_of_who_read_the_one_back(ids: str, users: str) -> None:
+def test_a_reduction_past_the_reshape_stands_in_front_of_who_read_the_one_back(
+    ids: str, first: str, users: str
+) -> None:
     body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
   %zero = f32[] constant(0)
   %add_any.1 = f32[8,4]{{1,0}} add(%p, %p){named("add_any")}
-  %mul.1 = f32[8,4]{{1,0}} multiply(%add_any.1, %p){named("mul")}
+  %mul.1 = f32[8,4]{{1,0}} {first}(%add_any.1){named("mul")}
   %mul.2 = f32[8,4]{{1,0}} multiply(%p, %add_any.1){named("mul")}
   %sum.1 = f32[4]{{0}} reduce(%add_any.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
   ROOT %r = (f32[8,4]{{1,0}}, f32[8,4]{{1,0}}, f32[4]{{0}}) tuple(%mul.1, %mul.2, %sum.1)"""

@@ -14,12 +14,15 @@ def with_reduction_in_front(moved: Instruction, users: list[Instruction]) -> lis
 
     AlgebraicSimplifier (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) makes a reduction of what
     is reshaped one of the value (`HandleReduce`), which took the place of the reshape. The one back went
-    before that: its users were appended, and the last of them took its place (`HandleReshape`).
+    before that: its users were appended, and the last of them took its place (`HandleReshape`). One of what
+    is negated there, of which it makes the negated sum, came behind all others.
     """
     if moved.opcode not in ELEMENTWISE_OPCODES or not is_of_program(moved):
         return users
     older = [u for u in users if u.id < moved.id]
     younger = [u for u in users if u not in older]
     if not older or len(younger) != 1 or younger[0].opcode != "reduce":
+        return users
+    if any(u.opcode == "negate" for u in older):
         return users
     return [*younger, *last_in_front(older)]
