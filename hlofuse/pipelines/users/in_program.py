@@ -140,6 +140,7 @@ from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_r
 from hlofuse.pipelines.users.simplified.merged_slices import merged_slices, with_merged_slices_behind
 from hlofuse.pipelines.users.simplified.moved_converts import with_converts_in_place_of_moved
 from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
+from hlofuse.pipelines.users.simplified.negated_sums import with_sums_of_negated_behind
 from hlofuse.pipelines.users.simplified.operations_on_equals import with_larger_and_smaller_gone
 from hlofuse.pipelines.users.simplified.parts_of_complex import with_angles_behind
 from hlofuse.pipelines.users.simplified.random_rounds import (
@@ -262,7 +263,7 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
     users = with_divisions_gone(producer, users, clues.order, clues.divided)
     if not is_read_wide(producer, clues.wide):
         users = with_last_in_place_of_sum(producer, users, clues.reductions)
-    users = with_reduced_again_behind(users)
+    users = with_sums_of_negated_behind(with_reduced_again_behind(users))
     if clues.ids_known:
         users = with_whole_behind_slices(users)
     users = with_signs_behind(producer, with_choice_in_place_of_remainder(producer, users), clues.order)

@@ -25,7 +25,7 @@ class UsesAtCse:
         """`uses` is the order without what was dead; what else reads a negation keeps it."""
         negations = [x for x in computation if x.opcode == "negate" and x.operands[0].shape.is_array]
         read = {(x.op_name, _summed(x)) for x in negations if is_of_program(x)}
-        negated = [x for x in negations if _was_sum_of_negated(x) and (x.op_name, _summed(x)) not in read]
+        negated = [x for x in negations if was_sum_of_negated(x) and (x.op_name, _summed(x)) not in read]
         starts = sorted((_summed(x) for x in negated if not outermost_call(x)), key=lambda x: x.id)
         apart = operands_before_merger(computation, operands_before_gemms(computation))
         self._last_round = uses_in_order(computation, read=apart) if apart else uses
@@ -59,9 +59,11 @@ class UsesAtCse:
         return sorted(users, key=lambda user: self._first_round[producer, user])
 
 
-def _was_sum_of_negated(x: Instruction) -> bool:
+def was_sum_of_negated(x: Instruction) -> bool:
+    """Is it the negated sum that AlgebraicSimplifier made of such a sum?"""
     return (
-        x.operands[0].opcode == "reduce"
+        x.opcode == "negate"
+        and x.operands[0].opcode == "reduce"
         and is_of_program(x.operands[0])
         and operation(x) == "neg"
         and name_before_renaming(x).root == "negate"
