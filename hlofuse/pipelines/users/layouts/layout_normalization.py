@@ -44,7 +44,6 @@ from hlofuse.pipelines.users.layouts.other_layouts import (
     was_transposed_in_place,
 )
 from hlofuse.pipelines.users.products.accumulated_products import is_sum_in_call
-from hlofuse.pipelines.users.products.side_inputs import addend_first
 
 _ROW_MAJOR, _OTHER = 0, 1
 
@@ -68,9 +67,6 @@ def restore_normalized_users(
     if not other:
         return frozenset()
     graph = ShadowGraph(computation)
-    for node in graph.nodes:
-        if node.source is not None:
-            node.operands = [graph.of[o] for o in addend_first(node.source)]
     swapped = {x.broadcast: x for x in swapped_broadcasts(graph.of) if x.broadcast in other}
     swap_back(graph, swapped.values())
     copied = put_results_together(graph)

@@ -24,14 +24,6 @@ def operands_before_side_input(x: Instruction) -> list[Instruction]:
     return [side, *(o for o in x.operands if o is not side)]
 
 
-def addend_first(x: Instruction) -> list[Instruction]:
-    """The operands as a walk comes to them while layouts are normalized, ahead of GemmRewriter."""
-    side = _side_input(x) if _is_product(x) else None
-    if side is None or _is_written_behind(x, side):
-        return x.operands
-    return [side, *(o for o in x.operands if o is not side)]
-
-
 def has_side_input(x: Instruction) -> bool:
     """Is it a convolution, or a matrix product, that adds something to what it computes?"""
     return _side_input(x) is not None
