@@ -9,7 +9,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.pipelines.likely_ids.guess import guess_ids
-from hlofuse.pipelines.likely_ids.makers import Maker
+from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.processing_order import likely_processing_order
 from hlofuse.pipelines.users.restore import restore_users
 

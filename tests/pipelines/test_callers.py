@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.likely_ids.callers import reductions_as_written, with_callers_as_written
-from hlofuse.pipelines.likely_ids.makers import Maker
+from hlofuse.pipelines.likely_ids.maker import Maker
 
 _REGION = """%NAME {
   %x.NAME = f32[] parameter(0)

@@ -6,7 +6,7 @@ import pytest
 
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.likely_ids.laid_beside import laid_beside
-from hlofuse.pipelines.likely_ids.makers import Maker
+from hlofuse.pipelines.likely_ids.maker import Maker
 
 F, L, S = Maker.FRONT_END, Maker.LAYOUT_NORMALIZATION, Maker.SIMPLIFIER
 

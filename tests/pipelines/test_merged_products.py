@@ -6,7 +6,7 @@ import pytest
 
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
-from hlofuse.pipelines.likely_ids.makers import Maker
+from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
 from hlofuse.pipelines.likely_ids.merged_products import in_order_of_mergers
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.likely_ids.makers import Maker
+from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.parts_of_concatenations import (
     made_for_slices,
     with_slices_behind_parts,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.likely_ids.makers import Maker
+from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
 
 

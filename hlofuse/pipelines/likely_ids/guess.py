@@ -19,7 +19,7 @@ from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
 from hlofuse.pipelines.likely_ids.given_as_text import is_given_as_text
 from hlofuse.pipelines.likely_ids.inlined_branches import in_order_of_branches
 from hlofuse.pipelines.likely_ids.inlined_calls import in_order_of_cloning
-from hlofuse.pipelines.likely_ids.makers import Maker
+from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
 from hlofuse.pipelines.likely_ids.merged_products import in_order_of_mergers
 from hlofuse.pipelines.likely_ids.merged_quotients import behind_quotients, is_of_merged_quotient

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.likely_ids.makers import Maker
+from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.older_names import is_clone
 from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
 from hlofuse.pipelines.names import is_in_branch, is_told_of_program, name_before_renaming, operation

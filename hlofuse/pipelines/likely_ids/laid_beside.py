@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.likely_ids.makers import MOVES, Maker
+from hlofuse.pipelines.likely_ids.maker import Maker
+from hlofuse.pipelines.likely_ids.makers import MOVES
 from hlofuse.pipelines.names import is_told_of_program, name_before_renaming
 
 _LAID_ALIKE = (ELEMENTWISE_OPCODES | MOVES) - {"convert"}

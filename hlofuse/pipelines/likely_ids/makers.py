@@ -7,7 +7,6 @@ program may be on something young. What then tells are the operands: they have n
 
 from __future__ import annotations
 
-from enum import IntEnum
 from functools import cached_property, lru_cache
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
@@ -17,6 +16,7 @@ from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.pipelines.likely_ids.batched_indices import is_of_batches
 from hlofuse.pipelines.likely_ids.folded_numbers import is_spread_anew_for, is_variance
 from hlofuse.pipelines.likely_ids.front_end_names import constants_of_clone
+from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.merged_products import is_joined_for_product, is_part_of_merged
 from hlofuse.pipelines.likely_ids.signs_of_passes import (
     CALLS,
@@ -44,40 +44,6 @@ from hlofuse.pipelines.names import (
     operation,
     stack_frame,
 )
-
-
-class Maker(IntEnum):
-    """Passes of `GpuCompiler`, in the order of their turns."""
-
-    FRONT_END = 0
-    INLINER = 1
-    """CallInliner clones what was called behind everything else."""
-    INDICES = 2
-    """BatchedGatherScatterNormalizer, which tells gathers of their batches by an iota for each dimension."""
-    GATHERS = 3
-    """GatherSimplifier and ScatterSimplifier, ahead of AlgebraicSimplifier the first time around."""
-    SIMPLIFIER = 4
-    """AlgebraicSimplifier, the first time around."""
-    SIMPLIFIER_AGAIN = 5
-    """AlgebraicSimplifier, ReshapeMover and ConvertMover afterwards."""
-    CONDITIONALS = 6
-    """ConditionalSimplifier, between the first turn of ReshapeMover and the next of AlgebraicSimplifier."""
-    DOT_MERGER = 7
-    WIDENED_PRODUCTS = 8
-    """FloatNormalization of products and convolutions that the device has not."""
-    MOVED_COPIES = 9
-    """MoveCopyToUsers, right ahead of LayoutNormalization."""
-    LAYOUT_NORMALIZATION = 10
-    SPLIT_K = 11
-    FUSIONS = 12
-    """Triton fusions and library calls."""
-    REDUCTIONS = 13
-    """ReductionLayoutNormalizer, ReductionDimensionGrouper, TreeReductionRewriter."""
-    FLOAT_NORMALIZATION = 14
-    SIMPLIFIER_LAST = 15
-    """AlgebraicSimplifier behind float normalization."""
-    ANY = 16
-    """Whoever it was: only numbers count among these."""
 
 
 def _is_cloned(computation: Computation, program: list[Instruction], kept: list[Instruction]) -> bool:

@@ -9,7 +9,8 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.folded_numbers import is_of_folded_number
 from hlofuse.pipelines.likely_ids.inlined_branches import of_inlined_branches
 from hlofuse.pipelines.likely_ids.laid_beside import laid_beside
-from hlofuse.pipelines.likely_ids.makers import Maker, Makers
+from hlofuse.pipelines.likely_ids.maker import Maker
+from hlofuse.pipelines.likely_ids.makers import Makers
 from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
 from hlofuse.pipelines.likely_ids.moved_reshapes import (
     converted_for_moved,

@@ -15,7 +15,7 @@ from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.likely_ids.makers import Maker
+from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.names import is_told_of_program, name_before_renaming
 
 _MADE_AGAIN = (Maker.REDUCTIONS, Maker.SIMPLIFIER_LAST)

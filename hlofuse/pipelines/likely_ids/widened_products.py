@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.likely_ids.makers import Maker
+from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.never_back import never_back
 from hlofuse.pipelines.likely_ids.signs_of_passes import CALLS
 from hlofuse.pipelines.names import is_told_of_program, name_before_renaming

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.likely_ids.makers import Maker
+from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.reordering import reorder_users
 from hlofuse.pipelines.users.by_age import as_age_tells
 from hlofuse.pipelines.users.calls.unread_results import in_order_written

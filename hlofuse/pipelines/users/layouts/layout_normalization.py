@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.likely_ids.makers import Maker
+from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.reordering import reorder_users
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
 from hlofuse.pipelines.users.common.copies import was_copy

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.likely_ids.makers import Maker
+from hlofuse.pipelines.likely_ids.maker import Maker
 
 _COMPUTING = ELEMENTWISE_OPCODES - {"convert"}
 

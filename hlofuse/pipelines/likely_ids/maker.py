@@ -1,0 +1,39 @@
+"""The parts of the compiler that make instructions, by which likely ids go first."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Maker(IntEnum):
+    """Passes of `GpuCompiler`, in the order of their turns."""
+
+    FRONT_END = 0
+    INLINER = 1
+    """CallInliner clones what was called behind everything else."""
+    INDICES = 2
+    """BatchedGatherScatterNormalizer, which tells gathers of their batches by an iota for each dimension."""
+    GATHERS = 3
+    """GatherSimplifier and ScatterSimplifier, ahead of AlgebraicSimplifier the first time around."""
+    SIMPLIFIER = 4
+    """AlgebraicSimplifier, the first time around."""
+    SIMPLIFIER_AGAIN = 5
+    """AlgebraicSimplifier, ReshapeMover and ConvertMover afterwards."""
+    CONDITIONALS = 6
+    """ConditionalSimplifier, between the first turn of ReshapeMover and the next of AlgebraicSimplifier."""
+    DOT_MERGER = 7
+    WIDENED_PRODUCTS = 8
+    """FloatNormalization of products and convolutions that the device has not."""
+    MOVED_COPIES = 9
+    """MoveCopyToUsers, right ahead of LayoutNormalization."""
+    LAYOUT_NORMALIZATION = 10
+    SPLIT_K = 11
+    FUSIONS = 12
+    """Triton fusions and library calls."""
+    REDUCTIONS = 13
+    """ReductionLayoutNormalizer, ReductionDimensionGrouper, TreeReductionRewriter."""
+    FLOAT_NORMALIZATION = 14
+    SIMPLIFIER_LAST = 15
+    """AlgebraicSimplifier behind float normalization."""
+    ANY = 16
+    """Whoever it was: only numbers count among these."""
