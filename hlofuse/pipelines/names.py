@@ -212,7 +212,12 @@ def _is_surely_young(x: Instruction) -> bool:
         return True
     if x.opcode in MADE_ANEW:
         return False
-    return bool(x.operands and x.op_name and (scope(x) or not is_of_program(x)))
+    if not x.operands or not x.op_name:
+        return False
+    if scope(x):
+        return True
+    # One of the program can have the name of a pass's: it took over that of a sum with nothing, `x + 0`.
+    return not is_of_program(x) and x.opcode != opcode_of(operation(x))
 
 
 def is_cloned_whole(computation: Computation) -> bool:

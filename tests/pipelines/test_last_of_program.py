@@ -40,3 +40,13 @@ def test_a_root_behind_what_calls_brought_in_was_made_by_a_pass(ids: str, last: 
     root = find(module, "tuple.2.0")
     assert last_of_program(root) == ids.split().index(last)
     assert [x.name for x in module.entry if is_made_by_pass(x)] == made.split()
+
+
+def test_an_operation_with_the_name_of_a_pass_may_be_of_the_program() -> None:
+    """It is the sum that was left of `(x + y) + 0`, to which the pass had named the outer one."""
+    text = _PROGRAM.replace("%mul.1 = f32[8]{0} multiply", "%add.9 = f32[8]{0} add").replace("mul.1", "add.9")
+    module = parse_module(text.replace('/mul"', '/add_any"'))
+    ids = "p sin.1 add.9 cos.1 exp.1 log.1 tuple.2.0".split()
+    for x in module.entry:
+        x.id = ids.index(x.name)
+    assert last_of_program(find(module, "tuple.2.0")) == ids.index("cos.1")

@@ -121,6 +121,32 @@ def test_so_does_the_copy_of_what_was_computed_in_front_of_it(operand: str, user
 
 
 @pytest.mark.parametrize(
+    ("made_of", "users"),
+    [
+        ("parameter(2)", True),
+        ("broadcast(%q), dimensions={0}", False),
+        ("transpose(%t), dimensions={1,0}", False),
+    ],
+    ids=["parameter", "broadcast", "transpose"],
+)
+def test_what_takes_any_layout_or_was_copied_to_this_one_is_copied_by_who_reads_it(
+    made_of: str, users: bool
+) -> None:
+    """LayoutAssignment copied it for that reader alone, and no copy was moved."""
+    name = named("convert_element_type")
+    body = f"""  %q = f64[8]{{0}} parameter(0)
+  %t = f64[16,8]{{1,0}} parameter(1)
+  %p = f64[8,16]{{1,0}} {made_of}
+  %x.1 = f64[8,16]{{1,0}} exponential(%p){named("exp")}
+  %convert.1 = f32[8,16]{{1,0}} convert(%x.1){name}
+  %mul.1 = f32[8,16]{{1,0}} multiply(%convert.1, %convert.1){named("integer_pow")}
+  %transpose.1 = f32[16,8]{{1,0}} transpose(%convert.1), dimensions={{1,0}}{name}
+  ROOT %r = (f32[8,16]{{1,0}}, f32[16,8]{{1,0}}) tuple(%mul.1, %transpose.1)"""
+    expected = ["transpose.1", "mul.1"] if users else ["mul.1", "transpose.1"]
+    assert users_of("convert.1", body, ids="q t p convert.1 mul.1 transpose.1 x.1 r") == expected
+
+
+@pytest.mark.parametrize(
     ("window", "users"),
     [
         ("1x16 pad=0_0x15_0", ["transpose.1.0", "slice.1.0"]),

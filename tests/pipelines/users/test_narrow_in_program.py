@@ -613,3 +613,19 @@ def test_what_reads_a_result_that_its_function_casts_is_as_narrow(frame: int, is
     cast = frozenset(x for x in entry if was_cast(x, places))
     found = widened(entry.post_order(), uses_in_order(entry), cast)
     assert ("add.1" in {x.name for x in found}) == is_narrow
+
+
+@pytest.mark.parametrize(("of", "is_narrow"), [("convert_element_type", True), ("mul", False)])
+def test_what_a_convert_of_the_program_was_reshaped_behind_was_narrow(of: str, is_narrow: bool) -> None:
+    """The sum of its squares is taken in single precision; the reshape has the name of the convert."""
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %q = f32[4,2]{{1,0}} parameter(1)
+  %convert.1 = f32[8]{{0}} convert(%p)
+  %zero = f32[] constant(0)
+  %mul.1 = f32[4,2]{{1,0}} multiply(%q, %q){named("jit(norm)/mul", frame=1)}
+  %bitcast.1 = f32[8]{{0}} bitcast(%mul.1){named(f"jit(norm)/{of}", frame=1)}
+  %sum.1 = f32[] reduce(%bitcast.1, %zero), dimensions={{0}}, to_apply=%sum{named("jit(norm)/reduce_sum")}
+  ROOT %r = (f32[], f32[8]{{0}}) tuple(%sum.1, %convert.1)"""
+    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
+    found = {x.name for x in widened(entry.post_order(), uses_in_order(entry))}
+    assert ("mul.1" in found) == is_narrow

@@ -219,6 +219,8 @@ def _of_operand(operand: Instruction) -> int:
 
 
 def _of_user(user: Instruction) -> int:
+    if _is_of_convert_gone(user):
+        return _SURE
     if user.opcode == "convert":
         if _may_be_moved_up(user):
             return 0
@@ -229,6 +231,11 @@ def _of_user(user: Instruction) -> int:
     if user.opcode in {"exponential", "log", "select"}:
         return -1
     return -_LIKELY if user.opcode == "tuple" else 0
+
+
+def _is_of_convert_gone(x: Instruction) -> bool:
+    """Was it made to reshape what a convert of the program gave, of which nothing but its name is left?"""
+    return x.opcode == "bitcast" and operation(x) == "convert_element_type" and _is_wide(x)
 
 
 def _may_be_moved_up(convert: Instruction) -> bool:

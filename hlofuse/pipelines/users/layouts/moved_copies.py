@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.window import window_dimensions
 from hlofuse.ir.instruction import Instruction
@@ -12,6 +13,8 @@ from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 
 _MADE_IN_FRONT = ELEMENTWISE_OPCODES - {"convert"}
 """A convert is named so by others that make one as well."""
+_MOVED_BEHIND = ELEMENTWISE_OPCODES | {"pad", "reduce-window", "slice"}
+"""What MoveCopyToUsers moves copies behind."""
 
 
 def with_last_in_place_of_copy(users: list[Instruction]) -> list[Instruction]:
@@ -35,9 +38,9 @@ def with_copy_of_part_in_front(part: Instruction, users: list[Instruction]) -> l
     if any(u.id < part.id for u in users):
         return users
     copies = [u for u in users if _is_copy_of(u, part)]
-    if len(copies) != 1:
-        return users
     others = [u for u in users if u not in copies]
+    if len(copies) != 1 or any(u.opcode == "transpose" for u in others) or not _is_of_copied(part):
+        return users
     if _were_moved_in_front(others, part, copies[0]):
         return [*copies, *sorted(others, key=lambda u: u.id)]
     return [*copies, *others] if _is_read_in_front(part) and not is_of_program(part) else users
@@ -62,6 +65,24 @@ def with_last_part_of_product_in_front(product: Instruction, users: list[Instruc
     if not any(operation(u) == "dot_general" for u in users) or not all(map(_is_read_copied, users)):
         return users
     return last_in_front(users)
+
+
+def _is_of_copied(part: Instruction) -> bool:
+    """Can all that it is computed of have been copied?
+
+    LayoutAssignment gives a broadcast any layout, so that it is copied nowhere; what is transposed was copied
+    to the layout of `part` already.
+    """
+    seen = {part}
+    left = [part]
+    while left:
+        x = left.pop()
+        if x.opcode == "transpose" or (x.opcode == "broadcast" and not is_broadcast_of_constant(x)):
+            return False
+        if x.opcode in _MOVED_BEHIND:
+            left += [o for o in x.operands if o not in seen]
+            seen.update(x.operands)
+    return True
 
 
 def _is_read_in_front(part: Instruction) -> bool:
