@@ -96,3 +96,31 @@ def test_what_stands_behind_a_sum_of_its_place_was_not_summed_again(place: str, 
   ROOT %r = (f32[16]{{0}}, f32[16]{{0}}, f32[16]{{0}}, f32[16]{{0}})\
  tuple(%reduce_sum.6.0, %sin.1, %cos.1, %reduce_sum.9.0)"""
     assert users_of("reduce_sum.7.0", body) == users
+
+
+@pytest.mark.parametrize(
+    ("of_last", "users"),
+    [("dense", ["cos.1", "sin.1"]), ("out", ["sin.1", "cos.1"])],
+    ids=["alike", "none alike"],
+)
+def test_the_last_of_a_name_was_summed_again_as_those_of_its_layers_were(
+    of_last: str, users: list[str]
+) -> None:
+    """Layers of one kind stand in several places; what else was summed, in a loop, was not summed again."""
+    reduced = "dimensions={1}, to_apply=%sum"
+    names = [
+        named(f"transpose(jvp())/{of}/reduce_sum", frame=k)
+        for k, of in enumerate(("dense", "loop", of_last), 1)
+    ]
+    body = f"""  %x = f32[16,64]{{1,0}} parameter(0)
+  %y = f32[16,64]{{1,0}} parameter(1)
+  %zero = f32[] constant(0)
+  %reduce_sum.4.0 = f32[16]{{0}} reduce(%y, %zero), {reduced}{names[0]}
+  %reduce_sum.6.0 = f32[16]{{0}} reduce(%x, %zero), {reduced}{names[1]}
+  %reduce_sum.7.0 = f32[16]{{0}} reduce(%y, %zero), {reduced}{names[1]}
+  %reduce_sum.9.0 = f32[16]{{0}} reduce(%x, %zero), {reduced}{names[2]}
+  %sin.1 = f32[16]{{0}} sine(%reduce_sum.9.0){named("sin")}
+  %cos.1 = f32[16]{{0}} cosine(%reduce_sum.9.0){named("cos")}
+  ROOT %r = (f32[16]{{0}}, f32[16]{{0}}, f32[16]{{0}}, f32[16]{{0}}, f32[16]{{0}})\
+ tuple(%reduce_sum.4.0, %reduce_sum.6.0, %reduce_sum.7.0, %sin.1, %cos.1)"""
+    assert users_of("reduce_sum.9.0", body) == users

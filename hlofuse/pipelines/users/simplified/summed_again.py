@@ -65,12 +65,13 @@ def _is_told_by_place(user: Instruction) -> bool:
 def _are_others_summed_again(last: Instruction, reductions: Reductions) -> bool:
     """Is the next number missing behind the other derivatives that are sums, as it may be behind the `last`?
 
-    Those of the same place in the source tell, if there are any.
+    Those of the same place in the source tell, if there are any, or those of the same name.
     """
     root = name_before_renaming(last).root
     sums = [x for x in last.computation or () if x is not last and _is_sum_of_derivative(x, root)]
-    of_place = [x for x in sums if x.op_name == last.op_name and stack_frame(x) == stack_frame(last)]
-    others = [name_before_renaming(x) for x in of_place or sums]
+    of_name = [x for x in sums if x.op_name == last.op_name]
+    of_place = [x for x in of_name if stack_frame(x) == stack_frame(last)]
+    others = [name_before_renaming(x) for x in of_place or of_name or sums]
     return bool(others) and not any((root, other.number + 1) in reductions for other in others)
 
 
