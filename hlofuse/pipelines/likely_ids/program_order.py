@@ -111,7 +111,7 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
                 heapq.heappush(ready, (rank[lower[x]], place[lower[x]]))
     reads = {x: [*sources[x], lower[x]] if x in lower else [*sources[x]] for x in operations}
     order = in_order_of_first_use(backwards[::-1], chains.values(), sources)
-    return _with_choices_last(as_met(order, reads))
+    return _with_choices_last(_with_root_last(as_met(order, reads)))
 
 
 def _needed_once(
@@ -127,6 +127,11 @@ def _needed_once(
     for x, needed in sources.items():
         found[x] = [source for source in needed if readers.get(source) == [x]]
     return found
+
+
+def _with_root_last(order: list[Instruction]) -> list[Instruction]:
+    """The front end makes the root when all else is there, what nothing reads any more included."""
+    return sorted(order, key=lambda x: x.computation is not None and x is x.computation.root)
 
 
 def _with_choices_last(order: list[Instruction]) -> list[Instruction]:
