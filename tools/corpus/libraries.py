@@ -20,6 +20,8 @@ from by_library import (
     optax,
     physics,
     plain,
+    plain_images,
+    plain_sequences,
 )
 
 PARTS = (
@@ -36,6 +38,8 @@ PARTS = (
     control,
     physics,
     plain,
+    plain_images,
+    plain_sequences,
 )
 
 PROGRAMS = {name: make for part in PARTS for name, make in part.PROGRAMS.items()}

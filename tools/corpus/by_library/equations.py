@@ -125,3 +125,38 @@ def diffrax_continuous_flow():
 
     make = lambda key: eqx.nn.MLP(3, 2, 32, 2, activation=jnp.tanh, key=key)
     return eqx_train(make, optax.adamw(1e-3), loss, S(64, 2))
+
+
+@program
+def diffrax_controlled_path():
+    import diffrax
+    import equinox as eqx
+    import optax
+
+    class Net(eqx.Module):
+        start: eqx.nn.MLP
+        field: eqx.nn.MLP
+        out: eqx.nn.Linear
+
+        def __init__(self, key):
+            a, b, c = random.split(key, 3)
+            self.start = eqx.nn.MLP(4, 16, 32, 1, key=a)
+            self.field = eqx.nn.MLP(16, 64, 32, 1, nn.softplus, jnp.tanh, key=b)
+            self.out = eqx.nn.Linear(16, 1, key=c)
+
+        def __call__(self, ts, given):
+            path = diffrax.CubicInterpolation(ts, given)
+            term = diffrax.ControlTerm(lambda t, y, args: self.field(y).reshape(16, 4), path).to_ode()
+            first = self.start(path.evaluate(ts[0]))
+            control = diffrax.PIDController(rtol=1e-3, atol=1e-5)
+            solved = diffrax.diffeqsolve(
+                term, diffrax.Heun(), ts[0], ts[-1], None, first, stepsize_controller=control, max_steps=64
+            )
+            return self.out(solved.ys[-1])[0]
+
+    def loss(model, key, ts, ys, labels):
+        joined = jnp.concatenate([jnp.broadcast_to(ts[None, :, None], (*ys.shape[:2], 1)), ys], -1)
+        given = jax.vmap(diffrax.backward_hermite_coefficients, (None, 0))(ts, joined)
+        return optax.sigmoid_binary_cross_entropy(jax.vmap(model, (None, 0))(ts, given), labels).mean()
+
+    return eqx_train(Net, optax.radam(1e-2), loss, S(24), S(16, 24, 3), S(16))

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from arguments import BF16, F32, KEY, S, entering_when_asked, ints
-from jax import nn, random
+from jax import lax, nn, random
 from steps import haiku_train, labelled
 
 PROGRAMS = {}
@@ -227,3 +227,48 @@ def haiku_mesh_weather_rollout_bf16():
     loss = lambda out, goal: jnp.mean(weight * (out - goal) ** 2)
     tx = optax.chain(optax.clip_by_global_norm(32.0), optax.adamw(1e-3, 0.9, 0.95, weight_decay=0.1))
     return haiku_train(net, tx, loss, S(grid, 2, 6), S(3, grid, 2, 6))
+
+
+@program
+def haiku_muzero_unrolled():
+    import haiku as hk
+    import optax
+    import rlax
+
+    def scaled(h):
+        low, high = h.min(-1, keepdims=True), h.max(-1, keepdims=True)
+        return (h - low) / (high - low + 1e-5)
+
+    def net(batch):
+        obs, actions = batch
+        x = obs
+        for n in (16, 32):
+            x = nn.relu(hk.LayerNorm((-3, -2, -1), True, True)(hk.Conv2D(n, 3, 2)(x)))
+            x = x + hk.Conv2D(n, 3)(nn.relu(hk.Conv2D(n, 3)(x)))
+        h = scaled(hk.Linear(64)(hk.Flatten()(x)))
+        change, judge = hk.nets.MLP([64, 64]), hk.nets.MLP([64, 64], activate_final=True)
+        policy, value, reward = hk.Linear(6), hk.Linear(51), hk.Linear(51)
+        out = []
+        for t in range(actions.shape[1] + 1):
+            y = judge(h)
+            out.append((policy(y), value(y), reward(h)))
+            if t < actions.shape[1]:
+                h = scaled(h + change(jnp.concatenate([h, nn.one_hot(actions[:, t], 6)], -1)))
+                h = 0.5 * h + lax.stop_gradient(0.5 * h)
+        return jax.tree.map(lambda *x: jnp.stack(x, 1), *out)
+
+    def support(x):
+        return rlax.transform_to_2hot(rlax.signed_hyperbolic(x), -25.0, 25.0, 51)
+
+    def loss(out, visits, rewards, discounts, values, weight):
+        policy, value, reward = out
+        returns = jax.vmap(lambda r, d, v: rlax.n_step_bootstrapped_returns(r, d, v, 3))
+        goal = returns(rewards, discounts, values)
+        each = optax.softmax_cross_entropy
+        total = each(policy[:, :-1], visits).mean(1) + 0.25 * each(value[:, :-1], support(goal)).mean(1)
+        total = total + each(reward[:, 1:], support(rewards)).mean(1)
+        return jnp.mean(weight * total)
+
+    steps = S(16, 5)
+    batch = S(16, 24, 24, 4), ints(16, 5)
+    return haiku_train(net, optax.adamw(1e-3), loss, batch, S(16, 5, 6), steps, steps, steps, S(16))

@@ -245,3 +245,30 @@ def blackjax_tempered_smc():
         return lax.while_loop(more, one, (smc.init(particles), key))[0].particles
 
     return run, (KEY, S(256, 2))
+
+
+@program
+def numpyro_autoregressive_guide_horseshoe():
+    import numpyro
+    import numpyro.distributions as dist
+    from numpyro.infer import SVI, Trace_ELBO, autoguide
+
+    def model(x, y):
+        m = x.shape[1]
+        tau = numpyro.sample("tau", dist.HalfCauchy(0.1))
+        slab = numpyro.sample("slab", dist.InverseGamma(2.0, 8.0))
+        with numpyro.plate("features", m):
+            local = numpyro.sample("local", dist.HalfCauchy(1.0))
+            raw = numpyro.sample("raw", dist.Normal(0.0, 1.0))
+        size = local * tau * jnp.sqrt(slab / (slab + (tau * local) ** 2))
+        sigma = numpyro.sample("sigma", dist.HalfNormal(1.0))
+        with numpyro.plate("rows", x.shape[0]):
+            numpyro.sample("y", dist.StudentT(4.0, x @ (raw * size), sigma), obs=y)
+
+    def run(key, x, y):
+        guide = autoguide.AutoIAFNormal(model, num_flows=2, hidden_dims=[32])
+        svi = SVI(model, guide, numpyro.optim.Adam(1e-3), Trace_ELBO(4))
+        state = svi.init(key, x, y)
+        return lax.scan(lambda s, _: svi.update(s, x, y), state, length=10)
+
+    return run, (KEY, S(128, 10), S(128))

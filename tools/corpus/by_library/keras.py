@@ -248,3 +248,31 @@ def keras_efficientnet_b0_sgd():
         S(4, 64, 64, 3),
         ints(4),
     )
+
+
+@program
+def keras_dilated_forecaster_accumulated():
+    import keras
+    from keras import layers as kl
+
+    def make():
+        series = x = kl.Input((96, 8))
+        x = kl.Dense(32)(kl.UnitNormalization()(x))
+        for n in range(4):
+            y = kl.Conv1D(32, 3, padding="causal", dilation_rate=2**n)(x)
+            y = kl.SpatialDropout1D(0.1)(kl.LayerNormalization()(kl.PReLU(shared_axes=[1])(y)))
+            x = x + kl.SeparableConv1D(32, 3, padding="same")(y)
+        wide = kl.Concatenate()([kl.GlobalMaxPooling1D()(x), x[:, -1]])
+        return keras.Model(series, kl.Reshape((12, 3))(kl.Dense(36)(wide)))
+
+    def pinball(y, pred):
+        short = y[..., None] - pred
+        levels = np.array([0.1, 0.5, 0.9], np.float32)
+        return keras.ops.mean(keras.ops.maximum(levels * short, (levels - 1) * short))
+
+    def optimizer():
+        return keras.optimizers.Adam(
+            1e-3, amsgrad=True, clipnorm=1.0, gradient_accumulation_steps=4, use_ema=True
+        )
+
+    return keras_train(make, optimizer, pinball, S(32, 96, 8), S(32, 12))

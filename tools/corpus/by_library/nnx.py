@@ -416,3 +416,64 @@ def nnx_whisper_greedy_decode():
         return lax.while_loop(more, one, start)[1]
 
     return transcribe, (state, S(2, 2 * frames, 40))
+
+
+@program
+def nnx_recurrent_world_model():
+    import optax
+    from flax import nnx
+
+    bins = np.linspace(-10, 10, 41).astype(np.float32)
+    symlog = lambda x: jnp.sign(x) * jnp.log1p(jnp.abs(x))
+
+    def mixed(logits):
+        return jnp.log(0.99 * nn.softmax(logits) + 0.01 / logits.shape[-1])
+
+    def divergence(p, q):
+        return jnp.maximum(jnp.sum(jnp.exp(p) * (p - q), (-1, -2)), 1.0).mean()
+
+    class Net(nnx.Module):
+        def __init__(self, rngs, h=64):
+            self.encode = nnx.Sequential(nnx.Linear(24, h, rngs=rngs), nnx.LayerNorm(h, rngs=rngs), nnx.silu)
+            self.into = nnx.Linear(8 * 8 + 4, h, rngs=rngs)
+            self.cell = nnx.GRUCell(h, h, rngs=rngs)
+            self.prior, self.post = nnx.Linear(h, 64, rngs=rngs), nnx.Linear(2 * h, 64, rngs=rngs)
+            self.again = nnx.Linear(h + 64, h, rngs=rngs)
+            self.decode = nnx.Sequential(self.again, nnx.silu, nnx.Linear(h, 24, rngs=rngs))
+            self.reward, self.goes_on = nnx.Linear(h + 64, 41, rngs=rngs), nnx.Linear(h + 64, 1, rngs=rngs)
+
+        def __call__(self, obs, action, first, key):
+            def one(carry, at):
+                h, z = carry
+                seen, action, first, key = at
+                keep = 1 - first[:, None]
+                x = nn.silu(self.into(jnp.concatenate([z * keep, action * keep], -1)))
+                h, _ = self.cell(h * keep, x)
+                prior = mixed(self.prior(h).reshape(-1, 8, 8))
+                post = mixed(self.post(jnp.concatenate([h, seen], -1)).reshape(-1, 8, 8))
+                hot = nn.one_hot(random.categorical(key, post), 8)
+                z = (hot + jnp.exp(post) - lax.stop_gradient(jnp.exp(post))).reshape(-1, 64)
+                return (h, z), (h, z, prior, post)
+
+            zero = jnp.zeros((obs.shape[1], 64))
+            keys = random.split(key, obs.shape[0])
+            steps = self.encode(symlog(obs)), action, first, keys
+            _, (h, z, prior, post) = lax.scan(one, (zero, zero), steps)
+            return jnp.concatenate([h, z], -1), prior, post
+
+    def loss(model, key, obs, action, reward, first, ended):
+        state, prior, post = model(obs, action, first, key)
+        stop = lax.stop_gradient
+        kl = 0.5 * divergence(stop(post), prior) + 0.1 * divergence(post, stop(prior))
+        again = jnp.mean(jnp.sum((model.decode(state) - symlog(obs)) ** 2, -1))
+        goal = jnp.clip(symlog(reward), -10, 10)
+        low = jnp.clip(jnp.sum(bins <= goal[..., None], -1) - 1, 0, 39)
+        part = (goal - jnp.take(bins, low)) / (bins[1] - bins[0])
+        hot = nn.one_hot(low, 41) * (1 - part)[..., None] + nn.one_hot(low + 1, 41) * part[..., None]
+        won = -jnp.mean(jnp.sum(hot * nn.log_softmax(model.reward(state)), -1))
+        over = optax.sigmoid_binary_cross_entropy(model.goes_on(state)[..., 0], 1 - ended).mean()
+        return kl + again + won + over
+
+    tx = optax.chain(optax.adaptive_grad_clip(0.3), optax.rmsprop(4e-5, centered=True, momentum=0.9))
+    batch = S(16, 16, 24), S(16, 16, 4), S(16, 16), S(16, 16), S(16, 16)
+    return nnx_train(Net, tx, loss, KEY, *batch)
