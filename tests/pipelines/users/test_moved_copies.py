@@ -195,3 +195,21 @@ def test_reductions_in_front_of_which_the_copy_was_moved_are_made_anew_behind_it
     made = ["reduce.1", "reduce.2"]
     expected = ["transpose.1", *made] if copied else [*made, "transpose.1"]
     assert users_of("multiply.1", body, ids=ids) == expected
+
+
+def test_what_is_added_to_a_product_was_moved_in_front_of_the_copy_too() -> None:
+    """The sum was; the product reads the value through a bitcast in its place."""
+    body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
+  %q = f32[8,16]{{1,0}} parameter(1)
+  %add.1 = f32[8,16]{{1,0}} add(%p, %q){named("add")}
+  %div.1 = f32[8,16]{{1,0}} divide(%add.1, %q){named("div")}
+  %mul.1 = f32[8,16]{{1,0}} multiply(%add.1, %add.1){named("mul")}
+  %bitcast.1 = f32[8,16]{{1,0}} bitcast(%add.1){named("add")}
+  %call = (f32[8,16]{{1,0}}, s8[4]{{0}}) custom-call(%p, %q, %bitcast.1), \
+custom_call_target="__cublas$lt$matmul", output_to_operand_aliasing={{{{0}}: (2, {{}})}}
+  %z = f32[8,16]{{1,0}} get-tuple-element(%call), index=0
+  %transpose.1 = f32[16,8]{{1,0}} transpose(%add.1), dimensions={{1,0}}{named("add")}
+  ROOT %r = (f32[8,16]{{1,0}}, f32[8,16]{{1,0}}, f32[8,16]{{1,0}}, f32[16,8]{{1,0}})\
+ tuple(%div.1, %mul.1, %z, %transpose.1)"""
+    ids = "p q r add.1 mul.1 div.1 transpose.1 bitcast.1 call z"
+    assert users_of("add.1", body, ids=ids) == ["transpose.1", "mul.1", "div.1", "bitcast.1"]

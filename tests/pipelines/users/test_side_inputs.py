@@ -61,3 +61,45 @@ def test_what_is_spread_to_be_added_was_met_behind() -> None:
     )
     ids = "p s.1 n.1 side.1 m.1 inner.1 x.1 y.1 call"
     assert users_of("s.1", body, ids=ids) == ["m.1", "n.1"]
+
+
+def test_what_is_added_was_made_anew_first_when_layouts_were_normalized() -> None:
+    """Ids are of that, and the bitcast behind the value went with what had read it through that."""
+    body = f"""  %m = f32[64,32]{{1,0}} parameter(0)
+  %given.1.0 = (f32[64,32]{{1,0}}, s8[4]{{0}}) custom-call(%m), custom_call_target="__cublas$gemm"
+  %given.2.0 = f32[64,32]{{1,0}} get-tuple-element(%given.1.0), index=0
+  %bitcast.0.0 = f32[8,8,32]{{2,1,0}} bitcast(%given.2.0){named("dot_general")}
+  %transpose.1.0 = f32[32,8,8]{{2,1,0}} transpose(%bitcast.0.0), dimensions={{2,0,1}}{named("dot_general")}
+  %multiply.1.0 = f32[32,8,8]{{2,1,0}} multiply(%transpose.1.0, %transpose.1.0){named("mul")}
+  %multiply.2.0 = f32[32,8,8]{{2,1,0}} multiply(%transpose.1.0, %transpose.1.0){named("mul")}
+  %bitcast.1.0 = f32[32,64]{{1,0}} bitcast(%multiply.1.0)
+  %bitcast.2.0 = f32[32,64]{{1,0}} bitcast(%multiply.2.0)
+  %call = (f32[32,64]{{1,0}}, s8[4]{{0}}) custom-call(%bitcast.1.0, %m, %bitcast.2.0), \
+custom_call_target="__cublas$lt$matmul"{_ALIASED}
+  ROOT %z.1 = f32[32,64]{{1,0}} get-tuple-element(%call), index=0{named("z")}"""
+    made = "transpose.1.0 multiply.2.0 multiply.1.0 bitcast.1.0 bitcast.2.0 given.1.0 given.2.0 call"
+    ids = f"m z.1 bitcast.0.0 {made}"
+    assert users_of("transpose.1.0", body, ids=ids) == ["multiply.1.0", "multiply.2.0"]
+    assert users_of("transpose.1.0", body.replace(_ALIASED, ""), ids=ids) == ["multiply.2.0", "multiply.1.0"]
+
+
+def test_a_reduction_was_normalized_when_the_product_read_the_addend_last() -> None:
+    """Each of its users had a bitcast of its own until then; the last one met comes first."""
+    body = f"""  %m = f32[64,32]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %given.1.0 = (f32[64,32]{{1,0}}, s8[4]{{0}}) custom-call(%m), custom_call_target="__cublas$gemm"
+  %given.2.0 = f32[64,32]{{1,0}} get-tuple-element(%given.1.0), index=0
+  %bitcast.0.0 = f32[8,8,32]{{2,1,0}} bitcast(%given.2.0){named("dot_general")}
+  %transpose.1.0 = f32[32,8,8]{{2,1,0}} transpose(%bitcast.0.0), dimensions={{2,0,1}}{named("dot_general")}
+  %broadcast.1.0 = f32[32,4,8,8]{{3,2,1,0}} broadcast(%transpose.1.0), dimensions={{0,2,3}}{named("mul")}
+  %reduce.1.0 = f32[32,8,8]{{2,1,0}} reduce(%broadcast.1.0, %zero), dimensions={{1}}, to_apply=%sum
+  %multiply.1.0 = f32[32,8,8]{{2,1,0}} multiply(%reduce.1.0, %transpose.1.0){named("mul")}
+  %multiply.2.0 = f32[32,8,8]{{2,1,0}} multiply(%reduce.1.0, %transpose.1.0){named("mul")}
+  %bitcast.1.0 = f32[32,64]{{1,0}} bitcast(%multiply.1.0)
+  %bitcast.2.0 = f32[32,64]{{1,0}} bitcast(%multiply.2.0)
+  %call = (f32[32,64]{{1,0}}, s8[4]{{0}}) custom-call(%bitcast.1.0, %m, %bitcast.2.0), \
+custom_call_target="__cublas$lt$matmul"{_ALIASED}
+  ROOT %z.1 = f32[32,64]{{1,0}} get-tuple-element(%call), index=0{named("z")}"""
+    made = "transpose.1.0 broadcast.1.0 multiply.2.0 multiply.1.0 bitcast.1.0 bitcast.2.0"
+    ids = f"m zero z.1 bitcast.0.0 {made} reduce.1.0 given.1.0 given.2.0 call"
+    assert users_of("reduce.1.0", body, ids=ids) == ["multiply.2.0", "multiply.1.0"]

@@ -44,6 +44,7 @@ from hlofuse.pipelines.users.layouts.other_layouts import (
     was_transposed_in_place,
 )
 from hlofuse.pipelines.users.products.accumulated_products import is_sum_in_call
+from hlofuse.pipelines.users.products.side_inputs import reads_addend_first
 
 _ROW_MAJOR, _OTHER = 0, 1
 
@@ -67,6 +68,9 @@ def restore_normalized_users(
     if not other:
         return frozenset()
     graph = ShadowGraph(computation)
+    accumulating = [node for x, node in graph.of.items() if reads_addend_first(x)]
+    for node in accumulating:
+        node.operands.insert(0, node.operands.pop())
     swapped = {x.broadcast: x for x in swapped_broadcasts(graph.of) if x.broadcast in other}
     swap_back(graph, swapped.values())
     copied = put_results_together(graph)
@@ -77,7 +81,11 @@ def restore_normalized_users(
         read_through(graph, back, wide, order)
     narrowed = [_narrow_for_wide(graph, x, wide) for x in computation if x in other and _is_narrowed(x, wide)]
     _Normalization(graph, anew, other, copied, frozenset([*converts.values(), *narrowed])).run()
-    _Simplification(graph, other, copied, uses).run()
+    simplification = _Simplification(graph, other, copied, uses)
+    simplification.run()
+    for node in accumulating:  # GemmRewriter made the addend the last operand
+        node.operands.append(node.operands.pop(0))
+    simplification.run_again()
     for convert in narrowed:
         graph.bypass(convert)
     for back in backs:
@@ -314,8 +322,11 @@ class _Simplification:
         self._uses = uses
 
     def run(self) -> None:
+        self._graph.visit(self._handle)
+
+    def run_again(self) -> None:
+        """What is left once matrix products are library calls."""
         graph = self._graph
-        graph.visit(self._handle)
         left = graph.in_order_of_visit(_is_shadow)
         self._merge_broadcasts()
         sources = {bitcast.operands[0] for bitcast in left}
@@ -323,6 +334,9 @@ class _Simplification:
         for bitcast in left:
             source = bitcast.operands[0]
             users = list(bitcast.users)
+            if _is_reduction_anew(source):
+                self._have_read(source, bitcast)
+                continue
             if source.is_bitcast and not only_left[source]:
                 self._put_together(source, bitcast)
                 continue
@@ -336,6 +350,19 @@ class _Simplification:
             else:
                 source.remove_user(bitcast)
             bitcast.dead = True
+
+    def _have_read(self, reduction: Node, bitcast: Node) -> None:
+        """Have what reads the `bitcast` read the `reduction`, behind what does so already.
+
+        All bitcasts read the one that ReductionLayoutNormalizer put behind the reduction, and each became
+        one of the reduction, made anew, when `HandleBitcast` met it.
+        """
+        reduction.users = [u for u in reduction.users if u is not bitcast]
+        users = last_in_front(bitcast.users)
+        for user in users:
+            user.operands = [reduction if o is bitcast else o for o in user.operands]
+            reduction.add_user(user)
+        bitcast.users, bitcast.dead = [], True
 
     def _put_together(self, source: Node, bitcast: Node) -> None:
         """Have what reads a `bitcast` of the bitcast `source` read that one, with those that did already.
@@ -393,6 +420,11 @@ class _Simplification:
             first = kept.setdefault(node.source, node)
             if first is not node:
                 graph.replace(node, first)
+
+
+def _is_reduction_anew(node: Node) -> bool:
+    """Did ReductionLayoutNormalizer make it, which names nothing?"""
+    return node.source is not None and node.source.opcode == "reduce" and not node.source.op_name
 
 
 def _behind_bitcasts(node: Node) -> Instruction | None:

@@ -10,6 +10,7 @@ from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
 from hlofuse.pipelines.users.common.copies import was_bitcast_copied
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, readers_past_inserted
+from hlofuse.pipelines.users.products.side_inputs import is_read_as_addend
 
 _MADE_IN_FRONT = ELEMENTWISE_OPCODES - {"convert"}
 """A convert is named so by others that make one as well."""
@@ -107,7 +108,8 @@ def _is_read_in_front(part: Instruction) -> bool:
 def _were_moved_in_front(users: list[Instruction], part: Instruction, copy: Instruction) -> bool:
     """Were all made between `part` and what became of its copy, in front of which they were moved?
 
-    ReduceDecomposer (`xla/hlo/transforms/expanders/reduce_decomposer.cc`) makes reductions anew, later.
+    ReduceDecomposer (`xla/hlo/transforms/expanders/reduce_decomposer.cc`) makes reductions anew, later, and
+    the bitcast through which GemmRewriter adds the part to a product stands where the sum was.
     """
     if part.opcode != "bitcast" and part.opcode not in _MADE_IN_FRONT:
         return False
@@ -115,7 +117,10 @@ def _were_moved_in_front(users: list[Instruction], part: Instruction, copy: Inst
         return False
     between = _MADE_IN_FRONT | {"reduce"}
     return all(
-        (part.id < u.id < copy.id and u.opcode in between) or _is_reduced_in_front(u, part) for u in users
+        (part.id < u.id < copy.id and u.opcode in between)
+        or _is_reduced_in_front(u, part)
+        or is_read_as_addend(u)
+        for u in users
     )
 
 

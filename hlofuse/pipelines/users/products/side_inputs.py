@@ -24,6 +24,17 @@ def operands_before_side_input(x: Instruction) -> list[Instruction]:
     return [side, *(o for o in x.operands if o is not side)]
 
 
+def reads_addend_first(x: Instruction) -> bool:
+    """Is it a matrix product of which a walk met the addend, its last operand, first until GemmRewriter?"""
+    side = _side_input(x) if _is_product(x) else None
+    return side is not None and not _is_written_behind(x, side)
+
+
+def is_read_as_addend(x: Instruction) -> bool:
+    """Is it the bitcast through which a matrix product reads what it adds?"""
+    return x.opcode == "bitcast" and any(_is_product(u) and _side_input(u) is x for u in x.users)
+
+
 def has_side_input(x: Instruction) -> bool:
     """Is it a convolution, or a matrix product, that adds something to what it computes?"""
     return _side_input(x) is not None
