@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .lists import named, places_in_source, users_of
 
 ALONG = "dimensions={0}" + named("concatenate", frame=5)
@@ -82,3 +84,19 @@ def test_what_is_reduced_within_an_expression_was_converted_for_that() -> None:
     ]
     places[1] = behind
     assert users_of("x", INTEGERS, tables=places_in_source(*places))[1:] == ["neg.1.0", "abs.1.0"]
+
+
+@pytest.mark.parametrize(
+    ("function", "users"),
+    [("f", ["mul.1", "sub.1"]), ("run.<locals>.<lambda>", ["sub.1", "mul.1"])],
+    ids=["which converts what it is given", "of which there may be several"],
+)
+def test_other_lines_of_a_function_are_of_it_but_for_lambdas(function: str, users: list[str]) -> None:
+    """All lambdas that are written in one function have the same name."""
+    tables = places_in_source((function, 7, 5, 9), ("g", 3, 5, 9), (function, 9, 5, 9))
+    body = f"""  %p = f16[8]{{0}} parameter(0)
+  %x = f32[8]{{0}} convert(%p){named("convert_element_type", frame=1)}
+  %sub.1 = f32[8]{{0}} negate(%x){named("sub", frame=2)}
+  %mul.1 = f32[8]{{0}} multiply(%x, %x){named("mul", frame=3)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%sub.1, %mul.1)"""
+    assert users_of("x", body, tables=tables) == users

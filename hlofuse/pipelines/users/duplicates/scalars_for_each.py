@@ -29,7 +29,7 @@ from hlofuse.pipelines.names import (
     scope,
     stack_frame,
 )
-from hlofuse.pipelines.users.duplicates.source_expressions import extent_of, extents_apart
+from hlofuse.pipelines.users.duplicates.source_expressions import extent_of, extents_apart, is_in_lambda
 
 
 def in_order_of_first_uses(
@@ -210,16 +210,9 @@ def _is_written_around(x: Instruction) -> bool:
     if not x.users or not all(map(_is_spread, x.users)):
         return False
     extents = [extent_of(u) for u in uses_of_scalar(x)]
-    if _is_in_lambda(x):
+    if is_in_lambda(x):
         return all(e is not None and e[:2] == here[:2] for e in extents)
     return all(e is not None and e != here and e.encloses(here) for e in extents)
-
-
-def _is_in_lambda(x: Instruction) -> bool:
-    extent = extent_of(x)
-    if extent is None or x.computation is None or x.computation.module is None:
-        return False
-    return x.computation.module.stack_frames.functions.get(extent.function[1], "").endswith("<lambda>")
 
 
 def _is_spread(x: Instruction) -> bool:

@@ -293,6 +293,8 @@ def _users_in_function(
         return set()
     near = {u: p for u, p in places.items() if p is not None}
     own = {u for u, p in near.items() if p.context == here.context and p.function == here.function}
+    if is_in_lambda(x):  # all that are written in one function bear the same name
+        own = {u for u in own if near[u].start[0] == here.start[0]}
     # What stands in exactly the same place is of the derivative, which converts no more than it is given.
     if any(near[u] == here for u in own) or all(p.function == here.function for p in near.values()):
         return set()
@@ -308,6 +310,13 @@ def extent_of(x: Instruction) -> Extent | None:
     if not number or x.computation is None or x.computation.module is None:
         return None
     return extent_of_frame(x.computation.module, number)
+
+
+def is_in_lambda(x: Instruction) -> bool:
+    extent = extent_of(x)
+    if extent is None or x.computation is None or x.computation.module is None:
+        return False
+    return x.computation.module.stack_frames.functions.get(extent.function[1], "").endswith("<lambda>")
 
 
 def extents_apart(module: Module, frame: int, other: int) -> tuple[Extent, Extent] | None:
