@@ -307,7 +307,7 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_last_in_place_of_moved_readers(producer, users, clues.order, clues.moved_from_shared)
     users = in_order_of_results(producer, users)
     users = with_results_together(producer, users, clues.uses)
-    users = with_twins_users_behind(producer, users, ids_known=clues.ids_known)
+    users = with_twins_users_behind(producer, users, clues.gone, ids_known=clues.ids_known)
     users = in_order_of_first_uses(producer, users, clues.order, clues.for_each)
     users = in_order_of_slices(producer, users, clues.order)
     users = with_last_in_place_of_difference(producer, users, clues.order)

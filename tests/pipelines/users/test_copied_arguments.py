@@ -68,6 +68,28 @@ def test_of_copies_for_several_readers_one_is_left() -> None:
     assert users_of("w", body, ids="w half rest square third step copy scale") == ["square", "copy"]
 
 
+@pytest.mark.parametrize(("reader", "users"), [("fusion", ["copy", "bitcast"]), ("log", ["bitcast", "copy"])])
+def test_what_was_hoisted_in_front_of_a_gemm_comes_last(reader: str, users: list[str]) -> None:
+    """It took the place of the copy that went with CSE."""
+    of_gemm = ", kind=kCustom, calls=%gemm" if reader == "fusion" else named("log")
+    head = """
+%gemm (g: f32[2,16]) -> f32[2,16] {
+  %g = f32[2,16]{1,0} parameter(0)
+  ROOT %n = f32[2,16]{1,0} negate(%g)
+}
+"""
+    body = f"""
+  %w = f32[4,8]{{1,0}} parameter(0){named(_ARGUMENT)}
+  %bitcast = f32[2,16]{{1,0}} bitcast(%w)
+  %product = f32[2,16]{{1,0}} {reader}(%bitcast){of_gemm}
+  %copy = f32[8,4]{{1,0}} transpose(%w), dimensions={{1,0}}{named(_ARGUMENT)}
+  %abs = f32[8,4]{{1,0}} abs(%copy){named("abs")}
+  %sign = f32[8,4]{{1,0}} sign(%copy){named("sign")}
+  ROOT %r = (f32[2,16]{{1,0}}, f32[8,4]{{1,0}}, f32[8,4]{{1,0}}) tuple(%product, %abs, %sign)
+"""
+    assert users_of("w", body, ids="w abs sign r copy product bitcast", head=head) == users
+
+
 def test_what_loops_are_given_was_transposed_once() -> None:
     """By the program, in front of both loops; the place it has in the list is its own."""
     body = f"""

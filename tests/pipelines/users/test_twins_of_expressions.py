@@ -87,13 +87,19 @@ def test_what_is_reduced_within_an_expression_was_converted_for_that() -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "users"),
-    [("f", ["mul.1", "sub.1"]), ("run.<locals>.<lambda>", ["sub.1", "mul.1"])],
-    ids=["which converts what it is given", "of which there may be several"],
+    ("function", "gone", "users"),
+    [
+        ("f", (), ["mul.1", "sub.1"]),
+        ("run.<locals>.<lambda>", (), ["sub.1", "mul.1"]),
+        ("run.<locals>.<lambda>", (("g", 3, 6, 8),), ["mul.1", "sub.1"]),
+    ],
+    ids=["which converts what it is given", "which may be several", "of which another converted it too"],
 )
-def test_other_lines_of_a_function_are_of_it_but_for_lambdas(function: str, users: list[str]) -> None:
+def test_other_lines_of_a_function_are_of_it_but_for_lambdas(
+    function: str, gone: tuple[tuple[str, int, int, int], ...], users: list[str]
+) -> None:
     """All lambdas that are written in one function have the same name."""
-    tables = places_in_source((function, 7, 5, 9), ("g", 3, 5, 9), (function, 9, 5, 9))
+    tables = places_in_source((function, 7, 5, 9), ("g", 3, 5, 9), (function, 9, 5, 9), *gone)
     body = f"""  %p = f16[8]{{0}} parameter(0)
   %x = f32[8]{{0}} convert(%p){named("convert_element_type", frame=1)}
   %sub.1 = f32[8]{{0}} negate(%x){named("sub", frame=2)}

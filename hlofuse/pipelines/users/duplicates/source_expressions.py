@@ -7,6 +7,7 @@ either is used by what is written around it and by nothing else. HloCSE keeps th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
@@ -45,9 +46,16 @@ class Extent(NamedTuple):
 
 
 def with_twins_users_behind(
-    producer: Instruction, users: list[Instruction], *, ids_known: bool
+    producer: Instruction,
+    users: list[Instruction],
+    gone: Mapping[tuple[int, int], list[Extent]],
+    *,
+    ids_known: bool,
 ) -> list[Instruction]:
-    """The users of `producer` with those behind that must have read another like it."""
+    """The users of `producer` with those behind that must have read another like it.
+
+    `gone` are places in the source of which no operation is left, by file and call.
+    """
     if is_made_of_nothing(producer) and scope(producer):
         return users  # every function has its own
     if ids_known and _is_converted_for_one(producer, users):
@@ -63,7 +71,7 @@ def with_twins_users_behind(
         own = (
             _users_of_expression(producer, here, places)
             or _users_in_same_call(producer, here, places)
-            or _users_in_function(producer, here, places)
+            or _users_in_function(producer, here, places, gone)
         )
     ages = ids_known and not scope(producer) and is_of_program(producer) and not is_of_older_release(producer)
     # Nothing reads what is younger unless it was given it; what derives that was, too.
@@ -286,15 +294,23 @@ def _callers(x: Instruction) -> list[int]:
 
 
 def _users_in_function(
-    x: Instruction, here: Extent, places: dict[Instruction, Extent | None]
+    x: Instruction,
+    here: Extent,
+    places: dict[Instruction, Extent | None],
+    gone: Mapping[tuple[int, int], list[Extent]],
 ) -> set[Instruction]:
-    """The users in the function that `x` was converted in: each function converts what it is given."""
+    """The users in the function that `x` was converted in: each function converts what it is given.
+
+    All lambdas that are written in one function have the same name. On other lines it takes the place of a
+    convert that is gone to tell that there was one.
+    """
     if not _is_converted(x):
         return set()
     near = {u: p for u, p in places.items() if p is not None}
     own = {u for u, p in near.items() if p.context == here.context and p.function == here.function}
-    if is_in_lambda(x):  # all that are written in one function bear the same name
-        own = {u for u in own if near[u].start[0] == here.start[0]}
+    if is_in_lambda(x) and any(near[u].start[0] != here.start[0] for u in own):
+        twins = {u for u in near.keys() - own if any(map(near[u].encloses, gone.get(near[u].context, ())))}
+        return own if twins else set()
     # What stands in exactly the same place is of the derivative, which converts no more than it is given.
     if any(near[u] == here for u in own) or all(p.function == here.function for p in near.values()):
         return set()

@@ -85,7 +85,16 @@ def _with_one_of_many(
     # By what is read and by whom: who reads the copy may read the parameter as well.
     copies = sorted(((copy, u) for u in dict.fromkeys(copy.users)), key=uses.__getitem__)
     reads = sorted([*((u, u) for u in users if u is not copy), *copies], key=lambda read: order[read[1]])
+    reads.sort(key=lambda read: _is_hoisted(read[0]))
     return [u for u, _ in without(reads, copies[1:])]
+
+
+def _is_hoisted(x: Instruction) -> bool:
+    """Was it put in front of a gemm later on?
+
+    HoistFusedBitcasts did that (`xla/backends/gpu/transforms/hoist_fused_bitcasts.cc`).
+    """
+    return x.opcode == "bitcast" and not x.op_name and all(u.opcode == "fusion" for u in x.users)
 
 
 def _is_in_front_of_copy(x: Instruction) -> bool:
