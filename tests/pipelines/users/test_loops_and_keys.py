@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .lists import named, users_of
+from .lists import named, places_in_source, users_in, users_of
 
 # ---------------------------------------------------------------- scatters of one window
 
@@ -138,9 +138,17 @@ def test_places_of_two_scatters_are_read_as_their_loops_left_them(is_first: bool
         ("body.clone.clone", "", 2, ["select_n.1", "lt.1", "add.1"]),
         ("body.clone.clone", "eval_jaxpr/", 1, ["add.1", "select_n.1", "lt.1"]),
         ("body.clone.clone", "eval_jaxpr/", 2, ["select_n.1", "add.1", "lt.1"]),
+        ("body.clone.clone.clone", "eval_jaxpr/", 2, ["select_n.1", "add.1", "lt.1"]),
         ("body", "", 2, ["lt.1", "add.1", "select_n.1"]),
     ],
-    ids=["ahead of what is indexed", "behind it", "ahead in a function", "behind in one", "the program's"],
+    ids=[
+        "ahead of what is indexed",
+        "behind it",
+        "ahead in one",
+        "behind in one",
+        "dropped since",
+        "program's",
+    ],
 )
 def test_what_read_a_counter_that_was_merged_reads_a_sum_that_its_increment_had_read_too(
     body: str, function: str, index: int, users: list[str]
@@ -167,6 +175,60 @@ def test_what_read_a_counter_that_was_merged_reads_a_sum_that_its_increment_had_
   %next.1 = s32[] add(%i, %one){named("while/body/add")}
   ROOT %r = ({", ".join(kinds)}) tuple({", ".join(results)})"""
     assert users_of("add.9", text, entry=body) == users
+
+
+@pytest.mark.parametrize(
+    ("called_from", "users"),
+    [(2, ["sign.1", "neg.1", "abs.1"]), (0, ["neg.1", "sign.1", "abs.1"])],
+    ids=["elsewhere in the body", "ahead of the loop"],
+)
+def test_what_a_body_computed_twice_of_a_merged_counter_was_made_one_ahead_of_that(
+    called_from: int, users: list[str]
+) -> None:
+    """The gone one stood behind `abs.1`."""
+    tables = places_in_source(
+        ("f", 1, 1, 2),
+        ("body", 2, 1, 2),
+        ("g", 3, 1, 2),
+        ("h", 4, 1, 2),
+        ("g", 5, 1, 2),
+        ("h", 4, 1, 2),
+        called_from={2: 1, 3: 2, 4: 3, 5: called_from, 6: 5},
+    )
+    kinds = "(s32[], s32[], s32[3]{0})"
+    text = f"""HloModule m
+{tables}
+%body.clone.clone (p: {kinds}) -> {kinds} {{
+  %p = {kinds} parameter(0)
+  %i = s32[] get-tuple-element(%p), index=0
+  %start = s32[] get-tuple-element(%p), index=1
+  %x = s32[3]{{0}} get-tuple-element(%p), index=2
+  %add.9 = s32[] add(%start, %i)
+  %abs.1 = s32[] abs(%add.9){named("while/body/abs", frame=4)}
+  %sign.1 = s32[] sign(%add.9){named("while/body/sign")}
+  %neg.1 = s32[] negate(%add.9){named("while/body/neg")}
+  %mul.1 = s32[] multiply(%abs.1, %sign.1)
+  %mul.2 = s32[] multiply(%mul.1, %neg.1)
+  %all.1 = s32[3]{{0}} broadcast(%mul.2), dimensions={{}}
+  %sum.1 = s32[3]{{0}} add(%x, %all.1)
+  %one = s32[] constant(1)
+  %next.1 = s32[] add(%i, %one){named("while/body/add")}
+  ROOT %r = {kinds} tuple(%next.1, %start, %sum.1)
+}}
+
+%condition (c: {kinds}) -> pred[] {{
+  %c = {kinds} parameter(0)
+  %k = s32[] get-tuple-element(%c), index=0
+  %most = s32[] constant(9)
+  ROOT %lt.1 = pred[] compare(%k, %most), direction=LT
+}}
+
+ENTRY %main {{
+  %given = {kinds} parameter(0)
+  ROOT %loop = {kinds} while(%given), condition=%condition, body=%body.clone.clone{named("while", frame=1)}
+}}
+"""
+    assert users_in(text, "add.9", ids_known=True) == users
 
 
 # ---------------------------------------------------------------- keys

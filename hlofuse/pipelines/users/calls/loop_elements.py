@@ -22,6 +22,7 @@ from hlofuse.pipelines.names import (
     is_of_program,
     outermost_call,
 )
+from hlofuse.pipelines.users.calls.twins_in_body import with_twins_gone
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.visits import order_of_walk
 from hlofuse.pipelines.users.floats.widened import served_by
@@ -106,30 +107,38 @@ def with_last_two_in_front(users: list[Instruction]) -> list[Instruction]:
 def is_merged_counter(x: Instruction) -> bool:
     """Was it computed of the counter that is left, in place of one that ran alike?
 
-    The lists of loops that were cloned for other reasons as well were turned more often than can be told.
+    What nobody read then may have been dropped from the loop. The lists of loops that were cloned for other
+    reasons as well were turned more often than can be told.
     """
     if x.opcode != "add" or x.computation is None or is_of_program(x):
         return False
     if any(o.opcode != "get-tuple-element" or o.operands[0].opcode != "parameter" for o in x.operands):
         return False
-    return _times_cloned(x.computation) == _MERGED
+    return _times_cloned(x.computation) in (_MERGED, _MERGED_AND_DROPPED)
 
 
 def in_order_of_merged_counters(counter: Instruction) -> list[Instruction]:
     """The users of such a sum: those of the counter of the program, in a body its increment among them.
 
     That went, and so did the tuple of all elements as they had been, which was the first user. Those of a
-    function were clones behind its call, whose place the last of them had taken.
+    function were clones behind its call, whose place the last of them had taken. What was computed twice
+    HloCSE made one ahead of both, right behind WhileLoopSimplifier.
     """
-    listed: list[Instruction | None] = list(counter.users)
+    listed: list[Instruction | str | None] = [*with_twins_gone(counter.users)]
     root = counter.computation.root if counter.computation is not None else None
     if root is None or root.opcode != "tuple":
         return last_in_front(counter.users)
     before = order_of_walk(root.operands[: counter.operands[0].tuple_index], lambda x: x.operands)
-    listed.insert(sum(u in before for u in counter.users), None)
+    increment, elements = "increment", "elements"
+    ahead = sum(u in before for u in counter.users)
+    listed.insert(
+        listed.index(counter.users[ahead]) if ahead < len(counter.users) else len(listed), increment
+    )
     if any(map(_is_of_function, counter.users)):
         listed = last_in_front(listed)
-    return [u for u in without(last_in_front(listed), [None]) if u is not None]
+    twins = [u for u in listed if u is None]
+    left = without([elements, *listed], [*twins, elements, increment])
+    return [u for u in left if isinstance(u, Instruction)]
 
 
 def _were_counters_merged(body: Computation | None) -> bool:
