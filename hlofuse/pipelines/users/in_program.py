@@ -30,7 +30,6 @@ from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.windows import slices_of_windows, with_those_of_program
 from hlofuse.pipelines.users.duplicates.chosen_literals import with_comparisons_gone
 from hlofuse.pipelines.users.duplicates.compared_complex import with_last_in_place_of_real_part
-from hlofuse.pipelines.users.duplicates.computed_in_functions import with_readers_in_function_behind
 from hlofuse.pipelines.users.duplicates.converts_in_functions import readers_of_own_converts
 from hlofuse.pipelines.users.duplicates.derived_twice import (
     with_last_in_place_of_twins,
@@ -222,7 +221,6 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
         if clues.ids_known:
             users = with_ties_merged(producer, users, clues.order)
             users = in_order_of_meeting(producer, users, clues.uses)
-        users = with_readers_in_function_behind(producer, users)
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
         if is_element and is_read_in_changed_body(producer):
