@@ -14,7 +14,7 @@ from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.heroes import Root
 from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.summary import Summary
-from hlofuse.cost.gpu.ticks import EXACT, fp32, half_away
+from hlofuse.cost.gpu.ticks import EXACT, fp32, single_half_away
 from hlofuse.cost.gpu.utilization import elements_read, lowest_bit, reads_whole
 from hlofuse.ir.instruction import Instruction
 
@@ -194,7 +194,7 @@ def _set_uses(fused: Summary, consumer: Summary, merged: _Uses, origins: Sequenc
         utilization.append(total)
         ir_sizes.append(copies)
         size = fused.operands[k].size_fp32
-        read.append(int(size) if total == 1.0 else half_away(fp32(size * total)))
+        read.append(int(size) if total == 1.0 else single_half_away(size * total))
     fused.parameter_uses, fused.utilization = uses, utilization
     fused.operand_bytes, fused.parameter_ir_size = read, ir_sizes
     fused.root_utilization, fused.root_emitted = evaluated, emitted

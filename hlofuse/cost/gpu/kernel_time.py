@@ -8,7 +8,7 @@ from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.summary import Summary
-from hlofuse.cost.gpu.ticks import EXACT, fp32, half_away, scaled_sum
+from hlofuse.cost.gpu.ticks import EXACT, fp32, scaled_sum, single_half_away
 from hlofuse.cost.gpu.timing import Timing
 
 
@@ -48,10 +48,10 @@ def _work_of_pair(
     """Flops of both, and ticks and bytes of what both read."""
     a, b, slot = pair.producer, pair.consumer, pair.slot
     share = evaluated = b.utilization[slot]
-    slots: Sequence[int] = (slot,)
+    further: Sequence[int] = ()
     if b.first_slots:
-        slots = b.slots_like(slot)
-        for other in slots[1:]:
+        further = b.slots_like(slot)[1:]
+        for other in further:
             evaluated = fp32(evaluated + b.utilization[other])
     flops = first.flops + second.flops
     if evaluated != 1.0 or flops >= EXACT:
@@ -63,8 +63,10 @@ def _work_of_pair(
     # Start from all the consumer reads; what the producer changes is replaced.
     key = (blocks, coalesced)
     read, each = b.reads.get(key) or _read_operands(timing, b, blocks, coalesced)
-    bytes_read, read_by_b = b.total_read, b.operand_bytes
-    for other in slots:
+    read_by_b = b.operand_bytes
+    read -= each[slot]
+    bytes_read = b.total_read - read_by_b[slot]
+    for other in further:
         read -= each[other]
         bytes_read -= read_by_b[other]
     shared, first_slots, skipped = pair.shared, a.first_slots, a.skipped
@@ -80,7 +82,7 @@ def _work_of_pair(
         total = a.operand_bytes[k]
         both = shared[k] if shared else None
         if share != 1.0:  # byte counts are single precision already
-            total = half_away(fp32(total * share))
+            total = single_half_away(total * share)
         if both is None:
             if k not in skipped:
                 read += time(operand.size, total, 0 if coalesced else operand.element_bytes, blocks)
@@ -92,7 +94,7 @@ def _work_of_pair(
             common = b.common_utilization(both, slot) if b.is_fusion else 1.0
             if common:
                 size = operand.size_fp32
-                total -= int(size) if common == 1.0 else half_away(fp32(size * common))
+                total -= int(size) if common == 1.0 else single_half_away(size * common)
         if total == read_by_b[both]:
             continue
         ticks = time(operand.size, total, 0 if coalesced else operand.element_bytes, blocks)

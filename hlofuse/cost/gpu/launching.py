@@ -101,8 +101,10 @@ class Launcher:
             fusion = a.config if b.config is None else b.config
             if fusion is not None:
                 known = self._named_emitter(fusion, b)
-            elif b.launch is not None and self._keeps(b.launch, pair):
-                known = b.launch
+            elif b.launch is not None:
+                plain = b.keeps_loop and a.leaves_loops and self._simple_loops and b.launch.kind == "loop"
+                if plain or self._keeps(b.launch, pair):
+                    known = b.launch
             if known is None:
                 known = self._launch_of(self._device, _Fused(producer, consumer, pair, self._mlir))
             pair.launch = known
@@ -111,7 +113,7 @@ class Launcher:
     def _keeps(self, launch: Launch, pair: Pair) -> bool:
         """The consumer's own launch surely stays the same one with the producer in.
 
-        The plain answer to what most pairs ask, without looking for the roots of the whole.
+        The answer to what many pairs ask, without looking for the roots of the whole.
         """
         producer, consumer = pair.producer, pair.consumer
         if len(consumer.roots) > 1 or not self._mlir:

@@ -14,7 +14,7 @@ from hlofuse.analysis.release import JAXLIB_0_4_35, Release
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.cost.gpu.ticks import INFINITE, fp32, half_away, nanoseconds, seconds
+from hlofuse.cost.gpu.ticks import INFINITE, fp32, nanoseconds, seconds, single_half_away
 from hlofuse.cost.gpu.timing import Timing
 from hlofuse.ir.instruction import Instruction
 
@@ -91,7 +91,7 @@ class MergingModel(KernelModel):
         for consumer in consumers:
             slot = consumer.operands.index(producer)
             share = self.summary(consumer).utilization[slot]
-            total = half_away(fp32(fp32(written) * share))
+            total = single_half_away(fp32(written) * share)
             alone = self._clock.read_from_caches(min(written, total), total, self.launch(consumer).blocks)
             launch = self.pair_launch(producer, consumer)
             compute = self.timing.compute(int(fp32(fp32(flops) * share)), launch.blocks, launch.threads)
@@ -114,7 +114,7 @@ class MergingModel(KernelModel):
         ticks = 0
         for k, operand in enumerate(producer.operands):
             size = fp32(a.operand_bytes[k])
-            net = half_away(fp32(size / max(a.utilization[k], 1.0)))
+            net = single_half_away(size / max(a.utilization[k], 1.0))
             common = 0.0
             in_step = a.elementwise or (a.is_fusion and a.common_with_root(k) == 1.0)
             if in_step and operand in consumer.operands:

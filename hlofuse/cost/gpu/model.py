@@ -252,13 +252,15 @@ class KernelModel:
         self, producer: Instruction, first: Estimate, consumer: Instruction, second: Estimate, pair: Pair
     ) -> _Timed:
         """`first` and `second` are the estimates of the two."""
-        if pair.producer.bad_transpose or pair.consumer.bad_transpose:
-            return self._run_pair(producer, first, consumer, second, pair)
         if pair.ticks < 0:
+            a = pair.producer
+            if a.bad_transpose or pair.consumer.bad_transpose:
+                return self._run_pair(producer, first, consumer, second, pair)
             if first.ticks >= INFINITE or second.ticks >= INFINITE:
                 return replace(first, ticks=INFINITE)
             launch = pair.launch or self._launcher.of_pair(producer, consumer, pair)
-            pair.ticks = ticks_of_pair(self.timing, pair, first, second, launch, _in_step(pair, launch))
+            in_step = not a.is_reduction or _in_step(pair, launch)
+            pair.ticks = ticks_of_pair(self.timing, pair, first, second, launch, in_step)
         return pair
 
     def _estimate(self, producer: Instruction, consumer: Instruction, known: _Timed) -> Estimate:

@@ -40,7 +40,9 @@ class Summary:
         "is_reduction",
         "is_triton",
         "is_tuple",
+        "keeps_loop",
         "launch",
+        "leaves_loops",
         "minor_of_transpose",
         "number",
         "operand_bytes",
@@ -114,6 +116,10 @@ class Summary:
     """The result is a tuple."""
     is_plain: bool
     """It neither reduces nor scatters, takes no shared memory and has one result: few rules concern it."""
+    keeps_loop: bool
+    """Emitted as a loop, it is the same loop with any producer in that `leaves_loops`."""
+    leaves_loops: bool
+    """It has nothing that the kernel of its consumer could be about, or that keeps a loop rolled."""
     shared_memory: int
     unnested_reductions: int
     significant_reduce: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from hlofuse.cost.gpu.atom_summary import summary_of_atom
-from hlofuse.cost.gpu.atoms import SCATTERS, AtomTable
+from hlofuse.cost.gpu.atoms import KEEPS_ROLLED, SCATTERS, AtomTable
 from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
 from hlofuse.cost.gpu.composing import Origin, compose
 from hlofuse.cost.gpu.fusion_summary import summary_of_fusion
@@ -74,6 +74,14 @@ class SummaryTable:
             or summary.is_reduction
             or summary.features & SCATTERS
         )
+        summary.leaves_loops = summary.keeps_loop = False
+        root = summary.roots[0] if summary.roots else None
+        end = None if root is None else root.chain_end
+        if root is not None and end is not None:
+            found = root.transposes or root.concatenates or end.opcode == "reduce"
+            summary.leaves_loops = not (found or summary.features & KEEPS_ROLLED)
+            writes_all = root.update is None and root.updated_parameter < 0
+            summary.keeps_loop = writes_all and len(summary.roots) == 1
         summary.number = self._count
         self._count += 1
         summary.reads = {}

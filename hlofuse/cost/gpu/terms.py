@@ -12,7 +12,7 @@ from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.summary import Summary
-from hlofuse.cost.gpu.ticks import fp32, half_away
+from hlofuse.cost.gpu.ticks import fp32, single_half_away
 from hlofuse.ir.instruction import Instruction
 
 
@@ -61,13 +61,13 @@ def pair_operand_reads(model: KernelModel, producer: Instruction, consumer: Inst
         if operand in producer.operands:
             k = producer.operands.index(operand)
             facts = a.operands[k]
-            total = half_away(fp32(fp32(a.operand_bytes[k]) * b.utilization[slot]))
+            total = single_half_away(fp32(a.operand_bytes[k]) * b.utilization[slot])
         if operand in consumer.operands:
             both = consumer.operands.index(operand)
             total += b.operand_bytes[both]
             if facts is not None:
                 common = _read_together(a, producer.operands.index(operand), b, both, slot)
-                total -= half_away(fp32(facts.size_fp32 * common))
+                total -= single_half_away(facts.size_fp32 * common)
             facts = b.operands[both]
         assert facts is not None
         reads.append(_read(model, estimate, operand, facts, total))

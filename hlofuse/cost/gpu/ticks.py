@@ -56,6 +56,17 @@ def half_away(value: float) -> int:
     return whole - 1 if rest <= -0.5 else whole
 
 
+def single_half_away(value: float) -> int:
+    """The same of `value` rounded to single precision."""
+    _SINGLE[0] = value
+    value = _SINGLE[0]
+    whole = int(value)
+    rest = value - whole
+    if rest >= 0.5:
+        return whole + 1
+    return whole - 1 if rest <= -0.5 else whole
+
+
 def seconds(value: float) -> int:
     """Ticks of `value` seconds (`absl::Seconds`)."""
     if value < 0:

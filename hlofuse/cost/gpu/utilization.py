@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.shapes import ShapeFacts
-from hlofuse.cost.gpu.ticks import fp32, half_away
+from hlofuse.cost.gpu.ticks import fp32, single_half_away
 from hlofuse.ir.instruction import Instruction
 
 Uses = frozenset[int]
@@ -152,7 +152,7 @@ def _bytes_read(
     """`FusionProcessOperandBytesRead`."""
     if not parameter.shape.is_tuple:
         share, size = utilization.get(parameter, 0.0), atoms[parameter].result.size_fp32
-        return int(size) if share == 1.0 else half_away(fp32(size * share))
+        return int(size) if share == 1.0 else single_half_away(size * share)
     total = 0
     for index, _ in parameter.shape.leaves():
         element = parameter
@@ -161,5 +161,5 @@ def _bytes_read(
                 if user.opcode == "get-tuple-element" and user.tuple_index == number:
                     element = user
                     break
-        total += half_away(fp32(atoms[element].result.size_fp32 * utilization.get(element, 0.0)))
+        total += single_half_away(atoms[element].result.size_fp32 * utilization.get(element, 0.0))
     return total
