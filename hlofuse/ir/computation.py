@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from hlofuse.ir.attributes import NO_ATTRIBUTES
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.names import PARAMETER_NAMES
@@ -119,23 +120,24 @@ class Computation:
             if start is None or start.users or start in entered:
                 continue
             enter(start)
-            stack = [(start, _waits_for(start))]
-            while stack:
-                current, left = stack[-1]
+            current, left = start, _waits_for(start)
+            waiting: list[tuple[Instruction, Iterator[Instruction]]] = []
+            while True:
                 for earlier in left:
                     if earlier in entered:
                         continue
                     enter(earlier)
-                    if earlier._control is not None:
-                        stack.append((earlier, _waits_for(earlier)))
-                        break
-                    if earlier.operands:
-                        stack.append((earlier, iter(earlier.operands)))
+                    if earlier.operands or earlier._control is not None:
+                        waiting.append((current, left))
+                        current = earlier
+                        left = iter(earlier.operands) if earlier._control is None else _waits_for(earlier)
                         break
                     emit(earlier)
                 else:
-                    stack.pop()
                     emit(current)
+                    if not waiting:
+                        break
+                    current, left = waiting.pop()
         return order
 
     # ------------------------------------------------------------ changing
@@ -186,8 +188,22 @@ class Computation:
         name = PARAMETER_NAMES[number]
         if module is not None:
             name = module.instruction_names.unique(name)
-        parameter = Instruction.parameter(name, shape, str(number))
-        self.append_unnumbered(parameter)
+        slots = self._slots
+        # `Instruction(…)` takes twice as long, and there are thousands.
+        parameter = Instruction.__new__(Instruction)
+        parameter.name = name
+        parameter.shape = shape
+        parameter.opcode = "parameter"
+        parameter.attributes = NO_ATTRIBUTES
+        parameter.called = ()
+        parameter.payload = str(number)
+        parameter.computation = self
+        parameter.id = len(slots)
+        parameter.operands = []
+        parameter.users = []
+        parameter._control = None
+        parameter._places = None
+        slots.append(parameter)
         return parameter
 
     def renew_parameters(self, parameters: Sequence[Instruction | None], first: int) -> None:

@@ -286,24 +286,6 @@ class Instruction:
             payload=self.payload,
         )
 
-    @staticmethod
-    def parameter(name: str, shape: Shape, number: str) -> Instruction:
-        """A parameter in no computation; `Instruction(…)` takes twice as long, and there are thousands."""
-        parameter = Instruction.__new__(Instruction)
-        parameter.name = name
-        parameter.shape = shape
-        parameter.opcode = "parameter"
-        parameter.attributes = NO_ATTRIBUTES
-        parameter.called = ()
-        parameter.payload = number
-        parameter.computation = None
-        parameter.id = -1
-        parameter.operands = []
-        parameter.users = []
-        parameter._control = None
-        parameter._places = None
-        return parameter
-
     def bare_copy(self) -> Instruction:
         """A free-standing copy that has no operands yet and calls the same computations."""
         attributes = self.attributes

@@ -51,6 +51,7 @@ class NameUniquer:
         self._taken: dict[str, _Root] = {}
         """Of names that are certainly taken: nearly every name asked for is that of an instruction."""
         self._reserved: tuple[str, ...] = ()
+        """Names yet to be taken note of; only as long as there is no other."""
 
     def copy(self) -> NameUniquer:
         """A uniquer that has handed out the same names; what they are made of is worked out for both."""
@@ -70,14 +71,16 @@ class NameUniquer:
         does not pay for this.
         """
         self._reserved = (*self._reserved, *names)
+        if self._taken:
+            self._note_reserved()
 
     def unique(self, name: str) -> str:
         """A name never given out before, `name` itself if it is free."""
-        if self._reserved:
-            self._note_reserved()
         taken = self._taken
         root = taken.get(name)
         if root is None:
+            if self._reserved:
+                self._note_reserved()
             text, number, numbered = _split(name)
             root = taken[name] = self._root(text)
             if number not in root.asked and not 0 <= number < root.next:
@@ -93,8 +96,6 @@ class NameUniquer:
 
     def skip(self, *names: str) -> None:
         """The same, one after the other, for names that nobody will look at."""
-        if self._reserved:
-            self._note_reserved()
         taken = self._taken
         for name in names:
             root = taken.get(name)
