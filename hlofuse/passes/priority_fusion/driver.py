@@ -171,7 +171,7 @@ class Driver:
         """Fuse the producer into the consumers, bitcasts left out."""
         legality, preferred = self._legality, self._preferred
         extra = producer in preferred
-        tilings = legality.tilings_of(producer, consumers, extra_outputs=extra)
+        tilings = legality.tilings_of(producer, consumers, extra) if legality.tiles else {}
         bitcast = producer.opcode == "bitcast" and is_fusible_bitcast(producer)
         rule = BITCAST_FIRST if bitcast else PAYS
         figures = {} if bitcast else {"us_saved": microseconds(priority)}
@@ -181,9 +181,9 @@ class Driver:
                 continue
             changed = True
             name = consumer.name
-            pair = legality.pair_id(producer, consumer, extra_outputs=extra)
+            pair = legality.pair_id(producer, consumer, extra) if legality.tiles else None
             allowed = legality.allowed.pop((producer, consumer), None) if legality.allowed else None
-            fusion = self._fuse(producer, consumer, tilings.get(consumer), extra_outputs=extra)
+            fusion = self._fuse(producer, consumer, tilings.get(consumer), extra)
             if pair is not None:
                 legality.fused(fusion, pair)
             if self._guide is not None:
@@ -215,11 +215,11 @@ class Driver:
             self._marked[fusion] = None
         self._note_removed_times(producer, consumers)
         if not producer.users:
-            self._invalidate(producer)
             self._marked.pop(producer, None)
             self._queue.discard(producer)
             if not extra:
                 self._computation.remove_instruction(producer)
+            self._invalidate(producer)
         for consumer in consumers:
             self._invalidate(consumer)
         self._update_priorities()
@@ -229,14 +229,13 @@ class Driver:
         self,
         producer: Instruction,
         consumer: Instruction,
-        tiling: Tiling | None = None,
-        *,
-        extra_outputs: bool = False,
+        tiling: Tiling | None,
+        extra_outputs: bool,
     ) -> Instruction:
         """`PriorityFusion::Fuse`."""
         model = self._model
         pair = self._legality.pair(producer, consumer)
-        kind = _kind_of(model.pair_launch(producer, consumer, pair))
+        kind = _kind_of(pair.launch or model.pair_launch(producer, consumer, pair))
         fusion = fuse_in_place_of(consumer, "kCustom" if tiling is not None else kind, has_side_effect)
         if extra_outputs:
             merge_extra_output(fusion, producer)

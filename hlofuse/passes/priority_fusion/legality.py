@@ -82,7 +82,8 @@ class Legality:
             if any(is_generic_triton_fusion(x) for x in module.instructions() if x.opcode == "fusion")
             else None
         )
-
+        self.tiles = self._ids is not None
+        """There are Triton fusions, of which pairs have tilings."""
         self._only_structure = self._ids is None and settings.outside is None
 
     # ------------------------------------------------------------ pairs
@@ -235,7 +236,7 @@ class Legality:
         self, producer: Instruction, consumer: Instruction, *, extra_outputs: bool = False
     ) -> Tiling | Refusal:
         """`GetTiledRunTimeDataCached`; the cost becomes the pair's time."""
-        pair = self.pair_id(producer, consumer, extra_outputs=extra_outputs)
+        pair = self.pair_id(producer, consumer, extra_outputs)
         tiling = self._tilings.get(pair) if pair is not None else None
         if tiling is None:
             tiling = self._model.tiling.best_tiling(producer, consumer, extra_outputs=extra_outputs)
@@ -246,21 +247,19 @@ class Legality:
         return tiling
 
     def tilings_of(
-        self, producer: Instruction, consumers: Sequence[Instruction], *, extra_outputs: bool = False
+        self, producer: Instruction, consumers: Sequence[Instruction], extra_outputs: bool
     ) -> dict[Instruction, Tiling]:
         """The tilings that pairs will get as Triton fusions (`GetCurrentBlockLevelParametersMap`)."""
         found: dict[Instruction, Tiling] = {}
         if self._ids is not None:
             for consumer in consumers:
-                pair = self.pair_id(producer, consumer, extra_outputs=extra_outputs)
+                pair = self.pair_id(producer, consumer, extra_outputs)
                 tiling = self._tilings.get(pair) if pair is not None else None
                 if isinstance(tiling, Tiling):
                     found[consumer] = tiling
         return found
 
-    def pair_id(
-        self, producer: Instruction, consumer: Instruction, *, extra_outputs: bool = False
-    ) -> PairId | None:
+    def pair_id(self, producer: Instruction, consumer: Instruction, extra_outputs: bool) -> PairId | None:
         """To be asked before fusing, for `fused` afterwards."""
         ids = self._ids
         return None if ids is None else ids.pair(producer, consumer, extra_outputs=extra_outputs)

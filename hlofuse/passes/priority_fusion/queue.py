@@ -32,14 +32,16 @@ class PriorityQueue:
     def set(self, producer: Instruction, priority: int) -> None:
         """Put the producer in, or move it."""
         if self._priority.get(producer) != priority:
-            self._equal.pop(producer, None)
+            if self._equal:
+                self._equal.pop(producer, None)
             self._priority[producer] = priority
             self._by_id[producer.id] = producer
             heapq.heappush(self._heap, (-priority, -producer.id))
 
     def discard(self, producer: Instruction) -> None:
         self._priority.pop(producer, None)
-        self._equal.pop(producer, None)
+        if self._equal:
+            self._equal.pop(producer, None)
 
     def pop(self) -> tuple[Instruction, int] | None:
         """Take out the producer whose turn it is, with its priority; None when none is left."""
