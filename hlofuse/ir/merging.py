@@ -64,6 +64,7 @@ class _Merge:
     def move_in(self, order: Iterable[Instruction], clones: dict[Instruction, Instruction]) -> None:
         """Put in the clones of those in `order`, which has what reads an instruction before it."""
         body, inner, unique = self._body, self._inner, self._names.unique
+        operands, parameters = self._operands, self._parameters
         for original in order:
             clone = clones[original]
             clone.name = unique(clone.name)
@@ -73,7 +74,10 @@ class _Merge:
                 if stand_in is not clone:
                     stand_in.replace_all_uses_with(clone)
                     body.remove_instruction(stand_in)
-                self._drop(self._operands.index(clone))
+                number = operands.index(clone)
+                del operands[number], parameters[number]
+                if number < len(parameters):  # those behind get a new number, name and id (`RemoveParameter`)
+                    body.renew_parameters(parameters, number)
             sources = clone.operands
             for operand in original.operands:
                 operand = clones[operand]
@@ -82,14 +86,7 @@ class _Merge:
                 users = source.users
                 if not users or users[-1] is not clone:  # a new one can only be the last of them
                     users.append(clone)
-        self._body.replace_parameters([p for p in self._parameters if p is not None])
-
-    def _drop(self, number: int) -> None:
-        """Parameters behind get a new number, name and id (`RemoveParameter`)."""
-        del self._operands[number]
-        del self._parameters[number]
-        if number < len(self._parameters):
-            self._body.renew_parameters(self._parameters, number)
+        body.replace_parameters([p for p in parameters if p is not None])
 
     def _enter(self, operand: Instruction) -> Instruction:
         """A further operand: what the inside reads in its place."""

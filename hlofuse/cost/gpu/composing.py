@@ -8,6 +8,7 @@ left to the walk (`summary`): the two agree, and the tests hold them against eac
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import frexp
 
 from hlofuse.cost.gpu.atoms import Atom
@@ -58,15 +59,15 @@ def compose(pair: Pair, origins: Sequence[Origin]) -> Summary | None:
     return fused
 
 
-def origins_of(fusion: Instruction, pair: Pair, producer: Instruction) -> list[Origin] | None:
+def origins_of(fusion: Instruction, pair: Pair, producer: Instruction) -> Sequence[Origin] | None:
     """Where each operand of a fusion just made from such a pair comes from; None if that is not plain.
 
     Fusing keeps the consumer's operands in their order and appends the producer's new ones.
     """
     slot, shared, b = pair.slot, pair.shared, pair.consumer
-    if not (shared or b.first_slots) and fusion.operands[len(b.operands) - 1 :] == producer.operands:
-        of_consumer = [(k, -1) for k in range(len(b.operands)) if k != slot]
-        return of_consumer + [(-1, k) for k in range(len(producer.operands))]
+    count, brought = len(b.operands), producer.operands
+    if not (shared or b.first_slots) and fusion.operands[count - 1 :] == brought:
+        return _side_by_side(count, slot, len(brought))
     origins = [(k, -1) for k in range(len(b.operands))]
     if b.first_slots:
         origins = [(k, -1) for k, first in enumerate(b.first_slots) if k == first]
@@ -77,7 +78,7 @@ def origins_of(fusion: Instruction, pair: Pair, producer: Instruction) -> list[O
             if both is not None:
                 inner.setdefault(both, k)
         origins = [(k, inner.get(k, -1)) for k, _ in origins]
-    kept, brought = len(origins), producer.operands
+    kept = len(origins)
     for operand in fusion.operands[kept:]:
         if operand not in brought:
             return None
@@ -86,6 +87,12 @@ def origins_of(fusion: Instruction, pair: Pair, producer: Instruction) -> list[O
         return None
     new = {o for o, both in zip(brought, shared, strict=True) if both is None} if shared else set(brought)
     return origins if len(new) == len(origins) - kept else None
+
+
+@lru_cache(maxsize=1024)
+def _side_by_side(count: int, slot: int, brought: int) -> tuple[Origin, ...]:
+    """A consumer of so many operands reads the producer at `slot`, and none of what that brings."""
+    return (*[(k, -1) for k in range(count) if k != slot], *[(-1, k) for k in range(brought)])
 
 
 class _Uses:

@@ -11,6 +11,7 @@ from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.combined import CombinedModel, estimate_of
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.pair import Pair
+from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.tiling import Refusal, Tiling, TritonSupport
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
@@ -45,13 +46,14 @@ _Edge: TypeAlias = "Verdict | Pair"
 class _Alone:
     """What is known of an instruction whatever its neighbours."""
 
-    __slots__ = ("as_consumer", "as_producer", "works_in_place")
+    __slots__ = ("as_consumer", "as_producer", "summary", "works_in_place")
 
     as_producer: Verdict | None
     """None where nothing speaks against it."""
     as_consumer: Verdict | None
+    summary: Summary | None
+    """None until somebody asks, like the next one."""
     works_in_place: bool | None
-    """None until somebody asks."""
 
 
 class Legality:
@@ -59,6 +61,7 @@ class Legality:
 
     def __init__(self, module: Module, model: CombinedModel, settings: Settings) -> None:
         self._model = model
+        self._find_pair = model.tables.pairs.of
         self._settings = settings
         self.whatever_it_costs = DOES_NOT_PAY.code in settings.disabled
         """A what-if run: what is allowed is fused even where that costs time."""
@@ -105,7 +108,13 @@ class Legality:
         second = alone.get(consumer) or self._look_at(consumer)
         if second.as_consumer is not None:
             return second.as_consumer
-        pair = self._model.pair(producer, consumer)
+        a = first.summary
+        if a is None:
+            a = first.summary = self._model.summary(producer)
+        b = second.summary
+        if b is None:
+            b = second.summary = self._model.summary(consumer)
+        pair = self._find_pair(producer, a, consumer, b)
         if not self._only_structure:
             triton = self._ids is not None and (
                 is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
@@ -129,7 +138,7 @@ class Legality:
 
     def _look_at(self, instruction: Instruction) -> _Alone:
         alone = self._alone[instruction] = _Alone()
-        alone.as_producer = alone.as_consumer = alone.works_in_place = None
+        alone.as_producer = alone.as_consumer = alone.summary = alone.works_in_place = None
         as_producer, as_consumer = rules_of_one(instruction)
         if as_producer:
             alone.as_producer = self._first(as_producer, instruction, instruction)
