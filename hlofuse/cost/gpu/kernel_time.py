@@ -23,26 +23,18 @@ def time_of(timing: Timing, summary: Summary, launch: Launch, coalesced: bool) -
     return Estimate(ticks, summary.flops, bytes_read, written, read, write, compute, launch, coalesced)
 
 
-def ticks_of_pair(
-    timing: Timing, pair: Pair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
-) -> int:
-    """The producer fused into the consumer, whose estimates are given (`EstimateRunTimeForFusionImpl`)."""
-    flops, read, _ = _work_of_pair(timing, pair, first, second, launch, coalesced)
-    return timing.combine(timing.compute(flops, launch.blocks, launch.threads), read + second.write)
-
-
 def time_of_pair(
     timing: Timing, pair: Pair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
 ) -> Estimate:
-    """The same with what it is made of."""
-    flops, read, bytes_read = _work_of_pair(timing, pair, first, second, launch, coalesced)
+    """The producer fused into the consumer, whose estimates are given (`EstimateRunTimeForFusionImpl`)."""
+    flops, read, bytes_read = work_of_pair(timing, pair, first, second, launch, coalesced)
     compute = timing.compute(flops, launch.blocks, launch.threads)
     write, written = second.write, second.bytes_written
     ticks = timing.combine(compute, read + write)
     return Estimate(ticks, flops, bytes_read, written, read, write, compute, launch, coalesced)
 
 
-def _work_of_pair(
+def work_of_pair(
     timing: Timing, pair: Pair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
 ) -> tuple[int, int, int]:
     """Flops of both, and ticks and bytes of what both read."""

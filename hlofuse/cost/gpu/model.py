@@ -17,7 +17,7 @@ from hlofuse.cost.gpu.coalescing import is_broadcast
 from hlofuse.cost.gpu.composing import Origin, origins_of
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate
-from hlofuse.cost.gpu.kernel_time import ticks_of_pair, time_of, time_of_pair
+from hlofuse.cost.gpu.kernel_time import time_of, time_of_pair, work_of_pair
 from hlofuse.cost.gpu.known import KnownStructures, Tables
 from hlofuse.cost.gpu.launch import Kernel, Launch
 from hlofuse.cost.gpu.pair import Pair
@@ -105,10 +105,14 @@ class KernelModel:
         pairs = self._pairs.get(producer)
         if pairs is None:
             pairs = self._pairs[producer] = {}
-        first = runs.get(producer) or self.run_time(producer)
+        first = runs.get(producer)
+        if first is None:
+            first = runs[producer] = self._run(producer)
         fused, unfused = 0, first.ticks
         for user in users:
-            second = runs.get(user) or self.run_time(user)
+            second = runs.get(user)
+            if second is None:
+                second = runs[user] = self._run(user)
             together = pairs.get(user)
             if together is None:
                 known = structures.get(user) or self.pair(producer, user)
@@ -260,7 +264,9 @@ class KernelModel:
                 return replace(first, ticks=INFINITE)
             launch = pair.launch or self._launcher.of_pair(producer, consumer, pair)
             in_step = not a.is_reduction or _in_step(pair, launch)
-            pair.ticks = ticks_of_pair(self.timing, pair, first, second, launch, in_step)
+            flops, read, _ = work_of_pair(self.timing, pair, first, second, launch, in_step)
+            compute = self.timing.compute(flops, launch.blocks, launch.threads)
+            pair.ticks = self.timing.combine(compute, read + second.write)
         return pair
 
     def _estimate(self, producer: Instruction, consumer: Instruction, known: _Timed) -> Estimate:
