@@ -238,9 +238,6 @@ class Computation:
                 f"cannot remove instruction: {instruction.name} has been fused but has control "
                 "dependencies; XLA stops here with the same error"
             )
-        self._detach(instruction)
-
-    def _detach(self, instruction: Instruction) -> None:
         self._slots[instruction.id] = None
         instruction.computation = None
         operands = instruction.operands

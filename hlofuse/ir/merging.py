@@ -15,7 +15,22 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.names import PARAMETER_NAMES, NameUniquer
 
 
-def merge_fusion(fusion: Instruction, producer: Instruction) -> None:
+class Inside:
+    """What is in a fusion, for merging it into one consumer after the other."""
+
+    __slots__ = ("inner", "names", "order")
+
+    def __init__(self, producer: Instruction) -> None:
+        body = producer.fused_computation
+        instructions = body.instructions
+        self.names = [inner.name for inner in instructions]
+        self.inner = [inner for inner in instructions if inner.opcode != "parameter"]
+        self.order = body.post_order(but_for=body.parameters)
+        """Of those that are no parameters, what reads an instruction before it."""
+        self.order.reverse()
+
+
+def merge_fusion(fusion: Instruction, producer: Instruction, inside: Inside | None = None) -> None:
     """Move clones of a producer fusion's instructions into `fusion`, which reads it.
 
     The producer stays for its other users. As in XLA the whole producer is cloned first, which shows in
@@ -23,20 +38,19 @@ def merge_fusion(fusion: Instruction, producer: Instruction) -> None:
     `fusion` is the last of them.
     """
     names = module_of(computation_of(fusion)).instruction_names
-    inside = producer.fused_computation
+    body = producer.fused_computation
+    if inside is None:
+        inside = Inside(producer)
     # XLA clones twice, for the producer and for the fusion. One object stands for both here; the first
     # clones' names are taken, but nobody sees them.
-    instructions = inside.instructions
-    names.skip(*[inner.name for inner in instructions])
-    clones = {inner: inner.bare_copy() for inner in instructions if inner.opcode != "parameter"}
-    clones.update(zip(inside.parameters, producer.operands, strict=True))
+    names.skip(*inside.names)
+    clones = {inner: inner.bare_copy() for inner in inside.inner}
+    clones.update(zip(body.parameters, producer.operands, strict=True))
     merge = _Merge(fusion, names)
-    merge.replace(producer, clones[inside.root])
-    if inside.root.opcode != "parameter":
+    merge.replace(producer, clones[body.root])
+    if body.root.opcode != "parameter":
         names.skip("constant")  # a root to stand in while the clones are moved
-    order = inside.post_order(but_for=inside.parameters)
-    order.reverse()
-    merge.move_in(order, clones)
+    merge.move_in(inside.order, clones)
 
 
 class _Merge:

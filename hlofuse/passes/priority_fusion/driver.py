@@ -14,7 +14,7 @@ from hlofuse.cost.tiling import Tiling, backend_config_text
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_extra_output
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.merging import merge_fusion
+from hlofuse.ir.merging import Inside, merge_fusion
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.passes.priority_fusion.guide import Guide
 from hlofuse.passes.priority_fusion.legality import Legality
@@ -175,6 +175,7 @@ class Driver:
         bitcast = producer.opcode == "bitcast" and is_fusible_bitcast(producer)
         rule = BITCAST_FIRST if bitcast else PAYS
         figures = {} if bitcast else {"us_saved": microseconds(priority)}
+        inside = Inside(producer) if producer.opcode == "fusion" and not extra else None
         changed = False
         for consumer in consumers:
             if consumer.opcode == "bitcast" and is_fusible_bitcast(consumer):
@@ -183,7 +184,7 @@ class Driver:
             name = consumer.name
             pair = legality.pair_id(producer, consumer, extra) if legality.tiles else None
             allowed = legality.allowed.pop((producer, consumer), None) if legality.allowed else None
-            fusion = self._fuse(producer, consumer, tilings.get(consumer), extra)
+            fusion = self._fuse(producer, consumer, inside, tilings.get(consumer), extra)
             if pair is not None:
                 legality.fused(fusion, pair)
             if self._guide is not None:
@@ -229,6 +230,7 @@ class Driver:
         self,
         producer: Instruction,
         consumer: Instruction,
+        inside: Inside | None,
         tiling: Tiling | None,
         extra_outputs: bool,
     ) -> Instruction:
@@ -240,7 +242,7 @@ class Driver:
         if extra_outputs:
             merge_extra_output(fusion, producer)
         elif producer.opcode == "fusion":
-            merge_fusion(fusion, producer)
+            merge_fusion(fusion, producer, inside)
         else:
             append_producer(fusion, producer)
         if tiling is not None:
