@@ -299,7 +299,9 @@ def _as_computed_by_products(
 def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) -> list[Instruction]:
     """As HloCSE left them, and scatters that were expanded when slices of what they read were one."""
     if not clues.simplified:
-        users = with_merged_broadcasts(producer, users, clues.order, clues.for_each, clues.reshaped)
+        users = with_merged_broadcasts(
+            producer, users, clues.order, clues.for_each, clues.reshaped, clues.uses
+        )
     users = with_last_in_place_of_reshapes(producer, users, clues.order, clues.reshaped, clues.wide)
     users = with_last_in_place_of_moved_in_clone(producer, users, clues.order)
     users = with_last_in_place_of_moved_readers(producer, users, clues.order, clues.moved_from_shared)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .lists import named, places_in_source, users_as_guessed, users_of
+from .lists import HEAD, named, places_in_source, users_as_guessed, users_in, users_of
 
 _PLACES = places_in_source(("normalize", 2, 8, 20), ("normalize", 4, 8, 20), ("square", 9, 8, 20))
 
@@ -429,3 +429,59 @@ def test_one_of_the_uses_may_be_a_scalar_and_in_a_branch_that_was_decided(
   ROOT %r = (f32[], f32[8]{{0}}, f32[8]{{0}}, f32[4]{{0}}, f32[2]{{0}})\
  tuple(%neg.4.0, %b.1, %sin.{number}.0, %c.1, %d.1)"""
     assert users_of("sin.3.0", body) == users
+
+
+@pytest.mark.parametrize(
+    ("body", "frame", "users"),
+    [
+        ("body.clone.clone", 3, ["mul.8", "neg.8"]),
+        ("body.clone.clone", 5, ["neg.8", "mul.8"]),
+        ("body", 3, ["neg.8", "mul.8"]),
+    ],
+    ids=["as a walk comes to them", "behind, of the call that computed the number again", "as they are read"],
+)
+def test_broadcasts_of_a_number_in_a_body_that_was_cloned(body: str, frame: int, users: list[str]) -> None:
+    """What reads `mul.8` is through behind all that `neg.8` is for."""
+    tables = places_in_source(
+        ("f", 1, 1, 2),
+        ("body", 2, 1, 2),
+        ("g", 3, 1, 2),
+        ("h", 4, 1, 2),
+        ("g", 5, 1, 2),
+        ("h", 4, 1, 2),
+        called_from={2: 1, 3: 2, 4: 3, 5: 2, 6: 5},
+    )
+    kinds = "(s32[], f32[], f32[4]{0})"
+    name = "while/body/eval_jaxpr"
+    text = f"""{HEAD.replace(chr(10), chr(10) + tables, 1)}
+%{body} (p: {kinds}) -> {kinds} {{
+  %p = {kinds} parameter(0)
+  %i = s32[] get-tuple-element(%p), index=0
+  %x = f32[] get-tuple-element(%p), index=1
+  %y = f32[4]{{0}} get-tuple-element(%p), index=2
+  %sin.1 = f32[] sine(%x){named(f"{name}/sin", frame=4)}
+  %mul.8 = f32[4]{{0}} broadcast(%sin.1), dimensions={{}}{named(f"{name}/mul", frame=frame)}
+  %neg.8 = f32[8]{{0}} broadcast(%sin.1), dimensions={{}}{named(f"{name}/neg", frame=3)}
+  %neg.1 = f32[8]{{0}} negate(%neg.8){named(f"{name}/neg", frame=3)}
+  %zero = f32[] constant(0)
+  %total.1 = f32[] reduce(%neg.1, %zero), dimensions={{0}}, to_apply=%sum{named(f"{name}/total", frame=3)}
+  %mul.9 = f32[4]{{0}} broadcast(%total.1), dimensions={{}}{named(f"{name}/mul", frame=frame)}
+  %mul.1 = f32[4]{{0}} multiply(%mul.8, %mul.9){named(f"{name}/mul", frame=frame)}
+  %one = s32[] constant(1)
+  %next.1 = s32[] add(%i, %one){named("while/body/add")}
+  ROOT %r = {kinds} tuple(%next.1, %x, %mul.1)
+}}
+
+%condition (c: {kinds}) -> pred[] {{
+  %c = {kinds} parameter(0)
+  %k = s32[] get-tuple-element(%c), index=0
+  %most = s32[] constant(9)
+  ROOT %lt.1 = pred[] compare(%k, %most), direction=LT
+}}
+
+ENTRY %main {{
+  %given = {kinds} parameter(0)
+  ROOT %loop = {kinds} while(%given), condition=%condition, body=%{body}{named("while", frame=1)}
+}}
+"""
+    assert users_in(text, "sin.1", ids_known=True) == users

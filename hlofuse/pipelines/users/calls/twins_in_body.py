@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import islice, takewhile
+
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.ir.stack_frames import StackFrames
 from hlofuse.pipelines.names import caller_of, stack_frame
 
 
@@ -19,12 +22,21 @@ def with_twins_gone(users: list[Instruction]) -> list[Instruction | None]:
     around = {*module.stack_frames.with_callers(stack_frame(loop))}
     listed: list[Instruction | None] = []
     for user in users:
-        listed += [user, *[None] * _count_of_gone(user, module, around)]
+        listed += [user, *[None] * len(_calls_of_gone(user, module, around))]
     return listed
 
 
-def _count_of_gone(x: Instruction, module: Module, around: set[int]) -> int:
-    """The frames at the place of `x` that nothing bears any more, called out of what called `x`.
+def calls_of_gone(x: Instruction) -> list[int]:
+    """The frames, each of one call in the body of a loop, that led to one like `x` that is gone."""
+    module = x.computation.module if x.computation is not None else None
+    loop = caller_of(x)
+    if module is None or loop is None or loop.opcode != "while":
+        return []
+    return _calls_of_gone(x, module, {*module.stack_frames.with_callers(stack_frame(loop))})
+
+
+def _calls_of_gone(x: Instruction, module: Module, around: set[int]) -> list[int]:
+    """Those out of what called `x`, for each frame at the place of `x` that nothing bears any more.
 
     What is `around` the loop called others as well.
     """
@@ -32,8 +44,16 @@ def _count_of_gone(x: Instruction, module: Module, around: set[int]) -> int:
     own = stack_frame(x)
     place = tables.location(own)
     if place is None:
-        return 0
+        return []
     left = {stack_frame(y) for c in module.computations for y in c} | tables.callers()
     callers = {*tables.with_callers(own)} - around - {own}
-    alike = (k for k in tables.frames if k not in left and tables.location(k) == place)
-    return sum(not callers.isdisjoint(tables.with_callers(k)) for k in alike)
+    found = []
+    for alike in (k for k in tables.frames if k not in left and tables.location(k) == place):
+        chain = [*takewhile(lambda k: k not in callers, tables.with_callers(alike))]
+        if _is_called_out_of(chain, callers, tables):
+            found.append(chain[-1])
+    return found
+
+
+def _is_called_out_of(chain: list[int], callers: set[int], tables: StackFrames) -> bool:
+    return any(k in callers for k in islice(tables.with_callers(chain[-1]), 1, 2))
