@@ -191,12 +191,23 @@ def test_a_variance_is_divided_by_a_folded_number(path: str, squared: str, expec
     assert maker("multiply.1", MUL, *lines) == expected
 
 
-@pytest.mark.parametrize(("number", "expected"), [(6, Maker.SIMPLIFIER_AGAIN), (5, Maker.FRONT_END)])
-def test_a_number_that_had_kept_a_dimension_was_spread_in_two(number: int, expected: Maker) -> None:
+@pytest.mark.parametrize(
+    ("number", "summed", "expected"),
+    [
+        (6, "%p), dimensions={0}", Maker.SIMPLIFIER_AGAIN),
+        (5, "%p), dimensions={0}", Maker.FRONT_END),
+        (6, "%q), dimensions={0,1}", Maker.FRONT_END),  # kept no dimension: other ones are missing there
+    ],
+)
+def test_a_number_that_had_kept_a_dimension_was_spread_in_two(
+    number: int, summed: str, expected: Maker
+) -> None:
     """So two of the program are missing in front of it."""
+    summed = summed.replace(")", ", %zero)")
     lines = (
         f"%sub.3.0 = f32[8]{{0}} subtract(%p, %p), {op('sub')}",
-        f"%max.1.0 = f32[] add(%zero, %zero), {op('max')}",
+        f"%reduce_sum.1.0 = f32[] reduce({summed}, to_apply=%region, {op('reduce_sum')}",
+        f"%max.1.0 = f32[] maximum(%reduce_sum.1.0, %zero), {op('max')}",
         f"%sub.{number}.0 = f32[8]{{0}} broadcast(%max.1.0), dimensions={{}}, {op('sub')}",
     )
     assert maker(f"sub.{number}.0", *lines) == expected

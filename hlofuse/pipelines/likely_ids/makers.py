@@ -30,6 +30,7 @@ from hlofuse.pipelines.likely_ids.signs_of_passes import (
     is_of_divisor,
     is_of_padded_call,
     is_spread_for_operation,
+    is_spread_to_all_reduced,
     is_spread_to_reduced,
     is_sum_with_transposed,
     joins_reductions,
@@ -195,7 +196,8 @@ class Makers:
             if self._reduces_to_number(source) and self._are_missing_in_front(x, 1):
                 return Maker.SIMPLIFIER_AGAIN  # of what had been reduced a dimension of size one was left
             if not source.shape.dimensions and not explicit and self._are_missing_in_front(x, 2):
-                return Maker.SIMPLIFIER_AGAIN  # the same, further on
+                if source not in self._named or is_spread_to_all_reduced(x):
+                    return Maker.SIMPLIFIER_AGAIN  # the same, further on
             is_moved = source not in self._named and is_spread_to_reduced(x)
             if is_moved and self._are_missing_in_front(x, 2):
                 return Maker.SIMPLIFIER_AGAIN  # ReshapeMover took it from what was made of that

@@ -20,17 +20,28 @@ CALLS = frozenset({"custom-call", "dot", "fusion"})
 
 def is_spread_to_reduced(x: Instruction) -> bool:
     """Is it spread to as many elements as were reduced to what it is made of, element by element?"""
+    return x.shape.element_count in _counts_reduced(x)
+
+
+def is_spread_to_all_reduced(x: Instruction) -> bool:
+    """The same of all that was reduced, so that dimensions may have been kept: not of the norm of many arrays."""
+    return _counts_reduced(x) == {x.shape.element_count}
+
+
+def _counts_reduced(x: Instruction) -> set[int]:
+    """How many elements were reduced to the numbers that it is made of, element by element."""
+    found: set[int] = set()
     sources = dict.fromkeys(x.operands)
     pending = [*sources]
     for source in pending:
         if source.shape.is_tuple or source.shape.dimensions:
             continue
-        if source.opcode == "reduce" and source.operands[0].shape.element_count == x.shape.element_count:
-            return True
-        if source.opcode in ELEMENTWISE_OPCODES:
+        if source.opcode == "reduce":
+            found.add(source.operands[0].shape.element_count)
+        elif source.opcode in ELEMENTWISE_OPCODES:
             pending += [o for o in source.operands if o not in sources]
             sources.update(dict.fromkeys(source.operands))
-    return False
+    return found
 
 
 def joins_reductions(x: Instruction) -> bool:
