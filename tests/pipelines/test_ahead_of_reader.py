@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.likely_ids.ahead_of_reader import with_numbers_ahead, with_numbers_right_ahead
+from hlofuse.pipelines.likely_ids.ahead_of_reader import with_numbers_ahead, with_spread_right_ahead
 
 _TEXT = """HloModule m
 
@@ -28,5 +28,26 @@ def test_none_stands_behind_its_only_reader() -> None:
 
 def test_what_bears_the_name_of_its_reader_was_made_with_it() -> None:
     order = [_BY_NAME[name] for name in ("broadcast.2.0", "broadcast.1.0", "mul.1.0", "add.1.0")]
-    names = [x.name for x in with_numbers_right_ahead(order)]
+    names = [x.name for x in with_spread_right_ahead(order)]
     assert names == ["broadcast.1.0", "broadcast.2.0", "mul.1.0", "add.1.0"]
+
+
+_SPREAD = """HloModule m
+
+ENTRY %main {
+  %p = f32[8]{0} parameter(0)
+  %s = f32[] parameter(1)
+  %broadcast.3.0 = f32[8]{0} broadcast(%s), dimensions={}, metadata={op_name="jit(f)/mul"}
+  %mul.1.0 = f32[8]{0} multiply(%p, %broadcast.3.0), metadata={op_name="jit(f)/mul"}
+  %sub.1.0 = f32[8]{0} broadcast(%s), dimensions={}, metadata={op_name="jit(f)/sub"}
+  ROOT %sub.2.0 = f32[8]{0} subtract(%mul.1.0, %sub.1.0), metadata={op_name="jit(f)/sub"}
+}
+"""
+
+
+def test_what_was_spread_of_an_array_for_its_reader_was_made_with_it() -> None:
+    """One that took the place of the program's broadcast was not."""
+    by_name = {x.name: x for x in parse_module(_SPREAD).entry}
+    order = [by_name[name] for name in ("broadcast.3.0", "sub.1.0", "mul.1.0", "sub.2.0")]
+    names = [x.name for x in with_spread_right_ahead(order)]
+    assert names == ["sub.1.0", "broadcast.3.0", "mul.1.0", "sub.2.0"]

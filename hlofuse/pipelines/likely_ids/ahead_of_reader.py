@@ -7,38 +7,41 @@ broadcast is called tells less, as it may be in the place of another one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import name_before_renaming
 
 
 def with_numbers_ahead(order: list[Instruction]) -> list[Instruction]:
     """The `order` in which something was made, with no such number behind what reads it."""
     place = {x: k for k, x in enumerate(order)}
-    late = {x for x in order if _has_one_reader(x) and place.get(x.users[0], place[x]) < place[x]}
+    readers = {x: x.users[0] for x in order if is_broadcast_of_constant(x) and len(x.users) == 1}
+    late = {x: reader for x, reader in readers.items() if place.get(reader, place[x]) < place[x]}
     return _moved(order, late)
 
 
-def with_numbers_right_ahead(order: list[Instruction]) -> list[Instruction]:
-    """The same with those that bear the name of what reads them right ahead of that."""
-    members = {*order}
-    own = {
-        x
-        for x in order
-        if _has_one_reader(x) and x.users[0] in members and x.op_name and x.op_name == x.users[0].op_name
-    }
+def with_spread_right_ahead(order: list[Instruction]) -> list[Instruction]:
+    """The same with what was spread for its reader right ahead of that, or of the first one."""
+    place = {x: k for k, x in enumerate(order)}
+    spread = {x: [u for u in x.users if u in place] for x in order if is_spread_for_reader(x)}
+    own = {x: min(readers, key=place.__getitem__) for x, readers in spread.items() if readers}
     return _moved(order, own)
 
 
-def _has_one_reader(x: Instruction) -> bool:
-    return is_broadcast_of_constant(x) and len(x.users) == 1
+def is_spread_for_reader(x: Instruction) -> bool:
+    """Was it made for the very operation that reads it, and not in the place of another broadcast?"""
+    if x.opcode != "broadcast" or not x.op_name or {u.op_name for u in x.users} != {x.op_name}:
+        return False
+    if is_broadcast_of_constant(x):
+        return len(x.users) == 1
+    return name_before_renaming(x).root == x.opcode
 
 
-def _moved(order: list[Instruction], numbers: Iterable[Instruction]) -> list[Instruction]:
+def _moved(order: list[Instruction], readers: Mapping[Instruction, Instruction]) -> list[Instruction]:
     of_reader: dict[Instruction, list[Instruction]] = {}
-    moved = {*numbers}
     for x in order:
-        if x in moved:
-            of_reader.setdefault(x.users[0], []).append(x)
-    return [y for x in order if x not in moved for y in (*of_reader.get(x, ()), x)]
+        if x in readers:
+            of_reader.setdefault(readers[x], []).append(x)
+    return [y for x in order if x not in readers for y in (*of_reader.get(x, ()), x)]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.likely_ids.ahead_of_reader import with_numbers_ahead, with_numbers_right_ahead
+from hlofuse.pipelines.likely_ids.ahead_of_reader import with_numbers_ahead, with_spread_right_ahead
 from hlofuse.pipelines.likely_ids.bitcasts import in_order_of_making
 from hlofuse.pipelines.likely_ids.callers import reductions_as_written, with_callers_as_written
 from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
@@ -118,6 +118,6 @@ def _by_age(
             made_in_turn = in_order_of_pass(members, aged, named, expanded=True)
             made_in_turn = with_slices_behind_parts(with_keys_as_made(made_in_turn), named)
             if maker == Maker.SIMPLIFIER:
-                made_in_turn = behind_quotients(with_numbers_right_ahead(made_in_turn))
+                made_in_turn = behind_quotients(with_spread_right_ahead(made_in_turn))
             order += made_in_turn
     return order

@@ -195,12 +195,12 @@ class Makers:
                 return Maker.SIMPLIFIER_AGAIN  # two broadcasts, a reshape between them, became one
             if self._reduces_to_number(source) and self._are_missing_in_front(x, 1):
                 return Maker.SIMPLIFIER_AGAIN  # of what had been reduced a dimension of size one was left
-            if not source.shape.dimensions and not explicit and self._are_missing_in_front(x, 2):
-                if source not in self._named or is_spread_to_all_reduced(x):
-                    return Maker.SIMPLIFIER_AGAIN  # the same, further on
-            is_moved = source not in self._named and is_spread_to_reduced(x)
-            if is_moved and self._are_missing_in_front(x, 2):
-                return Maker.SIMPLIFIER_AGAIN  # ReshapeMover took it from what was made of that
+            if self._are_missing_in_front(x, 2):
+                is_new = source not in self._named
+                is_number = not source.shape.dimensions and not explicit
+                kept = is_number and (is_new or is_spread_to_all_reduced(x))
+                if kept or (is_new and is_spread_to_reduced(x)):
+                    return Maker.SIMPLIFIER_AGAIN  # ReshapeMover took it from what was made of that
             return self._by_name(x)
         if source.opcode != "convert" and self._is_normalized_for(x.users):
             return Maker.LAYOUT_NORMALIZATION

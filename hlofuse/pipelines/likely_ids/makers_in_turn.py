@@ -23,6 +23,12 @@ from hlofuse.pipelines.likely_ids.moved_reshapes import (
 from hlofuse.pipelines.likely_ids.never_back import never_back
 from hlofuse.pipelines.likely_ids.parts_of_concatenations import made_for_slices
 from hlofuse.pipelines.likely_ids.signs_of_passes import is_for_updates
+from hlofuse.pipelines.likely_ids.spread_for_readers import (
+    spread_for_made,
+    spread_for_made_again,
+    spread_of_made_again,
+    spread_with_reader,
+)
 from hlofuse.pipelines.likely_ids.updated_slices import is_of_updated
 from hlofuse.pipelines.likely_ids.widened_products import widened_for_products
 from hlofuse.pipelines.names import is_of_call, is_told_of_program, name_before_renaming, operation
@@ -39,7 +45,6 @@ _TURNS = (
 _SHOWN = (Maker.DOT_MERGER, Maker.MOVED_COPIES)
 _WEIGHTS = [1, 1, 1, 2, 2, 1, 2]
 """How surely neighbours tell it: what is converted there has a name of its own."""
-_SIMPLIFIERS = (Maker.SIMPLIFIER, Maker.SIMPLIFIER_AGAIN)
 
 
 def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> dict[Instruction, Maker]:
@@ -72,11 +77,13 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     makers.update(dict.fromkeys(_converted_before_spread(makers), Maker.SIMPLIFIER_LAST))
     makers.update(dict.fromkeys(_of_updates(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(spread_for_moved_alone(makers), Maker.SIMPLIFIER_AGAIN))
+    makers.update(dict.fromkeys(spread_with_reader(makers), Maker.SIMPLIFIER))
     makers.update(widened_for_products(makers))
     in_turn = _never_back_in_numbers(makers)
     makers.update((x, maker) for x, maker in in_turn.items() if x.opcode == "broadcast")
-    makers.update(_spread_for_made(makers))
-    makers.update(dict.fromkeys(_spread_of_made_again(makers), Maker.SIMPLIFIER_AGAIN))
+    makers.update(spread_for_made(makers))
+    makers.update(dict.fromkeys(spread_of_made_again(makers), Maker.SIMPLIFIER_AGAIN))
+    makers.update(dict.fromkeys(spread_for_made_again(makers), Maker.SIMPLIFIER_AGAIN))
     return makers
 
 
@@ -175,27 +182,6 @@ def _laid_in_calls(makers: dict[Instruction, Maker]) -> list[Instruction]:
 
 def _bears_opcode(x: Instruction) -> bool:
     return x.opcode in ELEMENTWISE_OPCODES and name_before_renaming(x).root == x.opcode
-
-
-def _spread_for_made(makers: dict[Instruction, Maker]) -> dict[Instruction, Maker]:
-    """Numbers without a name in the program that only what simplification computes reads: made with that."""
-    return {
-        x: min(makers[u] for u in x.users)
-        for x, maker in makers.items()
-        if maker == Maker.FRONT_END and is_broadcast_of_constant(x) and not x.op_name and x.users
-        if all(makers[u] in _SIMPLIFIERS and u.opcode in ELEMENTWISE_OPCODES for u in x.users)
-        if not any(map(is_told_of_program, x.users))
-    }
-
-
-def _spread_of_made_again(makers: dict[Instruction, Maker]) -> list[Instruction]:
-    """What spreads something that was only made the next time around."""
-    return [
-        x
-        for x, maker in makers.items()
-        if maker == Maker.SIMPLIFIER and x.opcode == "broadcast" and not is_told_of_program(x)
-        if makers.get(x.operands[0]) == Maker.SIMPLIFIER_AGAIN and x.operands[0].opcode in ELEMENTWISE_OPCODES
-    ]
 
 
 def _spread_beside_transposed(makers: dict[Instruction, Maker]) -> list[Instruction]:

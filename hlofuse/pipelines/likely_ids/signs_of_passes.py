@@ -24,7 +24,7 @@ def is_spread_to_reduced(x: Instruction) -> bool:
 
 
 def is_spread_to_all_reduced(x: Instruction) -> bool:
-    """The same of all that was reduced, so that dimensions may have been kept: not of the norm of many arrays."""
+    """The same of all that was reduced, so that dimensions may have been kept. The norm of many has none."""
     return _counts_reduced(x) == {x.shape.element_count}
 
 
