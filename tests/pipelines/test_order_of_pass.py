@@ -39,6 +39,22 @@ def test_one_out_of_place_is_moved_and_not_the_many() -> None:
     assert names(order) == ["negate.1", "multiply.1", "multiply.2", "negate.2", "multiply.3", "multiply.4"]
 
 
+NEEDED = """HloModule m
+
+ENTRY %main {
+  %p = f32[8]{0} parameter(0)
+  %tanh.2.0 = f32[8]{0} tanh(%p)
+  %multiply.5.0 = f32[8]{0} multiply(%tanh.2.0, %p)
+  ROOT %tanh.1.0 = f32[8]{0} tanh(%multiply.5.0)
+}
+"""
+
+
+def test_of_two_that_may_be_out_of_place_none_is_put_ahead_of_what_it_reads() -> None:
+    text = [x for x in parse_module(NEEDED).entry if x.opcode != "parameter"]
+    assert names(in_order_of_pass(text, [], frozenset())) == ["multiply.5", "tanh.1", "tanh.2"]
+
+
 def test_numbers_of_the_front_end_tell_nothing() -> None:
     both = made([("multiply", 2), ("multiply", 1)])
     assert names(in_order_of_pass(both, [], frozenset(both))) == ["multiply.2", "multiply.1"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from itertools import accumulate, pairwise
+from operator import lt
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import name_before_renaming
@@ -34,7 +35,8 @@ def in_order_of_pass(
         chain.sort(key=lambda x: (name_before_renaming(x).number, place[x]))
     key = {x: (k, 0) for k, x in enumerate(made)}
     for chain in (*chains.values(), aged):
-        places = _raised([place[x] for x in chain])
+        needed = [max((place.get(o, 0) for o in x.operands), default=0) for x in chain]
+        places = _raised([place[x] for x in chain], needed)
         key.update((x, (p, k)) for k, (x, p) in enumerate(zip(chain, places, strict=True), 1))
     if expanded:
         for before, x in pairwise(made):
@@ -51,13 +53,21 @@ def _are_of_one(before: Instruction, x: Instruction) -> bool:
     return before in x.operands or not set(before.users).isdisjoint(x.users)
 
 
-def _raised(places: list[int]) -> list[int]:
-    """The places with as few as possible moved so that none is lower than the one before."""
-    kept = longest_rising(places)
+def _raised(places: list[int], needed: list[int]) -> list[int]:
+    """The places with as few as possible moved so that none is lower than the one before.
+
+    Of two ways to do that the one is taken that leaves fewer ahead of what they need.
+    """
     highest = max(places, default=0)
-    ahead = (place if k in kept else highest for k, place in reversed([*enumerate(places)]))
-    most = [*accumulate(ahead, min)][::-1]
-    return [*accumulate(map(min, places, most), max)]
+    earlier = longest_rising(places)
+    later = {len(places) - 1 - k for k in longest_rising([-place for place in reversed(places)])}
+
+    def raised(kept: set[int]) -> list[int]:
+        ahead = (place if k in kept else highest for k, place in reversed([*enumerate(places)]))
+        most = [*accumulate(ahead, min)][::-1]
+        return [*accumulate(map(min, places, most), max)]
+
+    return min((raised(earlier), raised(later)), key=lambda found: sum(map(lt, found, needed)))
 
 
 def longest_rising(numbers: list[int]) -> set[int]:
