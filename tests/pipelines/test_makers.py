@@ -192,25 +192,41 @@ def test_a_variance_is_divided_by_a_folded_number(path: str, squared: str, expec
 
 
 @pytest.mark.parametrize(
-    ("number", "summed", "expected"),
+    ("number", "source", "expected"),
     [
-        (6, "%p), dimensions={0}", Maker.SIMPLIFIER_AGAIN),
-        (5, "%p), dimensions={0}", Maker.FRONT_END),
-        (6, "%q), dimensions={0,1}", Maker.FRONT_END),  # kept no dimension: other ones are missing there
+        (6, "select(%finite.1.0, %reduce_max.1.0, %zero)", Maker.SIMPLIFIER_AGAIN),
+        (5, "select(%finite.1.0, %reduce_max.1.0, %zero)", Maker.FRONT_END),
+        # These had no dimension to keep: the numbers that are missing are of others.
+        (6, "maximum(%reduce_max.1.0, %zero)", Maker.FRONT_END),
+        (6, "select(%finite.1.0, %reduce_max.1.0, %reduce_max.2.0)", Maker.FRONT_END),
     ],
 )
 def test_a_number_that_had_kept_a_dimension_was_spread_in_two(
-    number: int, summed: str, expected: Maker
+    number: int, source: str, expected: Maker
 ) -> None:
     """So two of the program are missing in front of it."""
-    summed = summed.replace(")", ", %zero)")
     lines = (
         f"%sub.3.0 = f32[8]{{0}} subtract(%p, %p), {op('sub')}",
-        f"%reduce_sum.1.0 = f32[] reduce({summed}, to_apply=%region, {op('reduce_sum')}",
-        f"%max.1.0 = f32[] maximum(%reduce_sum.1.0, %zero), {op('max')}",
-        f"%sub.{number}.0 = f32[8]{{0}} broadcast(%max.1.0), dimensions={{}}, {op('sub')}",
+        f"%reduce_max.1.0 = f32[] reduce(%p, %zero), dimensions={{0}}, to_apply=%region, {op('max')}",
+        f"%reduce_max.2.0 = f32[] reduce(%q, %zero), dimensions={{0,1}}, to_apply=%region, {op('max')}",
+        f"%finite.1.0 = pred[] is-finite(%reduce_max.1.0), {op('is_finite')}",
+        f"%select_n.1.0 = f32[] {source}, {op('select_n')}",
+        f"%sub.{number}.0 = f32[8]{{0}} broadcast(%select_n.1.0), dimensions={{}}, {op('sub')}",
     )
     assert maker(f"sub.{number}.0", *lines) == expected
+
+
+def test_what_spreads_a_number_is_no_tile() -> None:
+    """jax.numpy.tile has a row to spread, so that three numbers are missing in front of it."""
+
+    def spread(source: str, dimensions: str) -> Maker:
+        name, told = "broadcast_in_dim", op("broadcast_in_dim")
+        given = f"%{name}.3.0 = f32[4,8]{{1,0}} broadcast(%p), dimensions={{1}}, {told}"
+        line = f"%{name}.7.0 = f32[4,8]{{1,0}} broadcast({source}), dimensions={{{dimensions}}}, {told}"
+        return maker(f"{name}.7.0", given, line)
+
+    assert spread("%p", "1") == Maker.SIMPLIFIER_AGAIN
+    assert spread("%zero", "") == Maker.FRONT_END
 
 
 @pytest.mark.parametrize(("frame", "expected"), [(7, Maker.SIMPLIFIER_AGAIN), (8, Maker.FRONT_END)])

@@ -6,7 +6,11 @@ import pytest
 
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.likely_ids.maker import Maker
-from hlofuse.pipelines.likely_ids.spread_for_readers import spread_for_made_again, spread_with_reader
+from hlofuse.pipelines.likely_ids.spread_for_readers import (
+    spread_as_written,
+    spread_for_made_again,
+    spread_with_reader,
+)
 
 _TEXT = """HloModule m
 
@@ -56,3 +60,22 @@ def test_the_side_of_an_outer_product_was_spread_with_it(reader: Maker, expected
     """Of what was moved meanwhile it was spread again."""
     makers = {**_MAKERS, _BY_NAME["multiply.5"]: reader}
     assert [x.name for x in spread_with_reader(makers)] == expected
+
+
+_QUOTIENT = """HloModule m
+
+ENTRY %main {
+  %p = f32[8]{0} parameter(0)
+  %multiply.1 = f32[8]{0} multiply(%p, %p)
+  %spread.1.0 = f32[8,4]{1,0} broadcast(%multiply.1), dimensions={0}, metadata={op_name="f/broadcast_in_dim"}
+  ROOT %negate.1 = f32[8,4]{1,0} negate(%spread.1.0)
+}
+"""
+
+
+def test_what_spreads_a_quotient_that_became_a_product_is_the_programs() -> None:
+    """If ReshapeMover moved the product, there was a dimension of size one, and both are new."""
+    by_name = {x.name: x for x in parse_module(_QUOTIENT).entry}
+    product, spread = by_name["multiply.1"], by_name["spread.1.0"]
+    assert spread_as_written({product: Maker.SIMPLIFIER, spread: Maker.SIMPLIFIER_AGAIN}) == [spread]
+    assert not spread_as_written({product: Maker.SIMPLIFIER_AGAIN, spread: Maker.SIMPLIFIER_AGAIN})

@@ -30,7 +30,7 @@ from hlofuse.pipelines.likely_ids.signs_of_passes import (
     is_of_divisor,
     is_of_padded_call,
     is_spread_for_operation,
-    is_spread_to_all_reduced,
+    is_spread_to_one_reduced,
     is_spread_to_reduced,
     is_sum_with_transposed,
     joins_reductions,
@@ -189,18 +189,15 @@ class Makers:
             return Maker.SIMPLIFIER
         if is_told_of_program(x):
             explicit = operation(x) == "broadcast_in_dim" and self._is_as_written(x)
-            if explicit and adds_in_front(x) and x in self._named and self._are_missing_in_front(x, 3):
+            is_row = bool(source.shape.dimensions) and adds_in_front(x) and x in self._named
+            if explicit and is_row and self._are_missing_in_front(x, 3):
                 return Maker.SIMPLIFIER_AGAIN  # jax.numpy.tile spreads one of one row, two reshapes around it
             if source.opcode != "bitcast" and source.shape.dimensions and not explicit:
                 return Maker.SIMPLIFIER_AGAIN  # two broadcasts, a reshape between them, became one
             if self._reduces_to_number(source) and self._are_missing_in_front(x, 1):
                 return Maker.SIMPLIFIER_AGAIN  # of what had been reduced a dimension of size one was left
-            if self._are_missing_in_front(x, 2):
-                is_new = source not in self._named
-                is_number = not source.shape.dimensions and not explicit
-                kept = is_number and (is_new or is_spread_to_all_reduced(x))
-                if kept or (is_new and is_spread_to_reduced(x)):
-                    return Maker.SIMPLIFIER_AGAIN  # ReshapeMover took it from what was made of that
+            if self._are_missing_in_front(x, 2) and self._had_kept_a_dimension(x):
+                return Maker.SIMPLIFIER_AGAIN  # ReshapeMover took it from what was made of that
             return self._by_name(x)
         if source.opcode != "convert" and self._is_normalized_for(x.users):
             return Maker.LAYOUT_NORMALIZATION
@@ -234,6 +231,20 @@ class Makers:
         if x.opcode == "multiply" and self._is_new(x):
             return any(o.opcode == "reduce" and not o.shape.dimensions for o in x.operands)
         return x.opcode == "reduce" and not x.shape.is_tuple and not x.shape.dimensions
+
+    def _had_kept_a_dimension(self, x: Instruction) -> bool:
+        """Had what it spreads a dimension of size one?
+
+        What was computed with that was moved. The framework converts what it reduced, or chooses it where it
+        is finite, and gives it the dimension then.
+        """
+        source = x.operands[0]
+        if source.shape.dimensions or (operation(x) == "broadcast_in_dim" and self._is_as_written(x)):
+            return source not in self._named and is_spread_to_reduced(x)
+        if source in self._named and source.opcode not in ("convert", "select"):
+            return False
+        is_old = source in self._named or self.of(source) in (Maker.INLINER, Maker.SIMPLIFIER)
+        return not is_old or is_spread_to_one_reduced(x)
 
     def _are_missing_in_front(self, x: Instruction, count: int) -> bool:
         """Were there operations of the program right before it, to add or to drop dimensions of size one?"""

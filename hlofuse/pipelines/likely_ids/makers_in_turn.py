@@ -24,6 +24,7 @@ from hlofuse.pipelines.likely_ids.never_back import never_back
 from hlofuse.pipelines.likely_ids.parts_of_concatenations import made_for_slices
 from hlofuse.pipelines.likely_ids.signs_of_passes import is_for_updates
 from hlofuse.pipelines.likely_ids.spread_for_readers import (
+    spread_as_written,
     spread_for_made,
     spread_for_made_again,
     spread_of_made_again,
@@ -84,6 +85,7 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     makers.update(spread_for_made(makers))
     makers.update(dict.fromkeys(spread_of_made_again(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(spread_for_made_again(makers), Maker.SIMPLIFIER_AGAIN))
+    makers.update(dict.fromkeys((x for x in spread_as_written(makers) if x in named), Maker.FRONT_END))
     return makers
 
 

@@ -23,21 +23,21 @@ def is_spread_to_reduced(x: Instruction) -> bool:
     return x.shape.element_count in _counts_reduced(x)
 
 
-def is_spread_to_all_reduced(x: Instruction) -> bool:
-    """The same of all that was reduced, so that dimensions may have been kept. The norm of many has none."""
-    return _counts_reduced(x) == {x.shape.element_count}
+def is_spread_to_one_reduced(x: Instruction) -> bool:
+    """The same of one reduction, and not of a ratio or of the norm of many arrays."""
+    return _counts_reduced(x) == [x.shape.element_count]
 
 
-def _counts_reduced(x: Instruction) -> set[int]:
-    """How many elements were reduced to the numbers that it is made of, element by element."""
-    found: set[int] = set()
+def _counts_reduced(x: Instruction) -> list[int]:
+    """How many elements were reduced to each of the numbers that it is made of, element by element."""
+    found: list[int] = []
     sources = dict.fromkeys(x.operands)
     pending = [*sources]
     for source in pending:
         if source.shape.is_tuple or source.shape.dimensions:
             continue
         if source.opcode == "reduce":
-            found.add(source.operands[0].shape.element_count)
+            found.append(source.operands[0].shape.element_count)
         elif source.opcode in ELEMENTWISE_OPCODES:
             pending += [o for o in source.operands if o not in sources]
             sources.update(dict.fromkeys(source.operands))

@@ -14,7 +14,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.ahead_of_reader import is_spread_for_reader
 from hlofuse.pipelines.likely_ids.maker import Maker
-from hlofuse.pipelines.names import is_told_of_program
+from hlofuse.pipelines.names import is_told_of_program, operation
 
 _SIMPLIFIERS = (Maker.SIMPLIFIER, Maker.SIMPLIFIER_AGAIN)
 
@@ -48,6 +48,16 @@ def spread_of_made_again(makers: Mapping[Instruction, Maker]) -> list[Instructio
         for x, maker in makers.items()
         if maker == Maker.SIMPLIFIER and x.opcode == "broadcast" and not is_told_of_program(x)
         if makers.get(x.operands[0]) == Maker.SIMPLIFIER_AGAIN and x.operands[0].opcode in ELEMENTWISE_OPCODES
+    ]
+
+
+def spread_as_written(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
+    """What the program spreads of a quotient that became a product in its place: no reshape was between."""
+    return [
+        x
+        for x, maker in makers.items()
+        if maker == Maker.SIMPLIFIER_AGAIN and x.opcode == "broadcast" and operation(x) == "broadcast_in_dim"
+        if x.operands[0].opcode == "multiply" and makers[x.operands[0]] == Maker.SIMPLIFIER
     ]
 
 
