@@ -973,3 +973,20 @@ def test_a_whole_number_that_had_been_narrow_was_converted_at_once_in_the_end(
         f"%add.1.0 = f32[8]{{0}} add(%p, %convert.1.0), {op('add')}",
     )
     assert maker("convert.1.0", *lines) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("mul", Maker.SIMPLIFIER), ("iota_2x32_shape", Maker.LAYOUT_NORMALIZATION)],
+)
+def test_counts_of_random_bits_are_shifted_by_the_program(path: str, expected: Maker) -> None:
+    """Under the opcode it was made anew, and the iota that it reads: simplification shifts none."""
+    lines = (
+        MUL,
+        "%bits = u64[] constant(32)",
+        f"%iota.5 = u64[8,4]{{1,0}} iota(), iota_dimension=1, {op(path)}",
+        f"%broadcast.5 = u64[8,4]{{1,0}} broadcast(%bits), dimensions={{}}, {op(path)}",
+        f"%shift-right-logical.5 = u64[8,4]{{1,0}} shift-right-logical(%iota.5, %broadcast.5), {op(path)}",
+    )
+    assert maker("shift-right-logical.5", *lines) == expected
+    assert maker("iota.5", *lines) == expected

@@ -70,6 +70,8 @@ _LOWERED = {
     "shift_right_logical": "shift-right-logical",
 }
 """What operations of the framework are written as, of which simplification makes none of the same opcode."""
+_COUNTED = frozenset({"add", "convert", "shift-right-logical"})
+"""What counts of random bits are written with, but for products, of which simplification makes some."""
 MOVES = frozenset("complex concatenate imag pad real reverse slice".split())
 
 
@@ -148,6 +150,8 @@ class Makers:
         if x.opcode == "multiply" and any(is_sum_with_transposed(o) for o in x.operands):
             return Maker.LAYOUT_NORMALIZATION  # half of it
         if (operation(x), x.opcode) in self._known or _LOWERED.get(operation(x)) == x.opcode:
+            return _anew(x)
+        if operation(x) == "iota_2x32_shape" and x.opcode in _COUNTED:
             return _anew(x)
         return Maker.SIMPLIFIER
 
@@ -333,6 +337,8 @@ class Makers:
         """
         if x.users and all(self._is_new(u) and operation(u) == "reshape" for u in x.users):
             return Maker.SIMPLIFIER
+        if x.users and self._is_new(x) and self._is_normalized_for(x.users):
+            return Maker.LAYOUT_NORMALIZATION
         if x.shape.rank > 1 and is_told_of_program(x):
             return Maker.LAYOUT_NORMALIZATION if self._is_compared_in_layout(x) else Maker.SIMPLIFIER
         if x.users and all(u.opcode == "reduce" and u.shape.is_tuple for u in x.users):
