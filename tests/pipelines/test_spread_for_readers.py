@@ -55,6 +55,14 @@ def test_a_number_is_of_the_first_that_reads_it() -> None:
     assert [x.name for x in spread_for_made_again(_MAKERS)] == ["number.1"]
 
 
+def test_what_reads_only_what_was_computed_sooner_was_not_moved() -> None:
+    """The sum of two numbers that is added in its place was made with its number."""
+    sooner = {_BY_NAME["number.2"]: Maker.SIMPLIFIER, _BY_NAME["old.1"]: Maker.FRONT_END}
+    assert not spread_for_made_again({**sooner, _BY_NAME["old.2"]: Maker.SIMPLIFIER_AGAIN})
+    reduced = {_BY_NAME["number.2"]: Maker.SIMPLIFIER, _BY_NAME["old.1"]: Maker.SIMPLIFIER_AGAIN}
+    assert spread_for_made_again({**reduced, _BY_NAME["old.2"]: Maker.SIMPLIFIER_AGAIN})
+
+
 @pytest.mark.parametrize(("reader", "expected"), [(Maker.SIMPLIFIER, ["broadcast.5"]), (Maker.FRONT_END, [])])
 def test_the_side_of_an_outer_product_was_spread_with_it(reader: Maker, expected: list[str]) -> None:
     """Of what was moved meanwhile it was spread again."""

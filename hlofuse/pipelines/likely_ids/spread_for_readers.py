@@ -68,6 +68,15 @@ def spread_for_made_again(makers: Mapping[Instruction, Maker]) -> list[Instructi
     for x, maker in makers.items():
         if maker == Maker.SIMPLIFIER and is_broadcast_of_constant(x) and x.users:
             first = min(x.users, key=lambda u: place.get(u, len(place)))
-            if makers.get(first) == Maker.SIMPLIFIER_AGAIN and first.opcode in ELEMENTWISE_OPCODES:
+            if makers.get(first) == Maker.SIMPLIFIER_AGAIN and _may_be_moved(first, makers):
                 found.append(x)
     return found
+
+
+def _may_be_moved(x: Instruction, makers: Mapping[Instruction, Maker]) -> bool:
+    """Not of what was computed sooner alone, behind which no reshape is."""
+    return x.opcode in ELEMENTWISE_OPCODES and any(
+        o.opcode not in ELEMENTWISE_OPCODES or makers.get(o) == Maker.SIMPLIFIER_AGAIN
+        for o in x.operands
+        if not is_broadcast_of_constant(o)
+    )
