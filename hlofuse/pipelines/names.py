@@ -216,8 +216,8 @@ def _is_surely_young(x: Instruction) -> bool:
         return False
     if scope(x):
         return True
-    # One of the program can have the name of a pass's: it took over that of a sum with nothing, `x + 0`.
-    return not is_of_program(x) and x.opcode != opcode_of(operation(x))
+    # A sum of derivatives can have the name of a pass's: it took over that of a sum with zeros.
+    return not is_of_program(x) and (x.opcode, operation(x)) != ("add", "add_any")
 
 
 def is_cloned_whole(computation: Computation) -> bool:

@@ -131,7 +131,11 @@ def _needed_once(
 
 def _with_root_last(order: list[Instruction]) -> list[Instruction]:
     """The front end makes the root when all else is there, what nothing reads any more included."""
-    return sorted(order, key=lambda x: x.computation is not None and x is x.computation.root)
+    return sorted(order, key=_is_tuple_at_root)
+
+
+def _is_tuple_at_root(x: Instruction) -> bool:
+    return x.opcode == "tuple" and x.computation is not None and x is x.computation.root
 
 
 def _with_choices_last(order: list[Instruction]) -> list[Instruction]:

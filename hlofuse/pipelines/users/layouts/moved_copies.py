@@ -40,7 +40,7 @@ def with_copy_of_part_in_front(part: Instruction, users: list[Instruction]) -> l
         return users
     copies = [u for u in users if _is_copy_of(u, part)]
     others = [u for u in users if u not in copies]
-    if len(copies) != 1 or any(u.opcode == "transpose" for u in others) or not _is_of_copied(part):
+    if len(copies) != 1 or not _is_of_copied(part):
         return users
     if _were_moved_in_front(others, part, copies[0]):
         return [*copies, *sorted(others, key=lambda u: u.id)]
