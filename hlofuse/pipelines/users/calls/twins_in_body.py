@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import islice, takewhile
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.ir.stack_frames import StackFrames
+from hlofuse.ir.stack_frames import SourceLocation, StackFrames
 from hlofuse.pipelines.names import caller_of, stack_frame
 
 
@@ -45,13 +46,24 @@ def _calls_of_gone(x: Instruction, module: Module, around: set[int]) -> list[int
     place = tables.location(own)
     if place is None:
         return []
-    left = {stack_frame(y) for c in module.computations for y in c} | tables.callers()
     callers = {*tables.with_callers(own)} - around - {own}
     found = []
-    for alike in (k for k in tables.frames if k not in left and tables.location(k) == place):
+    for alike in _gone_frames(module).get(place, ()):
         chain = [*takewhile(lambda k: k not in callers, tables.with_callers(alike))]
         if _is_called_out_of(chain, callers, tables):
             found.append(chain[-1])
+    return found
+
+
+@lru_cache(maxsize=1)  # asked for one value after the other
+def _gone_frames(module: Module) -> dict[SourceLocation, list[int]]:
+    """By place in the source, the frames there that neither an instruction nor a call bears any more."""
+    tables = module.stack_frames
+    left = {stack_frame(y) for c in module.computations for y in c} | tables.callers()
+    found: dict[SourceLocation, list[int]] = {}
+    for frame in tables.frames:
+        if frame not in left and (place := tables.location(frame)) is not None:
+            found.setdefault(place, []).append(frame)
     return found
 
 
