@@ -4,8 +4,8 @@ They are like those of libraries.py, and only counted. A program whose modules s
 something, belongs there from then on.
 """
 
-from held import images, keras_and_linen, libraries, science, sequences
+from held import decoding, images, keras_and_linen, libraries, scenes, science, sequences, stateful
 
-PARTS = (keras_and_linen, libraries, sequences, images, science)
+PARTS = (keras_and_linen, libraries, stateful, sequences, decoding, images, scenes, science)
 
 PROGRAMS = {name: make for part in PARTS for name, make in part.PROGRAMS.items()}

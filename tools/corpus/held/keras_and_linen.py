@@ -101,3 +101,96 @@ def linen_sigmoid_two_towers():
         optax.scale(-1.0),
     )
     return linen_train(Net(), tx, loss, (S(16, 32, 32, 3), ints(16, 16)))
+
+
+@program
+def keras_volumes_dice_bf16():
+    import keras
+    from keras import layers as kl
+
+    def block(x, n):
+        for _ in range(2):
+            x = kl.Conv3D(n, 3, padding="same", use_bias=False)(x)
+            x = kl.PReLU(shared_axes=(1, 2, 3))(kl.GroupNormalization(4)(x))
+        return x
+
+    def excited(x, n):
+        s = kl.Dense(n // 2, activation="relu")(kl.GlobalAveragePooling3D(keepdims=True)(x))
+        return x * kl.Dense(n, activation="sigmoid")(s)
+
+    def make():
+        scan = x = kl.Input((16, 16, 16, 2))
+        skips = []
+        for n in (8, 16):
+            x = block(x, n)
+            skips.append(excited(x, n))
+            x = kl.MaxPooling3D()(x)
+        x = kl.SpatialDropout3D(0.2)(block(x, 32))
+        for n, skip in zip((16, 8), reversed(skips)):
+            x = kl.Conv3DTranspose(n, 2, strides=2)(x)
+            x = block(kl.Concatenate()([x, skip]), n)
+        return keras.Model(scan, kl.Conv3D(4, 1, activation="softmax", dtype="float32")(x))
+
+    def optimizer():
+        rate = keras.optimizers.schedules.PolynomialDecay(1e-3, 5000, power=0.9)
+        return keras.optimizers.Adam(rate, amsgrad=True, use_ema=True, clipnorm=2.0)
+
+    def loss(y, p):
+        y = keras.ops.one_hot(y, 4)
+        both, total = (keras.ops.sum(z, (1, 2, 3)) for z in (y * p, y + p))
+        dice = 1 - (2 * both[:, 1:] + 1) / (total[:, 1:] + 1)
+        focal = -keras.ops.sum(y * (1 - p) ** 2 * keras.ops.log(p + 1e-7), -1)
+        return keras.ops.mean(dice) + keras.ops.mean(focal)
+
+    x, y = S(2, 16, 16, 16, 2), ints(2, 16, 16, 16)
+    return keras_train(make, optimizer, loss, x, y, policy="mixed_bfloat16")
+
+
+@program
+def linen_graph_transformer_edges():
+    import optax
+    from flax import linen
+
+    nodes, edges, graphs, d, heads = 120, 320, 8, 64, 4
+
+    class Layer(linen.Module):
+        @linen.compact
+        def __call__(self, h, e, sender, receiver, real):
+            norm = lambda z: linen.BatchNorm(use_running_average=False, momentum=0.9)(z)
+            feed = lambda z: norm(z + linen.Dense(d)(linen.relu(linen.Dense(2 * d)(z))))
+            split = lambda z: linen.DenseGeneral((heads, d // heads), use_bias=False)(z)
+            q, k, v, w = split(h), split(h), split(h), split(e)
+            s = q[receiver] * k[sender] * (d // heads) ** -0.5 * w
+            logits = jnp.where(real[:, None], jnp.clip(s.sum(-1), -5, 5), -1e9)
+            top = jax.ops.segment_max(logits, receiver, nodes)
+            p = jnp.exp(logits - top[receiver]) * real[:, None]
+            total = jax.ops.segment_sum(p, receiver, nodes)[..., None]
+            out = jax.ops.segment_sum(p[..., None] * v[sender], receiver, nodes) / (total + 1e-6)
+            out = linen.Dropout(0.1, deterministic=False)(out.reshape(nodes, d))
+            h = norm(h + linen.Dense(d)(out))
+            e = norm(e + linen.Dense(d)(s.reshape(edges, d)))
+            return feed(h), feed(e)
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, graph):
+            atoms, bonds, sender, receiver, which = graph
+            real = bonds > 0
+            links = jnp.zeros((nodes, nodes)).at[sender, receiver].add(real.astype(jnp.float32))
+            walk = links / jnp.maximum(links.sum(1, keepdims=True), 1)
+            again = lambda power, _: (power @ walk, jnp.diagonal(power))
+            _, places = jax.lax.scan(again, walk, length=8)
+            h = linen.Embed(28, d)(atoms) + linen.Dense(d)(places.T)
+            e = linen.Embed(5, d)(bonds)
+            for _ in range(2):
+                h, e = Layer()(h, e, sender, receiver, real)
+            count = jax.ops.segment_sum(jnp.ones(nodes), which, graphs)[:, None]
+            x = jax.ops.segment_sum(h, which, graphs) / jnp.maximum(count, 1)
+            for n in (32, 16):
+                x = linen.relu(linen.Dense(n)(x))
+            return linen.Dense(1)(x)[:, 0]
+
+    rate = optax.schedules.linear_onecycle_schedule(1000, 2e-3)
+    tx = optax.chain(optax.clip_by_global_norm(2.0), optax.adan(rate, weight_decay=1e-5))
+    graph = ints(nodes), ints(edges), ints(edges), ints(edges), ints(nodes)
+    return linen_train(Net(), tx, lambda out, y: jnp.mean(jnp.abs(out - y)), graph, S(graphs))

@@ -130,3 +130,60 @@ def nnx_lora_on_int8_llama_bf16():
 
     tx = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(optax.linear_schedule(2e-4, 0, 1000)))
     return nnx_train(Net, tx, loss, ints(4, 65), S(4, 64))
+
+
+@program
+def nnx_spline_network_lion():
+    import optax
+    from flax import nnx
+
+    class Splines(nnx.Module):
+        """A layer of the Kolmogorov-Arnold kind: a cubic spline on each edge, beside a silu."""
+
+        def __init__(self, n, m, rngs, cells=8, order=3):
+            self.order = order
+            step = 2.0 / cells
+            self.grid = nnx.Variable(jnp.arange(-order, cells + order + 1) * step - 1.0)
+            self.base = nnx.Linear(n, m, use_bias=False, rngs=rngs)
+            self.coef = nnx.Param(0.1 * random.normal(rngs.params(), (n, cells + order, m)))
+            self.scale = nnx.Param(jnp.ones((n, m)))
+            self.norm = nnx.BatchNorm(m, rngs=rngs)
+
+        def basis(self, x):
+            g, x = self.grid[...], x[..., None]
+            b = ((x >= g[:-1]) & (x < g[1:])).astype(F32)
+            for k in range(1, self.order + 1):
+                left = (x - g[: -k - 1]) / (g[k:-1] - g[: -k - 1]) * b[..., :-1]
+                b = left + (g[k + 1 :] - x) / (g[k + 1 :] - g[1:-k]) * b[..., 1:]
+            return b
+
+        def __call__(self, x):
+            weight = self.coef[...] * self.scale[...][:, None]
+            y = self.base(nnx.silu(x)) + jnp.einsum("bnk,nkm->bm", self.basis(jnp.tanh(x)), weight)
+            return self.norm(y)
+
+    class Net(nnx.Module):
+        def __init__(self, rngs):
+            self.tables = nnx.List([nnx.Embed(n, 8, rngs=rngs) for n in (12, 7, 50)])
+            self.layers = nnx.List([Splines(*n, rngs) for n in ((40, 64), (64, 32))])
+            self.mean, self.spread = (nnx.Linear(32, 1, rngs=rngs) for _ in range(2))
+
+        def __call__(self, numbers, kinds):
+            x = [table(kinds[:, i]) for i, table in enumerate(self.tables)]
+            x = jnp.concatenate([numbers, *x], -1)
+            for layer in self.layers:
+                x = layer(x)
+            return self.mean(x)[:, 0], nnx.softplus(self.spread(x))[:, 0] + 1e-3
+
+    def loss(model, numbers, kinds, y):
+        mean, spread = model(numbers, kinds)
+        fit = jnp.mean(jnp.log(spread) + 0.5 * ((y - mean) / spread) ** 2)
+        for layer in model.layers:
+            size = jnp.abs(layer.coef[...]).mean(1)
+            p = size / size.sum()
+            fit += 1e-3 * (size.sum() - jnp.sum(p * jnp.log(p + 1e-9)))
+        return fit
+
+    mask = lambda tree: jax.tree.map(lambda x: x.ndim > 1, tree)
+    tx = optax.lion(optax.cosine_onecycle_schedule(500, 3e-4), weight_decay=0.1, mask=mask)
+    return nnx_train(Net, tx, loss, S(128, 16), ints(128, 3), S(128))
