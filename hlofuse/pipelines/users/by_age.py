@@ -49,7 +49,7 @@ from hlofuse.pipelines.users.simplified.reciprocals import (
 from hlofuse.pipelines.users.simplified.reshaped_back import with_reduction_in_front
 from hlofuse.pipelines.users.simplified.scalars_of_broadcasts import with_last_in_place_of_broadcast
 from hlofuse.pipelines.users.simplified.sort_keys import in_order_of_keys, is_bits_of_key
-from hlofuse.pipelines.users.simplified.sunk_operations import in_order_of_sunk
+from hlofuse.pipelines.users.simplified.sunk_operations import in_order_of_sunk, with_sunk_as_made
 from hlofuse.pipelines.users.simplified.sunk_slices import in_order_of_sinking
 
 
@@ -58,6 +58,8 @@ def as_age_tells(producer: Instruction, users: list[Instruction], clues: Clues) 
     if (sunk := in_order_of_sunk(producer, users)) is not None:
         return sunk
     ages = clues.ages
+    if clues.ids_known and (sunk := with_sunk_as_made(producer, users, ages.moved)) is not None:
+        return sunk
     listed = _as_passes_leave_it(producer, users, clues)
     if not is_merged_literal(producer):
         listed = without_those_in_gemms(producer, listed, clues.order, clues.in_gemms, ages.passes)

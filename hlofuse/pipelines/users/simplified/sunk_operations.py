@@ -1,4 +1,4 @@
-"""Operations on what was sunk itself: all were made anew in front of one broadcast."""
+"""Operations on what was sunk itself, or moved: all were made anew in front of broadcasts."""
 
 from __future__ import annotations
 
@@ -21,6 +21,29 @@ def in_order_of_sunk(producer: Instruction, users: list[Instruction]) -> list[In
     others = [u for u in users if u is not own]
     is_sunk = all(is_elementwise(u) and u.opcode != "convert" and was_sunk(u, own) for u in others)
     return [own, *others] if is_sunk else None
+
+
+def with_sunk_as_made(
+    producer: Instruction, users: list[Instruction], moved: frozenset[Instruction]
+) -> list[Instruction] | None:
+    """The users of one of what ReshapeMover `moved`, by age, if one of them was sunk in front of a broadcast.
+
+    That read a broadcast until then, and the others a reshape: each goes in its turn and gives up its place.
+    A norm that is compared, and divides, row by row is such a value. None if nothing was sunk, or nothing had
+    been there before `producer`.
+    """
+    if (
+        producer not in moved
+        or not any(map(_was_sunk_alone, users))
+        or producer.id < min(u.id for u in users)
+    ):
+        return None
+    return sorted(users, key=lambda u: u.id)
+
+
+def _was_sunk_alone(x: Instruction) -> bool:
+    """Is it a comparison with its own broadcast, which was made right behind it?"""
+    return x.opcode == "compare" and [(u.opcode, u.id) for u in x.users] == [("broadcast", x.id + 1)]
 
 
 def _own_broadcast(producer: Instruction, users: list[Instruction]) -> Instruction | None:

@@ -1,0 +1,30 @@
+"""Operations that were made anew in front of broadcasts, as XLA's records show them."""
+
+from __future__ import annotations
+
+import pytest
+
+from .lists import named, users_of
+
+
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("x limit tiny wide.1 r max.1 lt.1 lt.2 sqrt.1", ["max.1", "lt.1"]),
+        ("x limit tiny wide.1 r lt.1 lt.2 max.1 sqrt.1", ["lt.1", "max.1"]),
+        ("x limit tiny wide.1 r lt.1 max.1 lt.2 sqrt.1", ["max.1", "lt.1"]),
+    ],
+    ids=["compared last", "compared first", "not sunk"],
+)
+def test_a_norm_of_rows_that_was_compared_has_readers_by_age(ids: str, users: list[str]) -> None:
+    """A comparison that was sunk has its broadcast made right behind it."""
+    body = f"""  %x = f32[8]{{0}} parameter(0)
+  %limit = f32[8]{{0}} parameter(1)
+  %tiny = f32[8]{{0}} parameter(2)
+  %wide.1 = f32[8,4]{{1,0}} broadcast(%limit), dimensions={{0}}{named("broadcast_in_dim")}
+  %sqrt.1 = f32[8]{{0}} sqrt(%x){named("sqrt")}
+  %lt.1 = pred[8]{{0}} compare(%sqrt.1, %limit), direction=LT{named("lt")}
+  %lt.2 = pred[8,4]{{1,0}} broadcast(%lt.1), dimensions={{0}}
+  %max.1 = f32[8]{{0}} maximum(%sqrt.1, %tiny){named("max")}
+  ROOT %r = (pred[8,4]{{1,0}}, f32[8]{{0}}, f32[8,4]{{1,0}}) tuple(%lt.2, %max.1, %wide.1)"""
+    assert users_of("sqrt.1", body, ids=ids) == users
