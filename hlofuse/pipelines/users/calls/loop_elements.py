@@ -22,9 +22,9 @@ from hlofuse.pipelines.names import (
     is_of_program,
     outermost_call,
 )
-from hlofuse.pipelines.users.calls.twins_in_body import with_twins_gone
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.visits import order_of_walk
+from hlofuse.pipelines.users.duplicates.twins_in_body import with_twins_gone
 from hlofuse.pipelines.users.floats.widened import served_by
 
 _SLICED = "/body/slice"

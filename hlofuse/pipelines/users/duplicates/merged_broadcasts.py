@@ -7,13 +7,13 @@ from collections.abc import Collection
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation, scope, stack_frame
-from hlofuse.pipelines.users.calls.twins_in_body import calls_of_gone
 from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import Reshaped
 from hlofuse.pipelines.users.duplicates.scalars_for_each import uses_of_scalar
+from hlofuse.pipelines.users.duplicates.twins_in_body import calls_of_gone
 
 _SPREAD = {"bitcast", "broadcast"}
 
