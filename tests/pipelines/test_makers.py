@@ -171,6 +171,10 @@ def test_a_multiple_of_a_mean_was_of_two_factors() -> None:
     assert maker("mul.6.0", *lines, product, added) == Maker.SIMPLIFIER
     alone = product.replace("%reduce_sum.5.0", "%p")
     assert maker("mul.6.0", *lines, alone, added) == Maker.FRONT_END
+    # Nothing was folded into what is computed.
+    root = f"%sqrt.1.0 = f32[] sqrt(%constant.1.0), {op('sqrt')}"
+    computed = [*constants, root, spread, broadcast.replace("%constant.1.0", "%sqrt.1.0"), total]
+    assert maker("mul.6.0", *computed, product, added) == Maker.FRONT_END
 
 
 @pytest.mark.parametrize(

@@ -93,8 +93,14 @@ class Makers(MakersByName):
         if x.opcode == "multiply":  # two constant factors became one
             if any(is_spread_anew_for(o, x) for o in x.operands):
                 return True
-            is_mean = any(o.opcode == "reduce" for o in x.operands)  # of which the quotient is gone
-            factors = (o for o in x.operands if o.opcode == "broadcast" and (o.op_name or is_mean))
+            # A quotient of a sum is gone, of which the divisor was a number.
+            is_mean = any(o.opcode == "reduce" for o in x.operands)
+            factors = (
+                o
+                for o in x.operands
+                if o.opcode == "broadcast"
+                and (o.op_name or (is_mean and o.operands[0].opcode in ("constant", "convert")))
+            )
             return is_told_of_program(x) and any(
                 self.is_new(o) and not self._is_spread_in_program(o.operands[0]) for o in factors
             )
