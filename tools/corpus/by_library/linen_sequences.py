@@ -368,3 +368,53 @@ def linen_conformer_tagger_crf():
         return jnp.mean(nn.logsumexp(alpha, -1) - single.sum(1) - pairs.sum(1))
 
     return linen_train(Net(), optax.adan(1e-3), loss, S(4, 10600), ints(4, 32), ints(4))
+
+
+@program
+def linen_graph_transformer_edges():
+    import optax
+    from flax import linen
+
+    nodes, edges, graphs, d, heads = 120, 320, 8, 64, 4
+
+    class Layer(linen.Module):
+        @linen.compact
+        def __call__(self, h, e, sender, receiver, real):
+            norm = lambda z: linen.BatchNorm(use_running_average=False, momentum=0.9)(z)
+            feed = lambda z: norm(z + linen.Dense(d)(linen.relu(linen.Dense(2 * d)(z))))
+            split = lambda z: linen.DenseGeneral((heads, d // heads), use_bias=False)(z)
+            q, k, v, w = split(h), split(h), split(h), split(e)
+            s = q[receiver] * k[sender] * (d // heads) ** -0.5 * w
+            logits = jnp.where(real[:, None], jnp.clip(s.sum(-1), -5, 5), -1e9)
+            top = jax.ops.segment_max(logits, receiver, nodes)
+            p = jnp.exp(logits - top[receiver]) * real[:, None]
+            total = jax.ops.segment_sum(p, receiver, nodes)[..., None]
+            out = jax.ops.segment_sum(p[..., None] * v[sender], receiver, nodes) / (total + 1e-6)
+            out = linen.Dropout(0.1, deterministic=False)(out.reshape(nodes, d))
+            h = norm(h + linen.Dense(d)(out))
+            e = norm(e + linen.Dense(d)(s.reshape(edges, d)))
+            return feed(h), feed(e)
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, graph):
+            atoms, bonds, sender, receiver, which = graph
+            real = bonds > 0
+            links = jnp.zeros((nodes, nodes)).at[sender, receiver].add(real.astype(jnp.float32))
+            walk = links / jnp.maximum(links.sum(1, keepdims=True), 1)
+            again = lambda power, _: (power @ walk, jnp.diagonal(power))
+            _, places = jax.lax.scan(again, walk, length=8)
+            h = linen.Embed(28, d)(atoms) + linen.Dense(d)(places.T)
+            e = linen.Embed(5, d)(bonds)
+            for _ in range(2):
+                h, e = Layer()(h, e, sender, receiver, real)
+            count = jax.ops.segment_sum(jnp.ones(nodes), which, graphs)[:, None]
+            x = jax.ops.segment_sum(h, which, graphs) / jnp.maximum(count, 1)
+            for n in (32, 16):
+                x = linen.relu(linen.Dense(n)(x))
+            return linen.Dense(1)(x)[:, 0]
+
+    rate = optax.schedules.linear_onecycle_schedule(1000, 2e-3)
+    tx = optax.chain(optax.clip_by_global_norm(2.0), optax.adan(rate, weight_decay=1e-5))
+    graph = ints(nodes), ints(edges), ints(edges), ints(edges), ints(nodes)
+    return linen_train(Net(), tx, lambda out, y: jnp.mean(jnp.abs(out - y)), graph, S(graphs))

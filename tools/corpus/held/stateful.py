@@ -1,4 +1,4 @@
-"""Programs of haiku, equinox and numpyro."""
+"""Programs of equinox and numpyro."""
 
 import math
 
@@ -8,68 +8,12 @@ from arguments import F32, S, entering_when_asked, ints
 from jax import lax, nn, random
 from steps import (
     eqx_train,
-    haiku_train,
     labelled,
     shapes,
 )
 
 PROGRAMS = {}
 program = entering_when_asked(PROGRAMS)
-
-
-@program
-def haiku_set_transformer_points():
-    import haiku as hk
-    import optax
-
-    def attend(x, y):
-        make = hk.initializers.VarianceScaling(1.0, "fan_avg", "uniform")
-        z = hk.MultiHeadAttention(4, 16, w_init=make, model_size=64)(x, y, y)
-        x = hk.LayerNorm(-1, True, True)(x + z)
-        return hk.LayerNorm(-1, True, True)(x + hk.nets.MLP((128, 64))(x))
-
-    def seeds(name, count, batch):
-        table = hk.get_parameter(name, (count, 64), init=hk.initializers.TruncatedNormal(0.1))
-        return jnp.broadcast_to(table, (batch, count, 64))
-
-    def spread(points):
-        """The points that are farthest from each other, one at a time."""
-
-        def one(i, carry):
-            which, least = carry
-            apart = jnp.sum((points - points[which[i - 1]]) ** 2, -1)
-            least = jnp.minimum(least, apart)
-            return which.at[i].set(jnp.argmax(least).astype(jnp.int32)), least
-
-        return lax.fori_loop(1, 64, one, (jnp.zeros(64, jnp.int32), jnp.full(256, jnp.inf)))[0]
-
-    def net(points):
-        b = points.shape[0]
-        angle = random.uniform(hk.next_rng_key(), (b,), maxval=2 * jnp.pi)
-        c, s, o = jnp.cos(angle), jnp.sin(angle), jnp.zeros(b)
-        turn = jnp.stack([c, -s, o, s, c, o, o, o, o + 1], -1).reshape(b, 3, 3)
-        points = jnp.einsum("bij,bnj->bni", turn, points)
-        points += jnp.clip(0.01 * random.normal(hk.next_rng_key(), points.shape), -0.05, 0.05)
-        which = jax.vmap(spread)(points)
-        centres = jnp.take_along_axis(points, which[..., None], 1)
-        far = jnp.sum((centres[:, :, None] - points[:, None]) ** 2, -1)
-        _, near = lax.top_k(-far, 16)
-        local = jax.vmap(lambda p, n: p[n])(points, near) - centres[:, :, None]
-        x = hk.nets.MLP((32, 64), activate_final=True)(local).max(2) + hk.Linear(64)(centres)
-        x = attend(x, attend(seeds("induced", 16, b), x))
-        x = attend(seeds("pool", 4, b), x)
-        logits = hk.Linear(40)(hk.dropout(hk.next_rng_key(), 0.3, x.reshape(b, -1)))
-        made = hk.nets.MLP((128, 192))(x).reshape(b, -1, 3)
-        return logits, made, points
-
-    def loss(out, y):
-        logits, made, points = out
-        apart = jnp.sum((made[:, :, None] - points[:, None]) ** 2, -1)
-        chamfer = apart.min(1).mean() + apart.min(2).mean()
-        return labelled(logits, y) + 0.5 * chamfer
-
-    tx = optax.chain(optax.adaptive_grad_clip(0.1), optax.radam(1e-3))
-    return haiku_train(net, tx, loss, S(8, 256, 3), ints(8))
 
 
 @program
