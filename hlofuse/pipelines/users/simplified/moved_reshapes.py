@@ -128,7 +128,7 @@ def with_last_in_place_of_moved(broadcast: Instruction, users: list[Instruction]
     ):
         return users
     names = [name_before_renaming(u) for u in users if is_of_program(u)]
-    if len(names) < len(users) or any(n.root != root or n.number == number + 1 for n in names):
+    if len(names) < len(users) or any(n.root != root or n.number in (0, number + 1) for n in names):
         return users
     return last_in_front(users)
 
