@@ -18,15 +18,6 @@ from hlofuse.pipelines.names import (
     operation,
 )
 
-
-def _is_cloned(computation: Computation, program: list[Instruction], kept: list[Instruction]) -> bool:
-    """Have most of the `program` other numbers than the front end's, which it `kept`?
-
-    Nobody clones the entry: ReshapeMover may have made all anew there, as where a network only infers.
-    """
-    return not program or (not computation.is_entry and 2 * len(kept) < len(program))
-
-
 LOWERED = {
     **dict.fromkeys(("eq", "ge", "gt", "le", "lt", "ne"), "compare"),
     "cholesky": "select",
@@ -43,6 +34,8 @@ LOWERED = {
 """What operations of the framework are written as, of which simplification makes none of the same opcode."""
 _COUNTED = frozenset({"add", "convert", "shift-right-logical"})
 """What counts of random bits are written with, but for products, of which simplification makes some."""
+_FEWEST_LAID = 2
+"""Dimensions that can be in another order."""
 
 
 class MakersByName:
@@ -106,5 +99,9 @@ def _anew(x: Instruction) -> Maker:
     return Maker.SIMPLIFIER_AGAIN if rank < _FEWEST_LAID else Maker.LAYOUT_NORMALIZATION
 
 
-_FEWEST_LAID = 2
-"""Dimensions that can be in another order."""
+def _is_cloned(computation: Computation, program: list[Instruction], kept: list[Instruction]) -> bool:
+    """Have most of the `program` other numbers than the front end's, which it `kept`?
+
+    Nobody clones the entry: ReshapeMover may have made all anew there, as where a network only infers.
+    """
+    return not program or (not computation.is_entry and 2 * len(kept) < len(program))
