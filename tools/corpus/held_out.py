@@ -4,8 +4,32 @@ They are like those of libraries.py, and only counted. A program whose modules s
 something, belongs there from then on.
 """
 
-from held import decoding, images, keras_and_linen, libraries, scenes, science, sequences, stateful
+from held import (
+    attention,
+    decoding,
+    images,
+    keras_and_linen,
+    learning,
+    libraries,
+    scenes,
+    science,
+    sequences,
+    stateful,
+    vision,
+)
 
-PARTS = (keras_and_linen, libraries, stateful, sequences, decoding, images, scenes, science)
+PARTS = (
+    keras_and_linen,
+    libraries,
+    stateful,
+    sequences,
+    decoding,
+    images,
+    scenes,
+    science,
+    attention,
+    vision,
+    learning,
+)
 
 PROGRAMS = {name: make for part in PARTS for name, make in part.PROGRAMS.items()}
