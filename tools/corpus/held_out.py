@@ -11,6 +11,7 @@ from held import (
     keras_and_linen,
     learning,
     libraries,
+    numerics,
     scenes,
     science,
     sequences,
@@ -30,6 +31,7 @@ PARTS = (
     attention,
     vision,
     learning,
+    numerics,
 )
 
 PROGRAMS = {name: make for part in PARTS for name, make in part.PROGRAMS.items()}
