@@ -39,6 +39,21 @@ def test_the_derivative_of_an_expression_is_as_narrow(operation: str, frame: int
     assert found == ({"of_expression", "derivative"} if is_narrow else {"of_expression"})
 
 
+@pytest.mark.parametrize("frame", [1, 2])
+def test_the_last_of_a_narrow_expression_is_as_narrow(frame: int) -> None:
+    """It is summed in single precision, which a convert of the program may have been for."""
+    body = f"""{_WIDENED}\
+  %zero = f32[] constant(0)
+  %scaled = f32[8]{{0}} multiply(%convert.2, %broadcast.1){named("mul", frame=1)}
+  %square = f32[8]{{0}} multiply(%scaled, %scaled){named("mul", frame=frame)}
+  ROOT %sum = f32[] reduce(%square, %zero), dimensions={{0}}, to_apply=%add"""
+    add = "%add (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(0)\n  %b = f32[] parameter(1)\n"
+    add += "  ROOT %s = f32[] add(%a, %b)\n}"
+    entry = parse_module(f"HloModule m\n\n{add}\n\nENTRY %main {{\n{body}\n}}\n").entry
+    found = {x.name for x in widened(entry.post_order(), uses_in_order(entry))}
+    assert ("square" in found) == (frame == 1)
+
+
 @pytest.mark.parametrize(("first", "narrow"), [("convert.1", "sum"), ("other", "product")])
 def test_the_first_to_read_an_inserted_convert_was_narrow(first: str, narrow: str) -> None:
     """CSE made one of the converts, that in front of it and one of the program, which the others read."""

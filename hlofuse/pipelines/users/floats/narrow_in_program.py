@@ -83,21 +83,31 @@ def _first_readers(order: Iterable[Instruction], uses: Uses) -> frozenset[Instru
 
 
 def _with_that_of_place(own: dict[Instruction, int]) -> dict[Instruction, int]:
-    """`own` evidence, or for want of any that of the same place in the source.
+    """`own` evidence, or for want of any, or of any that is sure, that of the same place in the source.
 
     The derivative of an expression has its place, and is as narrow. Sums of derivatives are
     as narrow as what they are derivatives of, which has another place.
     """
-    there: dict[int, set[int]] = {}
+    there: dict[int, list[int]] = {}
     for x, known in own.items():
-        there.setdefault(stack_frame(x), set()).add(_sign(known))
+        there.setdefault(stack_frame(x), []).append(known)
 
     def of_place(x: Instruction) -> int:
-        signs = there[stack_frame(x)] - {0}
-        is_told = len(signs) == 1 and stack_frame(x) and operation(x) != "add_any"
-        return _LIKELY * signs.pop() if is_told else 0
+        is_told = stack_frame(x) and operation(x) != "add_any"
+        return _LIKELY * _told_by(there[stack_frame(x)]) if is_told else 0
 
-    return {x: known or of_place(x) for x, known in own.items()}
+    return {x: known + of_place(x) if _is_open(known, of_place(x)) else known for x, known in own.items()}
+
+
+def _is_open(known: int, of_place: int) -> bool:
+    """Is there no evidence, or none that is sure and none that the place has as well?"""
+    return abs(known) < _SURE and known * of_place <= 0
+
+
+def _told_by(evidence: list[int]) -> int:
+    """What all `evidence` of a place tells, or what is sure of it."""
+    signs = {_sign(known) for known in evidence if abs(known) >= _SURE} or {_sign(k) for k in evidence} - {0}
+    return signs.pop() if len(signs) == 1 else 0
 
 
 def _together(x: Instruction, votes: list[int]) -> int:
