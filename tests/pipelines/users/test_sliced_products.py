@@ -7,10 +7,10 @@ from .lists import users_in
 _STATE = "(s32[], f32[3,64,64], f32[3,64,64], f32[3,64,64], f32[3,64,64], f32[3,64,64])"
 
 
-def _loop(calls: dict[str, tuple[int, ...]]) -> str:
+def _loop(calls: dict[str, tuple[int, ...]], *, read_back: str = "") -> str:
     """`calls` has which elements of the state each product reads or, behind 3, writes a slice of.
 
-    Others read element 1 and write 3 and 4.
+    Others read element 1 and write 3 and 4. What one writes may be `read_back`.
     """
     bodies, made = [], []
     for name, elements in calls.items():
@@ -40,6 +40,8 @@ def _loop(calls: dict[str, tuple[int, ...]]) -> str:
         operands = ", ".join(["%i", *(f"%e{element}" for element in elements)])
         made.append(f"  %{name} = {shape} fusion({operands}), kind=kCustom, calls=%body.{name}")
     elements = [f"  %e{k} = f32[3,64,64]{{2,1,0}} get-tuple-element(%state), index={k}" for k in range(1, 6)]
+    piece = f"f32[1,64,64]{{2,1,0}} dynamic-slice(%{read_back}, %k, %z, %z), dynamic_slice_sizes={{1,64,64}}"
+    back = [f"  %back = {piece}"] if read_back else []
     results = ", ".join(f"%{name}" for name in calls)
     shapes = ", ".join(
         ["f32[3,64,64]{2,1,0}"] * 2
@@ -61,14 +63,15 @@ def _loop(calls: dict[str, tuple[int, ...]]) -> str:
             "  %w3 = f32[3,64,64]{2,1,0} dynamic-update-slice(%e3, %n, %k, %z, %z)",
             "  %w4 = f32[3,64,64]{2,1,0} dynamic-update-slice(%e4, %n, %k, %z, %z)",
             *made,
+            *back,
             f"  ROOT %r = ({shapes}) tuple(%w3, %w4, {results})",
             "}",
         ]
     )
 
 
-def _offset(calls: dict[str, tuple[int, ...]]) -> list[str]:
-    return users_in(_loop(calls), "k", ids_known=True)
+def _offset(calls: dict[str, tuple[int, ...]], *, read_back: str = "") -> list[str]:
+    return users_in(_loop(calls, read_back=read_back), "k", ids_known=True)
 
 
 def test_the_last_slice_takes_the_place_of_one_that_a_product_is_called_with() -> None:
@@ -83,3 +86,8 @@ def test_a_slice_goes_with_the_last_product_that_reads_it() -> None:
 
 def test_a_slice_that_others_read_stays() -> None:
     assert _offset({"call": (1,)}) == ["r1", "w3", "w4"]
+
+
+def test_what_a_product_wrote_is_read_back_by_a_slice_that_came_with_it() -> None:
+    assert _offset({"call": (5,)}, read_back="call") == ["r1", "w3", "w4", "back"]
+    assert _offset({"call": (5,), "call.1": (2,)}, read_back="call") == ["r1", "back", "w3", "w4"]

@@ -47,7 +47,10 @@ def called_slices(computation: Computation) -> _Called:
 def without_called_slices(
     producer: Instruction, users: list[Instruction], called: _Called
 ) -> list[Instruction]:
-    """The users of what offsets are: the last took the place of each slice that is called now."""
+    """The users of what offsets are: the last took the place of each slice that is called now.
+
+    Whoever reads what a call writes reads it back from there since: that slice came with the call.
+    """
     if not called:
         return users
     last: dict[_Slicing, tuple[Instruction, Instruction]] = {}
@@ -62,11 +65,13 @@ def without_called_slices(
     if not last:
         return users
     calls = [call for call, _ in called]
-    listed = [u for u in users if u not in calls]
+    back = {u: call for u in users if (call := _written_by(u)) in calls}
+    listed = [u for u in users if u not in calls and u not in back]
     for slicing, (_, x) in sorted(last.items(), key=lambda one: one[0]):
         _insert(listed, slicing, x)
     for call in calls:
         listed += [call] * (call in users)
+        listed += [u for u in users if back.get(u) is call]
         gone = [x for by, x in last.values() if by is call]
         # What the call writes is replaced, and the call and what it read go along with that.
         listed = without(listed, sorted(gone, key=lambda x: x.opcode == "dynamic-slice"))
@@ -81,6 +86,14 @@ def _insert(users: list[Instruction], slicing: _Slicing, x: Instruction) -> None
         return
     later = [u for u in users if u.opcode in (slicing.opcode, "dynamic-update-slice")]
     users.insert(users.index(later[0]) if later else len(users), x)
+
+
+def _written_by(x: Instruction) -> Instruction | None:
+    """The call, if any, that wrote what `x` is a slice of."""
+    if x.opcode != "dynamic-slice":
+        return None
+    written = x.operands[0]
+    return written.operands[0] if written.opcode == "get-tuple-element" else written
 
 
 def _slicing(x: Instruction) -> _Slicing | None:
