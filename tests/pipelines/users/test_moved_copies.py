@@ -50,6 +50,26 @@ def test_so_it_is_with_what_pads_a_value_but_for_arguments(padded: str, users: l
     assert users_of(padded, body, ids=ids) == users
 
 
+@pytest.mark.parametrize(("read", "is_copied"), [("pad", True), ("negate", False)])
+def test_so_it_is_where_the_copy_of_a_part_was_moved_on(read: str, is_copied: bool) -> None:
+    """Behind what pads the part, which was made anew in front of it."""
+    rest = "%zero), padding=0_0x4_0" if read == "pad" else ""
+    shape = "f32[8,8]{1,0}" if read == "pad" else "f32[8,4]{1,0}"
+    body = f"""  %p = f32[64]{{0}} parameter(0)
+  %zero = f32[] constant(0)
+  %e = f32[64]{{0}} exponential(%p){named("exp")}
+  %x.1 = f32[8,8]{{1,0}} bitcast(%e)
+  %slice.1 = f32[8,4]{{1,0}} slice(%x.1), slice={{[0:8], [0:4]}}{named("split")}
+  %transpose.1 = f32[4,8]{{1,0}} transpose(%slice.1), dimensions={{1,0}}{named("split")}
+  %slice.2 = f32[8,4]{{1,0}} slice(%x.1), slice={{[0:8], [4:8]}}{named("split")}
+  %read.2 = {shape} {read}(%slice.2{", " + rest if rest else ")"}{named(read)}
+  %copy.2 = {shape} transpose(%read.2), dimensions={{1,0}}{named(read)}
+  ROOT %r = (f32[4,8], {shape}) tuple(%transpose.1, %copy.2)"""
+    ids = "p zero e r x.1 slice.1 transpose.1 slice.2 read.2 copy.2"
+    expected = ["slice.2", "slice.1"] if is_copied else ["slice.1", "slice.2"]
+    assert users_of("x.1", body, ids=ids) == expected
+
+
 @pytest.mark.parametrize("copied", [True, False])
 def test_so_it_is_with_parts_of_a_merged_product(copied: bool) -> None:
     """Parts that are not copied come as they were cut."""

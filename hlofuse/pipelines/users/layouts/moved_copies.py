@@ -16,6 +16,7 @@ _MADE_IN_FRONT = ELEMENTWISE_OPCODES - {"convert"}
 """A convert is named so by others that make one as well."""
 _MOVED_BEHIND = ELEMENTWISE_OPCODES | {"pad", "reduce-window", "slice"}
 """What MoveCopyToUsers moves copies behind."""
+_PARTS = frozenset({"pad", "slice"})
 
 
 def with_last_in_place_of_copy(users: list[Instruction]) -> list[Instruction]:
@@ -133,7 +134,7 @@ def _is_copy_of(x: Instruction, copied: Instruction) -> bool:
 
 
 def _is_copied_part(x: Instruction) -> bool:
-    if x.opcode not in {"pad", "slice"} or (is_of_program(x) and not is_made_by_pass(x)):
+    if x.opcode not in _PARTS or (is_of_program(x) and not is_made_by_pass(x)):
         return False
     if operation(x) == "dot_general":
         return False  # a part of a merged product
@@ -143,5 +144,8 @@ def _is_copied_part(x: Instruction) -> bool:
 
 
 def _is_read_copied(x: Instruction) -> bool:
+    """Is it read by copies, or by what its copy was moved behind in turn?"""
     readers = readers_past_inserted(x)
-    return bool(readers) and all(u.opcode == "transpose" for u in readers)
+    return bool(readers) and all(
+        u.opcode == "transpose" or (u.opcode in _PARTS and _is_read_copied(u)) for u in readers
+    )
