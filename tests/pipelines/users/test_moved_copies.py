@@ -226,7 +226,7 @@ def test_what_is_added_to_a_product_was_moved_in_front_of_the_copy_too() -> None
   %mul.1 = f32[8,16]{{1,0}} multiply(%add.1, %add.1){named("mul")}
   %bitcast.1 = f32[8,16]{{1,0}} bitcast(%add.1){named("add")}
   %call = (f32[8,16]{{1,0}}, s8[4]{{0}}) custom-call(%p, %q, %bitcast.1), \
-custom_call_target="__cublas$lt$matmul", output_to_operand_aliasing={{{{0}}: (2, {{}})}}
+custom_call_target="__cublas$lt$matmul", backend_config={{"gemm_backend_config":{{"beta":1}}}}
   %z = f32[8,16]{{1,0}} get-tuple-element(%call), index=0
   %transpose.1 = f32[16,8]{{1,0}} transpose(%add.1), dimensions={{1,0}}{named("add")}
   ROOT %r = (f32[8,16]{{1,0}}, f32[8,16]{{1,0}}, f32[8,16]{{1,0}}, f32[16,8]{{1,0}})\

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from .lists import named, users_of
+from .lists import named, places_in_source, users_of
 
-_ALIASED = ", output_to_operand_aliasing={{0}: (2, {})}"
+_ADDS = ', backend_config={"gemm_backend_config":{"alpha_real":1,"beta":1}}'
+_SCALES = _ADDS.replace('"beta":1', '"beta":0')
 
 
-def _product(side: str, *, attributes: str = _ALIASED) -> str:
+def _product(side: str, *, attributes: str = _ADDS) -> str:
     return f"""  %p = f32[8,8]{{1,0}} parameter(0)
   %x.1 = f32[8,8]{{1,0}} exponential(%p){named("x")}
   %inner.1 = f32[8,8]{{1,0}} negate(%x.1){named("inner")}
@@ -22,14 +23,65 @@ custom_call_target="__cublas$lt$matmul"{attributes}
 @pytest.mark.parametrize(
     ("ids", "attributes", "listed"),
     [
-        ("p x.1 side.1 inner.1 y.1 call", _ALIASED, "side.1 inner.1"),
-        ("p x.1 inner.1 side.1 y.1 call", _ALIASED, "inner.1 side.1"),
-        ("p x.1 side.1 inner.1 y.1 call", "", "inner.1 side.1"),
+        ("p x.1 side.1 inner.1 y.1 call", _ADDS, "side.1 inner.1"),
+        ("p x.1 inner.1 side.1 y.1 call", _ADDS, "inner.1 side.1"),
+        ("p x.1 side.1 inner.1 y.1 call", _SCALES, "inner.1 side.1"),
     ],
     ids=["older", "younger", "it is a bias, or a scale"],
 )
 def test_what_is_added_to_a_product_was_met_first(ids: str, attributes: str, listed: str) -> None:
     assert users_of("x.1", _product("sine(%x.1)", attributes=attributes), ids=ids) == listed.split()
+
+
+@pytest.mark.parametrize(
+    ("call", "side", "scope", "listed"),
+    [
+        (1, 2, "", "inner.1 side.1"),
+        (2, 1, "", "side.1 inner.1"),
+        (1, 2, "transpose(jvp())/", "side.1 inner.1"),
+        (2, 1, "transpose(jvp())/", "inner.1 side.1"),
+    ],
+)
+def test_what_is_written_further_on_was_met_behind(call: int, side: int, scope: str, listed: str) -> None:
+    """A derivative goes back. A pass made what is added, of which ages tell nothing."""
+    made = f"""sine(%x.1){named("side")}
+  %sqrt.1 = f32[8,8]{{1,0}} sqrt(%side.1){named(scope + "other", frame=side)}"""
+    body = (
+        _product("sine(%x.1)")
+        .replace(f"sine(%x.1){named('side')}", made)
+        .replace("%p, %side.1", "%p, %sqrt.1")
+    )
+    body = body.replace(_ADDS, named(scope + "dot_general", frame=call) + _ADDS)
+    tables = places_in_source(("f", 1, 1, 9), ("f", 2, 1, 9))
+    assert users_of("x.1", body, ids="p x.1 side.1 inner.1 y.1 sqrt.1 call", tables=tables) == listed.split()
+
+
+def test_of_two_convolutions_the_first_adds_the_second() -> None:
+    body = _product("sine(%x.1)").replace("%inner.1, %p, %side.1", "%inner.1, %p, %p, %other_0")
+    body = body.replace("__cublas$lt$matmul", "__cudnn$convBiasActivationForward")
+    other = """  %other = (f32[8,8]{1,0}, s8[4]{0}) custom-call(%side.1), \
+custom_call_target="__cudnn$convForward"
+  %other_0 = f32[8,8]{1,0} get-tuple-element(%other), index=0
+  %call ="""
+    body = body.replace("  %call =", other)
+    ids = "p x.1 side.1 inner.1 y.1 other other_0 call"
+    assert users_of("x.1", body, ids=ids) == ["inner.1", "side.1"]
+    backward = body.replace("convForward", "convBackwardInput")
+    assert users_of("x.1", backward, ids=ids) == ["side.1", "inner.1"]
+
+
+def test_what_cse_merged_was_met_as_the_sum_had_it() -> None:
+    body = _product("sine(%zeros)").replace("negate(%x.1)", "negate(%zeros)")
+    zeros = """  %zero = f32[] constant(0)
+  %zeros = f32[8,8]{1,0} broadcast(%zero), dimensions={}
+  %inner.1 ="""
+    body = (
+        body.replace("  %inner.1 =", zeros)
+        .replace("f)/inner", "f)/jit(g)/inner")
+        .replace("f)/side", "f)/jit(h)/side")
+    )
+    ids = "p x.1 zero zeros y.1 inner.1 side.1 call"
+    assert users_of("zeros", body, ids=ids) == ["side.1", "inner.1"]
 
 
 def test_of_two_products_the_first_adds_the_second() -> None:
@@ -75,12 +127,15 @@ def test_what_is_added_was_made_anew_first_when_layouts_were_normalized() -> Non
   %bitcast.1.0 = f32[32,64]{{1,0}} bitcast(%multiply.1.0)
   %bitcast.2.0 = f32[32,64]{{1,0}} bitcast(%multiply.2.0)
   %call = (f32[32,64]{{1,0}}, s8[4]{{0}}) custom-call(%bitcast.1.0, %m, %bitcast.2.0), \
-custom_call_target="__cublas$lt$matmul"{_ALIASED}
+custom_call_target="__cublas$lt$matmul"{_ADDS}
   ROOT %z.1 = f32[32,64]{{1,0}} get-tuple-element(%call), index=0{named("z")}"""
     made = "transpose.1.0 multiply.2.0 multiply.1.0 bitcast.1.0 bitcast.2.0 given.1.0 given.2.0 call"
     ids = f"m z.1 bitcast.0.0 {made}"
     assert users_of("transpose.1.0", body, ids=ids) == ["multiply.1.0", "multiply.2.0"]
-    assert users_of("transpose.1.0", body.replace(_ALIASED, ""), ids=ids) == ["multiply.2.0", "multiply.1.0"]
+    assert users_of("transpose.1.0", body.replace(_ADDS, _SCALES), ids=ids) == [
+        "multiply.2.0",
+        "multiply.1.0",
+    ]
 
 
 def test_a_reduction_was_normalized_when_the_product_read_the_addend_last() -> None:
@@ -98,7 +153,7 @@ def test_a_reduction_was_normalized_when_the_product_read_the_addend_last() -> N
   %bitcast.1.0 = f32[32,64]{{1,0}} bitcast(%multiply.1.0)
   %bitcast.2.0 = f32[32,64]{{1,0}} bitcast(%multiply.2.0)
   %call = (f32[32,64]{{1,0}}, s8[4]{{0}}) custom-call(%bitcast.1.0, %m, %bitcast.2.0), \
-custom_call_target="__cublas$lt$matmul"{_ALIASED}
+custom_call_target="__cublas$lt$matmul"{_ADDS}
   ROOT %z.1 = f32[32,64]{{1,0}} get-tuple-element(%call), index=0{named("z")}"""
     made = "transpose.1.0 broadcast.1.0 multiply.2.0 multiply.1.0 bitcast.1.0 bitcast.2.0"
     ids = f"m zero z.1 bitcast.0.0 {made} reduce.1.0 given.1.0 given.2.0 call"

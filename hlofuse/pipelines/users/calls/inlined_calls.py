@@ -42,10 +42,10 @@ from hlofuse.pipelines.users.common.ages import (
 )
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.copies import was_bitcast_copied
+from hlofuse.pipelines.users.common.extents import extent_of
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.windows import is_cut_from_windows
 from hlofuse.pipelines.users.duplicates.merged_constants import in_order_of_merging
-from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrowing
 from hlofuse.pipelines.users.floats.widened import served_by
 

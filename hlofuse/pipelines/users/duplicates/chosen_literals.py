@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import outermost_call
+from hlofuse.pipelines.users.common.extents import extent_of
 from hlofuse.pipelines.users.common.holes import without
-from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 
 _CHOICE = "jit(_where)"
 _SPREADS_WITHIN = ("transpose(", "vmap(")

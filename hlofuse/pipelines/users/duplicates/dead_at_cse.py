@@ -15,6 +15,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation, outermost_call
 from hlofuse.pipelines.users.common.visits import Uses, uses_in_order
 from hlofuse.pipelines.users.products.merged_dots import operands_before_merger
+from hlofuse.pipelines.users.products.side_inputs import has_side_input, operands_before_side_input
 from hlofuse.pipelines.users.products.taken_operands import operands_before_gemms
 
 
@@ -28,6 +29,8 @@ class UsesAtCse:
         negated = [x for x in negations if was_sum_of_negated(x) and (x.op_name, _summed(x)) not in read]
         starts = sorted((_summed(x) for x in negated if not outermost_call(x)), key=lambda x: x.id)
         apart = operands_before_merger(computation, operands_before_gemms(computation))
+        adding = (x for x in computation if x not in apart and has_side_input(x))
+        apart |= {x: operands_before_side_input(x) for x in adding}
         self._last_round = uses_in_order(computation, read=apart) if apart else uses
         self._first_round = uses_in_order(computation, starts, apart) if starts else self._last_round
         self._end = max((x.id for x in negated), default=-1)

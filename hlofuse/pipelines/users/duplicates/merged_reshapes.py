@@ -7,8 +7,8 @@ from collections import defaultdict
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.names import is_of_derivative, is_of_program, operation, stack_frame
+from hlofuse.pipelines.users.common.extents import Extent, extent_of, extent_of_frame
 from hlofuse.pipelines.users.common.holes import without
-from hlofuse.pipelines.users.duplicates.source_expressions import Extent, extent_of, extent_of_frame
 
 GonePlaces = dict[tuple[int, int], list[Extent]]
 """Places in the source of which no operation is left, by file and call."""

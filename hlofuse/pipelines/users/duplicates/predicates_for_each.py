@@ -16,10 +16,10 @@ from hlofuse.pipelines.names import (
     outermost_call,
     stack_frame,
 )
+from hlofuse.pipelines.users.common.extents import extent_of
 from hlofuse.pipelines.users.common.holes import last_at
 from hlofuse.pipelines.users.common.numbers import Numbers
 from hlofuse.pipelines.users.common.visits import Uses
-from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 
 

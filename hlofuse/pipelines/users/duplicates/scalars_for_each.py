@@ -29,7 +29,7 @@ from hlofuse.pipelines.names import (
     scope,
     stack_frame,
 )
-from hlofuse.pipelines.users.duplicates.source_expressions import extent_of, extents_apart, is_in_lambda
+from hlofuse.pipelines.users.common.extents import extent_of, extents_apart, is_in_lambda
 
 
 def in_order_of_first_uses(

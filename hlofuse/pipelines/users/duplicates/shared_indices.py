@@ -6,9 +6,9 @@ from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_derivative, number_in_name, operation, stack_frame
+from hlofuse.pipelines.users.common.extents import extent_of
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
-from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 
 _READERS = frozenset({"gather", "scatter"})
 

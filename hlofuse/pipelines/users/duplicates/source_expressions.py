@@ -8,11 +8,9 @@ either is used by what is written around it and by nothing else. HloCSE keeps th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
 from hlofuse.pipelines.names import (
     is_made_by_pass,
     is_of_derivative,
@@ -26,23 +24,9 @@ from hlofuse.pipelines.names import (
 from hlofuse.pipelines.users.common.ages import came_behind_its_users
 from hlofuse.pipelines.users.common.concatenates import is_of_merged
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+from hlofuse.pipelines.users.common.extents import Extent, extent_of, extent_of_frame, is_in_lambda
+from hlofuse.pipelines.users.duplicates.other_calls import users_in_other_calls
 from hlofuse.pipelines.users.products.taken_prologues import leads_to_gemm_with_prologue
-
-
-class Extent(NamedTuple):
-    """From where to where an expression goes, in which file and call."""
-
-    context: tuple[int, int]
-    function: tuple[int, int]
-    start: tuple[int, int]
-    end: tuple[int, int]
-
-    def encloses(self, other: Extent) -> bool:
-        return self.context == other.context and self.start <= other.start and self.end >= other.end
-
-    def goes_around(self, other: Extent) -> bool:
-        """Is the other within this one, in whichever calls of the function?"""
-        return self.function == other.function and self.start <= other.start and self.end >= other.end
 
 
 def with_twins_users_behind(
@@ -72,6 +56,7 @@ def with_twins_users_behind(
             _users_of_expression(producer, here, places)
             or _users_in_same_call(producer, here, places)
             or _users_in_function(producer, here, places, gone)
+            or set(users) - users_in_other_calls(producer, users)
         )
     ages = ids_known and not scope(producer) and is_of_program(producer) and not is_of_older_release(producer)
     # Nothing reads what is younger unless it was given it; what derives that was, too.
@@ -106,8 +91,14 @@ def readers_of_twin(x: Instruction) -> list[Instruction]:
 
 
 def _place_of(user: Instruction, x: Instruction, here: Extent) -> Extent | None:
-    """Where the `user` is; of a reshape of `x` that a pass put in, where it is read if that is around `x`."""
+    """Where the `user` is; of a reshape of `x` that a pass put in, where it is read if that is around `x`.
+
+    So it is of a broadcast without a name that several read in one place.
+    """
     own = extent_of(user)
+    if user.opcode == "broadcast" and not user.op_name:
+        readers = {extent_of(u) for u in user.users}
+        return readers.pop() if len(readers) == 1 else own
     is_put_in = user.opcode == "bitcast" and (not user.op_name or (own == here and user.op_name == x.op_name))
     if is_put_in and len(user.users) == 1:
         reader = extent_of(user.users[0])
@@ -319,43 +310,3 @@ def _users_in_function(
 
 def _is_converted(x: Instruction) -> bool:
     return x.opcode == "convert" and operation(x) == "convert_element_type"
-
-
-def extent_of(x: Instruction) -> Extent | None:
-    number = stack_frame(x)
-    if not number or x.computation is None or x.computation.module is None:
-        return None
-    return extent_of_frame(x.computation.module, number)
-
-
-def is_in_lambda(x: Instruction) -> bool:
-    extent = extent_of(x)
-    if extent is None or x.computation is None or x.computation.module is None:
-        return False
-    return x.computation.module.stack_frames.functions.get(extent.function[1], "").endswith("<lambda>")
-
-
-def extents_apart(module: Module, frame: int, other: int) -> tuple[Extent, Extent] | None:
-    """Where the calls part that led to two frames: from there on either is of functions of its own."""
-    callers = module.stack_frames.with_callers
-    there = {e.context: e for k in callers(other) if (e := extent_of_frame(module, k)) is not None}
-    for number in callers(frame):
-        here = extent_of_frame(module, number)
-        if here is not None and here.context in there:
-            return here, there[here.context]
-    return None
-
-
-def extent_of_frame(module: Module, number: int) -> Extent | None:
-    tables = module.stack_frames
-    frame = tables.frames.get(number, {})
-    place = tables.locations.get(frame.get("file_location_id", 0), {})
-    if not place.get("end_line") or not place.get("end_column"):
-        return None
-    parent = frame.get("parent_frame_id", 0)
-    return Extent(
-        (place.get("file_name_id", 0), parent),
-        (place.get("file_name_id", 0), place.get("function_name_id", 0)),
-        (place.get("line", 0), place.get("column", 0)),
-        (place["end_line"], place["end_column"]),
-    )

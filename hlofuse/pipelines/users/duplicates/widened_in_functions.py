@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_derivative, is_of_program
+from hlofuse.pipelines.users.common.extents import extent_of
 from hlofuse.pipelines.users.common.visits import Uses
-from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 
 Context: TypeAlias = "tuple[int, int] | None"
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, is_of_program
+from hlofuse.pipelines.names import is_made_by_pass, is_of_derivative, is_of_program, scope, stack_frame
+from hlofuse.pipelines.users.common.extents import extents_apart
 
 _OF_CONVOLUTION, _OF_PRODUCT = 3, 2
+_FORWARD = frozenset({"__cudnn$convForward", "__cudnn$convBiasActivationForward"})
+_ADDS = re.compile(r'"beta":(?!0[,}])')
+"""What is added is scaled by beta. It need not be given up for the result: others may read it."""
 
 
 def operands_before_side_input(x: Instruction) -> list[Instruction]:
@@ -45,16 +51,19 @@ def _side_input(x: Instruction) -> Instruction | None:
     if _target(x) == "__cudnn$convBiasActivationForward" and len(x.operands) > _OF_CONVOLUTION:
         side = x.operands[_OF_CONVOLUTION]
     # A product that adds something is written where that was.
-    elif _is_product(x) and "output_to_operand_aliasing" in x.attributes:
+    elif _is_product(x) and _ADDS.search(x.attributes.raw("backend_config") or ""):
         side = x.operands[_OF_PRODUCT]
-        if _is_other_product(side):
-            return None  # of two, the first takes the addition along
+    if side is None or _is_of_other_call(side):
+        return None  # of two calls, the first takes the addition along
     # What a program broadcasts to the shape of the result it writes behind it.
-    return None if side is None or _source(side).opcode == "broadcast" else side
+    return None if _source(side).opcode == "broadcast" else side
 
 
-def _is_other_product(x: Instruction) -> bool:
-    return x.opcode == "get-tuple-element" and _is_product(x.operands[0]) and len(x.users) == 1
+def _is_of_other_call(x: Instruction) -> bool:
+    """Is it what another such call computes, for this one alone?"""
+    if x.opcode != "get-tuple-element" or len(x.users) > 1:
+        return False
+    return _is_product(x.operands[0]) or _target(x.operands[0]) in _FORWARD
 
 
 def _is_product(x: Instruction) -> bool:
@@ -70,6 +79,51 @@ def _source(x: Instruction) -> Instruction:
 
 
 def _is_written_behind(call: Instruction, side: Instruction) -> bool:
-    """Is what is added younger than what is computed of, of which passes made neither?"""
+    """Is what is added younger than the product, which came behind what it is computed of?"""
     read = call.operands[0]
-    return side.id > read.id and not any(is_made_by_pass(x) or not is_of_program(x) for x in (read, side))
+    # What a pass made of what is written there was an operation of the program, too.
+    first = _written(read) + (not _is_as_written(read))
+    added = _written(side)
+    if added <= first and _is_as_written(_source(side)):
+        return False
+    told = _comes_later(call, _source(side))
+    return added > first if told is None else told
+
+
+def _comes_later(call: Instruction, side: Instruction) -> bool | None:
+    """Is what is added written further on than the `call`? A derivative goes back; None if nothing tells."""
+    if side.opcode == "get-tuple-element":
+        side = side.operands[0]
+    if (
+        call.computation is None
+        or call.computation.module is None
+        or is_of_derivative(call) != is_of_derivative(side)
+    ):
+        return None
+    apart = extents_apart(call.computation.module, stack_frame(call), stack_frame(side))
+    if apart is None or apart[0] == apart[1]:
+        return None
+    here, there = apart
+    if here.encloses(there) or there.encloses(here):
+        is_later = there.encloses(here)
+    else:
+        is_later = there.start > here.start
+    return is_later != is_of_derivative(call)
+
+
+def _written(x: Instruction) -> int:
+    """The age of what the program computes `x` of; of what passes or calls made, the youngest behind that."""
+    last, seen, behind = -1, {x}, [x]
+    while behind:
+        y = behind.pop()
+        if _is_as_written(y):
+            last = max(last, y.id)
+        else:
+            behind += (o for o in y.operands if o not in seen)
+            seen.update(y.operands)
+    return last
+
+
+def _is_as_written(x: Instruction) -> bool:
+    """Is its id that of the program's own operation? Ids have to be XLA's."""
+    return is_of_program(x) and not scope(x) and not is_made_by_pass(x)

@@ -15,10 +15,10 @@ from hlofuse.pipelines.names import (
     scope,
     stack_frame,
 )
+from hlofuse.pipelines.users.common.extents import extent_of, extent_of_frame
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.numbers import Numbers
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
-from hlofuse.pipelines.users.duplicates.source_expressions import extent_of, extent_of_frame
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrowing
 from hlofuse.pipelines.users.simplified.split_reductions import is_split_reduction
 

@@ -6,9 +6,9 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_made_by_pass, operation
 from hlofuse.pipelines.users.common.ages import was_division
+from hlofuse.pipelines.users.common.extents import extent_of
 from hlofuse.pipelines.users.common.sunk_broadcasts import was_sunk
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
-from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 
 

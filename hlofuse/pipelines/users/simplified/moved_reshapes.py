@@ -27,11 +27,11 @@ from hlofuse.pipelines.users.common.ages import (
     was_subtraction,
 )
 from hlofuse.pipelines.users.common.copies import was_bitcast_copied
+from hlofuse.pipelines.users.common.extents import extent_of
 from hlofuse.pipelines.users.common.grouping import is_grouped_reduction, is_reduced
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.sunk_broadcasts import was_sunk
 from hlofuse.pipelines.users.common.visits import Uses
-from hlofuse.pipelines.users.duplicates.source_expressions import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.floats.widened import served_by
 from hlofuse.pipelines.users.simplified.equals_elsewhere import written_elsewhere

@@ -7,9 +7,9 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
+from hlofuse.pipelines.users.common.extents import extent_of, extent_of_frame
 from hlofuse.pipelines.users.common.holes import last_at, last_in_front
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
-from hlofuse.pipelines.users.duplicates.source_expressions import extent_of, extent_of_frame
 from hlofuse.pipelines.users.products.dot_operands import is_dot_of_program
 
 
