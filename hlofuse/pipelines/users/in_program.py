@@ -167,6 +167,7 @@ from hlofuse.pipelines.users.simplified.split_reductions import with_last_in_pla
 from hlofuse.pipelines.users.simplified.stable_sorts import with_last_in_place_of_sorted
 from hlofuse.pipelines.users.simplified.stacked_scalars import with_stacks_behind_scalar
 from hlofuse.pipelines.users.simplified.summed_again import with_last_in_place_of_sum
+from hlofuse.pipelines.users.simplified.sunk_scalars import with_last_in_place_of_sunk
 from hlofuse.pipelines.users.simplified.sunk_slices import (
     with_own_reader_first,
     with_whole_behind_slices,
@@ -255,6 +256,8 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
     users = with_taken_beneath_broadcast_gone(producer, users, clues.order)
     users = with_merged_gone(producer, users, clues.order, clues.ages.again)
     users = with_last_in_place_of_numbers(producer, users)
+    if clues.ids_known:
+        users = with_last_in_place_of_sunk(producer, users, clues.order, clues.ages.passes)
     users = with_last_in_place_of_counted(producer, with_first_round_behind(producer, users))
     users = with_last_in_place_of_bound(producer, users)
     users = with_last_in_place_of_split(producer, users, clues.order)

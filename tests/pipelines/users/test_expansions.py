@@ -112,3 +112,22 @@ def test_what_one_operation_spreads_in_two_ways_was_expanded_twice(other: str, u
   %sub.1 = f32[8,3,8]{{2,1,0}} subtract(%{other}, %spread.2){named("sub")}
   ROOT %r = (f32[8,3,8]{{2,1,0}}, f32[8,3,8]{{2,1,0}}) tuple(%mul.1, %sub.1)"""
     assert users_of("x.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("spread", "users"),
+    [(2, ["spread.2", "bitcast.1", "spread.1"]), (1, ["spread.1", "bitcast.1"])],
+    ids=["two broadcasts", "one"],
+)
+def test_the_last_broadcast_takes_the_place_of_the_expansion(spread: int, users: list[str]) -> None:
+    """What else reads the value, for a product, stood behind it."""
+    other = f"""
+  %spread.2 = f32[8,4,3]{{2,1,0}} broadcast(%x.1), dimensions={{0,2}}{named("sub")}"""
+    other = other if spread == 2 else ""
+    body = f"""  %p = f32[8,3]{{1,0}} parameter(0)
+  %x.1 = f32[8,3]{{1,0}} cosine(%p){named("cos")}
+  %spread.1 = f32[8,2,3]{{2,1,0}} broadcast(%x.1), dimensions={{0,2}}{named("sub")}{other}
+  %bitcast.1 = f32[24]{{0}} bitcast(%x.1){named("cos")}
+  ROOT %r = (f32[8,2,3]{{2,1,0}}, f32[8,{4 if spread == 2 else 2},3]{{2,1,0}}, f32[24]{{0}})\
+ tuple(%spread.1, %spread.{spread}, %bitcast.1)"""
+    assert users_of("x.1", body) == users

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .lists import users_in
+from .lists import places_in_source, users_in
 
 _MODULE = """HloModule m
 
@@ -253,6 +253,20 @@ ENTRY %main (a: s32[], v: f32[], w: f32[4]) -> (pred[], f32[], f32[4], f32[], f3
 @pytest.mark.parametrize("ids_known", [False, True])
 def test_selects_take_the_place_of_a_conditional(given: str, users: list[str], ids_known: bool) -> None:
     assert users_in(_RESULTS.replace("GIVEN", given), "gt.1", ids_known=ids_known) == users
+
+
+def test_results_that_were_made_anew_are_among_them_still() -> None:
+    """Layout normalization gave one the next number of all."""
+    given = _RESULTS.replace("GIVEN", "g").replace("select.2.0", "select.7.0")
+    assert users_in(given, "gt.1", ids_known=True) == ["select.3.0", "not.1", "select.1.0", "spread"]
+
+
+def test_what_spreads_the_predicate_is_where_the_results_are() -> None:
+    """They are around the predicate in the source, which is written twice for all that is known."""
+    tables = places_in_source(("f", 1, 5, 10), ("f", 1, 1, 20))
+    given = _RESULTS.replace("GIVEN", "g").replace('/gt"', '/gt" stack_frame_id=1')
+    given = given.replace('/cond"', '/cond" stack_frame_id=2').replace("\n", f"\n{tables}\n", 1)
+    assert users_in(given, "gt.1", ids_known=True) == ["select.3.0", "select.1.0", "spread", "not.1"]
 
 
 @pytest.mark.parametrize("ids_known", [False, True])

@@ -24,11 +24,12 @@ def _numbers(bound: str, operation: str) -> str:
     ("bound", "operation", "users"),
     [
         ("0", "jit(_uniform)/max", ["max.2", "max.3", "select_n.1", "select_n.2"]),
+        ("0", "jvp(jit(_uniform))/max", ["max.2", "max.3", "select_n.1", "select_n.2"]),
         ("-1", "jit(_uniform)/max", ["max.2", "select_n.1", "select_n.2", "max.3"]),
         ("0", "vmap()/cond/jit(_uniform)/max", ["max.2", "select_n.1", "select_n.2", "max.3"]),
         ("0", "jit(relu)/max", ["max.2", "select_n.1", "select_n.2", "max.3"]),
     ],
-    ids=["zero", "another bound", "one for each of a batch", "no random numbers"],
+    ids=["zero", "in a derivative", "another bound", "one for each of a batch", "no random numbers"],
 )
 def test_the_sums_with_zero_are_gone(bound: str, operation: str, users: list[str]) -> None:
     ids = "x p y number max.1 - max.2 select_n.1 max.3 select_n.2 r"

@@ -30,10 +30,11 @@ def in_order_of_results(predicate: Instruction, users: list[Instruction]) -> lis
     groups: dict[Hashable, list[Instruction]] = {}
     for result in readers:  # of the conditional that CSE came along first, whose predicate stayed
         groups.setdefault((result.op_name, stack_frame(result)), []).append(result)
-    if len(readers) < 2 or not all(map(_are_all, groups.values())):
+    groups = {key: _in_order(group) for key, group in groups.items()}
+    if len(readers) < 2 or not all(groups.values()):
         return users
     others = [u for u in users if u not in readers.values()]
-    inlined = [last_in_front(sorted(group, key=number_in_name)) for group in groups.values()]
+    inlined = [last_in_front(group) for group in groups.values()]
     if predicate.opcode == "bitcast":
         first = [x for results in inlined for x in results[1:]]
         listed = [*(results[0] for results in reversed(inlined)), *others, *first]
@@ -45,7 +46,7 @@ def in_order_of_results(predicate: Instruction, users: list[Instruction]) -> lis
     kept: dict[Instruction, Instruction] = {}
     gone: list[Instruction] = []
     for group in groups.values():
-        for result in sorted(group, key=number_in_name):
+        for result in group:
             if kept.setdefault(readers[result], result) is not result:
                 gone.append(result)
     return [readers.get(x, x) for x in without(listed, gone)]
@@ -60,14 +61,24 @@ def with_results_together(spread: Instruction, users: list[Instruction], uses: U
         return users
     if not all(is_result_of_branches(u) and u.operands[0] is spread for u in users):
         return users
-    groups = {u: results_beside(u) for u in users}
-    if not all(map(_are_all, groups.values())):
+    groups = {u: _in_order(results_beside(u)) for u in users}
+    if not all(groups.values()):
         return users
     met = {u: min(uses[spread, v] for v in group if v in groups) for u, group in groups.items()}
-    return sorted(users, key=lambda u: (met[u], number_in_name(u)))
+    return sorted(users, key=lambda u: (met[u], groups[u].index(u)))
 
 
-def _are_all(results: list[Instruction]) -> bool:
-    """Is none gone or made anew, by which their numbers would not tell their order?"""
-    numbers = sorted(map(number_in_name, results))
-    return numbers[-1] - numbers[0] + 1 == len(numbers)
+def _in_order(results: list[Instruction]) -> list[Instruction]:
+    """The results of a conditional in order, as their numbers tell; none if one of them is gone.
+
+    What LayoutNormalization (`xla/service/layout_normalization.cc`) made anew has higher numbers, in the
+    order of its walk, and those of the program are missing.
+    """
+    listed = sorted(results, key=number_in_name)
+    first = number_in_name(listed[0])
+    there = {n: x for x in listed if (n := number_in_name(x)) < first + len(listed)}
+    anew = listed[len(there) :]
+    if anew and number_in_name(anew[-1]) - number_in_name(anew[0]) >= len(anew):
+        return []
+    left = iter(anew)
+    return [there.get(n) or next(left) for n in range(first, first + len(listed))]

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_derivative, operation
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
-from hlofuse.pipelines.users.common.holes import last_in_front
 
 _LAYOUT_ONLY = frozenset({"bitcast", "copy", "transpose"})
 
@@ -27,14 +26,17 @@ def with_last_in_place_of_expansion(producer: Instruction, users: list[Instructi
         return users
     if is_made_of_nothing(producer):
         return users
-    found = [way for user in users for way in _ways(user)]
-    ways = [way for way in found if way is not None]
-    if len(ways) < len(found) or len({way.broadcast.shape.rank for way in ways}) != 1:
+    found = {user: list(_ways(user)) for user in users}
+    spread = [u for u in users if None not in found[u]]
+    ways = [way for u in spread for way in found[u] if way is not None]
+    if len({way.broadcast.shape.rank for way in ways}) != 1:
         return users
     known = {way.dimensions for way in ways} - {None}
-    if not _readers(ways, in_other=True).isdisjoint(_readers(ways, in_other=False)):
+    if len(known) != 1 or not _readers(ways, in_other=True).isdisjoint(_readers(ways, in_other=False)):
         return users
-    return last_in_front(users) if len(known) == 1 else users
+    place = users.index(spread[0])
+    others = [u for u in users[place:] if u not in spread]
+    return [*users[:place], spread[-1], *others, *spread[:-1]]
 
 
 class _Way(NamedTuple):

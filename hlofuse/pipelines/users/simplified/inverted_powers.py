@@ -32,7 +32,7 @@ def with_made_for_quotients_behind(producer: Instruction, users: list[Instructio
 def _is_made_for_quotient(x: Instruction) -> bool:
     if x.opcode not in {"negate", "subtract"} or operation(x) != "div":
         return False
-    return bool(x.users) and all(u.opcode == "exponential" for u in x.users)
+    return any(u.opcode == "exponential" for u in x.users)
 
 
 def _is_negated_for_power(x: Instruction) -> bool:

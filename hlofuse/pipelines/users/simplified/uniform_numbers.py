@@ -10,8 +10,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program
 from hlofuse.pipelines.users.common.holes import without
 
-_LAST_OF_FUNCTION = "jit(_uniform)/max"
-_SCALED = "jit(_uniform)/mul"
+_FUNCTION = "jit(_uniform"
 
 
 def with_sums_of_zero_gone(zero: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -33,15 +32,20 @@ def is_scale_of_one(x: Instruction) -> bool:
     What else reads it had a one of its own until HloCSE, ahead of that (`HandleMultiply`,
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`).
     """
-    is_scale = is_broadcast_of_constant(x) and (x.op_name or "").endswith(_SCALED)
+    is_scale = is_broadcast_of_constant(x) and _is_of_function(x, "mul")
     return is_scale and x.operands[0].literal.scalar == 1
 
 
 def _is_bounded_by(x: Instruction, zero: Instruction) -> bool:
     if x.opcode != "maximum" or x.operands[0] is not zero or not is_of_program(x):
         return False
-    op_name = x.op_name or ""
-    return op_name.endswith(_LAST_OF_FUNCTION) and not _are_of_scalars(x, op_name)
+    return _is_of_function(x, "max") and not _are_of_scalars(x, x.op_name or "")
+
+
+def _is_of_function(x: Instruction, written: str) -> bool:
+    """Is it what is `written` in the function, be that derived or batched as a whole?"""
+    function, _, own = (x.op_name or "").rpartition("/")
+    return own == written and function.rstrip(")").endswith(_FUNCTION)
 
 
 def _are_of_scalars(x: Instruction, op_name: str) -> bool:
