@@ -34,6 +34,7 @@ from hlofuse.pipelines.users.products.taken_in_softmax import SoftmaxReaders, so
 from hlofuse.pipelines.users.products.taken_readers import Taken, readers_in_gemms
 from hlofuse.pipelines.users.simplified.divisions import Divisions, divisions, made_again
 from hlofuse.pipelines.users.simplified.hidden_casts import narrowed_places, was_cast
+from hlofuse.pipelines.users.simplified.higher_bits import LowerBits, lower_bits
 from hlofuse.pipelines.users.simplified.moved_operations import behind_moved_reshapes, younger_than_results
 from hlofuse.pipelines.users.simplified.operations_on_equals import Readers, readers_of_operations_on_equals
 from hlofuse.pipelines.users.simplified.reciprocals import Divided, divided_by_constants
@@ -95,6 +96,8 @@ class Clues(NamedTuple):
     """What gemms took along that read a value which is still there."""
     given: Given
     """What the branches of conditionals that became selects were given."""
+    lower_bits: LowerBits
+    """What drew the bits of random integers, where what had drawn more of them is gone."""
     of_convolutions: frozenset[Instruction]
     """The results of convolutions that layout normalization made anew."""
     ages: Ages
@@ -138,6 +141,7 @@ def clues_of(computation: Computation, program: Program, gone: GonePlaces, *, id
         gemm_readers(order),
         readers_in_gemms(order),
         given_to_branches(order),
+        lower_bits(order),
         results_of_normalized(computation),
         ages,
         gone,

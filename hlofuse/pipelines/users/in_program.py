@@ -125,6 +125,10 @@ from hlofuse.pipelines.users.simplified.expanded_scatters import (
     with_lower_bound_of_place_gone,
     with_windows_behind,
 )
+from hlofuse.pipelines.users.simplified.higher_bits import (
+    with_higher_bits_gone,
+    with_last_in_place_of_least,
+)
 from hlofuse.pipelines.users.simplified.inverted_powers import with_negated_exponents_behind
 from hlofuse.pipelines.users.simplified.leading_dimensions import with_last_in_place_of_leading
 from hlofuse.pipelines.users.simplified.merged_concatenates import with_concatenates_merged
@@ -259,6 +263,8 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
     if clues.ids_known:
         users = with_last_in_place_of_sunk(producer, users, clues.order, clues.ages.passes)
     users = with_last_in_place_of_counted(producer, with_first_round_behind(producer, users))
+    users = with_higher_bits_gone(producer, users, clues.lower_bits)
+    users = with_last_in_place_of_least(producer, users)
     users = with_last_in_place_of_bound(producer, users)
     users = with_last_in_place_of_split(producer, users, clues.order)
     users = with_divisions_gone(producer, users, clues.order, clues.divided)
