@@ -142,3 +142,16 @@ def test_the_one_moved_that_a_broadcast_was_made_for_leaves_a_hole() -> None:
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%div.2.0, %div.9.0)"""
     ids = "x p div.2.0 - div.9.0 - div.5.0 - - r"
     assert users_of("div.5.0", body, ids=ids) == ["div.9.0", "div.2.0"]
+
+
+def test_a_clamp_stands_for_the_maximum_that_was_moved() -> None:
+    """That of what was reshaped took the place of the reshape, as the last of those that read it."""
+    body = f"""  %x = f32[8,1]{{1,0}} parameter(0)
+  %low = f32[8,1]{{1,0}} parameter(1)
+  %high = f32[8,1]{{1,0}} parameter(2)
+  %add.1 = f32[8,1]{{1,0}} add(%x, %x){named("add")}
+  %ge.1 = pred[8,1]{{1,0}} compare(%add.1, %low), direction=GE{named("ge")}
+  %lt.1 = pred[8,1]{{1,0}} compare(%add.1, %high), direction=LT{named("lt")}
+  %clamp.1 = f32[8,1]{{1,0}} clamp(%low, %add.1, %high){named("jit(clip)/min")}
+  ROOT %r = (pred[8,1]{{1,0}}, pred[8,1]{{1,0}}, f32[8,1]{{1,0}}) tuple(%ge.1, %lt.1, %clamp.1)"""
+    assert users_of("add.1", body, ids="x low high r add.1 ge.1 lt.1 clamp.1") == ["clamp.1", "ge.1", "lt.1"]

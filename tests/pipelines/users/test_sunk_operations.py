@@ -28,3 +28,23 @@ def test_a_norm_of_rows_that_was_compared_has_readers_by_age(ids: str, users: li
   %max.1 = f32[8]{{0}} maximum(%sqrt.1, %tiny){named("max")}
   ROOT %r = (pred[8,4]{{1,0}}, f32[8]{{0}}, f32[8,4]{{1,0}}) tuple(%lt.2, %max.1, %wide.1)"""
     assert users_of("sqrt.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("x y r exp.1 broadcast.1 neg.1 sin.1", ["broadcast.1", "neg.1", "sin.1"]),
+        ("x y r exp.1 neg.1 broadcast.1 sin.1", ["sin.1", "broadcast.1", "neg.1"]),
+    ],
+    ids=["made with its broadcast", "without"],
+)
+def test_what_was_sunk_has_readers_by_age_behind_its_own_broadcast(ids: str, users: list[str]) -> None:
+    """Not all of them were sunk in front of a broadcast like it."""
+    body = f"""  %x = f32[8]{{0}} parameter(0)
+  %y = f32[8]{{0}} parameter(1)
+  %exp.1 = f32[8]{{0}} exponential(%x){named("exp")}
+  %neg.1 = f32[8]{{0}} negate(%exp.1){named("neg")}
+  %broadcast.1 = f32[8,4]{{1,0}} broadcast(%exp.1), dimensions={{0}}{named("broadcast_in_dim")}
+  %sin.1 = f32[8]{{0}} sine(%exp.1){named("sin")}
+  ROOT %r = (f32[8,4]{{1,0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%broadcast.1, %neg.1, %sin.1)"""
+    assert users_of("exp.1", body, ids=ids) == users

@@ -41,7 +41,7 @@ def _with_own_clamp_next(bound: Instruction, users: list[Instruction]) -> list[I
     return [inner, clamp, *(u for u in users[1:] if u is not clamp)]
 
 
-def _was_two(x: Instruction) -> bool:
+def was_two(x: Instruction) -> bool:
     return x.opcode == "clamp" and operation(x) in {"max", "min"}
 
 
@@ -50,7 +50,7 @@ def _came_beside_another(x: Instruction, producer: Instruction) -> bool:
 
     One that was widened found what it reads anew and so came behind as well.
     """
-    if not _was_two(x):
+    if not was_two(x):
         return False
     value = _bare(x.operands[1])
     if producer is value and any(is_widening(o) or is_widened_broadcast(o) for o in x.operands):
@@ -77,11 +77,7 @@ def _made_of(inner: Instruction) -> Instruction | None:
     for value, limit in (inner.operands, inner.operands[::-1]):
         for user in value.users:
             clamp = served_by(user)
-            if (
-                _was_two(clamp)
-                and _bare(clamp.operands[1]) is value
-                and _bare(clamp.operands[bound]) is limit
-            ):
+            if was_two(clamp) and _bare(clamp.operands[1]) is value and _bare(clamp.operands[bound]) is limit:
                 return clamp
     return None
 

@@ -34,6 +34,7 @@ from hlofuse.pipelines.users.common.sunk_broadcasts import was_sunk
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.floats.widened import served_by
+from hlofuse.pipelines.users.simplified.clamps import was_two
 from hlofuse.pipelines.users.simplified.equals_elsewhere import written_elsewhere
 from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
 from hlofuse.pipelines.users.simplified.sunk_slices import is_sliced_since
@@ -332,7 +333,7 @@ def _is_of_several_calls(moved: list[Instruction]) -> bool:
 def _is_moved(x: Instruction, producer: Instruction, passes: int, calls: Calls) -> bool:
     if x.opcode not in ELEMENTWISE_OPCODES or is_in_nameless_function(x):
         return False
-    if not is_of_program(x) and not was_subtraction(x):
+    if not (is_of_program(x) or was_subtraction(x) or was_two(x)):
         return False
     if producer.opcode == "reduce-window" and any(map(_is_end_of_rows, producer.users)):
         return False  # `x` was called for each element and inlined

@@ -26,12 +26,15 @@ def in_order_of_sunk(producer: Instruction, users: list[Instruction]) -> list[In
 def with_sunk_as_made(
     producer: Instruction, users: list[Instruction], moved: frozenset[Instruction]
 ) -> list[Instruction] | None:
-    """The users of one of what ReshapeMover `moved`, by age, if one of them was sunk in front of a broadcast.
+    """The users of what was sunk, or of what ReshapeMover `moved` for one that was sunk since, by age.
 
-    That read a broadcast until then, and the others a reshape: each goes in its turn and gives up its place.
-    A norm that is compared, and divides, row by row is such a value. None if nothing was sunk, or nothing had
-    been there before `producer`.
+    The former has a broadcast made right behind it, and all others since. One of the latter read a broadcast
+    until then, and the others a reshape: each goes in its turn and gives up its place. A norm that is
+    compared, and divides, row by row is such a value. None if nothing was sunk, or nothing had been there
+    before `producer`.
     """
+    if _was_sunk_with_broadcast(producer, users):
+        return sorted(users, key=lambda u: u.id)
     if (
         producer not in moved
         or not any(map(_was_sunk_alone, users))
@@ -39,6 +42,12 @@ def with_sunk_as_made(
     ):
         return None
     return sorted(users, key=lambda u: u.id)
+
+
+def _was_sunk_with_broadcast(producer: Instruction, users: list[Instruction]) -> bool:
+    """Has it a broadcast made right behind it, ahead of all others?"""
+    own = _own_broadcast(producer, users)
+    return own is not None and own.id == producer.id + 1 == min(u.id for u in users)
 
 
 def _was_sunk_alone(x: Instruction) -> bool:
