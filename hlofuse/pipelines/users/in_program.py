@@ -37,6 +37,7 @@ from hlofuse.pipelines.users.duplicates.derived_twice import (
 )
 from hlofuse.pipelines.users.duplicates.infinities import with_infinities_merged
 from hlofuse.pipelines.users.duplicates.initial_values import in_order_of_initial_values
+from hlofuse.pipelines.users.duplicates.inner_literals import with_those_of_inner_calls_behind
 from hlofuse.pipelines.users.duplicates.merged_broadcasts import with_merged_broadcasts
 from hlofuse.pipelines.users.duplicates.merged_literals import in_order_of_functions, is_merged_literal
 from hlofuse.pipelines.users.duplicates.merged_reshapes import with_reshapes_merged
@@ -345,7 +346,8 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_reshapes_merged(producer, users, clues.order, clues.gone)
     users = with_infinities_merged(producer, users, clues.order)
     users = with_last_in_place_of_grouped(producer, users, clues.order)
-    return with_bits_of_both_merged(producer, with_last_in_place_of_expansion(producer, users))
+    users = with_bits_of_both_merged(producer, with_last_in_place_of_expansion(producer, users))
+    return with_those_of_inner_calls_behind(producer, users, clues.ages.passes if clues.ids_known else -1)
 
 
 def _as_literals_are_merged(

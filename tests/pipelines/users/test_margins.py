@@ -102,3 +102,9 @@ def test_slices_of_a_young_value_were_not_sunk_if_they_had_been_pads(name: str, 
   %back.1 = f32[3]{{0}} slice(%mul.1), slice={{[1:4]}}{named(name)}
   ROOT %r = (f32[3]{{0}}, f32[3]{{0}}) tuple(%front.1, %back.1)"""
     assert users_of("mul.1", body, ids="p r mul.1 front.1 back.1") == users
+
+
+def test_pads_of_two_functions_are_not_one() -> None:
+    """Each has a number of its own to pad with, and goes for itself."""
+    body = _trimmed("0:7 1:8").replace("jvp()/pad", "jvp(jit(cumprod))/pad", 1)
+    assert users_of("x.1", body) == ["s0.1", "s1.1", "o.1"]

@@ -186,3 +186,23 @@ def test_a_choice_in_each_of_two_layers_has_its_derivative_behind(
     assert users_of("mask", body, tables=tables, ids=ids) == users
     of_first = [first, last, second, behind]
     assert users_of("mask", body, tables=tables) == of_first  # its mask was kept: no such walk
+
+
+@pytest.mark.parametrize(
+    ("names", "users"),
+    [
+        (("lt", "select_n"), ["select_n.3", "select_n.2"]),
+        (("digamma", "digamma"), ["digamma.2", "digamma.3"]),
+    ],
+    ids=["of a function", "of one operation"],
+)
+def test_an_operation_of_the_framework_compares_once(names: tuple[str, str], users: list[str]) -> None:
+    """A function may have computed the predicate of each of two selects, one within the other."""
+    compared, chosen = names
+    body = f"""  %x = f32[8]{{0}} parameter(0)
+  %y = f32[8]{{0}} parameter(1)
+  %{compared}.1 = pred[8]{{0}} compare(%x, %y), direction=LT{named(f"jit(g)/{compared}")}
+  %{chosen}.2 = f32[8]{{0}} select(%{compared}.1, %x, %y){named(f"jit(g)/{chosen}")}
+  %cos.1 = f32[8]{{0}} cosine(%{chosen}.2){named("jit(g)/cos")}
+  ROOT %{chosen}.3 = f32[8]{{0}} select(%{compared}.1, %cos.1, %x){named(f"jit(g)/{chosen}")}"""
+    assert users_of(f"{compared}.1", body) == users

@@ -143,6 +143,8 @@ def _nested_selects(predicate: Instruction) -> frozenset[Instruction]:
     # A function of the framework is in one place; in others a predicate that has a name is one.
     if len(selects) != 2 or not all(is_of_program(u) and _is_beside(u, predicate) for u in selects):
         return frozenset()
+    if all(operation(u) == operation(predicate) for u in selects):
+        return frozenset()  # of one operation of the framework, such as `digamma`, which compares once
     inner = {u for u in selects if any(_is_computed_of(v, u) for v in selects)}
     return frozenset(inner | {u for u in derived if inner and any(_is_computed_of(u, v) for v in derived)})
 

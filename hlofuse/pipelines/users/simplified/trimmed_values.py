@@ -21,7 +21,11 @@ def with_trimmed_in_place_of_pad(
     A pad by nothing goes at once, and is not merged, if the slice is met again from a second reader.
     """
     slices = sorted(filter(_is_of_pad, users), key=order.__getitem__)
-    if len(slices) < 2 or any(len(readers_past_inserted(s)) > 1 for s in slices):
+    if (
+        len(slices) < 2
+        or len({s.op_name for s in slices}) > 1
+        or any(len(readers_past_inserted(s)) > 1 for s in slices)
+    ):
         return users
     kept, *merged = slices
     listed = [producer if u is kept else u for u in users]
