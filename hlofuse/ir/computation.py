@@ -206,6 +206,29 @@ class Computation:
         slots.append(parameter)
         return parameter
 
+    def fill_parameter(self, number: int, source: Instruction) -> Instruction:
+        """The parameter of that number becomes a copy of `source`, which reads nothing yet, and is returned.
+
+        As if the copy had been added, had taken over the parameter's uses, and the parameter had been removed.
+        """
+        filled = self.parameters[number]
+        self.vacate(filled)
+        filled.become(source)
+        self.add_instruction(filled)
+        self.drop_parameter(number)
+        return filled
+
+    def vacate(self, instruction: Instruction) -> None:
+        """Leave a hole where it stands; it is about to be put at the end."""
+        self._slots[instruction.id] = None
+
+    def drop_parameter(self, number: int) -> None:
+        """Let a parameter no longer be one: every later one gets a new number, name and id."""
+        parameters = self.parameters
+        del parameters[number]
+        if number < len(parameters):
+            self.renew_parameters(parameters, number)
+
     def renew_parameters(self, parameters: Sequence[Instruction | None], first: int) -> None:
         """Put those from number `first` on at the end under their numbers, as if they had just been made.
 

@@ -76,14 +76,19 @@ def append_producer(fusion: Instruction, producer: Instruction, *, add_output: b
     body = fusion.fused_computation
     # A tuple that is only taken apart again is not cloned: its elements become the outputs.
     keep = producer.opcode == "tuple" and all(u.opcode == "get-tuple-element" for u in producer.users)
-    clone = producer if keep else body.add_instruction(producer.bare_copy())
     if producer in fusion.operands:
         number = fusion.operands.index(producer)
-        body.parameters[number].replace_all_uses_with(clone)
-        remove_parameter(body, number)
+        if keep:
+            clone = producer
+            body.parameters[number].replace_all_uses_with(clone)
+            remove_parameter(body, number)
+        else:
+            clone = body.fill_parameter(number, producer)
         fusion.remove_operand(number)
         if not producer.users:
             add_output = False
+    else:
+        clone = producer if keep else body.add_instruction(producer.bare_copy())
     if keep:
         for number, operand in enumerate(list(clone.operands)):
             clone.replace_operand(number, _parameter_for(fusion, body, operand))

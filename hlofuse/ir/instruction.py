@@ -288,21 +288,25 @@ class Instruction:
 
     def bare_copy(self) -> Instruction:
         """A free-standing copy that has no operands yet and calls the same computations."""
-        attributes = self.attributes
-        # What must run before an instruction does not hold for its copy.
-        if self._control is not None and attributes.raw("control-predecessors") is not None:
-            attributes = attributes.without("control-predecessors")
         copy = Instruction.__new__(Instruction)
-        copy.name = self.name
-        copy.shape = self.shape
-        copy.opcode = self.opcode
-        copy.attributes = attributes
-        copy.called = self.called
-        copy.payload = self.payload
         copy.computation = None
         copy.id = -1
         copy.operands = []
         copy.users = []
         copy._control = None
         copy._places = None
+        copy.become(self)
         return copy
+
+    def become(self, other: Instruction) -> None:
+        """Do what `other` does, under its name; who reads this and what it reads stays."""
+        attributes = other.attributes
+        # What must run before an instruction does not hold for its copy.
+        if other._control is not None and attributes.raw("control-predecessors") is not None:
+            attributes = attributes.without("control-predecessors")
+        self.name = other.name
+        self.shape = other.shape
+        self.opcode = other.opcode
+        self.attributes = attributes
+        self.called = other.called
+        self.payload = other.payload

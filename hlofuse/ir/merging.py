@@ -24,7 +24,8 @@ class Inside:
         body = producer.fused_computation
         instructions = body.instructions
         self.names = [inner.name for inner in instructions]
-        self.inner = [inner for inner in instructions if inner.opcode != "parameter"]
+        self.inner = [inner for inner in instructions if inner.opcode != "parameter" and inner is not body.root]
+        """Without the root, for which there is the parameter by which the consumer reads the fusion."""
         self.order = body.post_order(but_for=body.parameters)
         """Of those that are no parameters, what reads an instruction before it."""
         self.order.reverse()
@@ -47,8 +48,11 @@ def merge_fusion(fusion: Instruction, producer: Instruction, inside: Inside | No
     clones = {inner: inner.bare_copy() for inner in inside.inner}
     clones.update(zip(body.parameters, producer.operands, strict=True))
     merge = _Merge(fusion, names)
-    merge.replace(producer, clones[body.root])
-    if body.root.opcode != "parameter":
+    root = body.root
+    if root.opcode == "parameter":
+        merge.replace(producer, clones[root])
+    else:
+        clones[root] = merge.fill(producer, root)
         names.skip("constant")  # a root to stand in while the clones are moved
     merge.move_in(inside.order, clones)
 
@@ -67,13 +71,21 @@ class _Merge:
         self._inner = dict(zip(reversed(self._operands), reversed(body.parameters), strict=True))
         """How the inside reads an operand: by a parameter, or as the clone itself."""
 
-    def replace(self, producer: Instruction, root: Instruction) -> None:
-        """The fusion reads the clone of the producer's root in place of the producer."""
-        producer.replace_use_with(self._fusion, root)
-        if root.computation is None:
-            root.users.clear()
+    def replace(self, producer: Instruction, operand: Instruction) -> None:
+        """The fusion reads an operand of the producer in its place."""
+        producer.replace_use_with(self._fusion, operand)
         del self._inner[producer]
-        self._inner[root] = self._body.parameters[self._operands.index(root)]
+        self._inner[operand] = self._body.parameters[self._operands.index(operand)]
+
+    def fill(self, producer: Instruction, root: Instruction) -> Instruction:
+        """The fusion reads the clone of the producer's root in its place: what was its parameter."""
+        clone = self._inner.pop(producer)
+        producer.remove_user(self._fusion)
+        self._operands[:] = [clone if operand is producer else operand for operand in self._operands]
+        self._body.vacate(clone)
+        clone.become(root)
+        self._inner[clone] = clone
+        return clone
 
     def move_in(self, order: Iterable[Instruction], clones: dict[Instruction, Instruction]) -> None:
         """Put in the clones of those in `order`, which has what reads an instruction before it."""
@@ -83,11 +95,7 @@ class _Merge:
             clone = clones[original]
             clone.name = unique(clone.name)
             body.append_unnumbered(clone)
-            stand_in = inner.pop(clone, None)
-            if stand_in is not None:
-                if stand_in is not clone:
-                    stand_in.replace_all_uses_with(clone)
-                    body.remove_instruction(stand_in)
+            if inner.pop(clone, None) is not None:
                 number = operands.index(clone)
                 del operands[number], parameters[number]
                 if number < len(parameters):  # those behind get a new number, name and id (`RemoveParameter`)

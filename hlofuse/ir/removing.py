@@ -68,10 +68,8 @@ def remove_parameter(body: Computation, number: int) -> None:
 
     XLA makes the later ones anew; here they stay the same objects, which nobody can tell.
     """
-    parameters = body.parameters
-    body.remove_instruction(parameters.pop(number))
-    if number < len(parameters):
-        body.renew_parameters(parameters, number)
+    body.remove_instruction(body.parameters[number])
+    body.drop_parameter(number)
 
 
 def _remove_fused_parameter(

@@ -66,9 +66,11 @@ class TritonSupport:
     def _first(self, instructions: Iterable[Instruction]) -> str | None:
         known = self._known
         for inner in instructions:
-            try:
+            if inner.opcode == "parameter":  # may yet become something else
+                reason = self.instruction(inner)
+            elif inner in known:
                 reason = known[inner]
-            except KeyError:
+            else:
                 reason = known[inner] = self.instruction(inner)
             if reason is not None:
                 return reason
