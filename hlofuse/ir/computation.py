@@ -207,9 +207,9 @@ class Computation:
         return parameter
 
     def fill_parameter(self, number: int, source: Instruction) -> Instruction:
-        """The parameter of that number becomes a copy of `source`, which reads nothing yet, and is returned.
+        """The parameter of that number becomes a copy of `source` that reads nothing yet.
 
-        As if the copy had been added, had taken over the parameter's uses, and the parameter had been removed.
+        It is as if a copy had been added and had taken over the parameter's uses, for that to be removed.
         """
         filled = self.parameters[number]
         self.vacate(filled)

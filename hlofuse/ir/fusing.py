@@ -15,7 +15,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.removing import remove_parameter
-from hlofuse.ir.replacing import replace_instruction
+from hlofuse.ir.replacing import renew_control_dependencies, replace_instruction, set_attribute
 from hlofuse.ir.shape import Shape
 
 
@@ -25,24 +25,60 @@ def create_fusion(consumer: Instruction, kind: str, prefix: str = "") -> Instruc
     `consumer` keeps its uses; `fuse_in_place_of` moves them. The name is `<prefix>fusion`.
     """
     computation = computation_of(consumer)
-    module = module_of(computation)
+    body = _body_around(consumer)
+    attributes, called = _attributes_around(consumer, kind, body), [("calls", body)]
+    fusion = Instruction(f"{prefix}fusion", consumer.shape, "fusion", (), attributes, called=called)
+    _read_through_parameters(fusion, body.root, consumer.operands)
+    return computation.add_instruction(fusion)
+
+
+def turn_into_fusion(instruction: Instruction, kind: str) -> None:
+    """Make it a fusion of what it is, as `fuse_in_place_of` does, without a new instruction.
+
+    Who uses what stays as it is: the new one would take the place of the old one in every list of users.
+    """
+    computation, operands, called = computation_of(instruction), instruction.operands, instruction.called
+    body = _body_around(instruction)
+    attributes, sharding = _attributes_around(instruction, kind, body), instruction.attributes.raw("sharding")
+    clone = body.root
+    instruction.opcode, instruction.payload, instruction.attributes = "fusion", None, attributes
+    if sharding is not None:
+        set_attribute(instruction, "sharding", sharding)
+    if len(operands) > 1 and len(set(operands)) < len(operands):
+        instruction.operands = list(dict.fromkeys(operands))
+    for number, operand in enumerate(instruction.operands):
+        parameter = body.add_parameter(operand.shape, number)
+        body.parameters.append(parameter)
+        parameter.users.append(clone)
+    numbers = map(instruction.operands.index, operands)
+    clone.operands = [body.parameters[number] for number in numbers]
+    for _, callee in called:
+        callee.callers.pop(instruction, None)
+    instruction.called = [("calls", body)]
+    computation.vacate(instruction)
+    computation.add_instruction(instruction, "fusion")
+    if instruction._control is not None:
+        renew_control_dependencies(instruction)
+
+
+def _body_around(instruction: Instruction) -> Computation:
+    """A fused computation, in the module, of a clone of the instruction that reads nothing yet."""
     body = Computation("fused_computation")
-    clone = consumer.bare_copy()
+    clone = instruction.bare_copy()
     body.append_parsed(clone)
     body.root = clone
-    module.add_computation(body)
+    return module_of(computation_of(instruction)).add_computation(body)
 
+
+def _attributes_around(instruction: Instruction, kind: str, body: Computation) -> Attributes:
+    """What a fusion of the instruction has of its attributes, and its own."""
     raw = {"kind": kind, "calls": f"%{body.name}"}
-    given = consumer.attributes.raw_items
+    given = instruction.attributes.raw_items
     for name in ("frontend_attributes", "metadata"):
         value = given.get(name)
         if value is not None:
             raw[name] = value
-    fusion = Instruction(
-        f"{prefix}fusion", consumer.shape, "fusion", (), Attributes(raw=raw), called=[("calls", body)]
-    )
-    _read_through_parameters(fusion, clone, consumer.operands)
-    return computation.add_instruction(fusion)
+    return Attributes(raw=raw)
 
 
 def fuse_in_place_of(

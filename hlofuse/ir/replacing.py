@@ -43,6 +43,16 @@ def move_control_dependencies(old: Instruction, new: Instruction) -> None:
     old.drop_all_control_dependencies()
 
 
+def renew_control_dependencies(instruction: Instruction) -> None:
+    """What must run before and after it is told so once more, as of something new."""
+    predecessors, successors = instruction.control_predecessors, instruction.control_successors
+    instruction.drop_all_control_dependencies()
+    for predecessor in predecessors:
+        predecessor.add_control_dependency_to(instruction)
+    for successor in successors:
+        instruction.add_control_dependency_to(successor)
+
+
 def replace_instruction(
     old: Instruction,
     new: Instruction,

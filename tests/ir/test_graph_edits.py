@@ -8,7 +8,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hlofuse.ir import Instruction, copy_module, parse_module, print_module
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.ir import Instruction, Module, copy_module, parse_module, print_module
+from hlofuse.ir.fusing import fuse_in_place_of, turn_into_fusion
+from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.verifier import verify_module
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -55,6 +58,38 @@ def test_what_is_printed_reads_the_same(data: st.DataObject) -> None:
     again = parse_module(text)
     assert verify_module(again) == []
     assert print_module(again) == text
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_what_turns_into_a_fusion_is_as_good_as_replaced(data: st.DataObject) -> None:
+    module = data.draw(modules())
+    for _ in range(data.draw(st.integers(0, 8))):
+        edit(module, data.draw)
+    given = {"sharding": "{replicated}", "metadata": '{op_name="a"}', "frontend_attributes": "{}"}
+    for attribute in data.draw(st.lists(st.sampled_from(sorted(given)))):
+        set_attribute(data.draw(st.sampled_from(module.entry.instructions)), attribute, given[attribute])
+    twin = copy_module(module)
+    inner = [x.name for x in module.entry if x.opcode != "parameter"]
+    for name in data.draw(st.lists(st.sampled_from(inner), max_size=4, unique=True)):
+        one, other = module.entry.find(name), twin.entry.find(name)
+        assert one is not None
+        assert other is not None
+        fuse_in_place_of(one, "kLoop", has_side_effect)
+        turn_into_fusion(other, "kLoop")
+        assert verify_module(twin) == []
+    assert print_module(twin) == print_module(module)
+    assert _all_there_is(twin) == _all_there_is(module)
+
+
+def _all_there_is(module: Module) -> list[object]:
+    return [
+        (
+            *(x.name, x.id, x.payload, x.is_root, x.attributes.text),
+            [[y.name for y in of] for of in (x.users, x.control_predecessors, x.control_successors)],
+        )
+        for x in module.instructions()
+    ]
 
 
 def test_a_removed_user_is_replaced_by_the_last() -> None:

@@ -44,3 +44,18 @@ def test_a_chooser_sees_all_equals_in_order(seed: int) -> None:
                     assert taken == (taken[0], greatest)
                     assert taken[0] in shown[-1]
                     del priorities[taken[0]]
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_what_got_another_id_has_the_place_of_that(asks: bool) -> None:
+    one, two, three, four = (Instruction(f"p{k}", Shape("f32"), "add") for k in range(4))
+    queue = PriorityQueue((lambda equal: equal[0]) if asks else None)
+    for k, producer in enumerate((one, two, three)):
+        producer.id = k
+        queue.set(producer, 5)
+    queue.discard(one)
+    one.id, four.id = 3, 4
+    queue.set(one, 5)
+    popped = [queue.pop()]
+    queue.set(four, 5)
+    assert [*popped, *(queue.pop() for _ in range(4))] == [(one, 5), (four, 5), (three, 5), (two, 5), None]

@@ -6,13 +6,12 @@ import math
 from functools import partial
 
 from hlofuse.analysis.fusible import ALWAYS_FUSIBLE, is_fusible
-from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
 from hlofuse.cost.tiling import Tiling, backend_config_text
 from hlofuse.ir.computation import Computation
-from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_extra_output
+from hlofuse.ir.fusing import append_producer, merge_extra_output, set_fusion_kind, turn_into_fusion
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.merging import Inside, merge_fusion
 from hlofuse.ir.replacing import set_attribute
@@ -168,7 +167,11 @@ class Driver:
     # ------------------------------------------------------------ one step
 
     def _step(self, producer: Instruction, consumers: list[Instruction], priority: int) -> bool:
-        """Fuse the producer into the consumers, bitcasts left out."""
+        """Fuse the producer into the consumers, bitcasts left out.
+
+        A consumer that is no fusion becomes one. As XLA puts a new instruction in its place, what is known of
+        the old one is forgotten.
+        """
         legality, preferred = self._legality, self._preferred
         extra = producer in preferred
         tilings = legality.tilings_of(producer, consumers, extra) if legality.tiles else {}
@@ -184,36 +187,37 @@ class Driver:
             name = consumer.name
             pair = legality.pair_id(producer, consumer, extra) if legality.tiles else None
             allowed = legality.allowed.pop((producer, consumer), None) if legality.allowed else None
-            fusion = self._fuse(producer, consumer, inside, tilings.get(consumer), extra)
+            created = consumer.opcode != "fusion"
+            self._fuse(producer, consumer, inside, tilings.get(consumer), extra)
             if pair is not None:
-                legality.fused(fusion, pair)
+                legality.fused(consumer, pair)
             if self._guide is not None:
-                self._guide.fused(fusion, producer.name, name)
+                self._guide.fused(consumer, producer.name, name)
             self._recorder.fuse(
                 producer.name,
                 name,
-                fusion,
+                consumer,
                 rule=allowed.rule.code if allowed is not None else rule.code,
                 kind="multi-output" if extra else "producer-consumer",
-                created=fusion is not consumer,
+                created=created,
                 duplicated=bool(producer.users),
                 figures=figures,
             )
             preferred.pop(consumer, None)
-            if fusion is not consumer:
+            if created:
                 self._marked.pop(consumer, None)
                 self._queue.discard(consumer)
-            for operand in fusion.operands:
+            for operand in consumer.operands:
                 opcode = operand.opcode
                 if operand is producer or opcode in _NOT_UPDATED:
                     continue
                 if opcode not in ALWAYS_FUSIBLE and not is_fusible(operand):
                     continue
                 self._marked[operand] = None
-                self._new_consumers.setdefault(operand, []).append(fusion)
+                self._new_consumers.setdefault(operand, []).append(consumer)
                 if preferred and preferred.get(operand) is consumer:
                     del preferred[operand]
-            self._marked[fusion] = None
+            self._marked[consumer] = None
         self._note_removed_times(producer, consumers)
         if not producer.users:
             self._marked.pop(producer, None)
@@ -233,25 +237,24 @@ class Driver:
         inside: Inside | None,
         tiling: Tiling | None,
         extra_outputs: bool,
-    ) -> Instruction:
+    ) -> None:
         """`PriorityFusion::Fuse`."""
         model = self._model
         pair = self._legality.pair(producer, consumer)
         kind = _kind_of(pair.launch or model.pair_launch(producer, consumer, pair))
-        fusion = fuse_in_place_of(consumer, "kCustom" if tiling is not None else kind, has_side_effect)
+        _make_fusion(consumer, "kCustom" if tiling is not None else kind)
         if extra_outputs:
-            merge_extra_output(fusion, producer)
+            merge_extra_output(consumer, producer)
         elif producer.opcode == "fusion":
-            merge_fusion(fusion, producer, inside)
+            merge_fusion(consumer, producer, inside)
         else:
-            append_producer(fusion, producer)
+            append_producer(consumer, producer)
         if tiling is not None:
-            set_attribute(fusion, "backend_config", backend_config_text(tiling.block_level))
+            set_attribute(consumer, "backend_config", backend_config_text(tiling.block_level))
         if extra_outputs:
-            model.changed(fusion)
+            model.changed(consumer)
         else:
-            model.made(fusion, pair, producer)
-        return fusion
+            model.made(consumer, pair, producer)
 
     def _note_removed_times(self, producer: Instruction, consumers: list[Instruction]) -> None:
         """What fusing took away from the sums of others (`ComputeRuntimesOfRemovedConsumers`)."""
@@ -278,19 +281,27 @@ class Driver:
                 name = user.name
                 # With a constant in, the kernel has the same roots and heroes.
                 kind = kinds.get(user) or _kind_of(self._model.launch(user))
-                fusion = fuse_in_place_of(user, kind, has_side_effect)
-                append_producer(fusion, constant)
-                kinds[fusion] = kind
-                replaced = [constant.name] if fusion is user else [constant.name, name]
+                replaced = [constant.name] if user.opcode == "fusion" else [constant.name, name]
+                _make_fusion(user, kind)
+                append_producer(user, constant)
+                kinds[user] = kind
                 self._recorder.rewrite(
                     self._computation.name,
                     replaced,
-                    [fusion.name],
+                    [user.name],
                     rule=SMALL_CONSTANT.code,
                     reason=SMALL_CONSTANT.title,
                 )
                 changed = True
         return changed
+
+
+def _make_fusion(instruction: Instruction, kind: str) -> None:
+    """A fusion of that kind."""
+    if instruction.opcode == "fusion":
+        set_fusion_kind(instruction, kind)
+    else:
+        turn_into_fusion(instruction, kind)
 
 
 def _kind_of(launch: Launch) -> str:

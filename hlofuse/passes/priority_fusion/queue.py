@@ -13,14 +13,16 @@ Chooser: TypeAlias = Callable[[Sequence[Instruction]], Instruction]
 
 
 class PriorityQueue:
-    """Entries that were changed or removed stay in the heap until they come to its top."""
+    """Entries that were changed or removed stay in the heap until they come to its top.
+
+    One that has become a fusion since comes with its new id, which is greater, ahead of its old one.
+    """
 
     def __init__(self, choose: Chooser | None = None) -> None:
-        self._heap: list[tuple[int, int]] = []
+        self._heap: list[tuple[int, int, Instruction]] = []
         self._priority: dict[Instruction, int] = {}
-        self._by_id: dict[int, Instruction] = {}
         self._choose = choose
-        self._equal: dict[Instruction, tuple[int, int]] = {}
+        self._equal: dict[Instruction, tuple[int, int, Instruction]] = {}
         """Those of the greatest priority, out of the heap until one after the other is chosen."""
 
     def __contains__(self, producer: Instruction) -> bool:
@@ -35,8 +37,7 @@ class PriorityQueue:
             if self._equal:
                 self._equal.pop(producer, None)
             self._priority[producer] = priority
-            self._by_id[producer.id] = producer
-            heapq.heappush(self._heap, (-priority, -producer.id))
+            heapq.heappush(self._heap, (-priority, -producer.id, producer))
 
     def discard(self, producer: Instruction) -> None:
         self._priority.pop(producer, None)
@@ -49,8 +50,7 @@ class PriorityQueue:
             return self._pop_chosen(self._choose)
         heap, current = self._heap, self._priority
         while heap:
-            negative, number = heapq.heappop(heap)
-            producer = self._by_id[-number]
+            negative, _, producer = heapq.heappop(heap)
             if current.get(producer) == -negative:
                 del current[producer]
                 return producer, -negative
@@ -65,9 +65,9 @@ class PriorityQueue:
         left = len(equal)
         while heap and (not equal or heap[0][0] == next(iter(equal.values()))[0]):
             entry = heapq.heappop(heap)
-            producer = self._by_id[-entry[1]]
-            if current.get(producer) == -entry[0]:
-                equal[producer] = entry
+            negative, _, producer = entry
+            if current.get(producer) == -negative:
+                equal.setdefault(producer, entry)
         if not equal:
             return None
         if 0 < left < len(equal):
