@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -80,6 +81,31 @@ def test_what_turns_into_a_fusion_is_as_good_as_replaced(data: st.DataObject) ->
         assert verify_module(twin) == []
     assert print_module(twin) == print_module(module)
     assert _all_there_is(twin) == _all_there_is(module)
+
+
+@pytest.mark.parametrize("name", ["reduce", "twice", "constant"])
+def test_a_fusion_of_itself_calls_what_it_called(name: str) -> None:
+    text = """HloModule m
+add { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT add.1 = f32[] add(a, b) }
+ENTRY e { p = f32[4] parameter(0)
+ constant = f32[] constant(0)
+ twice = f32[4] multiply(p, p)
+ other = f32[] reduce(p, constant), dimensions={0}, to_apply=add
+ reduce = f32[] reduce(twice, constant), dimensions={0}, to_apply=add
+ ROOT last = f32[] reduce(twice, reduce), dimensions={0}, to_apply=add }"""
+    module, twin = parse_module(text), parse_module(text)
+    one, other = module.entry.find(name), twin.entry.find(name)
+    assert one is not None
+    assert other is not None
+    fuse_in_place_of(one, "kInput", has_side_effect)
+    turn_into_fusion(other, "kInput")
+    assert verify_module(twin) == []
+    assert print_module(twin) == print_module(module)
+    assert _all_there_is(twin) == _all_there_is(module)
+    callers = [[[x.name for x in c.callers] for c in m.computations] for m in (twin, module)]
+    assert callers[0] == callers[1]
 
 
 def _all_there_is(module: Module) -> list[object]:
