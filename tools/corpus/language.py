@@ -175,9 +175,9 @@ def maxtext(dtype, quantized=False, layers=4, d=128, heads=8, kv=2, hd=16, ff=25
     return Net
 
 
-def rms(x, scale):
+def rms(x, scale, eps=1e-5):
     wide = x.astype(F32)
-    return (wide * lax.rsqrt(jnp.mean(wide**2, -1, keepdims=True) + 1e-5) * scale).astype(x.dtype)
+    return (wide * lax.rsqrt(jnp.mean(wide**2, -1, keepdims=True) + eps) * scale).astype(x.dtype)
 
 
 def attend(q, k, v, causal=False):

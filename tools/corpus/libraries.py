@@ -14,14 +14,17 @@ from by_library import (
     haiku,
     inference,
     keras,
+    learning,
     linen,
     linen_sequences,
     nnx,
     optax,
     physics,
     plain,
+    plain_attention,
     plain_images,
     plain_sequences,
+    plain_signals,
 )
 
 PARTS = (
@@ -40,6 +43,9 @@ PARTS = (
     plain,
     plain_images,
     plain_sequences,
+    plain_attention,
+    plain_signals,
+    learning,
 )
 
 PROGRAMS = {name: make for part in PARTS for name, make in part.PROGRAMS.items()}
