@@ -12,6 +12,7 @@ from hlofuse.cost.tiling import (
     block_level_parameters,
     is_generic_triton_fusion,
 )
+from hlofuse.ir.fusing import append_producer
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.parse import parse_module
 
@@ -145,3 +146,19 @@ def test_backend_config_as_xla_writes_it() -> None:
 )
 def test_types_by_vendor(device: str, element_type: str, reason: str | None) -> None:
     assert TritonSupport(load_device(device)).data_type(element_type) == reason
+
+
+def test_what_a_parameter_has_become_is_asked_about_anew() -> None:
+    module = parse_module("""HloModule m
+f { p = f32[4] parameter(0)
+ ROOT n = f32[4] negate(p) }
+ENTRY e { x = f32[8] parameter(0)
+ i = s32[] parameter(1)
+ slice = f32[4] dynamic-slice(x, i), dynamic_slice_sizes={4}
+ ROOT fusion = f32[4] fusion(slice), kind=kLoop, calls=f }""")
+    fusion, producer = module.entry.root, module.entry.find("slice")
+    assert producer is not None
+    support = TritonSupport(load_device("h100_sxm"))
+    assert support.refusal(fusion) is None
+    append_producer(fusion, producer)
+    assert support.refusal(fusion) == "Unsupported opcode dynamic-slice"
