@@ -102,7 +102,8 @@ class OpKinds:
             kind.operand_dims = tuple(o.shape.dimensions for o in instruction.operands)
             kind.instruction_key = key[3]
             kind.flops = flops
-        self._inside[instruction] = kind
+        if instruction.opcode != "parameter":  # which may yet become something else
+            self._inside[instruction] = kind
         return kind
 
     def _new(self, opcode: str, shape: Shape) -> OpKind:
