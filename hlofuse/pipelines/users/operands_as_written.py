@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import outermost_call
 from hlofuse.pipelines.users.calls.derived_choices import choice_in_front
 from hlofuse.pipelines.users.calls.swapped_branches import operands_before_swap
 from hlofuse.pipelines.users.calls.unread_results import started_from
@@ -48,7 +49,7 @@ class Program(NamedTuple):
         """
         if len(x.users) < 2:
             return
-        order = self.at_cse if x.opcode == "broadcast" else self.order
+        order = self.at_cse if _is_merged(x) else self.order
         place = {u: order[u] for u in x.users}
         parts = self.parts.get(x, [])
         apart = self.apart.intersection(x.users)
@@ -60,6 +61,11 @@ class Program(NamedTuple):
                 return
             place[user] = min(map(self.order.__getitem__, parts))
         x.users.sort(key=place.__getitem__)
+
+
+def _is_merged(x: Instruction) -> bool:
+    """Is it a broadcast that CSE made of several? What no function reads may be the program's."""
+    return x.opcode == "broadcast" and any(map(outermost_call, x.users))
 
 
 def as_written(computation: Computation) -> Program:

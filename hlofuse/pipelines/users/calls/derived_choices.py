@@ -7,9 +7,11 @@ CallInliner (`xla/service/call_inliner.cc`) leaves the derivative with the predi
 
 from __future__ import annotations
 
-from hlofuse.analysis.constants import is_broadcast_of_constant
+from hlofuse.analysis.constants import is_broadcast_of_constant, is_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_derivative, scope, stack_frame
+from hlofuse.pipelines.names import FUNCTIONS_OF_SCAN, is_of_derivative, scope, stack_frame
+
+_BODY = "/while/body/"
 
 
 def choice_in_front(x: Instruction) -> Instruction | None:
@@ -21,7 +23,7 @@ def choice_in_front(x: Instruction) -> Instruction | None:
     """
     if x.opcode != "select" or not is_of_derivative(x) or not stack_frame(x):
         return None
-    if _is_spread_in_call(x.operands[0]):
+    if _is_spread_in_call(x.operands[0]) or _is_given_zeros(x):
         return _derived(x)
     chosen = [o for o in x.operands[1:] if _is_spread_in_call(o)]
     derived = _derived(x) if len(chosen) == 1 else None
@@ -44,6 +46,18 @@ def _derived(x: Instruction) -> Instruction | None:
 
 def _is_spread_in_call(x: Instruction) -> bool:
     return x.opcode == "broadcast" and bool(scope(x)) and not is_broadcast_of_constant(x)
+
+
+def _is_given_zeros(x: Instruction) -> bool:
+    """Does it choose zeros in the body of a while loop?
+
+    The choice in front computes such zeros as well, and gives them on. The framework drops what a function is
+    given and does not read, but not in such a body; that of a scan is a function.
+    """
+    _, body, behind = (x.op_name or "").rpartition(_BODY)
+    if not body or behind.startswith(FUNCTIONS_OF_SCAN) or not scope(x):
+        return False
+    return any(map(is_constant, x.operands[1:]))
 
 
 def _derivative(call: str) -> str:

@@ -10,6 +10,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_called_once, is_of_program, outermost_call, stack_frame
 from hlofuse.pipelines.users.calls.clones import operands_of, readers_of, twins_of
+from hlofuse.pipelines.users.calls.derived_choices import choice_in_front
 from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 
@@ -24,8 +25,15 @@ def has_other_results(result: Instruction, function: str, call_of: CallOf = oute
     """Does anything else that the same call computed have users outside?"""
     if result.opcode == "sort" and result.shape.is_tuple:
         return False  # its elements are read, wherever
+    if result.opcode == "select" and _is_derived(result):
+        return True
     ways = (operands_of, readers_of, twins_of)
     return any(_reaches_result(result, function, near, call_of) for near in ways)
+
+
+def _is_derived(choice: Instruction) -> bool:
+    """Is there a derivative of it that was given another result of the call?"""
+    return any(choice_in_front(u) is choice for u in choice.operands[0].users)
 
 
 def _reaches_result(

@@ -75,18 +75,28 @@ def _in_one_call(
     """By user in a call of a function the first one there, where both are known to be of the same call.
 
     Each call brings a constant and its broadcast, merged since, ahead of what reads them; what is older
-    than the `literal` of the program was cloned by no call.
+    than the `literal` of the program was cloned by no call. All are older if a pass made that.
     """
     found: dict[Instruction, Instruction] = {}
     last: Instruction | None = None
-    called = [u for u in users if outermost_call(u) and not _is_in_fusion(u) and u.id > literal.id]
+    called = [u for u in users if outermost_call(u) and not _is_in_fusion(u)]
+    is_younger = all(u.id < literal.id for u in called)
+    if not is_younger:
+        called = [u for u in called if u.id > literal.id]
     called = [u for u in called if not is_sign_of_remainder(u, literal)]
     called = [u for u in called if not is_given_to_choice(literal, u)]
     for user in sorted(called, key=lambda u: u.id):
-        alike = last is not None and outermost_call(last) == outermost_call(user)
+        alike = last is not None and _may_be_of_one_call(last, user, moved=not is_younger)
         found[user] = found[last] if last and alike and at_cse.gone_between(last, user) < 2 else user
         last = user
     return found
+
+
+def _may_be_of_one_call(x: Instruction, behind: Instruction, *, moved: bool) -> bool:
+    """What a function of the framework's does stands where it is called, but for what one pass `moved`."""
+    if outermost_call(x) != outermost_call(behind):
+        return False
+    return stack_frame(x) == stack_frame(behind) or (moved and behind.id == x.id + 1)
 
 
 def _as_in_function(

@@ -81,13 +81,13 @@ def _source(x: Instruction) -> Instruction:
 def _is_written_behind(call: Instruction, side: Instruction) -> bool:
     """Is what is added younger than the product, which came behind what it is computed of?"""
     read = call.operands[0]
+    is_told = _is_as_written(read)
     # What a pass made of what is written there was an operation of the program, too.
-    first = _written(read) + (not _is_as_written(read))
-    added = _written(side)
+    first, added = _written(read) + (not is_told), _written(side)
     if added <= first and _is_as_written(_source(side)):
         return False
-    told = _comes_later(call, _source(side))
-    return added > first if told is None else told
+    is_later = _comes_later(call, _source(side))
+    return is_told and added > first if is_later is None else is_later
 
 
 def _comes_later(call: Instruction, side: Instruction) -> bool | None:
