@@ -296,3 +296,22 @@ def test_the_sum_of_a_product_with_a_vector_takes_the_place_of_its_transpose(
   %total.1 = f32[] reduce(%flat.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
   ROOT %r = (f32[4]{{0}}, f32[]) tuple(%reduce.1, %total.1)"""
     assert users_of("multiply.1", body) == users
+
+
+@pytest.mark.parametrize(("beta", "users"), [(1, ["sin.1", "exp.1"]), (0, ["exp.1", "sin.1"])])
+def test_a_sum_that_a_call_took_in_was_summed_in_front(beta: int, users: list[str]) -> None:
+    """The bitcast of what the call computes has the name of the addition then."""
+    config = f'backend_config={{"gemm_backend_config":{{"beta":{beta}}}}}'
+    body = f"""  %p = f32[32,64]{{1,0}} parameter(0)
+  %q = f32[64,64]{{1,0}} parameter(1)
+  %zero = f32[] constant(0)
+  %call = (f32[32,64]{{1,0}}, s8[4]{{0}}) custom-call(%p, %q, %p), \
+custom_call_target="__cublas$lt$matmul", {config}
+  %z = f32[32,64]{{1,0}} get-tuple-element(%call), index=0
+  %reduce_sum.1 = f32[64]{{0}} reduce(%z, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %bitcast.1 = f32[8,4,64]{{2,1,0}} bitcast(%z){named("add_any")}
+  %exp.1 = f32[8,4,64]{{2,1,0}} exponential(%bitcast.1){named("exp")}
+  %sin.1 = f32[8,4,64]{{2,1,0}} sine(%bitcast.1){named("sin")}
+  ROOT %r = (f32[64]{{0}}, f32[8,4,64]{{2,1,0}}, f32[8,4,64]{{2,1,0}}) tuple(%reduce_sum.1, %exp.1, %sin.1)"""
+    ids = "p q zero reduce_sum.1 exp.1 sin.1 r call z bitcast.1"
+    assert users_of("bitcast.1", body, ids=ids) == users
