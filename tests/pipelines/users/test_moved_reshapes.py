@@ -155,3 +155,21 @@ def test_a_clamp_stands_for_the_maximum_that_was_moved() -> None:
   %clamp.1 = f32[8,1]{{1,0}} clamp(%low, %add.1, %high){named("jit(clip)/min")}
   ROOT %r = (pred[8,1]{{1,0}}, pred[8,1]{{1,0}}, f32[8,1]{{1,0}}) tuple(%ge.1, %lt.1, %clamp.1)"""
     assert users_of("add.1", body, ids="x low high r add.1 ge.1 lt.1 clamp.1") == ["clamp.1", "ge.1", "lt.1"]
+
+
+@pytest.mark.parametrize(
+    ("function", "users"),
+    [("jvp(jit(_var))", ["bitcast.1", "mul.1", "square.1"]), ("jvp()", ["mul.1", "bitcast.1", "square.1"])],
+    ids=["which has its own", "of the program"],
+)
+def test_what_a_function_computes_again_is_one_with_its_equal(function: str, users: list[str]) -> None:
+    """`x - x.mean()` and `x.var()`: the readers in the function come behind the reshape of the first."""
+    body = f"""  %x = f32[8,4]{{1,0}} parameter(0)
+  %y = f32[8,4]{{1,0}} parameter(1)
+  %neg.1 = f32[8,4]{{1,0}} negate(%y){named("neg")}
+  %sub.1 = f32[8,4]{{1,0}} subtract(%x, %y){named("jvp()/sub")}
+  %square.1 = f32[8,4]{{1,0}} multiply(%sub.1, %sub.1){named(f"{function}/square")}
+  %mul.1 = f32[8,4]{{1,0}} multiply(%sub.1, %neg.1){named(f"transpose({function})/mul")}
+  %bitcast.1 = f32[2,4,4]{{2,1,0}} bitcast(%sub.1){named("jvp()/sub")}
+  ROOT %r = (f32[2,4,4]{{2,1,0}}, f32[8,4]{{1,0}}, f32[8,4]{{1,0}}) tuple(%bitcast.1, %square.1, %mul.1)"""
+    assert users_of("sub.1", body, ids="x y r neg.1 sub.1 square.1 mul.1 bitcast.1") == users

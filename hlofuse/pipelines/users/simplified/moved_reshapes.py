@@ -93,6 +93,8 @@ def with_moved_in_front(
         return listed
     if (listed := _with_each_place_moved(producer, users, moved, uses)) is not None:
         return listed
+    if _read_another(moved, producer, others, passes):
+        return [*others, *last_in_front(moved)]
     if not _was_reshaped_once(producer, moved, others, passes):
         return users
     is_anew = not is_convert and producer.id > moved[-1].id and (others or is_of_program(producer))
@@ -322,6 +324,17 @@ def _was_argument_with(reduction: Instruction, moved: Instruction, passes: int) 
 def _is_gradient(x: Instruction, users: list[Instruction]) -> bool:
     """Is it the result of a derivative? That of what was broadcast ends in a reshape, which all read."""
     return is_of_derivative(x) and not any(map(is_of_derivative, users))
+
+
+def _read_another(moved: list[Instruction], x: Instruction, others: list[Instruction], passes: int) -> bool:
+    """Were they `moved` along with an equal of `x` that their function computed, with which CSE made `x` one?
+
+    `x` was moved as well, and is read through the reshape that came with it.
+    """
+    if x.id < passes or not others or outermost_call(x):
+        return False
+    is_own = all(u.opcode == "bitcast" and u.op_name == x.op_name for u in others)
+    return is_own and all(map(outermost_call, moved))
 
 
 def _is_of_several_calls(moved: list[Instruction]) -> bool:
