@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.call_sites import in_order_of_call_sites
 from hlofuse.pipelines.likely_ids.found_equal import found_equal, found_later
 from hlofuse.pipelines.likely_ids.numbers_of_program import in_order_of_first_use
 from hlofuse.pipelines.likely_ids.places_in_source import as_met
@@ -111,7 +112,8 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
                 heapq.heappush(ready, (rank[lower[x]], place[lower[x]]))
     reads = {x: [*sources[x], lower[x]] if x in lower else [*sources[x]] for x in operations}
     order = in_order_of_first_use(backwards[::-1], chains.values(), sources)
-    return _with_choices_last(_with_root_last(as_met(order, reads)))
+    order = in_order_of_call_sites(as_met(order, reads), reads)
+    return _with_choices_last(_with_root_last(order))
 
 
 def _needed_once(
