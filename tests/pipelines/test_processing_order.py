@@ -113,3 +113,39 @@ def test_clones_of_one_computation_are_made_as_they_are_numbered() -> None:
 def test_of_a_loop_cloned_whole_the_condition_was_made_first() -> None:
     text = _body("region_1.3.clone") + _condition("region_2.4.clone")
     assert _order(text, ("region_1.3.clone", "region_2.4.clone"))[0] == "region_2.4.clone"
+
+
+def test_what_reduces_may_be_cloned_once_more() -> None:
+    """Behind all clones of FlattenCallGraph, for one caller after the other."""
+    text = _sum("region_0.1.clone.1") + _body("region_2.5", "region_0.1.clone.1") + _condition("region_3.6")
+    text += _sum("region_4.2") + _sum("region_4.2.clone") + _body("region_5.7", "region_4.2.clone")
+    text += _condition("region_6.8")
+    found = _order(text, ("region_2.5", "region_3.6"), ("region_5.7", "region_6.8"))
+    assert found[-4:] == ["region_5.7", "region_0.1.clone.1", "region_2.5", "main"]
+    text = _sum("region_0.1.clone.clone") + _body("region_2.5", "region_0.1.clone.clone")
+    text += _sum("region_0.1.clone.1.clone") + _body("region_1.3", "region_0.1.clone.1.clone")
+    text += _condition("region_3.6") + _condition("region_4.4")
+    found = _order(text, ("region_2.5", "region_3.6"), ("region_1.3", "region_4.4"))
+    assert [x for x in found if x in ("region_1.3", "region_2.5")] == ["region_1.3", "region_2.5"]
+
+
+def test_a_function_of_the_framework_has_the_place_of_its_call() -> None:
+    """Only the program's own places tell one function from another."""
+    loop = ("region_0.1", "region_1.2")
+    calls = _calling("region_0.1", ("jit(f)/sin", "jit(f)/sin", "jit(f)/cos"))
+    for place in (1, 2):
+        calls = calls.replace('sin"}', f'sin" stack_frame_id={place}}}', 1)
+    assert _order(calls + _condition("region_1.2"), loop) == ["region_1.2", "region_0.1", "main"]
+
+
+def test_the_elements_of_a_result_connect_a_function() -> None:
+    text = """%region_0.1 (p: f32[8]) -> f32[8] {
+  %b = f32[8]{0} parameter(0)
+  %c.1 = (f32[8]{0}, s8[8]{0}) custom-call(%b), custom_call_target="x", metadata={op_name="PATH/x"}
+  %c.2 = (f32[8]{0}, s8[8]{0}) custom-call(%c.1#0), custom_call_target="x", metadata={op_name="PATH/x"}
+  %s.1 = f32[8]{0} sine(%c.2#0), metadata={op_name="PATH/sin"}
+  ROOT %next.1 = f32[8]{0} exponential(%s.1)
+}
+""".replace("PATH", "jit(m)/while/body/jit(f)")
+    found = _order(text + _condition("region_1.2"), ("region_0.1", "region_1.2"))
+    assert found == ["region_0.1", "region_1.2", "main"]

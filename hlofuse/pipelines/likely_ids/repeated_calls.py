@@ -71,8 +71,9 @@ def _functions(computation: Computation) -> dict[str, dict[Instruction, _Operati
     """What was inlined, by the paths of the functions; None for what only connects the rest."""
     found: dict[str, dict[Instruction, _Operation | None]] = {}
     for x in computation:
-        if x.op_name and x.opcode != "parameter" and not _is_number(x):
-            for path, inner in functions_around(x.op_name):
+        op_name = x.operands[0].op_name if x.opcode == "get-tuple-element" else x.op_name
+        if op_name and x.opcode != "parameter" and not _is_number(x):
+            for path, inner in functions_around(op_name):
                 found.setdefault(path, {})[x] = None if x.opcode in _OF_PASSES else _operation(x, inner)
     return found
 
@@ -102,11 +103,13 @@ def _is_called_twice(function: str, members: dict[Instruction, _Operation | None
     counts = Counter(x for x in members.values() if x is not None)
     if min(counts.values()) > 1:
         return True
-    if function in FUNCTIONS_OF_SCAN or max(counts.values()) == 1:
+    if function in FUNCTIONS_OF_SCAN:
         return False
     seen: set[_Operation] = set()
     for part in _parts(members):
         operations = {known for x in part if (known := members[x]) is not None}
+        if len({known.place for known in operations}) == 1:  # of the call: its own are not the program's
+            operations = {known._replace(place=None) for known in operations}
         if not seen.isdisjoint(operations):
             return True
         seen |= operations
