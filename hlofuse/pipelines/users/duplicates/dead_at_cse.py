@@ -34,7 +34,8 @@ class UsesAtCse:
         self._last_round = uses_in_order(computation, read=apart) if apart else uses
         self._first_round = uses_in_order(computation, starts, apart) if starts else self._last_round
         self._end = max((x.id for x in negated), default=-1)
-        self._ids = sorted(x.id for x in computation)
+        self._made = sorted(computation, key=lambda x: x.id)
+        self._ids = [x.id for x in self._made]
         self._normalized = min((x.id for x in computation if x.opcode == "bitcast"), default=None)
 
     def of(self, producer: Instruction) -> Uses:
@@ -48,8 +49,11 @@ class UsesAtCse:
 
     def gone_between(self, older: Instruction, younger: Instruction) -> int:
         """How many made after the `older` one and before the `younger` are there no more."""
-        there = bisect_left(self._ids, younger.id) - bisect_left(self._ids, older.id)
-        return younger.id - older.id - there
+        return younger.id - older.id - 1 - len(self.made_between(older, younger))
+
+    def made_between(self, older: Instruction, younger: Instruction) -> list[Instruction]:
+        """What of that is there."""
+        return self._made[bisect_left(self._ids, older.id) + 1 : bisect_left(self._ids, younger.id)]
 
     def met(self, x: Instruction) -> bool:
         """Was `x` there, rather than made when layouts were normalized?"""

@@ -87,7 +87,12 @@ def readers_of_twin(x: Instruction) -> list[Instruction]:
     if within:
         return within  # which converts what it is given itself
     own = _users_of_expression(x, here, {u: _place_of(u, x, here) for u in x.users})
-    return [u for u in x.users if u not in own and not is_of_derivative(u)] if own else []
+    return [u for u in x.users if u not in own and not _is_on_way_back(u)] if own else []
+
+
+def _is_on_way_back(x: Instruction) -> bool:
+    """Is it of a derivative, rather than of what that computes again as the program has it?"""
+    return is_of_derivative(x) and "/rematted_computation/" not in (x.op_name or "")
 
 
 def _place_of(user: Instruction, x: Instruction, here: Extent) -> Extent | None:
