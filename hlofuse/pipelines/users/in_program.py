@@ -50,6 +50,7 @@ from hlofuse.pipelines.users.duplicates.normalized_indices import (
     with_signs_of_index_merged,
 )
 from hlofuse.pipelines.users.duplicates.older_equals import with_older_equals_gone
+from hlofuse.pipelines.users.duplicates.own_broadcasts import in_order_of_own_broadcasts
 from hlofuse.pipelines.users.duplicates.predicates_for_each import (
     with_last_in_place_of_predicate,
     with_nested_selects_behind,
@@ -205,6 +206,7 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
     # GemmFusion (`xla/backends/gpu/transforms/gemm_fusion.cc`) puts one where the dot was.
     users = sorted(producer.users, key=lambda u: u.opcode == "fusion" and not has_dot(u))
+    users = in_order_of_own_broadcasts(producer, users, clues.uses)
     users = with_copies_where_read(producer, users, clues.order, clues.uses, clues.ages.passes)
     is_element = producer.opcode == "get-tuple-element"
     if is_element and is_read_in_scan(producer):

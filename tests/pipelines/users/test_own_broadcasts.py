@@ -23,3 +23,19 @@ def test_whoever_a_broadcast_was_made_for_reads_it_first(number: int, operation:
     names = {"own": own, "other": "mul.2.0"}
     listed_names = [names[it] for it in listed.split()]
     assert users_of("mul.4.0", body, ids=f"p q mul.4.0 mul.2.0 {own} r") == listed_names
+
+
+@pytest.mark.parametrize(
+    ("operation", "users"), [("mul", ["mul.4", "mul.3"]), ("broadcast_in_dim", ["mul.3", "mul.4"])]
+)
+def test_the_walk_comes_to_the_broadcast_of_an_operation_ahead_of_what_else_that_reads(
+    operation: str, users: list[str]
+) -> None:
+    """a * (a * x): each product had one of its own; a broadcast of the program was there for both."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %scale = f32[] parameter(1)
+  %{operation}.1 = f32[8]{{0}} broadcast(%scale), dimensions={{}}{named(operation)}
+  %mul.3 = f32[8]{{0}} multiply(%{operation}.1, %p){named("mul", frame=2)}
+  %exp.1 = f32[8]{{0}} exponential(%mul.3){named("exp")}
+  ROOT %mul.4 = f32[8]{{0}} multiply(%{operation}.1, %exp.1){named("mul", frame=1)}"""
+    assert users_of(f"{operation}.1", body) == users

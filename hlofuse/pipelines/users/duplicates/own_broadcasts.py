@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import name_before_renaming
+from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation
+from hlofuse.pipelines.users.common.visits import Uses
 
 
 def with_own_user_first(broadcast: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -20,3 +22,21 @@ def with_own_user_first(broadcast: Instruction, users: list[Instruction]) -> lis
 def _is_made_with(user: Instruction, broadcast: Instruction) -> bool:
     own, name = name_before_renaming(broadcast), name_before_renaming(user)
     return user.op_name == broadcast.op_name and name == (own.root, own.number + 1)
+
+
+def in_order_of_own_broadcasts(
+    broadcast: Instruction, users: list[Instruction], uses: Uses
+) -> list[Instruction]:
+    """The users of a `broadcast` of a scalar that is no constant, given that each had one of its own.
+
+    The framework spreads a scalar that an operation reads for that operation, and names the broadcast after
+    it. The walk comes to it ahead of whatever else the operation reads.
+    """
+    if broadcast.opcode != "broadcast" or broadcast.operands[0].shape.rank or not is_of_program(broadcast):
+        return users
+    if is_constant(broadcast.operands[0]) or broadcast.op_name is None:
+        return users
+    own = [u for u in users if is_of_program(u) and operation(u) == operation(broadcast)]
+    if len(own) < len(users):
+        return users
+    return sorted(users, key=lambda u: uses[broadcast, u])
