@@ -24,6 +24,7 @@ from by_library import (
     plain,
     plain_attention,
     plain_images,
+    plain_scenes,
     plain_sequences,
     plain_signals,
 )
@@ -44,6 +45,7 @@ PARTS = (
     physics,
     plain,
     plain_images,
+    plain_scenes,
     plain_sequences,
     plain_attention,
     plain_signals,

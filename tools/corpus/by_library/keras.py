@@ -276,3 +276,46 @@ def keras_dilated_forecaster_accumulated():
         )
 
     return keras_train(make, optimizer, pinball, S(32, 96, 8), S(32, 12))
+
+
+@program
+def keras_volumes_dice_bf16():
+    import keras
+    from keras import layers as kl
+
+    def block(x, n):
+        for _ in range(2):
+            x = kl.Conv3D(n, 3, padding="same", use_bias=False)(x)
+            x = kl.PReLU(shared_axes=(1, 2, 3))(kl.GroupNormalization(4)(x))
+        return x
+
+    def excited(x, n):
+        s = kl.Dense(n // 2, activation="relu")(kl.GlobalAveragePooling3D(keepdims=True)(x))
+        return x * kl.Dense(n, activation="sigmoid")(s)
+
+    def make():
+        scan = x = kl.Input((16, 16, 16, 2))
+        skips = []
+        for n in (8, 16):
+            x = block(x, n)
+            skips.append(excited(x, n))
+            x = kl.MaxPooling3D()(x)
+        x = kl.SpatialDropout3D(0.2)(block(x, 32))
+        for n, skip in zip((16, 8), reversed(skips)):
+            x = kl.Conv3DTranspose(n, 2, strides=2)(x)
+            x = block(kl.Concatenate()([x, skip]), n)
+        return keras.Model(scan, kl.Conv3D(4, 1, activation="softmax", dtype="float32")(x))
+
+    def optimizer():
+        rate = keras.optimizers.schedules.PolynomialDecay(1e-3, 5000, power=0.9)
+        return keras.optimizers.Adam(rate, amsgrad=True, use_ema=True, clipnorm=2.0)
+
+    def loss(y, p):
+        y = keras.ops.one_hot(y, 4)
+        both, total = (keras.ops.sum(z, (1, 2, 3)) for z in (y * p, y + p))
+        dice = 1 - (2 * both[:, 1:] + 1) / (total[:, 1:] + 1)
+        focal = -keras.ops.sum(y * (1 - p) ** 2 * keras.ops.log(p + 1e-7), -1)
+        return keras.ops.mean(dice) + keras.ops.mean(focal)
+
+    x, y = S(2, 16, 16, 16, 2), ints(2, 16, 16, 16)
+    return keras_train(make, optimizer, loss, x, y, policy="mixed_bfloat16")
