@@ -33,3 +33,42 @@ def test_the_last_takes_the_place_of_what_was_computed_again(
   %mul.5.0 = f32[8]{{0}} multiply(%add.2.0, %halves){mul}
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%add.2.0, %mul.{number}.0, %mul.5.0)"""
     assert users_of("halves", body) == users
+
+
+@pytest.mark.parametrize(
+    ("factor", "users"),
+    [("y", ["mul.1", "mul.7", "mul.2", "mul.5"]), ("z", ["mul.1", "mul.2", "mul.5", "mul.7"])],
+    ids=["both factors are read", "no such product"],
+)
+def test_the_way_back_tells_of_a_product_that_was_computed_again(factor: str, users: list[str]) -> None:
+    """x * y was written in two places, 1 and 3, and what derives the second one is there."""
+    forward, back = "jvp()", "transpose(jvp())"
+    body = f"""  %x = f32[8]{{0}} parameter(0)
+  %y = f32[8]{{0}} parameter(1)
+  %z = f32[8]{{0}} parameter(2)
+  %ct = f32[8]{{0}} parameter(3)
+  %mul.1 = f32[8]{{0}} multiply(%x, %y){named(f"{forward}/mul", frame=1)}
+  %add.1 = f32[8]{{0}} add(%mul.1, %z){named(f"{forward}/add", frame=4)}
+  %sub.1 = f32[8]{{0}} subtract(%mul.1, %add.1){named(f"{forward}/sub", frame=5)}
+  %mul.2 = f32[8]{{0}} multiply(%sub.1, %x){named(f"{forward}/mul", frame=2)}
+  %mul.5 = f32[8]{{0}} multiply(%mul.2, %x){named(f"{back}/mul", frame=2)}
+  %mul.7 = f32[8]{{0}} multiply(%x, %ct){named(f"{back}/mul", frame=3)}
+  %mul.8 = f32[8]{{0}} multiply(%{factor}, %ct){named(f"{back}/mul", frame=3)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%mul.5, %mul.7, %mul.8)"""
+    assert users_of("x", body) == users
+
+
+@pytest.mark.parametrize(
+    ("place", "users"), [(3, ["mul.1", "mul.4", "exp.1"]), (1, ["mul.1", "exp.1", "mul.4"])]
+)
+def test_the_way_back_tells_of_a_square_that_was_computed_again(place: int, users: list[str]) -> None:
+    """It goes through a square by one product."""
+    body = f"""  %x = f32[8]{{0}} parameter(0)
+  %ct = f32[8]{{0}} parameter(1)
+  %mul.1 = f32[8]{{0}} multiply(%x, %x){named("jvp()/mul", frame=1)}
+  %add.1 = f32[8]{{0}} add(%mul.1, %ct){named("jvp()/add", frame=4)}
+  %sub.1 = f32[8]{{0}} subtract(%mul.1, %add.1){named("jvp()/sub", frame=5)}
+  %exp.1 = f32[8]{{0}} maximum(%sub.1, %x){named("jvp()/exp", frame=2)}
+  %mul.4 = f32[8]{{0}} multiply(%x, %ct){named("transpose(jvp())/mul", frame=place)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%exp.1, %mul.4)"""
+    assert users_of("x", body) == users

@@ -3,7 +3,8 @@
 The framework numbers operations of one name as it makes them, operands first, and HloCSE
 (`xla/service/hlo_cse.cc`) keeps the first of those that are equal: where another reader of it was made, one
 number of its name is missing. The one that went leaves the lists of its operands, and the last user there
-takes its place. Ids have to be XLA's.
+takes its place. Of products that are derived the way back tells instead (`products_derived`). Ids have to be
+XLA's.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import (
     is_of_called,
+    is_of_derivative,
     is_of_older_release,
     is_of_program,
     name_before_renaming,
@@ -26,6 +28,7 @@ from hlofuse.pipelines.names import (
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.numbers import Numbers
 from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.duplicates.products_derived import derived_again
 
 
 class Place(NamedTuple):
@@ -52,6 +55,10 @@ def repeated_in(computation: Computation, uses: Uses, numbers: Numbers, passes: 
         root, number = name_before_renaming(x)
         gaps.setdefault(root, _Gaps(numbers[root])).add(x.id, number)
     found: Repeated = {}
+    for x, count in derived_again(computation).items():
+        readers = sorted((u for u in x.users if not is_of_derivative(u)), key=lambda u: u.id)
+        if x.id < passes and not is_of_called(x) and len(readers) == count + 1:
+            found[x] = [Place(uses[x, r], _ahead_of(x, r)) for r in readers[1:]]
     for x in filterfalse(_is_derived, reversed(made)):
         readers = sorted((u for u in x.users if _is_numbered(u, passes)), key=lambda u: u.id)
         places = [Place(uses[x, r], _ahead_of(x, r)) for r in readers[1:] if not _is_derived(r)]
