@@ -85,6 +85,7 @@ def _as_removed(result: Instruction) -> dict[Instruction, int]:
         removed[x] = len(removed)
         left.subtract(set(x.operands))
         queue += [o for o in x.operands if o in drawn]
+    del removed[result]  # the remainder, which has a number of its own
     return removed
 
 

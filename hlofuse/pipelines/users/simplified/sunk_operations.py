@@ -45,9 +45,17 @@ def with_sunk_as_made(
 
 
 def _was_sunk_with_broadcast(producer: Instruction, users: list[Instruction]) -> bool:
-    """Has it a broadcast made right behind it, ahead of all others?"""
+    """Has it a broadcast made right behind it, ahead of all others, which are element-wise?
+
+    Those that are broadcast otherwise were moved by ReshapeMover.
+    """
     own = _own_broadcast(producer, users)
-    return own is not None and own.id == producer.id + 1 == min(u.id for u in users)
+    if own is None or not own.id == producer.id + 1 == min(u.id for u in users):
+        return False
+    others = [u for u in users if u is not own]
+    if any(v.opcode == "broadcast" for u in others for v in u.users if not was_sunk(u, own)):
+        return False
+    return all(is_elementwise(u) and u.opcode != "convert" for u in others)
 
 
 def _was_sunk_alone(x: Instruction) -> bool:
