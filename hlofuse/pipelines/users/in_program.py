@@ -127,6 +127,7 @@ from hlofuse.pipelines.users.simplified.expanded_scatters import (
     with_lower_bound_of_place_gone,
     with_windows_behind,
 )
+from hlofuse.pipelines.users.simplified.expanded_selects import with_search_behind
 from hlofuse.pipelines.users.simplified.higher_bits import (
     with_higher_bits_gone,
     with_last_in_place_of_least,
@@ -234,7 +235,7 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
         if is_element and is_read_in_changed_body(producer):
             users = with_tuple_gone(users)
     users = with_last_in_place_of_tuple(producer, users, clues.order)
-    users = with_last_in_place_of_sorted(producer, users)
+    users = with_search_behind(with_last_in_place_of_sorted(producer, users))
     users = with_last_in_place_of_loop(producer, users)
     users = with_last_in_place_of_degenerate(producer, users)
     if is_element and is_result_of_changed_loop(producer):
