@@ -65,7 +65,7 @@ def without_called_slices(
     if not last:
         return users
     calls = [call for call, _ in called]
-    back = {u: call for u in users if (call := _written_by(u)) in calls}
+    back = {u: by for u in users if (by := _written_by(u)) is not None and by in calls}
     listed = [u for u in users if u not in calls and u not in back]
     for slicing, (_, x) in sorted(last.items(), key=lambda one: one[0]):
         _insert(listed, slicing, x)
