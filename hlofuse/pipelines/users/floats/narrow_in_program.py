@@ -100,8 +100,8 @@ def _with_that_of_place(own: dict[Instruction, int]) -> dict[Instruction, int]:
 
 
 def _is_open(known: int, of_place: int) -> bool:
-    """Is there no evidence, or none that is sure and none that the place has as well?"""
-    return abs(known) < _SURE and known * of_place <= 0
+    """Is there no evidence, or a weak one of what is read in single precision, and the place is narrow?"""
+    return not known or -_SURE < known < 0 < of_place
 
 
 def _told_by(evidence: list[int]) -> int:
