@@ -173,3 +173,20 @@ def test_what_a_function_computes_again_is_one_with_its_equal(function: str, use
   %bitcast.1 = f32[2,4,4]{{2,1,0}} bitcast(%sub.1){named("jvp()/sub")}
   ROOT %r = (f32[2,4,4]{{2,1,0}}, f32[8,4]{{1,0}}, f32[8,4]{{1,0}}) tuple(%bitcast.1, %square.1, %mul.1)"""
     assert users_of("sub.1", body, ids="x y r neg.1 sub.1 square.1 mul.1 bitcast.1") == users
+
+
+def test_a_choice_of_what_a_conditional_gave_is_computed_in_no_function() -> None:
+    """A pass made it: what a function computes of it was given it, and takes the place of its reshape."""
+    body = f"""  %p = pred[8,4]{{1,0}} parameter(0)
+  %x = f32[8,4]{{1,0}} parameter(1)
+  %y = f32[8,4]{{1,0}} parameter(2)
+  %z = f32[8,4]{{1,0}} parameter(3)
+  %neg.1 = f32[8,4]{{1,0}} negate(%y){named("neg")}
+  %select.1 = f32[8,4]{{1,0}} select(%p, %x, %y){named("cond")}
+  %bitcast.1 = f32[32]{{0}} bitcast(%select.1){named("cond")}
+  %clamp.1 = f32[8,4]{{1,0}} clamp(%neg.1, %select.1, %z){named("jit(clip)/min")}
+  ROOT %r = (f32[32], f32[8,4]) tuple(%bitcast.1, %clamp.1)"""
+    assert users_of("select.1", body, ids="p x y z r neg.1 select.1 clamp.1 bitcast.1") == [
+        "clamp.1",
+        "bitcast.1",
+    ]

@@ -331,8 +331,8 @@ def _read_another(moved: list[Instruction], x: Instruction, others: list[Instruc
 
     `x` was moved as well, and is read through the reshape that came with it.
     """
-    if x.id < passes or not others or outermost_call(x):
-        return False
+    if x.id < passes or not others or outermost_call(x) or not is_of_program(x):
+        return False  # a choice of what conditionals gave is computed by no function
     is_own = all(u.opcode == "bitcast" and u.op_name == x.op_name for u in others)
     return is_own and all(map(outermost_call, moved))
 
