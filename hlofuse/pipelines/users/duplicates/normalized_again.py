@@ -14,6 +14,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import scope
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.duplicates.normalized_indices import sum_of_index
 
 
 class Gone(NamedTuple):
@@ -77,17 +78,14 @@ def _selected_by(user: Instruction, literal: Instruction) -> Instruction | None:
     """The select of an index for which `user` compares it with the `literal` or adds that."""
     if user.opcode not in {"compare", "add"} or len(user.operands) != 2 or user.operands[1] is not literal:
         return None
-    at = 0 if user.opcode == "compare" else 1
-    return next((s for s in user.users if _is_counted_from_end(s, user.operands[0], user, at)), None)
-
-
-def _is_counted_from_end(x: Instruction, index: Instruction, part: Instruction, at: int) -> bool:
-    if x.opcode != "select" or x.operands[2] is not index or x.operands[at] is not part:
-        return False
-    sign, moved = x.operands[:2]
-    return (
-        sign.opcode == "compare" and moved.opcode == "add" and moved.operands[0] is sign.operands[0] is index
-    )
+    index = user.operands[0]
+    for selected in user.users:
+        sign = selected.operands[0]
+        moved = sum_of_index(selected, sign, index)
+        is_normalized = moved is not index and sign.opcode == "compare" and sign.operands[0] is index
+        if is_normalized and (user is sign or user is moved):
+            return selected
+    return None
 
 
 def _is_read_by_gather(indices: Instruction) -> bool:

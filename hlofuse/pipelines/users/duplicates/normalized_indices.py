@@ -34,7 +34,7 @@ def with_signs_of_index_merged(
         listed[at:at] = [(kind, count) for kind in ("sign", "sum", "select")]
     for sign in users:
         if sign.opcode == "compare" and len(sign.users) > 1 and is_constant(sign.operands[1]):
-            sums = {s for u in users for s in [_sum_of_index(u, sign, index)] if s in users}
+            sums = {s for u in users for s in [sum_of_index(u, sign, index)] if s in users}
             for moved in sorted(sums, key=lambda s: uses[index, s])[1:]:
                 listed.insert(listed.index(moved), ("sign of", moved))
     dropped: list[Hashable] = []
@@ -112,7 +112,7 @@ def _dropped_in_front(
     """For selects of an `index` how many windows had ahead of them that are gone."""
     selects: dict[Instruction, list[Instruction]] = {}
     for select in users:
-        if select.opcode == "select" and _sum_of_index(select, select.operands[0], index) in users:
+        if select.opcode == "select" and sum_of_index(select, select.operands[0], index) in users:
             for reader in select.users:
                 selects.setdefault(reader, []).append(select)
     found: dict[Instruction, int] = {}
@@ -128,7 +128,7 @@ def _written_again(index: Instruction, users: list[Instruction], uses: Uses) -> 
     for selected in users:
         if selected.opcode != "select" or not stack_frame(selected) or selected not in index.users:
             continue
-        if {selected.operands[0], _sum_of_index(selected, selected.operands[0], index)} <= set(users):
+        if {selected.operands[0], sum_of_index(selected, selected.operands[0], index)} <= set(users):
             written |= {(selected, 0): 1, (selected, stack_frame(selected)): 1}
             readers |= {reader: uses[selected, reader] for reader in selected.users}
     again: list[int] = []
@@ -143,7 +143,7 @@ def _written_again(index: Instruction, users: list[Instruction], uses: Uses) -> 
     return sorted(again)
 
 
-def _sum_of_index(selected: Instruction, sign: Instruction, index: Instruction) -> Instruction:
+def sum_of_index(selected: Instruction, sign: Instruction, index: Instruction) -> Instruction:
     """What is selected where the index is negative; `index` itself for another operation."""
     if selected.opcode != "select" or selected.operands[0] is not sign or selected.operands[2] is not index:
         return index
