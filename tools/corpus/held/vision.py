@@ -7,19 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from arguments import F16, F32, KEY, S, entering_when_asked, ints
+from convolutions import IMAGE, convolve
 from jax import lax, nn, random
 from steps import keras_shapes, shapes_of
 
 PROGRAMS = {}
 program = entering_when_asked(PROGRAMS)
-
-IMAGE = ("NHWC", "HWIO", "NHWC")
-
-
-def convolve(x, w, stride=1, groups=1, padding="SAME"):
-    return lax.conv_general_dilated(
-        x, w, (stride,) * 2, padding, dimension_numbers=IMAGE, feature_group_count=groups
-    )
 
 
 @program
