@@ -20,6 +20,22 @@ HEAD = """HloModule m
 """
 
 
+def loop_of(body: str, kinds: str) -> str:
+    """An entry that is a loop of that computation over a tuple of such `kinds`, and its condition."""
+    return f"""%condition (c: {kinds}) -> pred[] {{
+  %c = {kinds} parameter(0)
+  %k = s32[] get-tuple-element(%c), index=0
+  %most = s32[] constant(9)
+  ROOT %lt.1 = pred[] compare(%k, %most), direction=LT
+}}
+
+ENTRY %main {{
+  %given = {kinds} parameter(0)
+  ROOT %loop = {kinds} while(%given), condition=%condition, body=%{body}{named("while", frame=1)}
+}}
+"""
+
+
 def users_of(
     name: str,
     body: str,

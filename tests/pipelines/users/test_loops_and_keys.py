@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .lists import named, places_in_source, users_in, users_of
+from .lists import loop_of, named, places_in_source, users_in, users_of
 
 # ---------------------------------------------------------------- scatters of one window
 
@@ -216,18 +216,7 @@ def test_what_a_body_computed_twice_of_a_merged_counter_was_made_one_ahead_of_th
   ROOT %r = {kinds} tuple(%next.1, %start, %sum.1)
 }}
 
-%condition (c: {kinds}) -> pred[] {{
-  %c = {kinds} parameter(0)
-  %k = s32[] get-tuple-element(%c), index=0
-  %most = s32[] constant(9)
-  ROOT %lt.1 = pred[] compare(%k, %most), direction=LT
-}}
-
-ENTRY %main {{
-  %given = {kinds} parameter(0)
-  ROOT %loop = {kinds} while(%given), condition=%condition, body=%body.clone.clone{named("while", frame=1)}
-}}
-"""
+{loop_of("body.clone.clone", kinds)}"""
     assert users_in(text, "add.9", ids_known=True) == users
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .lists import HEAD, named, places_in_source, users_as_guessed, users_in, users_of
+from .lists import HEAD, loop_of, named, places_in_source, users_as_guessed, users_in, users_of
 
 _PLACES = places_in_source(("normalize", 2, 8, 20), ("normalize", 4, 8, 20), ("square", 9, 8, 20))
 
@@ -472,16 +472,5 @@ def test_broadcasts_of_a_number_in_a_body_that_was_cloned(body: str, frame: int,
   ROOT %r = {kinds} tuple(%next.1, %x, %mul.1)
 }}
 
-%condition (c: {kinds}) -> pred[] {{
-  %c = {kinds} parameter(0)
-  %k = s32[] get-tuple-element(%c), index=0
-  %most = s32[] constant(9)
-  ROOT %lt.1 = pred[] compare(%k, %most), direction=LT
-}}
-
-ENTRY %main {{
-  %given = {kinds} parameter(0)
-  ROOT %loop = {kinds} while(%given), condition=%condition, body=%{body}{named("while", frame=1)}
-}}
-"""
+{loop_of(body, kinds)}"""
     assert users_in(text, "sin.1", ids_known=True) == users
