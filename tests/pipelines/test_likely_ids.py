@@ -91,41 +91,21 @@ def test_a_bitcast_of_a_reduction_is_remade_where_dimensions_of_size_one_were_dr
     assert bitcasts("and.9.0", "and(%q, %q)") == ["bitcast.1.0", "bitcast.2.0"]
 
 
-def test_what_was_given_as_a_text_is_as_old_as_it_stands_there() -> None:
-    """A parameter, too, of which JAX's exporter makes all first, and constants behind them."""
+def test_what_was_given_as_a_text_has_parameters_and_constants_in_front_as_well() -> None:
+    """It was turned into StableHLO, of which the compiler has the program as from JAX."""
     body = f"""  %a = f32[8]{{0}} parameter(1)
   %exp.3.0 = f32[8]{{0}} exponential(%a){named("exp")}
   %b = f32[8]{{0}} parameter(0)
   %sin.1.0 = f32[8]{{0}} sine(%b){named("sin")}
+  %constant.1.0 = f32[] constant(2)
+  %broadcast.1.0 = f32[8]{{0}} broadcast(%constant.1.0), dimensions={{}}
+  %mul.1.0 = f32[8]{{0}} multiply(%sin.1.0, %broadcast.1.0){named("mul")}
   %exp.2.0 = f32[8]{{0}} exponential(%b){named("exp")}
-  ROOT %tuple.1.0 = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%exp.3.0, %sin.1.0, %exp.2.0)"""
-    assert by_age(body, header="") == ["a", "exp.3.0", "b", "sin.1.0", "exp.2.0"]
-    assert by_age(body)[:2] == ["b", "a"]
-    assert by_age(body).index("exp.2.0") < by_age(body).index("exp.3.0")
-
-
-def test_a_header_tells_nothing_where_the_tables_of_places_were_cut_off() -> None:
-    body = f"""  %a = f32[8]{{0}} parameter(1)
-  %exp.3.0 = f32[8]{{0}} exponential(%a){named("exp").replace("}", " stack_frame_id=2}")}
-  %b = f32[8]{{0}} parameter(0)
-  ROOT %add.1.0 = f32[8]{{0}} add(%exp.3.0, %b){named("add")}"""
-    tables = """
-
-FileNames
-1 "f.py"
-
-FunctionNames
-1 "f"
-
-FileLocations
-1 {file_name_id=1 function_name_id=1 line=1 end_line=1 column=1 end_column=2}
-
-StackFrames
-1 {file_location_id=1 parent_frame_id=1}
-2 {file_location_id=1 parent_frame_id=1}
-"""
-    assert by_age(body, header="") == ["b", "a", "exp.3.0", "add.1.0"]
-    assert by_age(body, header=tables) == ["a", "exp.3.0", "b", "add.1.0"]
+  ROOT %tuple.1.0 = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%exp.3.0, %mul.1.0, %exp.2.0)"""
+    ages = by_age(body, header="")
+    assert ages[:4] == ["b", "a", "constant.1.0", "broadcast.1.0"]
+    assert ages.index("exp.2.0") < ages.index("exp.3.0")
+    assert ages == by_age(body)
 
 
 OF_OLDER_FRONT_END = f"""  %Arg_0.1 = f32[8]{{0}} parameter(0)

@@ -48,8 +48,7 @@ def guess_ids(module: Module) -> dict[Instruction, Maker]:
     Returns who made each of the others.
     """
     guessed: dict[Instruction, Maker] = {}
-    is_text = is_given_as_text(module)
-    is_older = is_text and is_named_after_opcodes(module)
+    is_older = is_given_as_text(module) and is_named_after_opcodes(module)
     named = made_by_older_front_end(module) if is_older else named_by_front_end(module)
     written = {computation: k for k, computation in enumerate(module.computations)}
     for computation in written:
@@ -60,9 +59,7 @@ def guess_ids(module: Module) -> dict[Instruction, Maker]:
                 makers |= reductions_as_written(makers, named, written)
                 if is_older:
                     makers = with_older_makers(computation, makers, named)
-                if is_text:
-                    makers = {x: makers.get(x, Maker.FRONT_END) for x in computation}
-                order = _by_age(computation, makers, named, is_text=is_text, is_older=is_older)
+                order = _by_age(computation, makers, named, is_older=is_older)
                 guessed.update(makers)
             computation.reorder(with_callers_as_written(order, written))
     return guessed
@@ -73,7 +70,6 @@ def _by_age(
     makers: Mapping[Instruction, Maker],
     named: frozenset[Instruction],
     *,
-    is_text: bool,
     is_older: bool,
 ) -> list[Instruction]:
     """By the makers of all instructions, but for parameters that stand in front of all."""
@@ -85,15 +81,15 @@ def _by_age(
     cloned = is_cloned_whole(computation)
     program = [x for x, maker in makers.items() if maker == Maker.FRONT_END or x in named]
     age: dict[Instruction, int] = {}
-    if is_text or not cloned:
-        age = {x: k for k, x in enumerate(program if is_text else in_program_order(program))}
+    if is_older or not cloned:
+        age = {x: k for k, x in enumerate(program if is_older else in_program_order(program))}
     if Maker.CONDITIONALS in made:
         made.setdefault(Maker.SIMPLIFIER_AGAIN, [])
     for maker in sorted(made.keys() - {Maker.CONDITIONALS}):
         members = made[maker]
         if maker == Maker.FRONT_END and is_older and is_clone(computation):
             order += with_numbers_ahead(in_turns(computation, members))
-        elif maker == Maker.FRONT_END and (is_text or not cloned):
+        elif maker == Maker.FRONT_END and (is_older or not cloned):
             order += with_numbers_ahead(with_wholes_in_front(sorted(members, key=age.__getitem__), named))
         elif maker == Maker.ANY:
             order += in_order_of_making(members, frozenset(made.get(Maker.LAYOUT_NORMALIZATION, ())))
