@@ -161,3 +161,21 @@ ENTRY %main {{
     normalized = frozenset(x for x in entry if x.opcode == "slice")
     assert [x.name for x in in_order_of_making(bitcasts)] == ["bitcast.1.0", "bitcast.2.0"]
     assert [x.name for x in in_order_of_making(bitcasts, normalized)] == made
+
+
+def test_a_reduction_of_two_has_a_bitcast_in_front_of_either() -> None:
+    """Of numbers and their places, as jax.numpy.argmax has them: what is read had one dimension by then."""
+    sum_of_two = "dimensions={1}, to_apply=%sum"
+    body = f"""  %p = f32[1,1,64] parameter(0)
+  %q = s32[1,64] parameter(1)
+  %zero = f32[] constant(0)
+  %none = s32[] constant(0)
+  %bitcast.3.0 = f32[8,8] bitcast(%p)
+  %bitcast.4.0 = s32[8,8] bitcast(%q)
+  %reduce.1.0 = (f32[8], s32[8]) reduce(%bitcast.3.0, %bitcast.4.0, %zero, %none), {sum_of_two}
+  %x = f32[8] get-tuple-element(%reduce.1.0), index=0
+  %y = s32[8] get-tuple-element(%reduce.1.0), index=1
+  %reduce.2.0 = (f32[], s32[]) reduce(%x, %y, %zero, %none), dimensions={{0}}, to_apply=%sum
+  %bitcast.2.0 = f32[8,8,1] bitcast(%bitcast.3.0)
+  ROOT %tuple.1.0 = ((f32[], s32[]), f32[8,8,1]) tuple(%reduce.2.0, %bitcast.2.0)"""
+    assert in_order(body) == ["bitcast.2.0", "bitcast.3.0", "bitcast.4.0"]

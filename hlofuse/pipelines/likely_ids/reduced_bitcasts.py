@@ -87,9 +87,14 @@ def _reductions(x: Instruction) -> tuple[Instruction | None, Instruction | None]
     """
     read = _as_read(x)
     users = (u for source in read for u in source.users)
-    inner = next((u for u in users if u.opcode == "reduce" and u.operands[0] in read), None)
+    inner = next((u for u in users if u.opcode == "reduce" and _reduces(u, read)), None)
     readers = inner.users if inner is not None else []
     return inner, next((u for u in readers if u.opcode == "reduce"), None)
+
+
+def _reduces(reduction: Instruction, sources: list[Instruction]) -> bool:
+    """Is one of these what is reduced, rather than what that begins with?"""
+    return any(x in sources for x in reduction.operands[: len(reduction.operands) // 2])
 
 
 def _regroups(x: Instruction) -> bool:
