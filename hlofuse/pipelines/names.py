@@ -86,6 +86,12 @@ def is_one_missing(before: Instruction, behind: Instruction) -> bool:
     return first.root == last.root and last.number - first.number == 2
 
 
+def is_without_op_name(x: Instruction) -> bool:
+    """Did it have no op_name when the compiler was given it? Its own name is no other."""
+    name = x.op_name or ""
+    return not name or ("/" not in name and _operation(name) == name_before_renaming(x).root != name)
+
+
 def operation(x: Instruction) -> str:
     """What the framework calls the operation that it comes of, such as `dot_general`; "" for nothing.
 

@@ -155,6 +155,25 @@ def test_a_clone_has_no_window() -> None:
     assert named_beside_body(body, mul(9), "ROOT " + mul(10), name="body.clone") == {"mul.9.0", "mul.10.0"}
 
 
+def test_what_a_clone_took_is_behind_the_programs_numbers() -> None:
+    """It goes on where the entry's end, and a pass that makes something anew goes on behind that."""
+    clone = [mul(k, IN_LOOP) for k in range(15, 19)] + ["ROOT " + mul(19, IN_LOOP)]
+    entry = [mul(k) for k in (12, 13, 14)]
+    kept = {"mul.12.0", "mul.13.0", "mul.14.0"}
+    assert named_beside_body(clone, *entry, "ROOT " + mul(20), name="body.clone") == kept
+
+
+def test_a_broadcast_may_bear_its_own_name_for_an_op_name() -> None:
+    """XLA writes it down when a text is turned into StableHLO; the number is that of the text."""
+    constants = [
+        f'%broadcast.{k}.0 = f32[8]{{0}} broadcast(%c.0), dimensions={{}}, metadata={{op_name="{name}"}}'
+        for k, name in ((4, "broadcast.3"), (5, "broadcast.5"), (6, "broadcast.6"))
+    ]
+    last = "ROOT %broadcast.7.0 = f32[8]{0} broadcast(%c.0), dimensions={}"
+    found = named("%c.0 = f32[] constant(1)", *constants, last)
+    assert found - {"c.0"} == {f"broadcast.{k}.0" for k in (4, 5, 6, 7)}
+
+
 def test_constants_of_a_loop_may_bear_the_name_of_a_call_around() -> None:
     """As CallInliner gives it to what has none; what was inlined within the loop bears that of the loop."""
     around = 'metadata={op_name="jit(f)/jit(g)"}'

@@ -24,6 +24,7 @@ from hlofuse.pipelines.names import (
     is_in_branch,
     is_of_call,
     is_told_of_program,
+    is_without_op_name,
     loops_around,
     name_before_renaming,
     outermost_call,
@@ -94,7 +95,8 @@ def _in_windows(
             foreign = sorted(chain(passes, in_clones.get(root, ()), *elsewhere))
             if computation.is_entry:
                 contradicted = against.get(root, NOTHING)
-                top = _top(own, passes, contradicted, root not in _SHARED, root == "broadcast")
+                cloned = sorted(in_clones.get(root, ()))
+                top = _top(own, passes, cloned, contradicted, root not in _SHARED, root == "broadcast")
                 foreign = sorted(chain(foreign, contradicted.fewest(top)))
                 window = _ending_at_last([n for n in own if top // 2 < n <= top], foreign)
                 end = window.start or inf
@@ -139,7 +141,7 @@ def _constants_of_program(computation: Computation) -> frozenset[Instruction]:
     return frozenset(
         x
         for x in computation
-        if is_constant(x) and (not x.op_name or loops_around(x) < depth or _is_named_after_spread(x))
+        if is_constant(x) and (is_without_op_name(x) or loops_around(x) < depth or _is_named_after_spread(x))
     )
 
 
@@ -155,7 +157,12 @@ _SHARED = frozenset({"broadcast", "constant"})
 
 
 def _top(
-    numbers: list[int], others: list[int], against: AgainstData, told_apart: bool, may_be_gone: bool
+    numbers: list[int],
+    others: list[int],
+    cloned: list[int],
+    against: AgainstData,
+    told_apart: bool,
+    may_be_gone: bool,
 ) -> int:
     """The upper end of the entry's window: it holds the most of the numbers, and the fewest of the others.
 
@@ -166,7 +173,7 @@ def _top(
     def agreed(top: int) -> int:
         first = top // 2 + 1
         strange = _within(others, first, top) + against.in_window(first, top)
-        return _within(numbers, first, top) - 2 * strange
+        return _within(numbers, first, top) - 2 * strange - _within(cloned, first, top)
 
     def chosen(tops: list[int]) -> int:
         return max(tops, key=lambda top: (agreed(top), top), default=-1)

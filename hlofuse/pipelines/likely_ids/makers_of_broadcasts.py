@@ -27,6 +27,7 @@ from hlofuse.pipelines.names import (
     Name,
     is_of_call,
     is_told_of_program,
+    is_without_op_name,
     name_before_renaming,
     operation,
     stack_frame,
@@ -131,9 +132,9 @@ class MakersOfBroadcasts:
     def _of_spread_constant(self, x: Instruction) -> Maker:
         if is_bound_of_uniform(x):
             return Maker.SIMPLIFIER
-        if not x.op_name and is_for_updates(x):
+        if is_without_op_name(x) and is_for_updates(x):
             return Maker.SIMPLIFIER_AGAIN
-        if not x.op_name and x in self._named:
+        if is_without_op_name(x) and x in self._named:
             if is_for_missing(x.users) or stack_frame(x):
                 return Maker.SIMPLIFIER  # the front end's numbers have no place in the source
             if self._is_spread_by_pass(x):
@@ -141,7 +142,7 @@ class MakersOfBroadcasts:
         is_cloned = x in self._cloned_constants and self._of(x.operands[0]) == Maker.FRONT_END
         if is_cloned or (x in self._named and not is_told_of_program(x)):
             return Maker.FRONT_END
-        if is_told_of_program(x) or not x.op_name:
+        if is_told_of_program(x) or is_without_op_name(x):
             if is_of_call(x) and x not in self._named:
                 return self._by_name.inliner()
             if x in self._named or (is_told_of_program(x) and self._by_name.all_cloned):

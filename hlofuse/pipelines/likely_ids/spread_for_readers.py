@@ -14,7 +14,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.ahead_of_reader import is_spread_for_reader
 from hlofuse.pipelines.likely_ids.maker import Maker
-from hlofuse.pipelines.names import is_told_of_program, operation
+from hlofuse.pipelines.names import is_told_of_program, is_without_op_name, operation
 
 _SIMPLIFIERS = (Maker.SIMPLIFIER, Maker.SIMPLIFIER_AGAIN)
 
@@ -35,7 +35,7 @@ def spread_for_made(makers: Mapping[Instruction, Maker]) -> dict[Instruction, Ma
     return {
         x: min(makers[u] for u in x.users)
         for x, maker in makers.items()
-        if maker == Maker.FRONT_END and is_broadcast_of_constant(x) and not x.op_name and x.users
+        if maker == Maker.FRONT_END and is_broadcast_of_constant(x) and is_without_op_name(x) and x.users
         if all(makers[u] in _SIMPLIFIERS and u.opcode in ELEMENTWISE_OPCODES for u in x.users)
         if not any(map(is_told_of_program, x.users))
     }
