@@ -28,8 +28,11 @@ def function_in_name(call: str) -> str:
 
 @lru_cache(maxsize=_REMEMBERED)
 def named_calls(op_name: str) -> tuple[str, ...]:
-    """The calls that come first in an `op_name`, from the outermost on: they were put in front last."""
-    parts = op_name.partition(";")[0].split("/")[:-1]
+    """The calls that come first in an `op_name`, from the outermost on: they were put in front last.
+
+    A number that was inlined has nothing behind them.
+    """
+    parts = op_name.partition(";")[0].split("/")
     count = next((k for k, part in enumerate(parts) if not is_name_of_call(part)), len(parts))
     return tuple(parts[:count])
 

@@ -188,6 +188,20 @@ def test_constants_of_a_loop_may_bear_the_name_of_a_call_around() -> None:
     assert named_beside_body(body, "ROOT %tuple.2.0 = (f32[8]{0}) tuple(%q)") == kept
 
 
+def test_constants_of_a_loop_that_bear_a_call_by_name_came_with_that() -> None:
+    """In a text that was turned into StableHLO; the loop is not in that call."""
+    called = 'metadata={op_name="call.7"}'
+    body = [
+        f"%constant.3.0 = f32[] constant(2), {called}",
+        "%constant.4.0 = f32[] constant(3)",
+        f"%broadcast.3.0 = f32[8]{{0}} broadcast(%constant.3.0), dimensions={{}}, {called}",
+        mul(5, "while/body/mul", "broadcast.3.0"),
+        "ROOT %tuple.1.0 = (f32[8]{0}, f32[]) tuple(%mul.5.0, %constant.4.0)",
+    ]
+    kept = {"constant.4.0", "mul.5.0"}
+    assert named_beside_body(body, "ROOT %tuple.2.0 = (f32[8]{0}) tuple(%q)") == kept
+
+
 def test_no_window_ends_at_nothing() -> None:
     """What bears no number is a pass's, however many others stand in the program's window."""
     called = [mul(k, "jit(g)/mul") for k in (5, 6)]

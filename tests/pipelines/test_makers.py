@@ -765,6 +765,37 @@ def test_two_missing_numbers_tell_of_a_reshape_of_what_is_made_of_one(number: in
     assert maker(f"add.{number}.0", *lines) == made
 
 
+@pytest.mark.parametrize(("first", "made"), [(5, Maker.SIMPLIFIER_AGAIN), (9, Maker.FRONT_END)])
+def test_in_front_of_the_first_in_a_clone_numbers_are_missing_anyhow(first: int, made: Maker) -> None:
+    """They were given to what was cloned for another computation."""
+    text = f"""HloModule m
+
+%region {{
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}}
+
+%body.clone {{
+{PARAMETERS}
+  %add.{first}.0 = f32[8]{{0}} add(%p, %p), {op("while/body/add")}
+  %reduce_sum.5.0 = f32[] reduce(%p, %zero), dimensions={{0}}, to_apply=%region, {op("while/body/reduce_sum")}
+  %rsqrt.5.0 = f32[] rsqrt(%reduce_sum.5.0), {op("while/body/rsqrt")}
+  %add.8.0 = f32[8]{{0}} broadcast(%rsqrt.5.0), dimensions={{}}, {op("while/body/add")}
+  ROOT %add.10.0 = f32[8]{{0}} add(%add.8.0, %add.{first}.0), {op("while/body/add")}
+}}
+
+ENTRY %main {{
+{PARAMETERS}
+  ROOT %c = f32[8]{{0}} call(%p, %q), to_apply=%body.clone
+}}
+"""
+    module = parse_module(text)
+    body = next(c for c in module.computations if c.name == "body.clone")
+    makers = makers_in_turn(body, named_by_front_end(module))
+    assert next(found for x, found in makers.items() if x.name == "add.8.0") == made
+
+
 def test_a_number_that_only_a_pass_reads_is_the_pass_s() -> None:
     lines = (
         MUL,

@@ -44,7 +44,7 @@ ENTRY %main (q: f32[]) -> f32[] {{
         ("jit_g_.2/jit__where_.3/select_n.1", ("jit_g_.2", "jit__where_.3")),
         ("jit(f)/jit(main)/mul", ()),
         ("jit(f)/call/mul", ()),
-        ("call.7", ()),
+        ("call.7/call.3", ("call.7", "call.3")),
     ],
 )
 def test_calls_stand_in_front(op_name: str, calls: tuple[str, ...]) -> None:

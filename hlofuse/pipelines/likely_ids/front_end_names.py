@@ -20,6 +20,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.likely_ids.against_data import NOTHING, AgainstData, against_data
+from hlofuse.pipelines.named_calls import named_calls
 from hlofuse.pipelines.names import (
     is_in_branch,
     is_of_call,
@@ -141,8 +142,18 @@ def _constants_of_program(computation: Computation) -> frozenset[Instruction]:
     return frozenset(
         x
         for x in computation
-        if is_constant(x) and (is_without_op_name(x) or loops_around(x) < depth or _is_named_after_spread(x))
+        if is_constant(x)
+        and (
+            is_without_op_name(x)
+            or (loops_around(x) < depth and not _is_named_after_inner_call(x))
+            or _is_named_after_spread(x)
+        )
     )
+
+
+def _is_named_after_inner_call(x: Instruction) -> bool:
+    """Did it come with a call within the loop? What bears calls by their names tells that."""
+    return bool(named_calls(x.op_name or "")) and is_of_call(x)
 
 
 def _is_named_after_spread(x: Instruction) -> bool:

@@ -63,7 +63,7 @@ class MakersOfBroadcasts:
                 return Maker.SIMPLIFIER_AGAIN  # two broadcasts, a reshape between them, became one
             if self._reduces_to_number(source) and self._are_missing_in_front(x, 1):
                 return Maker.SIMPLIFIER_AGAIN  # of what had been reduced a dimension of size one was left
-            if self._are_missing_in_front(x, 2) and self._had_kept_a_dimension(x):
+            if self._are_missing_in_front(x, 2) and self._had_kept_a_dimension(x) and not self._is_first(x):
                 return Maker.SIMPLIFIER_AGAIN  # ReshapeMover took it from what was made of that
             return self._by_name.by_name(x)
         if source.opcode != "convert" and self._by_name.is_normalized_for(x.users):
@@ -121,9 +121,21 @@ class MakersOfBroadcasts:
             (root, number - k) not in self._names for k in range(1, count + 1)
         )
 
+    def _is_first(self, x: Instruction) -> bool:
+        """Was it cloned first of its root, when the numbers in front of it were another computation's?"""
+        root, number = name_before_renaming(x)
+        return self._by_name.all_cloned and number == self._least_numbers[root] > 2
+
     @cached_property
     def _names(self) -> set[Name]:
         return {name_before_renaming(x) for x in self._computation}
+
+    @cached_property
+    def _least_numbers(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for root, number in self._names:
+            found[root] = min(number, found.get(root, number))
+        return found
 
     def _first(self, root: str) -> int:
         """The least number that the front end gave to operations of this root."""
