@@ -48,6 +48,17 @@ def in_place_pairs(instruction: Instruction, release: Release) -> list[InPlacePa
     return []
 
 
+def never_in_place(instruction: Instruction) -> bool:
+    """It has no such pairs, nor will it whatever is fused into it: what it ends in overwrites nothing."""
+    fusion = instruction.opcode == "fusion"
+    last = instruction.fused_root if fusion else instruction
+    return (
+        last.opcode in _NEVER
+        and instruction.shape.is_array
+        and not (fusion and instruction.attributes.raw("output_to_operand_aliasing"))
+    )
+
+
 def _declared(instruction: Instruction) -> list[InPlacePair]:
     """What the attribute `output_to_operand_aliasing` says."""
     text = instruction.attributes.raw("output_to_operand_aliasing")

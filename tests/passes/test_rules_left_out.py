@@ -44,7 +44,8 @@ ENTRY %main (x: f32[512,512], y: f32[512,512], z: f32[512,512]) -> (f32[512], f3
   %again = f32[512]{0} reduce(%wide, %zero), dimensions={0}, to_apply=%add
   %product2 = f32[512,512]{1,0} dot(%select, %wide), lhs_contracting_dims={1}, rhs_contracting_dims={0}
   %after = f32[512,512]{1,0} negate(%product2)
-  ROOT %out = (f32[512]{0}, f32[512,512]{1,0}, f32[512,512]{1,0}) tuple(%again, %after, %select)
+  %last = f32[512,512]{1,0} exponential(%after)
+  ROOT %out = (f32[512]{0}, f32[512,512]{1,0}, f32[512,512]{1,0}) tuple(%again, %last, %select)
 }
 """
 
@@ -66,7 +67,7 @@ def test_what_is_left_out_has_nothing_to_say(knobs: dict[str, float], objecting:
     in_place = FusionState(True, JAXLIB_0_11_1, settings, lambda _: False)
     state = PriorityState(model, settings, TritonSupport(model.device), model.tile, in_place)
     limits = Limits(model.device, settings)
-    seen = set()
+    seen, small = set(), 0
     for consumer in module.entry:
         for producer in dict.fromkeys(consumer.operands):
             question = PriorityPair(producer, consumer, state)
@@ -79,5 +80,10 @@ def test_what_is_left_out_has_nothing_to_say(knobs: dict[str, float], objecting:
             if alone == [None, None]:
                 asked = verdict(structure_rules(producer, consumer, question.structure, limits))
                 assert asked == verdict(STRUCTURE_RULES)
+                both = (question.structure.producer, question.structure.consumer)
+                if limits.admit_small and all(part.is_small for part in both):
+                    assert asked is None
+                    small += 1
                 seen |= {asked.rule.code} if asked is not None else set()
     assert {code for code in seen if code in ("PF010", "PF011", "PF012", "PF013")} == objecting
+    assert (small > 0) is limits.admit_small

@@ -6,7 +6,7 @@ from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.heroes import roots_of_atom
 from hlofuse.cost.gpu.summary import Summary, complete
 from hlofuse.cost.gpu.ticks import fp32
-from hlofuse.cost.gpu.utilization import elements_read, lowest_bit, reads_whole
+from hlofuse.cost.gpu.utilization import bytes_of, elements_read, lowest_bit, reads_whole
 
 
 def summary_of_atom(atom: Atom, slots: tuple[int, ...]) -> Summary:
@@ -46,6 +46,7 @@ def _set_use_of_atom(summary: Summary, atom: Atom) -> None:
     if atom.passes_use:
         summary.parameter_uses = [frozenset((0,))] * count
         summary.root_utilization, summary.root_emitted, summary.whole = [1.0], [1], True
+        summary.inside = [1.0] * count, [int(o.size_fp32) for o in atom.operands], [1] * count
         return
     first = summary.first_slots or range(count)
     summary.whole = True
@@ -59,3 +60,6 @@ def _set_use_of_atom(summary: Summary, atom: Atom) -> None:
         emitted[number + 1] += 1
     summary.parameter_uses = [frozenset((number + 1,)) for number in first]
     summary.root_utilization, summary.root_emitted = evaluated, emitted
+    each = [evaluated[number + 1] for number in first]
+    read = [bytes_of(o, share) for o, share in zip(atom.operands, each, strict=True)]
+    summary.inside = each, read, [emitted[number + 1] for number in first]

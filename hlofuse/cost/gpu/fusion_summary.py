@@ -24,7 +24,7 @@ def summary_of_fusion(
     order = order[::-1]
     summary = Summary()
     summary.atom, summary.is_fusion, summary.is_tuple = None, True, fusion.shape.is_tuple
-    summary.first_slots = ()
+    summary.first_slots, summary.inside = (), None
     summary.operands = [facts(p.shape) for p in fusion.fused_computation.parameters]
     _set_costs(summary, fusion, order, atoms, facts)
     _set_sums(summary, atoms)
@@ -87,7 +87,7 @@ def _set_roots(
             (u.opcode == "tuple" or atoms[u].intermediate) and clean.get(u, True) for u in inner.users
         )
     summary.clean = [clean.get(p, True) for p in fusion.fused_computation.parameters]
-    summary.roots = roots_of_fusion(outputs, atoms, clean, lambda i: facts(i.shape))
+    summary.roots = roots_of_fusion(outputs, atoms, clean, lambda i: facts(i.shape), len(summary.clean))
     summary.is_reduction = any(root.is_reduction for root in summary.roots)
     summary.skipped = frozenset(
         [o.parameter_number for o in outputs if o.opcode == "parameter" and len(o.users) <= 1]

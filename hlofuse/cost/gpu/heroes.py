@@ -16,7 +16,7 @@ from hlofuse.ir.instruction import Instruction
 
 Candidate = tuple[Atom, bool]
 """A possible hero, and whether only element-wise operations and the like use it."""
-_NOWHERE: frozenset[int] = frozenset()
+_NOWHERE: Sequence[bool] = ()
 
 
 class Root:
@@ -44,7 +44,7 @@ class Root:
         chain_is_root: bool = False,
         transposes: tuple[Candidate, ...] = (),
         concatenates: tuple[Candidate, ...] = (),
-        reached: frozenset[int] = _NOWHERE,
+        reached: Sequence[bool] = _NOWHERE,
         update: ShapeFacts | None = None,
         updated_parameter: int = -1,
     ) -> None:
@@ -59,7 +59,7 @@ class Root:
         """Tiled transposes met, at most two: two make none a hero."""
         self.concatenates = concatenates
         self.reached = reached
-        """Parameters at which the search left the fusion."""
+        """For each parameter: did the search leave the fusion there? Empty where it did nowhere."""
         self.update = update
         """The update's shape when the root is a dynamic-update-slice or a bitcast of one."""
         self.updated_parameter = updated_parameter
@@ -107,7 +107,7 @@ class Root:
 
 def roots_of_atom(atom: Atom, slots: int) -> list[Root]:
     """The root of an instruction on its own."""
-    everywhere = frozenset(range(slots)) if atom.intermediate else _NOWHERE
+    everywhere = [True] * slots if atom.intermediate else _NOWHERE
     return [
         Root(
             atom.result,
@@ -128,9 +128,11 @@ def roots_of_fusion(
     atoms: Mapping[Instruction, Atom],
     clean: Mapping[Instruction, bool],
     facts: Callable[[Instruction], ShapeFacts],
+    count: int,
 ) -> list[Root]:
-    """The roots of a fused computation; `clean` tells what only Intermediate operations use."""
-    return [_search(output, atoms, clean, facts) for output in outputs]
+    """The roots of a fused computation of `count` parameters; `clean` tells what only Intermediate operations
+    use."""
+    return [_search(output, atoms, clean, facts, count) for output in outputs]
 
 
 def _search(
@@ -138,6 +140,7 @@ def _search(
     atoms: Mapping[Instruction, Atom],
     clean: Mapping[Instruction, bool],
     facts: Callable[[Instruction], ShapeFacts],
+    count: int,
 ) -> Root:
     if output.opcode == "parameter":
         return Root(facts(output), None, parameter=output.parameter_number)
@@ -148,7 +151,7 @@ def _search(
     root.chain_end, root.chain_is_root = atoms[end], end is output
     transposes: list[Candidate] = []
     concatenates: list[Candidate] = []
-    reached: set[int] = set()
+    reached: list[bool] = []
     queue, seen = [output], {output}
     for node in queue:
         atom = atoms[node]
@@ -159,12 +162,13 @@ def _search(
         elif atom.intermediate:
             for operand in node.operands:
                 if operand.opcode == "parameter":
-                    reached.add(operand.parameter_number)
+                    reached = reached or [False] * count
+                    reached[operand.parameter_number] = True
                 elif operand not in seen:
                     seen.add(operand)
                     queue.append(operand)
     root.transposes, root.concatenates = tuple(transposes[:2]), tuple(concatenates[:2])
-    root.reached = frozenset(reached)
+    root.reached = reached
     updater = output.operands[0] if output.opcode == "bitcast" else output
     if updater.opcode == "dynamic-update-slice":
         root.update = facts(updater.operands[1])
@@ -173,31 +177,24 @@ def _search(
     return root
 
 
-def fuse_roots(
-    roots: Sequence[Root], clean: Sequence[bool], slots: Sequence[int], producer: Root
-) -> Sequence[Root]:
-    """The roots of a consumer with the producer's root in place of the parameters `slots`."""
-    return [fuse_root(root, clean, slots, producer) for root in roots]
-
-
-def fuse_root(root: Root, clean: Sequence[bool], slots: Sequence[int], producer: Root) -> Root:
-    """One of them: the same object if nothing changes, otherwise one that reaches nothing yet."""
+def fuse_root(root: Root, clean: bool, slot: int, producer: Root) -> Root:
+    """A root of a consumer with the producer's root in place of a parameter; `clean` is what the consumer
+    says of that. The same object if nothing changes, otherwise one that reaches nothing yet."""
     if root.atom is None:
-        return producer if root.parameter in slots else root
-    if producer.atom is None or root.reached.isdisjoint(slots):
+        return producer if root.parameter == slot else root
+    if producer.atom is None or not root.reached or not root.reached[slot]:
         return root
     chain_end, chain_is_root = root.chain_end, root.chain_is_root
     if chain_end is not None and chain_end.intermediate_chain:
         # The chain went on to the parameter, there being no other way for it to end in such a one.
         chain_end, chain_is_root = producer.chain_end, False
     update = root.update
-    if root.updated_parameter in slots and producer.atom.opcode == "dynamic-update-slice":
+    if root.updated_parameter == slot and producer.atom.opcode == "dynamic-update-slice":
         update = producer.update
     transposes, concatenates = root.transposes, root.concatenates
     if producer.transposes or producer.concatenates:
-        users_clean = all(clean[s] for s in slots)
-        transposes += tuple([(a, c and users_clean) for a, c in producer.transposes])
-        concatenates += tuple([(a, c and users_clean) for a, c in producer.concatenates])
+        transposes += tuple([(a, c and clean) for a, c in producer.transposes])
+        concatenates += tuple([(a, c and clean) for a, c in producer.concatenates])
     return Root(
         root.result,
         root.atom,

@@ -27,14 +27,33 @@ def time_of_pair(
     timing: Timing, pair: Pair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
 ) -> Estimate:
     """The producer fused into the consumer, whose estimates are given (`EstimateRunTimeForFusionImpl`)."""
-    flops, read, bytes_read = work_of_pair(timing, pair, first, second, launch, coalesced)
+    flops, read, bytes_read = _work_of_pair(timing, pair, first, second, launch, coalesced)
     compute = timing.compute(flops, launch.blocks, launch.threads)
     write, written = second.write, second.bytes_written
     ticks = timing.combine(compute, read + write)
     return Estimate(ticks, flops, bytes_read, written, read, write, compute, launch, coalesced)
 
 
-def work_of_pair(
+def ticks_of_pair(
+    timing: Timing, pair: Pair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
+) -> int:
+    """The time alone, which is all that most pairs are asked for."""
+    a, b, slot = pair.producer, pair.consumer, pair.slot
+    blocks, threads, most = launch.blocks, launch.threads, timing.saturating_blocks
+    if b.utilization[slot] != 1.0 or pair.shared or a.first_slots or a.skipped or b.first_slots:
+        flops, read, _ = _work_of_pair(timing, pair, first, second, launch, coalesced)
+        return timing.total(flops, blocks, threads, read + second.write)
+    # As nearly always: what the producer reads comes in place of what it wrote, and that is all.
+    flops = first.flops + second.flops
+    if flops >= EXACT:
+        flops = int(scaled_sum(first.flops, 1.0, second.flops))
+    key = (blocks if blocks < most else most, coalesced)
+    read, each = b.reads.get(key) or _read_operands(timing, b, *key)
+    ticks, _ = a.reads.get(key) or _read_operands(timing, a, *key)
+    return timing.total(flops, blocks, threads, read - each[slot] + ticks + second.write)
+
+
+def _work_of_pair(
     timing: Timing, pair: Pair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
 ) -> tuple[int, int, int]:
     """Flops of both, and ticks and bytes of what both read."""
@@ -62,9 +81,6 @@ def work_of_pair(
         read -= each[other]
         bytes_read -= read_by_b[other]
     shared, first_slots, skipped = pair.shared, a.first_slots, a.skipped
-    if share == 1.0 and not (shared or first_slots or skipped):
-        ticks, _ = a.reads.get(key) or _read_operands(timing, a, blocks, coalesced)
-        return flops, read + ticks, bytes_read + a.total_read
     time = timing.read
     uses = a.parameter_uses if a.is_fusion else ()
     may_share = (b.is_fusion or b.elementwise) and (a.elementwise or a.is_fusion)

@@ -87,6 +87,8 @@ class Launcher:
             if known is None:
                 known = self._launch_of(self._device, self.kernel(instruction, summary))
             summary.launch = known
+        if summary.keeps_loop and self._simple_loops and known.kind == "loop":
+            summary.loop = known
         return known
 
     def kernel(self, instruction: Instruction, summary: Summary) -> Kernel:
@@ -101,10 +103,10 @@ class Launcher:
             fusion = a.config if b.config is None else b.config
             if fusion is not None:
                 known = self._named_emitter(fusion, b)
-            elif b.launch is not None:
-                plain = b.keeps_loop and a.leaves_loops and self._simple_loops and b.launch.kind == "loop"
-                if plain or self._keeps(b.launch, pair):
-                    known = b.launch
+            elif b.loop is not None and a.leaves_loops:
+                known = b.loop
+            elif b.launch is not None and self._keeps(b.launch, pair):
+                known = b.launch
             if known is None:
                 known = self._launch_of(self._device, _Fused(producer, consumer, pair, self._mlir))
             pair.launch = known
@@ -122,7 +124,7 @@ class Launcher:
         end = root.chain_end
         if root.atom is None or end is None:
             return False
-        if pair.slot in root.reached:
+        if root.reached and root.reached[pair.slot]:
             if inside.transposes or inside.concatenates:
                 return False
             # Where the root's chain goes on into the producer it ends there.

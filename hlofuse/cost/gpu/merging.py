@@ -47,6 +47,9 @@ class _Timing(Timing):
         per_ns = int(self._flops_per_ns_and_fpu) * units
         return nanoseconds(fp32(fp32(flops) / fp32(per_ns))) if per_ns else INFINITE
 
+    def total(self, flops: int, blocks: int, threads: int, memory: int) -> int:
+        return self.combine(self.compute(flops, blocks, threads), memory)
+
     def combine(self, compute: int, memory: int) -> int:
         return max(compute, memory)
 

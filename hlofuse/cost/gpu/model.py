@@ -14,12 +14,12 @@ from typing import TypeAlias
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.backend_config import fusion_config
 from hlofuse.cost.gpu.coalescing import is_broadcast
-from hlofuse.cost.gpu.composing import Origin, origins_of
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate
-from hlofuse.cost.gpu.kernel_time import time_of, time_of_pair, work_of_pair
+from hlofuse.cost.gpu.kernel_time import ticks_of_pair, time_of, time_of_pair
 from hlofuse.cost.gpu.known import KnownStructures, Tables
 from hlofuse.cost.gpu.launch import Kernel, Launch
+from hlofuse.cost.gpu.origins import Origin, origins_of
 from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.gpu.ticks import INFINITE
@@ -88,7 +88,8 @@ class KernelModel:
             if pair is None:
                 pair = self.pair(producer, consumer)
             first, second = self.run_time(producer), self.run_time(consumer)
-            known = pairs[consumer] = self._time_pair(producer, first, consumer, second, pair)
+            known = pair if pair.ticks >= 0 else self._time_pair(producer, first, consumer, second, pair)
+            pairs[consumer] = known
         return self._estimate(producer, consumer, known)
 
     def times(
@@ -115,8 +116,10 @@ class KernelModel:
                 second = runs[user] = self._run(user)
             together = pairs.get(user)
             if together is None:
-                known = structures.get(user) or self.pair(producer, user)
-                together = pairs[user] = self._time_pair(producer, first, user, second, known)
+                together = known = structures.get(user) or self.pair(producer, user)
+                if known.ticks < 0:
+                    together = self._time_pair(producer, first, user, second, known)
+                pairs[user] = together
             fused += together.ticks
             unfused += second.ticks
         return fused, unfused
@@ -256,17 +259,19 @@ class KernelModel:
         self, producer: Instruction, first: Estimate, consumer: Instruction, second: Estimate, pair: Pair
     ) -> _Timed:
         """`first` and `second` are the estimates of the two."""
-        if pair.ticks < 0:
-            a = pair.producer
-            if a.bad_transpose or pair.consumer.bad_transpose:
-                return self._run_pair(producer, first, consumer, second, pair)
-            if first.ticks >= INFINITE or second.ticks >= INFINITE:
-                return replace(first, ticks=INFINITE)
-            launch = pair.launch or self._launcher.of_pair(producer, consumer, pair)
-            in_step = not a.is_reduction or _in_step(pair, launch)
-            flops, read, _ = work_of_pair(self.timing, pair, first, second, launch, in_step)
-            compute = self.timing.compute(flops, launch.blocks, launch.threads)
-            pair.ticks = self.timing.combine(compute, read + second.write)
+        a, b = pair.producer, pair.consumer
+        if a.bad_transpose or b.bad_transpose:
+            return self._run_pair(producer, first, consumer, second, pair)
+        if first.ticks >= INFINITE or second.ticks >= INFINITE:
+            return replace(first, ticks=INFINITE)
+        launch = pair.launch
+        if launch is None:
+            if b.loop is not None and a.leaves_loops:
+                launch = pair.launch = b.loop
+            else:
+                launch = self._launcher.of_pair(producer, consumer, pair)
+        in_step = not a.is_reduction or _in_step(pair, launch)
+        pair.ticks = ticks_of_pair(self.timing, pair, first, second, launch, in_step)
         return pair
 
     def _estimate(self, producer: Instruction, consumer: Instruction, known: _Timed) -> Estimate:

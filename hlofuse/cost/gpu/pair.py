@@ -7,7 +7,7 @@ from typing import Any
 
 from hlofuse.cost.gpu.backend_config import FusionConfig
 from hlofuse.cost.gpu.estimate import Estimate
-from hlofuse.cost.gpu.heroes import Root, fuse_roots
+from hlofuse.cost.gpu.heroes import Root, fuse_root
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.gpu.ticks import EXACT, fp32
@@ -54,8 +54,9 @@ class Pair:
         """The consumer's roots as they are with the producer in."""
         roots = self._roots
         if roots is None:
-            b = self.consumer
-            roots = self._roots = fuse_roots(b.roots, b.clean, self.slots, self.producer.roots[0])
+            b, slot, inside = self.consumer, self.slot, self.producer.roots[0]
+            clean = b.clean[slot]
+            roots = self._roots = [fuse_root(root, clean, slot, inside) for root in b.roots]
         return roots
 
     @property

@@ -17,6 +17,10 @@ from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.ticks import fp32
 
+FEW_OPERANDS = 40
+LITTLE_CODE = 96.0
+"""Instructions emitted, `ir_size`."""
+
 
 class Summary:
     """One structure. Lists run over operand slots, or parameters of a fusion."""
@@ -34,15 +38,18 @@ class Summary:
         "first_slots",
         "flops",
         "granule",
+        "inside",
         "ir_size",
         "is_fusion",
         "is_plain",
         "is_reduction",
+        "is_small",
         "is_triton",
         "is_tuple",
         "keeps_loop",
         "launch",
         "leaves_loops",
+        "loop",
         "minor_of_transpose",
         "number",
         "operand_bytes",
@@ -97,6 +104,9 @@ class Summary:
     """The roots of element-wise use of each parameter; 0 is the fusion's own root."""
     root_utilization: Sequence[float]
     root_emitted: Sequence[int]
+    inside: tuple[Sequence[float], Sequence[int], Sequence[int]] | None
+    """Utilization, bytes read and code emitted of the parameters where this is part of a fusion. None where
+    rounding might make them others there."""
     granule: float
     """A power of two dividing every summand of `flops` (see `utilization`)."""
     whole: bool
@@ -116,6 +126,8 @@ class Summary:
     """The result is a tuple."""
     is_plain: bool
     """It neither reduces nor scatters, takes no shared memory and has one result: few rules concern it."""
+    is_small: bool
+    """It is plain, with `FEW_OPERANDS` at most and no more than `LITTLE_CODE`."""
     keeps_loop: bool
     """Emitted as a loop, it is the same loop with any producer in that `leaves_loops`."""
     leaves_loops: bool
@@ -126,9 +138,11 @@ class Summary:
     skipped: frozenset[int]
     """Parameters that are outputs and nothing else: not fused into a consumer."""
     reads: dict[tuple[int, bool], tuple[int, list[int]]]
-    """Ticks of reading the operands: sum and each, by blocks and coalescing. Kept, like the next two, once
+    """Ticks of reading the operands: sum and each, by blocks and coalescing. Kept, like the next three, once
     worked out."""
     launch: Launch | None
+    loop: Launch | None
+    """The same if it is a loop that any producer in that `leaves_loops` leaves as it is."""
     estimates: list[Estimate | None]
     """By whether it reads across the grain of memory."""
 

@@ -99,6 +99,17 @@ class Timing:
             ticks = self._writes[written] = seconds(fp32(fp32(written) / self._bandwidth))
         return ticks
 
+    def total(self, flops: int, blocks: int, threads: int, memory: int) -> int:
+        """What `combine` makes of `compute` and so many ticks of reading and writing."""
+        cores, fpus = self._cores, self._fpus
+        units = (blocks if blocks < cores else cores) * (threads if threads < fpus else fpus)
+        compute = self._computes.get((flops, units))
+        if compute is None:
+            compute = self.compute(flops, blocks, threads)
+        shorter = compute if compute < memory else memory
+        overlap = self._overlaps.get(shorter)
+        return self.combine(compute, memory) if overlap is None else compute + memory - overlap
+
     def combine(self, compute: int, memory: int) -> int:
         """`CombineComputeAndMemoryAccessTime`: the two overlap, but not wholly."""
         shorter = compute if compute < memory else memory

@@ -138,6 +138,12 @@ def reads_whole(often: float, share: float, operand: ShapeFacts) -> bool:
     return fp32(fp32(often * share) * operand.elements_fp32).is_integer()
 
 
+def bytes_of(operand: ShapeFacts, share: float) -> int:
+    """Bytes read of an array of which each element is read so often."""
+    size = operand.size_fp32
+    return int(size) if share == 1.0 else single_half_away(size * share)
+
+
 def lowest_bit(value: float) -> float:
     """The largest power of two that divides a whole number; 0 for other numbers."""
     if not value.is_integer():
@@ -151,8 +157,7 @@ def _bytes_read(
 ) -> int:
     """`FusionProcessOperandBytesRead`."""
     if not parameter.shape.is_tuple:
-        share, size = utilization.get(parameter, 0.0), atoms[parameter].result.size_fp32
-        return int(size) if share == 1.0 else single_half_away(size * share)
+        return bytes_of(atoms[parameter].result, utilization.get(parameter, 0.0))
     total = 0
     for index, _ in parameter.shape.leaves():
         element = parameter

@@ -141,7 +141,7 @@ class Driver:
             # Only what this step changed is added; what it did away with is subtracted.
             fused -= removed[0]
             unfused -= removed[1]
-            current = self._queue.priority(producer)
+            current = self._queue.waiting[producer]
         us_fused, us_unfused = microseconds(fused), microseconds(unfused)
         self._recorder.priority(producer, us_fused, us_unfused)
         if guide is not None:
@@ -242,7 +242,8 @@ class Driver:
         model = self._model
         pair = self._legality.pair(producer, consumer)
         kind = _kind_of(pair.launch or model.pair_launch(producer, consumer, pair))
-        _make_fusion(consumer, "kCustom" if tiling is not None else kind)
+        kind = "kCustom" if tiling is not None else kind
+        _make_fusion(consumer, kind)
         if extra_outputs:
             merge_extra_output(consumer, producer)
         elif producer.opcode == "fusion":
@@ -255,13 +256,14 @@ class Driver:
             model.changed(consumer)
         else:
             model.made(consumer, pair, producer)
+        self._legality.grown(consumer, stays=kind != "kCustom" and not extra_outputs)
 
     def _note_removed_times(self, producer: Instruction, consumers: list[Instruction]) -> None:
         """What fusing took away from the sums of others (`ComputeRuntimesOfRemovedConsumers`)."""
-        gone = (*consumers, producer)
+        gone, waiting = (*consumers, producer), self._queue.waiting
         for operand in self._new_consumers:
             bitcast = operand.opcode == "bitcast" and is_fusible_bitcast(operand)
-            if operand in self._queue and not bitcast:
+            if operand in waiting and not bitcast:
                 fused, unfused = self._model.kept_times(operand, gone)
                 self._removed_times[operand] = fused, unfused + self._launch
 

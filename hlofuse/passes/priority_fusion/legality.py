@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from hlofuse.analysis.in_place import in_place_pairs
+from hlofuse.analysis.in_place import in_place_pairs, never_in_place
 from hlofuse.analysis.reachability import depends_on
 from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.combined import CombinedModel, estimate_of
@@ -46,7 +46,7 @@ _Edge: TypeAlias = "Verdict | Pair"
 class _Alone:
     """What is known of an instruction whatever its neighbours."""
 
-    __slots__ = ("as_consumer", "as_producer", "summary", "works_in_place")
+    __slots__ = ("as_consumer", "as_producer", "never_in_place", "summary", "works_in_place")
 
     as_producer: Verdict | None
     """None where nothing speaks against it."""
@@ -54,6 +54,8 @@ class _Alone:
     summary: Summary | None
     """None until somebody asks, like the next one."""
     works_in_place: bool | None
+    never_in_place: bool
+    """Nor will it with something fused in."""
 
 
 class Legality:
@@ -73,6 +75,7 @@ class Legality:
             FusionState(True, JAXLIB_0_11_1, settings, lambda _: False),
         )
         self._limits = Limits(model.device, settings)
+        self._admits_small = self._limits.admit_small
         self._edges: dict[Instruction, dict[Instruction, _Edge]] = {}
         self._alone: dict[Instruction, _Alone] = {}
         self._by_structure: dict[Pair, _Edge] = {}
@@ -123,22 +126,25 @@ class Legality:
                 return self._ask_outside(TRITON_RULES if triton else RULES, producer, consumer) or pair
             if triton:
                 return self._first(TRITON_RULES, producer, consumer) or pair
-        found = self._by_structure.get(pair)
-        if found is None:
-            rules = structure_rules(producer, consumer, pair, self._limits)
-            found = pair if not rules else self._first(rules, producer, consumer, pair) or pair
-            self._by_structure[pair] = found
-        if found is pair:
-            in_place = second.works_in_place
-            if in_place is None:
-                in_place = second.works_in_place = bool(in_place_pairs(consumer, JAXLIB_0_11_1))
-            if in_place:
-                return self._first(IN_PLACE_RULES, producer, consumer, pair) or pair
-        return found
+        if not (self._admits_small and a.is_small and b.is_small) or consumer.opcode == "bitcast":
+            found = self._by_structure.get(pair)
+            if found is None:
+                rules = structure_rules(producer, consumer, pair, self._limits)
+                found = pair if not rules else self._first(rules, producer, consumer, pair) or pair
+                self._by_structure[pair] = found
+            if found is not pair:
+                return found
+        in_place = second.works_in_place
+        if in_place is None:
+            second.never_in_place = never_in_place(consumer)
+            in_place = not second.never_in_place and bool(in_place_pairs(consumer, JAXLIB_0_11_1))
+            second.works_in_place = in_place
+        return (self._first(IN_PLACE_RULES, producer, consumer, pair) or pair) if in_place else pair
 
     def _look_at(self, instruction: Instruction) -> _Alone:
         alone = self._alone[instruction] = _Alone()
         alone.as_producer = alone.as_consumer = alone.summary = alone.works_in_place = None
+        alone.never_in_place = False
         as_producer, as_consumer = rules_of_one(instruction)
         if as_producer:
             alone.as_producer = self._first(as_producer, instruction, instruction)
@@ -229,9 +235,19 @@ class Legality:
             return self._state.triton.instruction(constant) is not None
         return not may_be_fused(user)
 
+    def grown(self, consumer: Instruction, *, stays: bool) -> None:
+        """Something was fused into it. `stays`: it has become, or still is, a kernel of ours with one result,
+        about which the rules say what they said."""
+        alone = self._alone
+        if not stays:
+            alone.pop(consumer, None)
+        elif (known := alone.get(consumer)) is not None:
+            known.summary = None
+            if not known.never_in_place:
+                known.works_in_place = None
+
     def invalidate(self, instruction: Instruction) -> None:
         """Forget verdicts about the instruction and its present operands."""
-        self._alone.pop(instruction, None)
         edges = self._edges
         edges.pop(instruction, None)
         for operand in instruction.operands:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
 from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
 
 Chooser: TypeAlias = Callable[[Sequence[Instruction]], Instruction]
 """Picks one of several producers with the same, greatest priority."""
+_ID_BITS = 32
 
 
 class PriorityQueue:
@@ -19,28 +20,28 @@ class PriorityQueue:
     """
 
     def __init__(self, choose: Chooser | None = None) -> None:
-        self._heap: list[tuple[int, int, Instruction]] = []
-        self._priority: dict[Instruction, int] = {}
+        self.waiting: dict[Instruction, int] = {}
+        """Who is in the queue, with the priority."""
+        self._heap: list[int] = []
+        """Priority and, in the last bits, id, as one number, negative: two are compared at once."""
+        self._of: dict[int, Instruction] = {}
+        """Whose entry it is."""
         self._choose = choose
-        self._equal: dict[Instruction, tuple[int, int, Instruction]] = {}
+        self._equal: dict[Instruction, int] = {}
         """Those of the greatest priority, out of the heap until one after the other is chosen."""
-
-    def __contains__(self, producer: Instruction) -> bool:
-        return producer in self._priority
-
-    def priority(self, producer: Instruction) -> int:
-        return self._priority[producer]
 
     def set(self, producer: Instruction, priority: int) -> None:
         """Put the producer in, or move it."""
-        if self._priority.get(producer) != priority:
+        if self.waiting.get(producer) != priority:
             if self._equal:
                 self._equal.pop(producer, None)
-            self._priority[producer] = priority
-            heapq.heappush(self._heap, (-priority, -producer.id, producer))
+            self.waiting[producer] = priority
+            entry = -(priority << _ID_BITS) - producer.id
+            self._of[entry] = producer
+            heappush(self._heap, entry)
 
     def discard(self, producer: Instruction) -> None:
-        self._priority.pop(producer, None)
+        self.waiting.pop(producer, None)
         if self._equal:
             self._equal.pop(producer, None)
 
@@ -48,25 +49,28 @@ class PriorityQueue:
         """Take out the producer whose turn it is, with its priority; None when none is left."""
         if self._choose is not None:
             return self._pop_chosen(self._choose)
-        heap, current = self._heap, self._priority
+        heap, waiting, of = self._heap, self.waiting, self._of
         while heap:
-            negative, _, producer = heapq.heappop(heap)
-            if current.get(producer) == -negative:
-                del current[producer]
-                return producer, -negative
+            entry = heappop(heap)
+            producer, priority = of[entry], -entry >> _ID_BITS
+            if waiting.get(producer) == priority:
+                del waiting[producer]
+                return producer, priority
         return None
 
     def _pop_chosen(self, choose: Chooser) -> tuple[Instruction, int] | None:
-        heap, current, equal = self._heap, self._priority, self._equal
-        if equal and heap and heap[0][0] < next(iter(equal.values()))[0]:  # one that is greater has come
+        heap, waiting, equal = self._heap, self.waiting, self._equal
+        greatest = -next(iter(equal.values())) >> _ID_BITS if equal else 0
+        if equal and heap and -heap[0] >> _ID_BITS > greatest:  # one that is greater has come
             for entry in equal.values():
-                heapq.heappush(heap, entry)
+                heappush(heap, entry)
             equal.clear()
         left = len(equal)
-        while heap and (not equal or heap[0][0] == next(iter(equal.values()))[0]):
-            entry = heapq.heappop(heap)
-            negative, _, producer = entry
-            if current.get(producer) == -negative:
+        while heap and (not equal or -heap[0] >> _ID_BITS == greatest):
+            entry = heappop(heap)
+            producer = self._of[entry]
+            greatest = -entry >> _ID_BITS
+            if waiting.get(producer) == greatest:
                 equal.setdefault(producer, entry)
         if not equal:
             return None
@@ -74,4 +78,4 @@ class PriorityQueue:
             equal = self._equal = dict(sorted(equal.items(), key=lambda item: item[1]))
         chosen = choose(list(equal))
         del equal[chosen]
-        return chosen, current.pop(chosen)
+        return chosen, waiting.pop(chosen)

@@ -6,7 +6,7 @@ from typing import Any
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.cost.gpu.summary import Summary
+from hlofuse.cost.gpu.summary import FEW_OPERANDS, LITTLE_CODE, Summary
 from hlofuse.cost.gpu.ticks import EXACT
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
@@ -137,6 +137,12 @@ class Limits:
         self.parameters = settings.value(MAX_PARAMETERS)
         self.ir_size = min(settings.value(MAX_IR_SIZE), EXACT - 1)
         """Where it is more, `merged_ir_size` is asked what the sum comes to in single precision."""
+        self.admit_small = (
+            self.admit_plain
+            and self.parameters > 2 * FEW_OPERANDS
+            and self.ir_size >= LITTLE_CODE * (LITTLE_CODE + 1)
+        )
+        """Two that are small are within all limits: code is copied at most as often as there is any."""
 
     def admit(self, a: Summary, b: Summary) -> bool:
         """What the two take of a block's resources is within the limits, and each has one result."""

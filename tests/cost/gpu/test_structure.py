@@ -72,14 +72,16 @@ def _fuse(model: KernelModel, module: Module, producer: str, consumer: str) -> I
 
 def _figures(summary: Summary) -> dict[str, object]:
     """Everything two ways to the same structure have to agree on."""
-    apart = ("number", "atom", "operands", "reads", "launch", "estimates", "roots", "granule")
+    apart = ("number", "atom", "operands", "reads", "launch", "estimates", "roots", "granule", "inside")
     apart += ("parameter_uses", "root_utilization", "root_emitted")  # numbered in another order
     known = [name for name, x in vars(Summary).items() if isdatadescriptor(x) and not name.startswith("__")]
     figures = {name: getattr(summary, name) for name in known if name not in apart}
     count = len(summary.operands)
     figures["common"] = [summary.common_utilization(j, k) for j in range(count) for k in range(j)]
     figures["from root"] = [summary.common_with_root(k) for k in range(count)]
-    figures["heroes"] = [(r.hero[0] and r.hero[0].opcode, r.hero[1], r.reached) for r in summary.roots]
+    reached = [[k for k, there in enumerate(r.reached) if there] for r in summary.roots]
+    heroes = [(hero and hero.opcode, is_root) for hero, is_root in (r.hero for r in summary.roots)]
+    figures["heroes"], figures["reached"] = heroes, reached
     return {name: tuple(x) if isinstance(x, list) else x for name, x in figures.items()}
 
 

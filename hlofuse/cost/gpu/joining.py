@@ -1,0 +1,210 @@
+"""What is known of the parameters of a fusion, and what adds up over its inside, from its two parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import frexp
+from typing import TypeVar
+
+from hlofuse.cost.gpu.atoms import Atom
+from hlofuse.cost.gpu.origins import Origin
+from hlofuse.cost.gpu.summary import Summary
+from hlofuse.cost.gpu.ticks import EXACT, fp32
+from hlofuse.cost.gpu.utilization import bytes_of, elements_read, lowest_bit, reads_whole
+
+_MANY_ROOTS = 24
+_T = TypeVar("_T")
+
+
+def side_by_side(ours: Sequence[_T], slot: int, theirs: Iterable[_T]) -> list[_T]:
+    """What there is for each parameter where the parts share none: the consumer's, but for where it read the
+    producer, and the producer's."""
+    both = list(ours)
+    del both[slot]
+    both += theirs
+    return both
+
+
+def join_in_step(fused: Summary, producer: Summary, consumer: Summary, slot: int) -> bool:
+    """What `join` does where the two share no operand and the producer is evaluated once: all figures stay
+    what they are in the parts. False where that is not so, or not known."""
+    ours, theirs, joint = consumer.inside, producer.inside, consumer.parameter_uses[slot]
+    if ours is None or theirs is None or len(joint) != 1:
+        return False
+    (number,) = joint
+    evaluated, emitted = consumer.root_utilization, consumer.root_emitted
+    copies = emitted[number]
+    if evaluated[number] != 1.0:
+        return False
+    flops = producer.flops + consumer.flops
+    granule = producer.granule if producer.granule < consumer.granule else consumer.granule
+    if flops and flops >= granule * EXACT:
+        return False
+    fused.flops, fused.granule = flops, granule
+    uses, sizes = producer.parameter_uses, theirs[2]
+    if len(producer.root_utilization) == 1:
+        uses = [joint] * len(uses)
+    else:
+        shift = len(evaluated) - 1
+        uses = [_renumbered(use, joint, shift) for use in uses]
+        evaluated = [*evaluated, *producer.root_utilization[1:]]
+        emitted = [*emitted, *[n * copies for n in producer.root_emitted[1:]]]
+    if copies != 1:
+        sizes = [n * copies for n in sizes]
+    fused.root_utilization, fused.root_emitted = evaluated, emitted
+    fused.operands = side_by_side(consumer.operands, slot, producer.operands)
+    fused.parameter_uses = side_by_side(consumer.parameter_uses, slot, uses)
+    fused.utilization = side_by_side(ours[0], slot, theirs[0])
+    fused.operand_bytes = side_by_side(ours[1], slot, theirs[1])
+    fused.parameter_ir_size = side_by_side(ours[2], slot, sizes)
+    fused.own_ir_size = consumer.own_ir_size + copies * producer.own_ir_size
+    fused.splits = consumer.splits + copies * producer.splits
+    fused.whole = consumer.whole and producer.whole
+    if len(evaluated) > _MANY_ROOTS:
+        _number_anew(fused)
+    return True
+
+
+def join(fused: Summary, producer: Summary, consumer: Summary, slot: int, origins: Sequence[Origin]) -> bool:
+    """Set what `fused` has for each parameter, and its sums; False if single precision could round them
+    otherwise."""
+    merged = _Uses(producer, consumer, slot)
+    if not merged.is_known:
+        return False
+    ours, theirs = consumer.operands, producer.operands
+    fused.operands = [ours[outer] if outer >= 0 else theirs[inner] for outer, inner in origins]
+    if not (_set_flops(fused, producer, consumer, merged) and _set_uses(fused, consumer, merged, origins)):
+        return False
+    fused.own_ir_size = merged.own_ir_size
+    fused.splits = consumer.splits + merged.copies * producer.splits
+    fused.whole = consumer.whole and merged.whole
+    return True
+
+
+def _renumbered(use: frozenset[int], joint: frozenset[int], shift: int) -> frozenset[int]:
+    """The producer's roots of use in the consumer's numbering, where its number 0 stands for `joint`."""
+    if len(use) == 1:
+        (number,) = use
+        return frozenset((number + shift,)) if number else joint
+    new = {number + shift for number in use if number}
+    return joint | new if 0 in use else frozenset(new)
+
+
+class _Uses:
+    """Roots of element-wise use of both parts in one numbering, the consumer's first."""
+
+    def __init__(self, producer: Summary, consumer: Summary, slot: int) -> None:
+        joint = self.joint = consumer.parameter_uses[slot]
+        """What the producer's root belongs to: its number 0 stands for these."""
+        evaluated, emitted = consumer.root_utilization, consumer.root_emitted
+        if len(joint) == 1:
+            (number,) = joint
+            often, copies = evaluated[number], emitted[number]
+        else:
+            often, copies = 0.0, 0
+            for number in joint:
+                often = fp32(often + evaluated[number])
+                copies += emitted[number]
+        self.often, self.copies = often, copies
+        self.shift = len(evaluated) - 1
+        self.producer_uses = producer.parameter_uses
+        self.is_known = self.whole = True
+        more = producer.root_utilization[1:]
+        if often == 1.0:
+            self.whole = producer.whole
+        elif producer.atom is None:
+            # The inside of a fusion would have to be gone through, but where nothing is rounded.
+            self.is_known = producer.whole and all(map(self._scales, producer.root_utilization))
+            more = [e * often for e in more]
+        elif more:
+            more = self._reads(producer, producer.atom)
+        if more:
+            evaluated = [*evaluated, *more]
+            emitted = [*emitted, *[n * copies for n in producer.root_emitted[1:]]]
+        self.evaluated, self.emitted = evaluated, emitted
+        self.own_ir_size = consumer.own_ir_size + copies * producer.own_ir_size
+
+    def of_producer(self, parameter: int) -> frozenset[int]:
+        """What one of the producer's parameters belongs to."""
+        return _renumbered(self.producer_uses[parameter], self.joint, self.shift)
+
+    def _reads(self, instruction: Summary, atom: Atom) -> list[float]:
+        """How often an instruction reads each operand, none of them used as it is."""
+        evaluated = [0.0] * len(atom.operands)
+        for slot, number in enumerate(instruction.first_slots or range(len(atom.operands))):
+            share, operand = atom.operand_utilization[slot], atom.operands[slot]
+            evaluated[number] = fp32(evaluated[number] + elements_read(self.often, share, operand))
+            self.whole = self.whole and reads_whole(self.often, share, operand)
+        return evaluated
+
+    def _scales(self, evaluated: float) -> bool:
+        """A rate within the producer is exact, and so are its sums, when multiplied."""
+        often = self.often
+        return (
+            frexp(often)[0] == 0.5 and often >= 1.0 and evaluated.is_integer() and evaluated * often < EXACT
+        )
+
+
+def _set_flops(fused: Summary, producer: Summary, consumer: Summary, merged: _Uses) -> bool:
+    """False if the sum could depend on the order of adding in single precision."""
+    work, granule = float(producer.flops), producer.granule
+    if merged.often != 1.0:
+        work = fp32(merged.often * work)
+        granule = lowest_bit(work) if producer.atom is not None else granule * merged.often
+    total = work + consumer.flops
+    fused.granule = granule if granule < consumer.granule else consumer.granule
+    fused.flops = int(total)
+    return total == 0 or total < fused.granule * EXACT
+
+
+def _set_uses(fused: Summary, consumer: Summary, merged: _Uses, origins: Sequence[Origin]) -> bool:
+    """False if single precision could round a utilization otherwise."""
+    evaluated, emitted = merged.evaluated, merged.emitted
+    uses, utilization, read, ir_sizes = [], [], [], []
+    as_before, is_fusion = consumer.parameter_uses, consumer.is_fusion
+    for k, (outer, inner) in enumerate(origins):
+        if outer < 0:
+            both = merged.of_producer(inner)
+        else:
+            both = as_before[outer]
+            if inner >= 0:
+                both |= merged.of_producer(inner)
+            elif is_fusion and len(both) == 1:  # nothing new reads it
+                uses.append(both)
+                utilization.append(consumer.utilization[outer])
+                ir_sizes.append(consumer.parameter_ir_size[outer])
+                read.append(consumer.operand_bytes[outer])
+                continue
+        if len(both) == 1:
+            (number,) = both
+            total, copies = evaluated[number], emitted[number]
+        else:
+            total, copies = 0.0, 0
+            for number in both:
+                value = evaluated[number]
+                if not (value.is_integer() and value < EXACT):
+                    return False
+                total += value
+                copies += emitted[number]
+            if total >= EXACT:
+                return False
+        uses.append(both)
+        utilization.append(total)
+        ir_sizes.append(copies)
+        read.append(bytes_of(fused.operands[k], total))
+    fused.parameter_uses, fused.utilization = uses, utilization
+    fused.operand_bytes, fused.parameter_ir_size = read, ir_sizes
+    fused.root_utilization, fused.root_emitted = evaluated, emitted
+    if len(evaluated) > _MANY_ROOTS:
+        _number_anew(fused)
+    return True
+
+
+def _number_anew(fused: Summary) -> None:
+    """Leave out the roots of use that no parameter belongs to any more."""
+    numbers = {0: 0}
+    fused.parameter_uses = [
+        frozenset([numbers.setdefault(n, len(numbers)) for n in uses]) for uses in fused.parameter_uses
+    ]
+    fused.root_utilization = [fused.root_utilization[n] for n in numbers]
+    fused.root_emitted = [fused.root_emitted[n] for n in numbers]
