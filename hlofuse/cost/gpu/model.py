@@ -7,15 +7,15 @@ known by the summaries of its two parts and by which operands they share (`pair`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.backend_config import fusion_config
 from hlofuse.cost.gpu.coalescing import is_broadcast
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate
+from hlofuse.cost.gpu.kept import KeptTable, Timed
 from hlofuse.cost.gpu.kernel_time import ticks_of_pair, time_of, time_of_pair
 from hlofuse.cost.gpu.known import KnownStructures, Tables
 from hlofuse.cost.gpu.launch import Kernel, Launch
@@ -25,9 +25,6 @@ from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.gpu.timing import Timing
 from hlofuse.ir.instruction import Instruction
-
-_Timed: TypeAlias = "Pair | Estimate"
-"""What has the ticks of a pair: its structure if they are all that was asked for."""
 
 
 class KernelModel:
@@ -61,79 +58,73 @@ class KernelModel:
         self._tiled = tiled
         self._summary_of: dict[Instruction, Summary] = {}
         self._made_of: dict[Instruction, tuple[Pair, Sequence[Origin] | None]] = {}
-        self._runs: dict[Instruction, Estimate] = {}
-        self._pairs: dict[Instruction, dict[Instruction, _Timed]] = {}
+        self.kept = KeptTable()
+        """What is kept of each instruction until `invalidate`."""
 
     # ------------------------------------------------------------ what passes ask
 
     def run_time(self, instruction: Instruction) -> Estimate:
         """`EstimateRunTimeForInstruction`."""
-        known = self._runs.get(instruction)
+        kept = self.kept[instruction]
+        known = kept.run
         if known is None:
-            known = self._runs[instruction] = self._run(instruction)
+            known = kept.run = self._run(instruction)
         return known
 
     def has_run_time(self, instruction: Instruction) -> bool:
         """Its run time has been asked for and kept."""
-        return instruction in self._runs
+        return self.kept[instruction].run is not None
 
     def pair_time(self, producer: Instruction, consumer: Instruction, pair: Pair | None = None) -> Estimate:
         """The consumer with the producer fused in (`EstimateRunTimeForFusion`).
 
         `pair` is what `pair` says of the two, for who has it already.
         """
-        pairs = self._pairs.setdefault(producer, {})
-        known = pairs.get(consumer)
+        times = self.kept[producer].times
+        known = times.get(consumer)
         if known is None:
             if pair is None:
                 pair = self.pair(producer, consumer)
             first, second = self.run_time(producer), self.run_time(consumer)
             known = pair if pair.ticks >= 0 else self._time_pair(producer, first, consumer, second, pair)
-            pairs[consumer] = known
+            times[consumer] = known
         return self._estimate(producer, consumer, known)
 
-    def times(
-        self,
-        producer: Instruction,
-        users: Iterable[Instruction],
-        structures: Mapping[Instruction, Pair],
-    ) -> tuple[int, int]:
+    def times(self, producer: Instruction, users: Iterable[Instruction]) -> tuple[int, int]:
         """Ticks of all users with the producer in each, and of all of them and the producer as they are.
 
-        `structures` has what `pair` says of the producer and users, for those it is known of.
+        The producer may go into all of them.
         """
-        runs = self._runs
-        pairs = self._pairs.get(producer)
-        if pairs is None:
-            pairs = self._pairs[producer] = {}
-        first = runs.get(producer)
+        kept = self.kept
+        own = kept[producer]
+        times, answers, first = own.times, own.answers, own.run
         if first is None:
-            first = runs[producer] = self._run(producer)
+            first = own.run = self._run(producer)
         fused, unfused = 0, first.ticks
         for user in users:
-            second = runs.get(user)
+            theirs = kept[user]
+            second = theirs.run
             if second is None:
-                second = runs[user] = self._run(user)
-            together = pairs.get(user)
+                second = theirs.run = self._run(user)
+            together = times.get(user)
             if together is None:
-                together = known = structures.get(user) or self.pair(producer, user)
+                together = known = answers.get(user) or self.pair(producer, user)
                 if known.ticks < 0:
                     together = self._time_pair(producer, first, user, second, known)
-                pairs[user] = together
+                times[user] = together
             fused += together.ticks
             unfused += second.ticks
         return fused, unfused
 
     def kept_times(self, producer: Instruction, users: Iterable[Instruction]) -> tuple[int, int]:
         """The same of those users only that a pair time with the producer is kept of."""
-        runs, pairs = self._runs, self._pairs.get(producer)
-        fused, unfused = 0, (runs.get(producer) or self.run_time(producer)).ticks
-        if pairs:
-            for user in users:
-                together = pairs.get(user)
-                if together is not None:
-                    fused += together.ticks
-                    unfused += (runs.get(user) or self.run_time(user)).ticks
+        own = self.kept[producer]
+        times, fused, unfused = own.times, 0, (own.run or self.run_time(producer)).ticks
+        for user in users:
+            together = times.get(user)
+            if together is not None:
+                fused += together.ticks
+                unfused += self.run_time(user).ticks
         return fused, unfused
 
     def multi_output_time(self, producer: Instruction, consumer: Instruction) -> Estimate:
@@ -158,26 +149,26 @@ class KernelModel:
 
     def set_pair_time(self, producer: Instruction, consumer: Instruction, estimate: Estimate) -> None:
         """Keep an estimate made elsewhere, as the Triton check does."""
-        self._pairs.setdefault(producer, {})[consumer] = estimate
+        self.kept[producer].times[consumer] = estimate
 
     def kept_pair_time(self, producer: Instruction, consumer: Instruction) -> Estimate | None:
         """The pair's time if it has been asked for and kept (`GpuPerformanceModelCache::Get`)."""
-        known = self._pairs.get(producer, {}).get(consumer)
+        known = self.kept[producer].times.get(consumer)
         return None if known is None else self._estimate(producer, consumer, known)
 
     def invalidate(self, instruction: Instruction) -> None:
         """Forget its run time and the pairs it is in now (`GpuPerformanceModelCache::Invalidate`)."""
-        self._runs.pop(instruction, None)
-        self._pairs.pop(instruction, None)
+        kept = self.kept
+        kept.pop(instruction, None)
         if instruction not in self._made_of:
             self._summary_of.pop(instruction, None)
-        pairs = self._pairs
         for operand in instruction.operands:
             if operand.opcode == "get-tuple-element":
                 operand = operand.operands[0]
-            consumers = pairs.get(operand)
-            if consumers is not None:
-                consumers.pop(instruction, None)
+            of_operand = kept.get(operand)
+            if of_operand is not None:
+                of_operand.times.pop(instruction, None)
+                of_operand.answers.pop(instruction, None)
 
     def launch(self, instruction: Instruction) -> Launch:
         """Emitter kind and launch dimensions of an instruction on its own."""
@@ -257,7 +248,7 @@ class KernelModel:
 
     def _time_pair(
         self, producer: Instruction, first: Estimate, consumer: Instruction, second: Estimate, pair: Pair
-    ) -> _Timed:
+    ) -> Timed:
         """`first` and `second` are the estimates of the two."""
         a, b = pair.producer, pair.consumer
         if a.bad_transpose or b.bad_transpose:
@@ -274,7 +265,7 @@ class KernelModel:
         pair.ticks = ticks_of_pair(self.timing, pair, first, second, launch, in_step)
         return pair
 
-    def _estimate(self, producer: Instruction, consumer: Instruction, known: _Timed) -> Estimate:
+    def _estimate(self, producer: Instruction, consumer: Instruction, known: Timed) -> Estimate:
         """All there is to say of a time that is known."""
         if not isinstance(known, Pair):
             return known

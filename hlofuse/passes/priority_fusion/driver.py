@@ -94,12 +94,13 @@ class Driver:
             self._model.run_time(instruction)
 
     def _set_priorities(self, producers: list[Instruction]) -> None:
-        """`ComputeAndSetPriorities`: all of them are worked out before any is entered."""
+        """`ComputeAndSetPriorities`."""
         if self._guide is not None:
             self._guide.order_updates(producers)
         work_out, queue, least = self._priority, self._queue, self._least
-        priorities = [work_out(producer) for producer in producers]
-        for producer, priority in zip(producers, priorities, strict=True):
+        for producer in producers:
+            # XLA enters them when all are worked out; each looks at no other's entry.
+            priority = work_out(producer)
             if priority is None or priority < least:
                 queue.discard(producer)
             else:
@@ -132,7 +133,7 @@ class Driver:
             return None
         removed = self._removed_times.get(producer)
         users = producer.users if removed is None else self._new_consumers[producer]
-        fused, unfused = self._model.times(producer, users, legality.pairs(producer))
+        fused, unfused = self._model.times(producer, users)
         launches = self._launch * len(users)
         fused += launches
         unfused += launches + self._launch
@@ -224,9 +225,9 @@ class Driver:
             self._queue.discard(producer)
             if not extra:
                 self._computation.remove_instruction(producer)
-            self._invalidate(producer)
+            self._model.invalidate(producer)
         for consumer in consumers:
-            self._invalidate(consumer)
+            self._model.invalidate(consumer)
         self._update_priorities()
         return changed
 
@@ -266,10 +267,6 @@ class Driver:
             if operand in waiting and not bitcast:
                 fused, unfused = self._model.kept_times(operand, gone)
                 self._removed_times[operand] = fused, unfused + self._launch
-
-    def _invalidate(self, instruction: Instruction) -> None:
-        self._legality.invalidate(instruction)
-        self._model.invalidate(instruction)
 
     # ------------------------------------------------------------ constants
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from hlofuse.analysis.in_place import in_place_pairs, never_in_place
 from hlofuse.analysis.reachability import depends_on
@@ -62,7 +62,7 @@ class Legality:
     """Verdicts of one run of the pass; None where a pair is allowed."""
 
     def __init__(self, module: Module, model: CombinedModel, settings: Settings) -> None:
-        self._model = model
+        self._model, self._kept = model, model.kept
         self._find_pair = model.tables.pairs.of
         self._settings = settings
         self.whatever_it_costs = DOES_NOT_PAY.code in settings.disabled
@@ -76,7 +76,6 @@ class Legality:
         )
         self._limits = Limits(model.device, settings)
         self._admits_small = self._limits.admit_small
-        self._edges: dict[Instruction, dict[Instruction, _Edge]] = {}
         self._alone: dict[Instruction, _Alone] = {}
         self._by_structure: dict[Pair, _Edge] = {}
         self.allowed: dict[tuple[Instruction, Instruction], Verdict] = {}
@@ -95,8 +94,8 @@ class Legality:
     # ------------------------------------------------------------ pairs
 
     def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
-        """The refusal of this pair, kept until one of the two changes (`CanFuseCached`)."""
-        known = self._edges.setdefault(producer, {})
+        """The refusal of this pair, kept by the model until one of the two changes (`CanFuseCached`)."""
+        known = self._kept[producer].answers
         edge = known.get(consumer)
         if edge is None:
             edge = known[consumer] = self._ask(producer, consumer)
@@ -173,21 +172,14 @@ class Legality:
 
     def pair(self, producer: Instruction, consumer: Instruction) -> Pair:
         """The structure of the pair (`KernelModel.pair`), kept as long as its verdict."""
-        known = self._edges.get(producer)
-        edge = known.get(consumer) if known is not None else None
+        edge = self._kept[producer].answers.get(consumer)
         return edge if isinstance(edge, Pair) else self._model.pair(producer, consumer)
-
-    def pairs(self, producer: Instruction) -> Mapping[Instruction, Any]:
-        """The structures of a producer that no user refuses with those of its users that were asked."""
-        return self._edges[producer]
 
     def refusal(self, producer: Instruction) -> tuple[Verdict, Instruction | None] | None:
         """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
         if not producer.users:
             return _NO_USERS, None
-        known = self._edges.get(producer)
-        if known is None:
-            known = self._edges[producer] = {}
+        known = self._kept[producer].answers
         only_bitcasts = True
         for user in producer.users:
             if user.opcode != "bitcast" or not is_fusible_bitcast(user):
@@ -245,15 +237,6 @@ class Legality:
             known.summary = None
             if not known.never_in_place:
                 known.works_in_place = None
-
-    def invalidate(self, instruction: Instruction) -> None:
-        """Forget verdicts about the instruction and its present operands."""
-        edges = self._edges
-        edges.pop(instruction, None)
-        for operand in instruction.operands:
-            known = edges.get(operand)
-            if known is not None:
-                known.pop(instruction, None)
 
     # ------------------------------------------------------------ tilings
 

@@ -1,0 +1,38 @@
+"""What a model keeps of an instruction until that changes."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from hlofuse.cost.gpu.estimate import Estimate
+from hlofuse.cost.gpu.pair import Pair
+from hlofuse.ir.instruction import Instruction
+
+Timed: TypeAlias = "Pair | Estimate"
+"""What has the ticks of a pair: its structure if they are all that was asked for."""
+
+
+class Kept:
+    """The cache's entries of one instruction (`GpuPerformanceModelCache`), and whether it may be fused."""
+
+    __slots__ = ("answers", "run", "times")
+
+    run: Estimate | None
+    times: dict[Instruction, Timed]
+    """With it in each of its users."""
+    answers: dict[Instruction, Any]
+    """For each user what somebody has found out of the two: the structure if one may go into the other,
+    otherwise whatever says why not."""
+
+    def __init__(self) -> None:
+        self.run = None
+        self.times = {}
+        self.answers = {}
+
+
+class KeptTable(dict[Instruction, Kept]):
+    """What is kept of each instruction; nothing yet where nobody has asked."""
+
+    def __missing__(self, instruction: Instruction) -> Kept:
+        kept = self[instruction] = Kept()
+        return kept
