@@ -106,17 +106,21 @@ class Computation:
         """The instruction of that name; a linear search."""
         return next((i for i in self if i.name == name), None)
 
-    def post_order(self, but_for: Iterable[Instruction] = ()) -> list[Instruction]:
+    def post_order(
+        self,
+        but_for: Iterable[Instruction] = (),
+        starts: Iterable[Instruction | None] | None = None,
+    ) -> list[Instruction]:
         """Operands and control predecessors before their users (`MakeInstructionPostOrder`).
 
         The order is XLA's to the last instruction, because passes and printing follow it.
-        `but_for`: leaves that are left out.
+        `but_for`: leaves that are left out. `starts`: what nobody uses, for who knows it.
         """
         order: list[Instruction] = []
         emit = order.append
         entered = set(but_for)
         enter = entered.add
-        for start in self._slots:
+        for start in self._slots if starts is None else starts:
             if start is None or start.users or start in entered:
                 continue
             enter(start)
@@ -185,9 +189,7 @@ class Computation:
     def add_parameter(self, shape: Shape, number: int) -> Instruction:
         """A new parameter at the end, named as XLA names those of fusions; not in `parameters` yet."""
         module = self.module
-        name = PARAMETER_NAMES[number]
-        if module is not None:
-            name = module.instruction_names.unique(name)
+        name = module.instruction_names.parameter(number) if module is not None else PARAMETER_NAMES[number]
         slots = self._slots
         # `Instruction(…)` takes twice as long, and there are thousands.
         parameter = Instruction.__new__(Instruction)
@@ -237,13 +239,13 @@ class Computation:
         slots = self._slots
         names = self.module.instruction_names if self.module is not None else None
         for k in range(first, len(parameters)):
-            parameter, name = parameters[k], PARAMETER_NAMES[k]
+            parameter = parameters[k]
             if parameter is None:
                 if names is not None:
-                    names.skip(name)
+                    names.skip_parameter(k)
                 continue
             parameter.payload = str(k)
-            parameter.name = names.unique(name) if names is not None else name
+            parameter.name = names.parameter(k) if names is not None else PARAMETER_NAMES[k]
             slots[parameter.id] = None
             parameter.id = len(slots)
             slots.append(parameter)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.names import PARAMETER_NAMES, NameUniquer
+from hlofuse.ir.names import NameUniquer
 
 
 class Inside:
@@ -28,7 +28,9 @@ class Inside:
             inner for inner in instructions if inner.opcode != "parameter" and inner is not body.root
         ]
         """Without the root, for which there is the parameter by which the consumer reads the fusion."""
-        self.order = body.post_order(but_for=body.parameters)
+        self.order = body.post_order(but_for=body.parameters, starts=(body.root,))
+        if len(self.order) <= len(self.inner):  # it has dead code
+            self.order = body.post_order(but_for=body.parameters)
         """Of those that are no parameters, what reads an instruction before it."""
         self.order.reverse()
 
@@ -46,7 +48,7 @@ def merge_fusion(fusion: Instruction, producer: Instruction, inside: Inside | No
         inside = Inside(producer)
     # XLA clones twice, for the producer and for the fusion. One object stands for both here; the first
     # clones' names are taken, but nobody sees them.
-    names.skip(*inside.names)
+    names.skip(inside.names)
     clones = {inner: inner.bare_copy() for inner in inside.inner}
     clones.update(zip(body.parameters, producer.operands, strict=True))
     merge = _Merge(fusion, names)
@@ -55,7 +57,7 @@ def merge_fusion(fusion: Instruction, producer: Instruction, inside: Inside | No
         merge.replace(producer, clones[root])
     else:
         clones[root] = merge.fill(producer, root)
-        names.skip("constant")  # a root to stand in while the clones are moved
+        names.skip(("constant",))  # a root to stand in while the clones are moved
     merge.move_in(inside.order, clones)
 
 
@@ -91,7 +93,8 @@ class _Merge:
 
     def move_in(self, order: Iterable[Instruction], clones: dict[Instruction, Instruction]) -> None:
         """Put in the clones of those in `order`, which has what reads an instruction before it."""
-        body, inner, unique = self._body, self._inner, self._names.unique
+        fusion, body, inner, names = self._fusion, self._body, self._inner, self._names
+        unique = names.unique
         operands, parameters = self._operands, self._parameters
         for original in order:
             clone = clones[original]
@@ -105,24 +108,20 @@ class _Merge:
             sources = clone.operands
             for operand in original.operands:
                 operand = clones[operand]
-                source = inner.get(operand) or self._enter(operand)
+                source = inner.get(operand)
+                if source is None:  # a further operand: what the inside reads in its place
+                    source = operand
+                    if operand.computation is None:
+                        names.skip_parameter(len(operands))
+                        parameters.append(None)
+                    else:
+                        source = body.add_parameter(operand.shape, len(operands))
+                        parameters.append(source)
+                        operand.add_user(fusion)
+                    operands.append(operand)
+                    inner[operand] = source
                 sources.append(source)
                 users = source.users
                 if not users or users[-1] is not clone:  # a new one can only be the last of them
                     users.append(clone)
         body.replace_parameters([p for p in parameters if p is not None])
-
-    def _enter(self, operand: Instruction) -> Instruction:
-        """A further operand: what the inside reads in its place."""
-        k = len(self._operands)
-        self._operands.append(operand)
-        if operand.computation is None:
-            self._names.skip(PARAMETER_NAMES[k])
-            self._parameters.append(None)
-            self._inner[operand] = operand
-            return operand
-        parameter = self._body.add_parameter(operand.shape, k)
-        self._parameters.append(parameter)
-        operand.add_user(self._fusion)
-        self._inner[operand] = parameter
-        return parameter

@@ -44,10 +44,12 @@ class NameUniquer:
     free one is taken, searching upwards from the last one searched to.
     """
 
-    __slots__ = ("_reserved", "_roots", "_taken")
+    __slots__ = ("_parameters", "_reserved", "_roots", "_taken")
 
     def __init__(self) -> None:
         self._roots: dict[str, _Root] = {}
+        self._parameters: dict[int, _Root] = {}
+        """Of the names of parameters of fusions, by number, once they are taken."""
         self._taken: dict[str, _Root] = {}
         """Of names that are certainly taken: nearly every name asked for is that of an instruction."""
         self._reserved: tuple[str, ...] = ()
@@ -94,8 +96,34 @@ class NameUniquer:
         taken[unique] = root
         return unique
 
-    def skip(self, *names: str) -> None:
-        """The same, one after the other, for names that nobody will look at."""
+    def parameter(self, number: int) -> str:
+        """The same for a fusion's parameter of that number: most new names are for those."""
+        root = self._parameters.get(number)
+        if root is None:
+            name = self.unique(PARAMETER_NAMES[number])
+            self._parameters[number] = self._taken[PARAMETER_NAMES[number]]
+            return name
+        free, asked = root.next, root.asked
+        while free in asked:
+            free += 1
+        root.next = free + 1
+        unique = f"{root.name}.{free}"
+        self._taken[unique] = root
+        return unique
+
+    def skip_parameter(self, number: int) -> None:
+        """A name of such a one that nobody will look at."""
+        root = self._parameters.get(number)
+        if root is None:
+            self.parameter(number)
+            return
+        free, asked = root.next, root.asked
+        while free in asked:
+            free += 1
+        root.next = free + 1
+
+    def skip(self, names: Iterable[str]) -> None:
+        """`unique`, one after the other, for names that nobody will look at."""
         taken = self._taken
         for name in names:
             root = taken.get(name)

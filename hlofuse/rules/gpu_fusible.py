@@ -40,7 +40,10 @@ def keeps_bit_width(instruction: Instruction) -> bool:
 
 def is_fusible_bitcast(instruction: Instruction) -> bool:
     """A bitcast that needs no code (`IsFusibleBitcast`)."""
-    return instruction.opcode == "bitcast" and keeps_bit_width(instruction)
+    if instruction.opcode != "bitcast":
+        return False
+    after, before = instruction.shape, instruction.operands[0].shape
+    return after.element_type == before.element_type or after.bit_width == before.bit_width
 
 
 def may_be_fused(instruction: Instruction) -> bool:

@@ -66,4 +66,20 @@ def test_a_skipped_name_is_taken_like_any_other(asked: list[tuple[str, bool]]) -
         if seen:
             assert skipping.unique(name) == given
         else:
-            skipping.skip(name)
+            skipping.skip((name,))
+
+
+@given(st.lists(st.tuples(st.integers(0, 2) | NAMES, st.booleans()), max_size=30))
+def test_a_parameter_has_the_name_of_its_number(asked: list[tuple[int | str, bool]]) -> None:
+    uniquer, by_number = NameUniquer(), NameUniquer()
+    by_number.reserve(["param_1", "param_2.1"])
+    uniquer.reserve(["param_1", "param_2.1"])
+    for what, seen in asked:
+        if isinstance(what, str):
+            assert by_number.unique(what) == uniquer.unique(what)
+        else:
+            given = uniquer.unique(f"param_{what}")
+            if seen:
+                assert by_number.parameter(what) == given
+            else:
+                by_number.skip_parameter(what)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from hlofuse.cost.gpu.joining import join, join_in_step, side_by_side
 from hlofuse.cost.gpu.origins import SIDE_BY_SIDE, Origin, spelled_out
 from hlofuse.cost.gpu.pair import Pair
-from hlofuse.cost.gpu.summary import Summary
+from hlofuse.cost.gpu.summary import FEW_OPERANDS, LITTLE_CODE, Summary, classify
 from hlofuse.cost.gpu.ticks import EXACT
 
 _NONE: frozenset[int] = frozenset()
@@ -51,6 +51,17 @@ def compose(pair: Pair, origins: Sequence[Origin]) -> Summary | None:
         )
     _set_roots(fused, pair, origins)
     fused.composes = True
+    if (
+        producer.is_small
+        and consumer.is_small
+        and producer.leaves_loops
+        and consumer.leaves_loops
+        and consumer.keeps_loop
+    ):  # `classify` would say so
+        fused.is_plain = fused.leaves_loops = fused.keeps_loop = True
+        fused.is_small = len(fused.operands) <= FEW_OPERANDS and fused.ir_size <= LITTLE_CODE
+    else:
+        classify(fused)
     return fused
 
 
@@ -70,9 +81,12 @@ def _set_sums(fused: Summary, producer: Summary, consumer: Summary) -> None:
     fused.features = producer.features | consumer.features
     a, b = producer.minor_of_transpose, consumer.minor_of_transpose
     fused.minor_of_transpose = a if a < b else b
-    fused.shared_memory = producer.shared_memory + consumer.shared_memory
-    fused.unnested_reductions = producer.unnested_reductions + consumer.unnested_reductions
-    fused.significant_reduce = producer.significant_reduce or consumer.significant_reduce
+    fused.shared_memory = fused.unnested_reductions = 0
+    fused.significant_reduce = False
+    if not (producer.is_plain and consumer.is_plain):
+        fused.shared_memory = producer.shared_memory + consumer.shared_memory
+        fused.unnested_reductions = producer.unnested_reductions + consumer.unnested_reductions
+        fused.significant_reduce = producer.significant_reduce or consumer.significant_reduce
     fused.bad_transpose = producer.bad_transpose or consumer.bad_transpose
     fused.skipped = _NONE
 

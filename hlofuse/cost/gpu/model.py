@@ -118,13 +118,14 @@ class KernelModel:
 
     def kept_times(self, producer: Instruction, users: Iterable[Instruction]) -> tuple[int, int]:
         """The same of those users only that a pair time with the producer is kept of."""
-        own = self.kept[producer]
+        kept = self.kept
+        own = kept[producer]
         times, fused, unfused = own.times, 0, (own.run or self.run_time(producer)).ticks
         for user in users:
             together = times.get(user)
             if together is not None:
                 fused += together.ticks
-                unfused += self.run_time(user).ticks
+                unfused += (kept[user].run or self.run_time(user)).ticks
         return fused, unfused
 
     def multi_output_time(self, producer: Instruction, consumer: Instruction) -> Estimate:

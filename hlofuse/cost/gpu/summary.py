@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlofuse.cost.gpu.atoms import Atom
+from hlofuse.cost.gpu.atoms import KEEPS_ROLLED, SCATTERS, Atom
 from hlofuse.cost.gpu.backend_config import FusionConfig
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.heroes import Root
@@ -169,6 +169,7 @@ class Summary:
 
 def complete(summary: Summary) -> None:
     """What follows from all the rest."""
+    classify(summary)
     summary.total_read = sum(summary.operand_bytes)
     summary.own_ir_size = summary.ir_size - sum(summary.parameter_ir_size) if summary.is_fusion else 1.0
     summary.composes = not (
@@ -176,3 +177,25 @@ def complete(summary: Summary) -> None:
         or None in [r.atom for r in summary.roots]
         or True in [o.is_tuple for o in summary.operands]
     )
+
+
+def classify(summary: Summary) -> None:
+    """Is it plain, is it small, and what does it do to loops?"""
+    features = summary.features
+    summary.is_plain = not (
+        summary.is_tuple
+        or summary.shared_memory
+        or summary.unnested_reductions
+        or summary.significant_reduce
+        or summary.is_reduction
+        or features & SCATTERS
+    )
+    few = len(summary.operands) <= FEW_OPERANDS and summary.ir_size <= LITTLE_CODE
+    summary.is_small = few and summary.is_plain
+    summary.leaves_loops = summary.keeps_loop = False
+    root = summary.roots[0] if summary.roots else None
+    if root is not None and root.chain_end is not None:
+        found = root.transposes or root.concatenates or root.chain_end.opcode == "reduce"
+        summary.leaves_loops = not (found or features & KEEPS_ROLLED)
+        writes_all = root.update is None and root.updated_parameter < 0
+        summary.keeps_loop = writes_all and len(summary.roots) == 1

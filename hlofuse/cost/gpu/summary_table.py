@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from hlofuse.cost.gpu.atom_summary import summary_of_atom
-from hlofuse.cost.gpu.atoms import KEEPS_ROLLED, SCATTERS, AtomTable
+from hlofuse.cost.gpu.atoms import AtomTable
 from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
 from hlofuse.cost.gpu.composing import compose
 from hlofuse.cost.gpu.fusion_summary import summary_of_fusion
 from hlofuse.cost.gpu.origins import Origin
 from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.shapes import ShapeTable
-from hlofuse.cost.gpu.summary import FEW_OPERANDS, LITTLE_CODE, Summary
+from hlofuse.cost.gpu.summary import Summary
 from hlofuse.ir.instruction import Instruction
 
 
@@ -65,28 +65,10 @@ class SummaryTable:
 
     def _numbered(self, summary: Summary, config: FusionConfig | None) -> Summary:
         summary.config, summary.is_triton = config, False
-        if config is not None and summary.is_fusion and config.kind == TRITON:
-            summary.is_triton, summary.composes = True, False
-        features = summary.features
-        summary.is_plain = not (
-            summary.is_tuple
-            or summary.shared_memory
-            or summary.unnested_reductions
-            or summary.significant_reduce
-            or summary.is_reduction
-            or features & SCATTERS
-        )
-        few = len(summary.operands) <= FEW_OPERANDS and summary.ir_size <= LITTLE_CODE
-        summary.is_small = few and summary.is_plain
-        summary.leaves_loops = summary.keeps_loop = False
-        if config is None and summary.roots:
-            root = summary.roots[0]
-            end = root.chain_end
-            if end is not None:
-                found = root.transposes or root.concatenates or end.opcode == "reduce"
-                summary.leaves_loops = not (found or features & KEEPS_ROLLED)
-                writes_all = root.update is None and root.updated_parameter < 0
-                summary.keeps_loop = writes_all and len(summary.roots) == 1
+        if config is not None:  # it may name the emitter
+            summary.leaves_loops = summary.keeps_loop = False
+            if summary.is_fusion and config.kind == TRITON:
+                summary.is_triton, summary.composes = True, False
         summary.number = self._count
         self._count += 1
         summary.reads = {}
