@@ -134,8 +134,13 @@ class Launcher:
             if root.update is not None or root.updated_parameter >= 0:
                 return False
             return self._simple_loops and not producer.features & ~consumer.features & KEEPS_ROLLED
+        if launch.kind != "reduction":
+            return False
         # How much of a row a thread reads depends on the narrowest elements.
-        return launch.kind == "reduction" and narrowest(consumer.operands) == narrowest(_read_by(pair))
+        least, brought = narrowest(consumer.operands), narrowest(producer.operands)
+        if producer.skipped or brought > least:  # perhaps those were what the producer wrote
+            brought = narrowest(_read_by(pair))
+        return brought == least
 
     def _named_emitter(self, fusion: config.FusionConfig, summary: Summary) -> Launch | None:
         """The launch where the backend config names the emitter."""

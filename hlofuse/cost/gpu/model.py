@@ -160,7 +160,11 @@ class KernelModel:
     def invalidate(self, instruction: Instruction) -> None:
         """Forget its run time and the pairs it is in now (`GpuPerformanceModelCache::Invalidate`)."""
         kept = self.kept
-        kept.pop(instruction, None)
+        own = kept.get(instruction)
+        if own is not None:
+            own.run = None
+            own.times.clear()
+            own.answers.clear()
         if instruction not in self._made_of:
             self._summary_of.pop(instruction, None)
         for operand in instruction.operands:

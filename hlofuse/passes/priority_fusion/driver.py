@@ -173,7 +173,7 @@ class Driver:
         A consumer that is no fusion becomes one. As XLA puts a new instruction in its place, what is known of
         the old one is forgotten.
         """
-        legality, preferred = self._legality, self._preferred
+        legality, preferred, marked, new = self._legality, self._preferred, self._marked, self._new_consumers
         extra = producer in preferred
         tilings = legality.tilings_of(producer, consumers, extra) if legality.tiles else {}
         bitcast = producer.opcode == "bitcast" and is_fusible_bitcast(producer)
@@ -204,9 +204,10 @@ class Driver:
                 duplicated=bool(producer.users),
                 figures=figures,
             )
-            preferred.pop(consumer, None)
+            if preferred:
+                preferred.pop(consumer, None)
             if created:
-                self._marked.pop(consumer, None)
+                marked.pop(consumer, None)
                 self._queue.discard(consumer)
             for operand in consumer.operands:
                 opcode = operand.opcode
@@ -214,14 +215,17 @@ class Driver:
                     continue
                 if opcode not in ALWAYS_FUSIBLE and not is_fusible(operand):
                     continue
-                self._marked[operand] = None
-                self._new_consumers.setdefault(operand, []).append(consumer)
+                marked[operand] = None
+                if operand in new:
+                    new[operand].append(consumer)
+                else:
+                    new[operand] = [consumer]
                 if preferred and preferred.get(operand) is consumer:
                     del preferred[operand]
-            self._marked[consumer] = None
+            marked[consumer] = None
         self._note_removed_times(producer, consumers)
         if not producer.users:
-            self._marked.pop(producer, None)
+            marked.pop(producer, None)
             self._queue.discard(producer)
             if not extra:
                 self._computation.remove_instruction(producer)
