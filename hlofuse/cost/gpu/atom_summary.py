@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.heroes import roots_of_atom
 from hlofuse.cost.gpu.summary import Summary, complete
@@ -46,7 +48,7 @@ def _set_use_of_atom(summary: Summary, atom: Atom) -> None:
     if atom.passes_use:
         summary.parameter_uses = [frozenset((0,))] * count
         summary.root_utilization, summary.root_emitted, summary.whole = [1.0], [1], True
-        summary.inside = [1.0] * count, [int(o.size_fp32) for o in atom.operands], [1] * count
+        _set_inside(summary, [1.0] * count, [int(o.size_fp32) for o in atom.operands], [1] * count)
         return
     first = summary.first_slots or range(count)
     summary.whole = True
@@ -62,4 +64,10 @@ def _set_use_of_atom(summary: Summary, atom: Atom) -> None:
     summary.root_utilization, summary.root_emitted = evaluated, emitted
     each = [evaluated[number + 1] for number in first]
     read = [bytes_of(o, share) for o, share in zip(atom.operands, each, strict=True)]
-    summary.inside = each, read, [emitted[number + 1] for number in first]
+    _set_inside(summary, each, read, [emitted[number + 1] for number in first])
+
+
+def _set_inside(summary: Summary, each: list[float], read: Sequence[int], sizes: list[int]) -> None:
+    """With the list of bytes that it has, where nothing is read otherwise than on its own."""
+    on_its_own = summary.operand_bytes
+    summary.inside = each, on_its_own if read == on_its_own else read, sizes

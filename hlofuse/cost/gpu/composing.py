@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlofuse.cost.gpu.heroes import fuse_root
 from hlofuse.cost.gpu.joining import join, join_in_step, side_by_side
 from hlofuse.cost.gpu.origins import SIDE_BY_SIDE, Origin, spelled_out
 from hlofuse.cost.gpu.pair import Pair
@@ -31,6 +32,7 @@ def compose(pair: Pair, origins: Sequence[Origin]) -> Summary | None:
     if producer.roots[0].updates:
         return None  # as an output its buffer was not read; now it is
     fused = Summary()
+    fused.reads = {}
     fused.atom, fused.is_fusion, fused.is_tuple, fused.first_slots = None, True, consumer.is_tuple, ()
     if origins is not SIDE_BY_SIDE or not join_in_step(fused, producer, consumer, slot):
         origins = spelled_out(origins, pair)
@@ -104,12 +106,14 @@ def _set_roots(fused: Summary, pair: Pair, origins: Sequence[Origin]) -> None:
             for outer, inner in origins
         ]
     fused.roots = roots = []
-    for old, new in zip(consumer.roots, pair.roots, strict=True):
+    for old in consumer.roots:
+        root = fuse_root(old, through, slot, inside)
         ours, read = old.reached, old.updated_parameter
         if not ours and read < 0:
-            roots.append(new)  # it is the old one
+            roots.append(root)  # it is the old one
             continue
-        root = old.copy() if new is old else new  # a new one was made for this pair
+        if root is old:
+            root = old.copy()
         if ours:
             joins: Sequence[bool] = (ours[slot] and inside.reached) or [False] * count
             if origins is SIDE_BY_SIDE:

@@ -62,6 +62,12 @@ def join_in_step(fused: Summary, producer: Summary, consumer: Summary, slot: int
     fused.whole = consumer.whole and producer.whole
     if len(evaluated) > _MANY_ROOTS:
         _number_anew(fused)
+    if ours[1] is consumer.operand_bytes and theirs[1] is producer.operand_bytes:
+        for how, (ticks, each) in consumer.reads.items():
+            brought = producer.reads.get(how)
+            if brought is not None:
+                total = ticks - each[slot] + brought[0]
+                fused.reads[how] = total, side_by_side(each, slot, brought[1])
     return True
 
 

@@ -116,17 +116,21 @@ class KernelModel:
             unfused += second.ticks
         return fused, unfused
 
-    def kept_times(self, producer: Instruction, users: Iterable[Instruction]) -> tuple[int, int]:
-        """The same of those users only that a pair time with the producer is kept of."""
-        kept = self.kept
-        own = kept[producer]
-        times, fused, unfused = own.times, 0, (own.run or self.run_time(producer)).ticks
-        for user in users:
-            together = times.get(user)
-            if together is not None:
-                fused += together.ticks
-                unfused += (kept[user].run or self.run_time(user)).ticks
-        return fused, unfused
+    def kept_times(
+        self, producers: Iterable[Instruction], users: Sequence[Instruction]
+    ) -> dict[Instruction, tuple[int, int]]:
+        """The same for each producer, of those users only that a pair time with it is kept of."""
+        kept, found = self.kept, {}
+        for producer in producers:
+            own = kept[producer]
+            times, fused, unfused = own.times, 0, (own.run or self.run_time(producer)).ticks
+            for user in users:
+                together = times.get(user)
+                if together is not None:
+                    fused += together.ticks
+                    unfused += (kept[user].run or self.run_time(user)).ticks
+            found[producer] = fused, unfused
+        return found
 
     def multi_output_time(self, producer: Instruction, consumer: Instruction) -> Estimate:
         """The same where the producer's result is written too; not kept."""

@@ -169,6 +169,7 @@ class Summary:
 
 def complete(summary: Summary) -> None:
     """What follows from all the rest."""
+    summary.reads = {}
     classify(summary)
     summary.total_read = sum(summary.operand_bytes)
     summary.own_ir_size = summary.ir_size - sum(summary.parameter_ir_size) if summary.is_fusion else 1.0

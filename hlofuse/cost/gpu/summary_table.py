@@ -71,7 +71,6 @@ class SummaryTable:
                 summary.is_triton, summary.composes = True, False
         summary.number = self._count
         self._count += 1
-        summary.reads = {}
         summary.launch = summary.loop = None
         summary.estimates = [None, None]
         return summary

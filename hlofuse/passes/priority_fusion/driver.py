@@ -141,7 +141,7 @@ class Driver:
         if removed is not None:
             # Only what this step changed is added; what it did away with is subtracted.
             fused -= removed[0]
-            unfused -= removed[1]
+            unfused -= removed[1] + self._launch
             current = self._queue.waiting[producer]
         us_fused, us_unfused = microseconds(fused), microseconds(unfused)
         self._recorder.priority(producer, us_fused, us_unfused)
@@ -265,12 +265,13 @@ class Driver:
 
     def _note_removed_times(self, producer: Instruction, consumers: list[Instruction]) -> None:
         """What fusing took away from the sums of others (`ComputeRuntimesOfRemovedConsumers`)."""
-        gone, waiting = (*consumers, producer), self._queue.waiting
-        for operand in self._new_consumers:
-            bitcast = operand.opcode == "bitcast" and is_fusible_bitcast(operand)
-            if operand in waiting and not bitcast:
-                fused, unfused = self._model.kept_times(operand, gone)
-                self._removed_times[operand] = fused, unfused + self._launch
+        waiting = self._queue.waiting
+        asked = [
+            operand
+            for operand in self._new_consumers
+            if operand in waiting and not (operand.opcode == "bitcast" and is_fusible_bitcast(operand))
+        ]
+        self._removed_times = self._model.kept_times(asked, (*consumers, producer))
 
     # ------------------------------------------------------------ constants
 
