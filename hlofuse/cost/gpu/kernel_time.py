@@ -34,11 +34,15 @@ def time_of_pair(
     return Estimate(ticks, flops, bytes_read, written, read, write, compute, launch, coalesced)
 
 
-def ticks_of_pair(
-    timing: Timing, pair: Pair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
-) -> int:
-    """The time alone, which is all that most pairs are asked for."""
+def in_step(pair: Pair, launch: Launch) -> bool:
+    """Neighbours read side by side, the two not being reductions one after the other in one kernel."""
+    return not (pair.producer.is_reduction and pair.consumer.is_reduction and launch.kind == "reduction")
+
+
+def ticks_of_pair(timing: Timing, pair: Pair, first: Estimate, second: Estimate, launch: Launch) -> int:
+    """The time alone, all that most pairs are asked for, where nothing reads across the grain of memory."""
     a, b, slot = pair.producer, pair.consumer, pair.slot
+    coalesced = not a.is_reduction or in_step(pair, launch)
     blocks, threads, most = launch.blocks, launch.threads, timing.saturating_blocks
     if b.utilization[slot] != 1.0 or pair.shared or a.first_slots or a.skipped or b.first_slots:
         flops, read, _ = _work_of_pair(timing, pair, first, second, launch, coalesced)

@@ -16,7 +16,7 @@ from hlofuse.cost.gpu.coalescing import is_broadcast
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.kept import KeptTable, Timed
-from hlofuse.cost.gpu.kernel_time import ticks_of_pair, time_of, time_of_pair
+from hlofuse.cost.gpu.kernel_time import in_step, ticks_of_pair, time_of, time_of_pair
 from hlofuse.cost.gpu.known import KnownStructures, Tables
 from hlofuse.cost.gpu.launch import Kernel, Launch
 from hlofuse.cost.gpu.origins import Origin, origins_of
@@ -270,8 +270,7 @@ class KernelModel:
                 launch = pair.launch = b.loop
             else:
                 launch = self._launcher.of_pair(producer, consumer, pair)
-        in_step = not a.is_reduction or _in_step(pair, launch)
-        pair.ticks = ticks_of_pair(self.timing, pair, first, second, launch, in_step)
+        pair.ticks = ticks_of_pair(self.timing, pair, first, second, launch)
         return pair
 
     def _estimate(self, producer: Instruction, consumer: Instruction, known: Timed) -> Estimate:
@@ -294,15 +293,10 @@ class KernelModel:
             if first.ticks >= INFINITE or second.ticks >= INFINITE:
                 return replace(first, ticks=INFINITE)
             launch = self._launcher.of_pair(producer, consumer, pair)
-            coalesced = (not bad or launch.kind == "transpose") and _in_step(pair, launch)
+            coalesced = (not bad or launch.kind == "transpose") and in_step(pair, launch)
             known = time_of_pair(self.timing, pair, first, second, launch, coalesced)
             pair.estimates[bad] = known
         return known
-
-
-def _in_step(pair: Pair, launch: Launch) -> bool:
-    """Neighbours read side by side, the two not being reductions one after the other in one kernel."""
-    return not (pair.producer.is_reduction and pair.consumer.is_reduction and launch.kind == "reduction")
 
 
 def _reads_across(instruction: Instruction, summary: Summary) -> bool:

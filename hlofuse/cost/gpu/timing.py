@@ -38,12 +38,13 @@ class Timing:
         """`ComputeTime`, for the FPUs that a launch keeps busy."""
         cores, fpus = self._cores, self._fpus
         units = (blocks if blocks < cores else cores) * (threads if threads < fpus else fpus)
-        key = (flops, units)
-        ticks = self._computes.get(key)
-        if ticks is None:
-            rate = fp32(int(self._flops_per_ns_and_fpu * units))
-            ticks = nanoseconds(fp32((flops if flops < EXACT else fp32(flops)) / rate)) if rate else INFINITE
-            self._computes[key] = ticks
+        ticks = self._computes.get((flops, units))
+        return self._work_out_compute(flops, units) if ticks is None else ticks
+
+    def _work_out_compute(self, flops: int, units: int) -> int:
+        rate = fp32(int(self._flops_per_ns_and_fpu * units))
+        ticks = nanoseconds(fp32((flops if flops < EXACT else fp32(flops)) / rate)) if rate else INFINITE
+        self._computes[flops, units] = ticks
         return ticks
 
     def uncoalesced_rate(self, element_bytes: int) -> float:
@@ -105,7 +106,7 @@ class Timing:
         units = (blocks if blocks < cores else cores) * (threads if threads < fpus else fpus)
         compute = self._computes.get((flops, units))
         if compute is None:
-            compute = self.compute(flops, blocks, threads)
+            compute = self._work_out_compute(flops, units)
         shorter = compute if compute < memory else memory
         overlap = self._overlaps.get(shorter)
         return self.combine(compute, memory) if overlap is None else compute + memory - overlap

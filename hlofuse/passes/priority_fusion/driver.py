@@ -7,22 +7,22 @@ from functools import partial
 
 from hlofuse.analysis.fusible import ALWAYS_FUSIBLE, is_fusible
 from hlofuse.cost.combined import CombinedModel
-from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
 from hlofuse.cost.tiling import Tiling, backend_config_text
 from hlofuse.ir.computation import Computation
-from hlofuse.ir.fusing import append_producer, merge_extra_output, set_fusion_kind, turn_into_fusion
+from hlofuse.ir.fusing import append_producer, merge_extra_output
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.merging import Inside, merge_fusion
 from hlofuse.ir.replacing import set_attribute
+from hlofuse.passes.priority_fusion.constants import fuse_constants
 from hlofuse.passes.priority_fusion.guide import Guide
+from hlofuse.passes.priority_fusion.kinds import kind_of, make_fusion
 from hlofuse.passes.priority_fusion.legality import Legality
 from hlofuse.passes.priority_fusion.queue import PriorityQueue
-from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_small_constant, may_be_fused
-from hlofuse.rules.priority_fusion.outcome import BITCAST_FIRST, PAYS, SMALL_CONSTANT
+from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
+from hlofuse.rules.priority_fusion.outcome import BITCAST_FIRST, PAYS
 from hlofuse.trace import Recorder
 
-_KINDS = {"loop": "kLoop", "triton": "kCustom", "custom": "kCustom", "cudnn": "kCustom", "sort": "kCustom"}
 _NEVER_CANDIDATES = frozenset({"parameter", "tuple", "get-tuple-element"})
 _READ_ACROSS = frozenset({"copy", "transpose"})
 """What costs more or less by what it reads (`IsReadCoalescedHeuristic`)."""
@@ -81,7 +81,7 @@ class Driver:
                 consumers = [c for c in consumers if self._legality.verdict(producer, c) is None]
             if consumers:
                 changed |= self._step(producer, consumers, priority)
-        return self._fuse_constants() or changed
+        return fuse_constants(self._computation, self._model, self._legality, self._recorder) or changed
 
     # ------------------------------------------------------------ priorities
 
@@ -98,13 +98,14 @@ class Driver:
         if self._guide is not None:
             self._guide.order_updates(producers)
         work_out, queue, least = self._priority, self._queue, self._least
+        waiting = queue.waiting
         for producer in producers:
             # XLA enters them when all are worked out; each looks at no other's entry.
             priority = work_out(producer)
-            if priority is None or priority < least:
-                queue.discard(producer)
-            else:
+            if priority is not None and priority >= least:
                 queue.set(producer, priority)
+            elif producer in waiting:
+                queue.discard(producer)
 
     def _priority(self, producer: Instruction) -> int | None:
         """Ticks that fusing saves; None if it is not possible (`CalculateProducerPriority`)."""
@@ -246,9 +247,9 @@ class Driver:
         """`PriorityFusion::Fuse`."""
         model = self._model
         pair = self._legality.pair(producer, consumer)
-        kind = _kind_of(pair.launch or model.pair_launch(producer, consumer, pair))
+        kind = kind_of(pair.launch or model.pair_launch(producer, consumer, pair))
         kind = "kCustom" if tiling is not None else kind
-        _make_fusion(consumer, kind)
+        make_fusion(consumer, kind)
         if extra_outputs:
             merge_extra_output(consumer, producer)
         elif producer.opcode == "fusion":
@@ -272,42 +273,3 @@ class Driver:
             if operand in waiting and not (operand.opcode == "bitcast" and is_fusible_bitcast(operand))
         ]
         self._removed_times = self._model.kept_times(asked, (*consumers, producer))
-
-    # ------------------------------------------------------------ constants
-
-    def _fuse_constants(self) -> bool:
-        changed = False
-        kinds: dict[Instruction, str] = {}
-        for constant in [x for x in self._computation if is_small_constant(x)]:
-            for user in list(constant.users):
-                if self._legality.constant_refused(constant, user):
-                    continue
-                name = user.name
-                # With a constant in, the kernel has the same roots and heroes.
-                kind = kinds.get(user) or _kind_of(self._model.launch(user))
-                replaced = [constant.name] if user.opcode == "fusion" else [constant.name, name]
-                _make_fusion(user, kind)
-                append_producer(user, constant)
-                kinds[user] = kind
-                self._recorder.rewrite(
-                    self._computation.name,
-                    replaced,
-                    [user.name],
-                    rule=SMALL_CONSTANT.code,
-                    reason=SMALL_CONSTANT.title,
-                )
-                changed = True
-        return changed
-
-
-def _make_fusion(instruction: Instruction, kind: str) -> None:
-    """A fusion of that kind."""
-    if instruction.opcode == "fusion":
-        set_fusion_kind(instruction, kind)
-    else:
-        turn_into_fusion(instruction, kind)
-
-
-def _kind_of(launch: Launch) -> str:
-    """The kind of a fusion that is emitted so."""
-    return _KINDS.get(launch.kind, "kInput")
