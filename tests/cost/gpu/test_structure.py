@@ -108,6 +108,20 @@ def test_a_fusion_made_in_steps_has_the_figures_of_its_graph() -> None:
     assert [o.name for o in fusion.operands] == ["x", "w"]
 
 
+def test_ticks_of_reading_go_over_from_a_pair_that_was_timed() -> None:
+    module, model = parse_module(LAYERS), KernelModel(V100)
+    m, e = module.find("m.0"), module.find("e.0")
+    assert m is not None
+    assert e is not None
+    model.pair_time(m, e)
+    fusion = _fuse(model, module, "m.0", "e.0")
+    fresh = KernelModel(V100)
+    assert model.summary(fusion).reads
+    assert model.run_time(fusion) == fresh.run_time(fusion)
+    for how, ticks in fresh.summary(fusion).reads.items():
+        assert model.summary(fusion).reads[how] == ticks
+
+
 @pytest.mark.parametrize("name", COMPACT)
 def test_composed_figures_are_walked_figures(name: str) -> None:
     """Fuse whatever XLA rated, as long as it is there, and look at every fusion both ways."""
