@@ -59,6 +59,23 @@ def test_a_maximum_that_may_not_be_finite_was_bounded(
     assert users_of("top.1", body) == users
 
 
+@pytest.mark.parametrize(
+    ("place", "users"),
+    [(1, ["sub.1", "select_n.1", "is_finite.1"]), (2, ["select_n.1", "is_finite.1", "sub.1"])],
+)
+def test_beside_a_softmax_the_bound_was_of_the_other_maximum(place: int, users: list[str]) -> None:
+    """The softmax is in the first place of the source, the sum of exponentials in the second."""
+    body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %zero = f32[] constant(0)
+  %top.1 = f32[8]{{0}} reduce(%p, %zero), dimensions={{1}}, to_apply=%sum{named("reduce_max", frame=place)}
+  %sub.1 = f32[8]{{0}} subtract(%q, %top.1){named("sub", frame=1)}
+  %is_finite.1 = pred[8]{{0}} is-finite(%top.1){named("is_finite", frame=2)}
+  %select_n.1 = f32[8]{{0}} select(%is_finite.1, %top.1, %q){named("select_n", frame=2)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%sub.1, %select_n.1)"""
+    assert users_of("top.1", body) == users
+
+
 def test_so_it_was_where_a_convert_was_put_in_front_of_what_is_chosen() -> None:
     """The reduction computes in more precision than the program has."""
     body = f"""  %p = f32[8,4]{{1,0}} parameter(0)

@@ -28,3 +28,19 @@ def test_a_convert_stands_where_its_reader_does(of: str, users: list[str]) -> No
   %last.1 = bf16[4,1]{{1,0}} slice(%p), slice={{[0:4], [0:1]}}{named("slice")}
   ROOT %r = (bf16[4,8]{{1,0}}, f32[1,8]{{1,0}}, bf16[4,1]{{1,0}}) tuple(%thin.1, %cos.1, %last.1)"""
     assert users_of("p", body) == users
+
+
+def test_a_convert_that_was_made_anew_had_its_readers_behind_the_bitcast_of_one() -> None:
+    """The program transposes the product, which is narrow, and converts it for both that read it now."""
+    body = f"""  %p = bf16[4,8,16]{{2,1,0}} parameter(0)
+  %x = f32[4,128]{{1,0}} parameter(1)
+  %y = f32[4,128]{{1,0}} parameter(2)
+  %convert.5 = f32[4,8,16]{{2,1,0}} convert(%p)
+  %mul.1 = f32[4,8,16]{{2,1,0}} multiply(%convert.5, %convert.5){named("mul")}
+  %bitcast.1 = f32[4,8,16]{{2,1,0}} bitcast(%x)
+  %multiply.1 = f32[4,8,16]{{2,1,0}} multiply(%mul.1, %bitcast.1){named("norm/mul")}
+  %bitcast.2 = f32[4,8,16]{{2,1,0}} bitcast(%y)
+  %multiply.2 = f32[4,8,16]{{2,1,0}} multiply(%bitcast.2, %mul.1){named("norm/mul")}
+  ROOT %r = (f32[4,8,16]{{2,1,0}}, f32[4,8,16]{{2,1,0}}) tuple(%multiply.1, %multiply.2)"""
+    made = "p x y mul.1 r bitcast.1 bitcast.2 multiply.1 multiply.2 convert.5"
+    assert users_of("mul.1", body, ids=made) == ["multiply.1", "multiply.2"]

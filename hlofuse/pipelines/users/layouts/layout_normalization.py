@@ -31,6 +31,7 @@ from hlofuse.pipelines.users.floats.swapped_broadcasts import (
     swap_back,
     swapped_broadcasts,
 )
+from hlofuse.pipelines.users.floats.widened import is_read_wide
 from hlofuse.pipelines.users.layouts.copied_results import Element, put_results_together
 from hlofuse.pipelines.users.layouts.narrow_readers import is_convert_back, read_past, read_through
 from hlofuse.pipelines.users.layouts.other_layouts import (
@@ -80,13 +81,18 @@ def restore_normalized_users(
     for back in backs:
         read_through(graph, back, wide, order)
     narrowed = [_narrow_for_wide(graph, x, wide) for x in computation if x in other and _is_narrowed(x, wide)]
-    _Normalization(graph, anew, other, copied, frozenset([*converts.values(), *narrowed])).run()
+    read_wide = [x for x in computation if _is_widened_for_others(x, anew, other, wide)]
+    widened = [_widen_for_others(graph, x) for x in read_wide]
+    normalization = _Normalization(
+        graph, anew, other, copied, frozenset([*converts.values(), *narrowed]), frozenset(widened)
+    )
+    normalization.run()
     simplification = _Simplification(graph, other, copied, uses)
     simplification.run()
     for node in accumulating:  # GemmRewriter made the addend the last operand
         node.operands.append(node.operands.pop(0))
     simplification.run_again()
-    for convert in narrowed:
+    for convert in (*narrowed, *normalization.anew_of.values()):
         graph.bypass(convert)
     for back in backs:
         read_past(graph, back, wide, uses)
@@ -180,6 +186,26 @@ def _narrow_for_wide(graph: ShadowGraph, x: Instruction, wide: frozenset[Instruc
     return convert
 
 
+def _is_widened_for_others(
+    x: Instruction,
+    anew: frozenset[Instruction],
+    other: frozenset[Instruction],
+    wide: frozenset[Instruction],
+) -> bool:
+    """Did all that reads it, made anew, read a convert of the program to f32, and was that made anew, too?"""
+    if x not in other or x in anew or x.opcode == "convert" or len(x.users) < 2:
+        return False
+    return is_read_wide(x, wide) and anew.issuperset(x.users)
+
+
+def _widen_for_others(graph: ShadowGraph, x: Instruction) -> Node:
+    """That convert, which FloatNormalization took away, later."""
+    node = graph.of[x]
+    convert = Node(None, node.shape, [])
+    graph.put_behind(node, convert)
+    return convert
+
+
 def with_last_in_place_of_bitcast(x: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of such a value, of a reduction with the last in front if it was made anew once more.
 
@@ -260,23 +286,28 @@ class _Normalization:
         other: frozenset[Instruction],
         copied: frozenset[Instruction],
         converts: frozenset[Node],
+        widened: frozenset[Node],
     ) -> None:
         self._graph = graph
         self._anew = anew
         self._other = other
         self._copied = copied
         self._converts = converts
+        self._widened = widened
+        self.anew_of: dict[Node, Node] = {}
+        """By convert that was `widened`, the one made anew."""
 
     def run(self) -> None:
         for node in self._graph.nodes:
             told = node.value if isinstance(node, Element) else node
-            node.shape = _OTHER if told.source in self._other else _ROW_MAJOR
+            is_other = told.source in self._other or node in self._widened
+            node.shape = _OTHER if is_other else _ROW_MAJOR
         self._graph.visit(self._handle)
 
     def _handle(self, node: Node) -> None:
         source = node.source
         graph = self._graph
-        if source is None or source not in self._anew:
+        if node not in self._widened and (source is None or source not in self._anew):
             if source is not None and is_of_product(source):
                 self._read_row_major(node)
             if node in self._converts:  # what reads it is made anew
@@ -293,6 +324,8 @@ class _Normalization:
         operands = [o.operands[0] if _is_shadow(o) else o for o in node.operands]
         made = graph.add(Node(source, _ROW_MAJOR, operands))
         graph.visited.add(made)
+        if node in self._widened:
+            self.anew_of[node] = made
         graph.replace(node, graph.add(Node(None, _OTHER, [made], is_bitcast=True)) if node.shape else made)
 
     def _read_row_major(self, node: Node) -> None:
