@@ -70,6 +70,7 @@ from hlofuse.pipelines.users.duplicates.sigmoids import (
 from hlofuse.pipelines.users.duplicates.single_slices import in_order_of_slices
 from hlofuse.pipelines.users.duplicates.source_expressions import with_twins_users_behind
 from hlofuse.pipelines.users.duplicates.sums_in_functions import with_last_in_place_of_callers_sum
+from hlofuse.pipelines.users.duplicates.tested_in_functions import with_tests_where_met
 from hlofuse.pipelines.users.duplicates.twins_beside_siblings import with_last_in_place_of_siblings
 from hlofuse.pipelines.users.duplicates.twins_of_expressions import (
     with_last_in_place_of_merged_expressions,
@@ -93,6 +94,7 @@ from hlofuse.pipelines.users.products.reduced_products import (
     with_last_in_place_of_squeezed,
     with_last_in_place_of_transpose,
     with_sum_behind_reshape,
+    with_sum_behind_transpose,
 )
 from hlofuse.pipelines.users.products.reshaped_products import (
     with_last_in_place_of_operand,
@@ -232,6 +234,7 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
             users = in_order_of_meeting(producer, users, clues.uses)
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
+        users = with_tests_where_met(producer, users, clues.uses)
         if is_element and is_read_in_changed_body(producer):
             users = with_tuple_gone(users)
     users = with_last_in_place_of_tuple(producer, users, clues.order)
@@ -300,7 +303,7 @@ def _as_computed_by_products(
     users = with_last_in_place_of_no_reshape(producer, users)
     users = with_last_in_place_of_sum_in_call(producer, users, clues.order)
     users = with_last_in_place_of_reduction(producer, users, clues.order)
-    users = with_sum_behind_reshape(producer, users)
+    users = with_sum_behind_transpose(producer, with_sum_behind_reshape(producer, users))
     users = with_last_in_place_of_squeezed(producer, users, clues.order)
     users = with_last_in_place_of_transpose(producer, users)
     users = with_last_in_place_of_operand(producer, users, clues.order)

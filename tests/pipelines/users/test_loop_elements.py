@@ -169,3 +169,18 @@ def test_a_tuple_was_in_front_where_counters_were_merged(clones: str, counted: s
   ROOT %r = {_KINDS} tuple(%next.1, %k.1, %sin.1){named("while")}"""
     program = _program("while", body).replace("%body", f"%body{clones}")
     assert users_in(program, "k.1", ids_known=True) == users
+
+
+@pytest.mark.parametrize(("element", "users"), [(1, ["sin.1", "r"]), (9, ["r", "sin.1"])])
+def test_so_it_was_where_elements_are_younger_than_what_the_body_gives_back(
+    element: int, users: list[str]
+) -> None:
+    """They were put in front of the tuple, in which constants are what the loop was given no more."""
+    body = f"""  %sin.1 = f32[8]{{0}} subtract(%k.1, %x.1){named("while/body/sub")}
+  ROOT %r = {_KINDS} tuple(%next.1, %k.1, %sin.1)"""
+    module = parse_module(_program("while", body))
+    inner = find(module, "k.1").computation
+    assert inner is not None
+    for x in inner:
+        x.id = element * 10 + (x.tuple_index or 0) if x.opcode == "get-tuple-element" else x.id + 20
+    assert users_in(module, "k.1", ids_known=True) == users

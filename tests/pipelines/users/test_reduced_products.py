@@ -315,3 +315,37 @@ custom_call_target="__cublas$lt$matmul", {config}
   ROOT %r = (f32[64]{{0}}, f32[8,4,64]{{2,1,0}}, f32[8,4,64]{{2,1,0}}) tuple(%reduce_sum.1, %exp.1, %sin.1)"""
     ids = "p q zero reduce_sum.1 exp.1 sin.1 r call z bitcast.1"
     assert users_of("bitcast.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"),
+    [("dot_general", ["transpose.1", "reduce_sum.1"]), ("sub", ["reduce_sum.1", "transpose.1"])],
+)
+def test_a_sum_of_what_a_product_was_transposed_to_is_behind_the_transpose(
+    name: str, users: list[str]
+) -> None:
+    total = "reduce_sum"
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %bitcast.1 = f32[2,4,8]{{2,1,0}} bitcast(%p){named(name)}
+  %reduce_sum.1 = f32[8]{{0}} reduce(%bitcast.1, %zero), dimensions={{0,1}}, to_apply=%sum{named(total)}
+  %transpose.1 = f32[4,2,8]{{2,1,0}} transpose(%bitcast.1), dimensions={{1,0,2}}{named("transpose")}
+  %bitcast.2 = f32[8,8]{{1,0}} bitcast(%transpose.1){named("transpose")}
+  %dot.1 = f32[8,8]{{1,0}} dot(%bitcast.2, %p), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}
+  ROOT %r = (f32[8]{{0}}, f32[8,8]{{1,0}}) tuple(%reduce_sum.1, %dot.1)"""
+    assert users_of("bitcast.1", body) == users
+
+
+@pytest.mark.parametrize(("beta", "users"), [(1, ["bitcast.1", "total.1"]), (0, ["total.1", "bitcast.1"])])
+def test_a_sum_of_all_but_one_dimension_is_behind_the_reshape_of_what_a_library_added(
+    beta: int, users: list[str]
+) -> None:
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %call = (f32[8,8]{{1,0}}, s8[4]{{0}}) custom-call(%p, %p, %p), custom_call_target="__cublas$lt$matmul", \
+backend_config={{"gemm_backend_config":{{"alpha_real":1,"beta":{beta}}}}}
+  %matrix = f32[8,8]{{1,0}} get-tuple-element(%call), index=0
+  %total.1 = f32[8]{{0}} reduce(%matrix, %zero), dimensions={{0}}, to_apply=%sum{named("total")}
+  %bitcast.1 = f32[2,4,8]{{2,1,0}} bitcast(%matrix){named("add_any")}
+  ROOT %r = (f32[8]{{0}}, f32[2,4,8]{{2,1,0}}) tuple(%total.1, %bitcast.1)"""
+    assert users_of("matrix", body) == users

@@ -67,16 +67,22 @@ def in_order_of_turns(users: list[Instruction]) -> list[Instruction]:
 
 
 def is_read_in_changed_body(element: Instruction) -> bool:
-    """Is this get-tuple-element one of the parameter of a loop's body in which counters were merged?
+    """Is this get-tuple-element one of the parameter of a loop's body that was given such a tuple?
 
     One that is no scan's may have been cloned three times for what was dropped alone. If twice at once ahead
-    of WhileLoopConstantSinking (`xla/service/while_loop_constant_sinking.cc`), they were merged.
+    of WhileLoopConstantSinking (`xla/service/while_loop_constant_sinking.cc`), counters were merged. Elements
+    that are all younger than the result were put in front of the tuple, be it for counters or for elements
+    that are constants (`TryRemoveConstantParams`).
     """
     loop = caller_of(element)
     if loop is None or loop.opcode != "while" or element.operands[0].opcode != "parameter":
         return False
     body = element.computation
-    return _times_cloned(body) > _MERGED_AND_DROPPED or (body is not None and _MERGED_AND_SUNK in body.name)
+    if body is None:
+        return False
+    if _times_cloned(body) > _MERGED_AND_DROPPED or _MERGED_AND_SUNK in body.name:
+        return True
+    return all(x.id > body.root.id for x in element.operands[0].users)
 
 
 def with_tuple_gone(users: list[Instruction]) -> list[Instruction]:

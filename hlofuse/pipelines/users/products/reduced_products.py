@@ -13,7 +13,11 @@ from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.fusions import has_dot, is_gemm
 from hlofuse.pipelines.users.common.grouping import is_grouped
 from hlofuse.pipelines.users.common.holes import last_at, last_in_front, without
-from hlofuse.pipelines.users.products.reshaped_products import is_bitcast_of_product, is_sum_of_products
+from hlofuse.pipelines.users.products.reshaped_products import (
+    PRODUCTS,
+    is_bitcast_of_product,
+    is_sum_of_products,
+)
 from hlofuse.pipelines.users.products.side_inputs import has_side_input
 
 
@@ -60,11 +64,41 @@ def _is_computed_of(x: Instruction, sum_: Instruction) -> bool:
 
 
 def with_sum_behind_reshape(source: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users of what was reshaped. The sum came to read it when the reshape had long done so."""
+    """The users of what was reshaped. The sum came to read it when the reshape had long done so.
+
+    So did that of a product and what a library adds to it, of which the program sums all but one dimension:
+    ReductionDimensionGrouper (`xla/backends/gpu/transforms/reduction_dimension_grouper.cc`) reshaped it back.
+    """
+    if source.opcode == "get-tuple-element" and has_side_input(source.operands[0]):
+        return sorted(users, key=lambda u: not _is_sum_reshaped(u))
     sums = [u for u in users if u.opcode == "reduce" and _is_reshaped_back(u)]
     if len(sums) != 1 or not any(_is_reshape_of(u, source) for u in users):
         return users
     return [*(u for u in users if u not in sums), *sums]
+
+
+def with_sum_behind_transpose(reshaped: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of a product that the program transposes and adds up, as the gradient by a bias is.
+
+    The sum was one of the transpose. It came to read the product itself behind that, which products of the
+    derivative still read.
+    """
+    if not is_bitcast_of_product(reshaped):
+        return users
+    sums = [u for u in users if u.opcode == "reduce" and operation(u) == "reduce_sum"]
+    first = next((u for u in users if u.opcode == "transpose" and _is_for_products(u)), None)
+    if first is None or not any(users.index(u) < users.index(first) for u in sums):
+        return users
+    ahead = [u for u in sums if users.index(u) < users.index(first)]
+    left = [u for u in users if u not in ahead]
+    place = left.index(first) + 1
+    return [*left[:place], *ahead, *left[place:]]
+
+
+def _is_for_products(x: Instruction) -> bool:
+    """Is it read by nothing but matrix products, in whatever shape, or with what others of them read?"""
+    through = {"bitcast", "concatenate"}
+    return all(_is_for_products(u) if u.opcode in through else u.opcode in PRODUCTS for u in x.users)
 
 
 def with_last_in_place_of_transpose(product: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -131,6 +165,13 @@ def _was_made_anew(x: Instruction) -> bool:
 def _is_reshaped_back(sum_: Instruction) -> bool:
     """Has it less dimensions than the sum of the program?"""
     return any(_is_reshape_of(u, sum_) for u in sum_.users)
+
+
+def _is_sum_reshaped(x: Instruction) -> bool:
+    """Is it what a library gives in the shape of the program, by the name of the sum that it took in?"""
+    if x.opcode != "bitcast" or not operation(x).startswith("add"):
+        return False
+    return x.shape.rank > x.operands[0].shape.rank
 
 
 def _is_reshape_of(x: Instruction, source: Instruction) -> bool:

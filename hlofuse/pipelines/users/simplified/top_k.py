@@ -20,7 +20,11 @@ def with_last_in_place_of_tuple(
 
     AlgebraicSimplifier (`HandleSlice`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) has slices
     of the elements read the sort since; the last user takes their places, too. `order` is the post-order.
+
+    More dimensions than two were reshaped in front of the sort, and the tuple was of what was reshaped back.
     """
+    if _is_largest_reshaped(producer):
+        return users if _is_without_places(producer.operands[0].operands[0]) else last_in_front(users)
     if producer.opcode != "slice" or is_of_program(producer) or operation(producer) != "top_k":
         return users
     gone = [u for u in _slices_of_largest(producer.operands[0]) if is_of_program(u)]
@@ -48,6 +52,14 @@ def _slices_of_largest(elements: Instruction) -> list[Instruction]:
     if len(largest) != 1 or len(slices) != len(elements.users):
         return []
     return sorted((u for u in slices if u not in largest), key=lambda u: u.id)
+
+
+def _is_largest_reshaped(x: Instruction) -> bool:
+    """Is it a reshape back of the slice, to the dimensions of the program?"""
+    if x.opcode != "bitcast" or x.shape.rank < 3 or operation(x) != "top_k":
+        return False
+    (largest,) = x.operands
+    return largest.opcode == "slice" and largest.shape.rank == 2 and operation(largest) == "top_k"
 
 
 def _is_in_front_of_reshape(x: Instruction) -> bool:
