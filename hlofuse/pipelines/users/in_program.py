@@ -119,6 +119,7 @@ from hlofuse.pipelines.users.simplified.degenerate_reductions import (
     with_last_in_place_of_degenerate,
     with_own_reshape_in_front,
 )
+from hlofuse.pipelines.users.simplified.divided_again import with_divisors_products_gone
 from hlofuse.pipelines.users.simplified.dropped_behind import is_moved_with_reshape_dropped
 from hlofuse.pipelines.users.simplified.dropped_updates import with_results_in_place_of_update
 from hlofuse.pipelines.users.simplified.expanded_scatters import (
@@ -290,6 +291,7 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
     users = with_reshaped_twice(producer, users, clues.ages.passes)
     users = with_reshaped_bits_behind(producer, users)
     users = with_last_in_place_of_reshaped_bits(producer, users, clues.order)
+    users = with_divisors_products_gone(producer, users, clues.order)
     return with_last_in_place_of_leading(producer, users, clues.gone)
 
 
@@ -321,8 +323,8 @@ def _as_merged(producer: Instruction, users: list[Instruction], clues: Clues) ->
     users = with_last_in_place_of_reshapes(producer, users, clues.order, clues.reshaped, clues.wide)
     users = with_last_in_place_of_moved_in_clone(producer, users, clues.order)
     users = with_last_in_place_of_moved_readers(producer, users, clues.order, clues.moved_from_shared)
-    users = in_order_of_results(producer, users)
-    users = with_results_together(producer, users, clues.uses)
+    users = in_order_of_results(producer, users, clues.order)
+    users = with_results_together(producer, users, clues.order, clues.uses)
     users = with_twins_users_behind(producer, users, clues.gone, ids_known=clues.ids_known)
     users = in_order_of_first_uses(producer, users, clues.order, clues.for_each)
     users = in_order_of_slices(producer, users, clues.order)

@@ -280,14 +280,16 @@ def test_slices_of_the_largest_are_behind_the_largest_as_they_were_made(name: st
     assert users_of("element", body, ids="p element slice.2 r slice.4.0 slice.3.0") == users
 
 
-def test_that_tuple_was_one_of_reshapes_where_there_are_more_dimensions() -> None:
+@pytest.mark.parametrize(("shape", "users"), [("2,4,2", ["b.1", "a.1"]), ("8,2,1", ["a.1", "b.1"])])
+def test_that_tuple_was_one_of_reshapes_where_there_are_more_dimensions(shape: str, users: list[str]) -> None:
+    kind = f"f32[{shape}]{{2,1,0}}"
     body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
   %slice.2 = f32[8,2]{{1,0}} slice(%p), slice={{[0:8], [0:2]}}{named("top_k")}
-  %bitcast.2 = f32[2,4,2]{{2,1,0}} bitcast(%slice.2){named("top_k")}
-  %a.1 = f32[2,4,2]{{2,1,0}} sine(%bitcast.2){named("a")}
-  %b.1 = f32[2,4,2]{{2,1,0}} cosine(%bitcast.2){named("b")}
-  ROOT %r = (f32[2,4,2]{{2,1,0}}, f32[2,4,2]{{2,1,0}}) tuple(%a.1, %b.1)"""
-    assert users_of("bitcast.2", body) == ["b.1", "a.1"]
+  %bitcast.2 = {kind} bitcast(%slice.2){named("top_k")}
+  %a.1 = {kind} sine(%bitcast.2){named("a")}
+  %b.1 = {kind} cosine(%bitcast.2){named("b")}
+  ROOT %r = ({kind}, {kind}) tuple(%a.1, %b.1)"""
+    assert users_of("bitcast.2", body) == users
 
 
 def test_that_tuple_went_when_the_call_that_read_the_largest_had_been_inlined() -> None:

@@ -50,8 +50,36 @@ def test_a_reshaped_predicate_had_the_conditionals_in_reverse(opcode: str, users
   %select.7.0 = f32[8]{{0}} select(%spread, %select.3.0, %x){named("cond", frame=2)}
   ROOT %r = (f32[8]{{0}}, f32[], f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(
     %select.3.0, %select.4.0, %select.5.0, %select.6.0, %select.7.0)"""
-    go = find(parse_module(f"{HEAD}ENTRY %main {{\n{body}\n}}\n"), "go")
-    assert [u.name for u in in_order_of_results(go, go.users)] == users
+    module = parse_module(f"{HEAD}ENTRY %main {{\n{body}\n}}\n")
+    go = find(module, "go")
+    order = {x: k for k, x in enumerate(module.entry.post_order())}
+    assert [u.name for u in in_order_of_results(go, go.users, order)] == users
+
+
+@pytest.mark.parametrize(
+    ("results", "users"),
+    [
+        ("%select.9.0, %select.3.0, %select.4.0", ["select.4.0", "spread", "select.3.0"]),
+        ("%select.3.0, %select.4.0, %select.9.0", ["spread", "select.3.0", "select.4.0"]),
+    ],
+    ids=["first", "last"],
+)
+def test_the_first_result_of_a_conditional_may_have_been_made_anew(results: str, users: list[str]) -> None:
+    """It has the highest number since. The last result takes the place of the conditional."""
+    kinds = "f32[8]{0}, f32[], f32[]" if results[8] == "9" else "f32[], f32[], f32[8]{0}"
+    body = f"""  %go = pred[] parameter(0)
+  %x = f32[8]{{0}} parameter(1)
+  %s = f32[] parameter(2)
+  %t = f32[] parameter(3)
+  %spread = pred[8]{{0}} broadcast(%go), dimensions={{}}
+  %select.9.0 = f32[8]{{0}} select(%spread, %x, %x){named("cond", frame=1)}
+  %select.3.0 = f32[] select(%go, %s, %t){named("cond", frame=1)}
+  %select.4.0 = f32[] select(%go, %t, %s){named("cond", frame=1)}
+  ROOT %r = ({kinds}) tuple({results})"""
+    module = parse_module(f"{HEAD}ENTRY %main {{\n{body}\n}}\n")
+    go = find(module, "go")
+    order = {x: k for k, x in enumerate(module.entry.post_order())}
+    assert [u.name for u in in_order_of_results(go, go.users, order)] == users
 
 
 @pytest.mark.parametrize(

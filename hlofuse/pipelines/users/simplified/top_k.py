@@ -59,7 +59,9 @@ def _is_largest_reshaped(x: Instruction) -> bool:
     if x.opcode != "bitcast" or x.shape.rank < 3 or operation(x) != "top_k":
         return False
     (largest,) = x.operands
-    return largest.opcode == "slice" and largest.shape.rank == 2 and operation(largest) == "top_k"
+    if largest.opcode != "slice" or operation(largest) != "top_k" or largest.shape.rank != 2:
+        return False
+    return x.shape.dimensions[-1] == largest.shape.dimensions[-1]
 
 
 def _is_in_front_of_reshape(x: Instruction) -> bool:
