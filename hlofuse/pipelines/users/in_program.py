@@ -210,7 +210,7 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
     # Fusions that are there already were made last, around operations that had been there before.
     # GemmFusion (`xla/backends/gpu/transforms/gemm_fusion.cc`) puts one where the dot was.
     users = sorted(producer.users, key=lambda u: u.opcode == "fusion" and not has_dot(u))
-    users = in_order_of_own_broadcasts(producer, users, clues.uses)
+    users = with_search_behind(in_order_of_own_broadcasts(producer, users, clues.uses))
     users = with_copies_where_read(producer, users, clues.order, clues.uses, clues.ages.passes)
     is_element = producer.opcode == "get-tuple-element"
     if is_element and is_read_in_scan(producer):
@@ -239,7 +239,7 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
         if is_element and is_read_in_changed_body(producer):
             users = with_tuple_gone(users)
     users = with_last_in_place_of_tuple(producer, users, clues.order)
-    users = with_search_behind(with_last_in_place_of_sorted(producer, users))
+    users = with_last_in_place_of_sorted(producer, users)
     users = with_last_in_place_of_loop(producer, users)
     users = with_last_in_place_of_degenerate(producer, users)
     if is_element and is_result_of_changed_loop(producer):

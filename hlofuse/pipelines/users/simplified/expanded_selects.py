@@ -10,7 +10,8 @@ def with_search_behind(users: list[Instruction]) -> list[Instruction]:
     """The users of what a maximum over windows was taken of, the search for it behind those of the program.
 
     SelectAndScatterExpander (`xla/service/select_and_scatter_expander.cc`) makes a reduce-window of the value
-    and its indices, which comes last and takes the place of the derivative.
+    and its indices, which comes last and takes the place of the derivative. If a call gave that value, what
+    became of its list is told of the derivative as well.
     """
     searches = [u for u in users if u.opcode == "reduce-window" and u.shape.is_tuple and not u.op_name]
     if not searches:
